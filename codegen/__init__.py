@@ -1,0 +1,1 @@
+"""Burnish's generator: model files in, Python source out."""

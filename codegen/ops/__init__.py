@@ -1,0 +1,1 @@
+"""What every ONNX operator means, one function an operator, by family."""

@@ -1,0 +1,1 @@
+"""Files to Graph; the format is told by content, not by suffix."""

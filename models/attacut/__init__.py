@@ -1,0 +1,1 @@
+"""AttaCut: splits Thai text into words."""

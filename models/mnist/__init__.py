@@ -1,0 +1,1 @@
+"""The convolutional network of the Burn Book's guide, trained on MNIST."""

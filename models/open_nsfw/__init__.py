@@ -1,0 +1,1 @@
+"""Yahoo's Open-NSFW: tells images that are not safe for work."""

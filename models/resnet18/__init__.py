@@ -1,0 +1,1 @@
+"""ResNet-18, exported by both of PyTorch's exporters."""

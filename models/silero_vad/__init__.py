@@ -1,0 +1,1 @@
+"""Silero VAD: finds speech in audio."""

@@ -1,0 +1,203 @@
+"""Reverse-mode differentiation over recorded operators; it names no operator.
+
+An operator with a recorded argument leaves a `Node` behind its results. `backward`
+walks the nodes from the newest to the oldest and asks each operator's rules for the
+gradients of its arguments. Nodes hold plain arrays, so a parameter that is given a new
+value after the forward pass does not disturb the gradient, and no cycle keeps memory.
+
+With `create_graph=True` the rules run on variables instead of arrays: what they compute
+is recorded too, which gives derivatives of any order.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from typing import Any, Self
+
+from burnish.backend import Array, Device, namespace
+from burnish.errors import GradientError
+
+_order = itertools.count()
+
+
+class Node:
+    """One recorded call: who computed what from which arguments.
+
+    `parents[i]` is None where argument i needs no gradient, else the variable that the
+    argument was, as (its node, its place among that node's results).
+    """
+
+    __slots__ = ("args", "operator", "options", "order", "parents", "values", "__weakref__")
+
+    def __init__(
+        self,
+        operator: Any = None,
+        args: tuple[Any, ...] = (),
+        options: dict[str, Any] | None = None,
+        parents: tuple[tuple[Node, int] | None, ...] = (),
+        values: Any = None,
+    ):
+        self.operator = operator
+        self.args = args
+        self.options = options or {}
+        self.parents = parents
+        self.values = values
+        self.order = next(_order)
+
+
+class Variable:
+    """An array, the device it is on, and the node that recorded it (or None)."""
+
+    __slots__ = ("__weakref__", "data", "device", "index", "node")
+
+    data: Array
+    device: Device
+    node: Node | None
+    index: int
+
+    @classmethod
+    def wrap(
+        cls, data: Array, device: Device, node: Node | None = None, index: int = 0
+    ) -> Self:
+        """A variable around `data` as it is; no conversion, no copy."""
+        self = object.__new__(cls.result_type())
+        self.data = data
+        self.device = device
+        self.node = node
+        self.index = index
+        return self
+
+    @classmethod
+    def result_type(cls) -> Any:
+        """The class that operators on this class return."""
+        return cls
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.data.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.data.dtype
+
+
+class Gradients:
+    """The gradients that one `backward()` found, by the tensor they belong to."""
+
+    def __init__(self) -> None:
+        self._found: dict[Node, Any] = {}
+
+    def get(self, variable: Variable) -> Any:
+        """The gradient of `variable`, or None when the loss does not depend on it."""
+        return self._found.get(variable.node) if variable.node else None
+
+    def set(self, variable: Variable, gradient: Any) -> None:
+        """Replace the gradient of `variable`, for example by a clipped one."""
+        if variable.node is None:
+            raise GradientError("gradient: the tensor was not recorded")
+        self._found[variable.node] = gradient
+
+    def remove(self, variable: Variable) -> Any:
+        """Take the gradient of `variable` out of the container and return it."""
+        return self._found.pop(variable.node, None) if variable.node else None
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+
+def backward(
+    output: Variable, gradient: Any = None, *, create_graph: bool = False
+) -> Gradients:
+    """Gradients of `output` with respect to every leaf it was computed from.
+
+    gradient: what `output`'s own gradient is, same shape; 1 for a single element.
+    create_graph: record the computation of the gradients, to differentiate them again.
+
+    Raises GradientError when nothing was recorded, when `output` has more than one
+    element and no `gradient` is given, or when an operator on the way has none.
+    """
+    if output.node is None:
+        raise GradientError(_unrecorded(output))
+    if gradient is None:
+        if output.data.size != 1:
+            raise GradientError(
+                f"backward: expected one element or a gradient of shape "
+                f"{output.shape}, got a tensor of shape {output.shape} alone"
+            )
+        gradient = namespace(output.data).ones_like(output.data)
+    elif isinstance(gradient, Variable) and not create_graph:
+        gradient = gradient.data
+    if create_graph and not isinstance(gradient, Variable):
+        gradient = output.wrap(gradient, output.device)
+    return _walk(output, gradient, create_graph)
+
+
+def _walk(output: Variable, gradient: Any, create_graph: bool) -> Gradients:
+    found = Gradients()
+    assert output.node is not None
+    pending: dict[Node, dict[int, Any]] = {output.node: {output.index: gradient}}
+    queue = [(-output.node.order, output.node)]
+    while queue:
+        _, node = heapq.heappop(queue)
+        incoming = pending.pop(node)
+        if node.operator is None:
+            leaf = incoming[0]
+            if not isinstance(leaf, Variable):
+                leaf = output.wrap(leaf, output.device)
+            found._found[node] = leaf
+            continue
+        for parent, part in _pull(node, incoming, output if create_graph else None):
+            source, index = parent
+            if source not in pending:
+                pending[source] = {index: part}
+                heapq.heappush(queue, (-source.order, source))
+            elif index in pending[source]:
+                pending[source][index] = pending[source][index] + part
+            else:
+                pending[source][index] = part
+    return found
+
+
+def _pull(
+    node: Node, incoming: dict[int, Any], like: Variable | None
+) -> list[tuple[tuple[Node, int], Any]]:
+    """The gradients that one node passes on, each with the parent it goes to."""
+    args, values = node.args, node.values
+    if like is not None:
+        args = tuple(
+            like.wrap(arg, like.device, *parent) if parent else arg
+            for arg, parent in zip(args, node.parents, strict=True)
+        )
+        values = _rewrap(like, node)
+    several = isinstance(node.values, tuple)
+    gradient = (
+        tuple(incoming.get(i) for i in range(len(node.values)))
+        if several
+        else incoming[0]
+    )
+    needed = [parent is not None for parent in node.parents]
+    parts = node.operator.pull(gradient, values, args, node.options, needed)
+    return [
+        (parent, part)
+        for parent, part in zip(node.parents, parts, strict=True)
+        if parent is not None and part is not None
+    ]
+
+
+def _rewrap(like: Variable, node: Node) -> Any:
+    if isinstance(node.values, tuple):
+        return tuple(
+            like.wrap(value, like.device, node, i)
+            for i, value in enumerate(node.values)
+        )
+    return like.wrap(node.values, like.device, node)
+
+
+def _unrecorded(output: Variable) -> str:
+    if output.device.is_autodiff:
+        return "backward: no parameter that requires a gradient led to this tensor"
+    return (
+        f"backward: expected a tensor on an autodiff device, got one on "
+        f"'{output.device}'; move the model with .to('{output.device}:autodiff')"
+    )

@@ -1,0 +1,11 @@
+"""Where arrays live and which library computes on them.
+
+A backend is a library of array operations (NumPy, CuPy); a device is a place that a
+backend serves. `Device("cuda:0").autodiff()` is the same place with recording switched
+on, as Burn decorates a backend with autodiff.
+"""
+
+from burnish.backend.device import Device
+from burnish.backend.namespace import Array, library, namespace, on_host
+
+__all__ = ["Array", "Device", "library", "namespace", "on_host"]

@@ -1,0 +1,28 @@
+"""What the runtime raises: every message says where, what was expected, what came.
+
+BurnishError
+├── DeviceError      a device that is not there, or tensors on different ones
+├── GradientError    a gradient that was not recorded or does not exist
+├── InputError       an argument's shape, dtype or value (also a ValueError)
+└── RecordError      a file or record that does not fit (also a ValueError)
+"""
+
+
+class BurnishError(Exception):
+    """Base of everything that Burnish raises on purpose."""
+
+
+class DeviceError(BurnishError):
+    """A device that is not there, or tensors that live on different ones."""
+
+
+class GradientError(BurnishError):
+    """A gradient that was not recorded or does not exist."""
+
+
+class InputError(BurnishError, ValueError):
+    """An argument whose shape, dtype or value does not fit."""
+
+
+class RecordError(BurnishError, ValueError):
+    """A weights file or record that is damaged or does not fit the module."""

@@ -1,0 +1,211 @@
+"""The operator registry: a value, its gradient rules, and better kernels beside it.
+
+    @operator
+    def leaky_relu(x, *, slope: float = 0.01):
+        return namespace(x).where(x > 0, x, slope * x)
+
+    @leaky_relu.vjp
+    def _(g, y, x, *, slope):
+        return where(x > 0, g, slope * g)
+
+    @leaky_relu.on("cupy")
+    def _(x, *, slope): ...
+
+Arrays are positional, options keyword-only. Called on plain arrays an operator returns
+plain arrays; called on variables (tensors) it returns variables and records itself when
+one of them is recorded. A value may be a tuple of arrays; `g` and `y` are tuples then,
+and `g` holds None for a result that nothing depends on.
+
+`vjp` bare gives the gradient of the only differentiable argument, `vjp("a")` that of
+the argument `a`, `vjp("x", "weight")` a tuple for both. A rule for `*arrays` returns one
+gradient for each. Rules are written with operators, so that they can be differentiated
+again, and are called only for arguments that need a gradient. A rule may return None: no
+gradient flows that way.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from burnish.autodiff import Node, Variable
+from burnish.backend import Device, namespace
+from burnish.errors import DeviceError, GradientError
+
+registry: dict[str, Operator] = {}
+"""Every operator by name; `@operator` adds to it."""
+
+
+
+class Operator:
+    """A function of arrays with gradient rules and per-backend kernels."""
+
+    def __init__(self, value: Callable[..., Any]):
+        self.value = value
+        self.name = value.__name__
+        self.__name__ = value.__name__
+        self.__qualname__ = value.__qualname__
+        self.__module__ = value.__module__
+        self.__doc__ = value.__doc__
+        self.kernels: dict[str, Callable[..., Any]] = {}
+        parameters = inspect.signature(value).parameters.values()
+        self.arguments = [
+            p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD
+        ]
+        self.defaults = {
+            p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY
+        }
+        self.variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+        self.rules: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {}
+        self.__signature__ = inspect.signature(value)
+
+    def vjp(self, *names: Any) -> Any:
+        """Register a gradient rule; see the module's docstring for its forms."""
+        if len(names) == 1 and callable(names[0]):
+            target = "*" if self.variadic and not self.arguments else self.arguments[0]
+            self.rules[target] = (names[0], (target,))
+            return names[0]
+
+        def register(rule: Callable[..., Any]) -> Callable[..., Any]:
+            for name in names:
+                if name not in self.arguments:
+                    raise TypeError(f"{self.name} has no argument {name!r}")
+                self.rules[name] = (rule, names)
+            return rule
+
+        return register
+
+    def on(self, backend: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Register a kernel that replaces the plain value on "numpy" or "cupy"."""
+
+        def register(kernel: Callable[..., Any]) -> Callable[..., Any]:
+            self.kernels[backend] = kernel
+            return kernel
+
+        return register
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        if options and not self.defaults.keys() >= options.keys():
+            args, options = self._bind(args, options)
+        for arg in args:
+            if isinstance(arg, Variable):
+                return self._on_variables(args, options)
+        return self._compute(args, options)
+
+    def _bind(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """Arrays that were passed by name, brought to their places."""
+        bound = self.__signature__.bind(*args, **options)
+        bound.apply_defaults()
+        return bound.args, {k: v for k, v in bound.kwargs.items() if k in options}
+
+    def _compute(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        if self.kernels:
+            kernel = self.kernels.get(namespace(*args).__name__, self.value)
+            return kernel(*args, **options)
+        return self.value(*args, **options)
+
+    def _on_variables(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        device, kind, parents, raw = None, Variable, [], []
+        recorded = False
+        for arg in args:
+            if isinstance(arg, Variable):
+                if device is None:
+                    device, kind = arg.device, arg.result_type()
+                elif arg.device is not device:
+                    device = self._common(device, arg.device)
+                raw.append(arg.data)
+                parents.append(arg.node and (arg.node, arg.index))
+                recorded = recorded or arg.node is not None
+            else:
+                raw.append(arg)
+                parents.append(None)
+        assert device is not None
+        values = self._compute(tuple(raw), options)
+        if isinstance(values, tuple):
+            values = tuple(map(_array, values))
+            node = (
+                Node(self, tuple(raw), options, tuple(parents), values)
+                if recorded and any(map(_differentiable, values))
+                else None
+            )
+            return tuple(
+                kind.wrap(v, device, node if _differentiable(v) else None, i)
+                for i, v in enumerate(values)
+            )
+        values = _array(values)
+        node = (
+            Node(self, tuple(raw), options, tuple(parents), values)
+            if recorded and _differentiable(values)
+            else None
+        )
+        return kind.wrap(values, device, node)
+
+    def _common(self, one: Device, other: Device) -> Device:
+        if one.inner() is not other.inner():
+            raise DeviceError(
+                f"{self.name}: expected tensors on one device, got '{one}' and "
+                f"'{other}'; move one with .to(device)"
+            )
+        return one.autodiff()
+
+    def pull(
+        self,
+        g: Any,
+        y: Any,
+        args: tuple[Any, ...],
+        options: dict[str, Any],
+        needed: list[bool],
+    ) -> list[Any]:
+        """The gradient of each argument, None where it is not needed."""
+        options = {**self.defaults, **options}
+        named = len(self.arguments)
+        parts: list[Any] = [None] * len(args)
+        done: set[int] = set()
+        for i, need in enumerate(needed):
+            if not need or i in done:
+                continue
+            name = self.arguments[i] if i < named else "*"
+            rule, names = self._rule(name)
+            result = rule(g, y, *args, **options)
+            if name == "*":
+                parts[named:] = result
+                done.update(range(named, len(args)))
+            elif len(names) == 1:
+                parts[i] = result
+            else:
+                for other, part in zip(names, result, strict=True):
+                    place = self.arguments.index(other)
+                    if place < len(parts):
+                        parts[place] = part
+                        done.add(place)
+        return parts
+
+    def _rule(self, name: str) -> tuple[Callable[..., Any], tuple[str, ...]]:
+        try:
+            return self.rules[name]
+        except KeyError:
+            raise GradientError(
+                f"{self.name}: no gradient with respect to {name!r} exists; "
+                f"detach() the tensor before this operator"
+            ) from None
+
+    def __repr__(self) -> str:
+        return f"<operator {self.name}>"
+
+
+def operator(value: Callable[..., Any]) -> Operator:
+    """Declare an operator by its value; see the module's docstring."""
+    made = registry[value.__name__] = Operator(value)
+    return made
+
+
+def _array(value: Any) -> Any:
+    """NumPy returns scalars where an array has no axes; variables hold arrays."""
+    return np.asarray(value) if isinstance(value, np.generic) else value
+
+
+def _differentiable(value: Any) -> bool:
+    return value is not None and value.dtype.kind in "fcV"

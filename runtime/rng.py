@@ -1,0 +1,37 @@
+"""One seedable source of random numbers for initial weights, dropout and sampling."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from burnish.backend import Device
+
+_host = np.random.default_rng()
+
+
+def seed(value: int) -> None:
+    """Start every later draw of this process from `value`, on every device."""
+    global _host
+    _host = np.random.default_rng(value)
+
+
+def generator() -> np.random.Generator:
+    """The generator that all draws come from, drawn on the host."""
+    return _host
+
+
+def uniform(shape: tuple[int, ...], low: float, high: float, dtype: Any, device: Device):
+    """Uniform values in [low, high), shape `shape`, on `device`."""
+    return device.put(_host.uniform(low, high, shape), dtype)
+
+
+def normal(shape: tuple[int, ...], mean: float, std: float, dtype: Any, device: Device):
+    """Normal values, shape `shape`, on `device`."""
+    return device.put(_host.normal(mean, std, shape), dtype)
+
+
+def keep_mask(shape: tuple[int, ...], probability: float, device: Device):
+    """Booleans, True with `probability`, shape `shape`, on `device`."""
+    return device.put(_host.random(shape, np.float32) < probability)

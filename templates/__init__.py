@@ -1,0 +1,1 @@
+"""The pages of generated source, as Jinja templates."""
