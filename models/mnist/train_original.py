@@ -9,6 +9,7 @@ torch's exporters is used: it is the one that can leave Dropout in the graph.
 
 import gzip
 import sys
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -51,19 +52,22 @@ class Model(nn.Module):
 
 def read_idx(path: Path) -> np.ndarray:
     """The array of bytes in a gzipped IDX file."""
-    content = gzip.decompress(path.read_bytes())
-    kind, rank = content[2:4]
-    start = 4 + 4 * rank
-    shape = np.frombuffer(content[4:start], ">u4")
-    if content[:2] != b"\0\0" or kind != 0x08:
-        raise OriginalError(f"{path} is not an IDX file of bytes")
-    return np.frombuffer(content[start:], np.uint8).reshape(shape)
+    packed = path.read_bytes()
+    try:
+        content = gzip.decompress(packed)
+        kind, rank = content[2:4]
+        shape = np.frombuffer(content, ">u4", rank, offset=4)
+        array = np.frombuffer(content, np.uint8, offset=4 + 4 * rank).reshape(shape)
+    except (EOFError, ValueError, gzip.BadGzipFile, zlib.error) as error:
+        raise OriginalError(f"{path} is not a gzipped IDX file: {error}") from None
+    if kind != 0x08:
+        raise OriginalError(f"{path} holds numbers of kind {kind:#04x}, not bytes")
+    return array
 
 
 def write_idx(path: Path, array: np.ndarray) -> None:
     """Write bytes as a gzipped IDX file, the same one each time."""
-    header = bytes([0, 0, 0x08, array.ndim])
-    header += np.array(array.shape, ">u4").tobytes()
+    header = bytes([0, 0, 8, array.ndim]) + np.array(array.shape, ">u4").tobytes()
     with replacing(path) as partial:
         partial.write_bytes(gzip.compress(header + array.tobytes(), 9, mtime=0))
 

@@ -1,6 +1,8 @@
-"""Fetch silero_vad_op18_ifless.onnx (MIT licence) from the silero-vad package.
+"""Fetch silero_vad_op18_ifless.onnx from the silero-vad package.
 
     python -m burnish.models.silero_vad.fetch [--out DIR]
+
+The model is under the MIT licence.
 """
 
 import sys
