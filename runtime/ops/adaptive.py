@@ -1,0 +1,92 @@
+"""Pooling to a given output size: x (N, C, *S) -> (N, C, *P)
+
+Place i along an axis sees the elements from floor(i * S / P) up to
+ceil((i + 1) * S / P).
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from burnish.backend import namespace
+from burnish.operator import operator
+from burnish.ops._scatter import put_flat
+from burnish.ops._window import beside
+from burnish.ops.linear import matmul
+from burnish.ops.pool import avg_pool
+
+
+def adaptive_avg_pool(x: Any, *, output_size: Any) -> Any:
+    """The mean of what each place sees; None keeps an axis's size."""
+    sizes = x.shape[2:]
+    out = _sizes(sizes, output_size)
+    if all(n % p == 0 for n, p in zip(sizes, out, strict=True)):
+        kernel = tuple(n // p for n, p in zip(sizes, out, strict=True))
+        return avg_pool(x, kernel_size=kernel)
+    for axis, (n, p) in enumerate(zip(sizes, out, strict=True), start=2):
+        if n != p:
+            x = _mix(x, _means(n, p), axis)
+    return x
+
+
+def adaptive_max_pool(x: Any, *, output_size: Any) -> Any:
+    """The maximum of what each place sees; None keeps an axis's size."""
+    return adaptive_max_pool_with_indices(x, output_size=output_size)[0]
+
+
+@operator
+def adaptive_max_pool_with_indices(x, *, output_size: Any):
+    """`adaptive_max_pool`, and where each maximum stands in x.reshape(-1)."""
+    xp = namespace(x)
+    n, c, *sizes = x.shape
+    out = _sizes(tuple(sizes), output_size)
+    # every place's elements as a table; the last one repeats where there are fewer
+    places = np.zeros((1, 1), np.int64)
+    for length, p in zip(sizes, out, strict=True):
+        starts, ends = _edges(length, p)
+        line = starts[:, None] + np.arange((ends - starts).max())
+        line = np.minimum(line, ends[:, None] - 1)
+        table = places[:, None, :, None] * length + line[None, :, None, :]
+        places = table.reshape(len(places) * p, -1)
+    places = xp.asarray(places)
+    seen = x.reshape(n * c, prod(sizes))[:, places]
+    best = seen.argmax(axis=-1)
+    where = xp.take_along_axis(places[None], best[..., None], axis=-1)[..., 0]
+    where = where + xp.arange(n * c)[:, None] * prod(sizes)
+    return x.reshape(-1)[where].reshape(n, c, *out), where.reshape(n, c, *out)
+
+
+@adaptive_max_pool_with_indices.vjp
+def _(g, y, x, **options):
+    return put_flat(g[0], y[1], shape=x.shape)
+
+
+def _sizes(sizes: tuple[int, ...], output_size: Any) -> tuple[int, ...]:
+    if not isinstance(output_size, tuple | list):
+        output_size = (output_size,) * len(sizes)
+    return tuple(n if p is None else p for n, p in zip(sizes, output_size, strict=True))
+
+
+def _edges(n: int, p: int) -> tuple[np.ndarray, np.ndarray]:
+    """Where each of p places along n elements starts and ends."""
+    places = np.arange(p)
+    return places * n // p, -(-(places + 1) * n // p)
+
+
+def _means(n: int, p: int) -> np.ndarray:
+    """(P, S): a row of shares for each place."""
+    starts, ends = _edges(n, p)
+    along = np.arange(n)
+    seen = (along >= starts[:, None]) & (along < ends[:, None])
+    return seen / (ends - starts)[:, None]
+
+
+def _mix(x: Any, table: np.ndarray, axis: int) -> Any:
+    """Each place along `axis` as a weighted sum, the weights a row of `table`."""
+    order = list(range(len(x.shape)))
+    order[axis], order[-1] = order[-1], order[axis]
+    table = beside(x, table.T.astype(x.dtype))
+    return matmul(x.transpose(order), table).transpose(order)

@@ -1,0 +1,288 @@
+"""Convolutions over any number of spatial axes, through matrix products.
+
+Legend: N batch, C channels in, O channels out, *S sizes in, *K kernel, *P sizes out.
+The three operators `conv`, `conv_input_gradient` and `conv_weight_gradient` are the
+derivatives of one trilinear form, so each one's gradients are the other two.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from burnish.backend import Array, namespace
+from burnish.errors import InputError
+from burnish.operator import operator
+from burnish.ops._shapes import sum_to
+from burnish.ops._window import Window, columns, cropped, each, padded, pairs, window
+
+
+@operator
+def conv(
+    x,
+    weight,
+    bias=None,
+    *,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+):
+    """Correlation: x (N, C, *S), weight (O, C/groups, *K), bias (O,) -> (N, O, *P)
+
+    padding: a number, one for each axis, or (before, after) for each axis.
+    """
+    _check("conv", x, weight, groups)
+    kernel = weight.shape[2:]
+    w = window("conv", x.shape[2:], kernel, stride, padding, dilation)
+    return _with_bias(_correlate(padded(x, w.pads), weight, w, groups), bias)
+
+
+@conv.vjp("x")
+def _(g, y, x, weight, bias=None, *, padding, **options):
+    sizes, pads = x.shape[2:], _pads(x, weight, padding, **options)
+    return conv_input_gradient(g, weight, sizes=sizes, padding=pads, **options)
+
+
+@conv.vjp("weight")
+def _(g, y, x, weight, bias=None, *, padding, **options):
+    kernel, pads = weight.shape[2:], _pads(x, weight, padding, **options)
+    return conv_weight_gradient(x, g, kernel=kernel, padding=pads, **options)
+
+
+@conv.vjp("bias")
+def _(g, y, x, weight, bias, **options):
+    return _channel_sums(g)
+
+
+@operator
+def conv_transpose(
+    x,
+    weight,
+    bias=None,
+    *,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+):
+    """The adjoint of `conv`: x (N, O, *P), weight (O, C/groups, *K) -> (N, C, *S)
+
+    Sizes: S = (P - 1) * stride - padding before and after + the kernel's span
+    + output_padding. bias is (C,).
+    """
+    if x.shape[1] != weight.shape[0]:
+        raise InputError(
+            f"conv_transpose: x has {x.shape[1]} channels, "
+            f"but weight {weight.shape} takes {weight.shape[0]}"
+        )
+    rank = len(weight.shape) - 2
+    stride = each(stride, rank, "conv_transpose: stride")
+    dilation = each(dilation, rank, "conv_transpose: dilation")
+    extra = each(output_padding, rank, "conv_transpose: output_padding")
+    spans = [d * (k - 1) + 1 for d, k in zip(dilation, weight.shape[2:], strict=True)]
+    pads = pairs(padding, x.shape[2:], spans, stride, "conv_transpose")
+    sizes = tuple(
+        (p - 1) * s - sum(pad) + span + e
+        for p, s, pad, span, e in zip(
+            x.shape[2:], stride, pads, spans, extra, strict=True
+        )
+    )
+    options = {"stride": stride, "dilation": dilation, "groups": groups}
+    y = conv_input_gradient.value(x, weight, sizes=sizes, padding=pads, **options)
+    return _with_bias(y, bias)
+
+
+@conv_transpose.vjp("x")
+def _(g, y, x, weight, bias=None, *, output_padding, **options):
+    return _fit(conv(g, weight, **options), x.shape)
+
+
+@conv_transpose.vjp("weight")
+def _(g, y, x, weight, bias=None, *, output_padding, padding, **options):
+    kernel, pads = weight.shape[2:], _pads(g, weight, padding, **options)
+    return conv_weight_gradient(g, x, kernel=kernel, padding=pads, **options)
+
+
+@conv_transpose.vjp("bias")
+def _(g, y, x, weight, bias, **options):
+    return _channel_sums(g)
+
+
+@operator
+def conv_input_gradient(
+    g,
+    weight,
+    *,
+    sizes: tuple[int, ...],
+    padding: Any,
+    stride: Any = 1,
+    dilation: Any = 1,
+    groups: int = 1,
+):
+    """`conv`'s gradient with respect to x (N, C, *sizes), from g (N, O, *P)."""
+    w = _window(g, weight.shape[2:], stride, padding, dilation)
+    n, o = g.shape[:2]
+    xp = namespace(g)
+    c = weight.shape[1] * groups
+    room = [s + b + a for s, (b, a) in zip(sizes, padding, strict=True)]
+    out = xp.zeros((n, c, *room), xp.result_type(g, weight))
+    if groups > 1 and weight.shape[1] == 1:
+        steps = _split_groups(g, groups)
+        for offset in w.offsets():
+            tap = weight[(slice(None), 0, *offset)].reshape(groups, -1)
+            part = (steps * _spread(tap, w)).sum(axis=2)
+            out[w.under(offset)] += part
+        return cropped(out, padding)
+    kernel = weight.reshape(groups, o // groups, -1)
+    cols = kernel.mT @ g.reshape(n, groups, o // groups, prod(w.out))
+    cols = cols.reshape(n, c, *w.kernel, *w.out)
+    for offset in w.offsets():
+        out[w.under(offset)] += cols[(slice(None), slice(None), *offset)]
+    return cropped(out, padding)
+
+
+@conv_input_gradient.vjp("g")
+def _(g, y, grad, weight, *, sizes, **options):
+    return _fit(conv(g, weight, **options), grad.shape)
+
+
+@conv_input_gradient.vjp("weight")
+def _(g, y, grad, weight, *, sizes, **options):
+    return conv_weight_gradient(g, grad, kernel=weight.shape[2:], **options)
+
+
+@operator
+def conv_weight_gradient(
+    x,
+    g,
+    *,
+    kernel: tuple[int, ...],
+    padding: Any,
+    stride: Any = 1,
+    dilation: Any = 1,
+    groups: int = 1,
+):
+    """`conv`'s gradient with respect to weight (O, C/groups, *kernel)."""
+    w = _window(g, kernel, stride, padding, dilation)
+    n, c = x.shape[:2]
+    o = g.shape[1]
+    xp = namespace(x)
+    x = padded(x, padding)
+    if groups > 1 and c == groups:
+        steps = _split_groups(g, groups)
+        axes = (0, *range(3, 3 + len(kernel)))
+        taps = [
+            (steps * x[w.under(offset)][:, :, None]).sum(axis=axes).reshape(o)
+            for offset in w.offsets()
+        ]
+        return xp.stack(taps, axis=-1).reshape(o, 1, *kernel)
+    # one product for each group over all places of all examples
+    cols = xp.moveaxis(columns(x, w), 0, 1 + len(kernel))
+    cols = cols.reshape(groups, -1, n * prod(w.out))
+    rows = xp.moveaxis(g, 0, 1).reshape(groups, o // groups, n * prod(w.out))
+    return (rows @ cols.mT).reshape(o, c // groups, *kernel)
+
+
+@conv_weight_gradient.vjp("x")
+def _(g, y, x, grad, *, kernel, **options):
+    return conv_input_gradient(grad, g, sizes=x.shape[2:], **options)
+
+
+@conv_weight_gradient.vjp("g")
+def _(g, y, x, grad, *, kernel, **options):
+    return _fit(conv(x, g, **options), grad.shape)
+
+
+def _correlate(x: Array, weight: Array, w: Window, groups: int) -> Array:
+    """Every kernel at every place of the padded x."""
+    n, c = x.shape[:2]
+    o = weight.shape[0]
+    if groups > 1 and c == groups:
+        return _depthwise(x, weight, w, groups)
+    kernel = weight.reshape(groups, o // groups, -1)
+    pointwise = prod(w.kernel) == 1
+    cols = x[w.under((0,) * len(w.kernel))] if pointwise else columns(x, w)
+    if groups == 1:
+        y = kernel[0] @ cols.reshape(n, kernel.shape[-1], prod(w.out))
+    else:
+        y = kernel @ cols.reshape(n, groups, kernel.shape[-1], prod(w.out))
+    return y.reshape(n, o, *w.out)
+
+
+def _depthwise(x: Array, weight: Array, w: Window, groups: int) -> Array:
+    """One channel for each group: a sum over the kernel's places needs no columns."""
+    xp = namespace(x)
+    n, o = x.shape[0], weight.shape[0]
+    y = xp.zeros((n, groups, o // groups, *w.out), xp.result_type(x, weight))
+    for offset in w.offsets():
+        tap = weight[(slice(None), 0, *offset)].reshape(groups, -1)
+        y += x[w.under(offset)][:, :, None] * _spread(tap, w)
+    return y.reshape(n, o, *w.out)
+
+
+def _spread(tap: Array, w: Window) -> Array:
+    return tap.reshape(*tap.shape, *(1 for _ in w.out))
+
+
+def _split_groups(g: Array, groups: int) -> Array:
+    """(N, O, *P) -> (N, groups, O/groups, *P)"""
+    n, o, *sizes = g.shape
+    return g.reshape(n, groups, o // groups, *sizes)
+
+
+def _window(g: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Window:
+    """The geometry of a convolution whose output has g's sizes."""
+    stride = each(stride, len(kernel), "conv: stride")
+    dilation = each(dilation, len(kernel), "conv: dilation")
+    return Window(tuple(kernel), stride, dilation, padding, g.shape[2:])
+
+
+def _pads(
+    x: Any, weight: Any, padding: Any, stride: Any, dilation: Any, **_: Any
+) -> Any:
+    """`padding` as (before, after) pairs."""
+    rank = len(weight.shape) - 2
+    dilation = each(dilation, rank, "conv: dilation")
+    spans = [d * (k - 1) + 1 for d, k in zip(dilation, weight.shape[2:], strict=True)]
+    stride = each(stride, rank, "conv: stride")
+    return pairs(padding, x.shape[2:], spans, stride, "conv")
+
+
+def _fit(y: Any, shape: tuple[int, ...]) -> Any:
+    """y without the places that only an output_padding reached."""
+    return y if y.shape == shape else y[tuple(map(slice, shape))]
+
+
+def _with_bias(y: Array, bias: Array | None) -> Array:
+    if bias is None:
+        return y
+    bias = bias.reshape(-1, *(1 for _ in y.shape[2:]))
+    if y.dtype != bias.dtype:
+        return y + bias
+    y += bias
+    return y
+
+
+def _channel_sums(g: Any) -> Any:
+    c = g.shape[1]
+    return sum_to(g, shape=(1, c, *(1 for _ in g.shape[2:]))).reshape(c)
+
+
+def _check(where: str, x: Array, weight: Array, groups: int) -> None:
+    if x.ndim != weight.ndim or x.ndim < 3:
+        raise InputError(
+            f"{where}: expected x with the axes (batch, channels, *spatial) of weight "
+            f"{weight.shape}, got x {x.shape}"
+        )
+    if x.shape[1] != weight.shape[1] * groups:
+        raise InputError(
+            f"{where}: x has {x.shape[1]} channels, but weight {weight.shape} with "
+            f"groups={groups} takes {weight.shape[1] * groups}"
+        )
+    if weight.shape[0] % groups:
+        raise InputError(
+            f"{where}: weight {weight.shape} has {weight.shape[0]} output channels, "
+            f"expected a multiple of groups={groups}"
+        )

@@ -1,0 +1,213 @@
+"""Normalisation. Legend: N batch, C channels, *S any further axes.
+
+Statistics of half precision are summed in single precision.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from burnish.backend import Array, namespace
+from burnish.operator import operator
+from burnish.ops._shapes import broadcast_to, sum_to
+from burnish.ops.pool import window_sum
+
+
+@operator
+def standardize(x, *, axes: tuple[int, ...], eps: float = 1e-5, center: bool = True):
+    """(x - mean) / sqrt(variance + eps) over `axes`, and the mean and the variance.
+
+    The statistics keep the axes with size 1. center=False takes 0 for the mean.
+    """
+    xp = namespace(x)
+    wide = np.float32 if x.dtype.itemsize < 4 else x.dtype
+    y, mean = x, xp.zeros((1,) * x.ndim, x.dtype)
+    if center:
+        mean = x.mean(axis=axes, keepdims=True, dtype=wide).astype(x.dtype)
+        y = x - mean
+    var = xp.square(y, dtype=wide).mean(axis=axes, keepdims=True)
+    rstd = (1 / xp.sqrt(var + eps)).astype(x.dtype)
+    return y * rstd, mean, var.astype(x.dtype)
+
+
+@standardize.vjp
+def _(g, y, x, *, axes, eps, center):
+    unit, _, var = y
+    unit_g, mean_g, var_g = g
+    rstd, count = (var + eps) ** -0.5, _count(x, axes)
+    parts = []
+    if unit_g is not None:
+        parts.append(_pull(unit_g, unit, rstd, center))
+    if mean_g is not None and center:
+        parts.append(broadcast_to(mean_g * (1 / count), shape=x.shape))
+    if var_g is not None:
+        parts.append(var_g * unit * ((2 / count) / rstd))
+    return sum(parts[1:], parts[0]) if parts else None
+
+
+@operator
+def layer_norm(x, weight=None, bias=None, *, axis: int = -1, eps: float = 1e-5):
+    """Standardized from `axis` to the last one; weight and bias have those axes."""
+    y, _, _ = standardize.value(x, axes=_from(x, axis), eps=eps)
+    return _scaled(y, weight, bias)
+
+
+@layer_norm.vjp("x", "weight", "bias")
+def _(g, y, x, weight=None, bias=None, *, axis, eps):
+    return _pull_scaled(g, x, weight, bias, _from(x, axis), eps, True)
+
+
+@operator
+def rms_norm(x, weight=None, *, axis: int = -1, eps: float = 1e-5):
+    """x / sqrt(mean of squares from `axis` to the last one + eps) * weight"""
+    y, _, _ = standardize.value(x, axes=_from(x, axis), eps=eps, center=False)
+    return _scaled(y, weight, None)
+
+
+@rms_norm.vjp("x", "weight")
+def _(g, y, x, weight=None, *, axis, eps):
+    return _pull_scaled(g, x, weight, None, _from(x, axis), eps, False)[:2]
+
+
+@operator
+def batch_norm(x, scale, bias, mean, var, *, eps: float = 1e-5):
+    """(x - mean) / sqrt(var + eps) * scale + bias; x (N, C, *S), the others (C,)"""
+    factor = scale / namespace(x).sqrt(var + eps)
+    y = x * _channels(factor.astype(x.dtype), x)
+    y += _channels((bias - mean * factor).astype(x.dtype), x)
+    return y
+
+
+@batch_norm.vjp("x")
+def _(g, y, x, scale, bias, mean, var, *, eps):
+    return g * _channels(scale * (var + eps) ** -0.5, x)
+
+
+@batch_norm.vjp("scale")
+def _(g, y, x, scale, bias, mean, var, *, eps):
+    return _per_channel(g * (x - _channels(mean, x))) * (var + eps) ** -0.5
+
+
+@batch_norm.vjp("bias")
+def _(g, y, x, scale, bias, mean, var, *, eps):
+    return _per_channel(g)
+
+
+@batch_norm.vjp("mean")
+def _(g, y, x, scale, bias, mean, var, *, eps):
+    return -_per_channel(g) * scale * (var + eps) ** -0.5
+
+
+@batch_norm.vjp("var")
+def _(g, y, x, scale, bias, mean, var, *, eps):
+    slope = _per_channel(g * (x - _channels(mean, x)))
+    return slope * scale * (var + eps) ** -1.5 * -0.5
+
+
+def batch_norm_train(
+    x: Any, scale: Any = None, bias: Any = None, *, eps: float = 1e-5
+) -> Any:
+    """Standardized by the batch's statistics: (y, mean, variance), the last two (C,)
+
+    The variance is the biased one; gradients flow through the statistics.
+    """
+    axes = (0, *range(2, len(x.shape)))
+    y, mean, var = standardize(x, axes=axes, eps=eps)
+    c = x.shape[1]
+    return _with_channels(y, scale, bias), mean.reshape(c), var.reshape(c)
+
+
+def instance_norm(x: Any, scale: Any = None, bias: Any = None, *, eps: float = 1e-5):
+    """Each channel of each example standardized; x (N, C, *S), the others (C,)"""
+    y, _, _ = standardize(x, axes=tuple(range(2, len(x.shape))), eps=eps)
+    return _with_channels(y, scale, bias)
+
+
+def group_norm(
+    x: Any, scale: Any = None, bias: Any = None, *, num_groups: int, eps: float = 1e-5
+) -> Any:
+    """Each group of channels standardized; x (N, C, *S), the others (C,)"""
+    groups = x.reshape(x.shape[0], num_groups, -1)
+    y, _, _ = standardize(groups, axes=(2,), eps=eps)
+    return _with_channels(y.reshape(x.shape), scale, bias)
+
+
+def lrn(
+    x: Any, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0
+) -> Any:
+    """x / (bias + alpha / size * the sum of squares of `size` channels) ** beta"""
+    n, c, *sizes = x.shape
+    pads = (((size - 1) // 2, size // 2), (0, 0))
+    squares = (x * x).reshape(n, 1, c, prod(sizes))
+    total = window_sum(squares, kernel_size=(size, 1), stride=1, padding=pads)
+    return x * (total.reshape(x.shape) * (alpha / size) + bias) ** -beta
+
+
+def lp_normalization(x: Any, *, axis: int = -1, p: int = 2) -> Any:
+    """x / its p-norm along `axis` (1 or 2)"""
+    size = abs(x) if p == 1 else x * x
+    norm = size.sum(axis=axis, keepdims=True)
+    return x / (norm if p == 1 else norm**0.5)
+
+
+def mean_variance_normalization(x: Any, *, axes: tuple[int, ...] = (0, 2, 3)) -> Any:
+    """(x - mean) / standard deviation over `axes`"""
+    return standardize(x, axes=tuple(axes), eps=1e-18)[0]
+
+
+def _pull(g: Any, unit: Any, rstd: Any, center: bool) -> Any:
+    """The gradient that goes through standardized values to what they came from."""
+    shape = rstd.shape
+    part = prod(shape) / prod(unit.shape)
+    along = g - unit * (sum_to(g * unit, shape=shape) * part)
+    if center:
+        along = along - sum_to(g, shape=shape) * part
+    return along * rstd
+
+
+def _pull_scaled(
+    g: Any, x: Any, weight: Any, bias: Any, axes: Any, eps: float, center: bool
+) -> tuple[Any, Any, Any]:
+    unit, _, var = standardize(x, axes=axes, eps=eps, center=center)
+    inward = g if weight is None else g * weight
+    return (
+        _pull(inward, unit, (var + eps) ** -0.5, center),
+        None if weight is None else sum_to(g * unit, shape=weight.shape),
+        None if bias is None else sum_to(g, shape=bias.shape),
+    )
+
+
+def _count(x: Any, axes: tuple[int, ...]) -> int:
+    return prod(x.shape[axis] for axis in axes)
+
+
+def _from(x: Any, axis: int) -> tuple[int, ...]:
+    return tuple(range(axis % len(x.shape), len(x.shape)))
+
+
+def _scaled(y: Array, weight: Array | None, bias: Array | None) -> Array:
+    """y * weight + bias, in y's own memory and dtype."""
+    if weight is not None:
+        y *= weight.astype(y.dtype, copy=False)
+    if bias is not None:
+        y += bias.astype(y.dtype, copy=False)
+    return y
+
+
+def _channels(values: Any, x: Any) -> Any:
+    """(C,) seen beside x (N, C, *S)"""
+    return values.reshape(-1, *(1 for _ in x.shape[2:]))
+
+
+def _per_channel(g: Any) -> Any:
+    c = g.shape[1]
+    return sum_to(g, shape=(1, c, *(1 for _ in g.shape[2:]))).reshape(c)
+
+
+def _with_channels(y: Any, scale: Any, bias: Any) -> Any:
+    if scale is not None:
+        y = y * _channels(scale, y)
+    return y if bias is None else y + _channels(bias, y)
