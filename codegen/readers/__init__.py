@@ -1,1 +1,74 @@
 """Files to Graph; the format is told by content, not by suffix."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx_ir as ir
+
+from burnish.codegen.errors import Explain, ReadError, silent
+from burnish.codegen.readers import onnx
+from burnish.codegen.readers.detect import recognise
+from burnish.codegen.readers.tensors import FileTensor, MappedFile
+
+__all__ = ["FileTensor", "Source", "read"]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A model as it was read, and what the reader has to say about it.
+
+    `model` is normal: functions inlined, nodes sorted, names unique, constants and
+    subgraph initializers lifted to the main graph's initializers, opset 16 or newer.
+    """
+
+    model: ir.Model
+    notes: tuple[str, ...]
+    path: Path
+    sha256: str
+    opset: int  #: as the file declares it, before any upgrade
+
+
+def read(path: str | Path, *, explain: Explain | None = None) -> Source:
+    """Read a model file; weights stay in the file until somebody asks for them."""
+    path = Path(path)
+    file = _open(path)
+    kind = recognise(file.data)
+    if kind.advice:
+        raise ReadError(
+            f"{path}: expected an ONNX model, got {kind.name}; {kind.advice}"
+        )
+    notes: list[str] = []
+    listen = explain or silent
+
+    def note(line: str) -> None:
+        notes.append(line)
+        listen(line)
+
+    model, opset = onnx.load(file, note)
+    return Source(model, tuple(notes), path, digest(path), opset)
+
+
+def digest(path: str | Path) -> str:
+    """The file's sha256, read in pieces."""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _open(path: Path) -> MappedFile:
+    try:
+        if path.is_dir():
+            raise ReadError(
+                f"{path}: expected a model file, got a folder; name the file inside it"
+            )
+        return MappedFile(path)
+    except FileNotFoundError:
+        raise ReadError(
+            f"{path}: expected a model file, there is none; check the path"
+        ) from None
+    except OSError as error:
+        raise ReadError(
+            f"{path}: expected a readable model file, got {error.strerror or error}"
+        ) from None

@@ -1,0 +1,152 @@
+"""Statements of one module brought together, where the data flow allows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from burnish.codegen.program import (
+    Block,
+    Expression,
+    Level,
+    Statement,
+    Value,
+    Weight,
+    every_expression,
+    walk,
+)
+
+
+@dataclass(eq=False)
+class Group:
+    """The statements and inner groups of one module of the author's tree."""
+
+    level: Level
+    items: list[Item] = field(default_factory=list)
+
+
+Item: TypeAlias = Statement | Group
+
+
+def grouped(items: list[Statement], depth: int = 0) -> list[Item]:
+    """The statements with those of one scope below `depth` gathered into groups.
+
+    A scope whose statements cannot stand together (something outside must run between
+    them) is dissolved: its inner scopes carry its name in front of theirs.
+    """
+    result: list[Item] = list(items)
+    for level in _levels(items, depth):
+        members = {
+            id(s) for s in items if len(s.scope) > depth and s.scope[depth] == level
+        }
+        gathered = _gather(result, members, level)
+        if gathered is not None:
+            result = gathered
+            continue
+        for statement in items:
+            if id(statement) in members:
+                statement.scope = _dissolved(statement.scope, depth)
+        return grouped(items, depth)
+    for item in result:
+        if isinstance(item, Group):
+            inner = [s for s in item.items if isinstance(s, Statement)]
+            item.items = grouped(inner, depth + 1)
+    return result
+
+
+def _levels(items: list[Statement], depth: int) -> list[Level]:
+    return list(dict.fromkeys(s.scope[depth] for s in items if len(s.scope) > depth))
+
+
+def _dissolved(scope: tuple[Level, ...], depth: int) -> tuple[Level, ...]:
+    if len(scope) == depth + 1:
+        return scope[:depth]
+    outer, inner = scope[depth], scope[depth + 1]
+    joined = replace(inner, name=f"{outer.name}_{inner.name}")
+    return (*scope[:depth], joined, *scope[depth + 2 :])
+
+
+def _gather(items: list[Item], members: set[int], level: Level) -> list[Item] | None:
+    """`items` with the members as one group, or None where that breaks the order."""
+    places = [i for i, item in enumerate(items) if id(item) in members]
+    first, last = places[0], places[-1]
+    group, before, after = Group(level), [], []
+    late: set[Value] = set()
+    inside: set[Value] = set()
+    for item in items[first : last + 1]:
+        needs = set(used(item))
+        if id(item) in members:
+            if needs & late:
+                return None
+            group.items.append(item)
+            inside.update(defined(item))
+        elif needs & (inside | late):
+            after.append(item)
+            late.update(defined(item))
+        else:
+            before.append(item)
+    return [*items[:first], *before, group, *after, *items[last + 1 :]]
+
+
+def defined(item: Item) -> Iterator[Value]:
+    """The values that an item defines for those behind it."""
+    if isinstance(item, Group):
+        for inner in item.items:
+            yield from defined(inner)
+    else:
+        yield from item.targets
+
+
+def leaves(item: Item) -> Iterator[Expression]:
+    """Every expression inside an item, blocks included."""
+    if isinstance(item, Group):
+        for inner in item.items:
+            yield from leaves(inner)
+        return
+    for expression in item.expressions():
+        yield from walk(expression)
+    for block in item.blocks():
+        yield from every_expression(block)
+
+
+def used(item: Item) -> Iterator[Value]:
+    """The values that an item reads and that it does not define itself."""
+    own = set(defined(item)) | set(_inner_values(item))
+    for expression in leaves(item):
+        if isinstance(expression, Value) and expression not in own:
+            yield expression
+
+
+def _inner_values(item: Item) -> Iterator[Value]:
+    """The values that only live inside an item's blocks."""
+    if isinstance(item, Group):
+        for inner in item.items:
+            yield from _inner_values(inner)
+        return
+    yield from bound(item)
+    for block in item.blocks():
+        yield from block_values(block)
+
+
+def bound(statement: Statement) -> Iterator[Value]:
+    """The values that a loop binds for its body."""
+    for name in ("index", "going"):
+        value = getattr(statement, name, None)
+        if value is not None:
+            yield value
+    yield from getattr(statement, "carried", ())
+
+
+def block_values(block: Block) -> Iterator[Value]:
+    """Every value that a block's statements define, at any depth."""
+    for statement in block.statements:
+        yield from statement.targets
+        yield from _inner_values(statement)
+
+
+def weights_in(expressions: Iterable[Expression]) -> Iterator[Weight]:
+    """The weights among expressions that stand free, outside layers."""
+    for expression in expressions:
+        if isinstance(expression, Weight):
+            yield expression

@@ -1,0 +1,375 @@
+"""Shape arithmetic on the host: evaluated while generating, or left as Python numbers.
+
+A Host value is an object array of expressions, so NumPy itself does Gather, Slice,
+Concat and broadcasting; what is left symbolic is arithmetic on sizes. An operator is
+evaluated here when all its inputs are Host values or small known integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from burnish.codegen.program import (
+    Attribute,
+    Call,
+    Conditional,
+    Constant,
+    Expression,
+    Host,
+    Infix,
+    Item,
+    Literal,
+    Prefix,
+    Value,
+    Weight,
+)
+
+_LARGEST = 64
+
+
+def host(items: Any, dtype: str | None = "int64") -> Host:
+    """Numbers and expressions, in any nesting, as a Host value."""
+    array = np.asarray(items, object)
+    wrapped = np.empty(array.shape, object)
+    for i, item in np.ndenumerate(array):
+        wrapped[i] = item if isinstance(item, Expression) else Literal(item)
+    return Host(wrapped, dtype)
+
+
+def sizes(value: Expression, start: int = 0, end: int | None = None) -> Host | None:
+    """The shape of a tensor as host numbers; None when its rank is not known."""
+    if value.shape is None:
+        return None
+    dims = [
+        dim if isinstance(dim, int) else Item(Attribute(value, "shape"), (Literal(i),))
+        for i, dim in enumerate(value.shape)
+    ]
+    return host(dims[start:end])
+
+
+def evaluate(
+    op_type: str,
+    version: int,
+    inputs: list[Expression | None],
+    attributes: dict[str, Any],
+) -> Host | None:
+    """The operator's result as host numbers, or None when it belongs on the device."""
+    if op_type in ("Shape", "Size") and inputs[0] is not None:
+        shape = sizes(inputs[0], attributes.get("start", 0), attributes.get("end"))
+        if op_type == "Shape" or shape is None:
+            return shape
+        return host(_product(shape.array))
+    function = _TABLE.get(op_type)
+    if function is None or not any(isinstance(x, Host) for x in inputs):
+        return None
+    arrays = [_as_host(x) for x in inputs]
+    if any(a is None and x is not None for a, x in zip(arrays, inputs, strict=True)):
+        return None
+    return function(version, attributes, *arrays)
+
+
+def _as_host(value: Expression | None) -> Host | None:
+    if isinstance(value, Host):
+        return value
+    if isinstance(value, Constant | Weight):
+        small = int(np.prod(value.shape)) <= _LARGEST
+        trained = isinstance(value, Weight) and value.trained
+        if small and not trained:
+            return host(value.array.tolist(), value.dtype)
+    if isinstance(value, Literal) and not isinstance(value.value, str | None):
+        return host(value.value)
+    if isinstance(value, Value) and value.host:
+        return host(value, value.dtype)
+    return None
+
+
+# --- symbolic arithmetic on single numbers ---
+
+
+def _literal(x: Expression) -> bool:
+    return isinstance(x, Literal)
+
+
+def _add(a: Expression, b: Expression) -> Expression:
+    if isinstance(a, Literal) and isinstance(b, Literal):
+        return Literal(a.value + b.value)
+    if isinstance(b, Literal) and b.value == 0:
+        return a
+    if isinstance(a, Literal) and a.value == 0:
+        return b
+    if isinstance(b, Literal) and b.value < 0:
+        return Infix("-", a, Literal(-b.value))
+    return Infix("+", a, b)
+
+
+def _sub(a: Expression, b: Expression) -> Expression:
+    if isinstance(a, Literal) and isinstance(b, Literal):
+        return Literal(a.value - b.value)
+    if isinstance(b, Literal) and b.value == 0:
+        return a
+    return Infix("-", a, b)
+
+
+def _mul(a: Expression, b: Expression) -> Expression:
+    if isinstance(a, Literal) and isinstance(b, Literal):
+        return Literal(a.value * b.value)
+    if isinstance(b, Literal) and b.value == 1:
+        return a
+    if isinstance(a, Literal) and a.value == 1:
+        return b
+    return Infix("*", a, b)
+
+
+def _not_negative(x: Expression) -> bool:
+    match x:
+        case Literal(value=value):
+            return value >= 0
+        case Item(target=Attribute(name="shape")):
+            return True
+        case Infix(operator="+" | "*" | "//", left=left, right=right):
+            return _not_negative(left) and _not_negative(right)
+    return False
+
+
+def _integer_div(a: Expression, b: Expression) -> Expression:
+    """ONNX rounds towards zero; `//` says the same where nothing is negative."""
+    if isinstance(a, Literal) and isinstance(b, Literal):
+        return Literal(int(a.value / b.value))
+    if isinstance(b, Literal) and b.value == 1:
+        return a
+    if _not_negative(a) and _not_negative(b):
+        return Infix("//", a, b)
+    return Call("int", (Infix("/", a, b),))
+
+
+def _infix(operator: str, fold: Callable[[Any, Any], Any]) -> Any:
+    def apply(a: Expression, b: Expression) -> Expression:
+        if isinstance(a, Literal) and isinstance(b, Literal):
+            return Literal(fold(a.value, b.value))
+        return Infix(operator, a, b)
+
+    return apply
+
+
+def _builtin(name: str, fold: Callable[..., Any]) -> Any:
+    def apply(*args: Expression) -> Expression:
+        if all(isinstance(a, Literal) for a in args):
+            return Literal(fold(*(a.value for a in args if isinstance(a, Literal))))
+        return Call(name, args)
+
+    return apply
+
+
+def _choose(condition: Expression, a: Expression, b: Expression) -> Expression:
+    if isinstance(condition, Literal):
+        return a if condition.value else b
+    return Conditional(a, condition, b)
+
+
+def _product(items: np.ndarray) -> Expression:
+    result: Expression = Literal(1)
+    for item in items.ravel():
+        result = _mul(result, item)
+    return result
+
+
+# --- operators on arrays of numbers ---
+
+_Args = Any
+
+
+def _each(function: Callable[..., Expression], dtype: str | None = None) -> Any:
+    spread = np.frompyfunc(function, function.__code__.co_argcount, 1)
+
+    def apply(version: int, attributes: dict[str, Any], *inputs: Host) -> Host:
+        array = np.asarray(spread(*(x.array for x in inputs)), object)
+        return Host(array, dtype or inputs[-1].dtype)
+
+    return apply
+
+
+def _each_builtin(name: str, fold: Callable[..., Any], count: int) -> Any:
+    spread = np.frompyfunc(_builtin(name, fold), count, 1)
+
+    def apply(version: int, attributes: dict[str, Any], *inputs: Host) -> Host:
+        array = inputs[0].array
+        for other in inputs[1:] if count == 2 else [None]:
+            array = spread(array) if other is None else spread(array, other.array)
+        return Host(np.asarray(array, object), inputs[0].dtype)
+
+    return apply
+
+
+def _div(version: int, attributes: dict[str, Any], a: Host, b: Host) -> Host:
+    whole = "int" in str(a.dtype)
+    function = _integer_div if whole else _infix("/", lambda x, y: x / y)
+    array = np.frompyfunc(function, 2, 1)(a.array, b.array)
+    return Host(np.asarray(array, object), a.dtype)
+
+
+def _integers(value: Host | None) -> list[int] | None:
+    if value is None:
+        return None
+    items = value.array.ravel()
+    if not all(isinstance(item, Literal) for item in items):
+        raise _Symbolic
+    return [item.value for item in items]
+
+
+class _Symbolic(Exception):
+    """Positions that are not known while generating: left to the device."""
+
+
+def _positions(function: Callable[..., Host]) -> Callable[..., Host | None]:
+    def apply(version: int, attributes: dict[str, Any], *inputs: Any) -> Host | None:
+        try:
+            return function(version, attributes, *inputs)
+        except _Symbolic:
+            return None
+
+    return apply
+
+
+@_positions
+def _gather(version: int, attributes: dict[str, Any], data: Host, at: Host) -> Host:
+    where = np.asarray(_integers(at), int).reshape(at.array.shape)
+    picked = np.take(data.array, where, attributes.get("axis", 0))
+    return Host(_boxed(picked), data.dtype)
+
+
+def _boxed(value: Any) -> np.ndarray:
+    """np.take and indexing return the bare object for rank 0."""
+    if isinstance(value, np.ndarray):
+        return value
+    box = np.empty((), object)
+    box[()] = value
+    return box
+
+
+@_positions
+def _slice(
+    version: int,
+    attributes: dict[str, Any],
+    data: Host,
+    starts: Host | None = None,
+    ends: Host | None = None,
+    axes: Host | None = None,
+    steps: Host | None = None,
+) -> Host:
+    begin = _integers(starts) or attributes["starts"]
+    stop = _integers(ends) or attributes["ends"]
+    along = _integers(axes) or attributes.get("axes") or range(len(begin))
+    stride = _integers(steps) or [1] * len(begin)
+    key = [slice(None)] * data.array.ndim
+    for a, b, e, s in zip(along, begin, stop, stride, strict=True):
+        size = data.array.shape[a]
+        if s > 0:
+            key[a] = slice(b, e, s)
+        else:
+            key[a] = slice(b, None if e < -size else e, s)
+    return Host(data.array[tuple(key)], data.dtype)
+
+
+def _concat(version: int, attributes: dict[str, Any], *inputs: Host) -> Host:
+    joined = np.concatenate([x.array for x in inputs], attributes["axis"])
+    return Host(joined, inputs[0].dtype)
+
+
+@_positions
+def _unsqueeze(
+    version: int, attributes: dict[str, Any], data: Host, axes: Host | None = None
+) -> Host:
+    along = attributes.get("axes") or _integers(axes) or []
+    return Host(np.expand_dims(data.array, tuple(along)), data.dtype)
+
+
+@_positions
+def _squeeze(
+    version: int, attributes: dict[str, Any], data: Host, axes: Host | None = None
+) -> Host:
+    along = attributes.get("axes") or _integers(axes)
+    return Host(data.array.squeeze(tuple(along) if along else None), data.dtype)
+
+
+@_positions
+def _reshape(version: int, attributes: dict[str, Any], data: Host, to: Host) -> Host:
+    return Host(data.array.reshape(_integers(to) or ()), data.dtype)
+
+
+@_positions
+def _reduce_prod(
+    version: int, attributes: dict[str, Any], data: Host, axes: Host | None = None
+) -> Host:
+    if data.array.ndim != 1:
+        raise _Symbolic
+    product = np.empty((1,) if attributes.get("keepdims", 1) else (), object)
+    product[...] = _product(data.array)
+    return Host(product, data.dtype)
+
+
+_KINDS = {1: "float32", 6: "int32", 7: "int64", 9: "bool", 11: "float64"}
+
+
+def _cast(version: int, attributes: dict[str, Any], data: Host) -> Host | None:
+    dtype = _KINDS.get(attributes["to"])
+    if dtype is None:
+        return None
+    name = dtype.rstrip("0123456789")
+    if name == str(data.dtype).rstrip("0123456789"):
+        return Host(data.array, dtype)
+    fold = {"int": int, "float": float, "bool": bool}[name]
+    change = np.frompyfunc(_builtin(name, fold), 1, 1)
+    return Host(np.asarray(change(data.array), object), dtype)
+
+
+def _negate(x: Expression) -> Expression:
+    return Literal(-x.value) if isinstance(x, Literal) else Prefix("-", x)
+
+
+def _invert(x: Expression) -> Expression:
+    return Literal(not x.value) if isinstance(x, Literal) else Prefix("not ", x)
+
+
+def _compare(operator: str, fold: Callable[[Any, Any], Any]) -> Any:
+    def apply(version: int, attributes: dict[str, Any], a: Host, b: Host) -> Host:
+        spread = np.frompyfunc(_infix(operator, fold), 2, 1)
+        return Host(np.asarray(spread(a.array, b.array), object), "bool")
+
+    return apply
+
+
+def _same(version: int, attributes: dict[str, Any], data: Host) -> Host:
+    return data
+
+
+_TABLE: dict[str, Callable[..., Host | None]] = {
+    "Identity": _same,
+    "Gather": _gather,
+    "Slice": _slice,
+    "Concat": _concat,
+    "Unsqueeze": _unsqueeze,
+    "Squeeze": _squeeze,
+    "Reshape": _reshape,
+    "ReduceProd": _reduce_prod,
+    "Cast": _cast,
+    "Add": _each(_add),
+    "Sub": _each(_sub),
+    "Mul": _each(_mul),
+    "Div": _div,
+    "Neg": _each(_negate),
+    "Not": _each(_invert),
+    "Where": _each(_choose),
+    "Max": _each_builtin("max", max, 2),
+    "Min": _each_builtin("min", min, 2),
+    "Abs": _each_builtin("abs", abs, 1),
+    "Equal": _compare("==", lambda a, b: a == b),
+    "Less": _compare("<", lambda a, b: a < b),
+    "LessOrEqual": _compare("<=", lambda a, b: a <= b),
+    "Greater": _compare(">", lambda a, b: a > b),
+    "GreaterOrEqual": _compare(">=", lambda a, b: a >= b),
+    "And": _compare("and", lambda a, b: a and b),
+    "Or": _compare("or", lambda a, b: a or b),
+}

@@ -1,0 +1,54 @@
+"""Names: the only way in which text from a model file reaches the source unquoted."""
+
+from __future__ import annotations
+
+import builtins
+import re
+from collections.abc import Iterable
+from keyword import iskeyword, issoftkeyword
+
+_TAKEN = frozenset({"self", "nn", "ops", "math", "Tensor", "Model", "WEIGHTS"})
+_BUILTINS = frozenset(dir(builtins))
+_LONGEST = 40
+
+
+class Identifier(str):
+    """A legal Python name made from any text."""
+
+    __slots__ = ()
+
+    def __new__(cls, text: str) -> Identifier:
+        name = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_")[:_LONGEST]
+        name = name.rstrip("_") or "value"
+        if name[0].isdigit():
+            name = f"n{name}"
+        if iskeyword(name) or issoftkeyword(name) or name in _TAKEN:
+            name = f"{name}_"
+        return super().__new__(cls, name)
+
+    @classmethod
+    def variable(cls, text: str) -> Identifier:
+        """A lower-case name that hides no builtin."""
+        name = cls(_snake(text))
+        return cls(f"{name}_") if name in _BUILTINS else name
+
+    @classmethod
+    def class_name(cls, text: str) -> Identifier:
+        """A CamelCase name."""
+        words = re.split(r"\W+|_", text, flags=re.ASCII)
+        return cls("".join(w[:1].upper() + w[1:] for w in words if w) or "Block")
+
+
+def _snake(text: str) -> str:
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", text)
+    return spaced.lower()
+
+
+def free(wanted: Identifier, taken: Iterable[str]) -> Identifier:
+    """`wanted`, or with the first number behind it that is not taken."""
+    taken = set(taken)
+    name, number = wanted, 2
+    while name in taken:
+        name = Identifier(f"{wanted}{number}")
+        number += 1
+    return name

@@ -1,0 +1,268 @@
+"""Graph to Program: every node by its operator's rule, sizes as Python numbers."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from burnish.codegen import host
+from burnish.codegen.errors import UnsupportedError
+from burnish.codegen.ops import NodeContext, find
+from burnish.codegen.ops._rules import operand
+from burnish.codegen.program import (
+    Assign,
+    Block,
+    Constant,
+    Expression,
+    Host,
+    Layer,
+    Literal,
+    Name,
+    Program,
+    Scope,
+    Shape,
+    Statement,
+    Value,
+    Weight,
+)
+from burnish.codegen.scopes import scope_of
+
+_MADE_BY_EXPORTERS = re.compile(
+    r"(?:val_|onnx::|_val_|const|scalar_tensor|\d)|.*(?:/Constant|_const_|__)"
+)
+_TINY = 64
+
+
+def lift(model: ir.Model) -> Program:
+    """What the graph computes, in the runtime's words.
+
+    Raises UnsupportedError with every operator and attribute that has no rule.
+    """
+    lifter = _Lifter(model)
+    lifter.check_coverage()
+    return lifter.program()
+
+
+class _Lifter:
+    def __init__(self, model: ir.Model):
+        self.model = model
+        self.opsets = dict(model.opset_imports)
+        self.opsets.setdefault("burnish", 1)
+        self.uses = Counter(_initializer_uses(model.graph))
+        self.weights: dict[ir.Value, Weight] = {}
+        self.known: dict[ir.Value, Expression] = {}
+        self.statements: list[Statement] = []
+
+    # --- before anything is written ---
+
+    def check_coverage(self) -> None:
+        """Every operator and attribute without a rule, in one report."""
+        missing: dict[str, list[str]] = {}
+        for node in _all_nodes(self.model.graph):
+            version = self._version(node)
+            rule = find(node.domain, node.op_type, version)
+            where = node.name or f"-> {node.outputs[0].name}"
+            kind = f"{node.domain or 'ai.onnx'}.{node.op_type} (opset {version})"
+            if rule is None:
+                missing.setdefault(kind, []).append(where)
+                continue
+            for name in node.attributes.keys() - rule.attributes:
+                missing.setdefault(f"{kind}, attribute {name}", []).append(where)
+        if missing:
+            raise UnsupportedError(missing)
+
+    def _version(self, node: ir.Node) -> int:
+        return node.version or self.opsets.get(node.domain, 1)
+
+    # --- the walk ---
+
+    def program(self) -> Program:
+        graph = self.model.graph
+        inputs = []
+        optional: dict[Value, Any] = {}
+        for source in graph.inputs:
+            if source.is_initializer():
+                continue
+            value = _value(source)
+            self.known[source] = value
+            inputs.append(value)
+        body = self.block(graph)
+        body.results = [self._result(r) for r in body.results]
+        outputs = [(_dtype(v), _shape(v)) for v in graph.outputs]
+        names = [v.name or "" for v in graph.outputs]
+        return Program(inputs, optional, body, names, outputs)
+
+    def block(self, graph: ir.Graph, inputs: tuple[Expression, ...] = ()) -> Block:
+        """A graph's statements and results, with its inputs bound to `inputs`."""
+        for value, expression in zip(graph.inputs, inputs, strict=False):
+            self.known[value] = expression
+        outer, self.statements = self.statements, []
+        for node in graph:
+            self._node(node)
+        results = [self.read(v) or Literal(None) for v in graph.outputs]
+        made, self.statements = self.statements, outer
+        return Block(made, results)
+
+    def _node(self, node: ir.Node) -> None:
+        inputs = [None if v is None else self.read(v) for v in node.inputs]
+        attributes = {a.name: _attribute(a) for a in node.attributes.values()}
+        version = self._version(node)
+        if node.domain == "":
+            numbers = host.evaluate(node.op_type, version, inputs, attributes)
+            if numbers is not None:
+                self._bind_host(node.outputs[0], numbers, scope_of(node))
+                return
+        rule = find(node.domain, node.op_type, version)
+        assert rule is not None
+        scope = scope_of(node)
+        if rule.wants_node:
+            attributes["node"] = self._context(node, version, scope)
+        result = rule.function(*inputs, **attributes)
+        outputs = list(node.outputs)
+        if isinstance(result, tuple):
+            for output, part in zip(outputs, result, strict=False):
+                if part is not None:
+                    self._bind((output,), part, scope)
+        else:
+            self._bind(tuple(outputs), result, scope)
+
+    def _context(self, node: ir.Node, version: int, scope: Scope) -> NodeContext:
+        def emit(statement: Statement) -> None:
+            statement.scope = scope
+            self.statements.append(statement)
+
+        return NodeContext(
+            node.name or "",
+            version,
+            tuple(v.name or "" for v in node.outputs),
+            tuple(map(_dtype, node.outputs)),
+            tuple(map(_shape, node.outputs)),
+            self.block,
+            emit,
+        )
+
+    def _bind(
+        self, outputs: tuple[ir.Value, ...], expression: Expression, scope: Scope
+    ) -> None:
+        if len(outputs) == 1 and isinstance(
+            expression, Value | Weight | Constant | Host | Literal
+        ):
+            self.known[outputs[0]] = expression
+            return
+        targets = tuple(_value(output) for output in outputs)
+        self.statements.append(Assign(targets, scope, expression))
+        self.known.update(zip(outputs, targets, strict=True))
+
+    def _bind_host(self, output: ir.Value, numbers: Host, scope: Scope) -> None:
+        """Give computed numbers a statement each, so that they are computed once."""
+        named = np.empty(numbers.array.shape, object)
+        for i, item in np.ndenumerate(numbers.array):
+            if not isinstance(item, Value | Literal):
+                value = Value(_size_hint(output, i), numbers.dtype, (), host=True)
+                self.statements.append(Assign((value,), scope, item))
+                item = value
+            named[i] = item
+        self.known[output] = Host(named, numbers.dtype)
+
+    def _result(self, expression: Expression) -> Expression:
+        if isinstance(expression, Host | Constant):
+            if expression.shape == ():
+                made = operand(expression)
+                return _tensor(made, expression.dtype)
+            return operand(expression)
+        return expression
+
+    # --- values of the file ---
+
+    def read(self, value: ir.Value) -> Expression | None:
+        """What a graph value is: computed, a weight, or a known constant."""
+        if value not in self.known:
+            self.known[value] = self._initializer(value)
+        return self.known[value]
+
+    def _initializer(self, value: ir.Value) -> Expression:
+        tensor = value.const_value
+        assert tensor is not None, f"{value.name} has no producer"
+        shape = tuple(int(n) for n in tensor.shape)
+        dtype = np.dtype(tensor.dtype.numpy()).name
+        floating = tensor.dtype.is_floating_point()
+        if not floating and tensor.size <= _TINY:
+            return Constant(np.asarray(tensor.numpy()))
+        made = _MADE_BY_EXPORTERS.match(value.name or "") is not None
+        if shape == () and (made or not floating):
+            return Constant(np.asarray(tensor.numpy()))
+        return Weight(
+            value.name or "",
+            dtype,
+            shape,
+            lambda: np.asarray(tensor.numpy()),
+            trained=floating,
+            shared=self.uses[value] > 1,
+        )
+
+
+def _tensor(number: Expression, dtype: str | None) -> Expression:
+    from burnish.codegen.ops._rules import DEVICE
+    from burnish.codegen.program import Call
+
+    options = (("dtype", Literal(dtype)), ("device", DEVICE))
+    return Call("Tensor", (number,), options)
+
+
+def _all_nodes(graph: ir.Graph) -> Iterator[ir.Node]:
+    for node in graph:
+        yield node
+        for attribute in node.attributes.values():
+            if attribute.type == ir.AttributeType.GRAPH:
+                yield from _all_nodes(attribute.as_graph())
+
+
+def _initializer_uses(graph: ir.Graph) -> Iterator[ir.Value]:
+    for node in _all_nodes(graph):
+        for value in node.inputs:
+            if value is not None and value.const_value is not None:
+                yield value
+
+
+def _attribute(attribute: ir.Attr) -> Any:
+    """An attribute as Python writes it; float32 in its own shortest form."""
+    value = attribute.value
+    match attribute.type:
+        case ir.AttributeType.FLOAT:
+            return float(str(np.float32(value)))
+        case ir.AttributeType.FLOATS:
+            return [float(str(np.float32(v))) for v in value]
+        case ir.AttributeType.INTS | ir.AttributeType.STRINGS:
+            return list(value)
+        case ir.AttributeType.TENSOR:
+            return Constant(np.asarray(value.numpy()))
+    return value
+
+
+def _value(source: ir.Value) -> Value:
+    return Value(source.name or "", _dtype(source), _shape(source))
+
+
+def _dtype(value: ir.Value) -> str | None:
+    if value.dtype is None:
+        return None
+    if value.dtype == ir.DataType.STRING:
+        return "str"
+    return np.dtype(value.dtype.numpy()).name
+
+
+def _shape(value: ir.Value) -> Shape | None:
+    if value.shape is None:
+        return None
+    return tuple(d if isinstance(d, int) else d.value for d in value.shape)
+
+
+def _size_hint(output: ir.Value, place: tuple[int, ...]) -> str:
+    return output.name or "size"
+
+

@@ -1,0 +1,246 @@
+"""How a rule is declared and found, and the words that rules are written with.
+
+A rule's signature is the operator's schema: inputs positional, attributes keyword-only
+with the specification's defaults. A rule that must know more of its node (its opset, how
+many outputs are asked for, their shapes) takes a last keyword `node`.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from burnish import nn, ops
+from burnish.codegen.program import (
+    Block,
+    Call,
+    Constant,
+    Display,
+    Expression,
+    Host,
+    Layer,
+    Literal,
+    Method,
+    Name,
+    Shape,
+    Statement,
+    Value,
+    Weight,
+)
+
+Result = Expression | tuple[Expression | None, ...]
+
+DEVICE = Name("self.device")
+
+
+@dataclass(frozen=True)
+class NodeContext:
+    """What a rule may ask of its node beside inputs and attributes."""
+
+    name: str
+    version: int
+    outputs: tuple[str, ...]
+    dtypes: tuple[str | None, ...]
+    shapes: tuple[Shape | None, ...]
+    lift_block: Callable[..., Block]
+    emit: Callable[[Statement], None]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One operator's meaning from opset version `since` on."""
+
+    op_type: str
+    domain: str
+    since: int
+    function: Callable[..., Result]
+
+    @functools.cached_property
+    def attributes(self) -> frozenset[str]:
+        """The names of the attributes that the rule honours."""
+        parameters = inspect.signature(self.function).parameters.values()
+        return frozenset(
+            p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.name != "node"
+        )
+
+    @functools.cached_property
+    def wants_node(self) -> bool:
+        return "node" in inspect.signature(self.function).parameters
+
+
+registry: dict[tuple[str, str], list[Rule]] = {}
+"""Rules by (domain, operator), the newest first."""
+
+
+def onnx_op(
+    op_type: str, since: int = 1, domain: str = ""
+) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
+    """Declare what an ONNX operator means from opset version `since` on."""
+
+    def register(function: Callable[..., Result]) -> Callable[..., Result]:
+        rules = registry.setdefault((domain, op_type), [])
+        rules.append(Rule(op_type, domain, since, function))
+        rules.sort(key=lambda rule: -rule.since)
+        return function
+
+    return register
+
+
+def find(domain: str, op_type: str, version: int) -> Rule | None:
+    """The newest rule not above the opset version, or None."""
+    for rule in registry.get((domain, op_type), ()):
+        if rule.since <= version:
+            return rule
+    return None
+
+
+# --- the words of rules ---
+
+
+def call(operator: str, *args: Any, **options: Any) -> Call:
+    """A call of `burnish.ops`; options equal to its defaults are left out."""
+    target = getattr(ops, operator)
+    while args and args[-1] is None:
+        args = args[:-1]
+    return Call(
+        f"ops.{operator}", tuple(map(operand, args)), worth_writing(target, options)
+    )
+
+
+def method(target: Expression, name: str, *args: Any, **options: Any) -> Method:
+    """`target.name(*args, **options)` on a tensor."""
+    written = tuple((key, operand(value)) for key, value in options.items())
+    return Method(operand(target), name, tuple(map(operand, args)), written)
+
+
+def layer(
+    kind: str,
+    args: Sequence[Any],
+    options: dict[str, Any],
+    weights: dict[str, Weight],
+    *inputs: Expression,
+) -> Layer:
+    """A layer of `burnish.nn`; constructor options equal to its defaults are left out."""
+    target = getattr(nn, kind).__init__
+    kept = {
+        name: value.value
+        for name, value in worth_writing(target, options)
+        if isinstance(value, Literal)
+    }
+    return Layer(kind, tuple(args), kept, weights, tuple(map(operand, inputs)))
+
+
+def worth_writing(
+    target: Callable[..., Any], options: dict[str, Any]
+) -> tuple[tuple[str, Expression], ...]:
+    """The options that differ from the target's own defaults."""
+    parameters = inspect.signature(target).parameters
+    written = []
+    for name, value in options.items():
+        default = parameters[name].default
+        plain = value.value if isinstance(value, Literal) else value
+        if isinstance(plain, Expression) or plain != default:
+            written.append((name, operand(value)))
+    return tuple(written)
+
+
+def operand(value: Any) -> Expression:
+    """A Python value as an expression; constants as people write them."""
+    if isinstance(value, Constant):
+        return constant_operand(value)
+    if isinstance(value, Host):
+        return host_operand(value)
+    if isinstance(value, Expression):
+        return value
+    if isinstance(value, list | tuple) and any(
+        isinstance(item, Expression) for item in value
+    ):
+        brackets = "[]" if isinstance(value, list) else "()"
+        return Display(tuple(map(operand, value)), brackets)
+    return Literal(value)
+
+
+def constant_operand(value: Constant) -> Expression:
+    """A known array where a tensor is expected: a number, or a buffer."""
+    if value.array.ndim == 0:
+        return Literal(plain(value.array))
+    array = value.array
+    return Weight("", array.dtype.name, array.shape, lambda: array, trained=False)
+
+
+def host_operand(value: Host) -> Expression:
+    """Numbers of the host where a tensor is expected: a number, or a new tensor."""
+    if value.array.ndim == 0:
+        return value.array.item()
+    dtype = Literal(value.dtype)
+    options = (("dtype", dtype), ("device", DEVICE))
+    return Call("Tensor", (nested(value.array),), options)
+
+
+def nested(array: np.ndarray) -> Expression:
+    """An object array as nested list displays."""
+    if array.ndim == 0:
+        return array.item()
+    return Display(tuple(nested(np.asarray(row, object)) for row in array))
+
+
+def plain(array: np.ndarray) -> Any:
+    """A known array as Python numbers, floats as short as their type allows."""
+    if array.dtype.kind == "f" and array.dtype.itemsize < 8:
+        short = np.vectorize(lambda v: float(str(v)), otypes=[float])
+        return short(array).tolist() if array.size else []
+    return array.tolist()
+
+
+def known(value: Expression | None) -> np.ndarray | None:
+    """The array of an input that is known while generating, else None."""
+    if isinstance(value, Constant | Weight):
+        return value.array
+    if isinstance(value, Literal) and value.value is not None:
+        return np.asarray(value.value)
+    if isinstance(value, Host):
+        items = [item for item in value.array.ravel()]
+        if all(isinstance(item, Literal) for item in items):
+            flat = [item.value for item in items]
+            return np.asarray(flat, value.dtype).reshape(value.array.shape)
+    return None
+
+
+def ints(value: Expression) -> list[Any] | Expression:
+    """A rank-1 integer input as a list of numbers and expressions.
+
+    When its length is not known while generating, one expression for the whole list.
+    """
+    array = known(value)
+    if array is not None:
+        return array.reshape(-1).tolist()
+    if isinstance(value, Host):
+        return [
+            item.value if isinstance(item, Literal) else item
+            for item in value.array.ravel()
+        ]
+    return Method(value, "tolist")
+
+
+def number(value: Expression) -> Any:
+    """A one-element input as a Python number, or an expression for it."""
+    array = known(value)
+    if array is not None:
+        return plain(array.reshape(()))
+    if isinstance(value, Host):
+        return value.array.reshape(()).item()
+    if isinstance(value, Value) and value.host:
+        return value
+    return Method(value, "item")
+
+
+def owned(*weights: Expression | None) -> bool:
+    """Whether these inputs are weights that one layer alone uses (None is fine)."""
+    return all(
+        w is None or (isinstance(w, Weight) and not w.shared) for w in weights
+    )

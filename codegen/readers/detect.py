@@ -1,0 +1,106 @@
+"""What a file is, told by its content."""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+from burnish.codegen.readers._wire import BYTES, VARINT, Buffer, WireError, fields
+
+ONNX_ONLY = "only ONNX files (binary protobuf) are read"
+
+#: ModelProto's fields and their wire types.
+_MODEL = {1: VARINT, 5: VARINT} | dict.fromkeys(
+    (2, 3, 4, 6, 7, 8, 14, 20, 25, 26), BYTES
+)
+_GRAPH = 7
+
+
+class Kind(NamedTuple):
+    """A format, and what to do about it; ONNX needs no advice."""
+
+    name: str
+    advice: str = ""
+
+
+_EXPORT = f"{ONNX_ONLY}: export it with torch.onnx.export"
+_MAGIC = (
+    (b"PK\x03\x04", Kind("a zip archive (PyTorch .pt/.pth, or .npz/.keras)", _EXPORT)),
+    (b"\x89HDF\r\n\x1a\n", Kind("an HDF5 file (Keras .h5)", ONNX_ONLY)),
+    (b"GGUF", Kind("a GGUF file", ONNX_ONLY)),
+    (b"\x93NUMPY", Kind("a NumPy array", ONNX_ONLY)),
+    (b"\x1f\x8b", Kind("a gzip archive", "unpack it with gunzip first")),
+    (
+        b"version https://git-lfs",
+        Kind("a Git LFS pointer, not the model", "run `git lfs pull` first"),
+    ),
+    (b"<!DOCTYPE", Kind("a web page", "download the file itself")),
+    (b"<html", Kind("a web page", "download the file itself")),
+)
+
+
+def recognise(data: Buffer) -> Kind:
+    """The format of a file's bytes; advice is empty only for an ONNX model."""
+    head = bytes(data[:512])
+    if not head:
+        return Kind("an empty file", "download or export it again")
+    for magic, kind in _MAGIC:
+        if head.startswith(magic):
+            return kind
+    if head[4:8] == b"TFL3":
+        return Kind("a TensorFlow Lite file", f"{ONNX_ONLY}: convert it with tf2onnx")
+    if _is_safetensors(data):
+        return Kind(
+            "a safetensors file, which holds weights without a graph", ONNX_ONLY
+        )
+    if head[0] == 0x80 and head[1] in range(2, 6):
+        return Kind("a pickle (an old PyTorch checkpoint?)", _EXPORT)
+    if _is_text(head):
+        return _text(head)
+    return _protobuf(data)
+
+
+def _is_safetensors(data: Buffer) -> bool:
+    size = int.from_bytes(data[:8], "little")
+    if data[8:9] != b"{" or not 2 <= size <= min(len(data) - 8, 100_000_000):
+        return False
+    try:
+        return isinstance(json.loads(data[8 : 8 + size]), dict)
+    except ValueError:
+        return False
+
+
+def _is_text(head: bytes) -> bool:
+    # the first bytes of a ModelProto, 08 0x, are control characters
+    return all(byte >= 32 or byte in b"\t\n\r\f" for byte in head)
+
+
+def _text(head: bytes) -> Kind:
+    if b"ir_version" in head:
+        return Kind(
+            "a model in ONNX's text form",
+            f"{ONNX_ONLY}: load it with onnx.load(path, format=...) and onnx.save it",
+        )
+    return Kind("a text file", ONNX_ONLY)
+
+
+def _protobuf(data: Buffer) -> Kind:
+    seen = set()
+    try:
+        for number, wire_type, *_ in fields(data, 0, len(data)):
+            if _MODEL.get(number, wire_type) != wire_type:
+                raise WireError(f"field {number} has wire type {wire_type}")
+            seen.add(number)
+    except WireError as error:
+        if seen & {1, 2, 7}:
+            return Kind(
+                f"a damaged or truncated one of {len(data)} bytes ({error})",
+                "download or export it again",
+            )
+        return Kind("a file of no known format", ONNX_ONLY)
+    if _GRAPH not in seen:
+        return Kind(
+            "a protobuf without a graph",
+            f"{ONNX_ONLY}: this is another kind of file or was cut off",
+        )
+    return Kind("an ONNX model")

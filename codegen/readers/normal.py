@@ -1,0 +1,121 @@
+"""One normal form: no functions, nodes sorted, names unique, constants lifted."""
+
+from __future__ import annotations
+
+import graphlib
+import logging
+from typing import Any
+
+import onnx
+import onnx_ir as ir
+from onnx_ir.passes import common
+
+from burnish.codegen.errors import ConversionError, Explain, ReadError
+from burnish.codegen.readers import functions
+
+
+def normalise(message: Any, explain: Explain) -> ir.Model:
+    """Build the Graph from a clean ModelProto and bring it into normal form."""
+    model = build(functions.align_opsets(message, explain))
+    functions.inline(model)
+    _check_values(model)
+    _sort(model)
+    _drop_weight_inputs(model, explain)
+    common.NameFixPass()(model)
+    lift_constants(model)
+    return model
+
+
+def build(message: Any) -> ir.Model:
+    """The Graph of a ModelProto; whatever is wrong with it is a ReadError."""
+    logging.getLogger("onnx_ir.serde").setLevel(logging.ERROR)
+    try:
+        return ir.from_proto(message)
+    except ConversionError:
+        raise
+    except Exception as error:  # onnx-ir raises many kinds for a damaged model
+        raise ReadError(
+            f"expected a valid ONNX graph, got {_first_line(error)}; "
+            "export the model again"
+        ) from error
+
+
+def lift_constants(model: ir.Model) -> None:
+    """Make every Constant, also of subgraphs, an initializer of the main graph."""
+    common.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(model)
+    common.LiftSubgraphInitializersToMainGraphPass()(model)
+
+
+def _first_line(error: BaseException) -> str:
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return f"{type(error).__name__}: {error}".split("\n")[0]
+
+
+def _check_values(model: ir.Model) -> None:
+    """Everything that is read is produced by somebody."""
+    missing = []
+    for graph in model.graphs():
+        for node in graph:
+            missing += [
+                f"node {node.name or node.op_type!r} reads {value.name!r}"
+                for value in node.inputs
+                if value is not None and _is_loose(value)
+            ]
+        missing += [f"output {v.name!r}" for v in graph.outputs if _is_loose(v)]
+    if missing:
+        raise ReadError(
+            "expected every value to be produced by a node, an input or an "
+            f"initializer; nothing produces: {'; '.join(missing)}"
+        )
+
+
+def _is_loose(value: ir.Value) -> bool:
+    return (
+        value.producer() is None
+        and not value.is_graph_input()
+        and not value.is_initializer()
+    )
+
+
+def _sort(model: ir.Model) -> None:
+    try:
+        model.graph.sort()
+    except ValueError:
+        cycle = _cycle(model)
+        raise ReadError(
+            "expected a graph without cycles, got one through nodes "
+            + " -> ".join(repr(node.name or node.op_type) for node in cycle)
+        ) from None
+
+
+def _cycle(model: ir.Model) -> list[ir.Node]:
+    nodes: dict[ir.Node, set[ir.Node]] = {}
+    for graph in model.graphs():
+        for node in graph:
+            before = {v.producer() for v in node.inputs if v is not None}
+            nodes[node] = {other for other in before if other is not None}
+            owner = graph.parent_node
+            if owner is not None:
+                nodes.setdefault(owner, set()).add(node)
+    try:
+        graphlib.TopologicalSorter(nodes).prepare()
+    except graphlib.CycleError as error:
+        return error.args[1]
+    return []
+
+
+def _drop_weight_inputs(model: ir.Model, explain: Explain) -> None:
+    """Inputs that have an initializer are weights; old files list all of them."""
+    defaults = [v.name for v in model.graph.inputs if v.is_initializer()]
+    if defaults and model.ir_version >= 4:
+        explain(
+            "inputs with a value in the file are weights, not arguments: "
+            + ", ".join(map(repr, defaults))
+        )
+    common.RemoveInitializersFromInputsPass()(model)
+
+
+def version_of(model: ir.Model) -> int:
+    """The default domain's opset; models without ONNX operators count as newest."""
+    return model.opset_imports.get("", onnx.defs.onnx_opset_version())

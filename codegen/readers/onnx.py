@@ -1,0 +1,46 @@
+"""An ONNX file to the Graph: light parse, one normal form, weights left in the file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import onnx
+import onnx_ir as ir
+from google.protobuf.message import DecodeError
+
+from burnish.codegen.errors import ConversionError, Explain, ReadError
+from burnish.codegen.readers import opset, proto, shapes
+from burnish.codegen.readers._wire import WireError, fields, slim
+from burnish.codegen.readers.external import attach
+from burnish.codegen.readers.normal import normalise
+from burnish.codegen.readers.tensors import MappedFile
+
+_TRAINING_INFO = 20
+
+
+def load(file: MappedFile, explain: Explain) -> tuple[ir.Model, int]:
+    """The model in `file` in normal form, and the opset that the file declares."""
+    message = parse(file, explain)
+    try:
+        declared = proto.clean(message, explain)
+        model = normalise(message, explain)
+        model = opset.bring_up(model, declared, explain)
+        shapes.infer(model, explain)
+        attach(model, file)
+    except ConversionError as error:
+        raise type(error)(f"{file.path}: {error}") from error
+    return model, declared
+
+
+def parse(file: MappedFile, explain: Explain) -> Any:
+    """The file's ModelProto with large tensors left where they are."""
+    try:
+        message = onnx.ModelProto.FromString(slim(file.data))
+    except (WireError, DecodeError, RecursionError) as error:
+        raise ReadError(
+            f"{file.path}: expected an ONNX model, got damaged bytes ({error}); "
+            "download or export it again"
+        ) from None
+    if any(field[0] == _TRAINING_INFO for field in fields(file.data, 0, file.size)):
+        explain("training_info is ignored: burnish trains with its own Learner")
+    return message

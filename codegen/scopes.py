@@ -1,0 +1,63 @@
+"""The author's module path of a node, from what exporters leave in the file.
+
+torch's newer exporter writes `pkg.torch.onnx.name_scopes` ("['', 'layer1',
+'layer1.0', 'layer1.0.conv1', 'conv2d_3']") and `class_hierarchy` beside it; the older
+one writes the path into node names ("/layer1/layer1.0/conv1/Conv").
+"""
+
+from __future__ import annotations
+
+import ast
+
+import onnx_ir as ir
+
+from burnish.codegen.program import Level, Scope
+
+_SCOPES = "pkg.torch.onnx.name_scopes"
+_CLASSES = "pkg.torch.onnx.class_hierarchy"
+
+
+def scope_of(node: ir.Node) -> Scope:
+    """The modules that the node was written in, outermost first; () at the root."""
+    if _SCOPES in node.metadata_props:
+        return _from_metadata(node)
+    return _from_name(node.name or "")
+
+
+def _from_metadata(node: ir.Node) -> Scope:
+    names = _strings(node.metadata_props[_SCOPES])
+    kinds = _strings(node.metadata_props.get(_CLASSES, "[]"))
+    if len(kinds) != len(names):
+        kinds = [""] * len(names)
+    levels: list[Level] = []
+    path = ""
+    for name, kind in list(zip(names, kinds, strict=True))[:-1]:
+        if not name:
+            continue
+        inside = f"{path}." if path else ""
+        if not name.startswith(inside):
+            break
+        *outer, last = name[len(inside) :].split(".")
+        levels += [Level(part) for part in outer]
+        levels.append(Level(last, kind.rpartition(".")[2]))
+        path = name
+    return tuple(levels)
+
+
+def _from_name(name: str) -> Scope:
+    if not name.startswith("/"):
+        return ()
+    path: list[str] = []
+    for component in name.strip("/").split("/")[:-1]:
+        parts = component.split(".")
+        known = max(k for k in range(len(parts) + 1) if path[len(path) - k :] == parts[:k])
+        path += parts[known:]
+    return tuple(Level(part) for part in path)
+
+
+def _strings(text: str) -> list[str]:
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return []
+    return [str(item) for item in value] if isinstance(value, list) else []
