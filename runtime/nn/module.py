@@ -7,16 +7,18 @@ attribute paths ("layers.0.fc1.weight"), as in PyTorch.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from importlib import resources
-from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 from burnish import serialize
 from burnish.backend import Device
-from burnish.errors import RecordError
+from burnish.nn import record
+from burnish.nn.display import tree
 from burnish.nn.param import Buffer, Param, Stored
+
+Path: TypeAlias = str | os.PathLike[str]
 
 
 class Module:
@@ -43,7 +45,7 @@ class Module:
             if isinstance(item, Module):
                 yield path, item
 
-    def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
+    def named_modules(self) -> Iterator[tuple[str, Module]]:
         """This module ("") and every one below it, each object once."""
         seen: set[int] = set()
 
@@ -55,10 +57,10 @@ class Module:
             for name, child in module.named_children():
                 yield from walk(child, f"{path}.{name}" if path else name)
 
-        yield from walk(self, prefix)
+        yield from walk(self, "")
 
     def named_tensors(self) -> Iterator[tuple[str, Stored]]:
-        """Parameters and buffers with their paths; a shared one under its first path."""
+        """Parameters and buffers with their paths; a shared one has its first path."""
         seen: set[int] = set()
         for path, module in self.named_modules():
             for name, item in _items(vars(module)):
@@ -73,6 +75,7 @@ class Module:
                 yield path, item
 
     def parameters(self) -> list[Param]:
+        """The tensors that training changes."""
         return [param for _, param in self.named_parameters()]
 
     def named_buffers(self) -> Iterator[tuple[str, Buffer]]:
@@ -83,7 +86,7 @@ class Module:
 
     @property
     def num_params(self) -> int:
-        """The number of trainable values."""
+        """The number of values in all parameters, frozen ones too."""
         return sum(param.size for param in self.parameters())
 
     def visit(self, visitor: Callable[[str, Stored], None]) -> None:
@@ -92,7 +95,7 @@ class Module:
             visitor(path, item)
 
     def map(self, mapper: Callable[[str, Stored], Any]) -> Self:
-        """Give every parameter and buffer the value `mapper(path, tensor)`."""
+        """Give every parameter and buffer the value of `mapper(path, tensor)`."""
         for path, item in self.named_tensors():
             item.assign(mapper(path, item))
         return self
@@ -110,7 +113,8 @@ class Module:
 
     def fork(self, device: Device | str) -> Self:
         """A copy on `device`; arrays are shared where the place is the same."""
-        return _copy(self, {}).to(device)
+        copied: Self = _copy(self, {})
+        return copied.to(device)
 
     def valid(self) -> Self:
         """A copy for inference: same values, no recording, dropout off."""
@@ -120,11 +124,15 @@ class Module:
         """A copy for training: same values on the autodiff device."""
         return self.fork(self.device.autodiff())
 
-    def no_grad(self) -> Self:
-        """Freeze every parameter, in place."""
+    def freeze(self, frozen: bool = True) -> Self:
+        """Keep every parameter out of training (or let it back in), in place."""
         for param in self.parameters():
-            param.freeze()
+            param.freeze(frozen)
         return self
+
+    def no_grad(self) -> Self:
+        """Freeze every parameter, in place: the Book's word for `freeze()`."""
+        return self.freeze()
 
     # --- records ---
 
@@ -135,60 +143,42 @@ class Module:
     def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> Self:
         """Take values by path; each is cast to the dtype the module has.
 
-        strict: names must match exactly. Raises RecordError for names and shapes that
-        do not fit, all of them at once, before anything is changed.
+        strict: names must match exactly. Raises RecordError for names, shapes and
+        dtypes that do not fit, all of them at once, before anything is changed.
         """
-        own = dict(self.named_tensors())
-        aliases = self._aliases()
-        problems = []
-        missing = [name for name in own if name not in state]
-        unexpected = [n for n in state if n not in own and n not in aliases]
-        if strict and (missing or unexpected):
-            problems.append(f"missing {missing}, unexpected {unexpected}")
-        problems += [
-            f"{name} has shape {own[name].shape}, got {tuple(state[name].shape)}"
-            for name in own
-            if name in state and tuple(state[name].shape) != own[name].shape
-        ]
-        if problems:
-            kind = type(self).__name__
-            raise RecordError(f"weights do not fit {kind}: " + "; ".join(problems))
-        for name, item in own.items():
-            if name in state:
-                value = state[name]
-                item.assign(value, item.dtype)
+        kind = type(self).__name__
+        for item, array in record.fitted(kind, _every_path(self), state, strict):
+            item.assign(array)
         return self
 
-    def _aliases(self) -> set[str]:
-        """Every path of a tensor, those of shared ones too."""
-        paths = set()
+    def save_file(
+        self,
+        path: Path,
+        dtype: Any = None,
+        metadata: Mapping[str, str] | None = None,
+    ) -> None:
+        """Write every parameter and buffer to a safetensors file, atomically.
 
-        def walk(module: Module, prefix: str) -> None:
-            for name, item in _items(vars(module)):
-                if isinstance(item, Stored):
-                    paths.add(prefix + name)
-                elif isinstance(item, Module):
-                    walk(item, f"{prefix}{name}.")
+        dtype: "float16" or "float64", for the floating-point ones; None keeps theirs.
+        """
+        serialize.save_file(record.cast(self.state_dict(), dtype), path, metadata)
 
-        walk(self, "")
-        return paths
-
-    def save_file(self, path: str | Path) -> None:
-        """Write every parameter and buffer to a safetensors file, atomically."""
-        serialize.save_file(self.state_dict(), path)
-
-    def load_file(self, path: str | Path, strict: bool = True) -> Self:
+    def load_file(self, path: Path, strict: bool = True) -> Self:
         """Take the values of a safetensors file, by memory map."""
         return self.load_state_dict(serialize.load_file(path), strict)
 
-    def to_bytes(self) -> bytes:
+    def to_bytes(self, dtype: Any = None) -> bytes:
         """The module's values as safetensors bytes."""
-        return serialize.to_bytes(self.state_dict())
+        return serialize.to_bytes(record.cast(self.state_dict(), dtype))
 
     @classmethod
-    def from_file(cls, path: str | Path | None = None, **config: Any) -> Self:
+    def from_file(cls, path: Path | None = None, **config: Any) -> Self:
         """A module with weights from `path`, or from the file beside its source."""
-        return cls(**config).load_file(path or _beside(cls))
+        if path is None:
+            path = record.beside(cls)
+            if not isinstance(path, os.PathLike):
+                return cls.from_bytes(path.read_bytes(), **config)
+        return cls(**config).load_file(path)
 
     @classmethod
     def from_bytes(cls, data: bytes, **config: Any) -> Self:
@@ -197,17 +187,16 @@ class Module:
 
     @classmethod
     def from_embedded(cls, **config: Any) -> Self:
-        """A module with the weights that its package or its source carries."""
-        source = sys.modules[cls.__module__]
-        if text := getattr(source, "WEIGHTS", None):
-            import base64
+        """A module with the weights that its source or its package carries.
 
-            return cls.from_bytes(base64.b64decode(text), **config)
-        folder, _, stem = cls.__module__.rpartition(".")
-        if not folder:
+        In the source they are `WEIGHTS`, safetensors bytes in base64.
+        """
+        text = getattr(sys.modules[cls.__module__], "WEIGHTS", None)
+        if text is None:
             return cls.from_file(**config)
-        entry = resources.files(folder).joinpath(f"{stem}.safetensors")
-        return cls.from_bytes(entry.read_bytes(), **config)
+        import base64
+
+        return cls.from_bytes(base64.b64decode(text), **config)
 
     # --- display ---
 
@@ -216,7 +205,7 @@ class Module:
         return ""
 
     def __repr__(self) -> str:
-        return _tree(self)
+        return tree(self)
 
 
 def _items(attributes: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -232,46 +221,37 @@ def _items(attributes: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
                 yield f"{name}.{path}", item
 
 
+def _every_path(module: Module) -> Iterator[tuple[str, Stored]]:
+    """Every path of every tensor: a shared one comes once for each."""
+
+    def walk(module: Module, prefix: str, above: tuple[Module, ...]) -> Any:
+        for name, item in _items(vars(module)):
+            if isinstance(item, Stored):
+                yield prefix + name, item
+            elif not any(item is module for module in above):
+                yield from walk(item, f"{prefix}{name}.", (*above, item))
+
+    yield from walk(module, "", (module,))
+
+
 def _copy(value: Any, done: dict[int, Any]) -> Any:
     """A deep copy of modules, tensors and containers; other values are shared."""
     if id(value) in done:
         return done[id(value)]
+    made: Any
     if isinstance(value, Stored):
-        made: Any = value.copy()
+        made = value.copy()
     elif isinstance(value, Module):
-        made = object.__new__(type(value))
-        done[id(value)] = made
-        for name, item in vars(value).items():
-            made.__dict__[name] = _copy(item, done)
-    elif isinstance(value, list | tuple):
-        made = type(value)(_copy(item, done) for item in value)
+        made = done[id(value)] = object.__new__(type(value))
+        made.__dict__.update({k: _copy(v, done) for k, v in vars(value).items()})
+    elif isinstance(value, list):
+        made = [_copy(item, done) for item in value]
+    elif isinstance(value, tuple):
+        items = [_copy(item, done) for item in value]
+        made = value._make(items) if hasattr(value, "_make") else tuple(items)
     elif isinstance(value, dict):
         made = {key: _copy(item, done) for key, item in value.items()}
     else:
         return value
     done[id(value)] = made
     return made
-
-
-def _beside(cls: type) -> Path:
-    source = getattr(sys.modules[cls.__module__], "__file__", None)
-    if source is None:
-        raise RecordError(
-            f"{cls.__name__}.from_file: the class was not imported from a file; "
-            f"give the path of its weights"
-        )
-    return Path(source).with_suffix(".safetensors")
-
-
-def _tree(module: Module) -> str:
-    head = f"{type(module).__name__}({module.extra_repr()})"
-    lines = [
-        f"({name}): " + _tree(child).replace("\n", "\n  ")
-        for name, child in module.named_children()
-    ]
-    count = module.num_params
-    tail = f"  # {count:,} params" if count else ""
-    if not lines:
-        return head + tail
-    body = "".join(f"\n  {line}" for line in lines)
-    return f"{head[:-1]}{tail}{body}\n)"

@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+import math
+import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from burnish.autodiff import Node
+from burnish.autodiff import Node, Variable
 from burnish.backend import Array, Device
+from burnish.errors import InputError
 from burnish.tensor import Tensor
+
+_making = threading.RLock()
 
 
 class Stored(Tensor):
     """A module's tensor. Until it is used or loaded it is a shape and an initializer.
 
     initial: an array, or a function `(shape, dtype, device) -> array` called once.
+    shape, dtype: what a function is asked for; an array has its own.
     """
 
     __slots__ = ("_dtype", "_initial", "_shape", "_value", "trainable")
     learns = False
+
+    _dtype: np.dtype[Any]
+    _initial: Callable[..., Array] | None
+    _shape: tuple[int, ...]
+    _value: Array
+    trainable: bool
 
     def __init__(
         self,
@@ -27,33 +39,46 @@ class Stored(Tensor):
         shape: tuple[int, ...] | None = None,
         dtype: Any = np.float32,
     ):
-        self.device = Device("cpu")
         self.node = None
         self.index = 0
         self.trainable = self.learns
         if callable(initial):
-            assert shape is not None
+            if shape is None:
+                raise InputError(f"{type(self).__name__}: an initializer needs a shape")
+            self.device = Device("cpu")
             self._shape, self._dtype = tuple(shape), np.dtype(dtype)
             self._initial, self._value = initial, None
         else:
-            self._initial = None
-            self._value = initial
-            self._shape, self._dtype = initial.shape, initial.dtype
-            self.device = Device.of(initial)
+            self._hold(initial)
+            self.device = Device.of(self._value)
 
-    def assign(self, value: Any, dtype: Any = None) -> None:
-        """Give it these values, cast to `dtype` when given; its device stays."""
-        value = value.data if isinstance(value, Tensor) else value
-        self._value = self.device.put(value, dtype)
+    def _hold(self, value: Any) -> None:
+        value = value.data if isinstance(value, Variable) else value
+        self._value = value if hasattr(value, "dtype") else np.asarray(value)
         self._shape, self._dtype = self._value.shape, self._value.dtype
         self._initial = None
 
+    def assign(self, value: Any, dtype: Any = None) -> None:
+        """Give it these values, cast to `dtype` when given; its device stays.
+
+        The old array is let go, not written to: copies of the module keep it.
+        """
+        value = value.data if isinstance(value, Variable) else value
+        if tuple(getattr(value, "shape", ())) != self._shape:
+            raise InputError(
+                f"assign: expected values of shape {self._shape}, "
+                f"got {tuple(getattr(value, 'shape', ()))}"
+            )
+        self._hold(self.device.put(value, dtype))
+
     @property
-    def data(self) -> Array:
+    def data(self) -> Array:  # type: ignore[override]
+        """The values; a lazy tensor makes them now."""
         if self._value is None:
-            value = self._initial(self._shape, self._dtype, self.device)
-            self._value = self.device.put(value, self._dtype)
-            self._initial = None
+            with _making:
+                if self._value is None and self._initial is not None:
+                    value = self._initial(self._shape, self._dtype, self.device)
+                    self._hold(self.device.put(value, self._dtype))
         return self._value
 
     @property
@@ -66,7 +91,7 @@ class Stored(Tensor):
 
     @property
     def size(self) -> int:
-        return int(np.prod(self._shape))
+        return math.prod(self._shape)
 
     @property
     def ndim(self) -> int:
@@ -95,12 +120,29 @@ class Stored(Tensor):
         elif self.node is None:
             self.node = Node()
 
-    def copy(self) -> Any:
+    def copy(self) -> Self:
         """Another one with the same values (arrays are shared: they never change)."""
-        twin = type(self)(self.data)
-        twin.device, twin.trainable = self.device, self.trainable
-        twin._track()
-        return twin
+        return _restored(type(self), self.data, self.device, self.trainable)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (type(self), self.data, self.device, self.trainable)
+
+    def __repr__(self) -> str:
+        lazy = ", lazy" if self.is_lazy else ""
+        frozen = ", frozen" if self.learns and not self.trainable else ""
+        return (
+            f"{type(self).__name__}({self._shape}, {self._dtype}, "
+            f"device='{self.device}'{lazy}{frozen})"
+        )
+
+
+def _restored(kind: Any, value: Array, device: Device, trainable: bool) -> Any:
+    made = object.__new__(kind)
+    made.node, made.index = None, 0
+    made.device, made.trainable = device, trainable
+    made._hold(device.put(value))
+    made._track()
+    return made
 
 
 class Param(Stored):
