@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 from typing import NamedTuple
 
@@ -72,6 +73,10 @@ def _is_safetensors(data: Buffer) -> bool:
 
 def _is_text(head: bytes) -> bool:
     # the first bytes of a ModelProto, 08 0x, are control characters
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        return False
     return all(byte >= 32 or byte in b"\t\n\r\f" for byte in head)
 
 

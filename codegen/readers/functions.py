@@ -10,7 +10,8 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-import onnx
+import onnx.inliner
+import onnx.shape_inference
 import onnx_ir as ir
 from onnx_ir.passes import PreconditionError, common
 
@@ -34,7 +35,7 @@ def align_opsets(message: Any, explain: Explain) -> Any:
                     f"{versions[entry.domain]}: converted; its scope is not kept"
                 )
                 try:
-                    return onnx.inliner.inline_local_functions(message, True)
+                    return _convert(message)
                 except Exception as error:  # the C++ inliner raises many kinds
                     raise ReadError(
                         f"function {function.name!r}: expected opset "
@@ -42,6 +43,11 @@ def align_opsets(message: Any, explain: Explain) -> Any:
                         f"converting failed ({str(error).splitlines()[0]})"
                     ) from error
     return message
+
+
+def _convert(message: Any) -> Any:
+    typed = onnx.shape_inference.infer_shapes(message)  # the inliner needs types
+    return onnx.inliner.inline_local_functions(typed, True)
 
 
 def inline(model: ir.Model) -> None:

@@ -10,7 +10,7 @@ import onnx
 import onnx_ir as ir
 from onnx_ir.passes import common
 
-from burnish.codegen.errors import ConversionError, Explain, ReadError
+from burnish.codegen.errors import Explain, ReadError
 from burnish.codegen.readers import functions
 
 
@@ -30,14 +30,13 @@ def build(message: Any) -> ir.Model:
     """The Graph of a ModelProto; whatever is wrong with it is a ReadError."""
     logging.getLogger("onnx_ir.serde").setLevel(logging.ERROR)
     try:
-        return ir.from_proto(message)
-    except ConversionError:
-        raise
+        model: ir.Model = ir.from_proto(message)
     except Exception as error:  # onnx-ir raises many kinds for a damaged model
         raise ReadError(
             f"expected a valid ONNX graph, got {_first_line(error)}; "
             "export the model again"
         ) from error
+    return model
 
 
 def lift_constants(model: ir.Model) -> None:
@@ -94,15 +93,24 @@ def _cycle(model: ir.Model) -> list[ir.Node]:
     for graph in model.graphs():
         for node in graph:
             before = {v.producer() for v in node.inputs if v is not None}
-            nodes[node] = {other for other in before if other is not None}
-            owner = graph.parent_node
-            if owner is not None:
-                nodes.setdefault(owner, set()).add(node)
+            inner = {n for body in _bodies(node) for n in body}
+            nodes[node] = {other for other in before if other is not None} | inner
     try:
         graphlib.TopologicalSorter(nodes).prepare()
     except graphlib.CycleError as error:
-        return error.args[1]
+        cycle: list[ir.Node] = error.args[1]
+        return cycle
     return []
+
+
+def _bodies(node: ir.Node) -> list[ir.Graph]:
+    bodies: list[ir.Graph] = []
+    for attribute in node.attributes.values():
+        if attribute.type == ir.AttributeType.GRAPH:
+            bodies.append(attribute.as_graph())
+        elif attribute.type == ir.AttributeType.GRAPHS:
+            bodies.extend(attribute.as_graphs())
+    return bodies
 
 
 def _drop_weight_inputs(model: ir.Model, explain: Explain) -> None:

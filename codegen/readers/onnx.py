@@ -6,11 +6,10 @@ from typing import Any
 
 import onnx
 import onnx_ir as ir
-from google.protobuf.message import DecodeError
 
 from burnish.codegen.errors import ConversionError, Explain, ReadError
 from burnish.codegen.readers import opset, proto, shapes
-from burnish.codegen.readers._wire import WireError, fields, slim
+from burnish.codegen.readers._wire import fields, slim
 from burnish.codegen.readers.external import attach
 from burnish.codegen.readers.normal import normalise
 from burnish.codegen.readers.tensors import MappedFile
@@ -20,8 +19,8 @@ _TRAINING_INFO = 20
 
 def load(file: MappedFile, explain: Explain) -> tuple[ir.Model, int]:
     """The model in `file` in normal form, and the opset that the file declares."""
-    message = parse(file, explain)
     try:
+        message = parse(file, explain)
         declared = proto.clean(message, explain)
         model = normalise(message, explain)
         model = opset.bring_up(model, declared, explain)
@@ -29,6 +28,11 @@ def load(file: MappedFile, explain: Explain) -> tuple[ir.Model, int]:
         attach(model, file)
     except ConversionError as error:
         raise type(error)(f"{file.path}: {error}") from error
+    except Exception as error:  # a damaged file may break anything: one clean error
+        raise ReadError(
+            f"{file.path}: expected a valid ONNX model, reading it failed with "
+            f"{type(error).__name__} ({error}); export it again"
+        ) from error
     return model, declared
 
 
@@ -36,9 +40,9 @@ def parse(file: MappedFile, explain: Explain) -> Any:
     """The file's ModelProto with large tensors left where they are."""
     try:
         message = onnx.ModelProto.FromString(slim(file.data))
-    except (WireError, DecodeError, RecursionError) as error:
+    except Exception as error:  # WireError, and protobuf's own in all its builds
         raise ReadError(
-            f"{file.path}: expected an ONNX model, got damaged bytes ({error}); "
+            f"expected an ONNX model, got damaged bytes ({error}); "
             "download or export it again"
         ) from None
     if any(field[0] == _TRAINING_INFO for field in fields(file.data, 0, file.size)):

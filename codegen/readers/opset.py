@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import onnx
+import onnx.version_converter
 import onnx_ir as ir
 
 from burnish.codegen.errors import Explain, ReadError, UnsupportedError

@@ -43,7 +43,9 @@ def _domain(domain: str) -> str:
 
 
 def _clean_body(body: Any) -> None:
+    _check_text(body)
     for node in body.node:
+        _check_text(node)
         node.domain = _domain(node.domain)
         for attribute in node.attribute:
             if attribute.HasField("sparse_tensor"):
@@ -58,6 +60,24 @@ def _clean_body(body: Any) -> None:
         for sparse in body.sparse_initializer:
             body.initializer.append(_dense(sparse, sparse.values.name))
         body.ClearField("sparse_initializer")
+
+
+_TEXT = ("name", "domain", "op_type", "overload", "input", "output", "doc_string")
+
+
+def _check_text(message: Any) -> None:
+    """Names are text: protobuf hands out bytes where they are no valid UTF-8."""
+    infos = isinstance(message, onnx.GraphProto)
+    for field in _TEXT:
+        held: Any = getattr(message, field, "")
+        if infos and field in ("input", "output"):
+            held = [info.name for info in held]
+        for text in (held,) if isinstance(held, str | bytes) else held:
+            if isinstance(text, bytes):
+                raise ReadError(
+                    f"{type(message).__name__}.{field}: expected text in UTF-8, got "
+                    f"{text[:40]!r}; the file is damaged"
+                )
 
 
 def _dense(sparse: Any, where: str) -> Any:

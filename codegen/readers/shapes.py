@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import onnx
+import onnx.shape_inference
 import onnx_ir as ir
 
 from burnish.codegen.errors import Explain
@@ -84,6 +84,6 @@ def _placeholder(tensor: ir.TensorProtocol) -> ir.ExternalTensor:
         0,
         0,
         tensor.dtype,
-        shape=ir.Shape(tensor.shape),
+        shape=ir.Shape(tensor.shape.numpy()),
         name=tensor.name or "",
     )
