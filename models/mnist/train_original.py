@@ -8,6 +8,7 @@ torch's exporters is used: it is the one that can leave Dropout in the graph.
 """
 
 import gzip
+import io
 import sys
 import zlib
 from pathlib import Path
@@ -17,7 +18,7 @@ import onnx
 import torch
 from torch import Tensor, nn
 
-from burnish.models._originals import OriginalError, parser, replacing, run
+from burnish.models._originals import OriginalError, parser, run, write
 
 DIGITS_SHIPPED = {"train": 2000, "t10k": 1000}
 HIDDEN = 128
@@ -68,8 +69,7 @@ def read_idx(path: Path) -> np.ndarray:
 def write_idx(path: Path, array: np.ndarray) -> None:
     """Write bytes as a gzipped IDX file, the same one each time."""
     header = bytes([0, 0, 8, array.ndim]) + np.array(array.shape, ">u4").tobytes()
-    with replacing(path) as partial:
-        partial.write_bytes(gzip.compress(header + array.tobytes(), 9, mtime=0))
+    write(path, gzip.compress(header + array.tobytes(), 9, mtime=0))
 
 
 def load(data: Path, split: str) -> tuple[Tensor, Tensor]:
@@ -102,12 +102,13 @@ def accuracy(model: Model, images: Tensor, labels: Tensor) -> float:
     return (model(images).argmax(1) == labels).double().mean().item()
 
 
-def export(model: Model, images: Tensor, path: Path) -> None:
-    """Write the network as it predicts, with its Dropout nodes."""
+def export(model: Model, images: Tensor) -> bytes:
+    """The network as it predicts, with its Dropout nodes, as an ONNX file."""
+    traced = io.BytesIO()
     torch.onnx.export(
         model,
         (images,),
-        path,
+        traced,
         dynamo=False,
         training=torch.onnx.TrainingMode.TRAINING,
         do_constant_folding=False,
@@ -116,10 +117,10 @@ def export(model: Model, images: Tensor, path: Path) -> None:
         output_names=["logits"],
         dynamic_axes={"images": {0: "batch"}, "logits": {0: "batch"}},
     )
-    exported = onnx.load(path)
+    exported = onnx.load_from_string(traced.getvalue())
     set_to_inference(exported.graph)
     onnx.checker.check_model(exported, full_check=True)
-    onnx.save(exported, path)
+    return exported.SerializeToString(deterministic=True)
 
 
 def set_to_inference(graph: onnx.GraphProto) -> None:
@@ -145,8 +146,7 @@ def main() -> list[Path]:
     print(f"test accuracy {accuracy(model, images, labels):.2%}")
 
     written = [options.out / "mnist.onnx"]
-    with replacing(written[0]) as partial:
-        export(model, images[:2], partial)
+    write(written[0], export(model, images[:2]))
     for split, count in DIGITS_SHIPPED.items():
         for part in ("images-idx3", "labels-idx1"):
             name = f"{split}-{part}-ubyte.gz"
