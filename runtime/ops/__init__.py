@@ -11,13 +11,15 @@ from burnish.ops.adaptive import (
     adaptive_max_pool,
     adaptive_max_pool_with_indices,
 )
-from burnish.ops.arithmetic import add, exp, mul, neg, sub
+from burnish.ops.arithmetic import add, mul, neg, sub
 from burnish.ops.conv import (
     conv,
     conv_input_gradient,
     conv_transpose,
     conv_weight_gradient,
 )
+from burnish.ops.elementary import exp
+from burnish.ops.embedding import embedding, sum_rows
 from burnish.ops.linear import linear, matmul
 from burnish.ops.norm import (
     batch_norm,
@@ -57,6 +59,7 @@ __all__ = [
     "conv_input_gradient",
     "conv_transpose",
     "conv_weight_gradient",
+    "embedding",
     "exp",
     "global_avg_pool",
     "global_lp_pool",
@@ -79,6 +82,7 @@ __all__ = [
     "rms_norm",
     "standardize",
     "sub",
+    "sum_rows",
     "sum_to",
     "take_flat",
     "window_spread",

@@ -1,0 +1,97 @@
+"""Layers that hold no weights of their own."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from burnish import rng
+from burnish.nn.layer import Layer
+from burnish.nn.module import Module
+from burnish.tensor import Tensor
+
+
+class Identity(Layer):
+    """x -> x"""
+
+    def forward(self, x: Any) -> Any:
+        return x
+
+
+class Flatten(Layer):
+    """(N, *S) -> (N, size): the axes from start_dim to end_dim as one"""
+
+    def __init__(self, start_dim: int = 1, end_dim: int = -1):
+        self.start_dim = start_dim
+        self.end_dim = end_dim
+
+    def forward(self, x: Tensor) -> Tensor:
+        rank = len(x.shape)
+        start, end = self.start_dim % rank, self.end_dim % rank + 1
+        shape = x.shape
+        return x.reshape(*shape[:start], prod(shape[start:end]), *shape[end:])
+
+
+class Sequential(Module):
+    """Layers one after another; `Sequential(a, b)` or `Sequential({"name": a})`"""
+
+    def __init__(self, *layers: Any):
+        if len(layers) == 1 and isinstance(layers[0], dict):
+            named = layers[0]
+        else:
+            named = {str(i): layer for i, layer in enumerate(layers)}
+        vars(self).update(named)
+
+    def forward(self, x: Any) -> Any:
+        for layer in self:
+            x = layer(x)
+        return x
+
+    def __iter__(self) -> Any:
+        return (item for item in vars(self).values() if isinstance(item, Module))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __getitem__(self, place: Any) -> Any:
+        chosen = list(self)[place]
+        return Sequential(*chosen) if isinstance(place, slice) else chosen
+
+
+class Dropout(Layer):
+    """x -> x with elements set to 0 with probability p, the others divided by 1 - p
+
+    Acts only while the module is training.
+    """
+
+    def __init__(self, p: float = 0.5):
+        self.p = p
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.training or self.p == 0:
+            return x
+        return self._drop(x, x.shape)
+
+    def _drop(self, x: Tensor, shape: tuple[int, ...]) -> Tensor:
+        keep = 1 - self.p
+        mask = rng.keep_mask(shape, keep, x.device).astype(x.dtype)
+        if keep:
+            mask *= 1 / keep
+        return x * mask
+
+
+class Dropout1d(Dropout):
+    """(N, C, *S) -> the same shape: whole channels set to 0, the others scaled"""
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.training or self.p == 0:
+            return x
+        return self._drop(x, x.shape[:2] + (1,) * (len(x.shape) - 2))
+
+
+class Dropout2d(Dropout1d):
+    __doc__ = Dropout1d.__doc__
+
+
+class Dropout3d(Dropout1d):
+    __doc__ = Dropout1d.__doc__

@@ -1,0 +1,43 @@
+"""Layer: a module whose constructor's arguments are its description."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import Any
+
+from burnish.nn.module import Module
+from burnish.nn.param import Stored
+
+
+class Layer(Module):
+    """A module that keeps its constructor's arguments as attributes of their names.
+
+    It prints as it would be written, without what is default: `Conv2d(3, 8, 3)`.
+    """
+
+    def extra_repr(self) -> str:
+        own = vars(self)
+        parts = []
+        for name, default in _arguments(type(self)):
+            if name not in own:
+                continue
+            value = own[name]
+            if isinstance(default, bool) and not isinstance(value, bool):
+                value = value is not None  # bias: a flag that became a parameter
+            if isinstance(value, Stored) or _same(value, default):
+                continue
+            required = default is inspect.Parameter.empty
+            parts.append(repr(value) if required else f"{name}={value!r}")
+        return ", ".join(parts)
+
+
+@functools.cache
+def _arguments(kind: type) -> list[tuple[str, Any]]:
+    """The constructor's arguments with their defaults."""
+    signature = inspect.signature(kind)
+    return [(name, p.default) for name, p in signature.parameters.items()]
+
+
+def _same(value: Any, default: Any) -> bool:
+    return type(value) is type(default) and value == default
