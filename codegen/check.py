@@ -72,6 +72,14 @@ def header_of(path: Path) -> Header | None:
     return Header(match["model"], int(match["opset"]), match["sha256"])
 
 
+def is_generated(path: Path) -> bool:
+    """Whether Burnish wrote this file, as far as its text tells."""
+    try:
+        return header_of(path) is not None
+    except (SyntaxError, ValueError):
+        return False
+
+
 def _generated(paths: Iterable[Path]) -> Iterator[tuple[Path, Header | None]]:
     seen = set()
     for path in _sources(paths):

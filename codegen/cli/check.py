@@ -39,7 +39,8 @@ def run(options: argparse.Namespace) -> int:
         console.emit({"files": results})
     else:
         for result in results:
-            print(f"{result.path}: {result.state}{result.reason and ', '}{result.reason}")
+            reason = f", {result.reason}" if result.reason else ""
+            print(f"{result.path}: {result.state}{reason}")
         if not results:
             console.say("no generated files found")
     return int(any(result.state != "current" for result in results))

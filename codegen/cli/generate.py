@@ -1,0 +1,136 @@
+"""Write Python source and its weights for each model file.
+
+A model m.onnx becomes m.py and m.safetensors in DIR. Import m and call
+m.Model.from_file().
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from burnish.codegen.pipeline import Generated
+
+HELP = "write a model as Python source and a weights file"
+
+
+@dataclass(frozen=True)
+class Written:
+    """What was generated from one model file; `--json` prints a list of these."""
+
+    model: str
+    module: str
+    parameters: int
+    files: list[Path]
+    notes: list[str]
+
+
+def arguments(command: argparse.ArgumentParser) -> None:
+    add = command.add_argument
+    add("models", nargs="+", type=Path, metavar="MODEL", help="a model file")
+    add(
+        "-o",
+        "--out",
+        type=Path,
+        default=Path(),
+        metavar="DIR",
+        help="the folder to write to; it is made (default: the current folder)",
+    )
+    add("--name", help="the module's name (default: the model file's)")
+    add("--half", action="store_true", help="store weights in half precision")
+    add("--embed", action="store_true", help="carry the weights inside the package")
+    add(
+        "--no-simplify",
+        dest="simplify",
+        action="store_false",
+        help="keep the graph as the file has it",
+    )
+    add("--flat", action="store_true", help="one class, whatever the file's structure")
+    add("--template-dir", type=Path, metavar="DIR", help="templates that replace ours")
+    add("--explain", action="store_true", help="say on stderr what was decided and why")
+    add("--json", action="store_true", help="print one JSON object instead of text")
+
+
+def run(options: argparse.Namespace) -> int:
+    from burnish.codegen import console, pipeline
+    from burnish.codegen.errors import UsageError
+
+    if options.name and len(options.models) > 1:
+        raise UsageError(
+            f"--name: expected one model to name, got {len(options.models)}"
+        )
+    if options.template_dir and not options.template_dir.is_dir():
+        raise UsageError(f"--template-dir: {options.template_dir} is not a folder")
+    made = []
+    with console.progress() as listen:
+        for model in options.models:
+            made.append(
+                pipeline.generate(
+                    model,
+                    pipeline.Options(
+                        name=options.name,
+                        half=options.half,
+                        embed=options.embed,
+                        simplify=options.simplify,
+                        flat=options.flat,
+                    ),
+                    template_dir=options.template_dir,
+                    progress=listen,
+                    explain=console.say if options.explain else None,
+                )
+            )
+        _refuse_to_lose_work(made, options.out)
+        written = [
+            _written(model, generated, pipeline.write(generated, options.out))
+            for model, generated in zip(options.models, made, strict=True)
+        ]
+    if options.json:
+        console.emit({"generated": written})
+        return 0
+    for result in written:
+        _tell(result, options.out)
+    return 0
+
+
+def _refuse_to_lose_work(made: list[Generated], out: Path) -> None:
+    """Two models of one name, or a file of that name that Burnish did not write."""
+    from burnish.codegen import check
+    from burnish.codegen.errors import ConversionError, UsageError
+
+    names = [generated.name for generated in made]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise UsageError(
+            f"expected models of different names, got {', '.join(sorted(twice))} "
+            f"more than once; generate them one by one with --name"
+        )
+    for name in names:
+        path = out / f"{name}.py"
+        if path.is_file() and path.stat().st_size and not check.is_generated(path):
+            raise ConversionError(
+                f"{path}: expected no file or a generated one, got one that Burnish "
+                f"did not write; move it away or choose another --name"
+            )
+
+
+def _written(model: Path, generated: Generated, files: list[Path]) -> Written:
+    return Written(
+        str(model),
+        generated.name,
+        generated.parameters,
+        files,
+        list(generated.notes),
+    )
+
+
+def _tell(result: Written, out: Path) -> None:
+    from burnish.codegen import console
+
+    for note in result.notes:
+        console.say(f"note: {note}")
+    for path in result.files:
+        print(path)
+    console.say(console.count(result.parameters, "parameter"))
+    console.say(f"next: burnish verify {result.model} {out}")

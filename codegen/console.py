@@ -1,0 +1,104 @@
+"""The terminal: data on stdout, messages and progress on stderr; rich lives here.
+
+Nothing moves and nothing is coloured when the stream is no terminal or NO_COLOR is set.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+#: Hears how far a stage of the work is: (stage, done, total).
+Listener: TypeAlias = Callable[[str, int, int], None]
+
+
+def say(message: str) -> None:
+    """One message for the person, on stderr."""
+    print(message, file=sys.stderr)
+
+
+def emit(report: Any) -> None:
+    """One JSON object on stdout; dataclasses and paths are taken as they are."""
+    import msgspec
+
+    data = msgspec.json.format(msgspec.json.encode(report, enc_hook=str), indent=2)
+    print(data.decode())
+
+
+def out() -> Console:
+    """rich's console on stdout; as wide as the text when it is no terminal."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = 10_000
+    return console
+
+
+@contextmanager
+def progress(unit: str = "") -> Iterator[Listener]:
+    """A listener that draws one bar a stage on stderr; deaf without a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda stage, done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    bars: dict[str, Any] = {}
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed}/{task.total} " + unit),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as drawn:
+
+        def listen(stage: str, done: int, total: int) -> None:
+            if stage not in bars:
+                bars[stage] = drawn.add_task(stage, total=total)
+            drawn.update(bars[stage], completed=done, total=total)
+
+        yield listen
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Aligned columns on stdout; numbers to the right."""
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(box=None, pad_edge=False, header_style="bold")
+    lines = [tuple(row) for row in rows]
+    for i, name in enumerate(columns):
+        numbers = all(isinstance(line[i], int | float) for line in lines)
+        made.add_column(Text(name), justify="right" if numbers and lines else "left")
+    for line in lines:
+        made.add_row(*(Text(_cell(item)) for item in line))
+    out().print(made)
+
+
+def python(source: str) -> None:
+    """Python source on stdout, highlighted on a terminal."""
+    console = out()
+    if not console.is_terminal:
+        print(source, end="")
+        return
+    from rich.syntax import Syntax
+
+    highlighted = Syntax(
+        source, "python", theme="ansi_dark", background_color="default"
+    )
+    console.print(highlighted)
+
+
+def count(number: int, noun: str) -> str:
+    """ "1 file", "2 files", "34,826 parameters" """
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
+def _cell(item: object) -> str:
+    return f"{item:,}" if isinstance(item, int) else str(item)

@@ -1,0 +1,125 @@
+"""Every code block of the README and of docs/ does what the page says.
+
+A page's blocks run from top to bottom in one folder that holds mnist.onnx: `python`
+blocks in one namespace, lines of `sh` blocks that start with `burnish` by the command
+line's own main. A block behind `<!-- generated: NAME -->` is compared with what is
+generated, one behind `<!-- prints -->` with what the blocks before it printed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import shlex
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from burnish.codegen.cli import main
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(
+    r"^(?:<!-- (?P<mark>[^\n]*) -->\n+)?```(?P<language>\w*)\n(?P<text>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)[^)]*\)")
+NOT_RUN = ("pip install ", "pytest", "python ", "#")
+
+
+@dataclass
+class Block:
+    mark: str
+    language: str
+    text: str
+    line: int
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    content = page.read_text("utf-8")
+    for match in BLOCK.finditer(content):
+        line = content.count("\n", 0, match.start("text"))
+        yield Block(match["mark"] or "", match["language"], match["text"], line)
+
+
+class Reader:
+    """Does what a page says, in the current folder."""
+
+    def __init__(self, page: Path):
+        self.page = page
+        self.names: dict[str, Any] = {"__name__": page.stem}
+        self.printed = ""
+
+    def follow(self, block: Block) -> None:
+        if block.mark.startswith("generated: "):
+            source = Path(block.mark.removeprefix("generated: ")).read_text("utf-8")
+            assert _unindented(block.text) in _unindented(source)
+        elif block.mark == "prints":
+            assert _squeezed(block.text) in _squeezed(self.printed)
+        elif block.language == "python":
+            self._hear(self._execute, block)
+        elif block.language == "sh":
+            for line in block.text.replace("\\\n", " ").splitlines():
+                self._command(line.strip())
+
+    def _execute(self, block: Block) -> None:
+        # line numbers of the page, so that a failure points at it
+        code = compile("\n" * block.line + block.text, str(self.page), "exec")
+        exec(code, self.names)
+
+    def _command(self, line: str) -> None:
+        if not line or line.startswith(NOT_RUN):
+            return
+        program, *arguments = shlex.split(line, comments=True)
+        assert program == "burnish", f"{self.page.name}: who runs {line!r}?"
+        self._hear(self._run, arguments)
+
+    def _run(self, arguments: list[str]) -> None:
+        assert main(arguments) == 0, arguments
+
+    def _hear(self, action: Any, subject: Any) -> None:
+        heard = io.StringIO()
+        with contextlib.redirect_stdout(heard), contextlib.redirect_stderr(heard):
+            action(subject)
+        self.printed += heard.getvalue()
+
+
+def _unindented(text: str) -> str:
+    return "\n".join(line.strip() for line in text.splitlines() if line.strip())
+
+
+def _squeezed(text: str) -> str:
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_blocks_do_what_the_page_says(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = resources.files("burnish.models.mnist").joinpath("mnist.onnx")
+    (tmp_path / "mnist.onnx").write_bytes(model.read_bytes())
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("NO_COLOR", "1")
+    before = set(sys.modules)
+    reader = Reader(page)
+    try:
+        for block in blocks(page):
+            reader.follow(block)
+    finally:
+        for name in set(sys.modules) - before:
+            file = getattr(sys.modules[name], "__file__", None)
+            if file and Path(file).is_relative_to(tmp_path):
+                del sys.modules[name]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in LINK.findall(page.read_text("utf-8")):
+        assert (page.parent / target).exists(), target
