@@ -95,6 +95,43 @@ def python(source: str) -> None:
     console.print(highlighted)
 
 
+def heading(text: str) -> None:
+    """A line that starts a part of a longer story."""
+    from rich.text import Text
+
+    out().print(Text(f"\n{text}", style="bold"))
+
+
+def pictures(images: np.ndarray, captions: Sequence[str]) -> None:
+    """Grey images (count, height, width) in 0..1 side by side, two pixels a cell.
+
+    As many as fit. On a terminal without colours a pixel is either on or off.
+    """
+    from rich.text import Text
+
+    console = out()
+    console.width = min(console.width, _PAGE)
+    shown = images[: max(1, console.width // (images.shape[2] + 2))]
+    draw = _grey if console.color_system else _black_and_white
+    for upper, lower in zip(*(shown[:, i::2].swapaxes(0, 1) for i in (0, 1))):
+        line = Text()
+        for cells in zip(upper, lower, strict=True):
+            line += draw(*cells) + "  "
+        console.print(line)
+    width = images.shape[2] + 2
+    console.print(Text("".join(f"{c:{width}}" for c in captions[: len(shown)])))
+
+
+def _grey(upper: np.ndarray, lower: np.ndarray) -> Text:
+    from rich.text import Text
+
+    line = Text()
+    for pair in zip(upper, lower, strict=True):
+        front, back = (f"#{round(255 * float(v)):02x}" * 1 for v in pair)
+        line.append("▀", f"{_hex(front)} on {_hex(back)}")
+    return line
+
+
 def count(number: int, noun: str) -> str:
     """ "1 file", "2 files", "34,826 parameters" """
     return f"{number:,} {noun}{'s' * (number != 1)}"

@@ -71,7 +71,7 @@ class _Lifter:
             if rule is None:
                 missing.setdefault(kind, []).append(where)
                 continue
-            for name in node.attributes.keys() - rule.attributes:
+            for name in node.attributes.keys() - rule.attributes.keys():
                 missing.setdefault(f"{kind}, attribute {name}", []).append(where)
         if missing:
             raise UnsupportedError(missing)
@@ -120,9 +120,10 @@ class _Lifter:
         rule = find(node.domain, node.op_type, version)
         assert rule is not None
         scope = scope_of(node)
+        given = {rule.attributes[name]: value for name, value in attributes.items()}
         if rule.wants_node:
-            attributes["node"] = self._context(node, version, scope)
-        result = rule.function(*inputs, **attributes)
+            given["node"] = self._context(node, version, scope)
+        result = rule.function(*inputs, **given)
         outputs = list(node.outputs)
         if isinstance(result, tuple):
             for output, part in zip(outputs, result, strict=False):

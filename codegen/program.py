@@ -18,6 +18,9 @@ Dim: TypeAlias = int | str | None
 Shape: TypeAlias = tuple[Dim, ...]
 
 
+Change: TypeAlias = "Callable[[Expression], Expression]"
+
+
 class Expression:
     """Base of everything that has a value."""
 
@@ -27,7 +30,7 @@ class Expression:
     def children(self) -> tuple[Expression, ...]:
         return ()
 
-    def rebuilt(self, change: Callable[[Expression], Expression]) -> Expression:
+    def rebuilt(self, change: Change) -> Expression:
         """The same expression over changed children."""
         return self
 
@@ -116,7 +119,7 @@ class Host(Expression):
     def children(self) -> tuple[Expression, ...]:
         return tuple(self.array.ravel())
 
-    def rebuilt(self, change: Callable[[Expression], Expression]) -> Expression:
+    def rebuilt(self, change: Change) -> Expression:
         changed = np.empty(self.array.shape, object)
         for i, item in np.ndenumerate(self.array):
             changed[i] = change(item)
@@ -134,7 +137,7 @@ class Call(Expression):
     def children(self) -> tuple[Expression, ...]:
         return self.args + tuple(value for _, value in self.options)
 
-    def rebuilt(self, change: Callable[[Expression], Expression]) -> Expression:
+    def rebuilt(self, change: Change) -> Expression:
         options = tuple((name, change(value)) for name, value in self.options)
         return replace(self, args=tuple(map(change, self.args)), options=options)
 
@@ -151,7 +154,7 @@ class Method(Expression):
     def children(self) -> tuple[Expression, ...]:
         return (self.target, *self.args, *(value for _, value in self.options))
 
-    def rebuilt(self, change: Callable[[Expression], Expression]) -> Expression:
+    def rebuilt(self, change: Change) -> Expression:
         options = tuple((name, change(value)) for name, value in self.options)
         args = tuple(map(change, self.args))
         return replace(self, target=change(self.target), args=args, options=options)
@@ -167,7 +170,7 @@ class Attribute(Expression):
     def children(self) -> tuple[Expression, ...]:
         return (self.target,)
 
-    def rebuilt(self, change: Callable[[Expression], Expression]) -> Expression:
+    def rebuilt(self, change: Change) -> Expression:
         return replace(self, target=change(self.target))
 
 
@@ -182,7 +185,7 @@ class Infix(Expression):
     def children(self) -> tuple[Expression, ...]:
         return self.left, self.right
 
-    def rebuilt(self, change: Callable[[Expression], Expression]) -> Expression:
+    def rebuilt(self, change: Change) -> Expression:
         return replace(self, left=change(self.left), right=change(self.right))
 
 
@@ -196,7 +199,7 @@ class Prefix(Expression):
     def children(self) -> tuple[Expression, ...]:
         return (self.operand,)
 
-    def rebuilt(self, change: Callable[[Expression], Expression]) -> Expression:
+    def rebuilt(self, change: Change) -> Expression:
         return replace(self, operand=change(self.operand))
 
 
@@ -211,7 +214,7 @@ class Conditional(Expression):
     def children(self) -> tuple[Expression, ...]:
         return self.then, self.condition, self.otherwise
 
-    def rebuilt(self, change: Callable[[Expression], Expression]) -> Expression:
+    def rebuilt(self, change: Change) -> Expression:
         return Conditional(*map(change, self.children()))
 
 
@@ -225,7 +228,7 @@ class Display(Expression):
     def children(self) -> tuple[Expression, ...]:
         return self.items
 
-    def rebuilt(self, change: Callable[[Expression], Expression]) -> Expression:
+    def rebuilt(self, change: Change) -> Expression:
         return replace(self, items=tuple(map(change, self.items)))
 
 
@@ -240,7 +243,7 @@ class Slice(Expression):
     def children(self) -> tuple[Expression, ...]:
         return tuple(p for p in (self.start, self.stop, self.step) if p is not None)
 
-    def rebuilt(self, change: Callable[[Expression], Expression]) -> Expression:
+    def rebuilt(self, change: Change) -> Expression:
         parts = (self.start, self.stop, self.step)
         return Slice(*(None if p is None else change(p) for p in parts))
 
@@ -255,7 +258,7 @@ class Item(Expression):
     def children(self) -> tuple[Expression, ...]:
         return (self.target, *self.keys)
 
-    def rebuilt(self, change: Callable[[Expression], Expression]) -> Expression:
+    def rebuilt(self, change: Change) -> Expression:
         return Item(change(self.target), tuple(map(change, self.keys)))
 
 
@@ -276,7 +279,7 @@ class Layer(Expression):
     def children(self) -> tuple[Expression, ...]:
         return self.inputs
 
-    def rebuilt(self, change: Callable[[Expression], Expression]) -> Expression:
+    def rebuilt(self, change: Change) -> Expression:
         return replace(self, inputs=tuple(map(change, self.inputs)))
 
 
@@ -297,7 +300,7 @@ class Apply(Expression):
     def children(self) -> tuple[Expression, ...]:
         return (self.target, *self.inputs)
 
-    def rebuilt(self, change: Callable[[Expression], Expression]) -> Expression:
+    def rebuilt(self, change: Change) -> Expression:
         return Apply(change(self.target), tuple(map(change, self.inputs)))
 
 
@@ -311,7 +314,7 @@ class Repeat(Expression):
     def children(self) -> tuple[Expression, ...]:
         return (self.item,)
 
-    def rebuilt(self, change: Callable[[Expression], Expression]) -> Expression:
+    def rebuilt(self, change: Change) -> Expression:
         return Repeat(change(self.item), self.count)
 
 
@@ -333,6 +336,13 @@ class Block:
     statements: list[Statement]
     results: list[Expression]
 
+    def rebuilt(self, change: Change) -> Block:
+        """The same block over changed expressions."""
+        return Block(
+            [statement.rebuilt(change) for statement in self.statements],
+            [change(result) for result in self.results],
+        )
+
 
 @dataclass(eq=False)
 class Statement:
@@ -348,6 +358,10 @@ class Statement:
     def blocks(self) -> tuple[Block, ...]:
         return ()
 
+    def rebuilt(self, change: Change) -> Statement:
+        """The same statement over changed expressions, in its blocks too."""
+        return self
+
 
 @dataclass(eq=False)
 class Assign(Statement):
@@ -357,6 +371,9 @@ class Assign(Statement):
 
     def expressions(self) -> tuple[Expression, ...]:
         return (self.expression,)
+
+    def rebuilt(self, change: Change) -> Statement:
+        return replace(self, expression=change(self.expression))
 
 
 @dataclass(eq=False)
@@ -372,6 +389,14 @@ class If(Statement):
 
     def blocks(self) -> tuple[Block, ...]:
         return self.then, self.otherwise
+
+    def rebuilt(self, change: Change) -> Statement:
+        return replace(
+            self,
+            condition=change(self.condition),
+            then=self.then.rebuilt(change),
+            otherwise=self.otherwise.rebuilt(change),
+        )
 
 
 @dataclass(eq=False)
@@ -401,6 +426,19 @@ class Loop(Statement):
 
     def blocks(self) -> tuple[Block, ...]:
         return (self.body,)
+
+    def rebuilt(self, change: Change) -> Statement:
+        def maybe(expression: Expression | None) -> Expression | None:
+            return None if expression is None else change(expression)
+
+        return replace(
+            self,
+            count=maybe(self.count),
+            items=maybe(self.items),
+            condition=maybe(self.condition),
+            initial=tuple(map(change, self.initial)),
+            body=self.body.rebuilt(change),
+        )
 
 
 @dataclass(eq=False)

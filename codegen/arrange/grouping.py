@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -12,7 +12,6 @@ from burnish.codegen.program import (
     Level,
     Statement,
     Value,
-    Weight,
     every_expression,
     walk,
 )
@@ -145,8 +144,8 @@ def block_values(block: Block) -> Iterator[Value]:
         yield from _inner_values(statement)
 
 
-def weights_in(expressions: Iterable[Expression]) -> Iterator[Weight]:
-    """The weights among expressions that stand free, outside layers."""
-    for expression in expressions:
-        if isinstance(expression, Weight):
-            yield expression
+def statements_of(item: Item) -> list[Statement]:
+    """The statements of an item and of the groups inside it, in order."""
+    if isinstance(item, Group):
+        return [s for inner in item.items for s in statements_of(inner)]
+    return [item]

@@ -61,12 +61,17 @@ class Rule:
     function: Callable[..., Result]
 
     @functools.cached_property
-    def attributes(self) -> frozenset[str]:
-        """The names of the attributes that the rule honours."""
+    def attributes(self) -> dict[str, str]:
+        """The attributes that the rule honours, and its parameters for them.
+
+        A parameter whose name would hide a builtin ends in an underscore.
+        """
         parameters = inspect.signature(self.function).parameters.values()
-        return frozenset(
-            p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.name != "node"
-        )
+        return {
+            p.name.rstrip("_"): p.name
+            for p in parameters
+            if p.kind is p.KEYWORD_ONLY and p.name != "node"
+        }
 
     @functools.cached_property
     def wants_node(self) -> bool:
@@ -107,15 +112,13 @@ def call(operator: str, *args: Any, **options: Any) -> Call:
     target = getattr(ops, operator)
     while args and args[-1] is None:
         args = args[:-1]
-    return Call(
-        f"ops.{operator}", tuple(map(operand, args)), worth_writing(target, options)
-    )
+    return Call(f"ops.{operator}", operands(*args), worth_writing(target, options))
 
 
 def method(target: Expression, name: str, *args: Any, **options: Any) -> Method:
     """`target.name(*args, **options)` on a tensor."""
     written = tuple((key, operand(value)) for key, value in options.items())
-    return Method(operand(target), name, tuple(map(operand, args)), written)
+    return Method(tensor(target), name, tuple(map(operand, args)), written)
 
 
 def layer(
@@ -127,6 +130,8 @@ def layer(
 ) -> Layer:
     """A layer of `burnish.nn`; constructor options equal to its defaults are left out."""
     target = getattr(nn, kind).__init__
+    if weights and "dtype" in inspect.signature(target).parameters:
+        options = {**options, "dtype": next(iter(weights.values())).dtype}
     kept = {
         name: value.value
         for name, value in worth_writing(target, options)
@@ -163,6 +168,36 @@ def operand(value: Any) -> Expression:
         brackets = "[]" if isinstance(value, list) else "()"
         return Display(tuple(map(operand, value)), brackets)
     return Literal(value)
+
+
+def operands(*values: Any) -> tuple[Expression, ...]:
+    """Each value as an expression, at least one of them a tensor."""
+    first = next((v for v in values if v is not None), None)
+    if first is None or any(map(_is_tensor, values)):
+        return tuple(map(operand, values))
+    return tuple(tensor(v) if v is first else operand(v) for v in values)
+
+
+def infix(operator: str, a: Expression, b: Expression) -> Infix:
+    """`a operator b`, one of them a tensor."""
+    return Infix(operator, *operands(a, b))
+
+
+def tensor(value: Expression, dtype: str | None = None) -> Expression:
+    """A value where only a tensor will do: numbers become one."""
+    made = operand(value)
+    if _is_tensor(value):
+        return made
+    options = (("dtype", Literal(dtype or value.dtype)), ("device", DEVICE))
+    return Call("Tensor", (made,), options)
+
+
+def _is_tensor(value: Any) -> bool:
+    if isinstance(value, Constant | Host):
+        return value.array.ndim > 0
+    if isinstance(value, Value):
+        return not value.host
+    return isinstance(value, Expression) and not isinstance(value, Literal | Name)
 
 
 def constant_operand(value: Constant) -> Expression:
@@ -240,7 +275,8 @@ def number(value: Expression) -> Any:
 
 
 def owned(*weights: Expression | None) -> bool:
-    """Whether these inputs are weights that one layer alone uses (None is fine)."""
+    """Whether these inputs are parameters that one layer alone uses (None is fine)."""
     return all(
-        w is None or (isinstance(w, Weight) and not w.shared) for w in weights
+        w is None or (isinstance(w, Weight) and w.trained and not w.shared)
+        for w in weights
     )

@@ -2,13 +2,174 @@
 
 from __future__ import annotations
 
-from burnish.codegen.ops._rules import Result, call, known, layer, onnx_op, plain
-from burnish.codegen.program import Expression
+from typing import Any
+
+from burnish.codegen.ops._rules import (
+    NodeContext,
+    Result,
+    call,
+    known,
+    layer,
+    onnx_op,
+    owned,
+    plain,
+)
+from burnish.codegen.program import (
+    Attribute,
+    Expression,
+    Infix,
+    Literal,
+    Method,
+    Weight,
+)
 
 
-@onnx_op("Relu")
+@onnx_op("Relu", since=6)
 def relu(X: Expression) -> Result:
     return call("relu", X)
+
+
+@onnx_op("Sigmoid", since=6)
+def sigmoid(X: Expression) -> Result:
+    return call("sigmoid", X)
+
+
+@onnx_op("Tanh", since=6)
+def tanh(input_: Expression) -> Result:
+    return call("tanh", input_)
+
+
+@onnx_op("Softplus")
+def softplus(X: Expression) -> Result:
+    return call("softplus", X)
+
+
+@onnx_op("Softsign")
+def softsign(input_: Expression) -> Result:
+    return call("softsign", input_)
+
+
+@onnx_op("HardSwish")
+def hard_swish(X: Expression) -> Result:
+    return call("hard_swish", X)
+
+
+@onnx_op("Mish")
+def mish(X: Expression) -> Result:
+    return call("mish", X)
+
+
+@onnx_op("LeakyRelu", since=6)
+def leaky_relu(X: Expression, *, alpha: float = 0.01) -> Result:
+    return call("leaky_relu", X, alpha=alpha)
+
+
+@onnx_op("Elu", since=6)
+def elu(X: Expression, *, alpha: float = 1.0) -> Result:
+    return call("elu", X, alpha=alpha)
+
+
+@onnx_op("Celu")
+def celu(X: Expression, *, alpha: float = 1.0) -> Result:
+    return call("celu", X, alpha=alpha)
+
+
+@onnx_op("Selu", since=6)
+def selu(X: Expression, *, alpha: float = 1.6732631921768188, gamma: float = 1.0507010221481323) -> Result:
+    return call("selu", X, alpha=alpha, gamma=gamma)
+
+
+@onnx_op("HardSigmoid", since=6)
+def hard_sigmoid(X: Expression, *, alpha: float = 0.2, beta: float = 0.5) -> Result:
+    return call("hard_sigmoid", X, alpha=alpha, beta=beta)
+
+
+@onnx_op("ThresholdedRelu")
+def thresholded_relu(X: Expression, *, alpha: float = 1.0) -> Result:
+    return call("thresholded_relu", X, alpha=alpha)
+
+
+@onnx_op("Swish")
+def swish(X: Expression, *, alpha: float = 1.0) -> Result:
+    return call("swish", X, alpha=alpha)
+
+
+@onnx_op("Shrink")
+def shrink(input_: Expression, *, lambd: float = 0.5, bias: float = 0.0) -> Result:
+    return call("shrink", input_, lambd=lambd, bias=bias)
+
+
+@onnx_op("Gelu")
+def gelu(X: Expression, *, approximate: str = "none") -> Result:
+    return call("gelu", X, approximate=approximate)
+
+
+@onnx_op("PRelu", since=7)
+def prelu(X: Expression, slope: Expression) -> Result:
+    if isinstance(slope, Weight) and owned(slope) and slope.trained:
+        count = int(slope.array.size)
+        channels = slope.shape[0] if slope.shape else 1
+        spatial = None if X.rank is None else X.rank - 2
+        if count == 1 or (count == channels and len(slope.shape) - 1 == spatial):
+            weight = slope.changed((count,), lambda w: w.reshape(-1))
+            return layer("PReLU", (), {"num_parameters": count}, {"weight": weight}, X)
+    return call("prelu", X, slope)
+
+
+@onnx_op("Softmax")
+def softmax_of_rows(input_: Expression, *, axis: int = 1) -> Result:
+    return _of_rows("softmax", input_, axis)
+
+
+@onnx_op("Softmax", since=13)
+def softmax(input_: Expression, *, axis: int = -1) -> Result:
+    return call("softmax", input_, axis=last(input_, axis))
+
+
+@onnx_op("LogSoftmax")
+def log_softmax_of_rows(input_: Expression, *, axis: int = 1) -> Result:
+    return _of_rows("log_softmax", input_, axis)
+
+
+@onnx_op("LogSoftmax", since=13)
+def log_softmax(input_: Expression, *, axis: int = -1) -> Result:
+    return call("log_softmax", input_, axis=last(input_, axis))
+
+
+@onnx_op("Hardmax")
+def hardmax_of_rows(input_: Expression, *, axis: int = 1) -> Result:
+    return _of_rows("hardmax", input_, axis)
+
+
+@onnx_op("Hardmax", since=13)
+def hardmax(input_: Expression, *, axis: int = -1) -> Result:
+    return call("hardmax", input_, axis=last(input_, axis))
+
+
+def last(x: Expression, axis: int) -> int:
+    """The last axis is -1, as people write it."""
+    return -1 if x.rank is not None and axis == x.rank - 1 else axis
+
+
+def _of_rows(operator: str, x: Expression, axis: int) -> Result:
+    """Before opset 13 everything from `axis` on was one row."""
+    if x.rank is not None and axis % x.rank == x.rank - 1:
+        return call(operator, x, axis=-1)
+    rows = Method(x, "flatten", (Literal(axis),))
+    shape = Attribute(x, "shape")
+    return Method(call(operator, rows, axis=-1), "reshape", (shape,))
+
+
+@onnx_op("SwiGLU")
+def swiglu(A: Expression, B: Expression, *, alpha: float = 1.0) -> Result:
+    return Infix("*", call("swish", A, alpha=alpha), B)
+
+
+@onnx_op("Dropout", since=7)
+def dropout_of_ratio(
+    data: Expression, *, ratio: float = 0.5, node: NodeContext
+) -> Result:
+    return _dropout(data, ratio, node)
 
 
 @onnx_op("Dropout", since=12)
@@ -18,7 +179,12 @@ def dropout(
     training_mode: Expression | None = None,
     *,
     seed: int | None = None,
+    node: NodeContext,
 ) -> Result:
     rate = known(ratio)
     p = 0.5 if rate is None else plain(rate.reshape(()))
-    return layer("Dropout", (p,), {}, {}, data)
+    return _dropout(data, p, node)
+
+
+def _dropout(data: Expression, p: Any, node: NodeContext) -> Result:
+    return layer("Dropout", (), {"p": p}, {}, data)

@@ -2,10 +2,257 @@
 
 from __future__ import annotations
 
-from burnish.codegen.ops._rules import Result, onnx_op, operand
-from burnish.codegen.program import Expression, Infix
+from typing import Any
+
+from burnish.codegen.ops._rules import (
+    NodeContext,
+    Result,
+    call,
+    infix,
+    known,
+    number,
+    onnx_op,
+    operands,
+    plain,
+    tensor,
+)
+from burnish.codegen.ops._words import cast, chain, is_float, is_integer
+from burnish.codegen.program import Call, Expression, Infix, Literal, Prefix
 
 
 @onnx_op("Add", since=7)
 def add(A: Expression, B: Expression) -> Result:
-    return Infix("+", operand(A), operand(B))
+    return infix("+", A, B)
+
+
+@onnx_op("Sub", since=7)
+def sub(A: Expression, B: Expression) -> Result:
+    return infix("-", A, B)
+
+
+@onnx_op("Mul", since=7)
+def mul(A: Expression, B: Expression) -> Result:
+    return infix("*", A, B)
+
+
+@onnx_op("Div", since=7)
+def div(A: Expression, B: Expression, *, node: NodeContext) -> Result:
+    """Integers are rounded towards zero."""
+    if is_integer(node.dtypes[0]):
+        return call("int_div", A, B)
+    return infix("/", A, B)
+
+
+@onnx_op("Mod", since=10)
+def mod(A: Expression, B: Expression, *, fmod: int = 0) -> Result:
+    return call("mod", A, B, fmod=True) if fmod else infix("%", A, B)
+
+
+@onnx_op("Pow", since=7)
+def pow_(X: Expression, Y: Expression, *, node: NodeContext) -> Result:
+    """The result has X's dtype, whatever the exponent's is."""
+    exponent = known(Y)
+    if exponent is not None and exponent.shape == ():
+        value = plain(exponent)
+        if float(value).is_integer():
+            value = int(value)
+        power = Infix("**", tensor(X), Literal(value))
+        whole = isinstance(value, int) and (value >= 0 or is_float(X.dtype))
+        return power if whole or is_float(X.dtype) else cast(power, X.dtype)
+    if X.dtype == Y.dtype:
+        return infix("**", X, Y)
+    return cast(Infix("**", tensor(X), operands(Y, X)[0]), X.dtype)
+
+
+@onnx_op("Neg", since=6)
+def neg(X: Expression) -> Result:
+    return Prefix("-", tensor(X))
+
+
+@onnx_op("Abs", since=6)
+def abs_(X: Expression) -> Result:
+    return Call("abs", (tensor(X),))
+
+
+@onnx_op("Reciprocal", since=6)
+def reciprocal(X: Expression) -> Result:
+    return Infix("/", Literal(1), tensor(X))
+
+
+@onnx_op("Sign")
+def sign(input_: Expression) -> Result:
+    return call("sign", input_)
+
+
+@onnx_op("Floor", since=6)
+def floor(X: Expression) -> Result:
+    return call("floor", X)
+
+
+@onnx_op("Ceil", since=6)
+def ceil(X: Expression) -> Result:
+    return call("ceil", X)
+
+
+@onnx_op("Sqrt", since=6)
+def sqrt(X: Expression) -> Result:
+    return call("sqrt", X)
+
+
+@onnx_op("Exp", since=6)
+def exp(input_: Expression) -> Result:
+    return call("exp", input_)
+
+
+@onnx_op("Log", since=6)
+def log(input_: Expression) -> Result:
+    return call("log", input_)
+
+
+@onnx_op("Erf")
+def erf(input_: Expression) -> Result:
+    return call("erf", input_)
+
+
+@onnx_op("Sin")
+def sin(input_: Expression) -> Result:
+    return call("sin", input_)
+
+
+@onnx_op("Cos")
+def cos(input_: Expression) -> Result:
+    return call("cos", input_)
+
+
+@onnx_op("Tan")
+def tan(input_: Expression) -> Result:
+    return call("tan", input_)
+
+
+@onnx_op("Asin")
+def asin(input_: Expression) -> Result:
+    return call("asin", input_)
+
+
+@onnx_op("Acos")
+def acos(input_: Expression) -> Result:
+    return call("acos", input_)
+
+
+@onnx_op("Atan")
+def atan(input_: Expression) -> Result:
+    return call("atan", input_)
+
+
+@onnx_op("Sinh")
+def sinh(input_: Expression) -> Result:
+    return call("sinh", input_)
+
+
+@onnx_op("Cosh")
+def cosh(input_: Expression) -> Result:
+    return call("cosh", input_)
+
+
+@onnx_op("Asinh")
+def asinh(input_: Expression) -> Result:
+    return call("asinh", input_)
+
+
+@onnx_op("Acosh")
+def acosh(input_: Expression) -> Result:
+    return call("acosh", input_)
+
+
+@onnx_op("Atanh")
+def atanh(input_: Expression) -> Result:
+    return call("atanh", input_)
+
+
+@onnx_op("Round")
+def round_(X: Expression) -> Result:
+    return Call("round", (tensor(X),))
+
+
+@onnx_op("Sum", since=8)
+def sum_(*data_0: Expression) -> Result:
+    return chain("+", operands(*data_0))
+
+
+@onnx_op("Mean", since=8)
+def mean(*data_0: Expression) -> Result:
+    if len(data_0) == 1:
+        return data_0[0]
+    return Infix("/", chain("+", operands(*data_0)), Literal(len(data_0)))
+
+
+@onnx_op("Max", since=8)
+def max_(*data_0: Expression) -> Result:
+    return _pairwise("maximum", data_0)
+
+
+@onnx_op("Min", since=8)
+def min_(*data_0: Expression) -> Result:
+    return _pairwise("minimum", data_0)
+
+
+def _pairwise(operator: str, values: tuple[Expression, ...]) -> Expression:
+    first, *rest = values
+    for value in rest:
+        first = call(operator, first, value)
+    return first
+
+
+@onnx_op("Clip", since=6)
+def clip_to_constants(
+    input_: Expression,
+    *,
+    min_: float = -3.4028234663852886e38,
+    max_: float = 3.4028234663852886e38,
+) -> Result:
+    return _clip(input_, Literal(min_), Literal(max_))
+
+
+@onnx_op("Clip", since=11)
+def clip(
+    input_: Expression, min_: Expression | None = None, max_: Expression | None = None
+) -> Result:
+    return _clip(input_, min_, max_)
+
+
+def _clip(x: Expression, low: Expression | None, high: Expression | None) -> Result:
+    bounds: list[Any] = [_bound(low), _bound(high)]
+    if bounds == [0, 6] and is_float(x.dtype):
+        return call("relu6", x)
+    if bounds == [None, None]:
+        return x
+    return call("clip", x, *bounds)
+
+
+def _bound(value: Expression | None) -> Any:
+    """A number where it is known, None where it bounds nothing."""
+    if value is None or known(value) is None:
+        return value
+    limit = number(value)
+    return None if abs(limit) >= 3.4028234e38 else limit
+
+
+@onnx_op("CumSum", since=11)
+def cum_sum(
+    x: Expression, axis: Expression, *, exclusive: int = 0, reverse: int = 0
+) -> Result:
+    flags = {"exclusive": bool(exclusive), "reverse": bool(reverse)}
+    return call("cum_sum", x, axis=number(axis), **flags)
+
+
+@onnx_op("CumProd", since=26)
+def cum_prod(
+    x: Expression, axis: Expression, *, exclusive: int = 0, reverse: int = 0
+) -> Result:
+    flags = {"exclusive": bool(exclusive), "reverse": bool(reverse)}
+    return call("cum_prod", x, axis=number(axis), **flags)
+
+
+@onnx_op("Det")
+def det(X: Expression) -> Result:
+    return call("det", X)

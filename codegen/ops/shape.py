@@ -1,26 +1,236 @@
-"""Operators that change shapes and move nothing."""
+"""Operators that change shapes and move nothing, join and cut."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from burnish.codegen.ops._rules import Result, ints, method, onnx_op
-from burnish.codegen.program import Expression, Item, Attribute, Literal
+from burnish.codegen.ops._rules import (
+    NodeContext,
+    Result,
+    call,
+    ints,
+    known,
+    method,
+    number,
+    onnx_op,
+    operand,
+    tensor,
+)
+from burnish.codegen.ops._words import made, numbers, size
+from burnish.codegen.program import (
+    Attribute,
+    Call,
+    Expression,
+    Infix,
+    Item,
+    Literal,
+    Method,
+)
 
 
 @onnx_op("Reshape", since=5)
-def reshape(data: Expression, shape: Expression, *, allowzero: int = 0) -> Result:
-    sizes: Any = ints(shape)
-    if isinstance(sizes, Expression):
-        return method(data, "reshape", sizes)
+def reshape(
+    data: Expression, shape: Expression, *, allowzero: int = 0, node: NodeContext
+) -> Result:
+    """A 0 keeps the input's size, unless `allowzero`."""
+    sizes = numbers(node, shape, "size")
+    if sizes is None:
+        return method(data, "reshape", ints(shape))
     if not allowzero:
-        sizes = [
-            Item(Attribute(data, "shape"), (Literal(i),)) if size == 0 else size
-            for i, size in enumerate(sizes)
-        ]
+        sizes = [_kept(data, i, n) for i, n in enumerate(sizes)]
     return method(data, "reshape", *sizes)
 
 
+def _kept(data: Expression, axis: int, n: Any) -> Any:
+    if n == 0:
+        return size(data, axis)
+    if _may_be_zero(n) and (data.rank is None or axis < data.rank):
+        return Infix("or", n, size(data, axis))
+    return n
+
+
+def _may_be_zero(n: Any) -> bool:
+    """Numbers that the graph's tensors hold; sizes and what is made of them is not."""
+    return isinstance(n, Method) or getattr(n, "dtype", None) is not None and not (
+        getattr(n, "host", False) and getattr(n, "hint", "") != "size"
+    )
+
+
 @onnx_op("Flatten")
-def flatten(input: Expression, *, axis: int = 1) -> Result:
-    return method(input, "flatten", axis)
+def flatten(input_: Expression, *, axis: int = 1) -> Result:
+    """Always a matrix: what is before `axis` by the rest."""
+    if axis < 0 and input_.rank is not None:
+        axis += input_.rank
+    return call("flatten", input_, axis=axis)
+
+
+@onnx_op("Transpose")
+def transpose(data: Expression, *, perm: list[int] | None = None) -> Result:
+    target = tensor(data)
+    if perm is None or perm == sorted(perm)[::-1]:
+        return target if perm == [0] else Attribute(target, "T")
+    rank = len(perm)
+    if perm == [*range(rank - 2), rank - 1, rank - 2]:
+        return Attribute(target, "mT")
+    return target if perm == sorted(perm) else Method(
+        target, "transpose", tuple(map(Literal, perm))
+    )
+
+
+@onnx_op("Squeeze")
+def squeeze_axes(data: Expression, *, axes: list[int] | None = None) -> Result:
+    return method(data, "squeeze", *_axes(axes))
+
+
+@onnx_op("Squeeze", since=13)
+def squeeze(data: Expression, axes: Expression | None = None) -> Result:
+    return method(data, "squeeze", *_axes(None if axes is None else ints(axes)))
+
+
+@onnx_op("Unsqueeze")
+def unsqueeze_axes(data: Expression, *, axes: list[int]) -> Result:
+    return method(data, "unsqueeze", *_axes(axes))
+
+
+@onnx_op("Unsqueeze", since=13)
+def unsqueeze(data: Expression, axes: Expression) -> Result:
+    return method(data, "unsqueeze", *_axes(ints(axes)))
+
+
+def _axes(axes: Any) -> list[Any]:
+    if axes is None:
+        return []
+    if isinstance(axes, Expression):
+        return [Call("tuple", (axes,))]
+    return [axes[0] if len(axes) == 1 else tuple(axes)]
+
+
+@onnx_op("Expand")
+def expand(input_: Expression, shape: Expression) -> Result:
+    return call("expand", input_, shape=shape_option(shape))
+
+
+def shape_option(shape: Expression) -> Any:
+    """A shape as a tuple of numbers, or an expression for one."""
+    sizes = ints(shape)
+    return sizes if isinstance(sizes, Expression) else tuple(sizes)
+
+
+@onnx_op("Concat", since=4)
+def concat(*inputs: Expression, axis: int) -> Result:
+    return call("concat", *inputs, axis=_last(inputs[0], axis))
+
+
+def _last(x: Expression, axis: int) -> int:
+    return -1 if x.rank is not None and x.rank > 1 and axis == x.rank - 1 else axis
+
+
+@onnx_op("Split", since=2)
+def split_to(
+    input_: Expression,
+    *,
+    axis: int = 0,
+    split_: list[int] | None = None,
+    node: NodeContext,
+) -> Result:
+    return _split(input_, axis, split_, len(node.outputs))
+
+
+@onnx_op("Split", since=13)
+def split_by(
+    input_: Expression,
+    split: Expression | None = None,
+    *,
+    axis: int = 0,
+    node: NodeContext,
+) -> Result:
+    sizes = None if split is None else shape_option(split)
+    return _split(input_, axis, sizes, len(node.outputs))
+
+
+@onnx_op("Split", since=18)
+def split(
+    input_: Expression,
+    split: Expression | None = None,
+    *,
+    axis: int = 0,
+    num_outputs: int | None = None,
+    node: NodeContext,
+) -> Result:
+    sizes = None if split is None else shape_option(split)
+    return _split(input_, axis, sizes, len(node.outputs))
+
+
+def _split(x: Expression, axis: int, sizes: Any, count: int) -> Result:
+    if sizes is None:
+        parts = call("split", x, num=count, axis=axis)
+    else:
+        parts = call("split", x, sizes=sizes, axis=axis)
+    return Item(parts, (Literal(0),)) if count == 1 else parts
+
+
+@onnx_op("Tile", since=6)
+def tile(input_: Expression, repeats: Expression) -> Result:
+    return call("tile", input_, repeats=shape_option(repeats))
+
+
+@onnx_op("Identity")
+def identity(input_: Expression) -> Result:
+    return input_
+
+
+@onnx_op("Shape")
+def whole_shape(data: Expression) -> Result:
+    return shape(data)
+
+
+@onnx_op("Shape", since=15)
+def shape(data: Expression, *, start: int = 0, end: int | None = None) -> Result:
+    sizes: Expression = Attribute(operand(data), "shape")
+    if start or end is not None:
+        part = slice_of(start, end)
+        sizes = Item(sizes, (part,))
+    return made_of(sizes)
+
+
+def slice_of(start: int, end: int | None) -> Expression:
+    from burnish.codegen.program import Slice
+
+    stop = None if end is None else Literal(end)
+    return Slice(Literal(start) if start else None, stop)
+
+
+def made_of(numbers: Expression) -> Expression:
+    """Python integers as a tensor on the module's device."""
+    return tensor_of(numbers, "int64")
+
+
+def tensor_of(numbers: Expression, dtype: str) -> Expression:
+    from burnish.codegen.ops._rules import DEVICE
+
+    options = (("dtype", Literal(dtype)), ("device", DEVICE))
+    return Call("Tensor", (numbers,), options)
+
+
+@onnx_op("Size")
+def size_(data: Expression) -> Result:
+    return made_of(Attribute(operand(data), "size"))
+
+
+@onnx_op("DepthToSpace")
+def depth_to_space(
+    input_: Expression, *, blocksize: int, mode: str = "DCR"
+) -> Result:
+    return call("depth_to_space", input_, blocksize=blocksize, mode=mode)
+
+
+@onnx_op("SpaceToDepth")
+def space_to_depth(input_: Expression, *, blocksize: int) -> Result:
+    return call("space_to_depth", input_, blocksize=blocksize)
+
+
+@onnx_op("SpaceToDepth", since=28)
+def space_to_depth_in_order(
+    input_: Expression, *, blocksize: int, mode: str = "DCR"
+) -> Result:
+    return call("space_to_depth", input_, blocksize=blocksize, mode=mode)

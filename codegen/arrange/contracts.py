@@ -1,0 +1,41 @@
+"""The shape contract of a class: what goes in, what comes out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from burnish.codegen.program import Shape, Value
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_ +*/()-]*")
+
+
+def shape_text(shape: Shape | None) -> str:
+    """`(batch, 8, _)`; a size without a name is `_`, an unknown rank `(...)`."""
+    if shape is None:
+        return "(...)"
+    sizes = [_size(size) for size in shape]
+    return f"({sizes[0]},)" if len(sizes) == 1 else f"({', '.join(sizes)})"
+
+
+def _size(size: int | str | None) -> str:
+    if isinstance(size, int):
+        return str(size)
+    return size if size and _NAME.fullmatch(size) and len(size) <= 24 else "_"
+
+
+def contract(inputs: Iterable[Value], outputs: Iterable[Value]) -> str:
+    """`(batch, 8), (8,) -> (batch, 32)` for the tensors among the values."""
+    before = [shape_text(v.shape) for v in inputs if not v.host]
+    after = [shape_text(v.shape) for v in outputs if not v.host]
+    return f"{', '.join(before)} -> {', '.join(after)}"
+
+
+def merged(one: str, other: str) -> str:
+    """What two contracts of one class have in common; other sizes become `_`."""
+    if one == other:
+        return one
+    left, right = re.split(r"([(), ]+)", one), re.split(r"([(), ]+)", other)
+    if len(left) != len(right):
+        return ""
+    return "".join(a if a == b else "_" for a, b in zip(left, right, strict=True))

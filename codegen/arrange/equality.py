@@ -1,0 +1,62 @@
+"""When two modules are the same class: equal constructors and equal forward."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from burnish.codegen.program import (
+    Block,
+    ClassPlan,
+    Expression,
+    Literal,
+    Statement,
+    Value,
+)
+
+
+def signature(plan: ClassPlan) -> str:
+    """Text that is equal for plans that say the same, whatever values are called."""
+    numbers: dict[Value, int] = {}
+    inputs = [_shape_of(value, numbers) for value in plan.inputs]
+    members = [(name, _text(part, numbers)) for name, part in plan.members]
+    return repr((inputs, members, _block(plan.block, numbers)))
+
+
+def _shape_of(value: Value, numbers: dict[Value, int]) -> Any:
+    return numbers.setdefault(value, len(numbers)), value.host
+
+
+def _block(block: Block, numbers: dict[Value, int]) -> Any:
+    statements = [_statement(s, numbers) for s in block.statements]
+    return statements, [_text(r, numbers) for r in block.results]
+
+
+def _statement(statement: Statement, numbers: dict[Value, int]) -> Any:
+    parts: list[Any] = [type(statement).__name__]
+    for entry in fields(statement):
+        if entry.name == "scope":
+            continue
+        parts.append(_any(getattr(statement, entry.name), numbers))
+    return parts
+
+
+def _any(part: Any, numbers: dict[Value, int]) -> Any:
+    if isinstance(part, Expression):
+        return _text(part, numbers)
+    if isinstance(part, Block):
+        return _block(part, numbers)
+    if isinstance(part, tuple):
+        return [_any(item, numbers) for item in part]
+    return repr(part)
+
+
+def _text(expression: Expression, numbers: dict[Value, int]) -> Any:
+    if isinstance(expression, Value):
+        return _shape_of(expression, numbers)
+    if isinstance(expression, Literal):
+        return repr(expression.value)
+    parts: list[Any] = [type(expression).__name__]
+    for entry in fields(expression):  # type: ignore[arg-type]
+        parts.append(_any(getattr(expression, entry.name), numbers))
+    return parts

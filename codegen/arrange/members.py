@@ -1,0 +1,127 @@
+"""What a class owns: its attributes with their constructors, and their weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from burnish import nn
+from burnish.codegen.identifier import Identifier, free
+from burnish.codegen.program import (
+    Call,
+    Display,
+    Expression,
+    Layer,
+    Literal,
+    Name,
+    Own,
+    Repeat,
+    Weight,
+)
+
+_RESERVED = frozenset(dir(nn.Module))
+_SHORT = {"Linear": "linear", "Embedding": "embed", "Dropout": "dropout"}
+
+WeightPath = tuple[str, Weight]
+
+
+@dataclass
+class Members:
+    """Attributes in the order of their use; a list attribute holds numbered parts."""
+
+    single: dict[str, Expression] = field(default_factory=dict)
+    numbered: dict[str, dict[int, Expression]] = field(default_factory=dict)
+    weights: list[WeightPath] = field(default_factory=list)
+    _order: list[str] = field(default_factory=list)
+
+    def add(
+        self, wanted: str, constructor: Expression, weights: list[WeightPath]
+    ) -> Own:
+        """A new attribute; its name is `wanted` where that is still free."""
+        name = self._free(wanted)
+        self.single[name] = constructor
+        self._order.append(name)
+        self._own(name, weights)
+        return Own((name,))
+
+    def add_list(
+        self, wanted: str, parts: dict[int, tuple[Expression, list[WeightPath]]]
+    ) -> str:
+        """A new list attribute of numbered parts; gaps become identities."""
+        name = self._free(wanted)
+        self.numbered[name] = {n: constructor for n, (constructor, _) in parts.items()}
+        self._order.append(name)
+        for number, (_, weights) in parts.items():
+            self._own(f"{name}.{number}", weights)
+        return name
+
+    def _own(self, name: str, weights: list[WeightPath]) -> None:
+        for path, weight in weights:
+            self.weights.append((f"{name}.{path}" if path else name, weight))
+
+    def _free(self, wanted: str) -> str:
+        name = Identifier(wanted) if wanted != "self" else wanted
+        taken = {*self.single, *self.numbered, *_RESERVED}
+        return free(Identifier(name), taken) if name in taken else name
+
+    def listed(self) -> list[tuple[str, Expression]]:
+        """Attributes and constructors in order."""
+        return [
+            (name, self.single[name] if name in self.single else self._list(name))
+            for name in self._order
+        ]
+
+    def _list(self, name: str) -> Expression:
+        parts = self.numbered[name]
+        filled = [
+            parts.get(n, Call("nn.Identity")) for n in range(max(parts, default=-1) + 1)
+        ]
+        first = filled[0]
+        if len(filled) > 1 and all(_same(part, first) for part in filled):
+            return Repeat(first, len(filled))
+        return Display(tuple(filled))
+
+
+def _same(one: Expression, other: Expression) -> bool:
+    """Equal constructors of the source's own classes."""
+    return (
+        isinstance(one, Call)
+        and isinstance(other, Call)
+        and one.function == other.function
+        and not (one.args or other.args or one.options or other.options)
+    )
+
+
+def constructor(layer: Layer) -> Call:
+    """`nn.Kind(...)`"""
+    options = tuple((name, Literal(value)) for name, value in layer.options.items())
+    return Call(f"nn.{layer.kind}", tuple(map(Literal, layer.args)), options)
+
+
+def layer_weights(layer: Layer) -> list[WeightPath]:
+    return list(layer.weights.items())
+
+
+def stored(weight: Weight) -> Call:
+    """A weight that stands alone: `nn.Param(...)` or `nn.Buffer(...)`."""
+    shape = Literal(weight.shape)
+    options = (("dtype", Literal(weight.dtype)),) if weight.dtype != "float32" else ()
+    if weight.trained:
+        start = Call("nn.init.normal", (Literal(0.02),))
+        return Call("nn.Param", (start, shape), options)
+    return Call("nn.Buffer", (Name("nn.init.zeros"), shape), options)
+
+
+def layer_name(layer: Layer) -> str:
+    """A layer's attribute by what the file calls its weights, else by its kind."""
+    for weight in layer.weights.values():
+        parts = weight.path.split(".")
+        if len(parts) > 1 and parts[-2].isidentifier():
+            return parts[-2]
+    kind = layer.kind.rstrip("123d") if layer.kind[-1] == "d" else layer.kind
+    return _SHORT.get(kind, Identifier.variable(kind))
+
+
+def weight_name(weight: Weight) -> str:
+    """A free weight's attribute by what the file calls it."""
+    last = weight.path.replace("/", ".").rstrip(".").split(".")[-1]
+    return Identifier.variable(last) if last and not last.isdigit() else "weight"

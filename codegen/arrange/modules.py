@@ -1,0 +1,267 @@
+"""Groups become classes: equal bodies one class, chains a Sequential, repeats a loop."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+
+from burnish.codegen.arrange.contracts import contract, merged
+from burnish.codegen.arrange.equality import signature
+from burnish.codegen.arrange.grouping import (
+    Group,
+    Item,
+    defined,
+    grouped,
+    leaves,
+    statements_of,
+    used,
+)
+from burnish.codegen.arrange.members import (
+    Members,
+    constructor,
+    layer_name,
+    layer_weights,
+    stored,
+    weight_name,
+)
+from burnish.codegen.arrange.sequences import Part, as_loop, as_sequential, function_part
+from burnish.codegen.identifier import Identifier, free
+from burnish.codegen.program import (
+    Apply,
+    Assign,
+    Block,
+    Call,
+    ClassPlan,
+    Expression,
+    Layer,
+    Level,
+    Own,
+    Plan,
+    Program,
+    Statement,
+    Value,
+    Weight,
+)
+
+
+def arrange(program: Program, flat: bool = False) -> Plan:
+    """The program as classes, small to large, and the path of every weight.
+
+    flat: one class, as for a file without scopes.
+    """
+    return _Arranger(program).plan(flat)
+
+
+class _Arranger:
+    def __init__(self, program: Program):
+        self.program = program
+        self.classes: dict[str, ClassPlan] = {}
+        self.names: dict[int, str] = {}
+        self.readers: dict[Value, set[int]] = defaultdict(set)
+        for statement in program.body.statements:
+            for value in used(statement):
+                self.readers[value].add(id(statement))
+        for result in program.body.results:
+            if isinstance(result, Value):
+                self.readers[result].add(-1)
+        self.weight_uses = Counter(_free_weights(program.body.statements))
+        self.weight_uses.update(r for r in program.body.results if isinstance(r, Weight))
+
+    def plan(self, flat: bool) -> Plan:
+        statements = self.program.body.statements
+        for statement in statements:
+            statement.scope = () if flat else _module_scope(statement)
+        results = self.program.body.results
+        items = grouped(statements)
+        members, block, _ = self._body(items, results, self.weight_uses)
+        model = ClassPlan("Model", members.listed(), self.program.inputs, block)
+        return Plan([*self.classes.values(), model], members.weights)
+
+    # --- one class ---
+
+    def _body(
+        self, items: list[Item], results: list[Expression], uses: Counter[Weight]
+    ) -> tuple[Members, Block, dict[Weight, Value]]:
+        """A module's parts, its statements calling them, and weights from outside."""
+        members = Members()
+        statements: list[Statement] = []
+        for item in items:
+            if isinstance(item, Statement):
+                statements.append(item)
+            elif _is_transparent(item):
+                self._name_layers(item, item.level.name)
+                statements += statements_of(item)
+            elif _holds_numbered(item):
+                statements += self._container(item, members)
+            else:
+                part = self._made(item, item.level.name)
+                own = members.add(item.level.name, part.constructor, part.weights)
+                statements.append(part.call(own))
+        owner = _Owner(self, members, uses)
+        block = Block(statements, results).rebuilt(owner)
+        return members, block, owner.outside
+
+    def _name_layers(self, group: Group, name: str) -> None:
+        for expression in leaves(group):
+            if isinstance(expression, Layer):
+                self.names[id(expression)] = name
+
+    def _made(self, group: Group, name: str) -> Part:
+        """A group as a class of its own."""
+        inside = {id(statement) for statement in statements_of(group)}
+        outputs = tuple(v for v in defined(group) if self.readers[v] - inside)
+        inputs = list(dict.fromkeys(used(group)))
+        uses = Counter(_free_weights(statements_of(group)))
+        members, block, outside = self._body(group.items, list(outputs), uses)
+        values = [*inputs, *outside.values()]
+        kind = Identifier.class_name(group.level.kind or _singular(name))
+        plan = ClassPlan(kind, members.listed(), values, block)
+        plan.contract = contract(values, outputs)
+        known = self._known(plan)
+        given = (*inputs, *outside)
+        return Part(Call(known), members.weights, given, outputs, inside)
+
+    def _known(self, plan: ClassPlan) -> str:
+        """The name of the class with this body; a new one where there is none."""
+        key = signature(plan)
+        if key in self.classes:
+            known = self.classes[key]
+            known.contract = merged(known.contract, plan.contract)
+        else:
+            taken = {other.name for other in self.classes.values()}
+            plan.name = free(Identifier(plan.name), taken)
+            self.classes[key] = plan
+        return self.classes[key].name
+
+    # --- numbered children ---
+
+    def _container(self, group: Group, members: Members) -> list[Statement]:
+        """A list of modules: a loop over equals, a Sequential, or numbered calls."""
+        name = group.level.name
+        parts = {int(child.level.name): self._part(child, name) for child in _groups(group)}
+        whole = {n: part for n, part in parts.items() if part is not None}
+        if len(whole) == len(parts):
+            entries = {n: (part.constructor, part.weights) for n, part in whole.items()}
+            chain = list(whole.values())
+            if self._is_chain(chain):
+                if loop := as_loop(chain, _singular(name)):
+                    return [loop(Own((members.add_list(name, entries),)))]
+                if sequence := as_sequential(whole):
+                    own = members.add(name, sequence.constructor, sequence.weights)
+                    return [sequence.call(own)]
+        return self._numbered(group, members)
+
+    def _part(self, child: Group, container: str) -> Part | None:
+        """A numbered child as one module, where it is one."""
+        if _is_transparent(child):
+            statements = statements_of(child)
+            return function_part(statements[0]) if len(statements) == 1 else None
+        if _holds_numbered(child):
+            parts = {int(c.level.name): self._part(c, container) for c in _groups(child)}
+            whole = {n: part for n, part in parts.items() if part is not None}
+            if len(whole) == len(parts) and self._is_chain(list(whole.values())):
+                return as_sequential(whole)
+            return None
+        return self._made(child, container)
+
+    def _numbered(self, group: Group, members: Members) -> list[Statement]:
+        """Children called one by one, under names that carry their numbers."""
+        statements: list[Statement] = []
+        for child in _groups(group):
+            name = f"{group.level.name}{child.level.name}"
+            if _is_transparent(child):
+                self._name_layers(child, name)
+                statements += statements_of(child)
+            elif _holds_numbered(child):
+                inner = Group(Level(name, child.level.kind), child.items)
+                statements += self._container(inner, members)
+            else:
+                part = self._made(child, group.level.name)
+                own = members.add(name, part.constructor, part.weights)
+                statements.append(part.call(own))
+        return statements
+
+    def _is_chain(self, parts: list[Part]) -> bool:
+        """Each part hands one value to the next, and to nobody else."""
+        for part, following in zip(parts, parts[1:], strict=False):
+            if len(part.outputs) != 1 or part.outputs[0] not in following.inputs:
+                return False
+            if not self.readers[part.outputs[0]] <= following.statements:
+                return False
+        return len(parts[-1].outputs) == 1
+
+
+class _Owner:
+    """Replaces layers and weights by the attributes that hold them."""
+
+    def __init__(self, arranger: _Arranger, members: Members, uses: Counter[Weight]):
+        self.arranger = arranger
+        self.members = members
+        self.uses = uses
+        self.attributes: dict[Weight, Expression] = {}
+        self.outside: dict[Weight, Value] = {}
+
+    def __call__(self, expression: Expression) -> Expression:
+        if isinstance(expression, Layer):
+            inputs = tuple(map(self, expression.inputs))
+            name = self.arranger.names.get(id(expression)) or layer_name(expression)
+            made, weights = constructor(expression), layer_weights(expression)
+            return Apply(self.members.add(name, made, weights), inputs)
+        if isinstance(expression, Weight):
+            return self._weight(expression)
+        return expression.rebuilt(self)
+
+    def _weight(self, weight: Weight) -> Expression:
+        if self.uses[weight] < self.arranger.weight_uses[weight]:
+            hint = weight_name(weight)
+            value = Value(hint, weight.dtype, weight.shape)
+            return self.outside.setdefault(weight, value)
+        if weight not in self.attributes:
+            name, made = weight_name(weight), stored(weight)
+            self.attributes[weight] = self.members.add(name, made, [("", weight)])
+        return self.attributes[weight]
+
+
+def _module_scope(statement: Statement) -> tuple[Level, ...]:
+    """A statement's module; where its node has none, its layer's weights tell."""
+    if statement.scope:
+        return statement.scope
+    for expression in leaves(statement):
+        if isinstance(expression, Layer) and expression.weights:
+            path = next(iter(expression.weights.values())).path
+            *parts, _ = path.split(".")
+            if all(part.isidentifier() or part.isdigit() for part in parts):
+                return tuple(Level(part) for part in parts)
+    return ()
+
+
+def _is_transparent(group: Group) -> bool:
+    """Not a module of its own: one layer with its trimmings, or a plain function."""
+    if any(isinstance(item, Group) for item in group.items):
+        return False
+    found = list(leaves(group))
+    layers = sum(isinstance(e, Layer) for e in found)
+    return layers <= 1 and not any(isinstance(e, Weight) for e in found)
+
+
+def _holds_numbered(group: Group) -> bool:
+    """A list of modules: nothing but children whose names are numbers."""
+    return all(
+        isinstance(item, Group) and item.level.name.isdigit() for item in group.items
+    )
+
+
+def _groups(group: Group) -> list[Group]:
+    return [item for item in group.items if isinstance(item, Group)]
+
+
+def _free_weights(statements: Iterable[Statement]) -> Iterable[Weight]:
+    for statement in statements:
+        for expression in leaves(statement):
+            if isinstance(expression, Weight):
+                yield expression
+
+
+def _singular(name: str) -> str:
+    bare = name.rstrip("0123456789_") or name
+    return bare[:-1] if len(bare) > 3 and bare.endswith("s") and bare[-2] != "s" else bare

@@ -1,0 +1,167 @@
+"""More words of rules: tensors made of numbers, dtypes, sizes, names for parts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from burnish.codegen.ops._rules import (
+    DEVICE,
+    NodeContext,
+    Result,
+    ints,
+    known,
+    operand,
+    tensor,
+)
+from burnish.codegen.program import (
+    Assign,
+    Attribute,
+    Call,
+    Expression,
+    Host,
+    Infix,
+    Item,
+    Literal,
+    Method,
+    Shape,
+    Slice,
+    Value,
+    Weight,
+)
+
+WHOLE = Slice()
+"""`:`, the key that takes a whole axis."""
+
+
+def dtype_name(code: int) -> str:
+    """ONNX's number of an element type as the runtime spells it: 7 -> "int64"."""
+    if code == ir.DataType.STRING:
+        return "str"
+    return np.dtype(ir.DataType(code).numpy()).name
+
+
+def is_float(dtype: str | None) -> bool:
+    return dtype is not None and "float" in dtype
+
+
+def is_integer(dtype: str | None) -> bool:
+    return dtype is not None and "int" in dtype
+
+
+def cast(x: Expression, dtype: str | None) -> Expression:
+    """`x.to(dtype)`; x itself where it is known to have it."""
+    if dtype is None or x.dtype == dtype:
+        return x
+    if isinstance(x, Literal):
+        return tensor(x, dtype)
+    return Method(x, "to", (Literal(dtype),))
+
+
+def made(function: str, *args: Any, dtype: str | None = None, **options: Any) -> Call:
+    """`Tensor.function(*args, dtype=..., device=self.device)`"""
+    if dtype is not None:
+        options["dtype"] = dtype
+    written = tuple((name, operand(value)) for name, value in options.items())
+    where = (*written, ("device", DEVICE))
+    return Call(f"Tensor.{function}", tuple(map(operand, args)), where)
+
+
+def size(x: Expression, axis: int) -> Expression:
+    """`x.shape[axis]`, or the number where it is known."""
+    if x.shape is not None:
+        dim = x.shape[axis]
+        if isinstance(dim, int):
+            return Literal(dim)
+    return Item(Attribute(operand(x), "shape"), (Literal(axis),))
+
+
+def at(x: Expression, axis: int, key: Expression) -> Expression:
+    """`x[:, :, key]` with `key` at `axis`."""
+    if axis < 0 and x.rank is not None:
+        axis += x.rank
+    if axis >= 0:
+        return Item(operand(x), (*[WHOLE] * axis, key))
+    return Item(operand(x), (Literal(...), key, *[WHOLE] * (-axis - 1)))
+
+
+def numbers(node: NodeContext, value: Expression, hint: str) -> list[Any] | None:
+    """A rank-1 integer input as one Python number or expression an element.
+
+    What only the running model knows is unpacked: `a, b = value.tolist()`. None when
+    the length is not known.
+    """
+    listed = ints(value)
+    if isinstance(listed, list):
+        return listed
+    length = value.shape[0] if value.shape else None
+    if not isinstance(length, int):
+        return None
+    if length == 1:
+        return [Method(value, "item")]
+    parts = tuple(Value(hint, value.dtype, (), host=True) for _ in range(length))
+    if parts:
+        node.emit(Assign(parts, (), listed))
+    return list(parts)
+
+
+def named(
+    node: NodeContext,
+    expression: Expression,
+    hint: str,
+    dtype: str | None = None,
+    shape: Shape | None = None,
+) -> Value:
+    """A statement that gives the expression a name, for what is used twice."""
+    value = Value(hint, dtype or expression.dtype, shape or expression.shape)
+    node.emit(Assign((value,), (), expression))
+    return value
+
+
+def unpacked(
+    node: NodeContext, expression: Expression, *hints: str, dtype: str | None = None
+) -> tuple[Value, ...]:
+    """Names for the parts of a call that returns several values."""
+    values = tuple(Value(hint, dtype) for hint in hints)
+    node.emit(Assign(values, (), expression))
+    return values
+
+
+def wanted(node: NodeContext, *parts: Expression) -> Result:
+    """As many of the parts as the node has outputs."""
+    if len(node.outputs) == 1:
+        return parts[0]
+    return tuple(parts[: len(node.outputs)])
+
+
+def axes_option(axes: list[Any] | Expression | None) -> Any:
+    """Axes as one number, a tuple, or an expression for a tuple; None for all."""
+    if axes is None:
+        return None
+    if isinstance(axes, Expression):
+        return Call("tuple", (axes,))
+    return axes[0] if len(axes) == 1 else tuple(axes)
+
+
+def is_scalar(value: Expression | None) -> bool:
+    """A number: a known array of one element without axes, or a host number."""
+    if isinstance(value, Weight):
+        return False
+    return value is not None and value.shape == () and not is_device(value)
+
+
+def is_device(value: Expression) -> bool:
+    """Whether the expression is a tensor when the model runs."""
+    if isinstance(value, Value):
+        return not value.host
+    return not (isinstance(value, Literal | Host) or known(value) is not None)
+
+
+def chain(operator: str, values: tuple[Expression, ...]) -> Expression:
+    """`a operator b operator c`"""
+    first, *rest = values
+    for value in rest:
+        first = Infix(operator, first, value)
+    return first

@@ -1,0 +1,98 @@
+"""Comparisons, logic and bits."""
+
+from __future__ import annotations
+
+from burnish.codegen.ops._rules import Result, call, infix, onnx_op, operands, tensor
+from burnish.codegen.program import Expression, Infix, Prefix
+
+
+@onnx_op("Equal", since=7)
+def equal(A: Expression, B: Expression) -> Result:
+    return infix("==", A, B)
+
+
+@onnx_op("Greater", since=7)
+def greater(A: Expression, B: Expression) -> Result:
+    return infix(">", A, B)
+
+
+@onnx_op("GreaterOrEqual")
+def greater_or_equal(A: Expression, B: Expression) -> Result:
+    return infix(">=", A, B)
+
+
+@onnx_op("Less", since=7)
+def less(A: Expression, B: Expression) -> Result:
+    return infix("<", A, B)
+
+
+@onnx_op("LessOrEqual")
+def less_or_equal(A: Expression, B: Expression) -> Result:
+    return infix("<=", A, B)
+
+
+@onnx_op("And", since=7)
+def and_(A: Expression, B: Expression) -> Result:
+    return infix("&", A, B)
+
+
+@onnx_op("Or", since=7)
+def or_(A: Expression, B: Expression) -> Result:
+    return infix("|", A, B)
+
+
+@onnx_op("Xor", since=7)
+def xor(A: Expression, B: Expression) -> Result:
+    return infix("^", A, B)
+
+
+@onnx_op("BitwiseAnd")
+def bitwise_and(A: Expression, B: Expression) -> Result:
+    return infix("&", A, B)
+
+
+@onnx_op("BitwiseOr")
+def bitwise_or(A: Expression, B: Expression) -> Result:
+    return infix("|", A, B)
+
+
+@onnx_op("BitwiseXor")
+def bitwise_xor(A: Expression, B: Expression) -> Result:
+    return infix("^", A, B)
+
+
+@onnx_op("Not")
+def not_(X: Expression) -> Result:
+    return Prefix("~", tensor(X))
+
+
+@onnx_op("BitwiseNot")
+def bitwise_not(X: Expression) -> Result:
+    return Prefix("~", tensor(X))
+
+
+@onnx_op("BitShift")
+def bit_shift(X: Expression, Y: Expression, *, direction: str) -> Result:
+    return infix("<<" if direction == "LEFT" else ">>", X, Y)
+
+
+@onnx_op("Where")
+def where(condition: Expression, X: Expression, Y: Expression) -> Result:
+    return call("where", tensor(condition, "bool"), *operands(X, Y))
+
+
+@onnx_op("IsNaN")
+def is_nan(X: Expression) -> Result:
+    return call("is_nan", X)
+
+
+@onnx_op("IsInf")
+def is_inf(
+    X: Expression, *, detect_negative: int = 1, detect_positive: int = 1
+) -> Result:
+    return call(
+        "is_inf",
+        X,
+        detect_negative=bool(detect_negative),
+        detect_positive=bool(detect_positive),
+    )

@@ -1,0 +1,262 @@
+"""Reductions over axes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from burnish.codegen.ops._rules import Result, call, ints, method, onnx_op, operand
+from burnish.codegen.ops._words import axes_option
+from burnish.codegen.program import Call, Expression, Infix, Literal
+
+_METHODS = {
+    "ReduceSum": "sum",
+    "ReduceMean": "mean",
+    "ReduceMax": "max",
+    "ReduceMin": "min",
+    "ReduceProd": "prod",
+}
+
+
+def _reduced(
+    op_type: str, x: Expression, axes: Any, keepdims: int, noop: int = 0
+) -> Result:
+    """axes: numbers, an expression for a list, or None and [] for every axis."""
+    if noop and (axes is None or axes == []):
+        return _of_one[op_type](x) if op_type in _of_one else x
+    chosen = axes_option(axes or None)
+    if isinstance(axes, Expression) and not noop:
+        every = Literal(None)
+        chosen = Infix("or", Call("tuple", (axes,)), every)
+    return _call(op_type, x, chosen, keepdims)
+
+
+def _call(op_type: str, x: Expression, axes: Any, keepdims: int) -> Expression:
+    name = _METHODS.get(op_type)
+    if name is None:
+        options = {"axes": axes, "keepdims": bool(keepdims)}
+        return call(_OPERATORS[op_type], x, **options)
+    given = {"keepdims": True} if keepdims else {}
+    return method(x, name, *([] if axes is None else [axes]), **given)
+
+
+_OPERATORS = {
+    "ReduceL1": "reduce_l1",
+    "ReduceL2": "reduce_l2",
+    "ReduceSumSquare": "reduce_sum_square",
+    "ReduceLogSum": "reduce_log_sum",
+    "ReduceLogSumExp": "reduce_log_sum_exp",
+}
+
+_of_one: dict[str, Callable[[Expression], Expression]] = {
+    "ReduceL1": lambda x: Call("abs", (operand(x),)),
+    "ReduceL2": lambda x: Call("abs", (operand(x),)),
+    "ReduceSumSquare": lambda x: Infix("*", operand(x), operand(x)),
+    "ReduceLogSum": lambda x: call("log", x),
+}
+"""What reducing no axis at all leaves of a value."""
+
+
+def _list(axes: Expression | None) -> Any:
+    if axes is None:
+        return None
+    return [] if axes.shape == (0,) else ints(axes)
+
+
+@onnx_op("ReduceSum")
+def reduce_sum_over(
+    data: Expression, *, axes: list[int] | None = None, keepdims: int = 1
+) -> Result:
+    return _reduced("ReduceSum", data, axes, keepdims)
+
+
+@onnx_op("ReduceSum", since=13)
+def reduce_sum(
+    data: Expression,
+    axes: Expression | None = None,
+    *,
+    keepdims: int = 1,
+    noop_with_empty_axes: int = 0,
+) -> Result:
+    return _reduced("ReduceSum", data, _list(axes), keepdims, noop_with_empty_axes)
+
+
+@onnx_op("ReduceMean")
+def reduce_mean_over(
+    data: Expression, *, axes: list[int] | None = None, keepdims: int = 1
+) -> Result:
+    return _reduced("ReduceMean", data, axes, keepdims)
+
+
+@onnx_op("ReduceMean", since=18)
+def reduce_mean(
+    data: Expression,
+    axes: Expression | None = None,
+    *,
+    keepdims: int = 1,
+    noop_with_empty_axes: int = 0,
+) -> Result:
+    return _reduced("ReduceMean", data, _list(axes), keepdims, noop_with_empty_axes)
+
+
+@onnx_op("ReduceMax")
+def reduce_max_over(
+    data: Expression, *, axes: list[int] | None = None, keepdims: int = 1
+) -> Result:
+    return _reduced("ReduceMax", data, axes, keepdims)
+
+
+@onnx_op("ReduceMax", since=18)
+def reduce_max(
+    data: Expression,
+    axes: Expression | None = None,
+    *,
+    keepdims: int = 1,
+    noop_with_empty_axes: int = 0,
+) -> Result:
+    return _reduced("ReduceMax", data, _list(axes), keepdims, noop_with_empty_axes)
+
+
+@onnx_op("ReduceMin")
+def reduce_min_over(
+    data: Expression, *, axes: list[int] | None = None, keepdims: int = 1
+) -> Result:
+    return _reduced("ReduceMin", data, axes, keepdims)
+
+
+@onnx_op("ReduceMin", since=18)
+def reduce_min(
+    data: Expression,
+    axes: Expression | None = None,
+    *,
+    keepdims: int = 1,
+    noop_with_empty_axes: int = 0,
+) -> Result:
+    return _reduced("ReduceMin", data, _list(axes), keepdims, noop_with_empty_axes)
+
+
+@onnx_op("ReduceProd")
+def reduce_prod_over(
+    data: Expression, *, axes: list[int] | None = None, keepdims: int = 1
+) -> Result:
+    return _reduced("ReduceProd", data, axes, keepdims)
+
+
+@onnx_op("ReduceProd", since=18)
+def reduce_prod(
+    data: Expression,
+    axes: Expression | None = None,
+    *,
+    keepdims: int = 1,
+    noop_with_empty_axes: int = 0,
+) -> Result:
+    return _reduced("ReduceProd", data, _list(axes), keepdims, noop_with_empty_axes)
+
+
+@onnx_op("ReduceL1")
+def reduce_l1_over(
+    data: Expression, *, axes: list[int] | None = None, keepdims: int = 1
+) -> Result:
+    return _reduced("ReduceL1", data, axes, keepdims)
+
+
+@onnx_op("ReduceL1", since=18)
+def reduce_l1(
+    data: Expression,
+    axes: Expression | None = None,
+    *,
+    keepdims: int = 1,
+    noop_with_empty_axes: int = 0,
+) -> Result:
+    return _reduced("ReduceL1", data, _list(axes), keepdims, noop_with_empty_axes)
+
+
+@onnx_op("ReduceL2")
+def reduce_l2_over(
+    data: Expression, *, axes: list[int] | None = None, keepdims: int = 1
+) -> Result:
+    return _reduced("ReduceL2", data, axes, keepdims)
+
+
+@onnx_op("ReduceL2", since=18)
+def reduce_l2(
+    data: Expression,
+    axes: Expression | None = None,
+    *,
+    keepdims: int = 1,
+    noop_with_empty_axes: int = 0,
+) -> Result:
+    return _reduced("ReduceL2", data, _list(axes), keepdims, noop_with_empty_axes)
+
+
+@onnx_op("ReduceSumSquare")
+def reduce_sum_square_over(
+    data: Expression, *, axes: list[int] | None = None, keepdims: int = 1
+) -> Result:
+    return _reduced("ReduceSumSquare", data, axes, keepdims)
+
+
+@onnx_op("ReduceSumSquare", since=18)
+def reduce_sum_square(
+    data: Expression,
+    axes: Expression | None = None,
+    *,
+    keepdims: int = 1,
+    noop_with_empty_axes: int = 0,
+) -> Result:
+    return _reduced("ReduceSumSquare", data, _list(axes), keepdims, noop_with_empty_axes)
+
+
+@onnx_op("ReduceLogSum")
+def reduce_log_sum_over(
+    data: Expression, *, axes: list[int] | None = None, keepdims: int = 1
+) -> Result:
+    return _reduced("ReduceLogSum", data, axes, keepdims)
+
+
+@onnx_op("ReduceLogSum", since=18)
+def reduce_log_sum(
+    data: Expression,
+    axes: Expression | None = None,
+    *,
+    keepdims: int = 1,
+    noop_with_empty_axes: int = 0,
+) -> Result:
+    return _reduced("ReduceLogSum", data, _list(axes), keepdims, noop_with_empty_axes)
+
+
+@onnx_op("ReduceLogSumExp")
+def reduce_log_sum_exp_over(
+    data: Expression, *, axes: list[int] | None = None, keepdims: int = 1
+) -> Result:
+    return _reduced("ReduceLogSumExp", data, axes, keepdims)
+
+
+@onnx_op("ReduceLogSumExp", since=18)
+def reduce_log_sum_exp(
+    data: Expression,
+    axes: Expression | None = None,
+    *,
+    keepdims: int = 1,
+    noop_with_empty_axes: int = 0,
+) -> Result:
+    return _reduced("ReduceLogSumExp", data, _list(axes), keepdims, noop_with_empty_axes)
+
+
+@onnx_op("ArgMax")
+def arg_max(
+    data: Expression, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0
+) -> Result:
+    return _place("arg_max", data, axis, keepdims, select_last_index)
+
+
+@onnx_op("ArgMin")
+def arg_min(
+    data: Expression, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0
+) -> Result:
+    return _place("arg_min", data, axis, keepdims, select_last_index)
+
+
+def _place(name: str, data: Expression, axis: int, keepdims: int, last: int) -> Result:
+    options = {"axis": axis, "keepdims": bool(keepdims)}
+    return call(name, data, **options, select_last_index=bool(last))
