@@ -4,7 +4,7 @@ The newer one optimizes what it writes, and folds batch normalization into convo
 in doing so. The older one is asked to leave the graph as it was traced.
 """
 
-import io
+import tempfile
 from pathlib import Path
 
 import torch
@@ -18,16 +18,15 @@ def export_by_dynamo(
     inputs: dict[str, Tensor],
     output: str,
     axes: dict[int, str],
-    path: Path,
     opset: int = 20,
-) -> Path:
-    """Export with torch.export; the named axes of every input are dynamic.
+) -> bytes:
+    """An ONNX file by torch.export; the named axes of every input are dynamic.
 
     Stack traces are left out: they hold paths of the machine that exports.
     """
     dims = {axis: torch.export.Dim(name) for axis, name in axes.items()}
     program = torch.onnx.export(
-        model.eval(),
+        model,
         tuple(inputs.values()),
         dynamo=True,
         opset_version=opset,
@@ -39,40 +38,39 @@ def export_by_dynamo(
     assert program is not None
     for node in program.model.graph.all_nodes():
         node.metadata_props.pop("pkg.torch.onnx.stack_trace", None)
-    write(path, program.model_proto.SerializeToString(deterministic=True))
-    return path
+    return program.model_proto.SerializeToString(deterministic=True)
 
 
 def export_by_torchscript(
-    model: nn.Module,
-    inputs: dict[str, Tensor],
-    output: str,
-    axes: dict[int, str],
-    path: Path,
-) -> Path:
-    """Export by tracing; batch normalization stays, in inference mode."""
-    exported = io.BytesIO()
-    torch.onnx.export(
-        model.eval(),
-        tuple(inputs.values()),
-        exported,
-        dynamo=False,
-        training=torch.onnx.TrainingMode.PRESERVE,
-        do_constant_folding=False,
-        opset_version=18,
-        input_names=list(inputs),
-        output_names=[output],
-        dynamic_axes=dict.fromkeys((*inputs, output), axes),
-    )
-    write(path, exported.getvalue())
-    return path
+    model: nn.Module, inputs: dict[str, Tensor], output: str, axes: dict[int, str]
+) -> bytes:
+    """An ONNX file by tracing the model in the mode it is in, training or not."""
+    with tempfile.TemporaryDirectory() as scratch:
+        path = Path(scratch, "traced.onnx")
+        torch.onnx.export(
+            model,
+            tuple(inputs.values()),
+            path,
+            dynamo=False,
+            training=torch.onnx.TrainingMode.PRESERVE,
+            do_constant_folding=False,
+            opset_version=18,
+            input_names=list(inputs),
+            output_names=[output],
+            dynamic_axes=dict.fromkeys((*inputs, output), axes),
+        )
+        return path.read_bytes()
 
 
 def export_classifier(model: nn.Module, name: str, folder: Path) -> list[Path]:
     """Export a classifier of images (batch, 3, 224, 224) by both exporters."""
-    inputs = {"images": torch.randn(2, 3, 224, 224)}
-    common = model, inputs, "logits", {0: "batch"}
-    return [
-        export_by_dynamo(*common, folder / f"{name}_dynamo.onnx"),
-        export_by_torchscript(*common, folder / f"{name}_torchscript.onnx"),
-    ]
+    model.eval()
+    images = torch.randn(2, 3, 224, 224)
+    paths = []
+    for export, suffix in (
+        (export_by_dynamo, "dynamo"),
+        (export_by_torchscript, "torchscript"),
+    ):
+        paths.append(folder / f"{name}_{suffix}.onnx")
+        write(paths[-1], export(model, {"images": images}, "logits", {0: "batch"}))
+    return paths

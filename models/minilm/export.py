@@ -14,7 +14,7 @@ from torch import Tensor
 from transformers import BertModel
 
 from burnish.models._export import export_by_dynamo
-from burnish.models._originals import fetch, parser, run
+from burnish.models._originals import fetch, parser, run, write
 from burnish.models.minilm.fetch import MEMBERS, PACKAGE
 
 
@@ -42,14 +42,15 @@ def main() -> list[Path]:
     model = Encoder.from_pretrained(options.out, add_pooling_layer=False)
     names = "input_ids", "attention_mask", "token_type_ids"
     exported = export_by_dynamo(
-        model,
+        model.eval(),
         {name: torch.ones(2, 8, dtype=torch.int64) for name in names},
         "last_hidden_state",
         {0: "batch", 1: "sequence"},
-        options.out / "minilm.onnx",
         opset=23,  # the first with Attention
     )
-    return [*fetched, exported]
+    path = options.out / "minilm.onnx"
+    write(path, exported)
+    return [*fetched, path]
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ torch's exporters is used: it is the one that can leave Dropout in the graph.
 """
 
 import gzip
-import io
 import sys
 import zlib
 from pathlib import Path
@@ -18,6 +17,7 @@ import onnx
 import torch
 from torch import Tensor, nn
 
+from burnish.models._export import export_by_torchscript
 from burnish.models._originals import OriginalError, parser, run, write
 
 DIGITS_SHIPPED = {"train": 2000, "t10k": 1000}
@@ -104,20 +104,9 @@ def accuracy(model: Model, images: Tensor, labels: Tensor) -> float:
 
 def export(model: Model, images: Tensor) -> bytes:
     """The network as it predicts, with its Dropout nodes, as an ONNX file."""
-    traced = io.BytesIO()
-    torch.onnx.export(
-        model,
-        (images,),
-        traced,
-        dynamo=False,
-        training=torch.onnx.TrainingMode.TRAINING,
-        do_constant_folding=False,
-        opset_version=18,
-        input_names=["images"],
-        output_names=["logits"],
-        dynamic_axes={"images": {0: "batch"}, "logits": {0: "batch"}},
-    )
-    exported = onnx.load_from_string(traced.getvalue())
+    inputs = {"images": images}
+    traced = export_by_torchscript(model.train(), inputs, "logits", {0: "batch"})
+    exported = onnx.load_from_string(traced)
     set_to_inference(exported.graph)
     onnx.checker.check_model(exported, full_check=True)
     return exported.SerializeToString(deterministic=True)

@@ -5,7 +5,7 @@
 Needs torch, onnx, onnxscript and torchvision (see `burnish.models._torchvision`).
 
 `resnet18_dynamo.onnx`       the newer exporter's; batch normalization is folded into
-                             the convolutions, which keep their own scopes
+                             the convolutions, which are found in its scopes
 `resnet18_torchscript.onnx`  the older exporter's; the 20 BatchNormalization nodes are
                              there, in inference mode, so it is the one to train
 """
