@@ -1,0 +1,145 @@
+"""Statements as lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from burnish.codegen.program import (
+    Assign,
+    Block,
+    Call,
+    Display,
+    Expression,
+    If,
+    Literal,
+    Loop,
+    Statement,
+    Value,
+)
+from burnish.codegen.render.layout import laid_out
+from burnish.codegen.render.words import Names, text
+
+INDENT = 4
+
+
+def function_body(
+    block: Block, names: Names, indent: int
+) -> list[tuple[list[str], int]]:
+    """The lines of each statement and of the `return`, with the statement's place."""
+    parts = [
+        (statement_lines(statement, names, indent), place)
+        for place, statement in enumerate(block.statements)
+    ]
+    returned = returns(block.results, names, indent)
+    return [*parts, (returned, len(block.statements))]
+
+
+def returns(results: Sequence[Expression], names: Names, indent: int) -> list[str]:
+    if len(results) == 1:
+        return laid_out("return ", results[0], names, indent)
+    line = f"{' ' * indent}return {', '.join(text(r, names) for r in results)}"
+    if len(line) <= 88:
+        return [line]
+    return laid_out("return ", Display(tuple(results), "()"), names, indent)
+
+
+def statement_lines(statement: Statement, names: Names, indent: int) -> list[str]:
+    match statement:
+        case Assign(targets=targets, expression=expression):
+            return _assigned([names[t] for t in targets], expression, names, indent)
+        case If():
+            return _if(statement, names, indent)
+        case Loop():
+            return _loop(statement, names, indent)
+    raise TypeError(f"no lines for {type(statement).__name__}")
+
+
+def _assigned(
+    targets: list[str], expression: Expression, names: Names, indent: int
+) -> list[str]:
+    if len(targets) == 1 and isinstance(expression, Value):
+        if names[expression] == targets[0]:
+            return []
+    return laid_out(f"{', '.join(targets)} = ", expression, names, indent)
+
+
+def _lines(block: Block, names: Names, indent: int) -> list[str]:
+    return [
+        line for s in block.statements for line in statement_lines(s, names, indent)
+    ]
+
+
+def _together(
+    targets: Sequence[str], values: Sequence[Expression], names: Names, indent: int
+) -> list[str]:
+    """`a, b = c, d`, without the pairs that say `a = a`."""
+    pairs = [
+        (target, value)
+        for target, value in zip(targets, values, strict=True)
+        if text(value, names) != target
+    ]
+    if not pairs:
+        return []
+    if len(pairs) == 1:
+        return laid_out(f"{pairs[0][0]} = ", pairs[0][1], names, indent)
+    left = ", ".join(target for target, _ in pairs)
+    right = ", ".join(text(value, names) for _, value in pairs)
+    line = f"{' ' * indent}{left} = {right}"
+    if len(line) <= 88:
+        return [line]
+    values = tuple(value for _, value in pairs)
+    return laid_out(f"{left} = ", Display(values, "()"), names, indent)
+
+
+def _if(statement: If, names: Names, indent: int) -> list[str]:
+    pad = " " * indent
+    targets = [names[t] for t in statement.targets]
+    then, otherwise = (
+        _lines(block, names, indent + INDENT)
+        + _together(targets, block.results, names, indent + INDENT)
+        for block in statement.blocks()
+    )
+    lines = [f"{pad}if {text(statement.condition, names)}:", *then]
+    if not then:
+        lines.append(f"{pad}    pass")
+    return [*lines, f"{pad}else:", *otherwise] if otherwise else lines
+
+
+def _loop(statement: Loop, names: Names, indent: int) -> list[str]:
+    pad = " " * indent
+    carried = [names[v] for v in statement.carried]
+    collected = [names[t] for t in statement.targets[len(carried) :]]
+    lines = _together(carried, statement.initial, names, indent)
+    lines += [f"{pad}{name} = []" for name in collected]
+    going = names[statement.going] if statement.going is not None else None
+    inner = indent + INDENT
+    body = _lines(statement.body, names, inner)
+    results = list(statement.body.results)
+    targets = list(carried)
+    if going is not None:
+        targets.insert(0, going)
+    count = len(targets)
+    for name, element in zip(collected, results[count:], strict=True):
+        body += laid_out(f"{name}.append(", element, names, inner, ")")
+    body += _together(targets, results[:count], names, inner)
+    lines += _head(statement, names, going, pad)
+    if statement.count is not None and going is not None:
+        body = [f"{pad}    if not {going}:", f"{pad}        break", *body]
+    return [*lines, *(body or [f"{pad}    pass"])]
+
+
+def _head(
+    statement: Loop, names: Names, going: str | None, pad: str
+) -> list[str]:
+    start = []
+    if going is not None and statement.condition is not None:
+        start = [f"{pad}{going} = {text(statement.condition, names)}"]
+        if start[0].strip() == f"{going} = {going}":
+            start = []
+    index = names[statement.index] if statement.index is not None else "_"
+    if statement.items is not None:
+        return [*start, f"{pad}for {index} in {text(statement.items, names)}:"]
+    if statement.count is not None:
+        counted = Call("range", (statement.count,))
+        return [*start, f"{pad}for {index} in {text(counted, names)}:"]
+    return [*start, f"{pad}while {going or text(Literal(True), names)}:"]

@@ -1,0 +1,280 @@
+"""Names for values: one rolling variable, roles for what lives beside it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from burnish.codegen.arrange.grouping import block_values
+from burnish.codegen.identifier import Identifier, free
+from burnish.codegen.program import (
+    Apply,
+    Assign,
+    Attribute,
+    Block,
+    Call,
+    Expression,
+    If,
+    Item,
+    Literal,
+    Loop,
+    Method,
+    Own,
+    Statement,
+    Value,
+    every_expression,
+    walk,
+)
+
+_LETTERS = ("x", "y", "z", "u", "v", "w")
+_COUNTED = re.compile(r".*\d|.*[/:.].*|_|val|.*output.*")
+_ROLES = {
+    "ops.softmax": "weights",
+    "ops.sigmoid": "gate",
+    "ops.not_equal": "mask",
+    "ops.equal": "mask",
+    "ops.less": "mask",
+    "ops.greater": "mask",
+    "ops.where": "mask",
+    "ops.matmul": "scores",
+}
+
+
+def named(
+    inputs: list[Value], block: Block, keep_inputs: bool = False
+) -> dict[Value, str]:
+    """A name for every input and every value of a block.
+
+    keep_inputs: inputs have the file's names, and no value takes over such a name.
+    """
+    namer = _Namer()
+    for value in inputs:
+        namer.input(value, keep_inputs, len(inputs))
+    namer.block(block, frozenset(), range(0))
+    return namer.names
+
+
+class _Namer:
+    def __init__(self) -> None:
+        self.names: dict[Value, str] = {}
+        self.fixed: set[str] = set()
+
+    def input(self, value: Value, keep: bool, count: int) -> None:
+        taken = set(self.names.values())
+        if keep:
+            name: str = free(Identifier.variable(value.hint), taken)
+            self.fixed.add(name)
+        elif good_hint(value.hint) and (count > 1 or value.host):
+            name = free(Identifier.variable(value.hint), taken)
+        elif value.host:
+            name = _first_free([size_name(value) or "size"], taken)
+        else:
+            name = _first_free(_LETTERS, taken)
+        self.names[value] = name
+
+    # --- blocks ---
+
+    def block(
+        self, block: Block, outer: frozenset[str], forced_by: Iterable[int]
+    ) -> None:
+        """Name what the block defines; `outer` are names that must stay as they are."""
+        last = _last_uses(block)
+        own = {t for s in block.statements for t in s.targets}
+        for place, statement in enumerate(block.statements):
+            live = {
+                self.names[v]
+                for v, end in last.items()
+                if end > place and v in self.names
+            } | outer
+            dying = [
+                v
+                for v in _reads(statement)
+                if last.get(v, -1) <= place
+                and v in self.names
+                and (v in own or not outer)
+                and self.names[v] not in live
+            ]
+            if isinstance(statement, Assign):
+                self._assign(statement, live, dying)
+            elif isinstance(statement, If):
+                self._if(statement, live)
+            elif isinstance(statement, Loop):
+                self._loop(statement, live, dying)
+
+    def _assign(self, statement: Assign, live: set[str], dying: list[Value]) -> None:
+        taken = set(live)
+        for target in statement.targets:
+            if target in self.names:
+                taken.add(self.names[target])
+                continue
+            single = len(statement.targets) == 1
+            name = self._name(target, statement.expression, taken, dying, single)
+            self.names[target] = name
+            taken.add(name)
+
+    def _name(
+        self,
+        target: Value,
+        expression: Expression,
+        taken: set[str],
+        dying: list[Value],
+        rolls: bool,
+    ) -> str:
+        if target.host:
+            wanted = size_name(expression) or _hinted(target) or "size"
+            return free(Identifier.variable(wanted), taken | self.fixed)
+        rolling = [self.names[v] for v in dying if not v.host]
+        rolling = [name for name in rolling if name not in self.fixed]
+        if rolls and rolling:
+            return "x" if "x" in rolling else rolling[0]
+        if "x" not in taken | self.fixed and rolls:
+            return "x"
+        wanted = _hinted(target) or _role(expression) or ""
+        if wanted:
+            return free(Identifier.variable(wanted), taken | self.fixed)
+        return _first_free(_LETTERS, taken | self.fixed)
+
+    # --- control flow ---
+
+    def _inside(self, statement: Statement) -> frozenset[str]:
+        """The names of outer values that a statement's blocks read."""
+        return frozenset(
+            self.names[e]
+            for block in statement.blocks()
+            for e in every_expression(block)
+            if isinstance(e, Value) and e in self.names
+        )
+
+    def _if(self, statement: If, live: set[str]) -> None:
+        occupied = frozenset(live) | self._inside(statement) | self.fixed
+        taken = set(occupied)
+        for target in statement.targets:
+            wanted = _hinted(target)
+            name = (
+                free(Identifier.variable(wanted), taken)
+                if wanted
+                else _first_free(_LETTERS, taken)
+            )
+            self.names[target] = name
+            taken.add(name)
+        for block in statement.blocks():
+            defined = set(block_values(block))
+            for result, target in zip(block.results, statement.targets, strict=True):
+                once = block.results.count(result) == 1
+                if isinstance(result, Value) and result in defined and once:
+                    self.names.setdefault(result, self.names[target])
+            self.block(block, frozenset(taken), ())
+
+    def _loop(self, statement: Loop, live: set[str], dying: list[Value]) -> None:
+        taken = set(live) | self._inside(statement) | self.fixed
+        reusable = {
+            v: self.names[v]
+            for v in dying
+            if self.names[v] not in self.fixed | self._inside(statement)
+        }
+        for value, start in zip(statement.carried, statement.initial, strict=True):
+            if isinstance(start, Value) and reusable.get(start, "") not in (*taken, ""):
+                name = reusable[start]
+            else:
+                wanted = _hinted(value)
+                name = (
+                    free(Identifier.variable(wanted), taken)
+                    if wanted and wanted not in _LETTERS
+                    else _first_free(_LETTERS, taken)
+                )
+            self.names[value] = name
+            taken.add(name)
+        for extra, wanted in ((statement.index, "i"), (statement.going, "going")):
+            if extra is not None:
+                name = free(Identifier.variable(_hinted(extra) or wanted), taken)
+                self.names[extra] = name
+                taken.add(name)
+        targets = list(statement.targets)
+        for target, carried in zip(targets, statement.carried, strict=False):
+            self.names[target] = self.names[carried]
+        for target in targets[len(statement.carried) :]:
+            name = free(Identifier.variable(_hinted(target) or "collected"), taken)
+            self.names[target] = name
+            taken.add(name)
+        self._force_results(statement)
+        self.block(statement.body, frozenset(taken), ())
+
+    def _force_results(self, statement: Loop) -> None:
+        """A carried value's next one takes its name where the old one is done with."""
+        body, last = statement.body, _last_uses(statement.body)
+        made = {t: i for i, s in enumerate(body.statements) for t in s.targets}
+        offset = 1 if statement.going is not None else 0
+        results = body.results[offset : offset + len(statement.carried)]
+        for carried, result in zip(statement.carried, results, strict=True):
+            if not isinstance(result, Value) or result not in made:
+                continue
+            if body.results.count(result) == 1 and last.get(carried, -1) <= made[result]:
+                self.names.setdefault(result, self.names[carried])
+
+
+def _first_free(names: Iterable[str], taken: set[str]) -> str:
+    names = list(names)
+    for name in names:
+        if name not in taken:
+            return name
+    return free(Identifier(names[0]), taken)
+
+
+def _last_uses(block: Block) -> dict[Value, int]:
+    """Where each value is read last: a statement's place; behind all for results."""
+    last: dict[Value, int] = {}
+    for place, statement in enumerate(block.statements):
+        for value in _reads(statement):
+            last[value] = place
+    for result in block.results:
+        for part in walk(result):
+            if isinstance(part, Value):
+                last[part] = len(block.statements)
+    return last
+
+
+def _reads(statement: Statement) -> list[Value]:
+    """What a statement reads, its blocks included, in order and without repeats."""
+    found: dict[Value, None] = {}
+    for expression in statement.expressions():
+        for part in walk(expression):
+            if isinstance(part, Value):
+                found[part] = None
+    for block in statement.blocks():
+        for part in every_expression(block):
+            if isinstance(part, Value):
+                found[part] = None
+    return list(found)
+
+
+def good_hint(hint: str) -> bool:
+    """Whether the file's name for a value reads like an author's."""
+    return bool(hint) and not _COUNTED.fullmatch(hint) and len(hint) <= 24
+
+
+def _hinted(value: Value) -> str | None:
+    return value.hint if good_hint(value.hint) else None
+
+
+def _role(expression: Expression) -> str | None:
+    """A name by what computes the value: the module's, or the function's result."""
+    match expression:
+        case Apply(target=Own(path=path)):
+            last = next((p for p in reversed(path) if isinstance(p, str)), None)
+            return last
+        case Call(function=function):
+            return _ROLES.get(function)
+        case Method(target=target):
+            return _role(target)
+    return None
+
+
+def size_name(expression: Expression) -> str | None:
+    """The symbolic name of `x.shape[i]`, where the file has one for it."""
+    match expression:
+        case Item(target=Attribute(target=target, name="shape"), keys=(Literal() as i,)):
+            if target.shape is not None:
+                size = target.shape[i.value]
+                if isinstance(size, str) and size.isidentifier():
+                    return size
+    return None

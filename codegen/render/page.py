@@ -1,0 +1,146 @@
+"""Classes and the whole module, through the templates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from burnish.codegen.program import (
+    Block,
+    Call,
+    ClassPlan,
+    Expression,
+    Name,
+    Plan,
+    Value,
+    every_expression,
+    walk,
+)
+from burnish.codegen.render.body import function_body
+from burnish.codegen.render.environment import environment
+from burnish.codegen.render.layout import WIDTH, broken_signature, laid_out
+from burnish.codegen.render.names import named
+from burnish.codegen.render.tidy import tidied
+
+
+@dataclass(frozen=True)
+class Header:
+    """What the page tells of the model and where it comes from, line by line."""
+
+    title: str
+    lines: tuple[str, ...]
+    accepts: tuple[tuple[str, str], ...]
+    optional: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class ClassPage:
+    """One class as finished strings."""
+
+    name: str
+    contract: str
+    init: list[str]
+    decorators: list[str]
+    forward: list[str]
+    body: list[str]
+
+
+def render(
+    plan: Plan,
+    header: Header,
+    embedded: str | None = None,
+    template_dir: Path | None = None,
+) -> str:
+    """The module's source; `embedded` is its weights as base64 text."""
+    pages = [_class(each, header if each is plan.classes[-1] else None) for each in plan.classes]
+    page = environment(template_dir).get_template("module.py.jinja")
+    return page.render(
+        header=header,
+        imports=_imports(plan, pages),
+        classes=pages,
+        embedded=embedded,
+    )
+
+
+def _imports(plan: Plan, pages: Iterable[ClassPage]) -> list[str]:
+    used = {"nn"} | {
+        name.partition(".")[0].partition("(")[0]
+        for each in plan.classes
+        for name in _functions(each)
+    }
+    burnish = [name for name in ("Tensor", "nn", "ops") if name in used]
+    lines = ["import math", ""] if "math" in used else []
+    return [*lines, f"from burnish import {', '.join(burnish)}"]
+
+
+def _functions(plan: ClassPlan) -> Iterable[str]:
+    for expression in every_expression(plan.block):
+        yield from _function(expression)
+    for _, made in plan.members:
+        for expression in walk(made):
+            yield from _function(expression)
+
+
+def _function(expression: Expression) -> Iterable[str]:
+    if isinstance(expression, Call):
+        yield expression.function
+    elif isinstance(expression, Name):
+        yield expression.text
+
+
+def _class(plan: ClassPlan, header: Header | None) -> ClassPage:
+    names, parts = _forward(plan, header is not None)
+    init = [
+        line
+        for name, made in plan.members
+        for line in laid_out(f"self.{name} = ", made, {}, 8)
+    ]
+    parameters = ["self"]
+    for value in plan.inputs:
+        default = "=None" if header and names[value] in header.optional else ""
+        parameters.append(names[value] + default)
+    decorators = []
+    if header and header.accepts:
+        specs = tuple((name, _text(spec)) for name, spec in header.accepts)
+        decorators = laid_out("@", Call("nn.accepts", (), specs), {}, 4)
+    return ClassPage(
+        plan.name,
+        plan.contract if len(plan.contract) <= WIDTH - 10 else "",
+        init,
+        decorators,
+        broken_signature("forward", parameters, 4),
+        parts,
+    )
+
+
+def _text(words: str) -> Expression:
+    from burnish.codegen.program import Literal
+
+    return Literal(words)
+
+
+def _forward(plan: ClassPlan, is_model: bool) -> tuple[dict[Value, str], list[str]]:
+    """Names and lines; what makes a line too long gets a statement of its own."""
+    pinned: set[Value] = set()
+    while True:
+        block, absorbed = tidied(plan.block, pinned)
+        names = named(plan.inputs, block, keep_inputs=is_model)
+        parts = function_body(block, names, 8)
+        crowded = {
+            value
+            for lines, place in parts
+            if _too_long(lines, block, place)
+            for value in absorbed.get(place, [])[:1]
+        }
+        if not crowded:
+            return names, [line for lines, _ in parts for line in lines]
+        pinned |= crowded
+
+
+def _too_long(lines: list[str], block: Block, place: int) -> bool:
+    """Broken, though it holds an expression that could stand alone."""
+    return len(lines) > 1 or any(len(line) > WIDTH for line in lines)
+
+

@@ -1,0 +1,114 @@
+"""Single-use expressions nest where they are used: `self.fc2(ops.gelu(self.fc1(x)))`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+
+from burnish.codegen.program import (
+    Assign,
+    Block,
+    Expression,
+    If,
+    Literal,
+    Loop,
+    Own,
+    Statement,
+    Value,
+    every_expression,
+    walk,
+)
+
+_DEEPEST = 3
+_DEEPEST_ON_HOST = 6
+
+
+def tidied(block: Block, pinned: set[Value]) -> tuple[Block, dict[int, list[Value]]]:
+    """The block with expressions nested, and what each statement took in.
+
+    pinned: values that keep a statement of their own. The second result is by the
+    place of the statement in the block; the place behind the last is the results'.
+    """
+    uses = Counter(e for e in every_expression(block) if isinstance(e, Value))
+    return _nested(block, uses, pinned)
+
+
+def _nested(
+    block: Block, uses: Counter[Expression], pinned: set[Value]
+) -> tuple[Block, dict[int, list[Value]]]:
+    ready: dict[Value, Expression] = {}
+    taken: list[list[Value]] = []
+    statements: list[Statement | None] = []
+    places: dict[Value, int] = {}
+
+    def filled(expression: Expression, into: list[Value], room: int) -> Expression:
+        """The expression with single-use values replaced, at most `room` deep."""
+        if isinstance(expression, Value):
+            held = ready.get(expression)
+            if held is None or depth(held) > room:
+                return expression
+            into += [expression, *taken[places[expression]]]
+            statements[places[expression]] = None
+            return held
+        return expression.rebuilt(lambda child: filled(child, into, room - 1))
+
+    for statement in block.statements:
+        into: list[Value] = []
+        statement = _with_blocks(statement, uses, pinned)
+        if isinstance(statement, Assign):
+            room = _DEEPEST_ON_HOST if _on_host(statement) else _DEEPEST
+            expression = filled(statement.expression, into, room)
+            statement = replace(statement, expression=expression)
+            target = statement.targets[0]
+            if len(statement.targets) == 1 and uses[target] == 1 and target not in pinned:
+                ready[target] = expression
+                places[target] = len(statements)
+        elif isinstance(statement, If):
+            condition = filled(statement.condition, into, _DEEPEST)
+            statement = replace(statement, condition=condition)
+        elif isinstance(statement, Loop) and statement.count is not None:
+            count = filled(statement.count, into, _DEEPEST)
+            statement = replace(statement, count=count)
+        statements.append(statement)
+        taken.append(into)
+    into = []
+    results = [filled(result, into, _DEEPEST) for result in block.results]
+    kept = [i for i, statement in enumerate(statements) if statement is not None]
+    absorbed = {new: taken[old] for new, old in enumerate(kept)}
+    absorbed[len(kept)] = into
+    made = Block([s for s in statements if s is not None], results)
+    return made, absorbed
+
+
+def _with_blocks(
+    statement: Statement, uses: Counter[Expression], pinned: set[Value]
+) -> Statement:
+    if isinstance(statement, If):
+        then, _ = _nested(statement.then, uses, pinned)
+        otherwise, _ = _nested(statement.otherwise, uses, pinned)
+        return replace(statement, then=then, otherwise=otherwise)
+    if isinstance(statement, Loop):
+        body, _ = _nested(statement.body, uses, pinned)
+        return replace(statement, body=body)
+    return statement
+
+
+def _on_host(statement: Assign) -> bool:
+    return statement.targets[0].host
+
+
+def depth(expression: Expression) -> int:
+    """How deep calls nest; names and numbers are 0, `x.shape[0]` too."""
+    if isinstance(expression, Value | Literal | Own):
+        return 0
+    inner = max(map(depth, expression.children()), default=0)
+    light = type(expression).__name__ in ("Attribute", "Item", "Slice", "Display")
+    return inner + (0 if light else 1)
+
+
+def atoms(expression: Expression) -> Iterator[Value]:
+    """The values that an expression reads."""
+    for part in walk(expression):
+        if isinstance(part, Value):
+            yield part

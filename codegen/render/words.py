@@ -1,0 +1,207 @@
+"""Expressions as Python text, with no more brackets than the language needs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from burnish.codegen.program import (
+    Apply,
+    Attribute,
+    Call,
+    Conditional,
+    Display,
+    Expression,
+    Infix,
+    Item,
+    Literal,
+    Method,
+    Name,
+    Own,
+    Prefix,
+    Repeat,
+    Slice,
+    Value,
+)
+
+_PRECEDENCE = {
+    "or": 2,
+    "and": 3,
+    "not ": 4,
+    **dict.fromkeys(("==", "!=", "<", "<=", ">", ">="), 5),
+    "|": 6,
+    "^": 7,
+    "&": 8,
+    "<<": 9,
+    ">>": 9,
+    "+": 10,
+    "-": 10,
+    **dict.fromkeys(("*", "/", "//", "%", "@"), 11),
+    "**": 13,
+}
+_CONDITIONAL, _UNARY, _POSTFIX, _ATOM = 1, 12, 14, 15
+
+Names = Mapping[Value, str]
+
+
+def text(expression: Expression, names: Names) -> str:
+    """The expression as one line."""
+    return _text(expression, names)[0]
+
+
+def _text(expression: Expression, names: Names) -> tuple[str, int]:
+    """The text, and how strongly it binds."""
+    match expression:
+        case Value():
+            return names[expression], _ATOM
+        case Literal(value=value):
+            words = literal(value)
+            return words, _UNARY if words.startswith("-") else _ATOM
+        case Name(text=words):
+            return words, _POSTFIX
+        case Own(path=path):
+            return own(path), _POSTFIX
+        case Infix(operator=operator, left=left, right=right):
+            return _infix(operator, left, right, names)
+        case Prefix(operator=operator, operand=operand):
+            binding = _PRECEDENCE.get(operator, _UNARY)
+            return operator + bracketed(operand, binding, names), binding
+        case Conditional(then=then, condition=condition, otherwise=otherwise):
+            parts = [bracketed(e, _CONDITIONAL + 1, names) for e in (then, condition)]
+            last = bracketed(otherwise, _CONDITIONAL, names)
+            return f"{parts[0]} if {parts[1]} else {last}", _CONDITIONAL
+        case Item(target=target, keys=keys):
+            inside = ", ".join(_key(key, names) for key in keys)
+            if len(keys) == 1 and isinstance(keys[0], Display):
+                inside = text(keys[0], names)
+            return f"{bracketed(target, _POSTFIX, names)}[{inside}]", _POSTFIX
+        case Attribute(target=target, name=name):
+            return f"{bracketed(target, _POSTFIX, names)}.{name}", _POSTFIX
+        case Repeat(item=item, count=count):
+            return f"[{text(item, names)} for _ in range({count})]", _ATOM
+    opening, parts, closing = pieces(expression, names)
+    inside = ", ".join(text(part, names) for part in parts) if parts else ""
+    return opening + _joined(expression, names, inside) + closing, _POSTFIX
+
+
+def _joined(expression: Expression, names: Names, positional: str) -> str:
+    options = getattr(expression, "options", ())
+    named = ", ".join(f"{key}={text(value, names)}" for key, value in options)
+    inside = ", ".join(filter(None, (positional, named)))
+    if isinstance(expression, Display) and expression.brackets == "()":
+        return f"{inside}," if len(expression.items) == 1 else inside
+    return inside
+
+
+def pieces(
+    expression: Expression, names: Names
+) -> tuple[str, tuple[Expression, ...], str]:
+    """The opening, the positional parts and the closing of a bracketed expression."""
+    match expression:
+        case Call(function=function, args=args):
+            return f"{function}(", args, ")"
+        case Method(target=target, name=name, args=args):
+            return f"{bracketed(target, _POSTFIX, names)}.{name}(", args, ")"
+        case Apply(target=target, inputs=inputs):
+            return f"{bracketed(target, _POSTFIX, names)}(", inputs, ")"
+        case Display(items=items, brackets=brackets):
+            return brackets[0], items, brackets[1]
+    raise TypeError(f"no text for {type(expression).__name__}")
+
+
+def bracketed(expression: Expression, binding: int, names: Names) -> str:
+    """The text, in parentheses where it binds less than `binding`."""
+    words, strength = _text(expression, names)
+    number = isinstance(expression, Literal) and binding == _POSTFIX
+    return f"({words})" if strength < binding or number else words
+
+
+def _infix(
+    operator: str, left: Expression, right: Expression, names: Names
+) -> tuple[str, int]:
+    binding = _PRECEDENCE[operator]
+    if operator == "**":
+        a, b = bracketed(left, binding + 1, names), bracketed(right, _UNARY, names)
+        simple = all(map(_simple, (left, right)))
+        return (f"{a}**{b}" if simple else f"{a} ** {b}"), binding
+    compares = binding == _PRECEDENCE["=="]
+    a = bracketed(left, binding + compares, names)
+    return f"{a} {operator} {bracketed(right, binding + 1, names)}", binding
+
+
+def _simple(expression: Expression) -> bool:
+    """What a formatter writes without spaces around `**` and `:`."""
+    match expression:
+        case Literal(value=value):
+            return isinstance(value, int | float)
+        case Prefix(operator="-", operand=operand):
+            return _simple(operand)
+        case Attribute(target=target):
+            return _simple(target)
+    return isinstance(expression, Value | Own | Name)
+
+
+def _key(key: Expression, names: Names) -> str:
+    if not isinstance(key, Slice):
+        return text(key, names)
+    bounds = [key.start, key.stop] + ([key.step] if key.step is not None else [])
+    plain = all(b is None or isinstance(b, Literal | Value | Name) for b in bounds)
+    words = ["" if b is None else text(b, names) for b in bounds]
+    if plain:
+        return ":".join(words)
+    spaced = f"{words[0]} :" if words[0] else ":"
+    spaced += f" {words[1]}" if words[1] else ""
+    if len(words) == 3:
+        spaced += f" : {words[2]}" if words[1] else f": {words[2]}"
+    return spaced
+
+
+def own(path: tuple[str | int, ...]) -> str:
+    """`self.layers[0].conv`"""
+    parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in path]
+    return "self" + "".join(parts)
+
+
+def literal(value: Any) -> str:
+    """A Python constant as people write it."""
+    if isinstance(value, bool) or value is None:
+        return repr(value)
+    if isinstance(value, float):
+        return number(value)
+    if isinstance(value, str):
+        return quoted(value)
+    if isinstance(value, bytes):
+        return "b" + quoted(value.decode("latin-1"), ascii_only=True)
+    if isinstance(value, tuple):
+        inside = ", ".join(map(literal, value))
+        return f"({inside},)" if len(value) == 1 else f"({inside})"
+    if isinstance(value, list):
+        return f"[{', '.join(map(literal, value))}]"
+    return repr(value)
+
+
+def number(value: float) -> str:
+    """1e-5, 0.5, 3.0; infinities through `float`."""
+    if not math.isfinite(value):
+        return f'float("{value}")'
+    words = repr(value)
+    return words.replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")
+
+
+def quoted(words: str, ascii_only: bool = False) -> str:
+    """A string literal in double quotes, unless single ones need fewer escapes."""
+    inside = "".join(_escaped(c, ascii_only) for c in words)
+    if words.count('"') > words.count("'"):
+        return "'" + inside.replace("'", "\\'") + "'"
+    return '"' + inside.replace('"', '\\"') + '"'
+
+
+def _escaped(character: str, ascii_only: bool) -> str:
+    if character == "\\":
+        return "\\\\"
+    if character.isprintable() and (character.isascii() or not ascii_only):
+        return character
+    if ascii_only:
+        return f"\\x{ord(character):02x}"
+    return character.encode("unicode_escape").decode("ascii")
