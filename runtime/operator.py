@@ -33,7 +33,7 @@ import numpy as np
 
 from burnish.autodiff import Node, Variable
 from burnish.backend import Device, namespace
-from burnish.errors import DeviceError, GradientError
+from burnish.errors import BurnishError, DeviceError, GradientError, InputError
 
 registry: dict[str, Operator] = {}
 """Every operator by name; `@operator` adds to it."""
@@ -102,10 +102,16 @@ class Operator:
         return bound.args, {k: v for k, v in bound.kwargs.items() if k in options}
 
     def _compute(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        kernel = self.value
         if self.kernels:
-            kernel = self.kernels.get(namespace(*args).__name__, self.value)
+            kernel = self.kernels.get(namespace(*args).__name__, kernel)
+        try:
             return kernel(*args, **options)
-        return self.value(*args, **options)
+        except BurnishError:
+            raise
+        except ValueError as error:
+            shapes = ", ".join(str(a.shape) for a in args if hasattr(a, "shape"))
+            raise InputError(f"{self.name}: got {shapes}: {error}") from error
 
     def _on_variables(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         device, kind, parents, raw = None, Variable, [], []

@@ -1,16 +1,31 @@
-"""Operators that undo broadcasting; gradient rules of every family lean on them."""
+"""What undoes broadcasting and promotion; gradient rules of every family lean on it."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from burnish.autodiff import Variable
 from burnish.backend import namespace
+from burnish.errors import InputError
 from burnish.operator import operator
 
 
 def shape_of(x: Any) -> tuple[int, ...]:
     """The shape of an array, a variable or a Python number."""
     return getattr(x, "shape", ())
+
+
+@operator
+def cast(x, *, dtype: Any):
+    """x with another dtype; x itself when it has it already."""
+    return x.astype(dtype, copy=False)
+
+
+@cast.vjp
+def _(g, y, x, *, dtype):
+    return cast(g, dtype=x.dtype)
 
 
 @operator
@@ -40,6 +55,27 @@ def _(g, y, x, *, shape):
 
 
 def unbroadcast(g: Any, like: Any) -> Any:
-    """The gradient `g` brought back to the shape that `like` had before broadcasting."""
+    """The gradient `g` brought back to the shape and dtype that `like` has."""
     shape = shape_of(like)
-    return g if g.shape == shape else sum_to(g, shape=shape)
+    if g.shape != shape:
+        g = sum_to(g, shape=shape)
+    dtype = getattr(like, "dtype", g.dtype)
+    return g if g.dtype == dtype else cast(g, dtype=dtype)
+
+
+def plain(x: Any) -> Any:
+    """The array inside a variable; an array as it is."""
+    return x.data if isinstance(x, Variable) else x
+
+
+def axes_of(axes: Any, ndim: int) -> tuple[int, ...]:
+    """None (all), an integer or integers as a tuple of axes counted from the front."""
+    if axes is None:
+        return tuple(range(ndim))
+    chosen = (axes,) if isinstance(axes, int | np.integer) else tuple(axes)
+    for axis in chosen:
+        if not -ndim <= axis < ndim:
+            raise InputError(
+                f"axis: expected -{ndim} to {ndim - 1} for {ndim} axes, got {axis}"
+            )
+    return tuple(int(axis) % ndim for axis in chosen)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+
 from burnish.backend import namespace
 from burnish.operator import operator
 from burnish.ops._shapes import unbroadcast
+from burnish.ops.compare import where
+from burnish.ops.elementary import log
 
 
 @operator
@@ -56,6 +60,166 @@ def _(g, y, a, b):
 
 
 @operator
+def div(a, b):
+    """a / b, true division: integers give floats."""
+    return a / b
+
+
+@div.vjp("a")
+def _(g, y, a, b):
+    return unbroadcast(g / b, a)
+
+
+@div.vjp("b")
+def _(g, y, a, b):
+    return unbroadcast(-g * y / b, b)
+
+
+@operator
+def int_div(a, b):
+    """Integers divided and rounded towards zero, as ONNX's Div has it."""
+    quotient = a // b
+    inexact = (quotient < 0) & (quotient * b != a)
+    return quotient + inexact.astype(quotient.dtype)
+
+
+@operator
+def floor_div(a, b):
+    """a // b, rounded down."""
+    return a // b
+
+
+@floor_div.vjp("a", "b")
+def _(g, y, a, b):
+    return None, None
+
+
+@operator
+def mod(a, b, *, fmod: bool = False):
+    """The remainder of a / b, with b's sign, or with a's where `fmod`."""
+    xp = namespace(a, b)
+    return (xp.fmod if fmod else xp.mod)(a, b)
+
+
+@mod.vjp("a")
+def _(g, y, a, b, *, fmod):
+    return unbroadcast(g, a)
+
+
+@mod.vjp("b")
+def _(g, y, a, b, *, fmod):
+    return unbroadcast(-g * round_((a - y) / b), b)
+
+
+@operator
+def pow_(a, b):
+    """a ** b"""
+    return a**b
+
+
+@pow_.vjp("a")
+def _(g, y, a, b):
+    if isinstance(b, int | float):
+        return unbroadcast(g * (b * a ** (b - 1)), a) if b else None
+    exponent = where(b == 0, 1, b)  # 0 ** -1 would be infinite where b is 0
+    return unbroadcast(g * (b * a ** (exponent - 1)), a)
+
+
+@pow_.vjp("b")
+def _(g, y, a, b):
+    base = a if isinstance(a, int | float) and a > 0 else where(a == 0, 1, a)
+    return unbroadcast(g * y * log(base), b)
+
+
+@operator
+def maximum(a, b):
+    """The greater of a and b; where equal, each gets half of the gradient."""
+    return namespace(a, b).maximum(a, b)
+
+
+@maximum.vjp("a")
+def _(g, y, a, b):
+    return unbroadcast(_won(g, a > b, a == b), a)
+
+
+@maximum.vjp("b")
+def _(g, y, a, b):
+    return unbroadcast(_won(g, b > a, a == b), b)
+
+
+@operator
+def minimum(a, b):
+    """The lesser of a and b; where equal, each gets half of the gradient."""
+    return namespace(a, b).minimum(a, b)
+
+
+@minimum.vjp("a")
+def _(g, y, a, b):
+    return unbroadcast(_won(g, a < b, a == b), a)
+
+
+@minimum.vjp("b")
+def _(g, y, a, b):
+    return unbroadcast(_won(g, b < a, a == b), b)
+
+
+def _won(g, won, tied):
+    return where(won, g, where(tied, 0.5 * g, 0))
+
+
+def max_(*arrays):
+    """The greatest of any number of arrays."""
+    return functools.reduce(maximum, arrays)
+
+
+def min_(*arrays):
+    """The least of any number of arrays."""
+    return functools.reduce(minimum, arrays)
+
+
+def sum_(*arrays):
+    """The sum of any number of arrays."""
+    return functools.reduce(add, arrays)
+
+
+def mean(*arrays):
+    """The mean of any number of arrays, element by element."""
+    return sum_(*arrays) / len(arrays)
+
+
+@operator
+def clip(x, low=None, high=None):
+    """x held between low and high; each may be an array, a number or None.
+
+    On a bound the gradient is x's; beyond it, the bound's.
+    """
+    xp = namespace(x, low, high)
+    x = x if low is None else xp.maximum(x, low)
+    return x if high is None else xp.minimum(x, high)
+
+
+@clip.vjp("x")
+def _(g, y, x, low=None, high=None):
+    if low is not None:
+        g = where(x >= low, g, 0)
+    if high is not None:
+        g = where(x <= high, g, 0)
+    return unbroadcast(g, x)
+
+
+@clip.vjp("low")
+def _(g, y, x, low, high=None):
+    g = where(x < low, g, 0)
+    return unbroadcast(g if high is None else where(low < high, g, 0), low)
+
+
+@clip.vjp("high")
+def _(g, y, x, low, high):
+    beyond = x > high if low is None else maximum(x, low) > high
+    return unbroadcast(where(beyond, g, 0), high)
+
+
+@operator
 def neg(x):
     """-x"""
     return -x
@@ -67,11 +231,81 @@ def _(g, y, x):
 
 
 @operator
-def exp(x):
-    """e ** x"""
-    return namespace(x).exp(x)
+def abs_(x):
+    """|x|; the gradient at 0 is 0."""
+    return abs(x)
 
 
-@exp.vjp
+@abs_.vjp
 def _(g, y, x):
-    return g * y
+    return g * sign(x)
+
+
+@operator
+def sign(x):
+    """-1, 0 or 1."""
+    return namespace(x).sign(x)
+
+
+@sign.vjp
+def _(g, y, x):
+    return None
+
+
+@operator
+def floor(x):
+    """The integer at or below x, in x's dtype."""
+    return x if _is_integer(x) else namespace(x).floor(x)
+
+
+@floor.vjp
+def _(g, y, x):
+    return None
+
+
+@operator
+def ceil(x):
+    """The integer at or above x, in x's dtype."""
+    return x if _is_integer(x) else namespace(x).ceil(x)
+
+
+@ceil.vjp
+def _(g, y, x):
+    return None
+
+
+@operator
+def round_(x):
+    """The nearest integer, halves to the even one, in x's dtype."""
+    return x if _is_integer(x) else namespace(x).rint(x)
+
+
+@round_.vjp
+def _(g, y, x):
+    return None
+
+
+def _is_integer(x):
+    return x.dtype.kind in "iub"
+
+
+@operator
+def square(x):
+    """x * x"""
+    return x * x
+
+
+@square.vjp
+def _(g, y, x):
+    return 2 * g * x
+
+
+@operator
+def reciprocal(x):
+    """1 / x"""
+    return 1 / x
+
+
+@reciprocal.vjp
+def _(g, y, x):
+    return -g * y * y

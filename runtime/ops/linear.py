@@ -1,7 +1,11 @@
-"""Matrix products."""
+"""Matrix products and what belongs to them."""
 
 from __future__ import annotations
 
+from typing import Any
+
+from burnish.backend import namespace
+from burnish.errors import InputError
 from burnish.operator import operator
 from burnish.ops._shapes import unbroadcast
 
@@ -9,6 +13,11 @@ from burnish.ops._shapes import unbroadcast
 @operator
 def matmul(a, b):
     """a @ b as NumPy has it: (..., n, k) @ (..., k, m) -> (..., n, m); vectors too."""
+    if not a.ndim or not b.ndim or a.shape[-1] != b.shape[max(b.ndim - 2, 0)]:
+        raise InputError(
+            f"matmul: expected the last axis of a and the last but one of b to be "
+            f"equal, got {a.shape} and {b.shape}"
+        )
     return a @ b
 
 
@@ -33,6 +42,11 @@ def _(g, y, a, b):
 @operator
 def linear(x, weight, bias=None):
     """x @ weight.T + bias; x (..., k), weight (m, k), bias (m,) or None -> (..., m)"""
+    if not x.ndim or x.shape[-1] != weight.shape[1]:
+        raise InputError(
+            f"linear: x {x.shape} has {x.shape[-1] if x.ndim else 'no'} features, but "
+            f"weight {weight.shape} takes {weight.shape[1]}"
+        )
     y = x @ weight.T
     return y if bias is None else y + bias
 
@@ -51,3 +65,48 @@ def _(g, y, x, weight, bias=None):
 @linear.vjp("bias")
 def _(g, y, x, weight, bias):
     return unbroadcast(g, bias)
+
+
+def gemm(
+    a: Any,
+    b: Any,
+    c: Any = None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    trans_a: bool = False,
+    trans_b: bool = False,
+) -> Any:
+    """alpha * a @ b + beta * c of matrices, a and b transposed on request."""
+    y = matmul(a.T if trans_a else a, b.T if trans_b else b)
+    y = y if alpha == 1 else alpha * y
+    if c is None:
+        return y
+    return y + (c if beta == 1 else beta * c)
+
+
+def outer(a: Any, b: Any) -> Any:
+    """Every element of a times every one of b: (n,), (m,) -> (n, m)"""
+    return a[:, None] * b[None, :]
+
+
+@operator
+def det(x):
+    """The determinants of (..., n, n) matrices; the gradient needs an inverse."""
+    return namespace(x).linalg.det(x)
+
+
+@det.vjp
+def _(g, y, x):
+    return (g * y)[..., None, None] * inverse(x).mT
+
+
+@operator
+def inverse(x):
+    """The inverses of (..., n, n) matrices."""
+    return namespace(x).linalg.inv(x)
+
+
+@inverse.vjp
+def _(g, y, x):
+    return -(y.mT @ g @ y.mT)

@@ -1,0 +1,76 @@
+"""Arrays made from sizes and masks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from burnish.backend import namespace
+from burnish.operator import operator
+from burnish.ops._shapes import axes_of
+
+
+@operator
+def constant_of_shape(shape, *, value: Any = None):
+    """An array of `shape` (a vector of integers) full of one value of its dtype.
+
+    None is 0 in float32.
+    """
+    xp = namespace(shape)
+    value = np.asarray(np.float32(0) if value is None else value).reshape(())
+    return xp.full(tuple(int(n) for n in shape), value.item(), value.dtype)
+
+
+@operator
+def range_(start, limit, delta):
+    """start, start + delta, ... up to before limit; the three are single numbers."""
+    xp = namespace(start, limit, delta)
+    dtype = np.result_type(*(getattr(a, "dtype", a) for a in (start, limit, delta)))
+    numbers = [getattr(a, "item", lambda a=a: a)() for a in (start, limit, delta)]
+    return xp.arange(*numbers, dtype=dtype)
+
+
+@operator
+def eye_like(x, *, dtype: Any = None, k: int = 0):
+    """Ones on the k-th diagonal of a matrix of x's shape, zeros elsewhere."""
+    return namespace(x).eye(*x.shape, k=k, dtype=dtype or x.dtype)
+
+
+@operator
+def trilu(x, *, k: int = 0, upper: bool = True):
+    """x on and above its k-th diagonal (on and below unless `upper`), else 0."""
+    xp = namespace(x)
+    return xp.triu(x, k) if upper else xp.tril(x, k)
+
+
+@trilu.vjp
+def _(g, y, x, *, k, upper):
+    return trilu(g, k=k, upper=upper)
+
+
+def triu(x: Any, *, k: int = 0) -> Any:
+    """x on and above its k-th diagonal, 0 below."""
+    return trilu(x, k=k)
+
+
+def tril(x: Any, *, k: int = 0) -> Any:
+    """x on and below its k-th diagonal, 0 above."""
+    return trilu(x, k=k, upper=False)
+
+
+@operator
+def one_hot(indices, depth, values=None, *, axis: int = -1):
+    """Integers as vectors of length `depth` along a new axis, on in one place.
+
+    values: (off, on), their dtype is the result's; (0, 1) in float32 by default.
+    Negative integers count from the end; those out of range are off everywhere.
+    """
+    xp = namespace(indices, depth, values)
+    if values is None:
+        values = xp.asarray((0, 1), np.float32)
+    depth = int(depth.reshape(()) if hasattr(depth, "reshape") else depth)
+    axis = axes_of(axis, indices.ndim + 1)[0]
+    indices = xp.where(indices < 0, indices + depth, indices)
+    places = xp.arange(depth).reshape(-1, *(1,) * (indices.ndim - axis))
+    return xp.where(xp.expand_dims(indices, axis) == places, values[1], values[0])

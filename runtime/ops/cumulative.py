@@ -1,0 +1,89 @@
+"""Running sums and products along an axis, and products over axes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from burnish.backend import namespace
+from burnish.operator import operator
+from burnish.ops._shapes import axes_of, plain
+from burnish.ops.compare import not_equal, where
+from burnish.ops.padding import pad
+from burnish.ops.reduce import kept, reduce_sum
+from burnish.ops.shape import flip, reshape, swapaxes, transpose, unsqueeze
+
+
+@operator
+def cum_sum(x, *, axis: int, exclusive: bool = False, reverse: bool = False):
+    """Sums of the elements up to each one, without it where `exclusive`.
+
+    reverse: sums of the elements from each one to the end.
+    """
+    xp = namespace(x)
+    if reverse:
+        x = xp.flip(x, axis)
+    y = xp.cumsum(x, axis, x.dtype)
+    if exclusive:
+        y = xp.roll(y, 1, axis)
+        xp.moveaxis(y, axis, 0)[:1] = 0
+    return xp.flip(y, axis) if reverse else y
+
+
+@cum_sum.vjp
+def _(g, y, x, *, axis, exclusive, reverse):
+    return cum_sum(g, axis=axis, exclusive=exclusive, reverse=not reverse)
+
+
+def cum_prod(
+    x: Any, *, axis: int, exclusive: bool = False, reverse: bool = False
+) -> Any:
+    """Products of the elements up to each one; options as in `cum_sum`."""
+    if reverse:
+        x = flip(x, axes=axis)
+    if exclusive:  # a 1 comes in, the last element goes out
+        moved = [(0, 0)] * len(x.shape)
+        moved[axis] = (1, -1)
+        x = pad(x, pads=moved, value=1)
+    y = running_product(x, axis=axis)
+    return flip(y, axes=axis) if reverse else y
+
+
+@operator
+def running_product(x, *, axis: int):
+    """Products of the elements up to and with each one."""
+    return namespace(x).cumprod(x, axis, x.dtype)
+
+
+@running_product.vjp
+def _(g, y, x, *, axis):
+    if bool(plain(not_equal(x, 0)).all()):
+        return cum_sum(g * y, axis=axis, reverse=True) / x
+    x, g = swapaxes(x, axis, -1), swapaxes(g, axis, -1)
+    place = np.arange(x.shape[-1])
+    later = namespace(plain(x)).asarray(place > place[:, None])
+    between = running_product(where(later, unsqueeze(x, axes=-2), 1), axis=-1)
+    after = namespace(plain(x)).asarray(place >= place[:, None])
+    h = reduce_sum(where(after, unsqueeze(g, axes=-2) * between, 0), axes=-1)
+    return swapaxes(h * cum_prod(x, axis=-1, exclusive=True), axis, -1)
+
+
+@operator
+def reduce_prod(x, *, axes: Any = None, keepdims: bool = False):
+    """The product over axes."""
+    return x.prod(axis=axes_of(axes, x.ndim), keepdims=keepdims, dtype=x.dtype)
+
+
+@reduce_prod.vjp
+def _(g, y, x, *, axes, keepdims):
+    chosen = axes_of(axes, len(x.shape))
+    order = (*(i for i in range(len(x.shape)) if i not in chosen), *chosen)
+    moved = transpose(x, perm=order)
+    rows = reshape(moved, shape=(*moved.shape[: len(order) - len(chosen)], -1))
+    others = cum_prod(rows, axis=-1, exclusive=True) * cum_prod(
+        rows, axis=-1, exclusive=True, reverse=True
+    )
+    back = tuple(order.index(i) for i in range(len(order)))
+    others = transpose(reshape(others, shape=moved.shape), perm=back)
+    return kept(g, x, axes) * others

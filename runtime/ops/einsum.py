@@ -1,0 +1,82 @@
+"""Einstein summation; its gradient is one again."""
+
+from __future__ import annotations
+
+import string
+from typing import Any
+
+from burnish.backend import namespace
+from burnish.errors import InputError
+from burnish.operator import operator
+from burnish.ops._shapes import plain, unbroadcast
+
+
+@operator
+def einsum(*arrays, equation: str):
+    """Products summed over labels, as `numpy.einsum`: ellipses, diagonals, "ij,jk".
+
+    An equation without "->" keeps the labels that occur once, in alphabetical order.
+    """
+    try:
+        return namespace(*arrays).einsum(equation, *arrays, optimize=len(arrays) > 1)
+    except ValueError as error:
+        shapes = ", ".join(str(a.shape) for a in arrays)
+        raise InputError(f"einsum {equation!r}: got {shapes}: {error}") from None
+
+
+@einsum.vjp
+def _(g, y, *arrays, equation):
+    terms, result = _explicit(equation, [len(a.shape) for a in arrays])
+    return [_gradient(g, arrays, terms, result, i) for i in range(len(arrays))]
+
+
+def _gradient(
+    g: Any, arrays: tuple[Any, ...], terms: list[str], result: str, i: int
+) -> Any:
+    """The gradient of operand i: the result's labels and the others' give its own.
+
+    A label found nowhere else is brought in by ones, the second place of a repeated
+    label (a diagonal) by an identity matrix.
+    """
+    sizes: dict[str, int] = {}
+    for a, term in zip(arrays, terms, strict=True):
+        for label, n in zip(term, a.shape, strict=True):
+            sizes[label] = max(n, sizes.get(label, 0)) if n else 0
+    operands = [g, *arrays[:i], *arrays[i + 1 :]]
+    labels = [result, *terms[:i], *terms[i + 1 :]]
+    xp, dtype = namespace(*map(plain, arrays)), g.dtype
+    fresh = iter(sorted(set(string.ascii_letters) - set("".join(terms))))
+    target = ""
+    for label in terms[i]:
+        if label in target:
+            other = next(fresh)
+            operands.append(xp.eye(sizes[label], dtype=dtype))
+            labels.append(label + other)
+            label = other
+        elif not any(label in term for term in labels):
+            operands.append(xp.ones(sizes[label], dtype))
+            labels.append(label)
+        target += label
+    part = einsum(*operands, equation=f"{','.join(labels)}->{target}")
+    return unbroadcast(part, arrays[i])
+
+
+def _explicit(equation: str, ranks: list[int]) -> tuple[list[str], str]:
+    """The operands' labels and the result's, ellipses spelled out by unused letters."""
+    left, arrow, result = equation.replace(" ", "").partition("->")
+    terms = left.split(",")
+    longest = max(
+        rank - len(term) + 3 if "..." in term else 0
+        for term, rank in zip(terms, ranks, strict=True)
+    )
+    spare = "".join(sorted(set(string.ascii_letters) - set(equation), reverse=True))
+    rest = spare[:longest]
+    named = left.replace("...", "").replace(",", "")
+    if not arrow:
+        once = sorted(label for label in set(named) if named.count(label) == 1)
+        result = ("..." if "..." in left else "") + "".join(once)
+    spelled = [
+        term.replace("...", rest[longest - (rank - len(term) + 3) :])
+        for term, rank in zip(terms, ranks, strict=True)
+    ]
+    return spelled, result.replace("...", rest)

@@ -1,0 +1,229 @@
+"""Elementary functions: roots, exponentials, logarithms, trigonometry, erf."""
+
+from __future__ import annotations
+
+import math
+
+from burnish.backend import namespace, special
+from burnish.operator import operator
+from burnish.ops._shapes import unbroadcast
+from burnish.ops.compare import where
+
+
+@operator
+def sqrt(x):
+    """The square root; its gradient at 0 is infinite."""
+    return namespace(x).sqrt(x)
+
+
+@sqrt.vjp
+def _(g, y, x):
+    return 0.5 * g / y
+
+
+@operator
+def exp(x):
+    """e ** x"""
+    return namespace(x).exp(x)
+
+
+@exp.vjp
+def _(g, y, x):
+    return g * y
+
+
+@operator
+def expm1(x):
+    """e ** x - 1, accurate near 0."""
+    return namespace(x).expm1(x)
+
+
+@expm1.vjp
+def _(g, y, x):
+    return g * (y + 1)
+
+
+@operator
+def log(x):
+    """The natural logarithm."""
+    return namespace(x).log(x)
+
+
+@log.vjp
+def _(g, y, x):
+    return g / x
+
+
+@operator
+def log1p(x):
+    """log(1 + x), accurate near 0."""
+    return namespace(x).log1p(x)
+
+
+@log1p.vjp
+def _(g, y, x):
+    return g / (1 + x)
+
+
+@operator
+def sin(x):
+    """The sine of x in radians."""
+    return namespace(x).sin(x)
+
+
+@sin.vjp
+def _(g, y, x):
+    return g * cos(x)
+
+
+@operator
+def cos(x):
+    """The cosine of x in radians."""
+    return namespace(x).cos(x)
+
+
+@cos.vjp
+def _(g, y, x):
+    return -g * sin(x)
+
+
+@operator
+def tan(x):
+    """The tangent of x in radians."""
+    return namespace(x).tan(x)
+
+
+@tan.vjp
+def _(g, y, x):
+    return g * (1 + y * y)
+
+
+@operator
+def asin(x):
+    """The angle whose sine is x, in radians."""
+    return namespace(x).arcsin(x)
+
+
+@asin.vjp
+def _(g, y, x):
+    return g / sqrt(1 - x * x)
+
+
+@operator
+def acos(x):
+    """The angle whose cosine is x, in radians."""
+    return namespace(x).arccos(x)
+
+
+@acos.vjp
+def _(g, y, x):
+    return -g / sqrt(1 - x * x)
+
+
+@operator
+def atan(x):
+    """The angle whose tangent is x, in radians."""
+    return namespace(x).arctan(x)
+
+
+@atan.vjp
+def _(g, y, x):
+    return g / (1 + x * x)
+
+
+@operator
+def atan2(a, b):
+    """The angle of the point (b, a), in radians; (0, 0) has gradient 0."""
+    return namespace(a, b).arctan2(a, b)
+
+
+@atan2.vjp("a")
+def _(g, y, a, b):
+    return unbroadcast(g * b / _squared_radius(a, b), a)
+
+
+@atan2.vjp("b")
+def _(g, y, a, b):
+    return unbroadcast(-g * a / _squared_radius(a, b), b)
+
+
+def _squared_radius(a, b):
+    radius = a * a + b * b
+    return where(radius == 0, 1, radius)
+
+
+@operator
+def sinh(x):
+    """The hyperbolic sine."""
+    return namespace(x).sinh(x)
+
+
+@sinh.vjp
+def _(g, y, x):
+    return g * cosh(x)
+
+
+@operator
+def cosh(x):
+    """The hyperbolic cosine."""
+    return namespace(x).cosh(x)
+
+
+@cosh.vjp
+def _(g, y, x):
+    return g * sinh(x)
+
+
+@operator
+def tanh(x):
+    """The hyperbolic tangent."""
+    return namespace(x).tanh(x)
+
+
+@tanh.vjp
+def _(g, y, x):
+    return g * (1 - y * y)
+
+
+@operator
+def asinh(x):
+    """The inverse of sinh."""
+    return namespace(x).arcsinh(x)
+
+
+@asinh.vjp
+def _(g, y, x):
+    return g / sqrt(x * x + 1)
+
+
+@operator
+def acosh(x):
+    """The inverse of cosh, for x >= 1."""
+    return namespace(x).arccosh(x)
+
+
+@acosh.vjp
+def _(g, y, x):
+    return g / sqrt(x * x - 1)
+
+
+@operator
+def atanh(x):
+    """The inverse of tanh."""
+    return namespace(x).arctanh(x)
+
+
+@atanh.vjp
+def _(g, y, x):
+    return g / (1 - x * x)
+
+
+@operator
+def erf(x):
+    """The error function."""
+    return special.erf(x)
+
+
+@erf.vjp
+def _(g, y, x):
+    return g * (2 / math.sqrt(math.pi)) * exp(-x * x)

@@ -1,0 +1,393 @@
+"""Picking elements out of arrays, and putting them into arrays.
+
+What integers pick may be picked twice, so their gradients are added up: `put` for
+NumPy's indexing, `put_rows` for whole rows by number.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from burnish.backend import namespace
+from burnish.errors import InputError
+from burnish.operator import operator
+from burnish.ops._shapes import axes_of, cast, plain, unbroadcast
+from burnish.ops.compare import where
+from burnish.ops.shape import reshape, transpose
+
+# --- NumPy's indexing ---
+
+
+@operator
+def getitem(x, *, index: Any):
+    """x[index]: integers, slices, None, Ellipsis, integer and boolean arrays."""
+    return x[index]
+
+
+@getitem.vjp
+def _(g, y, x, *, index):
+    return put(g, index=index, shape=x.shape)
+
+
+@operator
+def put(x, *, index: Any, shape: tuple[int, ...]):
+    """Zeros of `shape` with x added at [index]."""
+    xp = namespace(x)
+    items = index if isinstance(index, tuple) else (index,)
+    if not any(_repeats(item) for item in items):
+        y = xp.zeros(shape, x.dtype)
+        y[index] = x
+        return y
+    indexed = _axes_indexed(items, len(shape))
+    lead, rest = shape[:indexed], shape[indexed:]
+    items = tuple(i for i in items if i is not Ellipsis) if rest else items
+    rows = math.prod(lead)
+    places = xp.arange(rows).reshape(lead)[items]
+    flat = x.reshape(places.size, *rest)
+    return put_rows(flat, places.reshape(-1), rows=rows).reshape(shape)
+
+
+@put.vjp
+def _(g, y, x, *, index, shape):
+    return getitem(g, index=index)
+
+
+def _repeats(item: Any) -> bool:
+    """Whether an index may pick an element twice: integers in an array."""
+    if isinstance(item, list):
+        item = np.asarray(item)
+    return getattr(item, "ndim", 0) > 0 and not _is_mask(item)
+
+
+def _is_mask(item: Any) -> bool:
+    return getattr(item, "dtype", None) == np.dtype(bool)
+
+
+def _axes_indexed(items: tuple[Any, ...], ndim: int) -> int:
+    """How many leading axes an index touches; it leaves those behind as they are."""
+    if any(item is Ellipsis for item in items[:-1]):
+        return ndim
+    used = sum(
+        item.ndim if _is_mask(item) else 1
+        for item in items
+        if item is not None and item is not Ellipsis
+    )
+    return min(used, ndim)
+
+
+@operator
+def set_item(x, values, *, index: Any):
+    """A copy of x with `values` at [index]."""
+    y = x.copy()
+    y[index] = values
+    return y
+
+
+@set_item.vjp("x")
+def _(g, y, x, values, *, index):
+    return set_item(g, 0, index=index)
+
+
+@set_item.vjp("values")
+def _(g, y, x, values, *, index):
+    return unbroadcast(getitem(g, index=index), values)
+
+
+def to_index(index: Any) -> Any:
+    """An index that may hold tensors as one that holds plain arrays."""
+    if isinstance(index, tuple):
+        return tuple(map(to_index, index))
+    return plain(index)
+
+
+# --- rows by number ---
+
+
+@operator
+def gather(x, indices, *, axis: int = 0):
+    """x's slices along an axis, by number; the shape of `indices` takes its place."""
+    try:
+        return namespace(x, indices).take(x, indices, axis)
+    except IndexError as error:
+        raise InputError(f"gather: {error} of x {x.shape}") from None
+
+
+@gather.vjp("x")
+def _(g, y, x, indices, *, axis):
+    indices = namespace(plain(x)).asarray(indices)
+    axis, picked = axes_of(axis, len(x.shape))[0], indices.ndim
+    if axis:
+        ahead = range(axis + picked, len(g.shape))
+        g = transpose(g, perm=(*range(axis, axis + picked), *range(axis), *ahead))
+    g = reshape(g, shape=(indices.size, *g.shape[picked:]))
+    part = put_rows(g, indices.reshape(-1), rows=x.shape[axis])
+    if axis:
+        behind = range(axis + 1, len(x.shape))
+        part = transpose(part, perm=(*range(1, axis + 1), 0, *behind))
+    return part
+
+
+@operator
+def put_rows(x, indices, *, rows: int):
+    """`rows` rows of zeros with row i of x added to row indices[i]."""
+    y = np.zeros((rows, *x.shape[1:]), x.dtype)
+    if not x.size:
+        return y
+    indices = np.where(indices < 0, indices + rows, indices)
+    width = x.size // len(x)
+    if width == 1 and x.dtype.kind == "f":
+        total = np.bincount(indices, x.reshape(-1), rows)
+        return total.astype(x.dtype, copy=False).reshape(y.shape)
+    order = np.argsort(indices, kind="stable")
+    indices = indices[order]
+    starts = np.flatnonzero(np.append(True, indices[1:] != indices[:-1]))
+    ordered = x[order]
+    y[indices[starts]] = (
+        ordered if len(starts) == len(x) else np.add.reduceat(ordered, starts, axis=0)
+    )
+    return y
+
+
+@put_rows.on("cupy")
+def _(x, indices, *, rows):
+    xp = namespace(x)
+    y = xp.zeros((rows, *x.shape[1:]), x.dtype)
+    xp.add.at(y, indices, x)
+    return y
+
+
+@put_rows.vjp("x")
+def _(g, y, x, indices, *, rows):
+    return gather(g, indices)
+
+
+@operator
+def scatter_rows(x, indices, updates, *, reduction: str = "none"):
+    """A copy of x with row indices[i] set to updates[i], or combined with it.
+
+    reduction: "none" (the last of equal indices wins), "add", "mul", "max" or "min".
+    """
+    xp = namespace(x)
+    y = x.copy()
+    if reduction == "none":
+        y[indices] = updates
+        return y
+    if reduction == "add":
+        updates = xp.asarray(updates, x.dtype)
+        y += put_rows(updates, indices, rows=len(x)).astype(x.dtype, copy=False)
+        return y
+    combine = {"mul": xp.multiply, "max": xp.maximum, "min": xp.minimum}[reduction]
+    indices = xp.where(indices < 0, indices + len(x), indices)
+    order = xp.argsort(indices, kind="stable")
+    while order.size:  # once for every time that the commonest index occurs
+        first = xp.ones(order.size, bool)
+        first[1:] = indices[order[1:]] != indices[order[:-1]]
+        now = order[first]
+        y[indices[now]] = combine(y[indices[now]], updates[now])
+        order = order[~first]
+    return y
+
+
+@scatter_rows.vjp("x")
+def _(g, y, x, indices, updates, *, reduction):
+    if reduction == "add":
+        return g
+    if reduction == "none":
+        return set_item(g, 0, index=indices)
+    if reduction == "mul":
+        return scatter_rows(g, indices, updates, reduction="mul")
+    return where(x == y, g / _ties(y, x, indices, updates), 0)
+
+
+@scatter_rows.vjp("updates")
+def _(g, y, x, indices, updates, *, reduction):
+    part = gather(g, indices)
+    if reduction in ("none", "add"):
+        return part
+    if reduction == "mul":  # 0 where an update is 0
+        total = gather(y, indices)
+        return where(updates == 0, 0, part * total / where(updates == 0, 1, updates))
+    ties = gather(_ties(y, x, indices, updates), indices)
+    return where(updates == gather(y, indices), part / ties, 0)
+
+
+def _ties(y: Any, x: Any, indices: Any, updates: Any) -> Any:
+    """How many of x and the updates share the place in y that they reached."""
+    won = cast(updates == gather(y, indices), dtype=y.dtype)
+    return cast(x == y, dtype=y.dtype) + put_rows(won, indices, rows=y.shape[0])
+
+
+# --- elements by number: rows of a flattened array ---
+
+
+def take_along_axis(x: Any, indices: Any, *, axis: int) -> Any:
+    """One element of x for every index, along an axis; other axes broadcast."""
+    places = _places(x.shape, plain(indices), axis, broadcasts=True)
+    return gather(reshape(x, shape=(-1,)), places)
+
+
+def gather_elements(x: Any, indices: Any, *, axis: int = 0) -> Any:
+    """One element of x for every index: y[i, j] = x[indices[i, j], j] for axis 0."""
+    return gather(reshape(x, shape=(-1,)), _places(x.shape, plain(indices), axis))
+
+
+def scatter_elements(
+    x: Any, indices: Any, updates: Any, *, axis: int = 0, reduction: str = "none"
+) -> Any:
+    """A copy of x with y[indices[i, j], j] = updates[i, j] for axis 0, or combined.
+
+    reduction: as in `scatter_rows`.
+    """
+    places = _places(x.shape, plain(indices), axis).reshape(-1)
+    flat, values = reshape(x, shape=(-1,)), reshape(updates, shape=(-1,))
+    return reshape(
+        scatter_rows(flat, places, values, reduction=reduction), shape=x.shape
+    )
+
+
+def gather_nd(x: Any, indices: Any, *, batch_dims: int = 0) -> Any:
+    """Elements or slices of x at the positions in the last axis of `indices`."""
+    indices = plain(indices)
+    places, depth = _positions(x.shape, indices, batch_dims)
+    rest = x.shape[depth:]
+    rows = reshape(x, shape=(math.prod(x.shape[:depth]), *rest))
+    return reshape(gather(rows, places.reshape(-1)), shape=(*indices.shape[:-1], *rest))
+
+
+def scatter_nd(x: Any, indices: Any, updates: Any, *, reduction: str = "none") -> Any:
+    """A copy of x with elements or slices set, or combined, at positions.
+
+    indices: positions in the last axis; reduction: as in `scatter_rows`.
+    """
+    places, depth = _positions(x.shape, plain(indices), 0)
+    rest = x.shape[depth:]
+    rows = reshape(x, shape=(math.prod(x.shape[:depth]), *rest))
+    values = reshape(updates, shape=(places.size, *rest))
+    y = scatter_rows(rows, places.reshape(-1), values, reduction=reduction)
+    return reshape(y, shape=x.shape)
+
+
+def _places(
+    shape: tuple[int, ...], indices: Any, axis: int, broadcasts: bool = False
+) -> Any:
+    """Where in an array of `shape`, flattened, indices along an axis point."""
+    xp = namespace(indices)
+    axis = axes_of(axis, len(shape))[0]
+    sizes = shape if broadcasts else indices.shape
+    places = xp.where(indices < 0, indices + shape[axis], indices)
+    stride = 1
+    strides = [1] * len(shape)
+    for i in range(len(shape) - 1, -1, -1):
+        strides[i] = stride
+        stride *= shape[i]
+    places = places * strides[axis]
+    for i, n in enumerate(sizes):
+        if i != axis:
+            along = xp.arange(n) * strides[i]
+            places = places + along.reshape(-1, *(1,) * (len(shape) - 1 - i))
+    return places
+
+
+def _positions(shape: tuple[int, ...], indices: Any, batch_dims: int) -> Any:
+    """Row numbers for positions in the leading axes, and how many axes those are."""
+    xp = namespace(indices)
+    depth = indices.shape[-1] + batch_dims
+    places: Any = 0
+    for i in range(depth):
+        if i < batch_dims:
+            after = indices.ndim - 2 - i
+            step = xp.arange(shape[i]).reshape(-1, *(1,) * after)
+        else:
+            step = indices[..., i - batch_dims]
+            step = xp.where(step < 0, step + shape[i], step)
+        places = places * shape[i] + step
+    return xp.broadcast_to(places, indices.shape[:-1]), depth
+
+
+# --- ONNX's other ways to pick ---
+
+
+def slice_(x: Any, starts: Any, ends: Any, axes: Any = None, steps: Any = None) -> Any:
+    """x[start:end:step] along each of some axes; numbers beyond an end stop there."""
+    begin, stop = _integers(starts), _integers(ends)
+    chosen = range(len(begin)) if axes is None else _integers(axes)
+    stride = [1] * len(begin) if steps is None else _integers(steps)
+    index = [slice(None)] * len(x.shape)
+    for axis, *bounds in zip(chosen, begin, stop, stride, strict=True):
+        index[axis] = slice(*bounds)
+    return getitem(x, index=tuple(index))
+
+
+def _integers(values: Any) -> list[int]:
+    return [int(v) for v in plain(values)]
+
+
+def compress(x: Any, condition: Any, *, axis: int | None = None) -> Any:
+    """x's slices along an axis where the condition holds; None: of x flattened."""
+    (places,) = plain(condition).nonzero()
+    if axis is None:
+        return gather(reshape(x, shape=(-1,)), places)
+    return gather(x, places, axis=axis)
+
+
+@operator
+def non_zero(x):
+    """The positions of what is not zero, one a column: (ndim, count) int64."""
+    xp = namespace(x)
+    return xp.stack(xp.nonzero(xp.atleast_1d(x)))
+
+
+def top_k(
+    x: Any, k: Any, *, axis: int = -1, largest: bool = True, ordered: bool = True
+) -> tuple[Any, Any]:
+    """The k greatest (or least) along an axis and their places, best first.
+
+    Of equal ones the first counts more. They come in order also when `ordered` is off.
+    """
+    places = top_k_places(x, k=int(k), axis=axis, largest=largest)
+    return take_along_axis(x, places, axis=axis), places
+
+
+@operator
+def top_k_places(x, *, k: int, axis: int = -1, largest: bool = True):
+    """Where the k greatest (or least) along an axis are, best first."""
+    xp, n = namespace(x), x.shape[axis]
+    if k > n:
+        raise InputError(
+            f"top_k: expected k up to {n}, the length of the axis, got {k}"
+        )
+    head = (slice(None),) * axes_of(axis, x.ndim)[0] + (slice(k),)
+    if not largest:
+        return xp.argsort(x, axis, kind="stable")[head]
+    order = xp.argsort(xp.flip(x, axis), axis, kind="stable")
+    return (n - 1 - xp.flip(order, axis))[head]
+
+
+def unique(
+    x: Any, *, axis: int | None = None, ordered: bool = True
+) -> tuple[Any, Any, Any, Any]:
+    """Distinct elements (or slices along an axis), in order or as they first occur.
+
+    With them: where each occurs first, which one each element is, how often it occurs.
+    """
+    first, inverse, counts = unique_places(x, axis=axis, ordered=ordered)
+    values = reshape(x, shape=(-1,)) if axis is None else x
+    return gather(values, first, axis=axis or 0), first, inverse, counts
+
+
+@operator
+def unique_places(x, *, axis: int | None = None, ordered: bool = True):
+    """What `unique` returns beside the values."""
+    xp = namespace(x)
+    _, first, inverse, counts = xp.unique(
+        x, return_index=True, return_inverse=True, return_counts=True, axis=axis
+    )
+    inverse = inverse.reshape(-1)
+    if not ordered:
+        order = xp.argsort(first)
+        first, counts = first[order], counts[order]
+        inverse = xp.argsort(order)[inverse]
+    return first, inverse, counts

@@ -1,0 +1,49 @@
+"""More or less at the ends of axes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from burnish.backend import namespace
+from burnish.operator import operator
+from burnish.ops._shapes import plain
+from burnish.ops.index import gather
+
+
+def pad(x: Any, *, pads: Any, mode: str = "constant", value: Any = 0) -> Any:
+    """x with more at its ends: ((before, after), ...), one pair an axis.
+
+    mode: "constant" (of `value`), "reflect", "edge" or "wrap", as `numpy.pad`. Negative
+    numbers take away.
+    """
+    if mode == "constant":
+        pairs = tuple((int(before), int(after)) for before, after in pads)
+        return pad_constant(x, pads=pairs, value=value)
+    for axis, (before, after) in enumerate(pads):
+        if (before, after) != (0, 0):
+            grown = (max(before, 0), max(after, 0))
+            places = namespace().pad(np.arange(x.shape[axis]), grown, mode)
+            places = places[max(-before, 0) : len(places) - max(-after, 0)]
+            x = gather(x, namespace(plain(x)).asarray(places), axis=axis)
+    return x
+
+
+@operator
+def pad_constant(x, *, pads: tuple[tuple[int, int], ...], value: Any = 0):
+    """x with `value` around it; see `pad`."""
+    shape, source, target = [], [], []
+    for n, (before, after) in zip(x.shape, pads, strict=True):
+        shape.append(max(n + before + after, 0))
+        source.append(slice(max(-before, 0), max(n - max(-after, 0), 0)))
+        kept = max(n - max(-before, 0) - max(-after, 0), 0)
+        target.append(slice(max(before, 0), max(before, 0) + kept))
+    y = namespace(x).full(shape, value, x.dtype)
+    y[tuple(target)] = x[tuple(source)]
+    return y
+
+
+@pad_constant.vjp
+def _(g, y, x, *, pads, value):
+    return pad_constant(g, pads=tuple((-before, -after) for before, after in pads))

@@ -1,0 +1,223 @@
+"""Reductions over axes: None is all of them, else one axis or a tuple.
+
+Integers keep their dtype as in ONNX (NumPy widens them); sums of booleans count.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from burnish.backend import namespace
+from burnish.operator import operator
+from burnish.ops._shapes import axes_of, broadcast_to, cast, plain
+from burnish.ops.arithmetic import abs_, square
+from burnish.ops.compare import where
+from burnish.ops.elementary import exp, log, sqrt
+from burnish.ops.shape import reshape
+
+
+def kept(a: Any, x: Any, axes: Any) -> Any:
+    """`a`, reduced from x over `axes`, with those axes again, of length 1."""
+    chosen = axes_of(axes, len(x.shape))
+    shape = tuple(1 if i in chosen else n for i, n in enumerate(x.shape))
+    return a if a.shape == shape else reshape(a, shape=shape)
+
+
+def _count(x: Any, axes: Any) -> int:
+    return math.prod(x.shape[i] for i in axes_of(axes, len(x.shape)))
+
+
+@operator
+def reduce_sum(x, *, axes: Any = None, keepdims: bool = False):
+    """The sum over axes."""
+    dtype = None if x.dtype.kind == "b" else x.dtype
+    return x.sum(axis=axes_of(axes, x.ndim), keepdims=keepdims, dtype=dtype)
+
+
+@reduce_sum.vjp
+def _(g, y, x, *, axes, keepdims):
+    return broadcast_to(kept(g, x, axes), shape=x.shape)
+
+
+@operator
+def reduce_mean(x, *, axes: Any = None, keepdims: bool = False):
+    """The mean over axes."""
+    return x.mean(axis=axes_of(axes, x.ndim), keepdims=keepdims)
+
+
+@reduce_mean.vjp
+def _(g, y, x, *, axes, keepdims):
+    return broadcast_to(kept(g, x, axes) / _count(x, axes), shape=x.shape)
+
+
+@operator
+def reduce_max(x, *, axes: Any = None, keepdims: bool = False):
+    """The greatest over axes; equal ones share the gradient evenly.
+
+    Of nothing it is the least value of the dtype.
+    """
+    return _extreme("max", x, axes, keepdims)
+
+
+@reduce_max.vjp
+def _(g, y, x, *, axes, keepdims):
+    return _shared(g, y, x, axes)
+
+
+@operator
+def reduce_min(x, *, axes: Any = None, keepdims: bool = False):
+    """The least over axes; equal ones share the gradient evenly.
+
+    Of nothing it is the greatest value of the dtype.
+    """
+    return _extreme("min", x, axes, keepdims)
+
+
+@reduce_min.vjp
+def _(g, y, x, *, axes, keepdims):
+    return _shared(g, y, x, axes)
+
+
+def _extreme(which, x, axes, keepdims):
+    options = {"axis": axes_of(axes, x.ndim), "keepdims": keepdims}
+    if x.size:
+        return getattr(x, which)(**options)
+    xp = namespace(x)
+    if x.dtype.kind == "f":
+        least, greatest = -xp.inf, xp.inf
+    elif x.dtype.kind == "b":
+        least, greatest = False, True
+    else:
+        least, greatest = xp.iinfo(x.dtype).min, xp.iinfo(x.dtype).max
+    shape = x.sum(**options).shape
+    return xp.full(shape, least if which == "max" else greatest, x.dtype)
+
+
+def _shared(g, y, x, axes):
+    tied = cast(x == kept(y, x, axes), dtype=x.dtype)
+    return tied * (kept(g, x, axes) / reduce_sum(tied, axes=axes, keepdims=True))
+
+
+def reduce_l1(x: Any, *, axes: Any = None, keepdims: bool = False) -> Any:
+    """The sum of absolute values over axes."""
+    return reduce_sum(abs_(x), axes=axes, keepdims=keepdims)
+
+
+@operator
+def reduce_l2(x, *, axes: Any = None, keepdims: bool = False):
+    """The root of the sum of squares over axes; the gradient at 0 is 0."""
+    total = (x * x).sum(axis=axes_of(axes, x.ndim), keepdims=keepdims, dtype=x.dtype)
+    return namespace(x).sqrt(total).astype(x.dtype, copy=False)
+
+
+@reduce_l2.vjp
+def _(g, y, x, *, axes, keepdims):
+    y = kept(y, x, axes)
+    return x * (kept(g, x, axes) / where(y == 0, 1, y))
+
+
+def reduce_sum_square(x: Any, *, axes: Any = None, keepdims: bool = False) -> Any:
+    """The sum of squares over axes."""
+    return reduce_sum(square(x), axes=axes, keepdims=keepdims)
+
+
+def reduce_log_sum(x: Any, *, axes: Any = None, keepdims: bool = False) -> Any:
+    """The logarithm of the sum over axes."""
+    return log(reduce_sum(x, axes=axes, keepdims=keepdims))
+
+
+@operator
+def reduce_log_sum_exp(x, *, axes: Any = None, keepdims: bool = False):
+    """log(sum(exp(x))) over axes, without overflow."""
+    xp, axes = namespace(x), axes_of(axes, x.ndim)
+    if x.dtype.kind != "f":
+        x = x.astype(float)
+    top = _extreme("max", x, axes, True)
+    top = xp.where(xp.isfinite(top), top, 0)
+    with np.errstate(divide="ignore"):
+        y = xp.log(xp.exp(x - top).sum(axis=axes, keepdims=True)) + top
+    return y if keepdims else y.reshape(x.sum(axis=axes).shape)
+
+
+@reduce_log_sum_exp.vjp
+def _(g, y, x, *, axes, keepdims):
+    y = kept(y, x, axes)
+    y = where(plain(y) == -math.inf, 0, y)
+    return kept(g, x, axes) * exp(x - y)
+
+
+@operator
+def arg_max(
+    x,
+    *,
+    axis: int | None = None,
+    keepdims: bool = False,
+    select_last_index: bool = False,
+):
+    """Where the greatest is along an axis (None: in x flattened), int64.
+
+    The first of equal ones, or the last where `select_last_index`.
+    """
+    return _place("argmax", x, axis, keepdims, select_last_index)
+
+
+@operator
+def arg_min(
+    x,
+    *,
+    axis: int | None = None,
+    keepdims: bool = False,
+    select_last_index: bool = False,
+):
+    """Where the least is along an axis; options as in `arg_max`."""
+    return _place("argmin", x, axis, keepdims, select_last_index)
+
+
+def _place(which, x, axis, keepdims, last):
+    shape = (1,) * x.ndim
+    if axis is None:
+        x, axis = x.reshape(-1), 0
+    else:
+        axis = axes_of(axis, x.ndim)[0]
+        shape = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
+    if last:
+        x = namespace(x).flip(x, axis)
+    places = getattr(x, which)(axis=axis)
+    if last:
+        places = x.shape[axis] - 1 - places
+    places = namespace(x).asarray(places)
+    return places.reshape(shape) if keepdims else places
+
+
+@operator
+def reduce_any(x, *, axes: Any = None, keepdims: bool = False):
+    """Whether any element over axes is true (not zero)."""
+    return x.any(axis=axes_of(axes, x.ndim), keepdims=keepdims)
+
+
+@operator
+def reduce_all(x, *, axes: Any = None, keepdims: bool = False):
+    """Whether every element over axes is true (not zero)."""
+    return x.all(axis=axes_of(axes, x.ndim), keepdims=keepdims)
+
+
+@operator
+def var(x, *, axes: Any = None, keepdims: bool = False, correction: float = 0):
+    """The mean squared distance from the mean; its divisor is less by `correction`."""
+    return x.var(axis=axes_of(axes, x.ndim), keepdims=keepdims, ddof=correction)
+
+
+@var.vjp
+def _(g, y, x, *, axes, keepdims, correction):
+    distance = x - reduce_mean(x, axes=axes, keepdims=True)
+    return distance * (kept(g, x, axes) * (2 / (_count(x, axes) - correction)))
+
+
+def std(
+    x: Any, *, axes: Any = None, keepdims: bool = False, correction: float = 0
+) -> Any:
+    """The standard deviation: the root of `var`."""
+    return sqrt(var(x, axes=axes, keepdims=keepdims, correction=correction))

@@ -1,0 +1,195 @@
+"""Operators that move elements without changing them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from burnish.backend import namespace
+from burnish.errors import InputError
+from burnish.operator import operator
+from burnish.ops._shapes import axes_of, broadcast_to, plain, sum_to, unbroadcast
+
+
+@operator
+def reshape(x, *, shape: tuple[int, ...]):
+    """x with another shape of as many elements; one -1 is worked out."""
+    try:
+        return x.reshape(shape)
+    except ValueError:
+        raise InputError(
+            f"reshape: expected a shape of {x.size} elements for x {x.shape}, "
+            f"got {shape}"
+        ) from None
+
+
+@reshape.vjp
+def _(g, y, x, *, shape):
+    return reshape(g, shape=x.shape)
+
+
+@operator
+def transpose(x, *, perm: tuple[int, ...] | None = None):
+    """x with its axes in the order `perm`; None reverses them."""
+    return x.transpose(perm)
+
+
+@transpose.vjp
+def _(g, y, x, *, perm):
+    if perm is None:
+        return transpose(g)
+    order = axes_of(perm, len(perm))
+    return transpose(g, perm=tuple(order.index(i) for i in range(len(order))))
+
+
+def swapaxes(x: Any, a: int, b: int) -> Any:
+    """x with the axes a and b exchanged."""
+    order = list(range(len(x.shape)))
+    order[a], order[b] = order[b], order[a]
+    return transpose(x, perm=tuple(order))
+
+
+def flatten(x: Any, *, axis: int = 1) -> Any:
+    """x as a matrix: the axes before `axis` by the axes from there on."""
+    return reshape(x, shape=(math.prod(x.shape[:axis]), math.prod(x.shape[axis:])))
+
+
+def squeeze(x: Any, *, axes: Any = None) -> Any:
+    """x without these axes of length 1; None: without any of length 1."""
+    shape = x.shape
+    if axes is None:
+        return reshape(x, shape=tuple(n for n in shape if n != 1))
+    chosen = axes_of(axes, len(shape))
+    if any(shape[i] != 1 for i in chosen):
+        raise InputError(f"squeeze: expected length 1 in axes {axes}, got {shape}")
+    return reshape(x, shape=tuple(n for i, n in enumerate(shape) if i not in chosen))
+
+
+def unsqueeze(x: Any, *, axes: Any) -> Any:
+    """x with axes of length 1 at these places of the result."""
+    count = 1 if isinstance(axes, int | np.integer) else len(axes)
+    chosen = axes_of(axes, len(x.shape) + count)
+    left = iter(x.shape)
+    shape = tuple(1 if i in chosen else next(left) for i in range(len(x.shape) + count))
+    return reshape(x, shape=shape)
+
+
+def expand(x: Any, *, shape: tuple[int, ...]) -> Any:
+    """x broadcast together with `shape`: a 1 there keeps x's own length."""
+    return broadcast_to(x, shape=np.broadcast_shapes(x.shape, shape))
+
+
+@operator
+def concat(*arrays, axis: int = 0):
+    """Arrays one after the other along an axis."""
+    try:
+        return namespace(*arrays).concatenate(arrays, axis)
+    except ValueError:
+        shapes = ", ".join(str(a.shape) for a in arrays)
+        raise InputError(
+            f"concat: expected arrays equal in all axes but {axis}, got {shapes}"
+        ) from None
+
+
+@concat.vjp
+def _(g, y, *arrays, axis):
+    parts = split(g, sizes=tuple(a.shape[axis] for a in arrays), axis=axis)
+    return [unbroadcast(part, a) for part, a in zip(parts, arrays, strict=True)]
+
+
+def stack(*arrays: Any, axis: int = 0) -> Any:
+    """Arrays of one shape along a new axis."""
+    return concat(*(unsqueeze(a, axes=axis) for a in arrays), axis=axis)
+
+
+@operator
+def split(
+    x, *, sizes: tuple[int, ...] | None = None, num: int | None = None, axis: int = 0
+):
+    """x cut along an axis into `sizes`, or into `num` parts, the last maybe shorter."""
+    total = x.shape[axis]
+    if sizes is None:
+        assert num is not None
+        step = -(-total // num)
+        sizes = tuple(max(min(step, total - i * step), 0) for i in range(num))
+    if sum(sizes) != total:
+        raise InputError(
+            f"split: expected sizes that add up to {total}, the length of axis {axis}, "
+            f"got {tuple(sizes)}"
+        )
+    parts, start = [], 0
+    lead = (slice(None),) * axes_of(axis, x.ndim)[0]
+    for size in sizes:
+        parts.append(x[(*lead, slice(start, start + size))])
+        start += size
+    return tuple(parts)
+
+
+@split.vjp
+def _(g, y, x, *, sizes, num, axis):
+    parts = [
+        namespace(plain(b)).zeros(b.shape, b.dtype) if a is None else a
+        for a, b in zip(g, y, strict=True)
+    ]
+    return concat(*parts, axis=axis)
+
+
+@operator
+def tile(x, *, repeats: tuple[int, ...]):
+    """x repeated along each axis."""
+    return namespace(x).tile(x, repeats)
+
+
+@tile.vjp
+def _(g, y, x, *, repeats):
+    copies = [n for pair in zip(repeats, x.shape, strict=True) for n in pair]
+    one = [n for size in x.shape for n in (1, size)]
+    added = sum_to(reshape(g, shape=tuple(copies)), shape=tuple(one))
+    return reshape(added, shape=x.shape)
+
+
+@operator
+def flip(x, *, axes: Any = None):
+    """x backwards along axes."""
+    return namespace(x).flip(x, axes_of(axes, x.ndim))
+
+
+@flip.vjp
+def _(g, y, x, *, axes):
+    return flip(g, axes=axes)
+
+
+@operator
+def roll(x, *, shift: Any, axis: Any = None):
+    """x moved along axes; what leaves at one end comes in at the other."""
+    return namespace(x).roll(x, shift, axis)
+
+
+@roll.vjp
+def _(g, y, x, *, shift, axis):
+    back = -shift if isinstance(shift, int) else tuple(-s for s in shift)
+    return roll(g, shift=back, axis=axis)
+
+
+def depth_to_space(x: Any, *, blocksize: int, mode: str = "DCR") -> Any:
+    """(N, C*b*b, H, W) -> (N, C, H*b, W*b); blocks lie before C ("DCR") or after."""
+    b = blocksize
+    n, c, h, w = x.shape
+    if mode == "DCR":
+        x = reshape(x, shape=(n, b, b, c // (b * b), h, w))
+        x = transpose(x, perm=(0, 3, 4, 1, 5, 2))
+    else:
+        x = reshape(x, shape=(n, c // (b * b), b, b, h, w))
+        x = transpose(x, perm=(0, 1, 4, 2, 5, 3))
+    return reshape(x, shape=(n, c // (b * b), h * b, w * b))
+
+
+def space_to_depth(x: Any, *, blocksize: int) -> Any:
+    """(N, C, H*b, W*b) -> (N, b*b*C, H, W)"""
+    b = blocksize
+    n, c, h, w = x.shape
+    x = reshape(x, shape=(n, c, h // b, b, w // b, b))
+    x = transpose(x, perm=(0, 3, 5, 1, 2, 4))
+    return reshape(x, shape=(n, b * b * c, h // b, w // b))
