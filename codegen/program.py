@@ -58,9 +58,9 @@ class Weight(Expression):
     """
 
     path: str
-    dtype: str
-    shape: tuple[int, ...]
-    read: Callable[[], np.ndarray]
+    dtype: str = field()
+    shape: tuple[int, ...] = field()
+    read: Callable[[], np.ndarray] = field()
     trained: bool = True
     shared: bool = False
 

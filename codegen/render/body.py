@@ -128,9 +128,7 @@ def _loop(statement: Loop, names: Names, indent: int) -> list[str]:
     return [*lines, *(body or [f"{pad}    pass"])]
 
 
-def _head(
-    statement: Loop, names: Names, going: str | None, pad: str
-) -> list[str]:
+def _head(statement: Loop, names: Names, going: str | None, pad: str) -> list[str]:
     start = []
     if going is not None and statement.condition is not None:
         start = [f"{pad}{going} = {text(statement.condition, names)}"]

@@ -71,5 +71,3 @@ def broken_signature(name: str, parameters: list[str], indent: int) -> list[str]
         return [f"{pad}def {name}(", inside, f"{pad}):"]
     each = [f"{pad}    {parameter}," for parameter in parameters]
     return [f"{pad}def {name}(", *each, f"{pad}):"]
-
-

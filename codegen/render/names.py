@@ -50,8 +50,13 @@ def named(
     namer = _Namer()
     for value in inputs:
         namer.input(value, keep_inputs, len(inputs))
-    namer.block(block, frozenset(), range(0))
+    namer.block(block, frozenset())
     return namer.names
+
+
+def input_names(inputs: list[Value]) -> dict[Value, str]:
+    """The parameters of the model's `forward`: the file's names."""
+    return named(inputs, Block([], []), keep_inputs=True)
 
 
 class _Namer:
@@ -74,9 +79,7 @@ class _Namer:
 
     # --- blocks ---
 
-    def block(
-        self, block: Block, outer: frozenset[str], forced_by: Iterable[int]
-    ) -> None:
+    def block(self, block: Block, outer: frozenset[str]) -> None:
         """Name what the block defines; `outer` are names that must stay as they are."""
         last = _last_uses(block)
         own = {t for s in block.statements for t in s.targets}
@@ -163,7 +166,7 @@ class _Namer:
                 once = block.results.count(result) == 1
                 if isinstance(result, Value) and result in defined and once:
                     self.names.setdefault(result, self.names[target])
-            self.block(block, frozenset(taken), ())
+            self.block(block, frozenset(taken))
 
     def _loop(self, statement: Loop, live: set[str], dying: list[Value]) -> None:
         taken = set(live) | self._inside(statement) | self.fixed
@@ -197,7 +200,7 @@ class _Namer:
             self.names[target] = name
             taken.add(name)
         self._force_results(statement)
-        self.block(statement.body, frozenset(taken), ())
+        self.block(statement.body, frozenset(taken))
 
     def _force_results(self, statement: Loop) -> None:
         """A carried value's next one takes its name where the old one is done with."""
@@ -208,7 +211,10 @@ class _Namer:
         for carried, result in zip(statement.carried, results, strict=True):
             if not isinstance(result, Value) or result not in made:
                 continue
-            if body.results.count(result) == 1 and last.get(carried, -1) <= made[result]:
+            if (
+                body.results.count(result) == 1
+                and last.get(carried, -1) <= made[result]
+            ):
                 self.names.setdefault(result, self.names[carried])
 
 
@@ -272,7 +278,9 @@ def _role(expression: Expression) -> str | None:
 def size_name(expression: Expression) -> str | None:
     """The symbolic name of `x.shape[i]`, where the file has one for it."""
     match expression:
-        case Item(target=Attribute(target=target, name="shape"), keys=(Literal() as i,)):
+        case Item(
+            target=Attribute(target=target, name="shape"), keys=(Literal() as i,)
+        ):
             if target.shape is not None:
                 size = target.shape[i.value]
                 if isinstance(size, str) and size.isidentifier():

@@ -54,7 +54,10 @@ def render(
     template_dir: Path | None = None,
 ) -> str:
     """The module's source; `embedded` is its weights as base64 text."""
-    pages = [_class(each, header if each is plan.classes[-1] else None) for each in plan.classes]
+    pages = [
+        _class(each, header if each is plan.classes[-1] else None)
+        for each in plan.classes
+    ]
     page = environment(template_dir).get_template("module.py.jinja")
     return page.render(
         header=header,
@@ -142,5 +145,3 @@ def _forward(plan: ClassPlan, is_model: bool) -> tuple[dict[Value, str], list[st
 def _too_long(lines: list[str], block: Block, place: int) -> bool:
     """Broken, though it holds an expression that could stand alone."""
     return len(lines) > 1 or any(len(line) > WIDTH for line in lines)
-
-

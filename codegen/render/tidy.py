@@ -61,7 +61,11 @@ def _nested(
             expression = filled(statement.expression, into, room)
             statement = replace(statement, expression=expression)
             target = statement.targets[0]
-            if len(statement.targets) == 1 and uses[target] == 1 and target not in pinned:
+            if (
+                len(statement.targets) == 1
+                and uses[target] == 1
+                and target not in pinned
+            ):
                 ready[target] = expression
                 places[target] = len(statements)
         elif isinstance(statement, If):

@@ -1,0 +1,217 @@
+"""The whole way, from a model file to source and weights.
+
+read -> passes -> lift -> arrange -> render -> write
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from burnish.codegen import passes
+from burnish.codegen.arrange import arrange
+from burnish.codegen.errors import Explain, UsageError, silent
+from burnish.codegen.identifier import Identifier
+from burnish.codegen.lift import lift
+from burnish.codegen.program import Program, Value
+from burnish.codegen.readers import Source, read
+from burnish.codegen.render import Header, render
+from burnish.codegen.render.names import input_names
+from burnish.codegen.weights import Entry, as_text, entries, write_files
+
+Progress = Callable[[str, int, int], None]
+
+EMBED_AS_TEXT = 8 * 1024 * 1024
+"""Embedded weights up to this many bytes stand in the source, larger ones beside it."""
+
+_STAGES = ("reading", "simplifying", "translating", "arranging", "writing source")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What decides the output.
+
+    name: the module's name, by default the model file's. half: floating-point weights
+    are stored in half precision. embed: the weights travel with the package, in the
+    source when they are small. simplify: bring the graph closer to what its author
+    wrote. flat: one class, whatever structure the file has.
+    """
+
+    name: str | None = None
+    half: bool = False
+    embed: bool = False
+    simplify: bool = True
+    flat: bool = False
+
+    def spelled(self) -> str:
+        """The options as the command line has them, "" for the defaults."""
+        words = [f"--name {self.name}"] if self.name else []
+        words += [
+            f"--{word}" for word in ("half", "embed", "flat") if getattr(self, word)
+        ]
+        return " ".join([*words, *([] if self.simplify else ["--no-simplify"])])
+
+
+@dataclass(frozen=True)
+class Generated:
+    """Source, and weights that are read from the model file when they are written."""
+
+    name: str
+    text: str
+    weights: tuple[Entry, ...]
+    in_source: bool
+    parameters: int
+    notes: tuple[str, ...]
+
+
+def generate(
+    path: str | Path,
+    options: Options | None = None,
+    *,
+    template_dir: Path | None = None,
+    progress: Progress | None = None,
+    explain: Explain | None = None,
+) -> Generated:
+    """Source and weights of a model file; nothing is written.
+
+    progress: called with (stage, done, total). explain: called with one line for each
+    decision. Raises ConversionError when the model cannot be read or converted.
+    """
+    options = options or Options()
+    tell = progress or (lambda stage, done, total: None)
+    explain = explain or silent
+
+    def stage(number: int) -> None:
+        tell(_STAGES[number], number, len(_STAGES))
+
+    stage(0)
+    source = read(path, explain=explain)
+    stage(1)
+    passes.run(source.model, explain, simplify=options.simplify)
+    stage(2)
+    program = lift(source.model)
+    stage(3)
+    plan = arrange(program, flat=options.flat)
+    stage(4)
+    name = _module_name(options.name or source.path.stem, options.name is not None)
+    weights = entries(plan, options.half)
+    size = sum(entry.size for entry in weights)
+    in_source = options.embed and size <= EMBED_AS_TEXT
+    header = _header(source, program, name, options, in_source)
+    text = render(plan, header, as_text(weights) if in_source else None, template_dir)
+    count = sum(weight.count for weight in weights if weight.trained)
+    return Generated(name, text, weights, in_source, count, source.notes)
+
+
+def write(generated: Generated, out_dir: str | Path) -> list[Path]:
+    """Write the source, and the weights beside it; both appear whole or not at all."""
+    return write_files(
+        Path(out_dir),
+        generated.name,
+        generated.text,
+        () if generated.in_source else generated.weights,
+    )
+
+
+class ModelGen:
+    """Generates model code from a build script.
+
+    ModelGen(out_dir="my_app/models", embed_states=True).input("resnet18.onnx").run()
+    """
+
+    def __init__(
+        self,
+        out_dir: str | Path,
+        *,
+        embed_states: bool = False,
+        half_precision: bool = False,
+        simplify: bool = True,
+        flat: bool = False,
+        name: str | None = None,
+        template_dir: str | Path | None = None,
+    ):
+        self.out_dir = Path(out_dir)
+        self.template_dir = Path(template_dir) if template_dir else None
+        self.options = Options(name, half_precision, embed_states, simplify, flat)
+        self.inputs: list[Path] = []
+
+    def input(self, path: str | Path) -> Self:
+        """Add a model file."""
+        self.inputs.append(Path(path))
+        return self
+
+    def run(self) -> list[Path]:
+        """Generate every model, then write them all; the files written.
+
+        Raises ConversionError when one cannot be converted; nothing is written then.
+        """
+        made = [
+            generate(path, self.options, template_dir=self.template_dir)
+            for path in self.inputs
+        ]
+        return [file for each in made for file in write(each, self.out_dir)]
+
+
+def _module_name(wanted: str, given: bool) -> str:
+    name = Identifier.variable(wanted)
+    if given and name != wanted:
+        raise UsageError(
+            f"--name: expected a module name such as {name}, got {wanted!r}"
+        )
+    return name
+
+
+# --- the page's header ---
+
+
+def _header(
+    source: Source, program: Program, name: str, options: Options, in_source: bool
+) -> Header:
+    where = "weights at the end" if in_source else f"weights in {name}.safetensors"
+    lines = [
+        f"Imported from {_plain(source.path.name)} (opset {source.opset}), sha256",
+        f"{source.sha256};",
+        f"{where}{'; options: ' if options.spelled() else ''}{options.spelled()}.",
+    ]
+    return Header(_title(program), tuple(lines), _accepts(program), _optional(program))
+
+
+def _title(program: Program) -> str:
+    """`images -> logits`"""
+    before = ", ".join(Identifier.variable(value.hint) for value in program.inputs)
+    after = ", ".join(_plain(name) for name in program.output_names)
+    title = f"{before} -> {after}"
+    if len(title) > 80:
+        title = f"{len(program.inputs)} inputs -> {len(program.output_names)} outputs"
+    return title
+
+
+def _plain(text: str) -> str:
+    """Text of a file that is safe inside a docstring."""
+    kept = "".join(c if c.isalnum() or c in " ._-/:" else "_" for c in text)
+    return kept.encode("ascii", "replace").decode()[:60]
+
+
+def _accepts(program: Program) -> tuple[tuple[str, str], ...]:
+    names = input_names(program.inputs)
+    return tuple(
+        (names[value], _spec(value)) for value in program.inputs if value.dtype
+    )
+
+
+def _spec(value: Value) -> str:
+    """`float32[batch, 28, 28]`"""
+    if value.shape is None:
+        return f"{value.dtype}[...]"
+    sizes = [
+        str(d) if isinstance(d, int) else d if d and d.isidentifier() else "_"
+        for d in value.shape
+    ]
+    return f"{value.dtype}[{', '.join(sizes)}]"
+
+
+def _optional(program: Program) -> dict[str, Any]:
+    names = input_names(program.inputs)
+    return {names[value]: default for value, default in program.optional.items()}

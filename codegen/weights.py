@@ -1,0 +1,88 @@
+"""Weights from the model file to the weights file, one tensor at a time."""
+
+from __future__ import annotations
+
+import base64
+import textwrap
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from burnish import serialize
+from burnish.atomic import atomic_write
+from burnish.codegen.program import Plan, Weight
+
+_COLUMNS = 88
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One tensor of the weights file; its values are read when they are written."""
+
+    path: str
+    dtype: str
+    weight: Weight
+
+    @property
+    def trained(self) -> bool:
+        return self.weight.trained
+
+    @property
+    def count(self) -> int:
+        return int(np.prod(self.weight.shape, dtype=np.int64))
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return self.count * _dtype(self.dtype).itemsize
+
+    def read(self) -> np.ndarray:
+        return self.weight.read().astype(_dtype(self.dtype), copy=False)
+
+
+def entries(plan: Plan, half: bool) -> tuple[Entry, ...]:
+    """What the weights file holds; half: floating-point numbers in half precision."""
+    return tuple(
+        Entry(path, _stored(weight.dtype, half), weight)
+        for path, weight in plan.weights
+    )
+
+
+def _stored(dtype: str, half: bool) -> str:
+    return "float16" if half and dtype in ("float32", "float64") else dtype
+
+
+def _dtype(name: str) -> np.dtype:
+    try:
+        return np.dtype(name)
+    except TypeError:
+        import ml_dtypes
+
+        return np.dtype(getattr(ml_dtypes, name))
+
+
+def as_text(weights: Iterable[Entry]) -> str:
+    """The weights file as lines of base64."""
+    data = serialize.to_bytes({entry.path: entry.read() for entry in weights})
+    return "\n".join(textwrap.wrap(base64.b64encode(data).decode(), _COLUMNS)) + "\n"
+
+
+def write_files(
+    folder: Path, name: str, text: str, weights: tuple[Entry, ...]
+) -> list[Path]:
+    """`name.py`, and `name.safetensors` when there are weights to write."""
+    folder.mkdir(parents=True, exist_ok=True)
+    source, stored = folder / f"{name}.py", folder / f"{name}.safetensors"
+    with atomic_write(source) as out:
+        out.write(text.encode())
+        if weights:
+            serialize.write_stream(
+                stored,
+                [
+                    (entry.path, _dtype(entry.dtype), entry.weight.shape, entry.read)
+                    for entry in weights
+                ],
+            )
+    return [source, stored] if weights else [source]
