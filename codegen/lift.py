@@ -20,9 +20,7 @@ from burnish.codegen.program import (
     Constant,
     Expression,
     Host,
-    Layer,
     Literal,
-    Name,
     Program,
     Scope,
     Shape,
@@ -265,5 +263,3 @@ def _shape(value: ir.Value) -> Shape | None:
 
 def _size_hint(output: ir.Value, place: tuple[int, ...]) -> str:
     return output.name or "size"
-
-

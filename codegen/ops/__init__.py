@@ -1,8 +1,34 @@
 """What every ONNX operator means, one function an operator, by family."""
 
-from burnish.codegen.ops import activation, arithmetic, conv, linear, pool, shape
+from burnish.codegen.ops import (
+    activation,
+    arithmetic,
+    compare,
+    conv,
+    create,
+    index,
+    linear,
+    norm,
+    pool,
+    quantize,
+    reduce,
+    shape,
+)
 from burnish.codegen.ops._rules import NodeContext, Rule, find, onnx_op, registry
 
 __all__ = ["NodeContext", "Rule", "find", "onnx_op", "registry"]
 
-FAMILIES = (activation, arithmetic, conv, linear, pool, shape)
+FAMILIES = (
+    activation,
+    arithmetic,
+    compare,
+    conv,
+    create,
+    index,
+    linear,
+    norm,
+    pool,
+    quantize,
+    reduce,
+    shape,
+)

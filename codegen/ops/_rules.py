@@ -1,8 +1,8 @@
 """How a rule is declared and found, and the words that rules are written with.
 
 A rule's signature is the operator's schema: inputs positional, attributes keyword-only
-with the specification's defaults. A rule that must know more of its node (its opset, how
-many outputs are asked for, their shapes) takes a last keyword `node`.
+with the specification's defaults. A rule that must know more of its node (its opset,
+how many outputs are asked for, their shapes) takes a last keyword `node`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from burnish.codegen.program import (
     Display,
     Expression,
     Host,
+    Infix,
     Layer,
     Literal,
     Method,
@@ -128,7 +129,7 @@ def layer(
     weights: dict[str, Weight],
     *inputs: Expression,
 ) -> Layer:
-    """A layer of `burnish.nn`; constructor options equal to its defaults are left out."""
+    """A layer of `burnish.nn`; options equal to its defaults are left out."""
     target = getattr(nn, kind).__init__
     if weights and "dtype" in inspect.signature(target).parameters:
         options = {**options, "dtype": next(iter(weights.values())).dtype}
@@ -239,7 +240,7 @@ def known(value: Expression | None) -> np.ndarray | None:
     if isinstance(value, Literal) and value.value is not None:
         return np.asarray(value.value)
     if isinstance(value, Host):
-        items = [item for item in value.array.ravel()]
+        items = list(value.array.ravel())
         if all(isinstance(item, Literal) for item in items):
             flat = [item.value for item in items]
             return np.asarray(flat, value.dtype).reshape(value.array.shape)

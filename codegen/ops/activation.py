@@ -75,7 +75,12 @@ def celu(X: Expression, *, alpha: float = 1.0) -> Result:
 
 
 @onnx_op("Selu", since=6)
-def selu(X: Expression, *, alpha: float = 1.6732631921768188, gamma: float = 1.0507010221481323) -> Result:
+def selu(
+    X: Expression,
+    *,
+    alpha: float = 1.6732631921768188,
+    gamma: float = 1.0507010221481323,
+) -> Result:
     return call("selu", X, alpha=alpha, gamma=gamma)
 
 

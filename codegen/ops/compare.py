@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from burnish.codegen.ops._rules import Result, call, infix, onnx_op, operands, tensor
-from burnish.codegen.program import Expression, Infix, Prefix
+from burnish.codegen.program import Expression, Prefix
 
 
 @onnx_op("Equal", since=7)

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from burnish.codegen.ops._rules import Result, call, layer, onnx_op, owned
-from burnish.codegen.program import Expression, Infix, Weight
+from burnish.codegen.ops._rules import (
+    Result,
+    call,
+    infix,
+    layer,
+    onnx_op,
+    operand,
+    owned,
+)
+from burnish.codegen.program import Attribute, Expression, Infix, Literal, Weight
 
 
 @onnx_op("MatMul")
 def matmul(A: Expression, B: Expression) -> Result:
     if isinstance(B, Weight) and owned(B) and len(B.shape) == 2:
         return linear(A, B, None)
-    return Infix("@", A, B)
+    return infix("@", A, B)
 
 
 @onnx_op("Linear", domain="burnish")
 def linear(x: Expression, weight: Expression, bias: Expression | None = None) -> Result:
-    assert isinstance(weight, Weight)
+    """x @ weight + bias, weight (in, out) as MatMul has it."""
+    if not (isinstance(weight, Weight) and owned(weight, bias)):
+        product = infix("@", x, weight)
+        return product if bias is None else Infix("+", product, operand(bias))
     n_in, n_out = weight.shape
     weights = {"weight": weight.changed((n_out, n_in), lambda w: w.T)}
     if isinstance(bias, Weight):
@@ -38,7 +49,23 @@ def gemm(
     if plain and owned(B, C) and isinstance(B, Weight):
         weight = B if transB else B.changed(B.shape[::-1], lambda w: w.T)
         n_out, n_in = weight.shape
-        if C is None or C.shape == (n_out,):
-            weights = {"weight": weight} | ({"bias": C} if C is not None else {})
-            return layer("Linear", (n_in, n_out), {"bias": C is not None}, weights, A)
-    return call("gemm", A, B, C, alpha=alpha, beta=beta, trans_a=transA, trans_b=transB)
+        sizes, weights = (n_in, n_out), {"weight": weight}
+        if C is None:
+            return layer("Linear", sizes, {"bias": False}, weights, A)
+        if isinstance(C, Weight) and C.shape in ((n_out,), (1, n_out)):
+            flat = C.changed((n_out,), lambda b: b.reshape(-1))
+            weights["bias"] = C if C.shape == (n_out,) else flat
+            return layer("Linear", sizes, {}, weights, A)
+    a = Attribute(operand(A), "T") if transA else operand(A)
+    b = Attribute(operand(B), "T") if transB else operand(B)
+    product = _times(alpha, Infix("@", a, b))
+    return product if C is None else Infix("+", product, _times(beta, operand(C)))
+
+
+def _times(factor: float, value: Expression) -> Expression:
+    return value if factor == 1 else Infix("*", Literal(factor), value)
+
+
+@onnx_op("Einsum")
+def einsum(*Inputs: Expression, equation: str) -> Result:
+    return call("einsum", *Inputs, equation=equation)

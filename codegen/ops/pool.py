@@ -2,12 +2,53 @@
 
 from __future__ import annotations
 
-from burnish.codegen.ops._rules import Result, call, onnx_op
+from typing import Any
+
+from burnish.codegen.ops._rules import NodeContext, Result, call, ints, onnx_op
 from burnish.codegen.ops.conv import alike, padding
-from burnish.codegen.program import Expression
+from burnish.codegen.program import Call, Expression
 
 
-@onnx_op("AveragePool", since=7)
+def _window(
+    auto_pad: str,
+    ceil_mode: int,
+    dilations: list[int] | None,
+    kernel_shape: list[int],
+    pads: list[int] | None,
+    strides: list[int] | None,
+) -> dict[str, Any]:
+    rank = len(kernel_shape)
+    stride = alike(strides or [1] * rank)
+    kernel = alike(kernel_shape)
+    return {
+        "kernel": kernel,
+        "stride": None if stride == kernel else stride,
+        "padding": padding(auto_pad, pads, rank),
+        "dilation": alike(dilations or [1] * rank),
+        "ceil_mode": bool(ceil_mode),
+    }
+
+
+@onnx_op("MaxPool")
+def max_pool(
+    X: Expression,
+    *,
+    auto_pad: str = "NOTSET",
+    ceil_mode: int = 0,
+    dilations: list[int] | None = None,
+    kernel_shape: list[int],
+    pads: list[int] | None = None,
+    storage_order: int = 0,
+    strides: list[int] | None = None,
+    node: NodeContext,
+) -> Result:
+    options = _window(auto_pad, ceil_mode, dilations, kernel_shape, pads, strides)
+    if len(node.outputs) == 1:
+        return call("max_pool", X, **options)
+    return call("max_pool_with_indices", X, **options, storage_order=storage_order)
+
+
+@onnx_op("AveragePool")
 def average_pool(
     X: Expression,
     *,
@@ -19,11 +60,63 @@ def average_pool(
     pads: list[int] | None = None,
     strides: list[int] | None = None,
 ) -> Result:
+    options = _window(auto_pad, ceil_mode, dilations, kernel_shape, pads, strides)
+    if options["padding"] == 0 and not ceil_mode:
+        count_include_pad = 0
+    return call("avg_pool", X, **options, count_include_pad=bool(count_include_pad))
+
+
+@onnx_op("LpPool", since=2)
+def lp_pool(
+    X: Expression,
+    *,
+    auto_pad: str = "NOTSET",
+    ceil_mode: int = 0,
+    dilations: list[int] | None = None,
+    kernel_shape: list[int],
+    p: int = 2,
+    pads: list[int] | None = None,
+    strides: list[int] | None = None,
+) -> Result:
+    options = _window(auto_pad, ceil_mode, dilations, kernel_shape, pads, strides)
+    return call("lp_pool", X, **options, p=p)
+
+
+@onnx_op("GlobalAveragePool")
+def global_average_pool(X: Expression) -> Result:
+    return call("global_avg_pool", X)
+
+
+@onnx_op("GlobalMaxPool")
+def global_max_pool(X: Expression) -> Result:
+    return call("global_max_pool", X)
+
+
+@onnx_op("GlobalLpPool", since=2)
+def global_lp_pool(X: Expression, *, p: int = 2) -> Result:
+    return call("global_lp_pool", X, p=p)
+
+
+@onnx_op("MaxUnpool")
+def max_unpool(
+    X: Expression,
+    I: Expression,  # noqa: E741
+    output_shape: Expression | None = None,
+    *,
+    kernel_shape: list[int],
+    pads: list[int] | None = None,
+    strides: list[int] | None = None,
+) -> Result:
+    """The indices count in a plane without padding, whatever `output_shape` is."""
     rank = len(kernel_shape)
-    return call(
-        "avg_pool",
-        X,
-        kernel_size=alike(kernel_shape),
-        stride=alike(strides or [1] * rank),
-        padding=padding(auto_pad, pads or [0] * 2 * rank),
-    )
+    step, edges = strides or [1] * rank, pads or [0] * 2 * rank
+    shape = X.shape or ()
+    sizes = [
+        (n - 1) * s + k - edges[i] - edges[i + rank]  # type: ignore[operator]
+        for i, (n, s, k) in enumerate(zip(shape[2:], step, kernel_shape, strict=True))
+    ]
+    plain = (*shape[:2], *sizes)
+    wanted = plain if output_shape is None else ints(output_shape)
+    if isinstance(wanted, Expression):
+        wanted = Call("tuple", (wanted,))
+    return call("max_unpool", X, I, shape=wanted)

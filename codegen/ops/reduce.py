@@ -18,12 +18,12 @@ _METHODS = {
 }
 
 
-def _reduced(
+def _over(
     op_type: str, x: Expression, axes: Any, keepdims: int, noop: int = 0
 ) -> Result:
     """axes: numbers, an expression for a list, or None and [] for every axis."""
     if noop and (axes is None or axes == []):
-        return _of_one[op_type](x) if op_type in _of_one else x
+        return _OF_ONE[op_type](x) if op_type in _OF_ONE else x
     chosen = axes_option(axes or None)
     if isinstance(axes, Expression) and not noop:
         every = Literal(None)
@@ -48,7 +48,7 @@ _OPERATORS = {
     "ReduceLogSumExp": "reduce_log_sum_exp",
 }
 
-_of_one: dict[str, Callable[[Expression], Expression]] = {
+_OF_ONE: dict[str, Callable[[Expression], Expression]] = {
     "ReduceL1": lambda x: Call("abs", (operand(x),)),
     "ReduceL2": lambda x: Call("abs", (operand(x),)),
     "ReduceSumSquare": lambda x: Infix("*", operand(x), operand(x)),
@@ -67,7 +67,7 @@ def _list(axes: Expression | None) -> Any:
 def reduce_sum_over(
     data: Expression, *, axes: list[int] | None = None, keepdims: int = 1
 ) -> Result:
-    return _reduced("ReduceSum", data, axes, keepdims)
+    return _over("ReduceSum", data, axes, keepdims)
 
 
 @onnx_op("ReduceSum", since=13)
@@ -78,14 +78,14 @@ def reduce_sum(
     keepdims: int = 1,
     noop_with_empty_axes: int = 0,
 ) -> Result:
-    return _reduced("ReduceSum", data, _list(axes), keepdims, noop_with_empty_axes)
+    return _over("ReduceSum", data, _list(axes), keepdims, noop_with_empty_axes)
 
 
 @onnx_op("ReduceMean")
 def reduce_mean_over(
     data: Expression, *, axes: list[int] | None = None, keepdims: int = 1
 ) -> Result:
-    return _reduced("ReduceMean", data, axes, keepdims)
+    return _over("ReduceMean", data, axes, keepdims)
 
 
 @onnx_op("ReduceMean", since=18)
@@ -96,14 +96,14 @@ def reduce_mean(
     keepdims: int = 1,
     noop_with_empty_axes: int = 0,
 ) -> Result:
-    return _reduced("ReduceMean", data, _list(axes), keepdims, noop_with_empty_axes)
+    return _over("ReduceMean", data, _list(axes), keepdims, noop_with_empty_axes)
 
 
 @onnx_op("ReduceMax")
 def reduce_max_over(
     data: Expression, *, axes: list[int] | None = None, keepdims: int = 1
 ) -> Result:
-    return _reduced("ReduceMax", data, axes, keepdims)
+    return _over("ReduceMax", data, axes, keepdims)
 
 
 @onnx_op("ReduceMax", since=18)
@@ -114,14 +114,14 @@ def reduce_max(
     keepdims: int = 1,
     noop_with_empty_axes: int = 0,
 ) -> Result:
-    return _reduced("ReduceMax", data, _list(axes), keepdims, noop_with_empty_axes)
+    return _over("ReduceMax", data, _list(axes), keepdims, noop_with_empty_axes)
 
 
 @onnx_op("ReduceMin")
 def reduce_min_over(
     data: Expression, *, axes: list[int] | None = None, keepdims: int = 1
 ) -> Result:
-    return _reduced("ReduceMin", data, axes, keepdims)
+    return _over("ReduceMin", data, axes, keepdims)
 
 
 @onnx_op("ReduceMin", since=18)
@@ -132,14 +132,14 @@ def reduce_min(
     keepdims: int = 1,
     noop_with_empty_axes: int = 0,
 ) -> Result:
-    return _reduced("ReduceMin", data, _list(axes), keepdims, noop_with_empty_axes)
+    return _over("ReduceMin", data, _list(axes), keepdims, noop_with_empty_axes)
 
 
 @onnx_op("ReduceProd")
 def reduce_prod_over(
     data: Expression, *, axes: list[int] | None = None, keepdims: int = 1
 ) -> Result:
-    return _reduced("ReduceProd", data, axes, keepdims)
+    return _over("ReduceProd", data, axes, keepdims)
 
 
 @onnx_op("ReduceProd", since=18)
@@ -150,14 +150,14 @@ def reduce_prod(
     keepdims: int = 1,
     noop_with_empty_axes: int = 0,
 ) -> Result:
-    return _reduced("ReduceProd", data, _list(axes), keepdims, noop_with_empty_axes)
+    return _over("ReduceProd", data, _list(axes), keepdims, noop_with_empty_axes)
 
 
 @onnx_op("ReduceL1")
 def reduce_l1_over(
     data: Expression, *, axes: list[int] | None = None, keepdims: int = 1
 ) -> Result:
-    return _reduced("ReduceL1", data, axes, keepdims)
+    return _over("ReduceL1", data, axes, keepdims)
 
 
 @onnx_op("ReduceL1", since=18)
@@ -168,14 +168,14 @@ def reduce_l1(
     keepdims: int = 1,
     noop_with_empty_axes: int = 0,
 ) -> Result:
-    return _reduced("ReduceL1", data, _list(axes), keepdims, noop_with_empty_axes)
+    return _over("ReduceL1", data, _list(axes), keepdims, noop_with_empty_axes)
 
 
 @onnx_op("ReduceL2")
 def reduce_l2_over(
     data: Expression, *, axes: list[int] | None = None, keepdims: int = 1
 ) -> Result:
-    return _reduced("ReduceL2", data, axes, keepdims)
+    return _over("ReduceL2", data, axes, keepdims)
 
 
 @onnx_op("ReduceL2", since=18)
@@ -186,14 +186,14 @@ def reduce_l2(
     keepdims: int = 1,
     noop_with_empty_axes: int = 0,
 ) -> Result:
-    return _reduced("ReduceL2", data, _list(axes), keepdims, noop_with_empty_axes)
+    return _over("ReduceL2", data, _list(axes), keepdims, noop_with_empty_axes)
 
 
 @onnx_op("ReduceSumSquare")
 def reduce_sum_square_over(
     data: Expression, *, axes: list[int] | None = None, keepdims: int = 1
 ) -> Result:
-    return _reduced("ReduceSumSquare", data, axes, keepdims)
+    return _over("ReduceSumSquare", data, axes, keepdims)
 
 
 @onnx_op("ReduceSumSquare", since=18)
@@ -204,14 +204,14 @@ def reduce_sum_square(
     keepdims: int = 1,
     noop_with_empty_axes: int = 0,
 ) -> Result:
-    return _reduced("ReduceSumSquare", data, _list(axes), keepdims, noop_with_empty_axes)
+    return _over("ReduceSumSquare", data, _list(axes), keepdims, noop_with_empty_axes)
 
 
 @onnx_op("ReduceLogSum")
 def reduce_log_sum_over(
     data: Expression, *, axes: list[int] | None = None, keepdims: int = 1
 ) -> Result:
-    return _reduced("ReduceLogSum", data, axes, keepdims)
+    return _over("ReduceLogSum", data, axes, keepdims)
 
 
 @onnx_op("ReduceLogSum", since=18)
@@ -222,14 +222,14 @@ def reduce_log_sum(
     keepdims: int = 1,
     noop_with_empty_axes: int = 0,
 ) -> Result:
-    return _reduced("ReduceLogSum", data, _list(axes), keepdims, noop_with_empty_axes)
+    return _over("ReduceLogSum", data, _list(axes), keepdims, noop_with_empty_axes)
 
 
 @onnx_op("ReduceLogSumExp")
 def reduce_log_sum_exp_over(
     data: Expression, *, axes: list[int] | None = None, keepdims: int = 1
 ) -> Result:
-    return _reduced("ReduceLogSumExp", data, axes, keepdims)
+    return _over("ReduceLogSumExp", data, axes, keepdims)
 
 
 @onnx_op("ReduceLogSumExp", since=18)
@@ -240,7 +240,7 @@ def reduce_log_sum_exp(
     keepdims: int = 1,
     noop_with_empty_axes: int = 0,
 ) -> Result:
-    return _reduced("ReduceLogSumExp", data, _list(axes), keepdims, noop_with_empty_axes)
+    return _over("ReduceLogSumExp", data, _list(axes), keepdims, noop_with_empty_axes)
 
 
 @onnx_op("ArgMax")

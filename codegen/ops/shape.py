@@ -5,18 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from burnish.codegen.ops._rules import (
+    DEVICE,
     NodeContext,
     Result,
     call,
     ints,
-    known,
     method,
-    number,
     onnx_op,
     operand,
     tensor,
 )
-from burnish.codegen.ops._words import made, numbers, size
+from burnish.codegen.ops._words import numbers, size
 from burnish.codegen.program import (
     Attribute,
     Call,
@@ -25,6 +24,7 @@ from burnish.codegen.program import (
     Item,
     Literal,
     Method,
+    Slice,
 )
 
 
@@ -33,27 +33,17 @@ def reshape(
     data: Expression, shape: Expression, *, allowzero: int = 0, node: NodeContext
 ) -> Result:
     """A 0 keeps the input's size, unless `allowzero`."""
-    sizes = numbers(node, shape, "size")
-    if sizes is None:
-        return method(data, "reshape", ints(shape))
-    if not allowzero:
-        sizes = [_kept(data, i, n) for i, n in enumerate(sizes)]
-    return method(data, "reshape", *sizes)
-
-
-def _kept(data: Expression, axis: int, n: Any) -> Any:
-    if n == 0:
-        return size(data, axis)
-    if _may_be_zero(n) and (data.rank is None or axis < data.rank):
-        return Infix("or", n, size(data, axis))
-    return n
-
-
-def _may_be_zero(n: Any) -> bool:
-    """Numbers that the graph's tensors hold; sizes and what is made of them is not."""
-    return isinstance(n, Method) or getattr(n, "dtype", None) is not None and not (
-        getattr(n, "host", False) and getattr(n, "hint", "") != "size"
-    )
+    sizes = ints(shape)
+    if isinstance(sizes, list):
+        if not allowzero:
+            sizes = [size(data, i) if n == 0 else n for i, n in enumerate(sizes)]
+        return method(data, "reshape", *sizes)
+    parts = numbers(node, shape, "size")
+    if parts is None or allowzero:
+        return method(data, "reshape", sizes)
+    rank = len(parts) if data.rank is None else data.rank
+    kept = [Infix("or", n, size(data, i)) for i, n in enumerate(parts[:rank])]
+    return method(data, "reshape", *kept, *parts[rank:])
 
 
 @onnx_op("Flatten")
@@ -72,8 +62,10 @@ def transpose(data: Expression, *, perm: list[int] | None = None) -> Result:
     rank = len(perm)
     if perm == [*range(rank - 2), rank - 1, rank - 2]:
         return Attribute(target, "mT")
-    return target if perm == sorted(perm) else Method(
-        target, "transpose", tuple(map(Literal, perm))
+    return (
+        target
+        if perm == sorted(perm)
+        else Method(target, "transpose", tuple(map(Literal, perm)))
     )
 
 
@@ -194,22 +186,14 @@ def shape(data: Expression, *, start: int = 0, end: int | None = None) -> Result
 
 
 def slice_of(start: int, end: int | None) -> Expression:
-    from burnish.codegen.program import Slice
-
     stop = None if end is None else Literal(end)
     return Slice(Literal(start) if start else None, stop)
 
 
-def made_of(numbers: Expression) -> Expression:
+def made_of(sizes: Expression) -> Expression:
     """Python integers as a tensor on the module's device."""
-    return tensor_of(numbers, "int64")
-
-
-def tensor_of(numbers: Expression, dtype: str) -> Expression:
-    from burnish.codegen.ops._rules import DEVICE
-
-    options = (("dtype", Literal(dtype)), ("device", DEVICE))
-    return Call("Tensor", (numbers,), options)
+    options = (("dtype", Literal("int64")), ("device", DEVICE))
+    return Call("Tensor", (sizes,), options)
 
 
 @onnx_op("Size")
@@ -218,9 +202,7 @@ def size_(data: Expression) -> Result:
 
 
 @onnx_op("DepthToSpace")
-def depth_to_space(
-    input_: Expression, *, blocksize: int, mode: str = "DCR"
-) -> Result:
+def depth_to_space(input_: Expression, *, blocksize: int, mode: str = "DCR") -> Result:
     return call("depth_to_space", input_, blocksize=blocksize, mode=mode)
 
 

@@ -1,0 +1,316 @@
+"""Operators that pick, place, sort and pad."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from burnish.codegen.ops._rules import (
+    NodeContext,
+    Result,
+    call,
+    ints,
+    known,
+    layer,
+    number,
+    onnx_op,
+    operand,
+    owned,
+    tensor,
+)
+from burnish.codegen.ops._words import (
+    WHOLE,
+    at,
+    is_scalar,
+    numbers,
+    unpacked,
+)
+from burnish.codegen.program import (
+    Expression,
+    Item,
+    Literal,
+    Slice,
+    Weight,
+)
+
+_FAR = 2**31 - 1
+"""From here on a bound means "to the end"."""
+
+
+@onnx_op("Gather")
+def gather(data: Expression, indices: Expression, *, axis: int = 0) -> Result:
+    if isinstance(data, Weight) and owned(data) and len(data.shape) == 2 and axis == 0:
+        return layer("Embedding", data.shape, {}, {"weight": data}, tensor(indices))
+    if is_scalar(indices):
+        return at(data, axis, _plain(number(indices)))
+    places = known(indices)
+    if places is not None and places.ndim == 1 and places.size:
+        run = _as_slice(places)
+        if run is not None:
+            return at(data, axis, run)
+    return at(data, axis, tensor(indices))
+
+
+def _plain(value: Any) -> Expression:
+    return value if isinstance(value, Expression) else Literal(value)
+
+
+def _as_slice(places: np.ndarray) -> Expression | None:
+    """[1, 2, 3] as 1:4; None when it is no run of several."""
+    first, count = int(places[0]), len(places)
+    if count < 2 or first < 0 or (places != np.arange(first, first + count)).any():
+        return None
+    return Slice(Literal(first) if first else None, Literal(first + count))
+
+
+@onnx_op("GatherElements")
+def gather_elements(data: Expression, indices: Expression, *, axis: int = 0) -> Result:
+    return call("gather_elements", data, tensor(indices), axis=axis)
+
+
+@onnx_op("GatherND")
+def gather_nd(data: Expression, indices: Expression, *, batch_dims: int = 0) -> Result:
+    return call("gather_nd", data, tensor(indices), batch_dims=batch_dims)
+
+
+@onnx_op("Slice")
+def slice_of_constants(
+    data: Expression,
+    *,
+    axes: list[int] | None = None,
+    ends: list[int],
+    starts: list[int],
+) -> Result:
+    chosen = list(range(len(starts))) if axes is None else axes
+    return _sliced(data, starts, ends, chosen, [1] * len(starts))
+
+
+@onnx_op("Slice", since=10)
+def slice_(
+    data: Expression,
+    starts: Expression,
+    ends: Expression,
+    axes: Expression | None = None,
+    steps: Expression | None = None,
+    *,
+    node: NodeContext,
+) -> Result:
+    along = None if axes is None else ints(axes)
+    if isinstance(along, Expression) or (along and not all(map(_is_known, along))):
+        return call("slice_", data, starts, ends, axes, steps)
+    begin, end = numbers(node, starts, "start"), numbers(node, ends, "stop")
+    if begin is None or end is None:
+        return call("slice_", data, starts, ends, axes, steps)
+    stride = [1] * len(begin) if steps is None else numbers(node, steps, "step")
+    if along is None:
+        along = list(range(len(begin)))
+    return _sliced(data, begin, end, along, stride or [])
+
+
+def _is_known(value: Any) -> bool:
+    return not isinstance(value, Expression)
+
+
+def _sliced(
+    data: Expression,
+    starts: list[Any],
+    ends: list[Any],
+    axes: list[int],
+    steps: list[Any],
+) -> Result:
+    keys: dict[int, Expression] = {}
+    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
+        place = axis + data.rank if axis < 0 and data.rank is not None else axis
+        keys[place] = Slice(*_bounds(start, end, step))
+    if all(axis >= 0 for axis in keys):
+        key = tuple(keys.get(i, WHOLE) for i in range(max(keys, default=-1) + 1))
+    else:
+        first = min(keys)
+        key = (Literal(...), *(keys.get(i, WHOLE) for i in range(first, 0)))
+    if all(k == WHOLE for k in key):
+        return operand(data)
+    return Item(tensor(data), key)
+
+
+def _bounds(start: Any, end: Any, step: Any) -> tuple[Expression | None, ...]:
+    """Python's bounds; those that say nothing are left out."""
+    backwards = _is_known(step) and step < 0
+    parts: list[Any] = [start, end, step]
+    if _is_known(start) and (start >= _FAR if backwards else start == 0):
+        parts[0] = None
+    if _is_known(end) and (end <= -_FAR if backwards else end >= _FAR):
+        parts[1] = None
+    if step == 1:
+        parts[2] = None
+    return tuple(None if p is None else _plain(p) for p in parts)
+
+
+@onnx_op("Scatter")
+def scatter(
+    data: Expression, indices: Expression, updates: Expression, *, axis: int = 0
+) -> Result:
+    return scatter_elements(data, indices, updates, axis=axis)
+
+
+@onnx_op("ScatterElements", since=18)
+def scatter_elements_reduced(
+    data: Expression,
+    indices: Expression,
+    updates: Expression,
+    *,
+    axis: int = 0,
+    reduction: str = "none",
+) -> Result:
+    options = {"axis": axis, "reduction": reduction}
+    return call("scatter_elements", data, tensor(indices), updates, **options)
+
+
+@onnx_op("ScatterElements")
+def scatter_elements(
+    data: Expression, indices: Expression, updates: Expression, *, axis: int = 0
+) -> Result:
+    return call("scatter_elements", data, tensor(indices), updates, axis=axis)
+
+
+@onnx_op("ScatterElements", since=16)
+def scatter_elements_combined(
+    data: Expression,
+    indices: Expression,
+    updates: Expression,
+    *,
+    axis: int = 0,
+    reduction: str = "none",
+) -> Result:
+    return scatter_elements_reduced(
+        data, indices, updates, axis=axis, reduction=reduction
+    )
+
+
+@onnx_op("ScatterND")
+def scatter_nd(data: Expression, indices: Expression, updates: Expression) -> Result:
+    return call("scatter_nd", data, tensor(indices), updates)
+
+
+@onnx_op("ScatterND", since=16)
+def scatter_nd_reduced(
+    data: Expression,
+    indices: Expression,
+    updates: Expression,
+    *,
+    reduction: str = "none",
+) -> Result:
+    return call("scatter_nd", data, tensor(indices), updates, reduction=reduction)
+
+
+@onnx_op("TensorScatter")
+def tensor_scatter(
+    past_cache: Expression,
+    update: Expression,
+    write_indices: Expression | None = None,
+    *,
+    axis: int = -2,
+    mode: str = "linear",
+) -> Result:
+    options = {"axis": axis, "mode": mode}
+    return call("tensor_scatter", past_cache, update, write_indices, **options)
+
+
+@onnx_op("TopK", since=10)
+def top_k_largest(X: Expression, K: Expression, *, axis: int = -1) -> Result:
+    return call("top_k", X, number(K), axis=axis)
+
+
+@onnx_op("TopK", since=11)
+def top_k(
+    X: Expression, K: Expression, *, axis: int = -1, largest: int = 1, sorted_: int = 1
+) -> Result:
+    return call("top_k", X, number(K), axis=axis, largest=bool(largest))
+
+
+@onnx_op("NonZero")
+def non_zero(X: Expression) -> Result:
+    return call("non_zero", X)
+
+
+@onnx_op("Compress")
+def compress(
+    input_: Expression, condition: Expression, *, axis: int | None = None
+) -> Result:
+    return call("compress", input_, tensor(condition), axis=axis)
+
+
+@onnx_op("Unique")
+def unique(
+    X: Expression, *, axis: int | None = None, sorted_: int = 1, node: NodeContext
+) -> Result:
+    parts = call("unique", X, axis=axis, ordered=bool(sorted_))
+    names = ("values", "first", "inverse", "counts")
+    return tuple(unpacked(node, parts, *names)[: len(node.outputs)])
+
+
+@onnx_op("ReverseSequence")
+def reverse_sequence(
+    input_: Expression,
+    sequence_lens: Expression,
+    *,
+    batch_axis: int = 1,
+    time_axis: int = 0,
+) -> Result:
+    options = {"batch_axis": batch_axis, "time_axis": time_axis}
+    return call("reverse_sequence", input_, tensor(sequence_lens), **options)
+
+
+@onnx_op("Pad", since=2)
+def pad_of_constants(
+    data: Expression, *, mode: str = "constant", pads: list[int], value: float = 0.0
+) -> Result:
+    return call("pad", data, pads=_pairs(pads), mode=mode, value=value)
+
+
+@onnx_op("Pad", since=11)
+def pad_of_all_axes(
+    data: Expression,
+    pads: Expression,
+    constant_value: Expression | None = None,
+    *,
+    mode: str = "constant",
+    node: NodeContext,
+) -> Result:
+    return pad(data, pads, constant_value, mode=mode, node=node)
+
+
+@onnx_op("Pad", since=18)
+def pad(
+    data: Expression,
+    pads: Expression,
+    constant_value: Expression | None = None,
+    axes: Expression | None = None,
+    *,
+    mode: str = "constant",
+    node: NodeContext,
+) -> Result:
+    value = 0 if constant_value is None else number(constant_value)
+    sizes = numbers(node, pads, "pad")
+    along = None if axes is None else ints(axes)
+    if sizes is None or isinstance(along, Expression) or data.rank is None:
+        return call("pad_onnx", data, pads, constant_value, axes, mode=mode)
+    pairs = _pairs(sizes)
+    if along is not None:
+        chosen = {
+            axis % data.rank: pair for axis, pair in zip(along, pairs, strict=True)
+        }
+        pairs = tuple(chosen.get(i, (0, 0)) for i in range(data.rank))
+    return call("pad", data, pads=_displayed(pairs), mode=mode, value=value)
+
+
+def _pairs(pads: list[Any]) -> tuple[Any, ...]:
+    """ONNX's begins-then-ends as (before, after) for each axis."""
+    rank = len(pads) // 2
+    return tuple(zip(pads[:rank], pads[rank:], strict=True))
+
+
+def _displayed(pairs: tuple[Any, ...]) -> Any:
+    if any(isinstance(n, Expression) for pair in pairs for n in pair):
+        return tuple(operand(pair) for pair in pairs)
+    return pairs

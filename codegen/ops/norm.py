@@ -1,0 +1,225 @@
+"""Normalisation: a layer where scale and bias are weights, else a call."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from burnish.codegen.ops._rules import (
+    NodeContext,
+    Result,
+    call,
+    layer,
+    onnx_op,
+    operand,
+    owned,
+)
+from burnish.codegen.ops._words import cast, unpacked
+from burnish.codegen.program import Expression, Infix, Literal, Weight
+
+
+@onnx_op("BatchNormalization", since=9)
+def batch_normalization_of_weights(
+    X: Expression,
+    scale: Expression,
+    B: Expression,
+    mean: Expression,
+    var: Expression,
+    *,
+    epsilon: float = 1e-5,
+    momentum: float = 0.9,
+) -> Result:
+    return _batch_norm(X, scale, B, mean, var, epsilon, momentum)
+
+
+@onnx_op("BatchNormalization", since=14)
+def batch_normalization(
+    X: Expression,
+    scale: Expression,
+    B: Expression,
+    input_mean: Expression,
+    input_var: Expression,
+    *,
+    epsilon: float = 1e-5,
+    momentum: float = 0.9,
+    training_mode: int = 0,
+    node: NodeContext,
+) -> Result:
+    if not training_mode:
+        return _batch_norm(X, scale, B, input_mean, input_var, epsilon, momentum)
+    parts = call("batch_norm_train", X, scale, B, eps=epsilon)
+    y, mean, var = unpacked(node, parts, "y", "mean", "var", dtype=X.dtype)
+    running = [
+        Infix("+", _times(momentum, old), _times(_other(momentum), new))
+        for old, new in ((input_mean, mean), (input_var, var))
+    ]
+    return tuple([y, *running][: len(node.outputs)])
+
+
+def _batch_norm(
+    x: Expression,
+    scale: Expression,
+    bias: Expression,
+    mean: Expression,
+    var: Expression,
+    epsilon: float,
+    momentum: float,
+) -> Result:
+    """ONNX's momentum weighs the old statistics, the layer's the new ones."""
+    rank = None if x.rank is None else {2: 1, 3: 1, 4: 2, 5: 3}.get(x.rank)
+    weights = {"weight": scale, "bias": bias, "running_mean": mean, "running_var": var}
+    if rank is None or not owned(*weights.values()) or not _distinct(weights):
+        return call("batch_norm", x, scale, bias, mean, var, eps=epsilon)
+    options = {"eps": epsilon, "momentum": _other(momentum)}
+    return layer(
+        f"BatchNorm{rank}d",
+        (scale.shape[0],),  # type: ignore[index]
+        options,
+        {
+            name: replace(weight, trained=not name.startswith("running"))
+            for name, weight in weights.items()
+            if isinstance(weight, Weight)
+        },
+        x,
+    )
+
+
+def _distinct(weights: dict[str, Expression]) -> bool:
+    held = weights.values()
+    return all(isinstance(w, Weight) for w in held) and len(set(map(id, held))) == 4
+
+
+def _other(momentum: float) -> float:
+    """1 - momentum in as many digits as it has: 0.9 gives 0.1."""
+    return float(f"{1 - momentum:.7g}")
+
+
+def _times(factor: float, value: Expression) -> Expression:
+    return Infix("*", Literal(factor), operand(value))
+
+
+@onnx_op("LayerNormalization")
+def layer_normalization(
+    X: Expression,
+    Scale: Expression,
+    B: Expression | None = None,
+    *,
+    axis: int = -1,
+    epsilon: float = 1e-5,
+    stash_type: int = 1,
+    node: NodeContext,
+) -> Result:
+    if len(node.outputs) > 1:
+        return _layer_norm_with_statistics(X, Scale, B, axis, epsilon, node)
+    fits = Scale.rank == (-axis if axis < 0 else (X.rank or 0) - axis)
+    if isinstance(Scale, Weight) and owned(Scale, B) and fits:
+        if isinstance(B, Weight) and B.shape == Scale.shape:
+            weights = {"weight": Scale, "bias": B}
+            return _sized("LayerNorm", Scale, {"eps": epsilon}, weights, X)
+        if B is None:
+            options = {"eps": epsilon, "bias": False}
+            return _sized("LayerNorm", Scale, options, {"weight": Scale}, X)
+    return call("layer_norm", X, Scale, B, axis=axis, eps=epsilon)
+
+
+def _sized(
+    kind: str,
+    scale: Weight,
+    options: dict[str, Any],
+    weights: dict[str, Weight],
+    x: Expression,
+) -> Result:
+    size = scale.shape[0] if len(scale.shape) == 1 else scale.shape
+    return layer(kind, (size,), options, weights, x)
+
+
+def _layer_norm_with_statistics(
+    x: Expression,
+    scale: Expression,
+    bias: Expression | None,
+    axis: int,
+    epsilon: float,
+    node: NodeContext,
+) -> Result:
+    """Mean and InvStdDev are in float32, whatever x is."""
+    rank = x.rank or 0
+    axes = tuple(range(axis % rank, rank))
+    source = cast(x, "float32") if x.dtype in ("float16", "bfloat16") else operand(x)
+    parts = call("standardize", source, axes=axes, eps=epsilon)
+    unit, mean, var = unpacked(node, parts, "y", "mean", "var", dtype=source.dtype)
+    scaled: Expression = Infix("*", cast(unit, x.dtype), operand(scale))
+    if bias is not None:
+        scaled = Infix("+", scaled, operand(bias))
+    spread = call("sqrt", Infix("+", var, Literal(epsilon)))
+    return tuple([scaled, mean, Infix("/", Literal(1), spread)][: len(node.outputs)])
+
+
+@onnx_op("RMSNormalization")
+def rms_normalization(
+    X: Expression,
+    scale: Expression,
+    *,
+    axis: int = -1,
+    epsilon: float = 1e-5,
+    stash_type: int = 1,
+) -> Result:
+    fits = scale.rank == (-axis if axis < 0 else (X.rank or 0) - axis)
+    if isinstance(scale, Weight) and owned(scale) and fits:
+        return _sized("RMSNorm", scale, {"eps": epsilon}, {"weight": scale}, X)
+    return call("rms_norm", X, scale, axis=axis, eps=epsilon)
+
+
+@onnx_op("InstanceNormalization", since=6)
+def instance_normalization(
+    input_: Expression, scale: Expression, B: Expression, *, epsilon: float = 1e-5
+) -> Result:
+    spatial = None if input_.rank is None else input_.rank - 2
+    if isinstance(scale, Weight) and owned(scale, B) and spatial in (1, 2, 3):
+        assert isinstance(B, Weight)
+        options = {"eps": epsilon, "affine": True}
+        weights = {"weight": scale, "bias": B}
+        return layer(
+            f"InstanceNorm{spatial}d", (scale.shape[0],), options, weights, input_
+        )
+    return call("instance_norm", input_, scale, B, eps=epsilon)
+
+
+@onnx_op("GroupNormalization", since=21)
+def group_normalization(
+    X: Expression,
+    scale: Expression,
+    bias: Expression,
+    *,
+    epsilon: float = 1e-5,
+    num_groups: int,
+    stash_type: int = 1,
+) -> Result:
+    if isinstance(scale, Weight) and isinstance(bias, Weight) and owned(scale, bias):
+        weights = {"weight": scale, "bias": bias}
+        sizes = (num_groups, scale.shape[0])
+        return layer("GroupNorm", sizes, {"eps": epsilon}, weights, X)
+    return call("group_norm", X, scale, bias, num_groups=num_groups, eps=epsilon)
+
+
+@onnx_op("LRN")
+def lrn(
+    X: Expression,
+    *,
+    alpha: float = 1e-4,
+    beta: float = 0.75,
+    bias: float = 1.0,
+    size: int,
+) -> Result:
+    return call("lrn", X, size=size, alpha=alpha, beta=beta, bias=bias)
+
+
+@onnx_op("LpNormalization")
+def lp_normalization(input_: Expression, *, axis: int = -1, p: int = 2) -> Result:
+    return call("lp_normalization", input_, axis=axis, p=p)
+
+
+@onnx_op("MeanVarianceNormalization", since=9)
+def mean_variance_normalization(
+    X: Expression, *, axes: tuple[int, ...] | list[int] = (0, 2, 3)
+) -> Result:
+    return call("mean_variance_normalization", X, axes=tuple(axes))
