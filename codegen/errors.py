@@ -10,8 +10,7 @@ ConversionError               base; the command prints the message and exits wit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 
 #: Receives one line each time a step decides something the user may ask about.
 Explain = Callable[[str], None]
@@ -31,47 +30,36 @@ class ReadError(ConversionError):
     """A file that is missing, damaged, refused, or no model."""
 
 
-@dataclass(frozen=True)
-class MissingOperator:
-    """One node that no import rule answers for."""
-
-    node: str
-    op_type: str
-    domain: str
-    version: int | None
-
-    def __str__(self) -> str:
-        domain = self.domain or "ai.onnx"
-        version = "no opset imported" if self.version is None else self.version
-        return f"node {self.node!r}: {domain}::{self.op_type} (opset {version})"
-
-
 class UnsupportedError(ConversionError):
-    """Operators without an import rule: the whole list, never the first only."""
+    """What no import rule answers for: the whole list, never the first only.
 
-    @classmethod
-    def operators(
-        cls, missing: Iterable[MissingOperator], where: str = "the model"
-    ) -> UnsupportedError:
-        """One report for all nodes in `missing`."""
-        nodes = list(missing)
-        kinds = sorted({f"{m.domain or 'ai.onnx'}::{m.op_type}" for m in nodes})
-        lines = [
-            f"{where}: {len(kinds)} operator{'s' * (len(kinds) != 1)} without an "
-            f"import rule, expected none ({', '.join(kinds)}); register a rule for each"
-        ]
-        return cls("\n".join([*lines, *(f"  {node}" for node in nodes)]))
+    `missing` is a message, or maps each kind ("ai.onnx.Foo (opset 18)") to its nodes.
+    """
+
+    def __init__(self, missing: str | Mapping[str, Sequence[str]]) -> None:
+        self.missing = {} if isinstance(missing, str) else dict(missing)
+        super().__init__(missing if isinstance(missing, str) else _report(missing))
+
+
+def _report(missing: Mapping[str, Sequence[str]]) -> str:
+    lines = [
+        f"  {kind}: {'node' if len(nodes) == 1 else 'nodes'} "
+        + ", ".join(map(repr, nodes))
+        for kind, nodes in sorted(missing.items())
+    ]
+    head = "expected operators and attributes with an import rule, these have none:"
+    return "\n".join([head, *lines])
 
 
 class AttributeNotHonouredError(UnsupportedError):
     """An attribute whose value would change the result and is not implemented."""
 
-    @classmethod
-    def of(
-        cls, node: str, operator: str, name: str, expected: object, got: object
-    ) -> AttributeNotHonouredError:
-        """The message for one attribute of one node."""
-        return cls(f"node {node!r} ({operator}): expected {name}={expected}, got {got}")
+    def __init__(
+        self, node: str, operator: str, name: str, expected: object, got: object
+    ) -> None:
+        super().__init__(
+            f"node {node!r} ({operator}): expected {name}={expected}, got {got}"
+        )
 
 
 class VerifyError(ConversionError):

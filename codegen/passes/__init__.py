@@ -1,1 +1,77 @@
-"""Passes over the Graph, and their order."""
+"""Passes over the Graph, and their order.
+
+A pass changes the model in place and says whether it did. It keeps the meaning: random
+operators are never merged or folded, broadcasts never dropped.
+
+A fused node may be newer than the model's opset (Gelu is ONNX's since 20): it then
+carries its own `version`, and everything that asks for a node's version looks there
+first. What ONNX has no operator for is in the domain `burnish`:
+`Linear(x, weight (in, out), bias (out,))` and `LayerNormalization(x)` without a scale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import onnx_ir as ir
+
+from burnish.codegen.errors import Explain, silent
+from burnish.codegen.passes.drop_dead import drop_dead
+from burnish.codegen.passes.drop_identities import drop_identities
+from burnish.codegen.passes.fold_constants import fold_constants
+from burnish.codegen.passes.fuse import Supported, fuse_known_forms
+from burnish.codegen.passes.inline_if import inline_constant_if
+
+Pass = Callable[[ir.Model, Explain], bool]
+
+PASSES: tuple[Pass, ...] = (
+    drop_identities,  # so that patterns see real producers
+    fuse_known_forms,  # before folding, which would tear the patterns
+    fold_constants,  # what is known now need not be computed later
+    inline_constant_if,  # folding has made conditions constant
+    drop_dead,  # last: the others leave orphans
+)
+#: What runs with --no-simplify: nodes and weights that nothing reads are no model.
+NEEDED: tuple[Pass, ...] = (drop_dead,)
+_ROUNDS = 20
+
+
+def run(
+    model: ir.Model,
+    explain: Explain = silent,
+    *,
+    simplify: bool = True,
+    supported: Supported | None = None,
+) -> bool:
+    """Repeat the passes until nothing changes; True if anything did.
+
+    `supported(domain, op_type, version)` says which operators have an import rule: no
+    form is fused into one that has none.
+    """
+    if not simplify:
+        return sum(step(model, explain) for step in NEEDED) > 0
+    once = _once(explain)
+    changed = False
+    for _ in range(_ROUNDS):
+        again = False
+        for step in PASSES:
+            if step is fuse_known_forms:
+                again |= fuse_known_forms(model, once, supported)
+            else:
+                again |= step(model, once)
+        changed |= again
+        if not again:
+            break
+    return changed
+
+
+def _once(explain: Explain) -> Explain:
+    """The same, without repeating in one round what was said in another."""
+    said: set[str] = set()
+
+    def listen(line: str) -> None:
+        if line not in said:
+            said.add(line)
+            explain(line)
+
+    return listen

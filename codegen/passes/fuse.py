@@ -1,0 +1,88 @@
+"""Forms that exporters take apart, back to the one operator that the author wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import onnx_ir as ir
+
+from burnish.codegen.errors import Explain
+from burnish.codegen.passes.graph import all_nodes, owner
+from burnish.codegen.passes.pattern import Apply, Either, Match, Rule, match
+from burnish.codegen.passes.rules import RULES
+
+#: (domain, op_type, version) -> is there an import rule?
+Supported = Callable[[str, str, int], bool]
+
+
+def fuse_known_forms(
+    model: ir.Model, explain: Explain, supported: Supported | None = None
+) -> bool:
+    """Try every rule at every node; reasons for declining go to `explain`."""
+    rules = [r for r in RULES if supported is None or supported(*r.target)]
+    by_root: dict[str, list[Rule]] = {}
+    for rule in rules:
+        for root in _roots(rule):
+            by_root.setdefault(root, []).append(rule)
+    changed = False
+    for node in reversed(all_nodes(model)):
+        for rule in by_root.get(node.op_type, ()):
+            if node.graph is None or node.domain != "":
+                break
+            changed |= _apply(model, rule, node, explain)
+    return changed
+
+
+def _roots(rule: Rule) -> set[str]:
+    pattern = rule.pattern
+    ways = pattern.ways if isinstance(pattern, Either) else (pattern,)
+    return {way.op_type for way in ways if isinstance(way, Apply)}
+
+
+def _apply(model: ir.Model, rule: Rule, root: ir.Node, explain: Explain) -> bool:
+    """Rewrite the first way in which the rule matches at `root`, if any."""
+    reasons: dict[str, None] = {}
+    for found in match(rule.pattern, root.outputs[0], Match()):
+        reason = _shared(found, root) or rule.check(found)
+        if reason is None:
+            _replace(model, rule, root, found)
+            explain(f"node {root.name!r}: {rule.name} recognised")
+            return True
+        reasons[reason] = None
+    for reason in reasons:
+        explain(f"node {root.name!r}: not taken for {rule.name}: {reason}")
+    return False
+
+
+def _shared(found: Match, root: ir.Node) -> str | None:
+    """What is inside the form must not be read from outside of it."""
+    inside = set(found.nodes)
+    for node in found.nodes:
+        if node is root:
+            continue
+        if node.graph is not root.graph:
+            return f"{node.name!r} lies in another graph"
+        for output in node.outputs:
+            if output.is_graph_output():
+                return f"{output.name!r} is an output of the model"
+            if any(user not in inside for user, _ in output.uses()):
+                return f"{output.name!r} is used elsewhere too"
+    return None
+
+
+def _replace(model: ir.Model, rule: Rule, root: ir.Node, found: Match) -> None:
+    """Put the operator in the form's place; it inherits the form's name and scope."""
+    node = rule.rewrite(found)
+    main = found.named.get("main", root)
+    node.name = node.name or main.name
+    node.metadata_props.update(main.metadata_props)
+    domain, _, version = rule.target
+    if domain:
+        model.opset_imports.setdefault(domain, version)
+    elif model.opset_imports.get("", version) < version:
+        node.version = version
+    graph = owner(root)
+    users_first = [n for n in reversed(list(graph)) if n in set(found.nodes)]
+    ir.convenience.replace_nodes_and_values(
+        graph, root, users_first, [node], [root.outputs[0]], [node.outputs[0]]
+    )

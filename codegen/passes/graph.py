@@ -1,0 +1,146 @@
+"""What several passes ask of the Graph."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import onnx_ir as ir
+
+#: Operators whose result changes from run to run.
+RANDOM = frozenset(
+    (
+        "Bernoulli",
+        "Dropout",
+        "Multinomial",
+        "RandomNormal",
+        "RandomNormalLike",
+        "RandomUniform",
+        "RandomUniformLike",
+    )
+)
+
+
+def all_nodes(model: ir.Model) -> list[ir.Node]:
+    """Every node, those of bodies included, as a list that may change underneath."""
+    return [node for graph in model.graphs() for node in graph]
+
+
+def owner(node: ir.Node) -> ir.Graph:
+    """The graph that the node is in."""
+    graph = node.graph
+    assert isinstance(graph, ir.Graph), f"node {node.name!r} is in no graph"
+    return graph
+
+
+def constant(value: ir.Value | None) -> ir.TensorProtocol | None:
+    """The tensor of an initializer that no caller can replace, or None."""
+    if value is None or value.is_graph_input() or not value.is_initializer():
+        return None
+    return value.const_value
+
+
+def scalar(value: ir.Value | None) -> float | None:
+    """The number in a constant of one numeric element, or None."""
+    tensor = constant(value)
+    if tensor is None or tensor.size != 1 or tensor.dtype == ir.DataType.STRING:
+        return None
+    number = tensor.numpy().reshape(-1)[0]
+    return None if np.iscomplexobj(number) else float(number)
+
+
+def integers(value: ir.Value | None) -> list[int] | None:
+    """The elements of a constant of integers, or None."""
+    tensor = constant(value)
+    if tensor is None or not tensor.dtype.is_integer() or tensor.size > 64:
+        return None
+    return [int(i) for i in tensor.numpy().reshape(-1)]
+
+
+def static_dims(value: ir.Value | None) -> tuple[int, ...] | None:
+    """The shape, when every dimension is a number."""
+    if value is None or value.shape is None or not value.shape.is_static():
+        return None
+    return tuple(value.shape.numpy())
+
+
+def proven_equal(a: ir.Value, b: ir.Value) -> bool:
+    """Whether two values that hold the same elements must have the same shape."""
+    if a.shape is None or b.shape is None or len(a.shape) != len(b.shape):
+        return False
+    # with one dimension open, the number of elements settles it
+    free = 0
+    for mine, theirs in zip(a.shape, b.shape, strict=True):
+        if isinstance(mine, int) and mine == theirs:
+            continue
+        if isinstance(mine, int) or isinstance(theirs, int):
+            return False
+        if mine.value is None or mine.value != theirs.value:
+            return False
+        free += 1
+    return free <= 1 and 0 not in list(a.shape)
+
+
+def attribute(node: ir.Node, name: str, default: object) -> object:
+    """The attribute's value, or the specification's default."""
+    found = node.attributes.get(name)
+    return default if found is None else found.value
+
+
+def forward(node: ir.Node, value: ir.Value) -> bool:
+    """Let everybody who reads `node` read `value` instead; False if names forbid it.
+
+    A graph output keeps its name, so it can only be forwarded to a value that a node
+    of the same graph makes and that is not an output itself.
+    """
+    output = node.outputs[0]
+    if output.is_graph_output():
+        producer = value.producer()
+        if producer is None or producer.graph is not node.graph:
+            return False
+        if value.is_graph_output():
+            return False
+    name, wanted = output.name, output.is_graph_output()
+    if value.shape is None:
+        value.shape = output.shape
+    if value.type is None:
+        value.type = output.type
+    ir.convenience.replace_all_uses_with(output, value, replace_graph_outputs=True)
+    owner(node).remove(node, safe=True)
+    if wanted:
+        value.name = name
+    return True
+
+
+def initializer(model: ir.Model, like: ir.Value, tensor: ir.TensorProtocol) -> ir.Value:
+    """A new initializer of the main graph with a name of its own."""
+    taken = model.graph.initializers
+    base, name, count = like.name or "constant", like.name or "constant", 0
+    while name in taken:
+        count += 1
+        name = f"{base}_{count}"
+    tensor.name = name
+    value = ir.Value(
+        name=name,
+        type=ir.TensorType(tensor.dtype),
+        shape=ir.Shape(tensor.shape.numpy()),
+        const_value=tensor,
+        metadata_props=dict(like.metadata_props),
+    )
+    model.graph.register_initializer(value)
+    return value
+
+
+def bodies(node: ir.Node) -> Iterator[ir.Graph]:
+    """The graphs in a node's attributes."""
+    for held in node.attributes.values():
+        if held.type == ir.AttributeType.GRAPH:
+            yield held.as_graph()
+        elif held.type == ir.AttributeType.GRAPHS:
+            yield from held.as_graphs()
+
+
+def elements(dims: tuple[int, ...]) -> int:
+    """How many elements a shape holds."""
+    return math.prod(dims)

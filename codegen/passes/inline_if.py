@@ -1,0 +1,44 @@
+"""An If whose condition is known becomes the branch that it takes."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+from onnx_ir.passes import common
+
+from burnish.codegen.errors import Explain
+from burnish.codegen.passes.graph import all_nodes, owner, scalar
+
+
+def inline_constant_if(model: ir.Model, explain: Explain) -> bool:
+    """Move the taken branch's nodes to where the If stood."""
+    changed = False
+    for node in all_nodes(model):
+        if node.op_type != "If" or node.domain != "" or node.graph is None:
+            continue
+        condition = scalar(node.inputs[0])
+        if condition is None:
+            continue
+        taken = "then_branch" if condition else "else_branch"
+        _inline(node, node.attributes[taken].as_graph())
+        explain(f"node {node.name!r} (If): its condition is constant, {taken} is taken")
+        changed = True
+    if changed:
+        common.NameFixPass()(model)
+    return changed
+
+
+def _inline(node: ir.Node, branch: ir.Graph) -> None:
+    graph = owner(node)
+    results = list(branch.outputs)
+    branch.outputs.clear()
+    nodes = list(branch)
+    branch.remove(nodes)
+    # an Identity for each result keeps the names of outputs; drop_identities follows
+    ends = [
+        ir.Node("", "Identity", [value], name=f"{node.name}_{index}")
+        for index, value in enumerate(results)
+    ]
+    graph.insert_before(node, nodes)
+    ir.convenience.replace_nodes_and_values(
+        graph, node, [node], ends, node.outputs, [end.outputs[0] for end in ends]
+    )

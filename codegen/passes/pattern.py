@@ -1,0 +1,173 @@
+"""Patterns over the Graph: written like the formula, matched from the result backwards.
+
+    Rule("Gelu, erf form", x * 0.5 * (1 + op.Erf(x / SQRT2)), ...)
+
+A name matches any value, the same one wherever it appears; a number matches a constant
+of one element; commutative operators match both ways round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import onnx_ir as ir
+
+from burnish.codegen.passes.graph import scalar
+
+_COMMUTATIVE = frozenset(("Add", "Mul"))
+_TOLERANCE = 1e-3  # exporters write sqrt(2) as 1.4142 and as 1.41421354
+
+
+class Pattern:
+    """Something that a value can match."""
+
+    def __add__(self, other: Pattern | float) -> Apply:
+        return Apply("Add", (self, _pattern(other)))
+
+    def __radd__(self, other: float) -> Apply:
+        return Apply("Add", (_pattern(other), self))
+
+    def __sub__(self, other: Pattern | float) -> Apply:
+        return Apply("Sub", (self, _pattern(other)))
+
+    def __mul__(self, other: Pattern | float) -> Apply:
+        return Apply("Mul", (self, _pattern(other)))
+
+    def __rmul__(self, other: float) -> Apply:
+        return Apply("Mul", (_pattern(other), self))
+
+    def __truediv__(self, other: Pattern | float) -> Apply:
+        return Apply("Div", (self, _pattern(other)))
+
+    def __rtruediv__(self, other: float) -> Apply:
+        return Apply("Div", (_pattern(other), self))
+
+    def __pow__(self, other: Pattern | float) -> Apply:
+        return Apply("Pow", (self, _pattern(other)))
+
+
+@dataclass(frozen=True)
+class Any(Pattern):
+    """Any value; the same name is the same value."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Number(Pattern):
+    """A constant of one element near `number`."""
+
+    number: float
+
+
+@dataclass(frozen=True)
+class Apply(Pattern):
+    """The first output of an operator of the default domain."""
+
+    op_type: str
+    inputs: tuple[Pattern, ...]
+    name: str = ""  #: under which `Match.nodes` has the node
+
+
+@dataclass(frozen=True)
+class Either(Pattern):
+    """One of several ways to write the same."""
+
+    ways: tuple[Pattern, ...]
+
+
+def either(*ways: Pattern) -> Either:
+    """A pattern for several ways to write the same."""
+    return Either(ways)
+
+
+def op(op_type: str, *inputs: Pattern | float, name: str = "") -> Apply:
+    """An operator applied to patterns."""
+    return Apply(op_type, tuple(_pattern(i) for i in inputs), name)
+
+
+def _pattern(of: Pattern | float) -> Pattern:
+    return of if isinstance(of, Pattern) else Number(float(of))
+
+
+@dataclass(frozen=True)
+class Match:
+    """Which values the names stand for, and which nodes were passed through."""
+
+    values: Mapping[str, ir.Value] = field(default_factory=dict)
+    nodes: tuple[ir.Node, ...] = ()
+    named: Mapping[str, ir.Node] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> ir.Value:
+        return self.values[name]
+
+
+#: Why a match is no match after all; None if it is one.
+Check = Callable[[Match], str | None]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A form that exporters write, and the operator that it is."""
+
+    name: str
+    pattern: Pattern
+    check: Check
+    rewrite: Callable[[Match], ir.Node]
+    #: (domain, op_type, version) of what `rewrite` makes
+    target: tuple[str, str, int]
+
+
+def accept(_match: Match) -> str | None:
+    """The check of a rule whose pattern says everything."""
+    return None
+
+
+def match(pattern: Pattern, value: ir.Value | None, found: Match) -> Iterator[Match]:
+    """Every way in which `value` matches."""
+    if value is None:
+        return
+    if isinstance(pattern, Any):
+        known = found.values.get(pattern.name)
+        if known is None:
+            values = {**found.values, pattern.name: value}
+            yield Match(values, found.nodes, found.named)
+        elif known is value:
+            yield found
+    elif isinstance(pattern, Number):
+        number = scalar(value)
+        wanted = pattern.number
+        if number is not None and abs(number - wanted) <= _TOLERANCE * abs(wanted):
+            yield found
+    elif isinstance(pattern, Either):
+        for way in pattern.ways:
+            yield from match(way, value, found)
+    elif isinstance(pattern, Apply):
+        yield from _match_node(pattern, value, found)
+
+
+def _match_node(pattern: Apply, value: ir.Value, found: Match) -> Iterator[Match]:
+    node = value.producer()
+    if node is None or node.op_type != pattern.op_type or node.domain != "":
+        return
+    if node.outputs[0] is not value or len(node.inputs) < len(pattern.inputs):
+        return
+    nodes = found.nodes if node in found.nodes else (*found.nodes, node)
+    named = {**found.named, pattern.name: node} if pattern.name else found.named
+    start = Match(found.values, nodes, named)
+    orders = [tuple(node.inputs[: len(pattern.inputs)])]
+    if node.op_type in _COMMUTATIVE:
+        orders.append(orders[0][::-1])
+    for order in orders:
+        yield from _match_all(pattern.inputs, order, start)
+
+
+def _match_all(
+    patterns: tuple[Pattern, ...], values: tuple[ir.Value | None, ...], found: Match
+) -> Iterator[Match]:
+    if not patterns:
+        yield found
+        return
+    for first in match(patterns[0], values[0], found):
+        yield from _match_all(patterns[1:], values[1:], first)
