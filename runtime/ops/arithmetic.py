@@ -121,7 +121,7 @@ def pow_(a, b):
 def _(g, y, a, b):
     if isinstance(b, int | float):
         return unbroadcast(g * (b * a ** (b - 1)), a) if b else None
-    exponent = where(b == 0, 1, b)  # 0 ** -1 would be infinite where b is 0
+    exponent = where((a == 0) & (b == 0), 1, b)  # not 0 * 0 ** -1
     return unbroadcast(g * (b * a ** (exponent - 1)), a)
 
 
