@@ -32,10 +32,12 @@ def _(g, y, a, b):
 
 @matmul.vjp("b")
 def _(g, y, a, b):
+    if len(b.shape) == 1:
+        if len(a.shape) == 1:
+            return g * a
+        return unbroadcast((a.mT @ g[..., None])[..., 0], b)
     if len(a.shape) == 1:
         g, a = g[..., None, :], a[None, :]
-    if len(b.shape) == 1:
-        return unbroadcast((a.mT @ g[..., None])[..., 0], b)
     return unbroadcast(a.mT @ g, b)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from burnish.backend import namespace
+from burnish.errors import InputError
 from burnish.operator import operator
 from burnish.ops._shapes import plain
 from burnish.ops.index import gather
@@ -35,9 +36,13 @@ def pad_constant(x, *, pads: tuple[tuple[int, int], ...], value: Any = 0):
     """x with `value` around it; see `pad`."""
     shape, source, target = [], [], []
     for n, (before, after) in zip(x.shape, pads, strict=True):
-        shape.append(max(n + before + after, 0))
-        source.append(slice(max(-before, 0), max(n - max(-after, 0), 0)))
-        kept = max(n - max(-before, 0) - max(-after, 0), 0)
+        if n + min(before, 0) + min(after, 0) < 0:
+            raise InputError(
+                f"pad: expected to take at most {n} from x {x.shape}, got {pads}"
+            )
+        shape.append(n + before + after)
+        source.append(slice(max(-before, 0), n - max(-after, 0)))
+        kept = n - max(-before, 0) - max(-after, 0)
         target.append(slice(max(before, 0), max(before, 0) + kept))
     y = namespace(x).full(shape, value, x.dtype)
     y[tuple(target)] = x[tuple(source)]

@@ -1,0 +1,310 @@
+import numpy as np
+import pytest
+
+from burnish import Tensor, ops
+from burnish.errors import InputError
+from tests.harness.operators import case
+
+ROWS = np.array([2, 0, -1, 2])
+MASK = np.array([True, False, True])
+INDEXES = [
+    1,
+    (slice(None), -1),
+    (Ellipsis, slice(None, None, -2)),
+    (None, 0, Ellipsis, None),
+    ROWS,
+    [0, 0],
+    (slice(1, None), np.array([[0, 1], [1, 1]])),
+    (ROWS, slice(None), np.array([0, 1, 1, 0])),
+    (np.array([[0], [2]]), np.array([1, 1])),
+    (Ellipsis, np.array([3, 3, 0])),
+    MASK,
+    (MASK, slice(None), 1),
+    (MASK, np.array([1, 1])),
+    np.zeros((3, 2, 4), bool),
+    (slice(0, 0), 1),
+    (ROWS, Ellipsis),
+    (slice(None), None, ROWS % 2),
+]
+PLACES = np.array([[0, -1, 1], [1, 1, 0]])
+PAIRS = np.array([[0, 1], [2, -1], [0, 1]])
+
+
+def put_along_axis(x, indices, updates):
+    y = x.copy()
+    np.put_along_axis(y, indices, updates, 0)
+    return y
+
+
+def combined(ufunc):
+    def expect(x, indices, updates):
+        y = x.copy()
+        ufunc.at(y, (indices, np.arange(3)), updates)
+        return y
+
+    return expect
+
+
+def combined_nd(ufunc):
+    def expect(x, indices, updates):
+        y = x.copy()
+        ufunc.at(y, tuple(indices.T), updates)
+        return y
+
+    return expect
+
+
+def best(x, axis, largest):
+    order = np.argsort(-x if largest else x, axis, kind="stable")
+    places = order.take(range(2), axis)
+    return np.take_along_axis(x, places, axis), places
+
+
+CASES = [
+    *(
+        case(ops.getitem, (3, 2, 4), index=i, expect=lambda x, i=i: x[i])
+        for i in INDEXES
+    ),
+    *(
+        case(
+            ops.set_item,
+            (3, 2, 4),
+            np.array(0.5),
+            index=i,
+            expect=lambda x, v, i=i: [y := x.copy(), y.__setitem__(i, v)][:1],
+        )
+        for i in INDEXES[:4]
+    ),
+    case(
+        ops.set_item,
+        (3, 4),
+        (2, 4),
+        index=np.array([2, 0]),
+        expect=lambda x, v: np.stack([v[1], x[1], v[0]]),
+    ),
+    case(ops.put, (4, 2), index=(ROWS, slice(None), 1), shape=(3, 2, 2), grad=True),
+    case(
+        ops.put_rows,
+        (4, 2),
+        ROWS,
+        rows=3,
+        expect=lambda x, i: np.stack([x[1], 0 * x[0], x[0] + x[2] + x[3]]),
+    ),
+    case(
+        ops.put_rows,
+        (4,),
+        ROWS,
+        rows=3,
+        expect=lambda x, i: np.stack([x[1], 0 * x[0], x[0] + x[2] + x[3]]),
+    ),
+    case(ops.gather, (3, 4), ROWS, expect=lambda x, i: x[i]),
+    case(
+        ops.gather,
+        (2, 3, 4),
+        np.array([[0, -1], [1, 1]]),
+        axis=1,
+        expect=lambda x, i: x[:, i],
+    ),
+    case(ops.gather, (2, 3), np.array(1), axis=-1, expect=lambda x, i: x[:, 1]),
+    case(ops.gather, (2, 3), 1, axis=-1, expect=lambda x, i: x[:, 1]),
+    case(
+        ops.gather, (2, 3, 2), np.zeros((0,), int), axis=1, expect=lambda x, i: x[:, :0]
+    ),
+    case(
+        ops.gather_elements,
+        (3, 4),
+        PLACES,
+        expect=lambda x, i: np.take_along_axis(x[:, :3], i, 0),
+    ),
+    case(
+        ops.gather_elements,
+        (3, 4),
+        PLACES,
+        axis=1,
+        expect=lambda x, i: np.take_along_axis(x[:2], i, 1),
+    ),
+    case(
+        ops.take_along_axis,
+        (2, 3),
+        np.array([[0, 2]]),
+        axis=1,
+        expect=lambda x, i: x[:, [0, 2]],
+    ),
+    case(
+        ops.take_along_axis,
+        (2, 3),
+        np.array([[1, 0, 1]]),
+        axis=0,
+        expect=lambda x, i: np.take_along_axis(x, i, 0),
+    ),
+    case(ops.gather_nd, (3, 4, 2), PAIRS, expect=lambda x, i: x[i[:, 0], i[:, 1]]),
+    case(
+        ops.gather_nd,
+        (3, 4),
+        PAIRS[:, None],
+        expect=lambda x, i: x[i[..., 0], i[..., 1]],
+    ),
+    case(
+        ops.gather_nd,
+        (2, 3, 4),
+        np.array([[1], [0]]),
+        batch_dims=1,
+        expect=lambda x, i: np.stack([x[0, 1], x[1, 0]]),
+    ),
+    case(
+        ops.scatter_elements,
+        (3, 3),
+        np.array([[0, -1, 1]]),
+        (1, 3),
+        expect=put_along_axis,
+    ),
+    case(
+        ops.scatter_elements,
+        (3, 3),
+        PLACES,
+        (2, 3),
+        reduction="add",
+        expect=combined(np.add),
+    ),
+    case(
+        ops.scatter_elements,
+        (3, 3),
+        PLACES,
+        (2, 3),
+        reduction="mul",
+        expect=combined(np.multiply),
+    ),
+    case(
+        ops.scatter_elements,
+        (3, 3),
+        PLACES,
+        (2, 3),
+        reduction="max",
+        expect=combined(np.maximum),
+    ),
+    case(
+        ops.scatter_elements,
+        (3, 3),
+        PLACES,
+        (2, 3),
+        reduction="min",
+        expect=combined(np.minimum),
+    ),
+    case(
+        ops.scatter_elements,
+        (3, 3),
+        PLACES,
+        (2, 3),
+        reduction="add",
+        dtypes=("int32",),
+        expect=combined(np.add),
+    ),
+    case(
+        ops.scatter_nd,
+        (3, 4, 2),
+        PAIRS[:2],
+        (2, 2),
+        expect=lambda x, i, u: combined_nd(np.add)(x, i, u - x[i[:, 0], i[:, 1]]),
+    ),
+    case(
+        ops.scatter_nd,
+        (3, 4, 2),
+        PAIRS,
+        (3, 2),
+        reduction="add",
+        expect=combined_nd(np.add),
+    ),
+    case(
+        ops.scatter_nd,
+        (3, 4),
+        PAIRS,
+        (3,),
+        reduction="max",
+        expect=combined_nd(np.maximum),
+    ),
+    case(
+        ops.scatter_nd,
+        (3, 4),
+        PAIRS,
+        (3,),
+        reduction="mul",
+        expect=combined_nd(np.multiply),
+    ),
+    case(
+        ops.slice_,
+        (5, 6),
+        np.array([1, -3]),
+        np.array([4, 99]),
+        expect=lambda x, a, b: x[1:4, -3:],
+    ),
+    case(ops.slice_, (5, 6), [9], [-99], [1], [-2], expect=lambda x, *_: x[:, ::-2]),
+    case(ops.compress, (3, 4), MASK, axis=0, expect=lambda x, m: x[m]),
+    case(ops.compress, (3, 4), MASK, expect=lambda x, m: x.reshape(-1)[:3][m]),
+    case(
+        ops.non_zero, np.array([[0, 1], [2, 3]]), expect=lambda x: np.array(x.nonzero())
+    ),
+    case(ops.top_k, (3, 4), 2, expect=lambda x, k: best(x, -1, True)),
+    case(
+        ops.top_k,
+        (3, 4),
+        np.array(2),
+        axis=0,
+        largest=False,
+        expect=lambda x, k: best(x, 0, False),
+    ),
+    case(
+        ops.top_k,
+        np.array([3, 3, 1, 3]),
+        2,
+        expect=lambda x, k: (np.array([3, 3]), np.array([0, 1])),
+    ),
+    case(
+        ops.unique,
+        np.array([2.0, 1.0, 4.0, 3.0]),
+        expect=lambda x: np.unique(x, True, True, True),
+    ),
+    case(
+        ops.unique,
+        np.array([2, 1, 1, 3]),
+        ordered=False,
+        expect=lambda x: (
+            np.array([2, 1, 3]),
+            np.array([0, 1, 3]),
+            np.array([0, 1, 1, 2]),
+            np.array([1, 2, 1]),
+        ),
+    ),
+    case(
+        ops.unique,
+        np.array([[2, 1, 2], [0, 1, 0]]),
+        axis=1,
+        expect=lambda x: (
+            np.array([[1, 2], [1, 0]]),
+            np.array([1, 0]),
+            np.array([1, 0, 1]),
+            np.array([1, 2]),
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_operator(case):
+    case.check()
+
+
+def test_an_index_may_hold_tensors():
+    x = Tensor(np.arange(12.0).reshape(3, 4)).require_grad()
+    y = x[Tensor([2, 0, 2]), Tensor(1)]
+    assert y.tolist() == [9, 1, 9]
+    got = x.grad(y.sum().backward()).numpy()
+    assert got[:, 1].tolist() == [1, 0, 2]
+
+
+def test_mistakes_are_explained():
+    with pytest.raises(InputError, match="gather"):
+        ops.gather(np.zeros(3), np.array([3]))
+    with pytest.raises(InputError, match="k up to 3, the length of the axis, got 4"):
+        ops.top_k(np.zeros(3), 4)
+    with pytest.raises(IndexError):
+        Tensor.zeros(3)[3]
