@@ -16,6 +16,7 @@ from collections.abc import Callable
 import onnx_ir as ir
 
 from burnish.codegen.errors import Explain, silent
+from burnish.codegen.ops import find
 from burnish.codegen.passes.drop_dead import drop_dead
 from burnish.codegen.passes.drop_identities import drop_identities
 from burnish.codegen.passes.fold_constants import fold_constants
@@ -45,9 +46,10 @@ def run(
 ) -> bool:
     """Repeat the passes until nothing changes; True if anything did.
 
-    `supported(domain, op_type, version)` says which operators have an import rule: no
-    form is fused into one that has none.
+    `supported(domain, op_type, version)` says which operators have an import rule, by
+    default those of `codegen/ops`: no form is fused into one that has none.
     """
+    supported = supported or _has_rule
     if not simplify:
         return sum(step(model, explain) for step in NEEDED) > 0
     once = _once(explain)
@@ -63,6 +65,10 @@ def run(
         if not again:
             break
     return changed
+
+
+def _has_rule(domain: str, op_type: str, version: int) -> bool:
+    return find(domain, op_type, version) is not None
 
 
 def _once(explain: Explain) -> Explain:
