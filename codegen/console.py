@@ -11,10 +11,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
+    import numpy as np
     from rich.console import Console
 
 #: Hears how far a stage of the work is: (stage, done, total).
 Listener: TypeAlias = Callable[[str, int, int], None]
+
+_PAGE = 80  # columns, where there is no terminal to ask
 
 
 def say(message: str) -> None:
@@ -105,31 +108,35 @@ def heading(text: str) -> None:
 def pictures(images: np.ndarray, captions: Sequence[str]) -> None:
     """Grey images (count, height, width) in 0..1 side by side, two pixels a cell.
 
-    As many as fit. On a terminal without colours a pixel is either on or off.
+    As many as fit. Without colours a pixel is either on or off.
     """
     from rich.text import Text
 
     console = out()
-    console.width = min(console.width, _PAGE)
-    shown = images[: max(1, console.width // (images.shape[2] + 2))]
-    draw = _grey if console.color_system else _black_and_white
-    for upper, lower in zip(*(shown[:, i::2].swapaxes(0, 1) for i in (0, 1))):
-        line = Text()
-        for cells in zip(upper, lower, strict=True):
-            line += draw(*cells) + "  "
-        console.print(line)
+    cell = _grey if console.color_system else _black_or_white
     width = images.shape[2] + 2
-    console.print(Text("".join(f"{c:{width}}" for c in captions[: len(shown)])))
+    fit = max(1, (console.width if console.is_terminal else _PAGE) // width)
+    rows = images[:fit].swapaxes(0, 1)
+    for upper, lower in zip(rows[::2], rows[1::2], strict=True):
+        line = Text()
+        for pair in zip(upper, lower, strict=True):
+            for pixels in zip(*pair, strict=True):
+                line.append(*cell(*map(float, pixels)))
+            line.append("  ")
+        line.rstrip()
+        console.print(line)
+    console.print(Text("".join(f"{text:{width}}" for text in captions[:fit]).rstrip()))
 
 
-def _grey(upper: np.ndarray, lower: np.ndarray) -> Text:
-    from rich.text import Text
+def _grey(upper: float, lower: float) -> tuple[str, str]:
+    front, back = (
+        f"rgb({v},{v},{v})" for v in (round(255 * p) for p in (upper, lower))
+    )
+    return "▀", f"{front} on {back}"
 
-    line = Text()
-    for pair in zip(upper, lower, strict=True):
-        front, back = (f"#{round(255 * float(v)):02x}" * 1 for v in pair)
-        line.append("▀", f"{_hex(front)} on {_hex(back)}")
-    return line
+
+def _black_or_white(upper: float, lower: float) -> tuple[str, str]:
+    return " ▄▀█"[2 * (upper > 0.5) + (lower > 0.5)], ""
 
 
 def count(number: int, noun: str) -> str:

@@ -1,59 +1,58 @@
-"""Fine-tune the imported MNIST network for black ink on white paper.
+"""Fine-tune the imported network for black ink on white paper.
 
-    python -m burnish.models.mnist.train [--epochs 5] [--out tuned.safetensors]
+    python -m burnish.models.mnist.train [--epochs 5] [--device cpu] [--out FILE]
 
-The network was trained on white strokes on black. This script inverts the digits,
-trains for a few seconds and saves a weights file that PyTorch can open too.
+It was trained on white strokes on black and reads inverted digits worse than a guess.
+A few seconds of training on 2,000 of them change that. The weights are saved as a
+safetensors file, which PyTorch opens too.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from itertools import chain, repeat
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
-from burnish import Tensor, data, nn, optim, seed
+from burnish import data, nn, optim, seed
+from burnish.training import Step, accuracy, train
 
 DIGITS = Path(__file__).parent / "digits"
-MEAN, DEVIATION = 0.1307, 0.3081
-RATE = 2e-3
 BATCH = 64
+RATE = 2e-3
 
 
-def digits(split: str) -> tuple[np.ndarray, np.ndarray]:
-    """Images (n, 28, 28) in 0..1 and labels (n,) of "train" or "t10k"."""
-    images = data.read_idx(DIGITS / f"{split}-images-idx3-ubyte.gz")
-    labels = data.read_idx(DIGITS / f"{split}-labels-idx1-ubyte.gz")
-    return images.astype(np.float32) / 255, labels.astype(np.int64)
+def digits(split: Literal["train", "test"]) -> tuple[np.ndarray, np.ndarray]:
+    """Images (n, 28, 28), 0 black and 1 white, and labels (n,)."""
+    found = data.MnistDataset(DIGITS, split)
+    return found.images.astype(np.float32) / 255, found.labels
 
 
-def normalise(images: np.ndarray) -> np.ndarray:
-    """What the network was trained on: mean 0, deviation 1."""
-    return (images - MEAN) / DEVIATION
+def normalised(images: np.ndarray) -> np.ndarray:
+    """What the network takes: mean 0 and deviation 1 over MNIST."""
+    return (images - 0.1307) / 0.3081
 
 
-def accuracy(model: nn.Module, images: np.ndarray, labels: np.ndarray) -> float:
-    """The share of images whose largest logit is the label's."""
-    logits = model.valid()(Tensor(normalise(images), device=model.device.inner()))
-    return float((logits.numpy().argmax(1) == labels).mean())
+def score(model: nn.Module, images: np.ndarray, labels: np.ndarray) -> float:
+    """The share of images that the model reads rightly."""
+    return accuracy(model.valid()(normalised(images)), labels)
 
 
 def fine_tune(
-    model: nn.Module, images: np.ndarray, labels: np.ndarray, epochs: int = 5
-) -> Iterator[float]:
-    """Train `model` in place, on an autodiff device; each step's loss."""
-    optimizer = optim.AdamW()
-    generator = np.random.default_rng(0)
-    for _ in range(epochs):
-        order = generator.permutation(len(images))
-        for start in range(0, len(images), BATCH):
-            chosen = order[start : start + BATCH]
-            logits = model(Tensor(normalise(images[chosen]), device=model.device))
-            loss = nn.cross_entropy(logits, Tensor(labels[chosen], device=model.device))
-            optimizer.step(RATE, model, loss.backward())
-            yield loss.item()
+    model: nn.Module, images: np.ndarray, labels: np.ndarray, epochs: int
+) -> Iterator[Step]:
+    """Train `model` in place while the steps are asked for."""
+    epoch = data.batches(
+        (normalised(images), labels),
+        BATCH,
+        shuffle=0,
+        device=model.device.autodiff(),
+    )
+    batches = chain.from_iterable(repeat(epoch, epochs))
+    return train(model, nn.cross_entropy, batches, optim.AdamW(), RATE)
 
 
 def main() -> None:
@@ -69,13 +68,13 @@ def main() -> None:
 
     seed(0)
     images, labels = digits("train")
-    unseen, answers = digits("t10k")
-    model = Model.from_file().to(f"{options.device}:autodiff")
-    print(f"before: {accuracy(model, 1 - unseen, answers):.1%}")
-    for step, loss in enumerate(fine_tune(model, 1 - images, labels, options.epochs)):
-        if step % 20 == 0:
-            print(f"step {step:4}  loss {loss:.3f}")
-    print(f"after: {accuracy(model, 1 - unseen, answers):.1%}")
+    unseen, answers = digits("test")
+    model = Model.from_file().to(options.device)
+    print(f"before: {score(model, 1 - unseen, answers):.1%}")
+    for step in fine_tune(model, 1 - images, labels, options.epochs):
+        if step.index % 20 == 0:
+            print(f"step {step.index:4}  loss {step.loss:.3f}")
+    print(f"after: {score(model, 1 - unseen, answers):.1%}")
     model.save_file(options.out)
     print(options.out)
 
