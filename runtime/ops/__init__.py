@@ -6,7 +6,6 @@
 Where Python has the name, an underscore follows: `max_`, `range_`, `slice_`.
 """
 
-from burnish.ops._scatter import put_flat, take_flat
 from burnish.ops._shapes import broadcast_to, cast, sum_to
 from burnish.ops.activation import (
     celu,
@@ -126,7 +125,7 @@ from burnish.ops.elementary import (
     tan,
     tanh,
 )
-from burnish.ops.embedding import embedding, sum_rows
+from burnish.ops.embedding import embedding
 from burnish.ops.index import (
     compress,
     gather,
@@ -148,6 +147,7 @@ from burnish.ops.index import (
     unique_places,
 )
 from burnish.ops.linear import det, gemm, inverse, linear, matmul, outer
+from burnish.ops.loss import binary_cross_entropy
 from burnish.ops.norm import (
     batch_norm,
     batch_norm_train,
@@ -173,6 +173,7 @@ from burnish.ops.pool import (
     window_spread,
     window_sum,
 )
+from burnish.ops.recurrent import gru, lstm, rnn
 from burnish.ops.reduce import (
     arg_max,
     arg_min,
@@ -226,6 +227,7 @@ __all__ = [
     "avg_pool",
     "batch_norm",
     "batch_norm_train",
+    "binary_cross_entropy",
     "bit_shift",
     "bitwise_and",
     "bitwise_not",
@@ -277,6 +279,7 @@ __all__ = [
     "greater",
     "greater_or_equal",
     "group_norm",
+    "gru",
     "hard_sigmoid",
     "hard_swish",
     "hardmax",
@@ -301,6 +304,7 @@ __all__ = [
     "lp_normalization",
     "lp_pool",
     "lrn",
+    "lstm",
     "matmul",
     "max_",
     "max_pool",
@@ -324,7 +328,6 @@ __all__ = [
     "pow_",
     "prelu",
     "put",
-    "put_flat",
     "put_rows",
     "range_",
     "reciprocal",
@@ -344,6 +347,7 @@ __all__ = [
     "relu6",
     "reshape",
     "rms_norm",
+    "rnn",
     "roll",
     "round_",
     "running_product",
@@ -374,12 +378,10 @@ __all__ = [
     "std",
     "sub",
     "sum_",
-    "sum_rows",
     "sum_to",
     "swapaxes",
     "swish",
     "take_along_axis",
-    "take_flat",
     "tan",
     "tanh",
     "thresholded_relu",

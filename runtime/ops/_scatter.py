@@ -1,33 +1,20 @@
-"""Taking from and adding into planes by flat indices; each is the other's gradient."""
+"""Taking from and adding into arrays by flat indices; each is the other's gradient."""
 
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
-from burnish.backend import namespace
-from burnish.operator import operator
+from burnish.ops.index import gather, put_rows
+from burnish.ops.shape import reshape
 
 
-@operator
-def take_flat(x, indices):
+def take_flat(x: Any, indices: Any) -> Any:
     """x's elements at flat `indices` (over the whole of x); the shape of `indices`."""
-    return x.reshape(-1)[indices]
+    return gather(reshape(x, shape=(-1,)), indices)
 
 
-@take_flat.vjp("x")
-def _(g, y, x, indices):
-    return put_flat(g, indices, shape=x.shape)
-
-
-@operator
-def put_flat(x, indices, *, shape: tuple[int, ...]):
+def put_flat(x: Any, indices: Any, *, shape: tuple[int, ...]) -> Any:
     """Zeros of `shape` with x's elements added at flat `indices`; repeats add up."""
-    xp = namespace(x)
-    size = prod(shape)
-    flat = xp.bincount(indices.reshape(-1), x.reshape(-1), minlength=size)
-    return flat.astype(x.dtype).reshape(shape)
-
-
-@put_flat.vjp("x")
-def _(g, y, x, indices, *, shape):
-    return take_flat(g, indices)
+    flat, places = reshape(x, shape=(-1,)), indices.reshape(-1)
+    return reshape(put_rows(flat, places, rows=prod(shape)), shape=shape)

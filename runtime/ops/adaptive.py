@@ -14,6 +14,7 @@ import numpy as np
 from burnish.backend import namespace
 from burnish.operator import operator
 from burnish.ops._scatter import put_flat
+from burnish.ops._shapes import plain
 from burnish.ops._window import beside
 from burnish.ops.linear import matmul
 from burnish.ops.pool import avg_pool
@@ -61,7 +62,7 @@ def adaptive_max_pool_with_indices(x, *, output_size: Any):
 
 @adaptive_max_pool_with_indices.vjp
 def _(g, y, x, **options):
-    return put_flat(g[0], y[1], shape=x.shape)
+    return put_flat(g[0], plain(y[1]), shape=x.shape)
 
 
 def _sizes(sizes: tuple[int, ...], output_size: Any) -> tuple[int, ...]:

@@ -1,0 +1,236 @@
+"""Recurrent layers. T time, N batch, I inputs, H hidden, D directions, L layers.
+
+x is (T, N, I), or (N, T, I) with batch_first, or (T, I) for one example; results end in
+D * H; states are (L * D, N, H). Parameters as in PyTorch: weight_ih_l0,
+weight_hh_l0, bias_ih_l0, bias_hh_l0, `_reverse` for the other direction.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from burnish import ops
+from burnish.errors import InputError
+from burnish.nn import init
+from burnish.nn.basic import Dropout
+from burnish.nn.layer import Layer
+from burnish.nn.param import Param
+from burnish.ops import _cells
+from burnish.tensor import Tensor
+
+
+class _Recurrent(Layer):
+    gates: ClassVar[int]
+    input_size: int
+    hidden_size: int
+    num_layers: int
+    bias: bool
+    batch_first: bool
+    dropout: float
+    bidirectional: bool
+
+    def _build(self, dtype: Any, proj_size: int = 0) -> None:
+        hidden = self.hidden_size
+        out = proj_size or hidden
+        draw = init.uniform(hidden**-0.5)
+        rows = self.gates * hidden
+        for layer in range(self.num_layers):
+            width = self.input_size if layer == 0 else out * len(self._ends)
+            shapes = {"weight_ih": (rows, width), "weight_hh": (rows, out)}
+            if self.bias:
+                shapes |= {"bias_ih": (rows,), "bias_hh": (rows,)}
+            if proj_size:
+                shapes["weight_hr"] = (out, hidden)
+            for end in self._ends:
+                for name, shape in shapes.items():
+                    setattr(self, f"{name}_l{layer}{end}", Param(draw, shape, dtype))
+
+    @property
+    def _ends(self) -> tuple[str, ...]:
+        return ("", "_reverse") if self.bidirectional else ("",)
+
+    def _step(self, end: str) -> tuple[_cells.Step, Any]:
+        """One direction of one layer: its step and the bias of its inputs."""
+        raise TypeError(f"{type(self).__name__} has no step")
+
+    def _run(self, x: Tensor, states: Any) -> tuple[Tensor, tuple[Any, ...]]:
+        """x (T, N, I) through all layers; states, old and new, are (L * D, N, H)"""
+        last = []
+        drop = Dropout(self.dropout)
+        drop.device = self.device
+        for layer in range(self.num_layers):
+            if layer:
+                x = drop(x)
+            results = []
+            for i, end in enumerate(self._ends):
+                step, bias = self._step(f"_l{layer}{end}")
+                z = ops.linear(x, getattr(self, f"weight_ih_l{layer}{end}"), bias)
+                place = layer * len(self._ends) + i
+                start = tuple(state[place] for state in states)
+                y, after = _cells.scan(step, z, start, reverse=bool(end))
+                results.append(y)
+                last.append(after)
+            x = ops.concat(*results, axis=-1) if len(results) > 1 else results[0]
+        return x, tuple(ops.stack(*each, axis=0) for each in zip(*last, strict=True))
+
+    def _forward(self, x: Tensor, states: Any, sizes: tuple[int, ...]) -> Any:
+        """x and states as the caller has them; the results in the same form"""
+        if len(x.shape) not in (2, 3) or x.shape[-1] != self.input_size:
+            raise InputError(
+                f"{type(self).__name__}: expected x with 3 axes (2 for one example), "
+                f"the last of {self.input_size}, got shape {x.shape}"
+            )
+        single, swap = len(x.shape) == 2, self.batch_first and len(x.shape) == 3
+        if single:
+            x = x.reshape(x.shape[0], 1, x.shape[1])
+        x = x.transpose((1, 0, 2)) if swap else x
+        count, n = self.num_layers * len(self._ends), x.shape[1]
+        if states is None:
+            states = tuple(self.device.xp.zeros((count, n, s), x.dtype) for s in sizes)
+        elif single:
+            states = tuple(s.reshape(count, 1, s.shape[-1]) for s in states)
+        for state, size in zip(states, sizes, strict=True):
+            if tuple(state.shape) != (count, n, size):
+                raise InputError(
+                    f"{type(self).__name__}: expected states {(count, n, size)}, "
+                    f"got {tuple(state.shape)}"
+                )
+        y, last = self._run(x, states)
+        if single:
+            return y.reshape(y.shape[0], y.shape[2]), tuple(s[:, 0] for s in last)
+        return (y.transpose((1, 0, 2)) if swap else y), last
+
+    def _bias_sum(self, end: str) -> Any:
+        if not self.bias:
+            return None
+        return getattr(self, f"bias_ih{end}") + getattr(self, f"bias_hh{end}")
+
+
+class LSTM(_Recurrent):
+    """x, (h, c) -> every step's result, (the last h, the last c)
+
+    proj_size: h has this size instead of H.
+    """
+
+    gates = 4
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        dtype: Any = "float32",
+    ):
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.num_layers = num_layers
+        self.bias = bias
+        self.batch_first = batch_first
+        self.dropout = dropout
+        self.bidirectional = bidirectional
+        self.proj_size = proj_size
+        self._build(dtype, proj_size)
+
+    def forward(
+        self, x: Tensor, states: tuple[Tensor, Tensor] | None = None
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        sizes = (self.proj_size or self.hidden_size, self.hidden_size)
+        y, (h, c) = self._forward(x, states, sizes)
+        return y, (h, c)
+
+    def _step(self, end: str) -> tuple[_cells.Step, Any]:
+        step = _cells.lstm_step(
+            getattr(self, f"weight_hh{end}"),
+            "ifco",
+            (ops.sigmoid, ops.tanh, ops.tanh),
+            projection=getattr(self, f"weight_hr{end}", None),
+        )
+        return step, self._bias_sum(end)
+
+
+class GRU(_Recurrent):
+    """x, h -> every step's result, the last h"""
+
+    gates = 3
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        dtype: Any = "float32",
+    ):
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.num_layers = num_layers
+        self.bias = bias
+        self.batch_first = batch_first
+        self.dropout = dropout
+        self.bidirectional = bidirectional
+        self._build(dtype)
+
+    def forward(self, x: Tensor, h: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        states = None if h is None else (h,)
+        y, (last,) = self._forward(x, states, (self.hidden_size,))
+        return y, last
+
+    def _step(self, end: str) -> tuple[_cells.Step, Any]:
+        step = _cells.gru_step(
+            getattr(self, f"weight_hh{end}"),
+            getattr(self, f"bias_hh{end}", None),
+            "rzh",
+            (ops.sigmoid, ops.tanh),
+            linear_before_reset=True,
+        )
+        return step, getattr(self, f"bias_ih{end}", None)
+
+
+class RNN(_Recurrent):
+    """x, h -> every step's result, the last h; nonlinearity "tanh" or "relu" """
+
+    gates = 1
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        nonlinearity: str = "tanh",
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        dtype: Any = "float32",
+    ):
+        if nonlinearity not in ("tanh", "relu"):
+            raise InputError(
+                f"RNN: expected nonlinearity 'tanh' or 'relu', got {nonlinearity!r}"
+            )
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.num_layers = num_layers
+        self.nonlinearity = nonlinearity
+        self.bias = bias
+        self.batch_first = batch_first
+        self.dropout = dropout
+        self.bidirectional = bidirectional
+        self._build(dtype)
+
+    def forward(self, x: Tensor, h: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        states = None if h is None else (h,)
+        y, (last,) = self._forward(x, states, (self.hidden_size,))
+        return y, last
+
+    def _step(self, end: str) -> tuple[_cells.Step, Any]:
+        activation = ops.tanh if self.nonlinearity == "tanh" else ops.relu
+        step = _cells.rnn_step(getattr(self, f"weight_hh{end}"), activation)
+        return step, self._bias_sum(end)

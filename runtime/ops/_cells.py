@@ -1,0 +1,175 @@
+"""One step of each recurrent network, and the loop over time that they share.
+
+Legend: T time, N batch, I inputs, H hidden. Gates lie beside each other in one matrix,
+in an order that a string says: "iofc" in ONNX's LSTM, "ifco" in PyTorch's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from burnish.autodiff import Variable
+from burnish.ops.activation import (
+    elu,
+    hard_sigmoid,
+    leaky_relu,
+    relu,
+    sigmoid,
+    softplus,
+    softsign,
+    thresholded_relu,
+)
+from burnish.ops.arithmetic import clip
+from burnish.ops.compare import where
+from burnish.ops.elementary import tanh
+from burnish.ops.linear import linear
+from burnish.ops.shape import split, stack
+
+State = tuple[Any, ...]
+Step = Callable[[Any, State], State]
+
+
+class Activation(NamedTuple):
+    """A function of a gate; what goes into it is held between -bound and bound."""
+
+    function: Callable[[Any], Any]
+    bound: float | None = None
+
+    def __call__(self, x: Any) -> Any:
+        return self.function(
+            x if self.bound is None else clip(x, -self.bound, self.bound)
+        )
+
+
+def scan(
+    step: Step, x: Any, state: State, *, reverse: bool = False, lengths: Any = None
+) -> tuple[Any, State]:
+    """Every step's first state (T, N, H), and the last states.
+
+    x: (T, N, gates * H), what the inputs contribute to the gates. lengths: (N,), where
+    each example ends: its states stay from there on, and its results are 0.
+    """
+    count, n, width = x.shape
+    inputs = [part.reshape(n, width) for part in split(x, num=count, axis=0)]
+    results: list[Any] = [None] * count
+    if isinstance(lengths, Variable):
+        lengths = lengths.data
+    for t in reversed(range(count)) if reverse else range(count):
+        after = step(inputs[t], state)
+        if lengths is None:
+            results[t] = after[0]
+        else:
+            live = (lengths > t)[:, None]
+            results[t] = where(live, after[0], 0)
+            after = tuple(where(live, a, b) for a, b in zip(after, state, strict=True))
+        state = after
+    return stack(*results, axis=0), state
+
+
+def lstm_step(
+    weight: Any,
+    order: str,
+    activations: Sequence[Callable[[Any], Any]],
+    *,
+    peephole: Any = None,
+    input_forget: bool = False,
+    projection: Any = None,
+) -> Step:
+    """(h, c) -> (h, c); weight (4 * H, H); peephole (3 * H,), for the gates i, o, f
+
+    projection: (P, H), from the step's result to the h that is handed on.
+    """
+    gate, cell, output = activations
+    peeps = split(peephole, num=3, axis=0) if peephole is not None else None
+
+    def step(x: Any, state: State) -> State:
+        h, c = state
+        parts = split(x + linear(h, weight), num=4, axis=-1)
+        z = dict(zip(order, parts, strict=True))
+        if peeps:
+            z["i"] = z["i"] + peeps[0] * c
+            z["f"] = z["f"] + peeps[2] * c
+        taken = gate(z["i"])
+        kept = 1 - taken if input_forget else gate(z["f"])
+        c = kept * c + taken * cell(z["c"])
+        if peeps:
+            z["o"] = z["o"] + peeps[1] * c
+        h = gate(z["o"]) * output(c)
+        return (h if projection is None else linear(h, projection)), c
+
+    return step
+
+
+def gru_step(
+    weight: Any,
+    bias: Any,
+    order: str,
+    activations: Sequence[Callable[[Any], Any]],
+    *,
+    linear_before_reset: bool,
+) -> Step:
+    """(h,) -> (h,); weight (3 * H, H) and bias (3 * H,) for the gates z, r, h
+
+    linear_before_reset: the reset gate acts behind the candidate's matrix product.
+    """
+    gate, candidate = activations
+    weights = dict(zip(order, split(weight, num=3, axis=0), strict=True))
+    biases: dict[str, Any] = dict.fromkeys(order)
+    if bias is not None:
+        biases = dict(zip(order, split(bias, num=3, axis=0), strict=True))
+
+    def step(x: Any, state: State) -> State:
+        (h,) = state
+        z = dict(zip(order, split(x, num=3, axis=-1), strict=True))
+        if linear_before_reset:
+            parts = split(linear(h, weight, bias), num=3, axis=-1)
+            own = dict(zip(order, parts, strict=True))
+            reset = gate(z["r"] + own["r"])
+            update = gate(z["z"] + own["z"])
+            new = candidate(z["h"] + reset * own["h"])
+        else:
+            reset = gate(z["r"] + linear(h, weights["r"], biases["r"]))
+            update = gate(z["z"] + linear(h, weights["z"], biases["z"]))
+            new = candidate(z["h"] + linear(reset * h, weights["h"], biases["h"]))
+        return (new + update * (h - new),)
+
+    return step
+
+
+def rnn_step(weight: Any, activation: Callable[[Any], Any]) -> Step:
+    """(h,) -> (h,); weight (H, H)"""
+    return lambda x, state: (activation(x + linear(state[0], weight)),)
+
+
+_TABLE: dict[str, Callable[[Any, float | None, float | None], Any]] = {
+    "affine": lambda x, a, b: x * _or(a, 1.0) + _or(b, 0.0),
+    "elu": lambda x, a, b: elu(x, alpha=_or(a, 1.0)),
+    "hardsigmoid": lambda x, a, b: hard_sigmoid(x, alpha=_or(a, 0.2), beta=_or(b, 0.5)),
+    "leakyrelu": lambda x, a, b: leaky_relu(x, alpha=_or(a, 0.01)),
+    "relu": lambda x, a, b: relu(x),
+    "scaledtanh": lambda x, a, b: tanh(x * _or(b, 1.0)) * _or(a, 1.0),
+    "sigmoid": lambda x, a, b: sigmoid(x),
+    "softplus": lambda x, a, b: softplus(x),
+    "softsign": lambda x, a, b: softsign(x),
+    "tanh": lambda x, a, b: tanh(x),
+    "thresholdedrelu": lambda x, a, b: thresholded_relu(x, alpha=_or(a, 1.0)),
+}
+ACTIVATIONS = frozenset(_TABLE)
+SCALED = {"affine": 2, "scaledtanh": 2, "hardsigmoid": 2, "elu": 1, "leakyrelu": 1}
+SCALED["thresholdedrelu"] = 1
+
+
+def activation(
+    name: str,
+    alpha: float | None = None,
+    beta: float | None = None,
+    bound: float | None = None,
+) -> Activation:
+    """An activation by ONNX's name for it."""
+    chosen = _TABLE[name.lower()]
+    return Activation(lambda x: chosen(x, alpha, beta), bound)
+
+
+def _or(value: float | None, default: float) -> float:
+    return default if value is None else value

@@ -1,0 +1,130 @@
+"""Normalisation: against its formula, and every gradient of both orders."""
+
+import numpy as np
+import pytest
+
+from burnish import ops
+from tests.harness.operators import case
+
+
+def unit(x, axes, eps=1e-5):
+    mean = x.mean(axis=axes, keepdims=True)
+    return (x - mean) / np.sqrt(x.var(axis=axes, keepdims=True) + x.dtype.type(eps))
+
+
+def over_channels(y, scale, bias):
+    shape = (-1, *(1 for _ in y.shape[2:]))
+    return y * scale.reshape(shape) + bias.reshape(shape)
+
+
+def plain_lrn(x, size):
+    squares = np.pad(x**2, ((0, 0), ((size - 1) // 2, size // 2), (0, 0)))
+    total = sum(squares[:, i : i + x.shape[1]] for i in range(size))
+    return x / (1 + 1e-4 / size * total) ** 0.75
+
+
+CASES = [
+    case(
+        ops.standardize,
+        (3, 4, 2),
+        axes=(0, 2),
+        expect=lambda x: (
+            unit(x, (0, 2)),
+            x.mean(axis=(0, 2), keepdims=True),
+            x.var(axis=(0, 2), keepdims=True),
+        ),
+    ),
+    case(ops.standardize, (3, 4), axes=(1,), center=False, eps=0.1),
+    case(ops.layer_norm, (3, 5), expect=lambda x: unit(x, (1,))),
+    case(
+        ops.layer_norm,
+        (2, 3, 4),
+        (3, 4),
+        (3, 4),
+        axis=1,
+        expect=lambda x, w, b: unit(x, (1, 2)) * w + b,
+    ),
+    case(ops.layer_norm, (2, 4), (4,), eps=0.1),
+    case(
+        ops.rms_norm,
+        (2, 3, 4),
+        (4,),
+        eps=1e-3,
+        expect=lambda x, w: (
+            x / np.sqrt((x * x).mean(-1, keepdims=True) + x.dtype.type(1e-3)) * w
+        ),
+    ),
+    case(ops.rms_norm, (2, 3, 4), axis=1),
+    case(
+        ops.batch_norm,
+        (2, 3, 4),
+        (3,),
+        (3,),
+        (3,),
+        (3,),
+        low=0.5,
+        expect=lambda x, s, b, m, v: over_channels(
+            (x - m[:, None]) / np.sqrt(v[:, None] + x.dtype.type(1e-5)), s, b
+        ),
+        rtol=1e-5,
+    ),
+    case(
+        ops.batch_norm_train,
+        (3, 2, 4),
+        (2,),
+        (2,),
+        expect=lambda x, s, b: (
+            over_channels(unit(x, (0, 2)), s, b),
+            x.mean(axis=(0, 2)),
+            x.var(axis=(0, 2)),
+        ),
+    ),
+    case(
+        ops.instance_norm,
+        (2, 3, 4),
+        (3,),
+        (3,),
+        expect=lambda x, s, b: over_channels(unit(x, (2,)), s, b),
+    ),
+    case(
+        ops.group_norm,
+        (2, 4, 3),
+        (4,),
+        (4,),
+        num_groups=2,
+        expect=lambda x, s, b: over_channels(
+            unit(x.reshape(2, 2, 6), (2,)).reshape(2, 4, 3), s, b
+        ),
+    ),
+    case(ops.lrn, (2, 5, 3), size=3, expect=lambda x: plain_lrn(x, 3)),
+    case(ops.lrn, (2, 5, 3), size=4, alpha=0.5, beta=0.5, bias=2.0),
+    case(
+        ops.lp_normalization,
+        (3, 4),
+        expect=lambda x: x / np.sqrt((x * x).sum(axis=1, keepdims=True)),
+    ),
+    case(
+        ops.lp_normalization,
+        (3, 4),
+        axis=0,
+        p=1,
+        expect=lambda x: x / abs(x).sum(axis=0, keepdims=True),
+    ),
+    case(
+        ops.mean_variance_normalization,
+        (2, 2, 3, 2),
+        expect=lambda x: unit(x, (0, 2, 3), 0),
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_operator(case):
+    case.check()
+
+
+def test_half_precision_is_summed_in_single():
+    x = np.full((1, 4096), 100, np.float16) + np.tile(np.float16([1, -1]), 2048)
+    y = ops.layer_norm(x)
+    assert y.dtype == np.float16
+    np.testing.assert_allclose(abs(y), 1, rtol=1e-2)
