@@ -1,1 +1,23 @@
-"""Burnish's generator: model files in, Python source out."""
+"""Burnish's generator: model files in, Python source out.
+
+    from burnish.codegen import ModelGen
+    ModelGen(out_dir="my_app/models").input("resnet18.onnx").run()
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from burnish.codegen.pipeline import Generated, ModelGen, Options, generate, write
+
+__all__ = ["Generated", "ModelGen", "Options", "generate", "write"]
+
+
+def __getattr__(name: str) -> Any:
+    # on demand, so that the command line starts without what only generating needs
+    if name in __all__:
+        from burnish.codegen import pipeline
+
+        return getattr(pipeline, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
