@@ -8,10 +8,10 @@ from pathlib import Path
 
 import onnx_ir as ir
 
-from burnish.codegen.errors import Explain, ReadError, silent
+from burnish.codegen.errors import Explain, silent
 from burnish.codegen.readers import onnx
-from burnish.codegen.readers.detect import recognise
-from burnish.codegen.readers.tensors import FileTensor, MappedFile
+from burnish.codegen.readers.detect import open_file
+from burnish.codegen.readers.tensors import FileTensor
 
 __all__ = ["FileTensor", "Source", "read"]
 
@@ -34,12 +34,7 @@ class Source:
 def read(path: str | Path, *, explain: Explain | None = None) -> Source:
     """Read a model file; weights stay in the file until somebody asks for them."""
     path = Path(path)
-    file = _open(path)
-    kind = recognise(file.data)
-    if kind.advice:
-        raise ReadError(
-            f"{path}: expected an ONNX model, got {kind.name}; {kind.advice}"
-        )
+    file = open_file(path)
     notes: list[str] = []
     listen = explain or silent
 
@@ -55,20 +50,3 @@ def digest(path: str | Path) -> str:
     """The file's sha256, read in pieces."""
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _open(path: Path) -> MappedFile:
-    try:
-        if path.is_dir():
-            raise ReadError(
-                f"{path}: expected a model file, got a folder; name the file inside it"
-            )
-        return MappedFile(path)
-    except FileNotFoundError:
-        raise ReadError(
-            f"{path}: expected a model file, there is none; check the path"
-        ) from None
-    except OSError as error:
-        raise ReadError(
-            f"{path}: expected a readable model file, got {error.strerror or error}"
-        ) from None

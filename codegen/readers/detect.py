@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import codecs
 import json
+from pathlib import Path
 from typing import NamedTuple
 
+from burnish.codegen.errors import ReadError
 from burnish.codegen.readers._wire import BYTES, VARINT, Buffer, WireError, fields
+from burnish.codegen.readers.tensors import MappedFile
 
 ONNX_ONLY = "only ONNX files (binary protobuf) are read"
 
@@ -38,6 +41,34 @@ _MAGIC = (
     (b"<!DOCTYPE", Kind("a web page", "download the file itself")),
     (b"<html", Kind("a web page", "download the file itself")),
 )
+
+
+def open_file(path: Path) -> MappedFile:
+    """The file, mapped; a ReadError that says what it is if it is no ONNX model."""
+    file = _mapped(path)
+    kind = recognise(file.data)
+    if kind.advice:
+        raise ReadError(
+            f"{path}: expected an ONNX model, got {kind.name}; {kind.advice}"
+        )
+    return file
+
+
+def _mapped(path: Path) -> MappedFile:
+    try:
+        if path.is_dir():
+            raise ReadError(
+                f"{path}: expected a model file, got a folder; name the file inside it"
+            )
+        return MappedFile(path)
+    except FileNotFoundError:
+        raise ReadError(
+            f"{path}: expected a model file, there is none; check the path"
+        ) from None
+    except OSError as error:
+        raise ReadError(
+            f"{path}: expected a readable model file, got {error.strerror or error}"
+        ) from None
 
 
 def recognise(data: Buffer) -> Kind:

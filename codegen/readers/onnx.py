@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import onnx
@@ -10,6 +12,7 @@ import onnx_ir as ir
 from burnish.codegen.errors import ConversionError, Explain, ReadError
 from burnish.codegen.readers import opset, proto, shapes
 from burnish.codegen.readers._wire import fields, slim
+from burnish.codegen.readers.detect import open_file
 from burnish.codegen.readers.external import attach
 from burnish.codegen.readers.normal import normalise
 from burnish.codegen.readers.tensors import MappedFile
@@ -19,12 +22,33 @@ _TRAINING_INFO = 20
 
 def load(file: MappedFile, explain: Explain) -> tuple[ir.Model, int]:
     """The model in `file` in normal form, and the opset that the file declares."""
+
+    def build(message: Any, declared: int) -> ir.Model:
+        model = opset.bring_up(normalise(message, explain), declared, explain)
+        shapes.infer(model, explain)
+        return model
+
+    return _guarded(file, explain, build)
+
+
+def load_for_upgrade(path: Path, target: int, explain: Explain) -> tuple[ir.Model, int]:
+    """The model at opset `target` and the opset it had; unchanged if that is enough."""
+
+    def build(message: Any, declared: int) -> ir.Model:
+        model = normalise(message, explain)
+        return model if declared >= target else opset.convert(model, declared, target)
+
+    return _guarded(open_file(path), explain, build)
+
+
+def _guarded(
+    file: MappedFile, explain: Explain, build: Callable[[Any, int], ir.Model]
+) -> tuple[ir.Model, int]:
+    """What `build` makes of the file, its tensors attached; errors name the file."""
     try:
         message = parse(file, explain)
         declared = proto.clean(message, explain)
-        model = normalise(message, explain)
-        model = opset.bring_up(model, declared, explain)
-        shapes.infer(model, explain)
+        model = build(message, declared)
         attach(model, file)
     except ConversionError as error:
         raise type(error)(f"{file.path}: {error}") from error

@@ -1,0 +1,96 @@
+"""An ONNX file of an older opset, written again for a newer one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import onnx_ir as ir
+
+from burnish.atomic import atomic_write
+from burnish.codegen.errors import ReadError, UsageError
+from burnish.codegen.readers import FileTensor
+from burnish.codegen.readers.onnx import load_for_upgrade
+from burnish.codegen.readers.opset import OLDEST
+from burnish.codegen.readers.proto import NEWEST
+
+#: A single file above this size of weights gets them beside it (protobuf ends at 2 GB).
+INLINE = 1_500_000_000
+_ALIGNED = 64
+
+
+class Upgraded(msgspec.Struct, frozen=True):
+    """What `upgrade` wrote."""
+
+    model: str
+    before: int
+    after: int
+    files: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def upgrade(path: str | Path, out: str | Path, opset: int | None = None) -> Upgraded:
+    """Write the model at `path` to `out` with opset `opset`, 16 unless said otherwise.
+
+    Weights that lie beside `path` are written beside `out`. Nothing appears at `out`
+    when the model cannot be upgraded.
+    """
+    path, out = Path(path), Path(out)
+    target = OLDEST if opset is None else opset
+    if not OLDEST <= target <= NEWEST:
+        raise UsageError(f"--opset: expected {OLDEST} to {NEWEST}, got {target}")
+    if not out.parent.is_dir():
+        raise UsageError(f"{out}: expected a folder {out.parent}, there is none")
+    notes: list[str] = []
+    model, before = load_for_upgrade(path, target, notes.append)
+    if before >= target:
+        raise UsageError(
+            f"{path}: has opset {before} already, expected an older one than {target}; "
+            f"to go further, say --opset {min(before + 1, NEWEST)} or newer"
+        )
+    files = _write(model, path, out)
+    return Upgraded(str(path), before, target, tuple(files), tuple(notes))
+
+
+def _write(model: ir.Model, path: Path, out: Path) -> list[str]:
+    tensors = list(_in_files(model))
+    beside = any(tensor.file.path != path for _, tensor in tensors)
+    if not beside and sum(tensor.length for _, tensor in tensors) <= INLINE:
+        _save(model, out)
+        return [str(out)]
+    data = out.with_name(f"{out.name}.data")
+    if any(tensor.file.path.resolve() == data.resolve() for _, tensor in tensors):
+        raise UsageError(f"{data}: holds weights of {path}; choose another name")
+    with atomic_write(data) as file:
+        for value, tensor in tensors:
+            file.write(b"\0" * (-file.tell() % _ALIGNED))
+            offset = file.tell()
+            tensor.tofile(file)
+            value.const_value = ir.ExternalTensor(
+                data.name,
+                offset,
+                tensor.length,
+                tensor.dtype,
+                shape=ir.Shape(tensor.shape.numpy()),
+                name=value.name or "",
+                base_dir=out.parent,
+            )
+    _save(model, out)
+    return [str(out), str(data)]
+
+
+def _in_files(model: ir.Model) -> Iterator[tuple[ir.Value, FileTensor]]:
+    for graph in model.graphs():
+        for value in graph.initializers.values():
+            if isinstance(value.const_value, FileTensor):
+                yield value, value.const_value
+
+
+def _save(model: ir.Model, out: Path) -> None:
+    try:
+        data = ir.to_proto(model).SerializeToString()
+    except ValueError as error:
+        raise ReadError(f"{out}: the model cannot be written ({error})") from error
+    with atomic_write(out) as file:
+        file.write(data)
