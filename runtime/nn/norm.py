@@ -56,20 +56,20 @@ class _BatchNorm(Layer):
             return ops.batch_norm(x, weight, bias, mean, var, eps=self.eps)
         y, mean, var = ops.batch_norm_train(x, self.weight, self.bias, eps=self.eps)
         if self.track_running_stats:
-            self._follow(mean, var, prod(x.shape) // self.num_features)
+            self.num_batches_tracked.assign(self.num_batches_tracked.data + 1)
+            share = self.momentum
+            if share is None:
+                share = 1 / int(self.num_batches_tracked.data)
+            self._follow(mean, var, prod(x.shape) // self.num_features, share)
         return y
 
-    def _follow(self, mean: Tensor, var: Tensor, count: int) -> None:
-        """Move the running statistics towards a batch's; its variance is unbiased."""
+    def _follow(self, mean: Tensor, var: Tensor, count: int, share: float) -> None:
+        """Move the running statistics towards a batch's; the variance made unbiased."""
         if count < 2:
             raise InputError(
                 f"{type(self).__name__}: expected more than one value for each channel "
                 f"in training, got one"
             )
-        self.num_batches_tracked.assign(self.num_batches_tracked.data + 1)
-        share = self.momentum
-        if share is None:
-            share = 1 / int(self.num_batches_tracked.data)
         news = ((self.running_mean, mean.data), (self.running_var, var.data))
         for scale, (running, new) in zip((1, count / (count - 1)), news, strict=True):
             old = running.data
@@ -125,7 +125,8 @@ class _InstanceNorm(_BatchNorm):
         axes = tuple(range(2, len(x.shape)))
         if self.track_running_stats:
             _, mean, var = ops.standardize(x.detach(), axes=axes, eps=self.eps)
-            self._follow(_over_batch(mean), _over_batch(var), prod(x.shape[2:]))
+            mean, var, share = _over_batch(mean), _over_batch(var), self.momentum or 0.0
+            self._follow(mean, var, prod(x.shape[2:]), share)
         return ops.instance_norm(x, self.weight, self.bias, eps=self.eps)
 
 
