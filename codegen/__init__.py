@@ -1,7 +1,7 @@
 """Burnish's generator: model files in, Python source out.
 
-    from burnish.codegen import ModelGen
-    ModelGen(out_dir="my_app/models").input("resnet18.onnx").run()
+from burnish.codegen import ModelGen
+ModelGen(out_dir="my_app/models").input("resnet18.onnx").run()
 """
 
 from __future__ import annotations
