@@ -39,7 +39,6 @@ registry: dict[str, Operator] = {}
 """Every operator by name; `@operator` adds to it."""
 
 
-
 class Operator:
     """A function of arrays with gradient rules and per-backend kernels."""
 
@@ -114,7 +113,10 @@ class Operator:
             raise InputError(f"{self.name}: got {shapes}: {error}") from error
 
     def _on_variables(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        device, kind, parents, raw = None, Variable, [], []
+        device: Device | None = None
+        kind: type[Variable] = Variable
+        parents: list[Any] = []
+        raw = []
         recorded = False
         for arg in args:
             if isinstance(arg, Variable):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from burnish.backend import Device
+from burnish.backend import Array, Device
 
 _host = np.random.default_rng()
 
@@ -22,16 +22,20 @@ def generator() -> np.random.Generator:
     return _host
 
 
-def uniform(shape: tuple[int, ...], low: float, high: float, dtype: Any, device: Device):
+def uniform(
+    shape: tuple[int, ...], low: float, high: float, dtype: Any, device: Device
+) -> Array:
     """Uniform values in [low, high), shape `shape`, on `device`."""
     return device.put(_host.uniform(low, high, shape), dtype)
 
 
-def normal(shape: tuple[int, ...], mean: float, std: float, dtype: Any, device: Device):
+def normal(
+    shape: tuple[int, ...], mean: float, std: float, dtype: Any, device: Device
+) -> Array:
     """Normal values, shape `shape`, on `device`."""
     return device.put(_host.normal(mean, std, shape), dtype)
 
 
-def keep_mask(shape: tuple[int, ...], probability: float, device: Device):
+def keep_mask(shape: tuple[int, ...], probability: float, device: Device) -> Array:
     """Booleans, True with `probability`, shape `shape`, on `device`."""
     return device.put(_host.random(shape, np.float32) < probability)
