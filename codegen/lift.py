@@ -16,10 +16,12 @@ from burnish.codegen.ops import NodeContext, find
 from burnish.codegen.ops._rules import operand
 from burnish.codegen.program import (
     Assign,
+    Attribute,
     Block,
     Constant,
     Expression,
     Host,
+    Item,
     Literal,
     Program,
     Scope,
@@ -27,6 +29,7 @@ from burnish.codegen.program import (
     Statement,
     Value,
     Weight,
+    pruned,
 )
 from burnish.codegen.scopes import scope_of
 
@@ -55,6 +58,7 @@ class _Lifter:
         self.weights: dict[ir.Value, Weight] = {}
         self.known: dict[ir.Value, Expression] = {}
         self.statements: list[Statement] = []
+        self.sizes: dict[Any, Value] = {}
 
     # --- before anything is written ---
 
@@ -93,7 +97,7 @@ class _Lifter:
         body.results = [self._result(r) for r in body.results]
         outputs = [(_dtype(v), _shape(v)) for v in graph.outputs]
         names = [v.name or "" for v in graph.outputs]
-        return Program(inputs, optional, body, names, outputs)
+        return Program(inputs, optional, pruned(body), names, outputs)
 
     def block(self, graph: ir.Graph, inputs: tuple[Expression, ...] = ()) -> Block:
         """A graph's statements and results, with its inputs bound to `inputs`."""
@@ -161,12 +165,24 @@ class _Lifter:
         """Give computed numbers a statement each, so that they are computed once."""
         named = np.empty(numbers.array.shape, object)
         for i, item in np.ndenumerate(numbers.array):
-            if not isinstance(item, Value | Literal):
-                value = Value(_size_hint(output, i), numbers.dtype, (), host=True)
-                self.statements.append(Assign((value,), scope, item))
-                item = value
             named[i] = item
+            if not isinstance(item, Value | Literal):
+                named[i] = self._number(item, output.name or "", numbers.dtype, scope)
         self.known[output] = Host(named, numbers.dtype)
+
+    def _number(
+        self, expression: Expression, hint: str, dtype: str | None, scope: Scope
+    ) -> Value:
+        """The value of a computed number; the same size of the same tensor once."""
+        key: Any = id(expression)
+        match expression:
+            case Item(target=Attribute(target=target), keys=(Literal(value=axis),)):
+                key = (id(self.statements), target, axis, scope)
+        if key not in self.sizes:
+            value = Value(hint, dtype, (), host=True)
+            self.statements.append(Assign((value,), scope, expression))
+            self.sizes[key] = value
+        return self.sizes[key]
 
     def _result(self, expression: Expression) -> Expression:
         if isinstance(expression, Host | Constant):
@@ -259,7 +275,3 @@ def _shape(value: ir.Value) -> Shape | None:
     if value.shape is None:
         return None
     return tuple(d if isinstance(d, int) else d.value for d in value.shape)
-
-
-def _size_hint(output: ir.Value, place: tuple[int, ...]) -> str:
-    return output.name or "size"

@@ -491,3 +491,35 @@ def every_expression(block: Block) -> Iterator[Expression]:
             yield from every_expression(inner)
     for result in block.results:
         yield from walk(result)
+
+
+def pruned(block: Block) -> Block:
+    """The block without assignments that nothing reads, in inner blocks too."""
+    needed: set[Expression] = {e for r in block.results for e in walk(r)}
+    return _pruned(block, needed)
+
+
+def _pruned(block: Block, needed: set[Expression]) -> Block:
+    """`needed`: what is read later; it grows by what the kept statements read."""
+    kept: list[Statement] = []
+    for statement in reversed(block.statements):
+        if isinstance(statement, Assign) and needed.isdisjoint(statement.targets):
+            continue
+        if isinstance(statement, If):
+            statement = replace(
+                statement,
+                then=_pruned_inner(statement.then, needed),
+                otherwise=_pruned_inner(statement.otherwise, needed),
+            )
+        elif isinstance(statement, Loop):
+            statement = replace(statement, body=_pruned_inner(statement.body, needed))
+        for expression in statement.expressions():
+            needed.update(walk(expression))
+        kept.append(statement)
+    return Block(kept[::-1], block.results)
+
+
+def _pruned_inner(block: Block, needed: set[Expression]) -> Block:
+    for result in block.results:
+        needed.update(walk(result))
+    return _pruned(block, needed)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from burnish import nn
+from burnish.codegen.arrange.grouping import Group, statements_of
 from burnish.codegen.identifier import Identifier, free
 from burnish.codegen.program import (
+    Block,
     Call,
     Display,
     Expression,
@@ -16,9 +19,11 @@ from burnish.codegen.program import (
     Own,
     Repeat,
     Weight,
+    every_expression,
 )
 
 _RESERVED = frozenset(dir(nn.Module))
+_AGAIN = re.compile(r"_\d+$")
 _SHORT = {"Linear": "linear", "Embedding": "embed", "Dropout": "dropout"}
 
 WeightPath = tuple[str, Weight]
@@ -31,15 +36,20 @@ class Members:
     single: dict[str, Expression] = field(default_factory=dict)
     numbered: dict[str, dict[int, Expression]] = field(default_factory=dict)
     weights: list[WeightPath] = field(default_factory=list)
-    _order: list[str] = field(default_factory=list)
 
     def add(
         self, wanted: str, constructor: Expression, weights: list[WeightPath]
     ) -> Own:
-        """A new attribute; its name is `wanted` where that is still free."""
+        """A new attribute; its name is `wanted` where that is still free.
+
+        What owns no weights and is called again ("dropout_1") is not owned twice.
+        """
+        if not weights:
+            base = _AGAIN.sub("", wanted)
+            if base in self.single and alike(self.single[base], constructor):
+                return Own((base,))
         name = self._free(wanted)
         self.single[name] = constructor
-        self._order.append(name)
         self._own(name, weights)
         return Own((name,))
 
@@ -49,10 +59,27 @@ class Members:
         """A new list attribute of numbered parts; gaps become identities."""
         name = self._free(wanted)
         self.numbered[name] = {n: constructor for n, (constructor, _) in parts.items()}
-        self._order.append(name)
         for number, (_, weights) in parts.items():
             self._own(f"{name}.{number}", weights)
         return name
+
+    def reserve(self, wanted: str) -> str:
+        """A new list attribute, still empty."""
+        name = self._free(wanted)
+        self.numbered[name] = {}
+        return name
+
+    def place(
+        self,
+        name: str,
+        number: int,
+        constructor: Expression,
+        weights: list[WeightPath],
+    ) -> Own:
+        """A numbered part of a list attribute."""
+        self.numbered[name][number] = constructor
+        self._own(f"{name}.{number}", weights)
+        return Own((name, number))
 
     def _own(self, name: str, weights: list[WeightPath]) -> None:
         for path, weight in weights:
@@ -63,11 +90,12 @@ class Members:
         taken = {*self.single, *self.numbered, *_RESERVED}
         return free(Identifier(name), taken) if name in taken else name
 
-    def listed(self) -> list[tuple[str, Expression]]:
-        """Attributes and constructors in order."""
+    def listed(self, block: Block) -> list[tuple[str, Expression]]:
+        """Attributes and constructors in the order in which the block uses them."""
+        used = [e.path[0] for e in every_expression(block) if isinstance(e, Own)]
         return [
             (name, self.single[name] if name in self.single else self._list(name))
-            for name in self._order
+            for name in dict.fromkeys(map(str, used))
         ]
 
     def _list(self, name: str) -> Expression:
@@ -79,6 +107,21 @@ class Members:
         if len(filled) > 1 and all(_same(part, first) for part in filled):
             return Repeat(first, len(filled))
         return Display(tuple(filled))
+
+
+def alike(one: Expression, other: Expression) -> bool:
+    """Equal constructors: the same class with the same sizes and options."""
+    return (
+        isinstance(one, Call)
+        and isinstance(other, Call)
+        and spelled(one) == spelled(other)
+    )
+
+
+def spelled(made: Call) -> tuple[object, ...]:
+    """A constructor as plain values."""
+    options = [(name, repr(value)) for name, value in made.options]
+    return made.function, [repr(arg) for arg in made.args], options
 
 
 def _same(one: Expression, other: Expression) -> bool:
@@ -119,6 +162,18 @@ def layer_name(layer: Layer) -> str:
             return parts[-2]
     kind = layer.kind.rstrip("123d") if layer.kind[-1] == "d" else layer.kind
     return _SHORT.get(kind, Identifier.variable(kind))
+
+
+def weights_say(layer: Layer, group: Group) -> str | None:
+    """The layer's name in the path of its weights, where that is in the same module."""
+    for weight in layer.weights.values():
+        *outer, name, _ = ["", "", *weight.path.split(".")]
+        beside = [
+            s.scope[-2].name if len(s.scope) > 1 else "" for s in statements_of(group)
+        ]
+        if name.isidentifier() and all(outer[-1] == other for other in beside):
+            return name
+    return None
 
 
 def weight_name(weight: Weight) -> str:

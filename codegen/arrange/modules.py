@@ -23,8 +23,14 @@ from burnish.codegen.arrange.members import (
     layer_weights,
     stored,
     weight_name,
+    weights_say,
 )
-from burnish.codegen.arrange.sequences import Part, as_loop, as_sequential, function_part
+from burnish.codegen.arrange.sequences import (
+    Part,
+    as_loop,
+    as_sequential,
+    function_part,
+)
 from burnish.codegen.identifier import Identifier, free
 from burnish.codegen.program import (
     Apply,
@@ -57,6 +63,7 @@ class _Arranger:
         self.program = program
         self.classes: dict[str, ClassPlan] = {}
         self.names: dict[int, str] = {}
+        self.places: dict[int, tuple[str, int]] = {}
         self.readers: dict[Value, set[int]] = defaultdict(set)
         for statement in program.body.statements:
             for value in used(statement):
@@ -65,7 +72,9 @@ class _Arranger:
             if isinstance(result, Value):
                 self.readers[result].add(-1)
         self.weight_uses = Counter(_free_weights(program.body.statements))
-        self.weight_uses.update(r for r in program.body.results if isinstance(r, Weight))
+        self.weight_uses.update(
+            r for r in program.body.results if isinstance(r, Weight)
+        )
 
     def plan(self, flat: bool) -> Plan:
         statements = self.program.body.statements
@@ -74,7 +83,7 @@ class _Arranger:
         results = self.program.body.results
         items = grouped(statements)
         members, block, _ = self._body(items, results, self.weight_uses)
-        model = ClassPlan("Model", members.listed(), self.program.inputs, block)
+        model = ClassPlan("Model", members.listed(block), self.program.inputs, block)
         return Plan([*self.classes.values(), model], members.weights)
 
     # --- one class ---
@@ -102,9 +111,14 @@ class _Arranger:
         return members, block, owner.outside
 
     def _name_layers(self, group: Group, name: str) -> None:
+        """Layers of a transparent group have its name, or that of their weights.
+
+        Exporters leave a convolution in the scope of the norm that they folded into it.
+        """
         for expression in leaves(group):
             if isinstance(expression, Layer):
-                self.names[id(expression)] = name
+                told = weights_say(expression, group)
+                self.names[id(expression)] = told or name
 
     def _made(self, group: Group, name: str) -> Part:
         """A group as a class of its own."""
@@ -115,7 +129,7 @@ class _Arranger:
         members, block, outside = self._body(group.items, list(outputs), uses)
         values = [*inputs, *outside.values()]
         kind = Identifier.class_name(group.level.kind or _singular(name))
-        plan = ClassPlan(kind, members.listed(), values, block)
+        plan = ClassPlan(kind, members.listed(block), values, block)
         plan.contract = contract(values, outputs)
         known = self._known(plan)
         given = (*inputs, *outside)
@@ -138,7 +152,9 @@ class _Arranger:
     def _container(self, group: Group, members: Members) -> list[Statement]:
         """A list of modules: a loop over equals, a Sequential, or numbered calls."""
         name = group.level.name
-        parts = {int(child.level.name): self._part(child, name) for child in _groups(group)}
+        parts = {
+            int(child.level.name): self._part(child, name) for child in _groups(group)
+        }
         whole = {n: part for n, part in parts.items() if part is not None}
         if len(whole) == len(parts):
             entries = {n: (part.constructor, part.weights) for n, part in whole.items()}
@@ -157,7 +173,9 @@ class _Arranger:
             statements = statements_of(child)
             return function_part(statements[0]) if len(statements) == 1 else None
         if _holds_numbered(child):
-            parts = {int(c.level.name): self._part(c, container) for c in _groups(child)}
+            parts = {
+                int(c.level.name): self._part(c, container) for c in _groups(child)
+            }
             whole = {n: part for n, part in parts.items() if part is not None}
             if len(whole) == len(parts) and self._is_chain(list(whole.values())):
                 return as_sequential(whole)
@@ -165,20 +183,21 @@ class _Arranger:
         return self._made(child, container)
 
     def _numbered(self, group: Group, members: Members) -> list[Statement]:
-        """Children called one by one, under names that carry their numbers."""
+        """Children called one by one, by their number in the list."""
+        name = members.reserve(group.level.name)
         statements: list[Statement] = []
         for child in _groups(group):
-            name = f"{group.level.name}{child.level.name}"
+            number = int(child.level.name)
             if _is_transparent(child):
-                self._name_layers(child, name)
+                for expression in leaves(child):
+                    if isinstance(expression, Layer):
+                        self.places[id(expression)] = (name, number)
                 statements += statements_of(child)
-            elif _holds_numbered(child):
-                inner = Group(Level(name, child.level.kind), child.items)
-                statements += self._container(inner, members)
-            else:
-                part = self._made(child, group.level.name)
-                own = members.add(name, part.constructor, part.weights)
-                statements.append(part.call(own))
+                continue
+            part = self._part(child, group.level.name)
+            part = part or self._made(_renamed(child), group.level.name)
+            own = members.place(name, number, part.constructor, part.weights)
+            statements.append(part.call(own))
         return statements
 
     def _is_chain(self, parts: list[Part]) -> bool:
@@ -204,8 +223,10 @@ class _Owner:
     def __call__(self, expression: Expression) -> Expression:
         if isinstance(expression, Layer):
             inputs = tuple(map(self, expression.inputs))
-            name = self.arranger.names.get(id(expression)) or layer_name(expression)
             made, weights = constructor(expression), layer_weights(expression)
+            if place := self.arranger.places.get(id(expression)):
+                return Apply(self.members.place(*place, made, weights), inputs)
+            name = self.arranger.names.get(id(expression)) or layer_name(expression)
             return Apply(self.members.add(name, made, weights), inputs)
         if isinstance(expression, Weight):
             return self._weight(expression)
@@ -251,6 +272,15 @@ def _holds_numbered(group: Group) -> bool:
     )
 
 
+def _renamed(group: Group) -> Group:
+    """Numbered children that cannot be a chain: attributes that carry the number."""
+    inner = [
+        Group(Level(f"part{item.level.name}", item.level.kind), item.items)
+        for item in _groups(group)
+    ]
+    return Group(group.level, list(inner))
+
+
 def _groups(group: Group) -> list[Group]:
     return [item for item in group.items if isinstance(item, Group)]
 
@@ -264,4 +294,6 @@ def _free_weights(statements: Iterable[Statement]) -> Iterable[Weight]:
 
 def _singular(name: str) -> str:
     bare = name.rstrip("0123456789_") or name
-    return bare[:-1] if len(bare) > 3 and bare.endswith("s") and bare[-2] != "s" else bare
+    return (
+        bare[:-1] if len(bare) > 3 and bare.endswith("s") and bare[-2] != "s" else bare
+    )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from burnish import nn
 from burnish.codegen.arrange.members import (
     WeightPath,
     constructor,
@@ -18,6 +17,7 @@ from burnish.codegen.program import (
     Call,
     Expression,
     Layer,
+    Literal,
     Loop,
     Own,
     Statement,
@@ -39,6 +39,8 @@ _MODULES = {
     "ops.selu": "SELU",
     "ops.softplus": "Softplus",
 }
+
+_POOLS = {"ops.max_pool": "MaxPool", "ops.avg_pool": "AvgPool"}
 
 
 @dataclass
@@ -64,17 +66,30 @@ def function_part(statement: Statement) -> Part | None:
     if isinstance(expression, Layer):
         made, weights = constructor(expression), layer_weights(expression)
         inputs = expression.inputs
-    elif isinstance(expression, Call) and expression.function in _MODULES:
-        kind = _MODULES[expression.function]
-        if expression.options or not hasattr(nn, kind):
-            return None
-        made, weights, inputs = Call(f"nn.{kind}"), [], expression.args
+    elif isinstance(expression, Call) and (module := _module_of(expression)):
+        made, weights, inputs = module, [], expression.args
     else:
         return None
     values = tuple(value for value in inputs if isinstance(value, Value))
     if len(values) != len(inputs):
         return None
     return Part(made, weights, values, outputs, {id(statement)})
+
+
+def _module_of(call: Call) -> Call | None:
+    """The module that does what a function call does."""
+    rank = call.args[0].rank if call.args else None
+    if call.function in _MODULES and not call.options:
+        return Call(f"nn.{_MODULES[call.function]}")
+    if call.function in _POOLS and rank in (3, 4, 5):
+        options = dict(call.options)
+        size = options.pop("kernel_size", None)
+        if size is not None:
+            kind = f"nn.{_POOLS[call.function]}{rank - 2}d"
+            return Call(kind, (size,), tuple(options.items()))
+    if call.function == "ops.global_avg_pool" and rank in (3, 4, 5):
+        return Call(f"nn.AdaptiveAvgPool{rank - 2}d", (Literal(1),))
+    return None
 
 
 def as_sequential(parts: dict[int, Part]) -> Part | None:
@@ -96,9 +111,7 @@ def as_sequential(parts: dict[int, Part]) -> Part | None:
     return Part(made, weights, chain[0].inputs, chain[-1].outputs, statements)
 
 
-def as_loop(
-    chain: list[Part], singular: str
-) -> Callable[[Own], Statement] | None:
+def as_loop(chain: list[Part], singular: str) -> Callable[[Own], Statement] | None:
     """A chain of equal modules as a loop over their list, given where that is."""
     first = chain[0]
     if len(chain) < 2 or not isinstance(first.constructor, Call):

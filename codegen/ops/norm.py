@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from burnish.codegen.ops._rules import (
     NodeContext,
     Result,
@@ -71,17 +73,19 @@ def _batch_norm(
     if rank is None or not owned(*weights.values()) or not _distinct(weights):
         return call("batch_norm", x, scale, bias, mean, var, eps=epsilon)
     options = {"eps": epsilon, "momentum": _other(momentum)}
-    return layer(
-        f"BatchNorm{rank}d",
-        (scale.shape[0],),  # type: ignore[index]
-        options,
-        {
-            name: replace(weight, trained=not name.startswith("running"))
-            for name, weight in weights.items()
-            if isinstance(weight, Weight)
-        },
-        x,
-    )
+    held = {
+        name: replace(weight, trained=not name.startswith("running"))
+        for name, weight in weights.items()
+        if isinstance(weight, Weight)
+    }
+    held["num_batches_tracked"] = _no_batches()
+    size = held["weight"].shape[0]
+    return layer(f"BatchNorm{rank}d", (size,), options, held, x)
+
+
+def _no_batches() -> Weight:
+    """The layer's count of batches, which ONNX does not keep."""
+    return Weight("", "int64", (), lambda: np.zeros((), np.int64), trained=False)
 
 
 def _distinct(weights: dict[str, Expression]) -> bool:

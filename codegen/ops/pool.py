@@ -21,7 +21,7 @@ def _window(
     stride = alike(strides or [1] * rank)
     kernel = alike(kernel_shape)
     return {
-        "kernel": kernel,
+        "kernel_size": kernel,
         "stride": None if stride == kernel else stride,
         "padding": padding(auto_pad, pads, rank),
         "dilation": alike(dilations or [1] * rank),

@@ -28,6 +28,9 @@ from burnish.codegen.program import (
 
 _LETTERS = ("x", "y", "z", "u", "v", "w")
 _COUNTED = re.compile(r".*\d|.*[/:.].*|_|val|.*output.*")
+_PLAIN = frozenset(
+    "conv bn norm relu act fc linear dense layer dropout pool downsample self".split()
+)
 _ROLES = {
     "ops.softmax": "weights",
     "ops.sigmoid": "gate",
@@ -266,8 +269,8 @@ def _role(expression: Expression) -> str | None:
     """A name by what computes the value: the module's, or the function's result."""
     match expression:
         case Apply(target=Own(path=path)):
-            last = next((p for p in reversed(path) if isinstance(p, str)), None)
-            return last
+            last = next((p for p in reversed(path) if isinstance(p, str)), "")
+            return last if last.isalpha() and last not in _PLAIN else None
         case Call(function=function):
             return _ROLES.get(function)
         case Method(target=target):

@@ -143,5 +143,10 @@ def _forward(plan: ClassPlan, is_model: bool) -> tuple[dict[Value, str], list[st
 
 
 def _too_long(lines: list[str], block: Block, place: int) -> bool:
-    """Broken, though it holds an expression that could stand alone."""
-    return len(lines) > 1 or any(len(line) > WIDTH for line in lines)
+    """Broken, though it holds an expression that could stand alone.
+
+    What is returned may have its arguments on a line of their own.
+    """
+    returned = place == len(block.statements) and len(lines) == 3
+    broken = len(lines) > 1 and not returned
+    return broken or any(len(line) > WIDTH for line in lines)

@@ -21,6 +21,7 @@ from burnish.codegen.program import (
 )
 
 _DEEPEST = 3
+_LIGHT = frozenset({"Attribute", "Item", "Slice", "Display", "Infix", "Prefix"})
 _DEEPEST_ON_HOST = 6
 
 
@@ -51,7 +52,8 @@ def _nested(
             into += [expression, *taken[places[expression]]]
             statements[places[expression]] = None
             return held
-        return expression.rebuilt(lambda child: filled(child, into, room - 1))
+        less = room if type(expression).__name__ in _LIGHT else room - 1
+        return expression.rebuilt(lambda child: filled(child, into, less))
 
     for statement in block.statements:
         into: list[Value] = []
@@ -107,7 +109,7 @@ def depth(expression: Expression) -> int:
     if isinstance(expression, Value | Literal | Own):
         return 0
     inner = max(map(depth, expression.children()), default=0)
-    light = type(expression).__name__ in ("Attribute", "Item", "Slice", "Display")
+    light = type(expression).__name__ in _LIGHT
     return inner + (0 if light else 1)
 
 

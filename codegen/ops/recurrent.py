@@ -1,0 +1,209 @@
+"""Recurrent networks: PyTorch's layer where ONNX asks for nothing more, else a call.
+
+ONNX results are (T, D, N, H) and states (D, N, H), T time, N batch, D directions; the
+layers' results are (T, N, D * H). ONNX's gates stand in another order.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from burnish.codegen.ops._rules import (
+    NodeContext,
+    Result,
+    call,
+    layer,
+    onnx_op,
+    operand,
+    owned,
+)
+from burnish.codegen.ops._words import unpacked
+from burnish.codegen.program import (
+    WHOLE,
+    Display,
+    Expression,
+    Item,
+    Literal,
+    Method,
+    Value,
+    Weight,
+)
+
+_ORDER = {"LSTM": (0, 2, 3, 1), "GRU": (1, 0, 2), "RNN": (0,)}
+"""Where PyTorch's gates (i f g o; r z n) stand among ONNX's (i o f c; z r h)."""
+
+
+@onnx_op("LSTM", since=7)
+def lstm(
+    X: Expression,
+    W: Expression,
+    R: Expression,
+    B: Expression | None = None,
+    sequence_lens: Expression | None = None,
+    initial_h: Expression | None = None,
+    initial_c: Expression | None = None,
+    P: Expression | None = None,
+    *,
+    activation_alpha: list[float] | None = None,
+    activation_beta: list[float] | None = None,
+    activations: list[str] | None = None,
+    clip: float | None = None,
+    direction: str = "forward",
+    hidden_size: int | None = None,
+    input_forget: int = 0,
+    layout: int = 0,
+    node: NodeContext,
+) -> Result:
+    usual = _usual(activations, ["Sigmoid", "Tanh", "Tanh"])
+    plain = usual and clip is None and not input_forget and not layout
+    states = _states(initial_h, initial_c)
+    fits = P is None and sequence_lens is None and states is not None
+    if plain and fits and direction != "reverse" and owned(W, R, B):
+        assert isinstance(W, Weight)
+        made = _layer("LSTM", X, W, R, B, states or (), {}, node)
+        if made is not None:
+            return made
+    inputs = (X, W, R, B, sequence_lens, initial_h, initial_c, P)
+    parts = call(
+        "lstm",
+        *inputs,
+        direction=direction,
+        activations=None if usual else activations,
+        activation_alpha=activation_alpha,
+        activation_beta=activation_beta,
+        clip=clip,
+        input_forget=bool(input_forget),
+        layout=layout,
+    )
+    return _outputs(parts, ("y", "h", "c"), node)
+
+
+@onnx_op("GRU", since=7)
+def gru(
+    X: Expression,
+    W: Expression,
+    R: Expression,
+    B: Expression | None = None,
+    sequence_lens: Expression | None = None,
+    initial_h: Expression | None = None,
+    *,
+    activation_alpha: list[float] | None = None,
+    activation_beta: list[float] | None = None,
+    activations: list[str] | None = None,
+    clip: float | None = None,
+    direction: str = "forward",
+    hidden_size: int | None = None,
+    layout: int = 0,
+    linear_before_reset: int = 0,
+    node: NodeContext,
+) -> Result:
+    usual = _usual(activations, ["Sigmoid", "Tanh"])
+    plain = usual and clip is None and linear_before_reset and not layout
+    if plain and sequence_lens is None and direction != "reverse" and owned(W, R, B):
+        assert isinstance(W, Weight)
+        made = _layer("GRU", X, W, R, B, _states(initial_h) or (), {}, node)
+        if made is not None:
+            return made
+    parts = call(
+        "gru",
+        *(X, W, R, B, sequence_lens, initial_h),
+        direction=direction,
+        activations=None if usual else activations,
+        activation_alpha=activation_alpha,
+        activation_beta=activation_beta,
+        clip=clip,
+        linear_before_reset=bool(linear_before_reset),
+        layout=layout,
+    )
+    return _outputs(parts, ("y", "h"), node)
+
+
+@onnx_op("RNN", since=7)
+def rnn(
+    X: Expression,
+    W: Expression,
+    R: Expression,
+    B: Expression | None = None,
+    sequence_lens: Expression | None = None,
+    initial_h: Expression | None = None,
+    *,
+    activation_alpha: list[float] | None = None,
+    activation_beta: list[float] | None = None,
+    activations: tuple[str, ...] | list[str] = ("Tanh", "Tanh"),
+    clip: float | None = None,
+    direction: str = "forward",
+    hidden_size: int | None = None,
+    layout: int = 0,
+    node: NodeContext,
+) -> Result:
+    usual = _usual(list(activations), ["Tanh"])
+    relu = _usual(list(activations), ["Relu"])
+    plain = (usual or relu) and clip is None and not layout
+    if plain and sequence_lens is None and direction != "reverse" and owned(W, R, B):
+        assert isinstance(W, Weight)
+        options = {"nonlinearity": "relu"} if relu else {}
+        made = _layer("RNN", X, W, R, B, _states(initial_h) or (), options, node)
+        if made is not None:
+            return made
+    parts = call(
+        "rnn",
+        *(X, W, R, B, sequence_lens, initial_h),
+        direction=direction,
+        activations=None if usual else list(activations),
+        activation_alpha=activation_alpha,
+        activation_beta=activation_beta,
+        clip=clip,
+        layout=layout,
+    )
+    return _outputs(parts, ("y", "h"), node)
+
+
+def _usual(given: list[str] | None, names: list[str]) -> bool:
+    """Whether the activations are the usual ones, in every direction."""
+    lowered = [name.lower() for name in given or names]
+    return lowered == [name.lower() for name in names] * (len(lowered) // len(names))
+
+
+def _states(*initial: Expression | None) -> tuple[Expression, ...] | None:
+    """The initial states: all of them, none of them (), or None for some only."""
+    given = tuple(state for state in initial if state is not None)
+    return given if len(given) in (0, len(initial)) else None
+
+
+def _outputs(parts: Expression, hints: tuple[str, ...], node: NodeContext) -> Result:
+    return tuple(unpacked(node, parts, *hints)[: len(node.outputs)])
+
+
+def _layer(
+    kind: str,
+    x: Expression,
+    W: Weight,
+    R: Expression,
+    B: Expression | None,
+    states: tuple[Expression, ...],
+    options: dict[str, Any],
+    node: NodeContext,
+) -> Result | None:
+    directions, rows, inputs = W.shape
+    hidden = rows // len(_ORDER[kind])
+    weights: dict[str, Weight] = {}
+    for d in range(directions):
+        end = "_l0" + "_reverse" * d
+        weights[f"weight_ih{end}"] = _gates(kind, W, d, (rows, inputs))
+        weights[f"weight_hh{end}"] = _gates(kind, R, d, (rows, hidden))
+        if B is not None:
+            weights[f"bias_ih{end}"] = _gates(kind, B, d, (rows,), slice(rows))
+            weights[f"bias_hh{end}"] = _gates(kind, B, d, (rows,), slice(rows, None))
+    given: tuple[Expression, ...] = tuple(map(operand, states))
+    if len(given) == 2:
+        given = (Display(given, "()"),)
+    options = {**options, "bias": B is not None, "bidirectional": directions == 2}
+    run = layer(kind, (inputs, hidden), options, weights, x, *given)
+    y = Value("y", x.dtype, _result_shape(x, hidden * directions))
+    last = [
+        Value(name, x.dtype, node.shapes[1] if node.shapes[1:] else None)
+        for name in ("h", "c")[: len(_STATES[kind])]
+    ]
+    raise AssertionError
