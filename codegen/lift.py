@@ -13,7 +13,7 @@ import onnx_ir as ir
 from burnish.codegen import host
 from burnish.codegen.errors import UnsupportedError
 from burnish.codegen.ops import NodeContext, find
-from burnish.codegen.ops._rules import operand
+from burnish.codegen.ops._rules import Inline, operand
 from burnish.codegen.program import (
     Assign,
     Attribute,
@@ -152,6 +152,9 @@ class _Lifter:
     def _bind(
         self, outputs: tuple[ir.Value, ...], expression: Expression, scope: Scope
     ) -> None:
+        if isinstance(expression, Inline):
+            self.known[outputs[0]] = _described(expression.expression, outputs[0])
+            return
         if len(outputs) == 1 and isinstance(
             expression, Value | Weight | Constant | Host | Literal
         ):
@@ -242,6 +245,13 @@ def _initializer_uses(graph: ir.Graph) -> Iterator[ir.Value]:
         for value in node.inputs:
             if value is not None and value.const_value is not None:
                 yield value
+
+
+def _described(expression: Expression, value: ir.Value) -> Expression:
+    """The expression with what the graph knows of its type."""
+    object.__setattr__(expression, "dtype", _dtype(value))
+    object.__setattr__(expression, "shape", _shape(value))
+    return expression
 
 
 def _attribute(attribute: ir.Attr) -> Any:

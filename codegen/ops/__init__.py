@@ -11,6 +11,7 @@ from burnish.codegen.ops import (
     norm,
     pool,
     quantize,
+    recurrent,
     reduce,
     shape,
 )
@@ -29,6 +30,7 @@ FAMILIES = (
     norm,
     pool,
     quantize,
+    recurrent,
     reduce,
     shape,
 )

@@ -36,6 +36,14 @@ from burnish.codegen.program import (
 
 Result = Expression | tuple[Expression | None, ...]
 
+
+@dataclass(frozen=True, eq=False)
+class Inline(Expression):
+    """A rule's result that is written where it is used, without a name of its own."""
+
+    expression: Expression
+
+
 DEVICE = Name("self.device")
 
 

@@ -126,6 +126,14 @@ def layer_normalization(
     return call("layer_norm", X, Scale, B, axis=axis, eps=epsilon)
 
 
+@onnx_op("LayerNormalization", domain="burnish")
+def layer_normalization_alone(
+    X: Expression, *, axis: int = -1, epsilon: float = 1e-5
+) -> Result:
+    """Without scale and bias."""
+    return call("layer_norm", X, axis=axis, eps=epsilon)
+
+
 def _sized(
     kind: str,
     scale: Weight,

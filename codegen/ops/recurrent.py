@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from burnish.codegen.ops._rules import (
+    Inline,
     NodeContext,
     Result,
     call,
@@ -19,9 +20,9 @@ from burnish.codegen.ops._rules import (
     operand,
     owned,
 )
-from burnish.codegen.ops._words import unpacked
+from burnish.codegen.ops._words import WHOLE, size, unpacked
 from burnish.codegen.program import (
-    WHOLE,
+    Assign,
     Display,
     Expression,
     Item,
@@ -201,9 +202,44 @@ def _layer(
         given = (Display(given, "()"),)
     options = {**options, "bias": B is not None, "bidirectional": directions == 2}
     run = layer(kind, (inputs, hidden), options, weights, x, *given)
-    y = Value("y", x.dtype, _result_shape(x, hidden * directions))
-    last = [
-        Value(name, x.dtype, node.shapes[1] if node.shapes[1:] else None)
-        for name in ("h", "c")[: len(_STATES[kind])]
-    ]
-    raise AssertionError
+    shape = None if x.shape is None else (*x.shape[:2], hidden * directions)
+    y = _part("y", x, shape)
+    last = _part("state" if kind == "LSTM" else "h", x, None)
+    node.emit(Assign((y, last), (), run))
+    parts: tuple[Expression, ...] = (_by_direction(y, directions, hidden), last)
+    if kind == "LSTM":
+        ends = [Inline(Item(last, (Literal(i),))) for i in range(2)]
+        parts = (parts[0], *ends)
+    return parts[: len(node.outputs)]
+
+
+def _gates(
+    kind: str,
+    weight: Expression,
+    direction: int,
+    shape: tuple[int, ...],
+    part: slice = slice(None),
+) -> Weight:
+    """One direction's matrix or vector with its gates in PyTorch's order."""
+    assert isinstance(weight, Weight)
+    order = list(_ORDER[kind])
+
+    def how(array: np.ndarray) -> np.ndarray:
+        chosen = array[direction][part]
+        blocks = chosen.reshape(len(order), -1, *chosen.shape[1:])
+        return np.ascontiguousarray(blocks[order].reshape(chosen.shape))
+
+    return weight.changed(shape, how)
+
+
+def _by_direction(y: Value, directions: int, hidden: int) -> Expression:
+    """(T, N, D * H) as (T, D, N, H)"""
+    if directions == 1:
+        return Inline(Item(y, (WHOLE, Literal(None))))
+    sizes = (size(y, 0), size(y, 1), Literal(directions), Literal(hidden))
+    order = tuple(map(Literal, (0, 2, 1, 3)))
+    return Inline(Method(Method(y, "reshape", sizes), "transpose", order))
+
+
+def _part(hint: str, x: Expression, shape: Any) -> Value:
+    return Value(hint, x.dtype, shape)

@@ -6,6 +6,7 @@ from typing import Any
 
 from burnish.codegen.ops._rules import (
     DEVICE,
+    Inline,
     NodeContext,
     Result,
     call,
@@ -15,7 +16,7 @@ from burnish.codegen.ops._rules import (
     operand,
     tensor,
 )
-from burnish.codegen.ops._words import numbers, size
+from burnish.codegen.ops._words import WHOLE, numbers, size
 from burnish.codegen.program import (
     Attribute,
     Call,
@@ -24,7 +25,9 @@ from burnish.codegen.program import (
     Item,
     Literal,
     Method,
+    Shape,
     Slice,
+    Value,
 )
 
 
@@ -34,6 +37,9 @@ def reshape(
 ) -> Result:
     """A 0 keeps the input's size, unless `allowzero`."""
     sizes = ints(shape)
+    whole = _before_split(data, node.shapes[0])
+    if whole is not None:
+        return whole
     if isinstance(sizes, list):
         if not allowzero:
             sizes = [size(data, i) if n == 0 else n for i, n in enumerate(sizes)]
@@ -46,6 +52,15 @@ def reshape(
     return method(data, "reshape", *kept, *parts[rank:])
 
 
+def _before_split(data: Expression, shape: Shape | None) -> Expression | None:
+    """What was reshaped to `data`, where this reshapes it back."""
+    if not (isinstance(data, Method) and data.name == "reshape" and shape):
+        return None
+    before = data.target
+    same = before.rank == len(shape) and before.shape[-1] == shape[-1]  # type: ignore[index]
+    return before if same and isinstance(shape[-1], int) else None
+
+
 @onnx_op("Flatten")
 def flatten(input_: Expression, *, axis: int = 1) -> Result:
     """Always a matrix: what is before `axis` by the rest."""
@@ -56,6 +71,10 @@ def flatten(input_: Expression, *, axis: int = 1) -> Result:
 
 @onnx_op("Transpose")
 def transpose(data: Expression, *, perm: list[int] | None = None) -> Result:
+    if isinstance(data, Method) and data.name == "transpose":
+        first = [axis.value for axis in data.args if isinstance(axis, Literal)]
+        if perm is not None and [first[axis] for axis in perm] == sorted(perm):
+            return Inline(data.target)
     target = tensor(data)
     if perm is None or perm == sorted(perm)[::-1]:
         return target if perm == [0] else Attribute(target, "T")
@@ -76,7 +95,16 @@ def squeeze_axes(data: Expression, *, axes: list[int] | None = None) -> Result:
 
 @onnx_op("Squeeze", since=13)
 def squeeze(data: Expression, axes: Expression | None = None) -> Result:
-    return method(data, "squeeze", *_axes(None if axes is None else ints(axes)))
+    chosen = None if axes is None else ints(axes)
+    if isinstance(data, Item) and isinstance(data.target, Value):
+        added = [i for i, key in enumerate(data.keys) if key is not WHOLE]
+        if chosen == added and all(map(_is_new, (data.keys[i] for i in added))):
+            return data.target
+    return method(data, "squeeze", *_axes(chosen))
+
+
+def _is_new(key: Expression) -> bool:
+    return isinstance(key, Literal) and key.value is None
 
 
 @onnx_op("Unsqueeze")
