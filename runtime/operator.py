@@ -17,17 +17,16 @@ one of them is recorded. A value may be a tuple of arrays; `g` and `y` are tuple
 and `g` holds None for a result that nothing depends on.
 
 `vjp` bare gives the gradient of the only differentiable argument, `vjp("a")` that of
-the argument `a`, `vjp("x", "weight")` a tuple for both. A rule for `*arrays` returns one
-gradient for each. Rules are written with operators, so that they can be differentiated
-again, and are called only for arguments that need a gradient. A rule may return None: no
-gradient flows that way.
+the argument `a`, `vjp("x", "weight")` a tuple for both. A rule for `*arrays` returns
+one gradient for each. Rules are written with operators, so that they can be
+differentiated again, and are called only for arguments that need a gradient. A rule may
+return None: no gradient flows that way.
 """
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,10 +34,13 @@ from burnish.autodiff import Node, Variable
 from burnish.backend import Device, namespace
 from burnish.errors import BurnishError, DeviceError, GradientError, InputError
 
+if TYPE_CHECKING:
+    import inspect
+
 registry: dict[str, Operator] = {}
 """Every operator by name; `@operator` adds to it."""
 
-
+_VARIADIC = 0x04  # the flag of code that takes *arrays
 class Operator:
     """A function of arrays with gradient rules and per-backend kernels."""
 
@@ -50,16 +52,20 @@ class Operator:
         self.__module__ = value.__module__
         self.__doc__ = value.__doc__
         self.kernels: dict[str, Callable[..., Any]] = {}
-        parameters = inspect.signature(value).parameters.values()
-        self.arguments = [
-            p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD
-        ]
-        self.defaults = {
-            p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY
-        }
-        self.variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+        function: Any = value
+        code = function.__code__  # inspect.signature is slow, and there are hundreds
+        self.arguments = list(code.co_varnames[: code.co_argcount])
+        options = code.co_varnames[code.co_argcount :][: code.co_kwonlyargcount]
+        given = function.__kwdefaults__ or {}
+        self.defaults = {name: given.get(name) for name in options}
+        self.variadic = bool(code.co_flags & _VARIADIC)
         self.rules: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {}
-        self.__signature__ = inspect.signature(value)
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        import inspect
+
+        return inspect.signature(self.value)
 
     def vjp(self, *names: Any) -> Any:
         """Register a gradient rule; see the module's docstring for its forms."""

@@ -1,0 +1,290 @@
+"""Tensor is NumPy's array with gradients: what NumPy says of arrays holds of it."""
+
+import math
+import operator
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as nps
+
+import burnish
+from burnish import Tensor
+from burnish.errors import InputError
+
+FLOATS = nps.floating_dtypes(sizes=(32, 64), endianness="=")
+NUMBERS = (
+    FLOATS
+    | nps.integer_dtypes(sizes=(8, 32, 64), endianness="=")
+    | nps.unsigned_integer_dtypes(sizes=(8,), endianness="=")
+    | nps.boolean_dtypes()
+)
+SHAPES = nps.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4)
+
+
+@st.composite
+def pairs(draw):
+    """Two arrays whose shapes broadcast, of any two dtypes."""
+    shapes = draw(
+        nps.mutually_broadcastable_shapes(num_shapes=2, max_dims=3, min_side=0)
+    )
+    return [draw(arrays(shape=shape)) for shape in shapes.input_shapes]
+
+
+@st.composite
+def arrays(draw, shape=SHAPES, dtype=NUMBERS):
+    dtype = draw(dtype)
+    elements = nps.from_dtype(np.dtype(dtype), allow_nan=False, allow_infinity=False)
+    if dtype.kind == "f":
+        elements = st.floats(-100, 100, width=16)
+    elif dtype.kind in "iu":
+        elements = st.integers(0 if dtype.kind == "u" else -100, 100)
+    return draw(nps.arrays(dtype, shape, elements=elements))
+
+
+def same(tensor, array):
+    assert isinstance(tensor, Tensor)
+    array = np.asarray(array)
+    assert (tensor.dtype, tensor.shape) == (array.dtype, array.shape)
+    np.testing.assert_array_equal(tensor.numpy(), array)
+
+
+# --- semantics ---
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize(
+    "op", [operator.add, operator.mul, operator.eq, operator.lt, operator.ge]
+)
+@given(pairs())
+def test_binary_operators_broadcast_and_promote_as_numpy(op, pair):
+    a, b = pair
+    want = op(a, b)
+    same(op(Tensor(a), Tensor(b)), want)
+    same(op(Tensor(a), b), want)
+    same(op(a, Tensor(b)), want)
+
+
+@pytest.mark.parametrize("number", [2, 2.5, np.float64(2.5), np.int32(3)])
+@given(arrays(dtype=FLOATS))
+def test_python_numbers_promote_as_numpy(number, a):
+    same(Tensor(a) + number, a + number)
+    same(number - Tensor(a), number - a)
+    same(Tensor(a) / number, a / number)
+
+
+@given(st.data())
+def test_indexing_is_numpys(data):
+    array = data.draw(arrays(shape=nps.array_shapes(max_dims=3, max_side=4)))
+    index = data.draw(
+        nps.basic_indices(array.shape, allow_newaxis=True)
+        | nps.integer_array_indices(array.shape)
+        | nps.arrays(bool, array.shape)
+    )
+    same(Tensor(array)[index], array[index])
+
+
+@given(st.data())
+def test_gradient_of_indexing_counts_what_was_picked(data):
+    shape = data.draw(nps.array_shapes(max_dims=3, max_side=4))
+    index = data.draw(nps.basic_indices(shape) | nps.integer_array_indices(shape))
+    leaf = Tensor(np.ones(shape)).require_grad()
+    picked = leaf[index]
+    got = leaf.grad(picked.sum().backward()).numpy()
+    want = np.zeros(shape)
+    np.add.at(want, index, 1)
+    np.testing.assert_array_equal(got, want)
+
+
+@given(arrays(dtype=FLOATS), st.booleans())
+def test_reductions_are_numpys(array, keepdims):
+    tensor = Tensor(array)
+    for axis in (None, *range(array.ndim)):
+        got = tensor.sum(axis=axis, keepdims=keepdims)
+        same(got, array.sum(axis=axis, keepdims=keepdims))
+        if array.size:
+            got = tensor.max(axis=axis, keepdims=keepdims)
+            same(got, array.max(axis=axis, keepdims=keepdims))
+
+
+@given(arrays())
+def test_round_trips_share_memory(array):
+    tensor = Tensor(array)
+    assert np.shares_memory(tensor.numpy(), array) or not array.size
+    same(Tensor(tensor), array)
+    np.testing.assert_array_equal(np.asarray(tensor), array)
+    np.testing.assert_array_equal(np.from_dlpack(tensor), array)
+    same(Tensor.from_dlpack(array), array)
+
+
+def test_array_protocol_casts_and_copies():
+    tensor = Tensor([1.5, 2.5])
+    assert np.asarray(tensor, np.float32).dtype == np.float32
+    assert not np.shares_memory(np.array(tensor, copy=True), tensor.numpy())
+
+
+# --- methods ---
+
+
+def test_arithmetic():
+    a, b = np.array([7.0, -7.0, 3.0]), np.array([2.0, 2.0, -1.5])
+    x, y = Tensor(a), Tensor(b)
+    for op in (operator.sub, operator.truediv, operator.floordiv, operator.mod):
+        same(op(x, y), op(a, b))
+        same(op(a, y), op(a, b))
+        same(op(2, y), op(2, b))
+    same(x**2, a**2)
+    same(2**y, 2**b)
+    same(-x, -a)
+    same(abs(x), abs(a))
+    same(round(x / 2), np.rint(a / 2))
+    same(math.floor(y), np.floor(b))
+    same(math.ceil(y), np.ceil(b))
+    same(x @ y, a @ b)
+    same(a @ y, a @ b)
+
+
+def test_bits_and_logic():
+    a, b = np.array([12, 10]), np.array([10, 3])
+    x, y = Tensor(a), Tensor(b)
+    for op in (
+        operator.and_,
+        operator.or_,
+        operator.xor,
+        operator.lshift,
+        operator.rshift,
+    ):
+        same(op(x, y), op(a, b))
+        same(op(6, y), op(6, b))
+    same(~x, ~a)
+    same(~(x > 11) | (y == 3), [False, True])
+
+
+def test_shapes():
+    a = np.arange(24.0).reshape(2, 3, 4)
+    x = Tensor(a)
+    same(x.reshape(6, -1), a.reshape(6, 4))
+    same(x.reshape((4, 6)), a.reshape(4, 6))
+    same(x.transpose(1, 0, 2), a.transpose(1, 0, 2))
+    same(x.permute((2, 0, 1)), a.transpose(2, 0, 1))
+    same(x.transpose(), a.T)
+    same(x.T, a.T)
+    same(x.mT, a.mT)
+    same(x.swapaxes(0, 1), a.swapaxes(0, 1))
+    same(x.flatten(), a.reshape(-1))
+    same(x.flatten(1), a.reshape(2, 12))
+    same(x.flatten(0, 1), a.reshape(6, 4))
+    same(Tensor(1.0).flatten(), [1.0])
+    same(x.unsqueeze(0, -1).squeeze(), a)
+    same(x[:, :1].squeeze(1), a[:, 0])
+    same(x[:, :1].expand(5, 2, 3, 4), np.broadcast_to(a[:, :1], (5, 2, 3, 4)))
+    same(x.tile(1, 2, 1), np.tile(a, (1, 2, 1)))
+    same(x.flip(0), a[::-1])
+    same(x.flip(), np.flip(a))
+    same(x.roll(1, 0), np.roll(a, 1, 0))
+    same(x.pad(pads=((0, 0), (1, 0), (0, 0))), np.pad(a, ((0, 0), (1, 0), (0, 0))))
+    assert [part.shape for part in x.split(3, axis=2)] == [(2, 3, 3), (2, 3, 1)]
+    assert [part.shape for part in x.split((1, 3), axis=-1)] == [(2, 3, 1), (2, 3, 3)]
+    assert [part.shape for part in x.chunk(2, axis=1)] == [(2, 2, 4), (2, 1, 4)]
+
+
+def test_elements():
+    a = np.array([[3.0, 1.0], [2.0, 5.0]])
+    x = Tensor(a)
+    same(x.set_item((0, Tensor(1)), 9), [[3, 9.0], [2, 5]])
+    same(x, a)
+    same(x.gather(Tensor([1, 0])), a[[1, 0]])
+    same(x.take_along_axis(np.array([[1], [0]]), axis=1), [[1.0], [2.0]])
+    same(x.top_k(1)[1], [[0], [1]])
+    same(x.triu(), np.triu(a))
+    assert [row.tolist() for row in x] == a.tolist()
+    assert len(x) == 2
+    with pytest.raises(TypeError):
+        iter(Tensor(1.0))
+
+
+def test_reductions():
+    a = np.arange(6.0).reshape(2, 3) + 1
+    x = Tensor(a)
+    for name in ("sum", "mean", "max", "min", "prod", "var", "std", "any", "all"):
+        same(getattr(x, name)(), getattr(a, name)())
+        same(
+            getattr(x, name)(axis=1, keepdims=True), getattr(a, name)(1, keepdims=True)
+        )
+        same(getattr(x, name)((0, 1)), getattr(a, name)((0, 1)))
+    same(x.var(axis=0, correction=1), a.var(0, ddof=1))
+    same(x.argmax(), a.argmax())
+    same(x.argmin(axis=0), a.argmin(0))
+    same(x.cumsum(1), a.cumsum(1))
+    same(x.cumprod(0), a.cumprod(0))
+    np.testing.assert_allclose(x.softmax(axis=1).sum(axis=1).numpy(), [1, 1])
+    np.testing.assert_allclose(x.norm().item(), np.linalg.norm(a))
+
+
+def test_python_numbers():
+    assert bool(Tensor(1.0))
+    assert not bool(Tensor([0]))
+    assert int(Tensor(3)) == 3
+    assert float(Tensor(2.5)) == 2.5
+    assert [10, 20, 30][Tensor(2)] == 30
+    with pytest.raises(ValueError, match="ambiguous"):
+        bool(Tensor([1, 2]))
+    with pytest.raises(TypeError):
+        operator.index(Tensor(2.5))
+
+
+def test_tensors_hash_by_identity():
+    x, y = Tensor([1.0]), Tensor([1.0])
+    assert len({x, y, x}) == 2
+
+
+def test_dtypes_and_copies():
+    x = Tensor([1.5, 2.5])
+    assert x.dtype == np.float64
+    same(x.to("float32"), np.float32([1.5, 2.5]))
+    same(x.astype(np.int64), [1, 2])
+    assert x.astype("float64").data is x.data
+    assert not np.shares_memory(x.clone().data, x.data)
+    leaf = x.require_grad()
+    assert leaf.grad((leaf.to("float32") * 2).sum().backward()).dtype == np.float64
+    assert leaf.grad(leaf.clone().sum().backward()).tolist() == [1, 1]
+
+
+def test_creation():
+    same(Tensor.zeros(2, 3), np.zeros((2, 3), np.float32))
+    same(Tensor.ones((2,), dtype="int64"), np.ones(2, np.int64))
+    same(Tensor.full((), 7.0), np.float32(7))
+    same(Tensor.arange(3), np.arange(3))
+    same(Tensor.arange(1, 2, 0.25), np.arange(1, 2, 0.25, np.float32))
+    same(Tensor.linspace(0, 1, 3), np.float32([0, 0.5, 1]))
+    same(Tensor.eye(2, 3), np.eye(2, 3, dtype=np.float32))
+    burnish.seed(3)
+    first = Tensor.rand(4), Tensor.randn(2, 2, dtype="float64")
+    burnish.seed(3)
+    same(Tensor.rand(4), first[0].numpy())
+    same(Tensor.randn((2, 2), dtype="float64"), first[1].numpy())
+    assert str(Tensor.zeros(1, device="cpu:autodiff").device) == "cpu:autodiff"
+
+
+def test_repr():
+    assert repr(Tensor([[1, 2], [3, 4]])) == (
+        "Tensor([[1, 2],\n        [3, 4]], shape=(2, 2), dtype=int64)"
+    )
+    assert repr(Tensor.zeros(1, device="cpu:autodiff")) == (
+        "Tensor([0.], shape=(1,), dtype=float32, device='cpu:autodiff')"
+    )
+    large = repr(Tensor.zeros(100, 100))
+    assert "..." in large
+    assert len(large) < 700
+
+
+def test_gradients_flow_through_methods():
+    x = Tensor(np.array([[1.0, 2.0], [3.0, 4.0]])).require_grad()
+    loss = (x.T @ x).softmax().log().mean() + x[0].exp().sum() / x.max()
+    assert x.grad(loss.backward()).shape == (2, 2)
+
+
+def test_a_mistaken_shape_is_explained():
+    with pytest.raises(InputError, match="reshape: expected a shape of 6 elements"):
+        Tensor.zeros(2, 3).reshape(4)
