@@ -3,8 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import jinja2
+
+from burnish.codegen.errors import ConversionError
+
+
+def filled(name: str, template_dir: Path | None, **values: Any) -> str:
+    """One template with its values; a ConversionError says what is wrong with it."""
+    try:
+        return environment(template_dir).get_template(name).render(values)
+    except jinja2.TemplateSyntaxError as error:
+        where = f"{error.filename or error.name}, line {error.lineno}"
+        raise ConversionError(f"template {where}: {error.message}") from error
+    except jinja2.TemplateError as error:
+        raise ConversionError(f"template {name}: {error.message}") from error
 
 
 def environment(template_dir: Path | None = None) -> jinja2.Environment:

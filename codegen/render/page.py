@@ -19,7 +19,7 @@ from burnish.codegen.program import (
     walk,
 )
 from burnish.codegen.render.body import function_body
-from burnish.codegen.render.environment import environment
+from burnish.codegen.render.environment import filled
 from burnish.codegen.render.layout import WIDTH, broken_signature, laid_out
 from burnish.codegen.render.names import named
 from burnish.codegen.render.tidy import tidied
@@ -58,8 +58,9 @@ def render(
         _class(each, header if each is plan.classes[-1] else None)
         for each in plan.classes
     ]
-    page = environment(template_dir).get_template("module.py.jinja")
-    return page.render(
+    return filled(
+        "module.py.jinja",
+        template_dir,
         header=header,
         imports=_imports(plan, pages),
         classes=pages,
