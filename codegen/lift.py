@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from burnish.codegen import host
+from burnish.codegen import constants, host
 from burnish.codegen.errors import UnsupportedError
 from burnish.codegen.ops import NodeContext, find
 from burnish.codegen.ops._rules import Inline, operand
@@ -208,18 +208,18 @@ class _Lifter:
         assert tensor is not None, f"{value.name} has no producer"
         shape = tuple(int(n) for n in tensor.shape)
         dtype = np.dtype(tensor.dtype.numpy()).name
-        floating = tensor.dtype.is_floating_point()
-        if not floating and tensor.size <= _TINY:
-            return Constant(np.asarray(tensor.numpy()))
+        marked = constants.is_marked(value)
+        trained = tensor.dtype.is_floating_point() and not marked
         made = _MADE_BY_EXPORTERS.match(value.name or "") is not None
-        if shape == () and (made or not floating):
+        number = shape == () and (made or not trained)
+        if number or (not trained and tensor.size <= _TINY):
             return Constant(np.asarray(tensor.numpy()))
         return Weight(
             value.name or "",
             dtype,
             shape,
             lambda: np.asarray(tensor.numpy()),
-            trained=floating,
+            trained=trained,
             shared=self.uses[value] > 1,
         )
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 import onnx_ir as ir
 
+from burnish.codegen import constants
 from burnish.codegen.errors import Explain
 from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.evaluate import evaluate
@@ -30,12 +31,13 @@ def fold_constants(model: ir.Model, explain: Explain) -> bool:
     for node in g.all_nodes(model):
         if node.graph is None or not _may_fold(node):
             continue
+        trains = any(map(constants.trains, node.inputs))
         folded = _static(node) or _fold(model, node, explain)
         if folded is None:
             continue
         for output, tensor in zip(node.outputs, folded, strict=True):
             if output.uses():
-                value = g.initializer(model, output, tensor)
+                value = g.initializer(model, output, tensor, trains)
                 ir.convenience.replace_all_uses_with(output, value)
         node.graph.remove(node, safe=True)
         changed = True
@@ -48,8 +50,17 @@ def _may_fold(node: ir.Node) -> bool:
         and node.op_type not in _KEPT
         and node.op_type not in g.RANDOM
         and not any(output.is_graph_output() for output in node.outputs)
+        and not any(map(_is_shared_weight, node.inputs))
         and next(g.bodies(node), None) is None
     )
+
+
+def _is_shared_weight(value: ir.Value | None) -> bool:
+    """A weight that others read too stays one; a folded copy would train apart."""
+    if value is None or not constants.trains(value):
+        return False
+    shape = value.const_value.shape if value.const_value is not None else ()
+    return len(shape) > 0 and len(value.uses()) > 1
 
 
 def _static(node: ir.Node) -> list[ir.TensorProtocol] | None:

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 import onnx_ir as ir
 
+from burnish.codegen import constants
+
 #: Operators whose result changes from run to run.
 RANDOM = frozenset(
     (
@@ -113,8 +115,13 @@ def forward(node: ir.Node, value: ir.Value) -> bool:
     return True
 
 
-def initializer(model: ir.Model, like: ir.Value, tensor: ir.TensorProtocol) -> ir.Value:
-    """A new initializer of the main graph with a name of its own."""
+def initializer(
+    model: ir.Model, like: ir.Value, tensor: ir.TensorProtocol, trains: bool
+) -> ir.Value:
+    """A new initializer of the main graph with a name of its own.
+
+    trains: it holds a weight of the file; else it is marked as a constant.
+    """
     taken = model.graph.initializers
     base, name, count = like.name or "constant", like.name or "constant", 0
     while name in taken:
@@ -128,6 +135,8 @@ def initializer(model: ir.Model, like: ir.Value, tensor: ir.TensorProtocol) -> i
         const_value=tensor,
         metadata_props=dict(like.metadata_props),
     )
+    if not trains:
+        constants.mark(value)
     model.graph.register_initializer(value)
     return value
 

@@ -10,6 +10,7 @@ import onnx
 import onnx_ir as ir
 from onnx_ir.passes import common
 
+from burnish.codegen import constants
 from burnish.codegen.errors import Explain, ReadError
 from burnish.codegen.readers import functions
 
@@ -40,9 +41,18 @@ def build(message: Any) -> ir.Model:
 
 
 def lift_constants(model: ir.Model) -> None:
-    """Make every Constant, also of subgraphs, an initializer of the main graph."""
+    """Make every Constant, also of subgraphs, a marked initializer of the main graph."""
+    names = {
+        node.outputs[0].name
+        for graph in model.graphs()
+        for node in graph
+        if node.op_type == "Constant" and node.domain in ("", "ai.onnx")
+    }
     common.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(model)
     common.LiftSubgraphInitializersToMainGraphPass()(model)
+    for name, value in model.graph.initializers.items():
+        if name in names:
+            constants.mark(value)
 
 
 def _first_line(error: BaseException) -> str:

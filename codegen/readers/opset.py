@@ -7,6 +7,7 @@ from typing import Any
 import onnx.version_converter
 import onnx_ir as ir
 
+from burnish.codegen import constants
 from burnish.codegen.errors import Explain, ReadError, UnsupportedError
 from burnish.codegen.readers.normal import build, lift_constants
 from burnish.codegen.readers.proto import NEWEST
@@ -64,3 +65,6 @@ def _restore_metadata(before: ir.Model, after: ir.Model) -> None:
             if old is not None:
                 node.metadata_props.update(old.metadata_props)
                 node.name = node.name or old.name
+    for name, value in before.graph.initializers.items():
+        if name in after.graph.initializers and constants.is_marked(value):
+            constants.mark(after.graph.initializers[name])
