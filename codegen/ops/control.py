@@ -1,0 +1,239 @@
+"""If, Loop and Scan as Python's `if`, `while` and `for`."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from burnish.codegen.ops._rules import (
+    NodeContext,
+    Result,
+    call,
+    known,
+    number,
+    onnx_op,
+    operand,
+    tensor,
+)
+from burnish.codegen.ops._words import is_device
+from burnish.codegen.program import (
+    Assign,
+    Block,
+    Call,
+    Expression,
+    If,
+    Infix,
+    Item,
+    Literal,
+    Loop,
+    Method,
+    Prefix,
+    Slice,
+    Value,
+)
+
+_ENDLESS = 2**31 - 1
+"""From here on a trip count means "until the condition says so"."""
+
+
+@onnx_op("If")
+def if_(
+    cond: Expression, *, else_branch: ir.Graph, then_branch: ir.Graph, node: NodeContext
+) -> Result:
+    then = _tensors(node.lift_block(then_branch, ()))
+    otherwise = _tensors(node.lift_block(else_branch, ()))
+    targets = _targets(node, 0, len(node.outputs))
+    condition = cond if is_device(cond) else number(cond)
+    node.emit(If(targets, (), operand(condition), then, otherwise))
+    return targets
+
+
+def _tensors(block: Block) -> Block:
+    block.results = [_whole(result) for result in block.results]
+    return block
+
+
+def _whole(result: Expression) -> Expression:
+    """A block's result; numbers become tensors, None stays None."""
+    if isinstance(result, Literal) and result.value is None:
+        return result
+    return tensor(result)
+
+
+def _targets(node: NodeContext, start: int, end: int) -> tuple[Value, ...]:
+    return tuple(
+        Value(name, dtype, shape)
+        for name, dtype, shape in zip(
+            node.outputs[start:end],
+            node.dtypes[start:end],
+            node.shapes[start:end],
+            strict=True,
+        )
+    )
+
+
+def _inside(value: ir.Value, like: Expression | None = None) -> Value:
+    """The name that a body has for one of its inputs."""
+    dtype = None if like is None else like.dtype
+    if value.dtype is not None and value.dtype != ir.DataType.STRING:
+        dtype = value.dtype.numpy().name
+    shape = None
+    if value.shape is not None:
+        shape = tuple(d if isinstance(d, int) else d.value for d in value.shape)
+    return Value(value.name or "", dtype, shape)
+
+
+@onnx_op("Loop")
+def loop(
+    M: Expression | None = None,
+    cond: Expression | None = None,
+    *v_initial: Expression,
+    body: ir.Graph,
+    node: NodeContext,
+) -> Result:
+    """A `for` where the condition never changes, else a `while`."""
+    count = _count(M)
+    counter, asked, *entering = body.inputs
+    keeps = _never_stops(body, cond)
+    carried = [
+        _inside(value, initial)
+        for value, initial in zip(entering, v_initial, strict=True)
+    ]
+    initial = [_whole(operand(value)) for value in v_initial]
+    index = Value(counter.name or "i", "int64", (), host=True)
+    going = Value(asked.name or "going", "bool", ())
+    inputs = (index, Literal(True) if keeps else going, *carried)
+    block = node.lift_block(body, inputs)
+    done, *results = (_whole(result) for result in block.results)
+    places = slice(0, len(carried))
+    block.results = [*([] if keeps else [done]), *results]
+    condition = None if keeps else Literal(True) if cond is None else _bool(cond)
+    counted: tuple[Value, ...] = ()
+    if count is None and counter.uses():
+        counted = (index,)
+        after = Infix("+", index, Literal(1))
+        block.results.insert(len(block.results) - len(results) + len(carried), after)
+    states = _targets(node, 0, len(carried))
+    lists = tuple(Value(name) for name in node.outputs[len(carried) :])
+    node.emit(
+        Loop(
+            (*states, *(Value("count", host=True) for _ in counted), *lists),
+            (),
+            count=count,
+            condition=condition,
+            going=None if keeps else going,
+            index=index if count is not None and counter.uses() else None,
+            carried=(*carried, *counted),
+            initial=(*initial[places], *(Literal(0) for _ in counted)),
+            collected=len(lists),
+            body=block,
+        )
+    )
+    return (*states, *(_stacked(each, 0) for each in lists))
+
+
+def _count(M: Expression | None) -> Expression | None:
+    """How often at most; None for any number of times."""
+    if M is None:
+        return None
+    count = number(M)
+    if isinstance(count, int) and count >= _ENDLESS:
+        return None
+    return operand(count)
+
+
+def _never_stops(body: ir.Graph, cond: Expression | None) -> bool:
+    """Whether the condition is true from the start and stays so."""
+    if cond is not None:
+        start = known(cond)
+        if start is None or not start.reshape(()).item():
+            return False
+    result = body.outputs[0]
+    while True:
+        if result is body.inputs[1]:
+            return True
+        if result.const_value is not None:
+            return bool(result.const_value.numpy().reshape(()).item())
+        maker = result.producer()
+        if maker is None or maker.op_type != "Identity":
+            return False
+        result = maker.inputs[0]  # type: ignore[assignment]
+
+
+def _bool(cond: Expression) -> Expression:
+    return tensor(cond, "bool")
+
+
+def _stacked(items: Expression, axis: int) -> Expression:
+    """`ops.stack(*items)`"""
+    return call("stack", Prefix("*", items), axis=axis)
+
+
+@onnx_op("Scan", since=9)
+def scan(
+    *initial_state_and_scan_inputs: Expression,
+    body: ir.Graph,
+    num_scan_inputs: int,
+    scan_input_axes: list[int] | None = None,
+    scan_input_directions: list[int] | None = None,
+    scan_output_axes: list[int] | None = None,
+    scan_output_directions: list[int] | None = None,
+    node: NodeContext,
+) -> Result:
+    """A `for` over the elements of the inputs, side by side."""
+    given = initial_state_and_scan_inputs
+    states = len(given) - num_scan_inputs
+    axes = scan_input_axes or [0] * num_scan_inputs
+    directions = scan_input_directions or [0] * num_scan_inputs
+    scanned = [
+        _elements(value, axis, direction)
+        for value, axis, direction in zip(given[states:], axes, directions, strict=True)
+    ]
+    carried = [_inside(v, x) for v, x in zip(body.inputs, given[:states], strict=False)]
+    parts = tuple(_inside(value) for value in body.inputs[states:])
+    block = node.lift_block(body, (*carried, *parts))
+    block.results = [_whole(result) for result in block.results]
+    index, items = parts[0], scanned[0]
+    if len(parts) > 1:
+        index, items = Value("parts"), Call("zip", tuple(scanned))
+        block.statements.insert(0, Assign(parts, (), index))
+    targets = _targets(node, 0, states)
+    lists = tuple(Value(name) for name in node.outputs[states:])
+    node.emit(
+        Loop(
+            (*targets, *lists),
+            (),
+            items=items,
+            index=index,
+            carried=tuple(carried),
+            initial=tuple(_whole(operand(x)) for x in given[:states]),
+            collected=len(lists),
+            body=block,
+        )
+    )
+    backwards = scan_output_directions or [0] * len(lists)
+    along = scan_output_axes or [0] * len(lists)
+    return (
+        *targets,
+        *(
+            _stacked(_reversed(each) if back else each, axis)
+            for each, back, axis in zip(lists, backwards, along, strict=True)
+        ),
+    )
+
+
+def _elements(x: Expression, axis: int, direction: int) -> Expression:
+    """x with `axis` first, backwards where the direction is 1."""
+    value = tensor(x)
+    if axis < 0:
+        axis += x.rank or 0
+    if axis:
+        rest = [i for i in range(x.rank or 0) if i != axis]
+        order = tuple(map(Literal, (axis, *rest)))
+        value = Method(value, "transpose", order)
+    if direction:
+        value = Method(value, "flip", (Literal(0),))
+    return value
+
+
+def _reversed(items: Expression) -> Expression:
+    return Item(items, (Slice(None, None, Literal(-1)),))
