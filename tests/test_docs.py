@@ -3,7 +3,9 @@
 A page's blocks run from top to bottom in one folder that holds mnist.onnx: `python`
 blocks in one namespace, lines of `sh` blocks that start with `burnish` by the command
 line's own main. A block behind `<!-- generated: NAME -->` is compared with what is
-generated, one behind `<!-- prints -->` with what the blocks before it printed.
+generated, one behind `<!-- nodes: NAME -->` with a file's operators,
+one behind `<!-- prints -->` with what the blocks before it printed; one
+behind `<!-- needs a GPU -->` is passed over where there is none.
 """
 
 from __future__ import annotations
@@ -19,9 +21,12 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import onnx
 import pytest
 
+from burnish import Tensor
 from burnish.codegen.cli import main
+from burnish.errors import DeviceError
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -60,8 +65,13 @@ class Reader:
         if block.mark.startswith("generated: "):
             source = Path(block.mark.removeprefix("generated: ")).read_text("utf-8")
             assert _unindented(block.text) in _unindented(source)
+        elif block.mark.startswith("nodes: "):
+            graph = onnx.load(block.mark.removeprefix("nodes: ")).graph
+            assert block.text.split() == [node.op_type for node in graph.node]
         elif block.mark == "prints":
             assert _squeezed(block.text) in _squeezed(self.printed)
+        elif block.mark == "needs a GPU" and not _gpu():
+            return
         elif block.language == "python":
             self._hear(self._execute, block)
         elif block.language == "sh":
@@ -88,6 +98,14 @@ class Reader:
         with contextlib.redirect_stdout(heard), contextlib.redirect_stderr(heard):
             action(subject)
         self.printed += heard.getvalue()
+
+
+def _gpu() -> bool:
+    try:
+        Tensor([0.0], device="cuda")
+    except DeviceError:
+        return False
+    return True
 
 
 def _unindented(text: str) -> str:

@@ -19,8 +19,21 @@ def arguments(command: argparse.ArgumentParser) -> None:
         required=True,
         help="the file to write",
     )
-    add("--opset", type=int, metavar="N", help="the opset to reach")
+    add("--opset", type=int, metavar="N", help="the opset to reach (default: 16)")
+    add("--json", action="store_true", help="print one JSON object instead of text")
 
 
 def run(options: argparse.Namespace) -> int:
+    from burnish.codegen import console, upgrade
+
+    done = upgrade.upgrade(options.model, options.out, options.opset)
+    if options.json:
+        console.emit(done)
+        return 0
+    for note in done.notes:
+        console.say(f"note: {note}")
+    for file in done.files:
+        print(file)
+    console.say(f"opset {done.before} -> {done.after}")
+    console.say(f"next: burnish generate {done.files[0]}")
     return 0
