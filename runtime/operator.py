@@ -41,6 +41,8 @@ registry: dict[str, Operator] = {}
 """Every operator by name; `@operator` adds to it."""
 
 _VARIADIC = 0x04  # the flag of code that takes *arrays
+
+
 class Operator:
     """A function of arrays with gradient rules and per-backend kernels."""
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from burnish.backend import Array, Device
 
-_host = np.random.default_rng()
+_host: np.random.Generator | None = None
 
 
 def seed(value: int) -> None:
@@ -19,6 +19,9 @@ def seed(value: int) -> None:
 
 def generator() -> np.random.Generator:
     """The generator that all draws come from, drawn on the host."""
+    global _host
+    if _host is None:  # not at import: NumPy loads its random numbers on demand
+        _host = np.random.default_rng()
     return _host
 
 
@@ -26,16 +29,16 @@ def uniform(
     shape: tuple[int, ...], low: float, high: float, dtype: Any, device: Device
 ) -> Array:
     """Uniform values in [low, high), shape `shape`, on `device`."""
-    return device.put(_host.uniform(low, high, shape), dtype)
+    return device.put(generator().uniform(low, high, shape), dtype)
 
 
 def normal(
     shape: tuple[int, ...], mean: float, std: float, dtype: Any, device: Device
 ) -> Array:
     """Normal values, shape `shape`, on `device`."""
-    return device.put(_host.normal(mean, std, shape), dtype)
+    return device.put(generator().normal(mean, std, shape), dtype)
 
 
 def keep_mask(shape: tuple[int, ...], probability: float, device: Device) -> Array:
     """Booleans, True with `probability`, shape `shape`, on `device`."""
-    return device.put(_host.random(shape, np.float32) < probability)
+    return device.put(generator().random(shape, np.float32) < probability)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from typing import Any
 
 from burnish.nn.module import Module
@@ -19,7 +18,7 @@ class Layer(Module):
     def extra_repr(self) -> str:
         own = vars(self)
         parts = []
-        for name, default in _arguments(type(self)):
+        for name, default, optional in _arguments(type(self)):
             if name not in own:
                 continue
             value = own[name]
@@ -27,16 +26,20 @@ class Layer(Module):
                 value = value is not None  # bias: a flag that became a parameter
             if isinstance(value, Stored) or _same(value, default):
                 continue
-            required = default is inspect.Parameter.empty
-            parts.append(repr(value) if required else f"{name}={value!r}")
+            parts.append(f"{name}={value!r}" if optional else repr(value))
         return ", ".join(parts)
 
 
 @functools.cache
-def _arguments(kind: type) -> list[tuple[str, Any]]:
-    """The constructor's arguments with their defaults."""
+def _arguments(kind: type) -> list[tuple[str, Any, bool]]:
+    """The constructor's arguments: name, default, whether there is a default."""
+    import inspect
+
     signature = inspect.signature(kind)
-    return [(name, p.default) for name, p in signature.parameters.items()]
+    return [
+        (name, p.default, p.default is not p.empty)
+        for name, p in signature.parameters.items()
+    ]
 
 
 def _same(value: Any, default: Any) -> bool:
