@@ -15,8 +15,10 @@ from burnish.codegen.arrange import arrange
 from burnish.codegen.errors import Explain, UsageError, silent
 from burnish.codegen.identifier import Identifier
 from burnish.codegen.lift import lift
+from burnish.codegen.ops import has_rule
 from burnish.codegen.program import Program, Value
 from burnish.codegen.readers import Source, read
+from burnish.codegen.readers.expand import expand
 from burnish.codegen.render import Header, render
 from burnish.codegen.render.names import input_names
 from burnish.codegen.weights import Entry, as_text, entries, write_files
@@ -88,6 +90,7 @@ def generate(
 
     stage(0)
     source = read(path, explain=explain)
+    expand(source.model, has_rule, explain)
     stage(1)
     passes.run(source.model, explain, simplify=options.simplify)
     stage(2)

@@ -16,9 +16,16 @@ from burnish.codegen.ops import (
     reduce,
     shape,
 )
-from burnish.codegen.ops._rules import NodeContext, Rule, find, onnx_op, registry
+from burnish.codegen.ops._rules import (
+    NodeContext,
+    Rule,
+    find,
+    has_rule,
+    onnx_op,
+    registry,
+)
 
-__all__ = ["NodeContext", "Rule", "find", "onnx_op", "registry"]
+__all__ = ["NodeContext", "Rule", "find", "has_rule", "onnx_op", "registry"]
 
 FAMILIES = (
     activation,

@@ -113,6 +113,11 @@ def find(domain: str, op_type: str, version: int) -> Rule | None:
     return None
 
 
+def has_rule(domain: str, op_type: str, version: int) -> bool:
+    """Whether a rule says what the operator means."""
+    return find(domain, op_type, version) is not None
+
+
 # --- the words of rules ---
 
 

@@ -1,0 +1,116 @@
+"""Operators that the specification defines by other operators, replaced by those."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import onnx
+import onnx_ir as ir
+from onnx_ir.passes import common
+
+from burnish.codegen.errors import Explain
+from burnish.codegen.readers import shapes
+from burnish.codegen.readers.normal import lift_constants
+
+_DOMAIN = "burnish.expanded"
+_DEEPEST = 8
+
+HasRule = Callable[[str, str, int], bool]
+
+
+def expand(model: ir.Model, has_rule: HasRule, explain: Explain) -> bool:
+    """Replace every operator without a rule by its function body, if it has one.
+
+    The nodes inherit the operator's metadata, so they stay where the author had it.
+    """
+    changed = False
+    for _ in range(_DEEPEST):
+        if not _once(model, has_rule, explain):
+            break
+        changed = True
+        common.InlinePass()(model)
+        model.functions.clear()
+        model.opset_imports.pop(_DOMAIN, None)
+        common.NameFixPass()(model)
+        lift_constants(model)
+        shapes.infer(model, explain)
+    return changed
+
+
+def _once(model: ir.Model, has_rule: HasRule, explain: Explain) -> bool:
+    """Make a function of every operator to expand, and its node a call of it."""
+    found = 0
+    for node in list(model.graph.all_nodes()):
+        opset = model.opset_imports.get(node.domain, 1)
+        version = node.version or opset
+        if has_rule(node.domain, node.op_type, version):
+            continue
+        body = _body(node, version)
+        if body is None:
+            continue
+        explain(f"node {node.name!r} ({node.op_type}): expanded to its definition")
+        body.domain, body.name = _DOMAIN, f"{node.op_type}_{found}"
+        _only_asked_for(body, len(node.outputs))
+        function = ir.from_proto(body)
+        for inner in function.all_nodes():
+            inner.version = function.opset_imports.get(inner.domain)
+        model.functions[function.identifier()] = function
+        node.domain, node.op_type, node.version = _DOMAIN, body.name, None
+        found += 1
+    if found:
+        model.opset_imports[_DOMAIN] = 1
+    return found > 0
+
+
+def _body(node: ir.Node, version: int) -> Any:
+    """The FunctionProto that says what the node means; None when there is none."""
+    if not onnx.defs.has(node.op_type, node.domain):
+        return None
+    try:
+        schema = onnx.defs.get_schema(node.op_type, version, node.domain)
+    except onnx.defs.SchemaError:
+        return None
+    for name, attribute in schema.attributes.items():
+        if name not in node.attributes and attribute.default_value.type:
+            node.attributes[name] = ir.from_proto(attribute.default_value)
+    plain = _newest(schema.function_opset_versions, version)
+    if plain is not None:
+        return _parsed(schema.get_function_with_opset_version(plain))
+    dependent = _newest(schema.context_dependent_function_opset_versions, version)
+    if dependent is None:
+        return None
+    types = [_type(value) for value in node.inputs]
+    written = ir.to_proto(node).SerializeToString()
+    return _parsed(
+        schema.get_context_dependent_function_with_opset_version(
+            dependent, written, types
+        )
+    )
+
+
+def _only_asked_for(body: Any, outputs: int) -> None:
+    """Bodies list every output, also those that this node's body does not make."""
+    made = {name for node in body.node for name in node.output} | set(body.input)
+    del body.output[outputs:]
+    for name in body.output:
+        if name not in made:
+            body.node.add(op_type="Identity", input=[body.output[0]], output=[name])
+
+
+def _newest(versions: list[int], limit: int) -> int | None:
+    return max((v for v in versions if v <= limit), default=None)
+
+
+def _parsed(function: bytes) -> Any:
+    return onnx.FunctionProto.FromString(function)
+
+
+def _type(value: ir.Value | None) -> bytes:
+    if value is None or value.type is None:
+        return onnx.TypeProto().SerializeToString()
+    message = onnx.TypeProto()
+    ir.serde.serialize_type_into(message, value.type)
+    if value.shape is not None:
+        ir.serde.serialize_shape_into(message, value.shape)
+    return message.SerializeToString()
