@@ -28,7 +28,15 @@ class Node:
     argument was, as (its node, its place among that node's results).
     """
 
-    __slots__ = ("args", "operator", "options", "order", "parents", "values", "__weakref__")
+    __slots__ = (
+        "__weakref__",
+        "args",
+        "operator",
+        "options",
+        "order",
+        "parents",
+        "values",
+    )
 
     def __init__(
         self,
@@ -144,7 +152,7 @@ def _walk(output: Variable, gradient: Any, create_graph: bool) -> Gradients:
         if node.operator is None:
             leaf = incoming[0]
             if not isinstance(leaf, Variable):
-                leaf = output.wrap(leaf, output.device)
+                leaf = output.wrap(leaf, _device(leaf, output))
             found._found[node] = leaf
             continue
         for parent, part in _pull(node, incoming, output if create_graph else None):
@@ -166,7 +174,7 @@ def _pull(
     args, values = node.args, node.values
     if like is not None:
         args = tuple(
-            like.wrap(arg, like.device, *parent) if parent else arg
+            like.wrap(arg, _device(arg, like), *parent) if parent else arg
             for arg, parent in zip(args, node.parents, strict=True)
         )
         values = _rewrap(like, node)
@@ -188,10 +196,16 @@ def _pull(
 def _rewrap(like: Variable, node: Node) -> Any:
     if isinstance(node.values, tuple):
         return tuple(
-            like.wrap(value, like.device, node, i)
+            like.wrap(value, _device(value, like), node, i)
             for i, value in enumerate(node.values)
         )
-    return like.wrap(node.values, like.device, node)
+    return like.wrap(node.values, _device(node.values, like), node)
+
+
+def _device(array: Array, like: Variable) -> Device:
+    """Where an array of the graph is: with `like`, unless the graph changed devices."""
+    place = Device.of(array)
+    return like.device if place is like.device.inner() else place.autodiff()
 
 
 def _unrecorded(output: Variable) -> str:

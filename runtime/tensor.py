@@ -82,7 +82,9 @@ class Tensor(Variable):
         """On another device (`"cuda"`, `Device`) or with another dtype."""
         if isinstance(target, Device | str) and _is_device(target):
             device = Device(target)
-            return self.wrap(device.put(self.data), device, self.node, self.index)
+            if device.inner() is self.device.inner():
+                return self.wrap(self.data, device, self.node, self.index)
+            return ops.to_device(self, device=device)
         return self.astype(target)
 
     def astype(self, dtype: Any) -> Tensor:

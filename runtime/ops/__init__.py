@@ -63,6 +63,7 @@ from burnish.ops.arithmetic import (
     sub,
     sum_,
 )
+from burnish.ops.attention import attention_weights, scaled_dot_product_attention
 from burnish.ops.bits import (
     bit_shift,
     bitwise_and,
@@ -103,6 +104,7 @@ from burnish.ops.create import (
     triu,
 )
 from burnish.ops.cumulative import cum_prod, cum_sum, reduce_prod, running_product
+from burnish.ops.device import moved_array, to_device
 from burnish.ops.einsum import einsum
 from burnish.ops.elementary import (
     acos,
@@ -126,6 +128,8 @@ from burnish.ops.elementary import (
     tanh,
 )
 from burnish.ops.embedding import embedding
+from burnish.ops.grid_sample import grid_sample
+from burnish.ops.image import interpolate, resample, resample_adjoint, resize
 from burnish.ops.index import (
     compress,
     gather,
@@ -173,6 +177,7 @@ from burnish.ops.pool import (
     window_spread,
     window_sum,
 )
+from burnish.ops.quantize import dequantize_linear, quantize_linear
 from burnish.ops.recurrent import gru, lstm, rnn
 from burnish.ops.reduce import (
     arg_max,
@@ -224,6 +229,7 @@ __all__ = [
     "atan",
     "atan2",
     "atanh",
+    "attention_weights",
     "avg_pool",
     "batch_norm",
     "batch_norm_train",
@@ -250,6 +256,7 @@ __all__ = [
     "cum_prod",
     "cum_sum",
     "depth_to_space",
+    "dequantize_linear",
     "det",
     "div",
     "dropout",
@@ -278,6 +285,7 @@ __all__ = [
     "glu",
     "greater",
     "greater_or_equal",
+    "grid_sample",
     "group_norm",
     "gru",
     "hard_sigmoid",
@@ -285,6 +293,7 @@ __all__ = [
     "hardmax",
     "instance_norm",
     "int_div",
+    "interpolate",
     "inverse",
     "is_inf",
     "is_nan",
@@ -317,6 +326,7 @@ __all__ = [
     "minimum",
     "mish",
     "mod",
+    "moved_array",
     "mul",
     "neg",
     "non_zero",
@@ -329,6 +339,7 @@ __all__ = [
     "prelu",
     "put",
     "put_rows",
+    "quantize_linear",
     "range_",
     "reciprocal",
     "reduce_all",
@@ -345,12 +356,16 @@ __all__ = [
     "reduce_sum_square",
     "relu",
     "relu6",
+    "resample",
+    "resample_adjoint",
     "reshape",
+    "resize",
     "rms_norm",
     "rnn",
     "roll",
     "round_",
     "running_product",
+    "scaled_dot_product_attention",
     "scatter_elements",
     "scatter_nd",
     "scatter_rows",
@@ -386,6 +401,7 @@ __all__ = [
     "tanh",
     "thresholded_relu",
     "tile",
+    "to_device",
     "top_k",
     "top_k_places",
     "transpose",

@@ -12,6 +12,7 @@ from hypothesis.extra import numpy as nps
 import burnish
 from burnish import Tensor
 from burnish.errors import InputError
+from tests.harness.operators import gpu_missing
 
 FLOATS = nps.floating_dtypes(sizes=(32, 64), endianness="=")
 NUMBERS = (
@@ -283,6 +284,18 @@ def test_gradients_flow_through_methods():
     x = Tensor(np.array([[1.0, 2.0], [3.0, 4.0]])).require_grad()
     loss = (x.T @ x).softmax().log().mean() + x[0].exp().sum() / x.max()
     assert x.grad(loss.backward()).shape == (2, 2)
+
+
+@pytest.mark.skipif(gpu_missing() is not None, reason=str(gpu_missing()))
+def test_gradients_come_back_from_another_device():
+    x = Tensor([1.0, 2.0]).require_grad()
+    y = x.to("cuda") * Tensor([3.0, 4.0], device="cuda")
+    gradients = (y * y).sum().backward(create_graph=True)
+    got = x.grad(gradients)
+    assert str(got.device) == "cpu:autodiff"
+    assert got.tolist() == [18, 64]
+    again = x.grad(got.sum().backward())
+    assert again.tolist() == [18, 32]
 
 
 def test_a_mistaken_shape_is_explained():

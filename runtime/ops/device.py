@@ -1,0 +1,30 @@
+"""Between devices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from burnish.autodiff import Variable
+from burnish.backend import Device
+from burnish.operator import operator
+from burnish.ops._shapes import plain
+
+
+def to_device(x: Any, *, device: Device) -> Any:
+    """x on another device; its gradient comes back to where x was."""
+    moved = moved_array(x, device=device)
+    if not isinstance(moved, Variable):
+        return moved
+    return moved.wrap(moved.data, device, moved.node, moved.index)
+
+
+@operator
+def moved_array(x, *, device: Device):
+    """x's array on another device; a variable still says the old one."""
+    return device.put(x)
+
+
+@moved_array.vjp
+def _(g, y, x, *, device):
+    home = Device.of(plain(x))
+    return to_device(g, device=home.autodiff() if device.is_autodiff else home)
