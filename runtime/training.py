@@ -8,7 +8,8 @@ for step in train(model, loss, batches, optim.Adam(), 1e-3):
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from burnish.autodiff import Variable
 from burnish.backend import on_host
@@ -17,7 +18,8 @@ from burnish.nn import Module
 from burnish.optim import Optimizer, Schedule
 
 
-class Step(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Step:
     """What one step of training did."""
 
     index: int

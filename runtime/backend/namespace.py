@@ -14,7 +14,7 @@ Array: TypeAlias = Any
 
 
 def namespace(*arrays: Any) -> Any:
-    """The library, `numpy` or `cupy`, that the first array among the arguments lives in.
+    """The library, `numpy` or `cupy`, of the first array among the arguments.
 
     Python numbers and None are passed over; with no array at all it is NumPy.
     """

@@ -17,8 +17,9 @@ class Layer(Module):
 
     def extra_repr(self) -> str:
         own = vars(self)
+        kind: Any = type(self)
         parts = []
-        for name, default, optional in _arguments(type(self)):
+        for name, default, optional in _arguments(kind):
             if name not in own:
                 continue
             value = own[name]

@@ -72,7 +72,7 @@ class Stored(Tensor):
         self._hold(self.device.put(value, dtype))
 
     @property
-    def data(self) -> Array:  # type: ignore[override]
+    def data(self) -> Array:
         """The values; a lazy tensor makes them now."""
         if self._value is None:
             with _making:

@@ -102,8 +102,8 @@ def encode(array: Array, where: str) -> memoryview:
     code = code_of(host.dtype, where)
     if host.dtype.isnative is not _LITTLE and host.dtype.itemsize > 1:
         host = host.astype(host.dtype.newbyteorder("<"))
-    raw = np.ascontiguousarray(host).reshape(-1).view(np.uint8)
-    return memoryview(_pack(raw, BITS[code]) if BITS[code] < 8 else raw)
+    raw: np.ndarray = np.ascontiguousarray(host).reshape(-1).view(np.uint8)
+    return (_pack(raw, BITS[code]) if BITS[code] < 8 else raw).data
 
 
 _LITTLE = np.dtype("<u2").isnative

@@ -78,7 +78,7 @@ def _write(
             raise RecordError(f"{here}: expected {expected} bytes, got {written}")
 
 
-def _chunks(source: Source, code: str, where: str) -> Iterable[Any]:
+def _chunks(source: Any, code: str, where: str) -> Iterable[Any]:
     if callable(source):
         source = source()
     if isinstance(source, bytes | bytearray | memoryview):
