@@ -1,0 +1,174 @@
+"""Inputs for a model: seeded, of the right dtype, with plausible sizes and ids."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+import onnx_ir as ir
+
+from burnish.codegen.errors import UsageError, VerifyError
+from burnish.codegen.passes.graph import constant, integers
+
+BATCH = 2
+#: Tried in this order for open dimensions, until the reference runs.
+SIZES = (8, 64, 224)
+_HANDED_ON = frozenset(
+    (
+        "Cast",
+        "Clip",
+        "Concat",
+        "Expand",
+        "Flatten",
+        "Identity",
+        "Reshape",
+        "Slice",
+        "Squeeze",
+        "Transpose",
+        "Unsqueeze",
+        "Where",
+    )
+)
+
+
+def dimensions(model: ir.Model) -> dict[str, bool]:
+    """The open dimensions of the inputs by name; True for those that count a batch."""
+    found: dict[str, bool] = {}
+    for value in model.graph.inputs:
+        for axis, _, name in _open_dims(value):
+            known = found.get(name, False)
+            found[name] = (
+                known or "batch" in name.lower() or (axis == 0 and name == "N")
+            )
+    return found
+
+
+def _open_dims(value: ir.Value) -> Iterator[tuple[int, ir.SymbolicDim, str]]:
+    for axis, dim in enumerate(value.shape or ()):
+        if not isinstance(dim, int):
+            assert isinstance(dim, ir.SymbolicDim)
+            name = str(dim.value) if dim.value is not None else f"{value.name}.{axis}"
+            yield axis, dim, name
+
+
+def make(
+    model: ir.Model,
+    *,
+    size: int,
+    given: Mapping[str, Path],
+    dims: Mapping[str, int],
+    seed: int,
+) -> dict[str, np.ndarray]:
+    """One array an input; `given` ones are read, and fix the dimensions they have."""
+    _known(given, [v.name or "" for v in model.graph.inputs], "--input")
+    _known(dims, list(dimensions(model)), "--dim")
+    sizes = {name: BATCH if b else size for name, b in dimensions(model).items()}
+    loaded = {name: _load(name, path) for name, path in given.items()}
+    for value in model.graph.inputs:
+        if value.name in loaded:
+            for axis, _, name in _open_dims(value):
+                if axis < loaded[value.name].ndim:
+                    sizes[name] = loaded[value.name].shape[axis]
+    sizes.update(dims)
+    return {
+        value.name or "": loaded[value.name]
+        if value.name in loaded
+        else _array(value, sizes, seed)
+        for value in model.graph.inputs
+    }
+
+
+def _known(names: Mapping[str, object], known: list[str], option: str) -> None:
+    wrong = sorted(set(names) - set(known))
+    if wrong:
+        raise UsageError(
+            f"{option}: expected one of {', '.join(known) or 'none'}, got "
+            f"{', '.join(wrong)}"
+        )
+
+
+def _load(name: str, path: Path) -> np.ndarray:
+    try:
+        return np.load(path, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"--input {name}={path}: expected a NumPy file (.npy), got {error}"
+        ) from None
+
+
+def _array(value: ir.Value, sizes: Mapping[str, int], seed: int) -> np.ndarray:
+    if value.shape is None or not isinstance(value.type, ir.TensorType):
+        raise VerifyError(
+            f"input {value.name!r}: expected a tensor of known rank, got {value.type}; "
+            f"give it with --input {value.name}=file.npy"
+        )
+    open_dims = {axis: sizes[name] for axis, _, name in _open_dims(value)}
+    shape = tuple(
+        dim if isinstance(dim, int) else open_dims[axis]
+        for axis, dim in enumerate(value.shape)
+    )
+    # an input keeps its numbers when others come or go
+    random = np.random.default_rng([seed, zlib.crc32((value.name or "").encode())])
+    dtype = value.type.dtype
+    if dtype is ir.DataType.STRING:
+        return np.full(shape, "text", dtype=object)
+    if dtype is ir.DataType.BOOL:
+        return random.random(shape) < 0.5
+    if dtype.is_integer():
+        return _whole_numbers(value, shape, random).astype(dtype.numpy())
+    return np.asarray(random.standard_normal(shape)).astype(dtype.numpy())
+
+
+def _whole_numbers(
+    value: ir.Value, shape: tuple[int, ...], random: np.random.Generator
+) -> np.ndarray:
+    special, limit = _meaning(value)
+    if special is not None:
+        return np.full(shape, special)
+    if "mask" in (value.name or "").lower():
+        return _padded(shape)
+    return random.integers(0, limit, shape)
+
+
+def _padded(shape: tuple[int, ...]) -> np.ndarray:
+    """A mask of ones whose last row ends in padding, so that the mask matters."""
+    mask = np.ones(shape, np.int64)
+    if len(shape) > 1 and shape[-1] > 1:
+        mask[(-1,) * len(shape)] = 0
+    return mask
+
+
+def _meaning(value: ir.Value) -> tuple[int | None, int]:
+    """A number that the model compares with, and what ids must stay below."""
+    special, limits = None, [100]
+    seen: set[ir.Value] = set()
+    todo = [value]
+    found = False
+    while todo:
+        current = todo.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        for node, index in current.uses():
+            if node.op_type == "Equal" and not value.shape:
+                numbers = integers(node.inputs[1 - index])
+                special = numbers[0] if numbers else special
+            elif node.op_type == "Gather" and index == 1:
+                limit = _rows(node)
+                if limit is not None:
+                    limits, found = [*(limits if found else ()), limit], True
+            elif node.op_type in _HANDED_ON or node.op_type == "Gather":
+                todo.extend(node.outputs)
+    return special, max(1, min(limits))
+
+
+def _rows(gather: ir.Node) -> int | None:
+    table, axis = gather.inputs[0], gather.attributes.get("axis")
+    tensor = constant(table)
+    shape = tensor.shape if tensor is not None else table.shape if table else None
+    if shape is None:
+        return None
+    rows = shape[axis.as_int() if axis else 0]
+    return rows if isinstance(rows, int) else None

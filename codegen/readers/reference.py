@@ -1,0 +1,57 @@
+"""The numbers of a model file, by somebody else's hand: onnxruntime, or ONNX itself."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx.reference import ReferenceEvaluator
+
+from burnish.codegen.errors import VerifyError
+
+
+def run(path: Path, feeds: Mapping[str, np.ndarray]) -> tuple[list[Any], str]:
+    """All outputs in their order, and who computed them.
+
+    onnxruntime is asked first: it is fast, and independent of both sides.
+    """
+    problems = []
+    for name, compute in (("onnxruntime", _runtime), ("onnx", _reference)):
+        try:
+            outputs, version = compute(path, dict(feeds))
+        except ModuleNotFoundError:
+            continue
+        except Exception as error:  # both raise many kinds; the last one is told
+            problems.append(f"{name}: {_short(error)}")
+        else:
+            return outputs, f"{name} {version}"
+    raise VerifyError(
+        f"{path}: expected the reference to run on these inputs, got "
+        + "; ".join(problems)
+    )
+
+
+def _runtime(path: Path, feeds: dict[str, np.ndarray]) -> tuple[list[Any], str]:
+    runtime = importlib.import_module("onnxruntime")
+    options = runtime.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 2
+    session = runtime.InferenceSession(
+        str(path), options, providers=["CPUExecutionProvider"]
+    )
+    return session.run(None, feeds), runtime.__version__
+
+
+def _reference(path: Path, feeds: dict[str, np.ndarray]) -> tuple[list[Any], str]:
+    with np.errstate(all="ignore"):
+        outputs: Any = ReferenceEvaluator(str(path)).run(None, feeds)
+    return outputs, onnx.__version__
+
+
+def _short(error: Exception) -> str:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0][:300]

@@ -1,0 +1,223 @@
+"""Compare a generated module's numbers with the model file's, on the same inputs."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from burnish import Tensor
+from burnish.codegen import feeds
+from burnish.codegen.errors import UsageError, VerifyError
+from burnish.codegen.identifier import Identifier
+from burnish.codegen.passes.graph import RANDOM, all_nodes
+from burnish.codegen.readers import Source, read, reference
+
+#: How far from the reference, relative to an output's largest number, is the same.
+TOLERANCE = 1e-4
+_COARSE = {"float16": 5e-3, "bfloat16": 4e-2}
+ABSOLUTE = 1e-6
+_IMPORTED = "burnish_generated_module"
+
+
+class Compared(msgspec.Struct, frozen=True):
+    """One output beside the reference's."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    max_abs: float  #: largest difference
+    max_rel: float  #: the same, relative to the reference's largest number
+    limit: float  #: what max_abs may be
+    agrees: bool
+    reason: str = ""
+
+
+class Report(msgspec.Struct, frozen=True):
+    """What `verify` found; `agrees` decides the exit code."""
+
+    model: str
+    module: str
+    reference: str
+    inputs: dict[str, str]
+    outputs: tuple[Compared, ...]
+    notes: tuple[str, ...]
+    agrees: bool
+
+
+def verify(
+    model: str | Path,
+    module: str | Path,
+    *,
+    inputs: Mapping[str, Path] | None = None,
+    dims: Mapping[str, int] | None = None,
+    seed: int = 0,
+    rtol: float | None = None,
+) -> Report:
+    """Run both on the same inputs.
+
+    module: the generated file or its folder. inputs: .npy files by input name; others
+    are drawn from `seed`. dims: sizes of open dimensions by name. rtol: allowed
+    difference relative to each output's largest number, 1e-4 for float32.
+    """
+    source = read(model)
+    file = _module_file(source, Path(module))
+    fed, expected, by = _reference(source, inputs or {}, dims or {}, seed)
+    got = _run(file, fed)
+    names = [value.name or "" for value in source.model.graph.outputs]
+    if len(got) != len(names):
+        raise VerifyError(
+            f"{file}: expected {len(names)} outputs ({', '.join(names)}), "
+            f"got {len(got)}"
+        )
+    outputs = tuple(
+        compare(name, mine, theirs, rtol)
+        for name, mine, theirs in zip(names, got, expected, strict=True)
+    )
+    return Report(
+        model=str(model),
+        module=str(file),
+        reference=by,
+        inputs={name: _described(array) for name, array in fed.items()},
+        outputs=outputs,
+        notes=(*source.notes, *_random(source)),
+        agrees=all(output.agrees for output in outputs),
+    )
+
+
+def compare(name: str, got: Any, expected: Any, rtol: float | None = None) -> Compared:
+    """One output beside the reference's; NaN equals NaN, whole numbers are exact."""
+    mine, theirs = np.asarray(got), np.asarray(expected)
+    dtype = str(theirs.dtype)
+
+    def result(distance: float, scale: float, limit: float, reason: str) -> Compared:
+        return Compared(
+            name,
+            mine.shape,
+            str(mine.dtype),
+            distance,
+            distance / scale if scale else distance,
+            limit,
+            not reason,
+            reason,
+        )
+
+    if mine.shape != theirs.shape:
+        return result(np.inf, 0, 0, f"expected shape {theirs.shape}, got {mine.shape}")
+    if mine.dtype != theirs.dtype:
+        return result(np.inf, 0, 0, f"expected {dtype}, got {mine.dtype}")
+    if theirs.dtype.kind in "OUSb":
+        same = bool(np.array_equal(mine, theirs))
+        return result(0.0 if same else np.inf, 0, 0, "" if same else "values differ")
+    wide = np.complex128 if theirs.dtype.kind == "c" else np.float64
+    a, b = mine.astype(wide), theirs.astype(wide)
+    finite = np.isfinite(b)
+    if not np.array_equal(a[~finite], b[~finite], equal_nan=True):
+        return result(np.inf, 0, 0, "infinities or NaNs stand elsewhere")
+    if not finite.any():
+        return result(0.0, 0, 0, "")
+    scale = float(np.abs(b[finite]).max())
+    distance = float(np.abs(a[finite] - b[finite]).max())
+    if theirs.dtype.kind in "iu":
+        return result(distance, scale, 0.0, "values differ" if distance else "")
+    factor = _COARSE.get(dtype, TOLERANCE) if rtol is None else rtol
+    limit = ABSOLUTE + factor * scale
+    reason = "" if distance <= limit else "differs by more than the limit"
+    return result(distance, scale, limit, reason)
+
+
+def _reference(
+    source: Source, given: Mapping[str, Path], dims: Mapping[str, int], seed: int
+) -> tuple[dict[str, np.ndarray], list[Any], str]:
+    """Inputs that the reference takes, and what it makes of them."""
+    open_dims = feeds.dimensions(source.model)
+    sizes = feeds.SIZES if open_dims.keys() - dims.keys() else feeds.SIZES[:1]
+    first: VerifyError | None = None
+    for size in sizes:
+        fed = feeds.make(source.model, size=size, given=given, dims=dims, seed=seed)
+        try:
+            return fed, *reference.run(source.path, fed)
+        except VerifyError as error:
+            first = first or error
+    assert first is not None
+    names = ", ".join(open_dims) or "none"
+    raise VerifyError(
+        f"{first}; set the sizes that the model wants with --dim name=size "
+        f"(open: {names}), or give inputs with --input name=file.npy"
+    )
+
+
+def _random(source: Source) -> list[str]:
+    kinds = {n.op_type for n in all_nodes(source.model)} & (RANDOM - {"Dropout"})
+    if not kinds:
+        return []
+    return [f"{', '.join(sorted(kinds))}: random, so outputs differ from run to run"]
+
+
+def _described(array: np.ndarray) -> str:
+    return f"{array.dtype}[{', '.join(map(str, array.shape))}]"
+
+
+# --- the generated module ---
+
+
+def _module_file(source: Source, module: Path) -> Path:
+    if module.is_dir():
+        module = module / f"{Identifier.variable(source.path.stem)}.py"
+    if not module.is_file():
+        raise UsageError(
+            f"{module}: expected a generated module, there is none; "
+            f"run: burnish generate {source.path} -o {module.parent}"
+        )
+    return module
+
+
+def _run(file: Path, fed: Mapping[str, np.ndarray]) -> Sequence[Any]:
+    """The module's outputs as arrays, in their order."""
+    try:
+        with _imported(file) as module:
+            outputs = _loaded(module, file)(*(Tensor(a) for a in fed.values()))
+    except VerifyError:
+        raise
+    except Exception as error:  # generated code may be edited, so it may raise anything
+        given = ", ".join(map(_described, fed.values()))
+        raise VerifyError(
+            f"{file}: expected it to run on {given}, got "
+            f"{type(error).__name__}: {error}"
+        ) from error
+    several = outputs if isinstance(outputs, tuple | list) else (outputs,)
+    return [o.numpy() if isinstance(o, Tensor) else np.asarray(o) for o in several]
+
+
+def _loaded(module: ModuleType, file: Path) -> Any:
+    model = getattr(module, "Model", None)
+    if model is None:
+        raise VerifyError(f"{file}: expected a class Model, there is none")
+    has_weights = (
+        hasattr(module, "WEIGHTS") or file.with_suffix(".safetensors").exists()
+    )
+    return model.from_embedded() if has_weights else model()
+
+
+@contextmanager
+def _imported(file: Path) -> Iterator[ModuleType]:
+    """The module of a file, imported without leaving a trace."""
+    spec = importlib.util.spec_from_file_location(_IMPORTED, file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    sys.modules[_IMPORTED] = module
+    try:
+        spec.loader.exec_module(module)
+        yield module
+    finally:
+        sys.dont_write_bytecode = before
+        del sys.modules[_IMPORTED]

@@ -1,0 +1,139 @@
+"""The verifier: what it feeds, what it calls equal, and how it reports the rest."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+
+from burnish.codegen.errors import UsageError, VerifyError
+from burnish.codegen.readers import reference
+from burnish.codegen.verify import compare, verify
+
+MODEL = """<ir_version: 8, opset_import: ["" : 18]>
+g (float[batch, 4] x, int64[batch, time] ids) => (float[batch, time, 4] y, float[4] s)
+<float[5, 4] table = {%s}>
+{
+    one = Constant<value_ints=[1]>()
+    zero = Constant<value_ints=[0]>()
+    e = Gather(table, ids)
+    u = Unsqueeze(x, one)
+    y = Mul(e, u)
+    s = ReduceSum<keepdims=0>(x, zero)
+}"""
+
+SOURCE = """
+from burnish import nn, ops, Tensor
+import numpy as np
+TABLE = Tensor(np.arange(20, dtype=np.float32).reshape(5, 4) / 7)
+
+class Model(nn.Module):
+    def forward(self, x, ids):
+        return TABLE[ids] * x.reshape(x.shape[0], 1, 4){change}, x.sum(0)
+"""
+
+
+@pytest.fixture
+def model(tmp_path):
+    numbers = ", ".join(str(np.float32(i) / np.float32(7)) for i in range(20))
+    path = tmp_path / "m.onnx"
+    onnx.save(onnx.parser.parse_model(MODEL % numbers), path)
+    return path
+
+
+@pytest.fixture
+def module(tmp_path):
+    def write(change=""):
+        (tmp_path / "m.py").write_text(SOURCE.format(change=change))
+        return tmp_path
+
+    return write
+
+
+def test_an_equal_module_agrees(model, module):
+    report = verify(model, module())
+    assert report.agrees
+    assert [output.name for output in report.outputs] == ["y", "s"]
+    assert report.inputs == {"x": "float32[2, 4]", "ids": "int64[2, 8]"}
+    assert not (model.parent / "__pycache__").exists()
+
+
+def test_a_wrong_module_does_not(model, module):
+    report = verify(model, module(" * 1.01"))
+    assert not report.agrees
+    assert [output.agrees for output in report.outputs] == [False, True]
+    assert report.outputs[0].max_rel == pytest.approx(0.01, rel=1e-3)
+
+
+def test_onnx_answers_where_onnxruntime_does_not(model, module, monkeypatch):
+    def missing(*_):
+        raise ModuleNotFoundError
+
+    monkeypatch.setattr(reference, "_runtime", missing)
+    report = verify(model, module())
+    assert report.agrees
+    assert report.reference == f"onnx {onnx.__version__}"
+
+
+def test_sizes_and_inputs_can_be_given(model, module, tmp_path):
+    np.save(tmp_path / "x.npy", np.ones((3, 4), np.float32))
+    report = verify(model, module(), inputs={"x": tmp_path / "x.npy"}, dims={"time": 5})
+    assert report.inputs == {"x": "float32[3, 4]", "ids": "int64[3, 5]"}
+
+
+def test_the_same_seed_gives_the_same_numbers(model, module):
+    first, again, other = (verify(model, module(" + 1"), seed=s) for s in (0, 0, 1))
+    assert first.outputs == again.outputs != other.outputs
+
+
+WRONG = {
+    "--dim: expected one of batch, time, got tim": {"dims": {"tim": 2}},
+    "--input: expected one of x, ids, got z": {"inputs": {"z": "z.npy"}},
+    r"expected a NumPy file \(.npy\)": {"inputs": {"x": __file__}},
+}
+
+
+@pytest.mark.parametrize("says", WRONG)
+def test_wrong_options_say_what_there_is(model, module, says):
+    with pytest.raises(UsageError, match=says):
+        verify(model, module(), **WRONG[says])
+
+
+def test_a_module_that_is_not_there(model, tmp_path):
+    with pytest.raises(UsageError, match="run: burnish generate"):
+        verify(model, tmp_path)
+
+
+def test_a_module_that_fails(model, module):
+    with pytest.raises(VerifyError, match=r"float32\[2, 4\].*ZeroDivisionError"):
+        verify(model, module(" * (1 // 0)"))
+
+
+def test_inputs_that_the_reference_refuses(model, module, tmp_path):
+    np.save(tmp_path / "ids.npy", np.full((2, 3), 9))
+    with pytest.raises(VerifyError, match=r"expected the reference to run"):
+        verify(model, module(), inputs={"ids": tmp_path / "ids.npy"})
+
+
+A = np.array([1.0, 2.0], np.float32)
+COMPARED = [
+    (A, A, True, ""),
+    (A * (1 + 2e-5), A, True, ""),
+    (A * 1.001, A, False, "differs"),
+    (A.astype(np.float64), A, False, "expected float32, got float64"),
+    (A[:1], A, False, "expected shape (2,), got (1,)"),
+    (np.array([np.nan, 1], "f"), np.array([np.nan, 1], "f"), True, ""),
+    (np.array([np.nan, 1], "f"), np.array([1, 1], "f"), False, "differs"),
+    (np.array([1, 1], "f"), np.array([np.inf, 1], "f"), False, "stand elsewhere"),
+    (np.array([1, 3]), np.array([1, 2]), False, "values differ"),
+    (np.array([True]), np.array([True]), True, ""),
+    (np.float16([1.002]), np.float16([1]), True, ""),
+    (np.zeros((0, 3), "f"), np.zeros((0, 3), "f"), True, ""),
+]
+
+
+@pytest.mark.parametrize(("got", "expected", "agrees", "reason"), COMPARED)
+def test_comparison(got, expected, agrees, reason):
+    result = compare("y", got, expected)
+    assert result.agrees == agrees
+    assert reason in result.reason
