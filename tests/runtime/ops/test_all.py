@@ -1,0 +1,43 @@
+"""What holds of every operator: a name, a sentence, a row in a table."""
+
+import importlib
+import pkgutil
+
+import pytest
+
+import tests.runtime.ops
+from burnish import ops
+from burnish.operator import registry
+
+FAMILIES = {
+    *("activation", "arithmetic", "bits", "compare", "create", "cumulative", "einsum"),
+    *("elementary", "index", "linear", "padding", "reduce", "shape"),
+}
+
+
+def family(op):
+    return op.__module__.rpartition(".")[2]
+
+
+@pytest.mark.parametrize("name", ops.__all__)
+def test_every_operator_says_what_it_does(name):
+    op = getattr(ops, name)
+    assert op.__name__ == name
+    assert op.__doc__
+
+
+def test_every_registered_operator_can_be_imported():
+    assert {op.name for op in registry.values() if family(op) in FAMILIES} <= {
+        *ops.__all__
+    }
+
+
+def test_every_operator_has_a_row():
+    tested = set()
+    for module in pkgutil.iter_modules(tests.runtime.ops.__path__):
+        table = importlib.import_module(f"tests.runtime.ops.{module.name}")
+        tested |= {row.op.__name__ for row in getattr(table, "CASES", ())}
+    inside = {"running_product", "pad_constant", "top_k_places", "unique_places"}
+    inside |= {"scatter_rows", "shift_left", "shift_right", "dropout"}
+    names = {n for n in ops.__all__ if family(getattr(ops, n)) in FAMILIES}
+    assert names - inside <= tested
