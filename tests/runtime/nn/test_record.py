@@ -268,8 +268,7 @@ def test_weights_in_a_zip(package, tmp_path, monkeypatch):
 
 
 @pytest.mark.oracle
-def test_files_open_in_torch_and_back(tmp_path):
-    torch = pytest.importorskip("torch", reason="torch is not installed")
+def test_files_open_in_torch_and_back(tmp_path, torch):
     from safetensors.torch import load_file, save_file
 
     ours, theirs = nn.Linear(3, 4), torch.nn.Linear(3, 4)

@@ -52,8 +52,7 @@ def test_an_optimizer_clips_first():
 
 
 @pytest.mark.oracle
-def test_pytorch_clips_the_same():
-    torch = pytest.importorskip("torch", reason="torch is not installed")
+def test_pytorch_clips_the_same(torch):
     found = {name: FOUND[name] for name in "ab"}
     params = [torch.nn.Parameter(torch.zeros(g.shape)) for g in found.values()]
     for param, g in zip(params, found.values(), strict=True):

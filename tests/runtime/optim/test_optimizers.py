@@ -80,8 +80,7 @@ def fresh(optimizer):
 @pytest.mark.oracle
 @pytest.mark.parametrize(("dtype", "close"), [("float64", 1e-12), ("float32", 2e-5)])
 @every
-def test_pytorch_takes_the_same_steps(case, dtype, close):
-    torch = pytest.importorskip("torch", reason="torch is not installed")
+def test_pytorch_takes_the_same_steps(case, dtype, close, torch):
     ours, name, options = case
     ours, bag = fresh(ours), Bag(dtype)
     params = {

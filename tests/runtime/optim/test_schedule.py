@@ -46,8 +46,7 @@ def test_a_schedule_goes_on_where_it_was():
         (optim.Steps(0.5, every=7), "StepLR", (7,)),
     ],
 )
-def test_pytorch_has_the_same_rates(schedule, name, options):
-    torch = pytest.importorskip("torch", reason="torch is not installed")
+def test_pytorch_has_the_same_rates(schedule, name, options, torch):
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.5)
     theirs = getattr(torch.optim.lr_scheduler, name)(optimizer, *options)
     for _ in range(20):

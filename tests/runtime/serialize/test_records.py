@@ -226,8 +226,7 @@ def test_a_link_is_followed(tmp_path):
 
 
 @pytest.mark.oracle
-def test_torch_reads_bfloat16_and_small_floats(tmp_path):
-    torch = pytest.importorskip("torch", reason="torch is not installed")
+def test_torch_reads_bfloat16_and_small_floats(tmp_path, torch):
     from safetensors.torch import load_file
 
     path = tmp_path / "a.safetensors"

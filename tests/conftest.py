@@ -1,0 +1,33 @@
+"""What all tests share: peers that may be missing, and how hypothesis searches."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from types import ModuleType
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("burnish", deadline=None, print_blob=True)
+settings.load_profile("burnish")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """`@pytest.mark.oracle("onnxruntime")` skips where that peer is not installed.
+
+    Without an argument the peer is torch.
+    """
+    for item in items:
+        for mark in item.iter_markers("oracle"):
+            for peer in mark.args or ("torch",):
+                if find_spec(peer) is None:
+                    reason = f"{peer} is not installed: pip install '.[oracle]'"
+                    item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(scope="session")
+def torch() -> ModuleType:
+    """PyTorch, or a skipped test."""
+    reason = "torch is not installed: pip install '.[oracle]'"
+    module: ModuleType = pytest.importorskip("torch", reason=reason)
+    return module
