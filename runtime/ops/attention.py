@@ -1,0 +1,108 @@
+"""Attention. T queries, S keys and values, D their size, E the values' size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from burnish.backend import namespace
+from burnish.errors import InputError
+from burnish.ops._shapes import plain
+from burnish.ops._window import beside
+from burnish.ops.activation import softmax
+from burnish.ops.compare import where
+from burnish.ops.elementary import tanh
+from burnish.ops.linear import matmul
+from burnish.ops.shape import reshape, swapaxes
+
+
+def scaled_dot_product_attention(
+    q: Any,
+    k: Any,
+    v: Any,
+    mask: Any = None,
+    *,
+    is_causal: bool = False,
+    scale: float | None = None,
+    softcap: float = 0.0,
+) -> Any:
+    """softmax(q @ k.T * scale + mask) @ v; q (..., T, D), k (..., S, D), v (..., S, E)
+
+    mask: booleans, True where a key takes part, or numbers to add; broadcasts to
+    (..., T, S). A query that no key takes part for gets 0. is_causal: query i sees the
+    keys up to i. scale: 1 / sqrt(D) unless given. softcap > 0 holds scores between
+    -softcap and softcap. Axis -3 of q may be a multiple of k's and v's: they are shared.
+    """
+    heads = q.shape
+    shared = _sharing(q, k)
+    if shared > 1:
+        *lead, count, t, size = q.shape
+        q = reshape(q, shape=(*lead, count // shared, shared, t, size))
+        k, v = (_spread(part) for part in (k, v))
+        mask = _grouped(mask, shared)
+    weights = attention_weights(
+        q, k, mask, is_causal=is_causal, scale=scale, softcap=softcap
+    )
+    y = matmul(weights, v)
+    return y if shared == 1 else reshape(y, shape=(*heads[:-1], v.shape[-1]))
+
+
+def attention_weights(
+    q: Any,
+    k: Any,
+    mask: Any = None,
+    *,
+    is_causal: bool = False,
+    scale: float | None = None,
+    softcap: float = 0.0,
+) -> Any:
+    """How much each query takes of each value: (..., T, S), rows add up to 1"""
+    scale = q.shape[-1] ** -0.5 if scale is None else scale
+    scores = matmul(q * scale, swapaxes(k, -1, -2))
+    if softcap > 0:
+        scores = tanh(scores * (1 / softcap)) * softcap
+    if is_causal:
+        causal = np.tri(*scores.shape[-2:], dtype=bool)
+        scores = where(beside(scores, causal), scores, -np.inf)
+    if mask is None:
+        return softmax(scores, axis=-1)
+    allowed = mask.dtype == bool
+    scores = where(mask, scores, -np.inf) if allowed else scores + mask
+    return _softmax_or_zero(scores)
+
+
+def _softmax_or_zero(scores: Any) -> Any:
+    """softmax, but 0 for rows where every score is -inf"""
+    values = plain(scores)
+    xp = namespace(values)
+    blocked = values.max(axis=-1, keepdims=True) == -xp.inf
+    if not blocked.any():
+        return softmax(scores, axis=-1)
+    return where(blocked, 0, softmax(where(blocked, 0, scores), axis=-1))
+
+
+def _sharing(q: Any, k: Any) -> int:
+    """How many heads of q share one of k."""
+    if len(q.shape) < 3 or len(k.shape) < 3 or k.shape[-3] in (1, q.shape[-3]):
+        return 1
+    if q.shape[-3] % k.shape[-3]:
+        raise InputError(
+            f"scaled_dot_product_attention: expected q's heads as a multiple of k's, "
+            f"got {q.shape[-3]} and {k.shape[-3]}"
+        )
+    return int(q.shape[-3] // k.shape[-3])
+
+
+def _spread(part: Any) -> Any:
+    """(..., heads, S, D) -> (..., heads, 1, S, D)"""
+    return reshape(part, shape=(*part.shape[:-2], 1, *part.shape[-2:]))
+
+
+def _grouped(mask: Any, shared: int) -> Any:
+    """A mask's axis of heads split as q's is."""
+    if mask is None or len(mask.shape) < 3:
+        return mask
+    *lead, count, t, s = mask.shape
+    shape = (count, 1) if count == 1 else (count // shared, shared)
+    return reshape(mask, shape=(*lead, *shape, t, s))

@@ -1,0 +1,80 @@
+"""Quantization: rounding, saturation, axes and blocks."""
+
+import numpy as np
+import pytest
+
+from burnish import ops
+from burnish.errors import InputError
+from tests.harness.operators import case
+
+BYTES = np.array([[0, 3, 128], [255, 7, 200]], np.uint8)
+ZERO = np.array([128, 0], np.uint8)
+
+CASES = [
+    case(
+        ops.dequantize_linear,
+        BYTES,
+        (2,),
+        ZERO,
+        axis=0,
+        low=0.5,
+        expect=lambda x, s, z: (
+            (x.astype(int) - z[:, None]).astype(s.dtype) * s[:, None]
+        ),
+    ),
+    case(
+        ops.dequantize_linear,
+        np.arange(-6, 6, dtype=np.int8).reshape(2, 6),
+        (2, 3),
+        block_size=2,
+        expect=lambda x, s: x.astype(s.dtype) * s.repeat(2, axis=1),
+    ),
+    case(
+        ops.dequantize_linear,
+        np.array([1, -2], np.int32),
+        (),
+        expect=lambda x, s: x.astype(s.dtype) * s,
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_operator(case):
+    case.check()
+
+
+def test_halves_go_to_even():
+    x = np.float32([0.5, 1.5, 2.5, -0.5, -1.5, -2.5])
+    y = ops.quantize_linear(x, np.float32(1), np.int8(0))
+    assert y.dtype == np.int8
+    assert y.tolist() == [0, 2, 2, 0, -2, -2]
+
+
+def test_values_outside_are_saturated():
+    x = np.float32([-1000, 1000])
+    assert ops.quantize_linear(x, np.float32(1)).tolist() == [0, 255]
+    assert ops.quantize_linear(x, np.float32(1), dtype="int4").tolist() == [-8, 7]
+    wide = ops.quantize_linear(x, np.float32(1), np.uint8(3))
+    assert wide.tolist() == [0, 255]
+
+
+def test_one_scale_for_each_channel():
+    x = np.float32([[1, 2], [3, 4], [5, 6]])
+    y = ops.quantize_linear(x, np.float32([1, 2]), np.array([10, 20], np.uint8))
+    assert y.tolist() == [[11, 21], [13, 22], [15, 23]]
+
+
+def test_blocks_have_their_own_scale():
+    x = np.float32([[1, 2, 3, 4]])
+    y = ops.quantize_linear(x, np.float32([[1, 2]]), block_size=2, axis=-1)
+    assert y.tolist() == [[1, 2, 2, 2]]
+
+
+def test_a_scale_that_does_not_fit_is_refused():
+    with pytest.raises(InputError, match="2 along axis 1, got shape"):
+        ops.quantize_linear(np.ones((3, 2)), np.ones(3))
+
+
+def test_a_floating_dtype_is_refused():
+    with pytest.raises(InputError, match="integer dtype"):
+        ops.quantize_linear(np.ones(2), np.ones(()), dtype=np.float16)
