@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Literal
 
 from burnish.codegen.errors import UsageError
+from burnish.codegen.identifier import plain
 
 _HEADER = re.compile(
     r"Imported from (?P<model>.+?) \(opset (?P<opset>\d+)\), sha256 "
-    r"(?P<sha256>[0-9a-f]{64})"
+    r"(?P<sha256>[0-9a-f]{64});(?:.*?; options: (?P<options>[^.]*)\.)?"
 )
 _NOT_SOURCE = frozenset({"__pycache__", "node_modules", "site-packages"})
 
@@ -24,9 +25,10 @@ _NOT_SOURCE = frozenset({"__pycache__", "node_modules", "site-packages"})
 class Header:
     """What the docstring of a generated file says about its origin."""
 
-    model: str  #: the model file's name, without its folder
+    model: str  #: the model file's name, without its folder, as a docstring has it
     opset: int
     sha256: str
+    options: str  #: as the command line has them
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,9 @@ def header_of(path: Path) -> Header | None:
     match = _HEADER.search(" ".join(docstring.split()))
     if match is None:
         return None
-    return Header(match["model"], int(match["opset"]), match["sha256"])
+    return Header(
+        match["model"], int(match["opset"]), match["sha256"], match["options"] or ""
+    )
 
 
 def is_generated(path: Path) -> bool:
@@ -122,18 +126,25 @@ def _locate(names: set[str], source: Path) -> dict[str, list[Path]]:
     places: dict[str, list[Path]] = {}
     if names:
         for path in _walk(source):
-            if (key := " ".join(path.name.split())) in names:
+            if (key := shown_name(path)) in names:
                 places.setdefault(key, []).append(path)
     return places
+
+
+def shown_name(path: Path) -> str:
+    """A file's name as the docstrings of generated files have it."""
+    return " ".join(plain(path.name).split())
 
 
 def _state(path: Path, header: Header | None, models: dict[str, list[Path]]) -> Result:
     if header is None:
         return Result(path, "", "unreadable", "no longer valid Python")
     places = list(models.get(header.model, ()))
-    beside = path.parent / header.model
-    if beside.is_file():
-        places.insert(0, beside)
+    places[:0] = [
+        p
+        for p in path.parent.iterdir()
+        if shown_name(p) == header.model and p.is_file()
+    ]
     if not places:
         return Result(path, header.model, "missing", f"{header.model} was not found")
     for place in places:

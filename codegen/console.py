@@ -5,6 +5,7 @@ Nothing moves and nothing is coloured when the stream is no terminal or NO_COLOR
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,6 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 if TYPE_CHECKING:
     import numpy as np
     from rich.console import Console
+
+    from burnish.codegen.verify import Report
 
 #: Hears how far a stage of the work is: (stage, done, total).
 Listener: TypeAlias = Callable[[str, int, int], None]
@@ -82,6 +85,29 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     for line in lines:
         made.add_row(*(Text(_cell(item)) for item in line))
     out().print(made)
+
+
+def comparison(report: Report) -> None:
+    """A table with a line for each output, and the verdict."""
+    table(
+        ("output", "shape", "largest difference", "relative", "limit", "verdict"),
+        [
+            (
+                output.name,
+                f"{output.dtype}[{', '.join(map(str, output.shape))}]",
+                f"{output.max_abs:.1e}",
+                f"{output.max_rel:.1e}",
+                f"{output.limit:.1e}",
+                "agrees" if output.agrees else output.reason,
+            )
+            for output in report.outputs
+        ],
+    )
+    for note in report.notes:
+        say(f"note: {note}")
+    verdict = "agrees with" if report.agrees else "does not agree with"
+    names = (os.path.basename(path) for path in (report.module, report.model))
+    print(f" {verdict} ".join(names), f"({report.reference})")
 
 
 def python(source: str) -> None:

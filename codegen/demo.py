@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from burnish import nn, seed
-from burnish.codegen import console, pipeline
+from burnish.codegen import console, pipeline, verify
+from burnish.codegen.errors import VerifyError
 from burnish.models.mnist import train
 
 EPOCHS = 5
@@ -64,6 +65,10 @@ def _generate(original: Path, folder: Path) -> None:
 def _verify(original: Path, folder: Path) -> None:
     console.heading("2  The source computes what the file computes")
     print(f"$ burnish verify {original.name} .\n")
+    report = verify.verify(original, folder)
+    console.comparison(report)
+    if not report.agrees:
+        raise VerifyError(f"{report.module}: the numbers of the demo do not agree")
 
 
 def _imported(folder: Path) -> Any:

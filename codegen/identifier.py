@@ -52,3 +52,9 @@ def free(wanted: Identifier, taken: Iterable[str]) -> Identifier:
         name = Identifier(f"{wanted}{number}")
         number += 1
     return name
+
+
+def plain(text: str) -> str:
+    """Text of a file as it may stand inside a docstring."""
+    kept = "".join(c if c.isalnum() or c in " ._-/:" else "_" for c in text)
+    return kept.encode("ascii", "replace").decode()[:60]

@@ -13,7 +13,7 @@ from typing import Any, Self
 from burnish.codegen import passes
 from burnish.codegen.arrange import arrange
 from burnish.codegen.errors import Explain, UsageError, silent
-from burnish.codegen.identifier import Identifier
+from burnish.codegen.identifier import Identifier, plain
 from burnish.codegen.lift import lift
 from burnish.codegen.ops import has_rule
 from burnish.codegen.program import Program, Value
@@ -174,7 +174,7 @@ def _header(
 ) -> Header:
     where = "weights at the end" if in_source else f"weights in {name}.safetensors"
     lines = [
-        f"Imported from {_plain(source.path.name)} (opset {source.opset}), sha256",
+        f"Imported from {plain(source.path.name)} (opset {source.opset}), sha256",
         f"{source.sha256};",
         f"{where}{'; options: ' if options.spelled() else ''}{options.spelled()}.",
     ]
@@ -184,17 +184,11 @@ def _header(
 def _title(program: Program) -> str:
     """`images -> logits`"""
     before = ", ".join(Identifier.variable(value.hint) for value in program.inputs)
-    after = ", ".join(_plain(name) for name in program.output_names)
+    after = ", ".join(plain(name) for name in program.output_names)
     title = f"{before} -> {after}"
     if len(title) > 80:
         title = f"{len(program.inputs)} inputs -> {len(program.output_names)} outputs"
     return title
-
-
-def _plain(text: str) -> str:
-    """Text of a file that is safe inside a docstring."""
-    kept = "".join(c if c.isalnum() or c in " ._-/:" else "_" for c in text)
-    return kept.encode("ascii", "replace").decode()[:60]
 
 
 def _accepts(program: Program) -> tuple[tuple[str, str], ...]:

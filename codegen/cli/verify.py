@@ -1,9 +1,17 @@
-"""Compare a generated module's numbers with the ONNX reference, on the same inputs."""
+"""Compare a generated module's numbers with the model file's, on the same inputs.
+
+The reference is onnxruntime where it is installed, else ONNX's own evaluator. Inputs
+are random; the exit code is 1 when an output differs by more than its limit.
+"""
 
 from __future__ import annotations
 
 import argparse
+import tempfile
 from pathlib import Path
+from typing import Any
+
+HALF = 2e-2  # half precision rounds each weight by up to 5e-4
 
 HELP = "compare a generated module's numbers with the model file's"
 
@@ -16,10 +24,85 @@ def arguments(command: argparse.ArgumentParser) -> None:
         nargs="?",
         type=Path,
         metavar="DIR_OR_MODULE",
-        help="the generated file or its folder (default: generated here, not kept)",
+        help="the generated file or its folder (default: generated anew, not kept)",
+    )
+    add(
+        "--dim",
+        action="append",
+        default=[],
+        metavar="NAME=SIZE",
+        help="the size of an open dimension; may be repeated",
+    )
+    add(
+        "--input",
+        action="append",
+        default=[],
+        metavar="NAME=FILE.npy",
+        help="an input's values instead of random ones; may be repeated",
+    )
+    add("--seed", type=int, default=0, metavar="N", help="another draw (default: 0)")
+    add(
+        "--rtol",
+        type=float,
+        metavar="X",
+        help="allowed difference relative to an output's largest number "
+        "(default: 1e-4, more for half precision)",
     )
     add("--json", action="store_true", help="print one JSON object instead of text")
 
 
 def run(options: argparse.Namespace) -> int:
-    return 0
+    from burnish.codegen import console, verify
+
+    settings: dict[str, Any] = {
+        "inputs": {n: Path(file) for n, file in _pairs("--input", options.input)},
+        "dims": {name: _size(size) for name, size in _pairs("--dim", options.dim)},
+        "seed": options.seed,
+        "rtol": options.rtol,
+    }
+    if options.module is not None:
+        settings["rtol"] = settings["rtol"] or _allowed(options.module, options.model)
+        report = verify.verify(options.model, options.module, **settings)
+    else:
+        from burnish.codegen import pipeline
+
+        with tempfile.TemporaryDirectory() as folder:
+            with console.progress() as listen:
+                made = pipeline.generate(options.model, progress=listen)
+                pipeline.write(made, folder)
+            module = Path(folder, f"{made.name}.py")
+            report = verify.verify(options.model, module, **settings)
+    if options.json:
+        console.emit(report)
+    else:
+        console.comparison(report)
+    return 0 if report.agrees else 1
+
+
+def _allowed(module: Path, model: Path) -> float | None:
+    """The difference that weights stored in half precision make; None for others."""
+    from burnish.codegen import check, console
+
+    files = [module] if module.is_file() else sorted(module.glob("*.py"))
+    for header in filter(None, map(check.header_of, files)):
+        if header.model == check.shown_name(model) and "--half" in header.options:
+            console.say(f"note: weights in half precision, so {HALF:g} is allowed")
+            return HALF
+    return None
+
+
+def _pairs(option: str, texts: list[str]) -> list[tuple[str, str]]:
+    from burnish.codegen.errors import UsageError
+
+    for text in texts:
+        if "=" not in text:
+            raise UsageError(f"{option}: expected NAME=VALUE, got {text!r}")
+    return [(name, value) for name, _, value in (t.rpartition("=") for t in texts)]
+
+
+def _size(text: str) -> int:
+    from burnish.codegen.errors import UsageError
+
+    if not text.isdecimal():
+        raise UsageError(f"--dim: expected NAME=SIZE with a whole number, got {text!r}")
+    return int(text)

@@ -16,7 +16,8 @@ def generated(folder: Path, name: str = "net", model: bytes = MODEL) -> Path:
     path = folder / f"{name}.py"
     path.write_text(
         f'"""Net.\n\nImported from {name}.onnx (opset 17), sha256\n'
-        f'{hashlib.sha256(model).hexdigest()}\n"""\n'
+        f"{hashlib.sha256(model).hexdigest()};\nweights in {name}.safetensors; options:"
+        ' --half.\n"""\n'
     )
     return path
 
@@ -30,6 +31,16 @@ def test_header_survives_line_breaks(tmp_path: Path) -> None:
     assert header is not None
     assert (header.model, header.opset) == ("net.onnx", 17)
     assert header.sha256 == hashlib.sha256(MODEL).hexdigest()
+    assert header.options == "--half"
+
+
+def test_a_file_name_that_a_docstring_cannot_hold(tmp_path: Path) -> None:
+    path = generated(tmp_path)
+    path.write_text(path.read_text().replace("net.onnx", "n_t __.onnx"))
+    (tmp_path / 'n"t  (.onnx').write_bytes(MODEL)
+    assert states(tmp_path, source=tmp_path) == {"net.py": "missing"}
+    (tmp_path / 'n"t ((.onnx').write_bytes(MODEL)
+    assert states(tmp_path, source=tmp_path) == {"net.py": "current"}
 
 
 def test_current_stale_and_missing(tmp_path: Path) -> None:

@@ -211,7 +211,7 @@ MISTAKES = {
     "no such command": (["convert", "mnist.onnx"], 2, ["convert"]),
     "no such option": (["generate", "mnist.onnx", "--quantize"], 2, ["--quantize"]),
     "verify nothing": (["verify", "nowhere.onnx", "folder"], 1, ["nowhere.onnx"]),
-    "verify no module": (["verify", "mnist.onnx", "nowhere"], 1, ["nowhere"]),
+    "verify no module": (["verify", "mnist.onnx", "nowhere"], 2, ["nowhere"]),
     "verify other source": (["verify", "mnist.onnx", "own.py"], 1, ["own.py"]),
     "inspect nothing": (["inspect", "nowhere.onnx"], 1, ["nowhere.onnx"]),
     "inspect text": (["inspect", "text.onnx", "--json"], 1, ["text.onnx"]),
