@@ -160,7 +160,7 @@ class _Lifter:
         ):
             self.known[outputs[0]] = expression
             return
-        targets = tuple(_value(output) for output in outputs)
+        targets = tuple(map(self._made, outputs))
         self.statements.append(Assign(targets, scope, expression))
         self.known.update(zip(outputs, targets, strict=True))
 
@@ -180,7 +180,9 @@ class _Lifter:
         key: Any = id(expression)
         match expression:
             case Item(target=Attribute(target=target), keys=(Literal(value=axis),)):
-                key = (id(self.statements), target, axis, scope)
+                size = target.shape[axis] if target.shape else None
+                named = (size,) if isinstance(size, str) else (target, axis)
+                key = (id(self.statements), scope, *named)
         if key not in self.sizes:
             value = Value(hint, dtype, (), host=True)
             self.statements.append(Assign((value,), scope, expression))
@@ -196,6 +198,14 @@ class _Lifter:
         return expression
 
     # --- values of the file ---
+
+    def _made(self, source: ir.Value) -> Value:
+        """A value that a node makes; PyTorch's exporters count, they do not name."""
+        value = _value(source)
+        counted = (self.model.producer_name or "").lower() == "pytorch"
+        if counted and not source.is_graph_output():
+            value.hint = ""
+        return value
 
     def read(self, value: ir.Value) -> Expression | None:
         """What a graph value is: computed, a weight, or a known constant."""

@@ -5,7 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from burnish.codegen.program import Shape, Value
+from burnish.codegen.program import (
+    Attribute,
+    Expression,
+    Item,
+    Literal,
+    Shape,
+    Value,
+)
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_ +*/()-]*")
 
@@ -39,3 +46,27 @@ def merged(one: str, other: str) -> str:
     if len(left) != len(right):
         return ""
     return "".join(a if a == b else "_" for a, b in zip(left, right, strict=True))
+
+
+def symbol(expression: Expression) -> str | None:
+    """The file's name for the size `x.shape[i]`, where it is a name."""
+    match expression:
+        case Item(
+            target=Attribute(target=target, name="shape"), keys=(Literal() as i,)
+        ):
+            if target.shape is not None:
+                size = target.shape[i.value]
+                return size if isinstance(size, str) else None
+    return None
+
+
+def has(value: Value, size: str) -> bool:
+    """Whether one of the value's sizes has this name."""
+    return value.shape is not None and size in value.shape
+
+
+def size_of(value: Value, size: str) -> Expression:
+    """The size of that name, asked of the value."""
+    assert value.shape is not None
+    place = value.shape.index(size)
+    return Item(Attribute(value, "shape"), (Literal(place),))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from burnish.codegen.program import (
+    Assign,
     Block,
     Expression,
     Level,
@@ -31,8 +32,9 @@ Item: TypeAlias = Statement | Group
 def grouped(items: list[Statement], depth: int = 0) -> list[Item]:
     """The statements with those of one scope below `depth` gathered into groups.
 
-    A scope whose statements cannot stand together (something outside must run between
-    them) is dissolved: its inner scopes carry its name in front of theirs.
+    Statements that would have to run in the middle of a module join it. A scope that
+    cannot stand together even so is dissolved: its inner scopes carry its name in
+    front of theirs.
     """
     result: list[Item] = list(items)
     for level in _levels(items, depth):
@@ -40,12 +42,16 @@ def grouped(items: list[Statement], depth: int = 0) -> list[Item]:
             id(s) for s in items if len(s.scope) > depth and s.scope[depth] == level
         }
         gathered = _gather(result, members, level)
-        if gathered is not None:
+        if isinstance(gathered, list):
             result = gathered
             continue
-        for statement in items:
-            if id(statement) in members:
-                statement.scope = _dissolved(statement.scope, depth)
+        if all(isinstance(s, Assign) and len(s.scope) == depth for s in gathered):
+            for statement in gathered:
+                statement.scope = (*statement.scope, level)  # type: ignore[union-attr]
+        else:
+            for statement in items:
+                if id(statement) in members:
+                    statement.scope = _dissolved(statement.scope, depth)
         return grouped(items, depth)
     for item in result:
         if isinstance(item, Group):
@@ -66,25 +72,37 @@ def _dissolved(scope: tuple[Level, ...], depth: int) -> tuple[Level, ...]:
     return (*scope[:depth], joined, *scope[depth + 2 :])
 
 
-def _gather(items: list[Item], members: set[int], level: Level) -> list[Item] | None:
-    """`items` with the members as one group, or None where that breaks the order."""
+def _gather(
+    items: list[Item], members: set[int], level: Level
+) -> list[Item] | set[Item]:
+    """`items` with the members as one group.
+
+    Where that breaks the order: the items that would have to run amid the members.
+    """
     places = [i for i, item in enumerate(items) if id(item) in members]
     first, last = places[0], places[-1]
     group, before, after = Group(level), [], []
-    late: set[Value] = set()
+    late: dict[Value, Item] = {}
     inside: set[Value] = set()
+    amid: set[Item] = set()
     for item in items[first : last + 1]:
         needs = set(used(item))
         if id(item) in members:
-            if needs & late:
-                return None
+            amid |= {late[value] for value in needs & late.keys()}
             group.items.append(item)
             inside.update(defined(item))
-        elif needs & (inside | late):
+        elif needs & (inside | late.keys()):
             after.append(item)
-            late.update(defined(item))
+            late.update((value, item) for value in defined(item))
         else:
             before.append(item)
+    if amid:
+        for item in reversed(after):
+            if any(
+                value in set(defined(item)) for other in amid for value in used(other)
+            ):
+                amid.add(item)
+        return amid
     return [*items[:first], *before, group, *after, *items[last + 1 :]]
 
 

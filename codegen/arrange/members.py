@@ -23,6 +23,8 @@ from burnish.codegen.program import (
 )
 
 _RESERVED = frozenset(dir(nn.Module))
+_BY_USE = re.compile(r"onnx::([A-Za-z]+)_\d+$|val_\d+$")
+_USES = {"add": "bias", "sub": "mean", "mul": "scale", "div": "scale"}
 _AGAIN = re.compile(r"_\d+$")
 _SHORT = {"Linear": "linear", "Embedding": "embed", "Dropout": "dropout"}
 
@@ -177,6 +179,11 @@ def weights_say(layer: Layer, group: Group) -> str | None:
 
 
 def weight_name(weight: Weight) -> str:
-    """A free weight's attribute by what the file calls it."""
+    """A free weight's attribute by what the file calls it, else by its use."""
+    if not weight.trained and _BY_USE.match(weight.path or "val_0"):
+        return "table"
+    if by_use := _BY_USE.match(weight.path):
+        return _USES.get((by_use[1] or "").lower(), "weight")
     last = weight.path.replace("/", ".").rstrip(".").split(".")[-1]
-    return Identifier.variable(last) if last and not last.isdigit() else "weight"
+    name = Identifier.variable(last) if last else Identifier("weight")
+    return "weight" if name[0] in "_n" and name.strip("_n").isdigit() else name

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
+from dataclasses import replace
 
-from burnish.codegen.arrange.contracts import contract, merged
+from burnish.codegen.arrange.contracts import contract, has, merged, size_of, symbol
 from burnish.codegen.arrange.equality import signature
 from burnish.codegen.arrange.grouping import (
     Group,
@@ -16,6 +17,7 @@ from burnish.codegen.arrange.grouping import (
     statements_of,
     used,
 )
+from burnish.codegen.arrange.hoisting import hoist
 from burnish.codegen.arrange.members import (
     Members,
     constructor,
@@ -47,6 +49,7 @@ from burnish.codegen.program import (
     Statement,
     Value,
     Weight,
+    pruned,
 )
 
 
@@ -65,9 +68,12 @@ class _Arranger:
         self.names: dict[int, str] = {}
         self.places: dict[int, tuple[str, int]] = {}
         self.readers: dict[Value, set[int]] = defaultdict(set)
+        self.symbols: dict[Value, str] = {}
         for statement in program.body.statements:
             for value in used(statement):
                 self.readers[value].add(id(statement))
+            if isinstance(statement, Assign) and (size := symbol(statement.expression)):
+                self.symbols[statement.targets[0]] = size
         for result in program.body.results:
             if isinstance(result, Value):
                 self.readers[result].add(-1)
@@ -81,19 +87,27 @@ class _Arranger:
         for statement in statements:
             statement.scope = () if flat else _module_scope(statement)
         results = self.program.body.results
+        hoist(statements, results)
         items = grouped(statements)
-        members, block, _ = self._body(items, results, self.weight_uses)
+        members, block, _ = self._body(items, results, self.weight_uses, {})
         model = ClassPlan("Model", members.listed(block), self.program.inputs, block)
         return Plan([*self.classes.values(), model], members.weights)
 
     # --- one class ---
 
     def _body(
-        self, items: list[Item], results: list[Expression], uses: Counter[Weight]
+        self,
+        items: list[Item],
+        results: list[Expression],
+        uses: Counter[Weight],
+        local: dict[Value, Expression],
     ) -> tuple[Members, Block, dict[Weight, Value]]:
         """A module's parts, its statements calling them, and weights from outside."""
         members = Members()
-        statements: list[Statement] = []
+        sizes = {value: replace(value, hint=self.symbols[value]) for value in local}
+        statements: list[Statement] = [
+            Assign((sizes[value],), (), found) for value, found in local.items()
+        ]
         for item in items:
             if isinstance(item, Statement):
                 statements.append(item)
@@ -106,8 +120,8 @@ class _Arranger:
                 part = self._made(item, item.level.name)
                 own = members.add(item.level.name, part.constructor, part.weights)
                 statements.append(part.call(own))
-        owner = _Owner(self, members, uses)
-        block = Block(statements, results).rebuilt(owner)
+        owner = _Owner(self, members, uses, sizes)
+        block = pruned(Block(statements, results).rebuilt(owner))
         return members, block, owner.outside
 
     def _name_layers(self, group: Group, name: str) -> None:
@@ -124,16 +138,32 @@ class _Arranger:
         """A group as a class of its own."""
         inside = {id(statement) for statement in statements_of(group)}
         outputs = tuple(v for v in defined(group) if self.readers[v] - inside)
-        inputs = list(dict.fromkeys(used(group)))
+        inputs, local = self._inputs(group)
         uses = Counter(_free_weights(statements_of(group)))
-        members, block, outside = self._body(group.items, list(outputs), uses)
+        members, block, outside = self._body(group.items, list(outputs), uses, local)
         values = [*inputs, *outside.values()]
-        kind = Identifier.class_name(group.level.kind or _singular(name))
+        kind = Identifier.class_name(_class_word(group.level.kind or name))
         plan = ClassPlan(kind, members.listed(block), values, block)
         plan.contract = contract(values, outputs)
         known = self._known(plan)
         given = (*inputs, *outside)
         return Part(Call(known), members.weights, given, outputs, inside)
+
+    def _inputs(self, group: Group) -> tuple[list[Value], dict[Value, Expression]]:
+        """What a class takes: tensors, then numbers that none of them has as a size.
+
+        The second result says how the class finds the other sizes itself.
+        """
+        read = list(dict.fromkeys(used(group)))
+        tensors = [value for value in read if not value.host]
+        local: dict[Value, Expression] = {}
+        for value in read:
+            if value.host and (size := self.symbols.get(value)):
+                found = next((size_of(t, size) for t in tensors if has(t, size)), None)
+                if found is not None:
+                    local[value] = found
+        hosts = [value for value in read if value.host and value not in local]
+        return [*tensors, *hosts], local
 
     def _known(self, plan: ClassPlan) -> str:
         """The name of the class with this body; a new one where there is none."""
@@ -213,10 +243,17 @@ class _Arranger:
 class _Owner:
     """Replaces layers and weights by the attributes that hold them."""
 
-    def __init__(self, arranger: _Arranger, members: Members, uses: Counter[Weight]):
+    def __init__(
+        self,
+        arranger: _Arranger,
+        members: Members,
+        uses: Counter[Weight],
+        sizes: dict[Value, Value],
+    ):
         self.arranger = arranger
         self.members = members
         self.uses = uses
+        self.sizes = sizes
         self.attributes: dict[Weight, Expression] = {}
         self.outside: dict[Weight, Value] = {}
 
@@ -230,6 +267,8 @@ class _Owner:
             return Apply(self.members.add(name, made, weights), inputs)
         if isinstance(expression, Weight):
             return self._weight(expression)
+        if isinstance(expression, Value):
+            return self.sizes.get(expression, expression)
         return expression.rebuilt(self)
 
     def _weight(self, weight: Weight) -> Expression:
@@ -290,6 +329,12 @@ def _free_weights(statements: Iterable[Statement]) -> Iterable[Weight]:
         for expression in leaves(statement):
             if isinstance(expression, Weight):
                 yield expression
+
+
+def _class_word(name: str) -> str:
+    """A class by its attribute; the source's own class is called Model already."""
+    word = name if name[:1].isupper() else _singular(name)
+    return "network" if word.lower() == "model" else word
 
 
 def _singular(name: str) -> str:

@@ -241,8 +241,8 @@ def nested(array: np.ndarray) -> Expression:
 def plain(array: np.ndarray) -> Any:
     """A known array as Python numbers, floats as short as their type allows."""
     if array.dtype.kind == "f" and array.dtype.itemsize < 8:
-        short = np.vectorize(lambda v: float(str(v)), otypes=[float])
-        return short(array).tolist() if array.size else []
+        flat = [float(str(number)) for number in array.ravel()]
+        return np.asarray(flat, float).reshape(array.shape).tolist()
     return array.tolist()
 
 

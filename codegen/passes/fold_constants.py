@@ -23,6 +23,8 @@ LIMIT = 1 << 20
 _KEPT = frozenset(("Constant", "DequantizeLinear", "QuantizeLinear", "If"))
 #: Operators on one weight that only move or convert its elements.
 _LAYOUT = frozenset(("Cast", "Flatten", "Reshape", "Squeeze", "Transpose", "Unsqueeze"))
+#: Operators that take a weight apart; the parts train as the whole did.
+_PARTS = frozenset(("Slice", "Split"))
 
 
 def fold_constants(model: ir.Model, explain: Explain) -> bool:
@@ -50,7 +52,7 @@ def _may_fold(node: ir.Node) -> bool:
         and node.op_type not in _KEPT
         and node.op_type not in g.RANDOM
         and not any(output.is_graph_output() for output in node.outputs)
-        and not any(map(_is_shared_weight, node.inputs))
+        and (node.op_type in _PARTS or not any(map(_is_shared_weight, node.inputs)))
         and next(g.bodies(node), None) is None
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from burnish.codegen.arrange.contracts import symbol
 from burnish.codegen.arrange.grouping import block_values
 from burnish.codegen.identifier import Identifier, free
 from burnish.codegen.program import (
@@ -74,8 +75,11 @@ class _Namer:
             self.fixed.add(name)
         elif good_hint(value.hint) and (count > 1 or value.host):
             name = free(Identifier.variable(value.hint), taken)
+            self.fixed.add(name)
         elif value.host:
-            name = _first_free([size_name(value) or "size"], taken)
+            name = _first_free(["size"], taken)
+        elif value.dtype == "bool" and taken:
+            name = _first_free(["mask"], taken)
         else:
             name = _first_free(_LETTERS, taken)
         self.names[value] = name
@@ -94,7 +98,7 @@ class _Namer:
             } | outer
             dying = [
                 v
-                for v in _reads(statement)
+                for v in _operands(statement)
                 if last.get(v, -1) <= place
                 and v in self.names
                 and (v in own or not outer)
@@ -172,11 +176,19 @@ class _Namer:
             self.block(block, frozenset(taken))
 
     def _loop(self, statement: Loop, live: set[str], dying: list[Value]) -> None:
-        taken = set(live) | self._inside(statement) | self.fixed
+        heads = (statement.items, statement.count, statement.condition)
+        read = {
+            self.names[v]
+            for head in heads
+            if head is not None
+            for v in walk(head)
+            if isinstance(v, Value) and v in self.names
+        }  # the head is evaluated when the carried values have their names already
+        taken = set(live) | self._inside(statement) | self.fixed | read
         reusable = {
             v: self.names[v]
             for v in dying
-            if self.names[v] not in self.fixed | self._inside(statement)
+            if self.names[v] not in self.fixed | self._inside(statement) | read
         }
         for value, start in zip(statement.carried, statement.initial, strict=True):
             if isinstance(start, Value) and reusable.get(start, "") not in (*taken, ""):
@@ -256,6 +268,23 @@ def _reads(statement: Statement) -> list[Value]:
     return list(found)
 
 
+def _operands(statement: Statement) -> list[Value]:
+    """What a statement computes with; a tensor asked only for its shape is none."""
+    found: dict[Value, None] = {}
+
+    def look(expression: Expression) -> None:
+        if isinstance(expression, Attribute):
+            return
+        if isinstance(expression, Value):
+            found[expression] = None
+        for child in expression.children():
+            look(child)
+
+    for expression in statement.expressions():
+        look(expression)
+    return list(found)
+
+
 def good_hint(hint: str) -> bool:
     """Whether the file's name for a value reads like an author's."""
     return bool(hint) and not _COUNTED.fullmatch(hint) and len(hint) <= 24
@@ -279,13 +308,6 @@ def _role(expression: Expression) -> str | None:
 
 
 def size_name(expression: Expression) -> str | None:
-    """The symbolic name of `x.shape[i]`, where the file has one for it."""
-    match expression:
-        case Item(
-            target=Attribute(target=target, name="shape"), keys=(Literal() as i,)
-        ):
-            if target.shape is not None:
-                size = target.shape[i.value]
-                if isinstance(size, str) and size.isidentifier():
-                    return size
-    return None
+    """The symbolic name of `x.shape[i]`, where the file has one that can be written."""
+    size = symbol(expression)
+    return size if size and size.isidentifier() and good_hint(size) else None

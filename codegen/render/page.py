@@ -128,19 +128,42 @@ def _text(words: str) -> Expression:
 def _forward(plan: ClassPlan, is_model: bool) -> tuple[dict[Value, str], list[str]]:
     """Names and lines; what makes a line too long gets a statement of its own."""
     pinned: set[Value] = set()
-    while True:
-        block, absorbed = tidied(plan.block, pinned)
-        names = named(plan.inputs, block, keep_inputs=is_model)
-        parts = function_body(block, names, 8)
-        crowded = {
-            value
-            for lines, place in parts
-            if _too_long(lines, block, place)
-            for value in absorbed.get(place, [])[:1]
-        }
-        if not crowded:
-            return names, [line for lines, _ in parts for line in lines]
+    while crowded := _tried(plan, is_model, pinned).crowded:
         pinned |= crowded
+    for value in [v for v in plan.block.results if v in pinned]:
+        fewer = pinned - {value}
+        if not _tried(plan, is_model, fewer).crowded:
+            pinned = fewer
+    done = _tried(plan, is_model, pinned)
+    return done.names, done.lines
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """A body with certain values pinned, and what makes its lines too long."""
+
+    names: dict[Value, str]
+    lines: list[str]
+    crowded: set[Value]
+
+
+def _tried(plan: ClassPlan, is_model: bool, pinned: set[Value]) -> _Trial:
+    block, absorbed = tidied(plan.block, pinned)
+    names = named(plan.inputs, block, keep_inputs=is_model)
+    parts = function_body(block, names, 8)
+    crowded = {
+        value
+        for lines, place in parts
+        if _too_long(lines, block, place)
+        for value in _first_inside(absorbed.get(place, []), plan.block)
+    }
+    return _Trial(names, [line for lines, _ in parts for line in lines], crowded)
+
+
+def _first_inside(absorbed: list[Value], block: Block) -> list[Value]:
+    """What to take out of a crowded statement; what is returned only at last."""
+    returned = {r for r in block.results if isinstance(r, Value)}
+    return sorted(absorbed, key=lambda value: value in returned)[:1]
 
 
 def _too_long(lines: list[str], block: Block, place: int) -> bool:

@@ -79,12 +79,24 @@ def _nested(
         statements.append(statement)
         taken.append(into)
     into = []
-    results = [filled(result, into, _DEEPEST) for result in block.results]
+    results = _handed_on(statements, block.results)
+    results = [filled(result, into, _DEEPEST) for result in results]
     kept = [i for i, statement in enumerate(statements) if statement is not None]
     absorbed = {new: taken[old] for new, old in enumerate(kept)}
     absorbed[len(kept)] = into
     made = Block([s for s in statements if s is not None], results)
     return made, absorbed
+
+
+def _handed_on(
+    statements: list[Statement | None], results: list[Expression]
+) -> list[Expression]:
+    """`return f(x)` for `a, b = f(x)` and `return a, b`; the statement is dropped."""
+    last = statements[-1] if statements else None
+    if isinstance(last, Assign) and len(results) > 1 and list(last.targets) == results:
+        statements[-1] = None
+        return [last.expression]
+    return results
 
 
 def _with_blocks(

@@ -1,0 +1,75 @@
+"""What exporters computed once in the first module that needed it goes back up.
+
+A mask that twelve layers share is left in the scope of the first one, which makes that
+layer unlike the others. A statement without weights that others outside its module read
+moves to the module around all of them, if what it reads is to be had there.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from burnish.codegen.arrange.grouping import leaves, used
+from burnish.codegen.program import (
+    Assign,
+    Expression,
+    Layer,
+    Scope,
+    Statement,
+    Value,
+    Weight,
+)
+
+
+def hoist(statements: Sequence[Statement], results: Sequence[Expression]) -> None:
+    """Give shared statements the scope that they are shared in, in place."""
+    base = _shallowest(statements)
+    readers: dict[Value, list[Scope]] = defaultdict(list)
+    for result in results:
+        if isinstance(result, Value):
+            readers[result].append(())
+    for statement in reversed(statements):
+        if isinstance(statement, Assign) and not _holds_weights(statement):
+            depth = len(statement.scope)
+            for target in statement.targets:
+                for scope in readers[target]:
+                    depth = min(depth, common(statement.scope, scope))
+            if depth < len(statement.scope) and statement.scope[depth].name.isdigit():
+                depth = max(depth - 1, 0)  # not into a list of modules
+            if base[id(statement)] <= depth:
+                statement.scope = statement.scope[:depth]
+        for value in used(statement):
+            readers[value].append(statement.scope)
+
+
+def _shallowest(statements: Sequence[Statement]) -> dict[int, int]:
+    """The smallest depth of scope at which each statement's operands can be had."""
+    makers: dict[Value, Statement] = {}
+    base: dict[int, int] = {}
+    for statement in statements:
+        depth = 0
+        for value in used(statement):
+            maker = makers.get(value)
+            if maker is not None:
+                shared = common(statement.scope, maker.scope)
+                depth = max(depth, min(shared, base[id(maker)]))
+        if not isinstance(statement, Assign) or _holds_weights(statement):
+            depth = len(statement.scope)
+        base[id(statement)] = depth
+        makers.update((target, statement) for target in statement.targets)
+    return base
+
+
+def common(one: Scope, other: Scope) -> int:
+    """How many levels two scopes share."""
+    depth = 0
+    for a, b in zip(one, other, strict=False):
+        if a.name != b.name:
+            break
+        depth += 1
+    return depth
+
+
+def _holds_weights(statement: Statement) -> bool:
+    return any(isinstance(e, Layer | Weight) for e in leaves(statement))
