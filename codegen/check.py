@@ -140,11 +140,8 @@ def _state(path: Path, header: Header | None, models: dict[str, list[Path]]) -> 
     if header is None:
         return Result(path, "", "unreadable", "no longer valid Python")
     places = list(models.get(header.model, ()))
-    places[:0] = [
-        p
-        for p in path.parent.iterdir()
-        if shown_name(p) == header.model and p.is_file()
-    ]
+    beside = (p for p in path.parent.iterdir() if shown_name(p) == header.model)
+    places[:0] = [p for p in beside if p.is_file()]
     if not places:
         return Result(path, header.model, "missing", f"{header.model} was not found")
     for place in places:

@@ -84,7 +84,11 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         made.add_column(Text(name), justify="right" if numbers and lines else "left")
     for line in lines:
         made.add_row(*(Text(_cell(item)) for item in line))
-    out().print(made)
+    console = out()
+    with console.capture() as drawn:
+        console.print(made)
+    for text in drawn.get().splitlines():
+        print(text.rstrip())
 
 
 def comparison(report: Report) -> None:

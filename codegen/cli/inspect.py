@@ -1,9 +1,18 @@
-"""Say what a model file holds: operators, coverage, shapes, parameters, FLOPs."""
+"""Say what a model file holds: operators, coverage, shapes, parameters, FLOPs.
+
+Nothing is converted or written. The exit code is 1 when an operator has no import rule.
+"""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from burnish.codegen.cli._pairs import sizes
+
+if TYPE_CHECKING:
+    from burnish.codegen.inspect_model import Inspection
 
 HELP = "say what a model file holds and whether all of it can be converted"
 
@@ -11,8 +20,64 @@ HELP = "say what a model file holds and whether all of it can be converted"
 def arguments(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
     add("model", type=Path, metavar="MODEL", help="the model file")
+    add(
+        "--dim",
+        action="append",
+        default=[],
+        metavar="NAME=SIZE",
+        help="the size that an open dimension counts with (default: 1)",
+    )
     add("--json", action="store_true", help="print one JSON object instead of text")
 
 
 def run(options: argparse.Namespace) -> int:
-    return 0
+    from burnish.codegen import console, inspect_model
+
+    found = inspect_model.inspect(options.model, dims=sizes(options.dim))
+    if options.json:
+        console.emit(found)
+    else:
+        _tell(found)
+    return 0 if found.convertible else 1
+
+
+def _tell(found: Inspection) -> None:
+    from burnish.codegen.console import count, say, table
+
+    by = f" by {found.producer}" if found.producer else ""
+    print(f"{Path(found.model).name}: opset {found.opset}{by}")
+    print(f"sha256 {found.sha256}\n")
+    ports = [(port.name, str(port), "input") for port in found.inputs]
+    ports += [(port.name, str(port), "output") for port in found.outputs]
+    table(("name", "shape", "kind"), ports)
+    print()
+    table(
+        ("operator", "opset", "nodes", "import rule"),
+        [
+            (
+                f"{operator.domain}::{operator.op_type}".removeprefix("::"),
+                operator.version,
+                operator.count,
+                "yes" if operator.supported else f"no: {', '.join(operator.nodes)}",
+            )
+            for operator in found.operators
+        ],
+    )
+    print()
+    table(
+        ("weights", "tensors", "parameters", "bytes"),
+        [(w.dtype, w.tensors, w.parameters, w.bytes) for w in found.weights],
+    )
+    print()
+    verdict = "can be converted" if found.convertible else "cannot be converted"
+    print(
+        f"{count(found.nodes, 'node')}, {found.coverage:.0%} with an import rule: {verdict}"
+    )
+    assumed = "".join(f", {name} counted as 1" for name in found.assumed)
+    print(f"{found.flops:,} FLOPs a pass{assumed}")
+    if found.uncounted:
+        say(f"note: not counted, for want of shapes: {', '.join(found.uncounted)}")
+    for note in found.notes:
+        say(f"note: {note}")
+    if found.convertible:
+        say(f"next: burnish generate {found.model}")

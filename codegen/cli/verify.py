@@ -11,7 +11,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-HALF = 2e-2  # half precision rounds each weight by up to 5e-4
+from burnish.codegen.cli._pairs import files, sizes
+
+HALF = 1e-2  # half precision rounds each weight by up to 5e-4
 
 HELP = "compare a generated module's numbers with the model file's"
 
@@ -55,8 +57,8 @@ def run(options: argparse.Namespace) -> int:
     from burnish.codegen import console, verify
 
     settings: dict[str, Any] = {
-        "inputs": {n: Path(file) for n, file in _pairs("--input", options.input)},
-        "dims": {name: _size(size) for name, size in _pairs("--dim", options.dim)},
+        "inputs": files(options.input),
+        "dims": sizes(options.dim),
         "seed": options.seed,
         "rtol": options.rtol,
     }
@@ -83,26 +85,10 @@ def _allowed(module: Path, model: Path) -> float | None:
     """The difference that weights stored in half precision make; None for others."""
     from burnish.codegen import check, console
 
-    files = [module] if module.is_file() else sorted(module.glob("*.py"))
-    for header in filter(None, map(check.header_of, files)):
+    sources = [module] if module.is_file() else sorted(module.glob("*.py"))
+    headers = (check.header_of(s) for s in sources if check.is_generated(s))
+    for header in filter(None, headers):
         if header.model == check.shown_name(model) and "--half" in header.options:
             console.say(f"note: weights in half precision, so {HALF:g} is allowed")
             return HALF
     return None
-
-
-def _pairs(option: str, texts: list[str]) -> list[tuple[str, str]]:
-    from burnish.codegen.errors import UsageError
-
-    for text in texts:
-        if "=" not in text:
-            raise UsageError(f"{option}: expected NAME=VALUE, got {text!r}")
-    return [(name, value) for name, _, value in (t.rpartition("=") for t in texts)]
-
-
-def _size(text: str) -> int:
-    from burnish.codegen.errors import UsageError
-
-    if not text.isdecimal():
-        raise UsageError(f"--dim: expected NAME=SIZE with a whole number, got {text!r}")
-    return int(text)
