@@ -20,6 +20,7 @@ from burnish.codegen.program import (
     Assign,
     Attribute,
     Call,
+    Constant,
     Expression,
     Host,
     Infix,
@@ -57,7 +58,9 @@ def cast(x: Expression, dtype: str | None) -> Expression:
         return x
     if isinstance(x, Literal):
         return tensor(x, dtype)
-    return Method(x, "to", (Literal(dtype),))
+    if isinstance(x, Constant):
+        return Constant(x.array.astype(dtype))
+    return Method(tensor(x), "to", (Literal(dtype),))
 
 
 def made(function: str, *args: Any, dtype: str | None = None, **options: Any) -> Call:

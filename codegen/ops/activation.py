@@ -8,14 +8,18 @@ from burnish.codegen.ops._rules import (
     NodeContext,
     Result,
     call,
+    infix,
     known,
     layer,
+    number,
     onnx_op,
     owned,
-    plain,
+    tensor,
 )
+from burnish.codegen.ops._words import made, named
 from burnish.codegen.program import (
     Attribute,
+    Conditional,
     Expression,
     Infix,
     Literal,
@@ -174,7 +178,7 @@ def swiglu(A: Expression, B: Expression, *, alpha: float = 1.0) -> Result:
 def dropout_of_ratio(
     data: Expression, *, ratio: float = 0.5, node: NodeContext
 ) -> Result:
-    return _dropout(data, ratio, node)
+    return _dropout(data, ratio, None, node)
 
 
 @onnx_op("Dropout", since=12)
@@ -186,10 +190,24 @@ def dropout(
     seed: int | None = None,
     node: NodeContext,
 ) -> Result:
-    rate = known(ratio)
-    p = 0.5 if rate is None else plain(rate.reshape(()))
-    return _dropout(data, p, node)
+    """A layer that acts in training, unless the caller decides."""
+    p = 0.5 if ratio is None else number(ratio)
+    decided = training_mode is not None and known(training_mode) is None
+    return _dropout(data, p, training_mode if decided else None, node)
 
 
-def _dropout(data: Expression, p: Any, node: NodeContext) -> Result:
-    return layer("Dropout", (), {"p": p}, {}, data)
+def _dropout(
+    data: Expression, p: Any, training: Expression | None, node: NodeContext
+) -> Result:
+    def drop(x: Expression) -> Expression:
+        if training is None and not isinstance(p, Expression):
+            return layer("Dropout", (), {"p": p}, {}, x)
+        dropped = call("dropout", x, p=p)
+        return dropped if training is None else Conditional(dropped, training, x)
+
+    if len(node.outputs) == 1:
+        return drop(data)
+    shape = Attribute(tensor(data), "shape")
+    ones = named(node, made("ones", shape, dtype=data.dtype), "ones")
+    kept = named(node, drop(ones), "kept", data.dtype, data.shape)
+    return infix("*", data, kept), infix("!=", kept, Literal(0))

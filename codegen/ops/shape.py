@@ -235,12 +235,11 @@ def depth_to_space(input_: Expression, *, blocksize: int, mode: str = "DCR") -> 
 
 
 @onnx_op("SpaceToDepth")
-def space_to_depth(input_: Expression, *, blocksize: int) -> Result:
-    return call("space_to_depth", input_, blocksize=blocksize)
-
-
-@onnx_op("SpaceToDepth", since=28)
-def space_to_depth_in_order(
-    input_: Expression, *, blocksize: int, mode: str = "DCR"
-) -> Result:
-    return call("space_to_depth", input_, blocksize=blocksize, mode=mode)
+def space_to_depth(input_: Expression, *, blocksize: int, mode: str = "DCR") -> Result:
+    if mode == "DCR":
+        return call("space_to_depth", input_, blocksize=blocksize)
+    b, (n, c, h, w) = Literal(blocksize), (size(input_, i) for i in range(4))
+    high, wide = (Infix("//", length, b) for length in (h, w))
+    blocks = method(input_, "reshape", n, c, high, b, wide, b)
+    moved = Method(blocks, "transpose", tuple(map(Literal, (0, 1, 3, 5, 2, 4))))
+    return Method(moved, "reshape", (n, Literal(-1), high, wide))

@@ -55,6 +55,10 @@ def _once(model: ir.Model, has_rule: HasRule, explain: Explain) -> bool:
         function = ir.from_proto(body)
         for inner in function.all_nodes():
             inner.version = function.opset_imports.get(inner.domain)
+        function.opset_imports.update(model.opset_imports)
+        for name, attribute in list(node.attributes.items()):
+            if attribute.type == ir.AttributeType.GRAPH:  # the body has it in place
+                del node.attributes[name]
         model.functions[function.identifier()] = function
         node.domain, node.op_type, node.version = _DOMAIN, body.name, None
         found += 1
