@@ -10,10 +10,10 @@ from burnish.autodiff import Variable
 from burnish.backend import Device, namespace, special
 from burnish.operator import operator
 from burnish.ops._shapes import unbroadcast
-from burnish.ops.arithmetic import abs_, clip, minimum, square
+from burnish.ops.arithmetic import abs_, clip, maximum, minimum, square
 from burnish.ops.compare import where
 from burnish.ops.elementary import erf, exp, tanh
-from burnish.ops.reduce import reduce_sum
+from burnish.ops.reduce import reduce_max, reduce_sum
 from burnish.ops.shape import split
 
 
@@ -246,6 +246,18 @@ def softmax(x, *, axis: int = -1):
 def _(g, y, x, *, axis):
     weighted = g * y
     return weighted - y * reduce_sum(weighted, axes=axis, keepdims=True)
+
+
+def softmin(x: Any, *, axis: int = -1) -> Any:
+    """softmax(-x)"""
+    return softmax(-x, axis=axis)
+
+
+def quiet_softmax(x: Any, *, axis: int = -1) -> Any:
+    """exp(x) scaled by 1 + the sum along an axis: where all are low, all are near 0."""
+    top = maximum(reduce_max(x, axes=axis, keepdims=True), 0)
+    y = exp(x - top)
+    return y / (exp(-top) + reduce_sum(y, axes=axis, keepdims=True))
 
 
 @operator

@@ -100,3 +100,15 @@ def is_inf(x, *, detect_negative: bool = True, detect_positive: bool = True):
     if detect_positive:
         return xp.isposinf(x)
     return xp.zeros(x.shape, bool)
+
+
+@operator
+def is_finite(x):
+    """x is neither infinite nor not a number."""
+    return namespace(x).isfinite(x)
+
+
+@operator
+def is_close(a, b, *, rtol: float = 1e-5, atol: float = 1e-8):
+    """|a - b| <= atol + rtol * |b|"""
+    return namespace(a, b).isclose(a, b, rtol, atol)

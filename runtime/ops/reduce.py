@@ -119,6 +119,17 @@ def _(g, y, x, *, axes, keepdims):
     return x * (kept(g, x, axes) / where(y == 0, 1, y))
 
 
+def vector_norm(
+    x: Any, *, p: float = 2.0, axes: Any = None, keepdims: bool = False
+) -> Any:
+    """The p-norm over axes, p > 0 or infinite."""
+    if p == 2:
+        return reduce_l2(x, axes=axes, keepdims=keepdims)
+    if p == math.inf:
+        return reduce_max(abs_(x), axes=axes, keepdims=keepdims)
+    return reduce_sum(abs_(x) ** p, axes=axes, keepdims=keepdims) ** (1 / p)
+
+
 def reduce_sum_square(x: Any, *, axes: Any = None, keepdims: bool = False) -> Any:
     """The sum of squares over axes."""
     return reduce_sum(square(x), axes=axes, keepdims=keepdims)

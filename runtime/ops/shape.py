@@ -51,6 +51,24 @@ def swapaxes(x: Any, a: int, b: int) -> Any:
     return transpose(x, perm=tuple(order))
 
 
+def moveaxis(x: Any, source: int, target: int) -> Any:
+    """x with one axis moved to another place; the others keep their order."""
+    order = list(range(len(x.shape)))
+    order.insert(target % len(order), order.pop(source))
+    return transpose(x, perm=tuple(order))
+
+
+def meshgrid(*vectors: Any) -> tuple[Any, ...]:
+    """Vectors as the coordinates of a grid, one axis for each, in order ("ij")."""
+    shape = tuple(v.shape[0] for v in vectors)
+    grid = []
+    for i, vector in enumerate(vectors):
+        along = [1] * len(shape)
+        along[i] = -1
+        grid.append(broadcast_to(reshape(vector, shape=tuple(along)), shape=shape))
+    return tuple(grid)
+
+
 def flatten(x: Any, *, axis: int = 1) -> Any:
     """x as a matrix: the axes before `axis` by the axes from there on."""
     return reshape(x, shape=(math.prod(x.shape[:axis]), math.prod(x.shape[axis:])))

@@ -199,6 +199,14 @@ def test_elements():
     same(x.take_along_axis(np.array([[1], [0]]), axis=1), [[1.0], [2.0]])
     same(x.top_k(1)[1], [[0], [1]])
     same(x.triu(), np.triu(a))
+    same(x.narrow(1, 1, 1), a[:, 1:])
+    same(x.masked_fill(a > 2, 0.0), np.where(a > 2, 0, a))
+    same(x.sort(axis=0), np.sort(a, 0))
+    same(x.argsort(descending=True), [[0, 1], [1, 0]])
+    same((x > 2).argwhere(), [[0, 0], [1, 1]])
+    same(Tensor([1, 0]).one_hot(2), np.float32([[0, 1], [1, 0]]))
+    assert x.all_close(a + 1e-9)
+    assert not x.contains_nan()
     assert [row.tolist() for row in x] == a.tolist()
     assert len(x) == 2
     with pytest.raises(TypeError):
@@ -260,6 +268,8 @@ def test_creation():
     same(Tensor.arange(1, 2, 0.25), np.arange(1, 2, 0.25, np.float32))
     same(Tensor.linspace(0, 1, 3), np.float32([0, 0.5, 1]))
     same(Tensor.eye(2, 3), np.eye(2, 3, dtype=np.float32))
+    same(Tensor([1, 2]).zeros_like(), [0, 0])
+    same(Tensor([1.0, 2.0]).full_like(3), [3.0, 3.0])
     burnish.seed(3)
     first = Tensor.rand(4), Tensor.randn(2, 2, dtype="float64")
     burnish.seed(3)

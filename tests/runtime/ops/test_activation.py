@@ -28,6 +28,12 @@ def elu(x, alpha=1.0):
 
 
 CASES = [
+    case(ops.softmin, (3, 4), expect=lambda x: softmax(-x)),
+    case(
+        ops.quiet_softmax,
+        (3, 4),
+        expect=lambda x: np.exp(x) / (1 + np.exp(x).sum(-1, keepdims=True)),
+    ),
     case(ops.relu, (3, 4), expect=lambda x: np.maximum(x, 0)),
     case(ops.relu6, (3, 4), low=-9, high=9, expect=lambda x: np.clip(x, 0, 6)),
     case(

@@ -7,6 +7,8 @@ from tests.harness.operators import case
 ODD = np.array([0.0, np.nan, np.inf, -np.inf, 1.0])
 MASK = np.array([True, False, True, False])
 CASES = [
+    case(ops.is_finite, ODD, expect=np.isfinite, grad=False),
+    case(ops.is_close, ODD, ODD + 1e-7, expect=np.isclose, grad=False),
     case(ops.equal, (3, 4), (4,), dtypes=("int64", "float32"), expect=np.equal),
     case(ops.not_equal, (3, 4), (4,), dtypes=("int64",), expect=np.not_equal),
     case(ops.greater, (3, 4), (4,), expect=np.greater, grad=False),

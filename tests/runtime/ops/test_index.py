@@ -243,6 +243,17 @@ CASES = [
     case(
         ops.non_zero, np.array([[0, 1], [2, 3]]), expect=lambda x: np.array(x.nonzero())
     ),
+    case(ops.sort, (3, 4), expect=np.sort),
+    case(
+        ops.sort, (3, 4), axis=0, descending=True, expect=lambda x: np.sort(x, 0)[::-1]
+    ),
+    case(ops.arg_sort, np.array([1, 0, 1]), expect=lambda x: np.array([1, 0, 2])),
+    case(
+        ops.arg_sort,
+        np.array([1, 0, 1]),
+        descending=True,
+        expect=lambda x: np.array([0, 2, 1]),
+    ),
     case(ops.top_k, (3, 4), 2, expect=lambda x, k: best(x, -1, True)),
     case(
         ops.top_k,

@@ -28,6 +28,11 @@ def log_sum_exp(x, axis, keepdims):
 
 
 CASES = [
+    case(ops.vector_norm, (3, 4), axes=1, expect=lambda x: np.linalg.norm(x, axis=1)),
+    case(
+        ops.vector_norm, (3, 4), p=3, axes=1, expect=lambda x: np.linalg.norm(x, 3, 1)
+    ),
+    case(ops.vector_norm, (3, 4), p=np.inf, axes=1, expect=lambda x: abs(x).max(1)),
     *over_axes(ops.reduce_sum, np.sum),
     *over_axes(ops.reduce_mean, np.mean),
     *over_axes(ops.reduce_max, np.max),

@@ -20,6 +20,13 @@ def padded(mode, pads):
 
 
 CASES = [
+    case(ops.moveaxis, (2, 3, 4), 0, -1, expect=np.moveaxis),
+    case(
+        ops.meshgrid,
+        (2,),
+        (3,),
+        expect=lambda *a: tuple(np.meshgrid(*a, indexing="ij")),
+    ),
     case(ops.reshape, (3, 4), shape=(2, -1), expect=lambda x: x.reshape(2, 6)),
     case(ops.reshape, (0, 4), shape=(2, 0), expect=lambda x: x.reshape(2, 0)),
     case(ops.transpose, (2, 3, 4), expect=lambda x: x.T),
