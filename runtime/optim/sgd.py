@@ -34,7 +34,7 @@ class SGD(Optimizer):
             if "velocity" in state:
                 velocity = state["velocity"]
                 velocity *= self.momentum
-                velocity += (1 - self.dampening) * grad
+                velocity += (1 - self.dampening) * grad if self.dampening else grad
             else:
                 velocity = state["velocity"] = namespace(weight).array(grad)
             grad = grad + self.momentum * velocity if self.nesterov else velocity
