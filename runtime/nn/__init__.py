@@ -28,6 +28,7 @@ from burnish.nn.activation import (
     Softsign,
     Tanh,
 )
+from burnish.nn.attention import MultiheadAttention
 from burnish.nn.basic import (
     Dropout,
     Dropout1d,
@@ -56,6 +57,7 @@ from burnish.nn.criterion import (
     NLLLoss,
     SmoothL1Loss,
 )
+from burnish.nn.image import Upsample
 from burnish.nn.layer import Layer
 from burnish.nn.linear import Embedding, Linear
 from burnish.nn.loss import (
@@ -158,6 +160,7 @@ __all__ = [
     "MaxPool3d",
     "Mish",
     "Module",
+    "MultiheadAttention",
     "NLLLoss",
     "PReLU",
     "Param",
@@ -172,6 +175,7 @@ __all__ = [
     "Softplus",
     "Softsign",
     "Tanh",
+    "Upsample",
     "accepts",
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",

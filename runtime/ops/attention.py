@@ -32,7 +32,7 @@ def scaled_dot_product_attention(
     mask: booleans, True where a key takes part, or numbers to add; broadcasts to
     (..., T, S). A query that no key takes part for gets 0. is_causal: query i sees the
     keys up to i. scale: 1 / sqrt(D) unless given. softcap > 0 holds scores between
-    -softcap and softcap. Axis -3 of q may be a multiple of k's and v's: they are shared.
+    -softcap and softcap. q may have a multiple of k's and v's heads (axis -3).
     """
     heads = q.shape
     shared = _sharing(q, k)

@@ -48,7 +48,8 @@ def lstm(
     """Every step's result, the last h, the last c; gates in the order i, o, f, c.
 
     weight (D, 4 * H, I), recurrence (D, 4 * H, H), bias (D, 8 * H): the inputs' and
-    the states', peephole (D, 3 * H): of i, o, f.
+    the states', peephole (D, 3 * H): of i, o, f. clip bounds what goes into the gates,
+    but as in onnxruntime not the cell on its way out.
     """
     functions = _activations(
         "lstm", activations or ("Sigmoid", "Tanh", "Tanh") * 2, 3, direction,
@@ -58,10 +59,11 @@ def lstm(
     def step(d: int) -> tuple[Step, Any]:
         peeps = None if peephole is None else peephole[d]
         both = None if bias is None else sum(_halves(bias[d]))
+        gate, cell, output = functions[d]
         made = lstm_step(
             recurrence[d],
             "iofc",
-            functions[d],
+            (gate, cell, Activation(output.function)),
             peephole=peeps,
             input_forget=input_forget,
         )

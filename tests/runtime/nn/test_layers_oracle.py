@@ -240,3 +240,52 @@ def test_initial_values_are_drawn_as_torch_draws_them(name, args, param):
 def test_autodiff_is_what_makes_a_module_train():
     assert not nn.Dropout().training
     assert nn.Dropout().to(Device("cpu").autodiff()).training
+
+
+@pytest.mark.parametrize("batch_first", [False, True])
+@pytest.mark.parametrize(
+    "options", [{}, {"bias": False}, {"kdim": 3, "vdim": 5}], ids=str
+)
+def test_multihead_attention(options, batch_first):
+    options = {"batch_first": batch_first} | options
+    ours, theirs = pair("MultiheadAttention", (8, 2), options)
+    ours = ours.to("cpu:autodiff")
+    rng = np.random.default_rng(0)
+    widths = (8, options.get("kdim", 8), options.get("vdim", 8))
+    shapes = [(2, 4, 8), *((2, 5, width) for width in widths[1:])]
+    parts = [rng.normal(size=shape) for shape in shapes]
+    if not batch_first:
+        parts = [part.swapaxes(0, 1) for part in parts]
+    masks = {
+        "key_padding_mask": rng.random((2, 5)) < 0.3,
+        "attn_mask": rng.random((4, 5)) < 0.3,
+    }
+    masks["key_padding_mask"][:, 0] = masks["attn_mask"][:, 0] = False
+    for chosen in ({}, masks, {"attn_mask": rng.normal(size=(4, 4, 5))}):
+        leaves = [Tensor(part).require_grad() for part in parts]
+        given = [torch.tensor(part, requires_grad=True) for part in parts]
+        got, shares = ours(*leaves, **chosen)
+        tensors = {k: torch.tensor(v) for k, v in chosen.items()}
+        want, theirs_shares = theirs(*given, **tensors)
+        compare(got, want, "output")
+        compare(shares, theirs_shares, "weights")
+        weights = rng.normal(size=want.shape)
+        gradients = (got * weights).sum().backward()
+        theirs.zero_grad()
+        (want * torch.tensor(weights)).sum().backward()
+        for leaf, other in zip(leaves, given, strict=True):
+            compare(leaf.grad(gradients), other.grad, "gradient of an input")
+        for name, param in theirs.named_parameters():
+            own = dict(ours.named_parameters())[name]
+            compare(own.grad(gradients), param.grad, f"gradient of {name}")
+
+
+def test_multihead_attention_of_one_example():
+    ours, theirs = pair("MultiheadAttention", (8, 2), {})
+    x = np.random.default_rng(0).normal(size=(4, 8))
+    given = torch.tensor(x)
+    got, shares = ours(*[Tensor(x)] * 3, average_attn_weights=False)
+    want, theirs_shares = theirs(given, given, given, average_attn_weights=False)
+    compare(got, want, "output")
+    compare(shares, theirs_shares, "weights")
+    assert ours(*[Tensor(x)] * 3, need_weights=False)[1] is None

@@ -1,0 +1,142 @@
+"""Attention. N batch, T queries, S keys, E embed_dim."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from burnish import ops
+from burnish.errors import InputError
+from burnish.nn import init
+from burnish.nn.basic import Dropout
+from burnish.nn.layer import Layer
+from burnish.nn.linear import Linear
+from burnish.nn.param import Param
+from burnish.tensor import Tensor
+
+
+class MultiheadAttention(Layer):
+    """query (T, N, E), key (S, N, kdim), value (S, N, vdim) -> (T, N, E), weights
+
+    (N, T, E) and so on with batch_first; without N for one example. The weights are
+    (N, T, S), the heads' mean, or (N, heads, T, S); None with need_weights=False.
+    Masks as in PyTorch: booleans are True where a key takes no part, numbers are added.
+    """
+
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        bias: bool = True,
+        kdim: int | None = None,
+        vdim: int | None = None,
+        batch_first: bool = False,
+        dtype: Any = "float32",
+    ):
+        if embed_dim % num_heads:
+            raise InputError(
+                f"MultiheadAttention: expected embed_dim as a multiple of "
+                f"num_heads={num_heads}, got {embed_dim}"
+            )
+        self.embed_dim = embed_dim
+        self.num_heads = num_heads
+        self.dropout = dropout
+        self.bias = bias
+        self.kdim = kdim
+        self.vdim = vdim
+        self.batch_first = batch_first
+        draw = init.xavier_uniform()
+        widths = (embed_dim, kdim or embed_dim, vdim or embed_dim)
+        if widths == (embed_dim,) * 3:
+            self.in_proj_weight = Param(draw, (3 * embed_dim, embed_dim), dtype)
+        else:
+            self.q_proj_weight = Param(draw, (embed_dim, embed_dim), dtype)
+            self.k_proj_weight = Param(draw, (embed_dim, widths[1]), dtype)
+            self.v_proj_weight = Param(draw, (embed_dim, widths[2]), dtype)
+        if bias:
+            self.in_proj_bias = Param(init.zeros, (3 * embed_dim,), dtype)
+        self.out_proj = Linear(embed_dim, embed_dim, bias, dtype)
+        if bias:
+            self.out_proj.bias = Param(init.zeros, (embed_dim,), dtype)
+
+    def forward(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        key_padding_mask: Any = None,
+        need_weights: bool = True,
+        attn_mask: Any = None,
+        average_attn_weights: bool = True,
+        is_causal: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:
+        single = len(query.shape) == 2
+        q, k, v = (
+            self._batched(part, single) for part in self._projected(query, key, value)
+        )
+        mask = self._mask(attn_mask, key_padding_mask, q)
+        weights = ops.attention_weights(
+            q, k, mask, is_causal=is_causal and attn_mask is None
+        )
+        drop = Dropout(self.dropout)
+        drop.device = self.device
+        weights = drop(weights)
+        y = (weights @ v).transpose(0, 2, 1, 3)
+        y = self.out_proj(y.reshape(*y.shape[:2], self.embed_dim))
+        if need_weights and average_attn_weights:
+            weights = weights.mean(axis=1)
+        if single:
+            y, weights = y[0], weights[0]
+        elif not self.batch_first:
+            y = y.transpose(1, 0, 2)
+        return y, weights if need_weights else None
+
+    def _projected(self, *parts: Tensor) -> list[Tensor]:
+        biases = ops.split(self.in_proj_bias, num=3) if self.bias else (None,) * 3
+        if hasattr(self, "in_proj_weight"):
+            weights = ops.split(self.in_proj_weight, num=3)
+        else:
+            weights = (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)
+        return [
+            ops.linear(part, weight, bias)
+            for part, weight, bias in zip(parts, weights, biases, strict=True)
+        ]
+
+    def _batched(self, x: Tensor, single: bool) -> Tensor:
+        """The heads apart: (N, heads, length, E / heads)"""
+        if single:
+            x = x.reshape(1, *x.shape)
+        elif not self.batch_first:
+            x = x.transpose(1, 0, 2)
+        n, length, _ = x.shape
+        return x.reshape(n, length, self.num_heads, -1).transpose(0, 2, 1, 3)
+
+    def _mask(self, attn: Any, padding: Any, q: Tensor) -> Any:
+        """Both masks as one to add or to keep by: (N, heads, T, S)"""
+        masks = []
+        if attn is not None:
+            attn = _array(attn, q)
+            masks.append(
+                attn.reshape(-1, self.num_heads, *attn.shape[1:])
+                if len(attn.shape) == 3
+                else attn
+            )
+        if padding is not None:
+            padding = _array(padding, q)
+            masks.append(padding.reshape(-1, 1, 1, padding.shape[-1]))
+        if all(mask.dtype == bool for mask in masks):
+            kept = None
+            for mask in masks:
+                kept = ~mask if kept is None else kept & ~mask
+            return kept
+        total = 0
+        for mask in masks:
+            if mask.dtype == bool:
+                mask = q.device.xp.where(mask, -float("inf"), 0).astype(q.dtype)
+            total = total + mask
+        return total
+
+
+def _array(mask: Any, q: Tensor) -> Any:
+    """A mask's plain array where q is."""
+    return q.device.put(mask.data if isinstance(mask, Tensor) else mask)

@@ -1,0 +1,123 @@
+"""Layers on a plain machine: shapes, modes, messages, how they print."""
+
+import numpy as np
+import pytest
+
+from burnish import Tensor, nn, seed
+from burnish.errors import InputError
+
+PRINTED = [
+    (nn.Linear(5, 4), "Linear(5, 4)  # 24 params"),
+    (nn.Linear(5, 4, bias=False), "Linear(5, 4, bias=False)  # 20 params"),
+    (
+        nn.Conv2d(3, 8, 3, padding=((0, 1), (0, 1))),
+        "Conv2d(3, 8, 3, padding=((0, 1), (0, 1)))  # 224 params",
+    ),
+    (nn.BatchNorm2d(3, momentum=None), "BatchNorm2d(3, momentum=None)  # 6 params"),
+    (
+        nn.LayerNorm(4, elementwise_affine=False),
+        "LayerNorm(4, elementwise_affine=False)",
+    ),
+    (nn.MaxPool2d(2), "MaxPool2d(2)"),
+    (nn.Dropout(0.1), "Dropout(p=0.1)"),
+    (nn.ReLU(), "ReLU()"),
+    (nn.LSTM(3, 4, bias=False), "LSTM(3, 4, bias=False)  # 112 params"),
+    (nn.CrossEntropyLoss(label_smoothing=0.1), "CrossEntropyLoss(label_smoothing=0.1)"),
+]
+
+
+@pytest.mark.parametrize(("layer", "text"), PRINTED, ids=[t for _, t in PRINTED])
+def test_a_layer_prints_as_it_is_written(layer, text):
+    assert repr(layer) == text
+
+
+SHAPES = [
+    (nn.Conv1d(3, 4, 3, padding="same"), (2, 3, 9), (2, 4, 9)),
+    (nn.Conv2d(3, 4, 3, 2, ((1, 0), (0, 1))), (2, 3, 9, 8), (2, 4, 4, 4)),
+    (nn.Conv3d(1, 2, 2), (1, 1, 3, 4, 5), (1, 2, 2, 3, 4)),
+    (nn.ConvTranspose2d(3, 4, 2, 2), (1, 3, 4, 5), (1, 4, 8, 10)),
+    (nn.AvgPool2d(3, 2, 1), (1, 2, 8, 8), (1, 2, 4, 4)),
+    (nn.AdaptiveAvgPool2d((None, 2)), (1, 2, 7, 7), (1, 2, 7, 2)),
+    (nn.Flatten(), (2, 3, 4), (2, 12)),
+    (nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2)), (5, 4), (5, 2)),
+    (nn.GroupNorm(2, 4), (2, 4, 3), (2, 4, 3)),
+    (nn.RMSNorm((3, 4)), (2, 3, 4), (2, 3, 4)),
+    (nn.Upsample(scale_factor=2), (1, 2, 3, 4), (1, 2, 6, 8)),
+]
+
+
+@pytest.mark.parametrize(
+    ("layer", "given", "expected"), SHAPES, ids=[type(s[0]).__name__ for s in SHAPES]
+)
+def test_shapes_and_dtype(layer, given, expected):
+    y = layer(Tensor(np.ones(given, np.float32)))
+    assert y.shape == expected
+    assert y.dtype == np.float32
+
+
+def test_batch_norm_learns_statistics_only_in_training():
+    x = np.random.default_rng(0).normal(3, 2, (8, 2, 4)).astype(np.float32)
+    layer = nn.BatchNorm1d(2, momentum=None)
+    np.testing.assert_allclose(layer(Tensor(x)).numpy(), x, rtol=1e-4)
+    assert layer.num_batches_tracked.data == 0
+    y = layer.to("cpu:autodiff")(Tensor(x)).numpy()
+    np.testing.assert_allclose(y.mean(axis=(0, 2)), 0, atol=1e-5)
+    np.testing.assert_allclose(y.std(axis=(0, 2)), 1, rtol=1e-4)
+    assert layer.num_batches_tracked.data == 1
+    np.testing.assert_allclose(
+        layer.running_mean.numpy(), x.mean(axis=(0, 2)), rtol=1e-4
+    )
+    variance = x.var(axis=(0, 2), ddof=1)
+    np.testing.assert_allclose(layer.running_var.numpy(), variance, rtol=1e-4)
+
+
+def test_dropout_acts_only_in_training_and_keeps_the_mean():
+    seed(0)
+    x = Tensor(np.ones((200, 200), np.float32))
+    layer = nn.Dropout(0.25)
+    assert layer(x) is x
+    y = layer.to("cpu:autodiff")(x).numpy()
+    assert set(np.unique(y).tolist()) == {0.0, float(np.float32(1 / 0.75))}
+    np.testing.assert_allclose(y.mean(), 1, rtol=0.02)
+    channels = nn.Dropout2d().to("cpu:autodiff")(Tensor(np.ones((4, 8, 3, 3)))).numpy()
+    assert (channels == channels[:, :, :1, :1]).all()
+    assert (nn.Dropout(1.0).to("cpu:autodiff")(x).numpy() == 0).all()
+
+
+def test_padding_row_starts_as_zeros():
+    weight = nn.Embedding(4, 3, padding_idx=1).weight.numpy()
+    assert (weight[1] == 0).all()
+    assert (weight[0] != 0).any()
+
+
+def test_sequential_takes_names_and_slices():
+    layers = nn.Sequential({"first": nn.Linear(2, 3), "second": nn.Linear(3, 1)})
+    assert next(iter(layers.state_dict())) == "first.weight"
+    assert len(layers) == 2
+    assert len(layers[:1]) == 1
+    assert layers[1] is layers.second
+
+
+MESSAGES = [
+    (
+        nn.Conv2d(3, 8, 3),
+        (1, 4, 8, 8),
+        "conv: x has 4 channels, but weight (8, 3, 3, 3) with groups=1 takes 3",
+    ),
+    (nn.BatchNorm2d(3), (1, 4, 8, 8), "BatchNorm2d: expected x with 3 channels"),
+    (nn.LayerNorm(5), (2, 4), "LayerNorm: expected x with the last axes (5,)"),
+    (nn.MaxPool2d(2), (3, 8, 8), "MaxPool2d: expected x with the axes"),
+    (nn.LSTM(3, 4), (5, 2, 7), "LSTM: expected x with 3 axes"),
+]
+
+
+@pytest.mark.parametrize(("layer", "shape", "message"), MESSAGES)
+def test_a_wrong_input_is_explained(layer, shape, message):
+    with pytest.raises(InputError) as caught:
+        layer(Tensor(np.ones(shape, np.float32)))
+    assert str(caught.value).startswith(message)
+
+
+def test_one_value_for_a_channel_cannot_be_standardized():
+    with pytest.raises(InputError, match="more than one value for each channel"):
+        nn.BatchNorm1d(3).to("cpu:autodiff")(Tensor(np.ones((1, 3), np.float32)))

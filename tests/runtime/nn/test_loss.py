@@ -1,0 +1,52 @@
+"""Losses on a plain machine: their formulas, and what they refuse."""
+
+import numpy as np
+import pytest
+
+from burnish import Tensor, nn
+from burnish.errors import InputError
+
+LOGITS = np.array([[2.0, 0.0, -1.0], [0.5, 1.5, 0.0]])
+CLASSES = np.array([0, 2])
+SHARES = np.exp(LOGITS) / np.exp(LOGITS).sum(axis=1, keepdims=True)
+X, Y = np.array([0.5, -2.0, 3.0]), np.array([0.0, 1.0, 2.8])
+
+ROWS = [
+    (nn.cross_entropy, LOGITS, CLASSES, -np.log(SHARES[[0, 1], CLASSES]).mean()),
+    (nn.cross_entropy, LOGITS, SHARES, -(SHARES * np.log(SHARES)).sum(axis=1).mean()),
+    (nn.mse_loss, X, Y, ((X - Y) ** 2).mean()),
+    (nn.l1_loss, X, Y, abs(X - Y).mean()),
+    (nn.huber_loss, X, Y, (0.125 + 2.5 + 0.02) / 3),
+    (nn.binary_cross_entropy, np.array([0.0, 1.0]), np.array([0.0, 0.0]), 50.0),
+    (nn.kl_div, np.log(SHARES), SHARES, 0.0),
+]
+
+
+@pytest.mark.parametrize(("loss", "x", "target", "want"), ROWS)
+def test_value(loss, x, target, want):
+    np.testing.assert_allclose(loss(Tensor(x), target).item(), want, atol=1e-12)
+
+
+def test_the_gradient_of_cross_entropy_is_shares_less_targets():
+    logits = Tensor(LOGITS).require_grad()
+    loss = nn.CrossEntropyLoss()(logits, CLASSES)
+    want = (SHARES - np.eye(3)[CLASSES]) / 2
+    np.testing.assert_allclose(logits.grad(loss.backward()).numpy(), want)
+
+
+def test_far_logits_stay_finite():
+    logits = Tensor(np.array([1000.0, -1000.0])).require_grad()
+    loss = nn.binary_cross_entropy_with_logits(logits, np.array([0.0, 1.0]))
+    assert loss.item() == 1000.0
+    assert logits.grad(loss.backward()).numpy().tolist() == [0.5, -0.5]
+
+
+def test_what_does_not_fit_is_refused():
+    with pytest.raises(InputError, match=r"expected targets \(2,\) of classes"):
+        nn.cross_entropy(Tensor(LOGITS), np.array([[0], [1]]))
+    with pytest.raises(InputError, match="classes from 0 to 2 or -100, got 0 to 3"):
+        nn.cross_entropy(Tensor(LOGITS), np.array([0, 3]))
+    with pytest.raises(InputError, match="mse_loss: expected targets with the shape"):
+        nn.mse_loss(Tensor(X), Y[:2])
+    with pytest.raises(InputError, match="reduction"):
+        nn.mse_loss(Tensor(X), Y, reduction="median")
