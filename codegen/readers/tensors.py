@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import mmap
 import os
+import weakref
 from pathlib import Path
 from typing import BinaryIO
 
@@ -37,8 +38,9 @@ class MappedFile:
 class FileTensor(ir.LazyTensor):
     """A tensor at (offset, length) of a file: `numpy()` is a view of the memory map.
 
-    `tofile` streams without touching the map; after working on `numpy()`, `release()`
-    takes the pages out of this process's resident memory.
+    When the last array made from it goes, its pages leave this process's resident
+    memory too, so going through all weights never holds more than one. `tofile` streams
+    past the map.
     """
 
     def __init__(
@@ -62,6 +64,8 @@ class FileTensor(ir.LazyTensor):
             self.length if packed else self.length // dtype.itemsize,
             self.offset,
         )
+        release = weakref.finalize(flat, self.release)
+        release.atexit = False
         dims = self.shape.numpy()
         array = _unpack(flat, self.dtype, dims) if packed else flat.reshape(dims)
         return ir.Tensor(array, self.dtype, shape=self.shape, name=self.name)
