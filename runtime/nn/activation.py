@@ -46,7 +46,7 @@ class PReLU(Layer):
         self.weight = _slopes(num_parameters, init, dtype)
 
     def forward(self, x: Tensor) -> Tensor:
-        slope = self.weight
+        slope: Tensor = self.weight
         if self.num_parameters > 1:
             slope = slope.reshape(-1, *(1 for _ in x.shape[2:]))
         return ops.prelu(x, slope)

@@ -36,6 +36,7 @@ class _Recurrent(Layer):
         rows = self.gates * hidden
         for layer in range(self.num_layers):
             width = self.input_size if layer == 0 else out * len(self._ends)
+            shapes: dict[str, tuple[int, ...]]
             shapes = {"weight_ih": (rows, width), "weight_hh": (rows, out)}
             if self.bias:
                 shapes |= {"bias_ih": (rows,), "bias_hh": (rows,)}

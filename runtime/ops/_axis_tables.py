@@ -13,9 +13,9 @@ from burnish.errors import InputError
 
 
 class AxisTable(NamedTuple):
-    """index and weight (P, taps); weight None: the one tap as it is; outside (P,)."""
+    """places and weight (P, taps); weight None: the one tap as it is; outside (P,)."""
 
-    index: np.ndarray
+    places: np.ndarray
     weight: np.ndarray | None
     outside: np.ndarray | None
 

@@ -7,7 +7,7 @@ in an order that a string says: "iofc" in ONNX's LSTM, "ifco" in PyTorch's.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from burnish.autodiff import Variable
 from burnish.ops.activation import (
@@ -26,20 +26,9 @@ from burnish.ops.elementary import tanh
 from burnish.ops.linear import linear
 from burnish.ops.shape import split, stack
 
+Activation = Callable[[Any], Any]
 State = tuple[Any, ...]
 Step = Callable[[Any, State], State]
-
-
-class Activation(NamedTuple):
-    """A function of a gate; what goes into it is held between -bound and bound."""
-
-    function: Callable[[Any], Any]
-    bound: float | None = None
-
-    def __call__(self, x: Any) -> Any:
-        return self.function(
-            x if self.bound is None else clip(x, -self.bound, self.bound)
-        )
 
 
 def scan(
@@ -70,7 +59,7 @@ def scan(
 def lstm_step(
     weight: Any,
     order: str,
-    activations: Sequence[Callable[[Any], Any]],
+    activations: Sequence[Activation],
     *,
     peephole: Any = None,
     input_forget: bool = False,
@@ -105,7 +94,7 @@ def gru_step(
     weight: Any,
     bias: Any,
     order: str,
-    activations: Sequence[Callable[[Any], Any]],
+    activations: Sequence[Activation],
     *,
     linear_before_reset: bool,
 ) -> Step:
@@ -137,7 +126,7 @@ def gru_step(
     return step
 
 
-def rnn_step(weight: Any, activation: Callable[[Any], Any]) -> Step:
+def rnn_step(weight: Any, activation: Activation) -> Step:
     """(h,) -> (h,); weight (H, H)"""
     return lambda x, state: (activation(x + linear(state[0], weight)),)
 
@@ -166,9 +155,11 @@ def activation(
     beta: float | None = None,
     bound: float | None = None,
 ) -> Activation:
-    """An activation by ONNX's name for it."""
+    """An activation by ONNX's name; what goes in is held between -bound and bound."""
     chosen = _TABLE[name.lower()]
-    return Activation(lambda x: chosen(x, alpha, beta), bound)
+    if bound is None:
+        return lambda x: chosen(x, alpha, beta)
+    return lambda x: chosen(clip(x, -bound, bound), alpha, beta)
 
 
 def _or(value: float | None, default: float) -> float:

@@ -63,7 +63,7 @@ def attention_weights(
     if softcap > 0:
         scores = tanh(scores * (1 / softcap)) * softcap
     if is_causal:
-        causal = np.tri(*scores.shape[-2:], dtype=bool)
+        causal = np.tri(*scores.shape[-2:]) > 0
         scores = where(beside(scores, causal), scores, -np.inf)
     if mask is None:
         return softmax(scores, axis=-1)

@@ -57,7 +57,8 @@ def grid_sample(
     ]
     y: Any = None
     for chosen in itertools.product(*per_axis):
-        place, share, inside = 0, None, None
+        place: Any = 0
+        share, inside = None, None
         for size, (index, weight, within) in zip(sizes, chosen, strict=True):
             place = place * size + index
             if weight is not None:

@@ -173,7 +173,7 @@ def _resampled(x: Any, tables: dict[int, AxisTable]) -> Any:
     dtype = x.dtype
     if dtype.kind != "f" and any(t.weight is not None for t in tables.values()):
         x = cast(x, dtype=np.float64 if dtype.itemsize > 2 else np.float32)
-    order = sorted(tables, key=lambda a: len(tables[a].index) / max(x.shape[a], 1))
+    order = sorted(tables, key=lambda a: len(tables[a].places) / max(x.shape[a], 1))
     for axis in order:
         index, weight, _ = tables[axis]
         if weight is None:

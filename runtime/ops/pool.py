@@ -124,10 +124,8 @@ def window_spread(
     ceil_mode: bool = False,
 ):
     """The adjoint of `window_sum`: every element added to all that its window saw."""
-    w = window(
-        "window_spread", sizes, *_numbers(kernel_size, stride, len(sizes)), padding,
-        dilation, ceil_mode,
-    )  # fmt: skip
+    kernel, stride = _numbers(kernel_size, stride, len(sizes))
+    w = window("window_spread", sizes, kernel, stride, padding, dilation, ceil_mode)
     for axis in reversed(range(len(sizes))):
         here = axis - len(sizes)
         shape = list(x.shape)

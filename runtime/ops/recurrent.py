@@ -59,11 +59,10 @@ def lstm(
     def step(d: int) -> tuple[Step, Any]:
         peeps = None if peephole is None else peephole[d]
         both = None if bias is None else sum(_halves(bias[d]))
-        gate, cell, output = functions[d]
         made = lstm_step(
             recurrence[d],
             "iofc",
-            (gate, cell, Activation(output.function)),
+            functions[d],
             peephole=peeps,
             input_forget=input_forget,
         )
@@ -206,7 +205,10 @@ def _activations(
     beta: Sequence[float] | None,
     bound: float | None,
 ) -> list[list[Activation]]:
-    """The functions of each direction; alpha and beta go to those that take one."""
+    """The functions of each direction; alpha and beta go to those that take one.
+
+    The third of an LSTM, of the cell on its way out, has no bound.
+    """
     if direction not in ("forward", "reverse", "bidirectional"):
         raise InputError(
             f"{where}: expected direction 'forward', 'reverse' or 'bidirectional', "
@@ -222,9 +224,9 @@ def _activations(
         raise InputError(f"{where}: expected {count} activations, got {len(names)}")
     alphas, betas = iter(alpha or ()), iter(beta or ())
     made = []
-    for name in names[:count]:
+    for place, name in enumerate(names[:count]):
         takes = SCALED.get(name.lower(), 0)
         a = next(alphas, None) if takes else None
         b = next(betas, None) if takes > 1 else None
-        made.append(activation(name, a, b, bound))
+        made.append(activation(name, a, b, None if place % each == 2 else bound))
     return [made[i : i + each] for i in range(0, count, each)]
