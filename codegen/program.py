@@ -456,8 +456,8 @@ class Program:
 class ClassPlan:
     """One class of the source: what it owns and what it computes.
 
-    members: attribute and constructor, in order. inputs and `block.results` are what
-    `forward` takes and returns.
+    members: attribute and constructor, in order; parameters: the constructor's own.
+    inputs and `block.results` are what `forward` takes and returns.
     """
 
     name: str
@@ -465,6 +465,7 @@ class ClassPlan:
     inputs: list[Value]
     block: Block
     contract: str = ""
+    parameters: list[str] = field(default_factory=list)
 
 
 @dataclass(eq=False)

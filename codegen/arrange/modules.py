@@ -33,6 +33,7 @@ from burnish.codegen.arrange.sequences import (
     as_sequential,
     function_part,
 )
+from burnish.codegen.arrange.sizes import sized
 from burnish.codegen.identifier import Identifier, free
 from burnish.codegen.program import (
     Apply,
@@ -91,7 +92,7 @@ class _Arranger:
         items = grouped(statements)
         members, block, _ = self._body(items, results, self.weight_uses, {})
         model = ClassPlan("Model", members.listed(block), self.program.inputs, block)
-        return Plan([*self.classes.values(), model], members.weights)
+        return Plan(sized([*self.classes.values(), model]), members.weights)
 
     # --- one class ---
 

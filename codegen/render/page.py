@@ -41,6 +41,7 @@ class ClassPage:
 
     name: str
     contract: str
+    constructor: list[str]
     init: list[str]
     decorators: list[str]
     forward: list[str]
@@ -112,6 +113,7 @@ def _class(plan: ClassPlan, header: Header | None) -> ClassPage:
     return ClassPage(
         plan.name,
         plan.contract if len(plan.contract) <= WIDTH - 10 else "",
+        broken_signature("__init__", ["self", *plan.parameters], 4),
         init,
         decorators,
         broken_signature("forward", parameters, 4),
