@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import venv
@@ -21,8 +22,11 @@ pytestmark = pytest.mark.slow
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The project as it would be published."""
     folder = tmp_path_factory.mktemp("wheel")
+    leave = shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "__pycache__")
+    shutil.copytree(ROOT, folder / "source", ignore=leave)
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps"]
-    subprocess.run([*command, f"--wheel-dir={folder}", str(ROOT)], check=True)
+    target = f"--wheel-dir={folder}"
+    subprocess.run([*command, target, folder / "source"], check=True)
     (made,) = folder.glob("*.whl")
     return made
 

@@ -69,10 +69,8 @@ def _tell(found: Inspection) -> None:
         [(w.dtype, w.tensors, w.parameters, w.bytes) for w in found.weights],
     )
     print()
-    verdict = "can be converted" if found.convertible else "cannot be converted"
-    print(
-        f"{count(found.nodes, 'node')}, {found.coverage:.0%} with an import rule: {verdict}"
-    )
+    nodes = f"{count(found.nodes, 'node')}, {found.coverage:.0%} with an import rule"
+    print(f"{nodes}: {'can' if found.convertible else 'cannot'} be converted")
     assumed = "".join(f", {name} counted as 1" for name in found.assumed)
     print(f"{found.flops:,} FLOPs a pass{assumed}")
     if found.uncounted:

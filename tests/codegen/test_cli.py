@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from importlib import resources
@@ -110,6 +111,23 @@ def test_upgrade(mnist: Path, capsys: Captured) -> None:
     (opset,) = onnx.load("newer.onnx").opset_import
     assert opset.version == 20
     assert run("generate", "newer.onnx") == 0
+
+
+def test_the_demo_learns_and_keeps_its_files(mnist: Path, capsys: Captured) -> None:
+    assert run("demo", "--keep", "kept") == 0
+    printed = capsys.readouterr()
+    before, after = (
+        float(re.search(rf"{when}: ([\d.]+)%", printed.out)[1])  # type: ignore[index]
+        for when in ("before", "after")
+    )
+    assert before < 50 < 90 < after
+    assert "\x1b" not in printed.out
+    assert sorted(path.name for path in Path("kept").iterdir()) == [
+        "mnist.onnx",
+        "mnist.py",
+        "mnist.safetensors",
+        "tuned.safetensors",
+    ]
 
 
 def test_python_m_is_the_command() -> None:
