@@ -70,7 +70,7 @@ class _Lifter:
             rule = find(node.domain, node.op_type, version)
             where = node.name or f"-> {node.outputs[0].name}"
             kind = f"{node.domain or 'ai.onnx'}.{node.op_type} (opset {version})"
-            if rule is None:
+            if rule is None or (rule.when is not None and not rule.when(node)):
                 missing.setdefault(kind, []).append(where)
                 continue
             for name in node.attributes.keys() - rule.attributes.keys():
@@ -284,14 +284,14 @@ def _value(source: ir.Value) -> Value:
 
 
 def _dtype(value: ir.Value) -> str | None:
-    if value.dtype is None:
+    if value.dtype is None or not isinstance(value.type, ir.TensorType):
         return None
     if value.dtype == ir.DataType.STRING:
-        return "str"
+        return "object"
     return np.dtype(value.dtype.numpy()).name
 
 
 def _shape(value: ir.Value) -> Shape | None:
-    if value.shape is None:
+    if value.shape is None or not isinstance(value.type, ir.TensorType | None):
         return None
     return tuple(d if isinstance(d, int) else d.value for d in value.shape)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 
 from burnish import nn, ops
 from burnish.codegen.program import (
@@ -68,6 +69,7 @@ class Rule:
     domain: str
     since: int
     function: Callable[..., Result]
+    when: Callable[[ir.Node], bool] | None = None
 
     @functools.cached_property
     def attributes(self) -> dict[str, str]:
@@ -92,13 +94,20 @@ registry: dict[tuple[str, str], list[Rule]] = {}
 
 
 def onnx_op(
-    op_type: str, since: int = 1, domain: str = ""
+    op_type: str,
+    since: int = 1,
+    domain: str = "",
+    when: Callable[[ir.Node], bool] | None = None,
 ) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
-    """Declare what an ONNX operator means from opset version `since` on."""
+    """Declare what an ONNX operator means from opset version `since` on.
+
+    when: the nodes that the rule answers for; others are expanded to the operator's
+    definition.
+    """
 
     def register(function: Callable[..., Result]) -> Callable[..., Result]:
         rules = registry.setdefault((domain, op_type), [])
-        rules.append(Rule(op_type, domain, since, function))
+        rules.append(Rule(op_type, domain, since, function, when))
         rules.sort(key=lambda rule: -rule.since)
         return function
 
@@ -113,9 +122,10 @@ def find(domain: str, op_type: str, version: int) -> Rule | None:
     return None
 
 
-def has_rule(domain: str, op_type: str, version: int) -> bool:
-    """Whether a rule says what the operator means."""
-    return find(domain, op_type, version) is not None
+def has_rule(node: ir.Node, version: int) -> bool:
+    """Whether a rule says what the node means."""
+    rule = find(node.domain, node.op_type, version)
+    return rule is not None and (rule.when is None or rule.when(node))
 
 
 # --- the words of rules ---

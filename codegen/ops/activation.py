@@ -24,6 +24,7 @@ from burnish.codegen.program import (
     Infix,
     Literal,
     Method,
+    Name,
     Weight,
 )
 
@@ -202,8 +203,8 @@ def _dropout(
     def drop(x: Expression) -> Expression:
         if training is None and not isinstance(p, Expression):
             return layer("Dropout", (), {"p": p}, {}, x)
-        dropped = call("dropout", x, p=p)
-        return dropped if training is None else Conditional(dropped, training, x)
+        asked = Name("self.training") if training is None else training
+        return Conditional(call("dropout", x, p=p), asked, x)
 
     if len(node.outputs) == 1:
         return drop(data)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from burnish.codegen.ops._rules import NodeContext, Result, call, ints, onnx_op
+from burnish.codegen.ops._rules import NodeContext, Result, call, onnx_op, operand
+from burnish.codegen.ops._words import numbers
 from burnish.codegen.ops.conv import alike, padding
-from burnish.codegen.program import Call, Expression
+from burnish.codegen.program import Expression, Infix, Literal
 
 
 def _window(
@@ -106,8 +107,9 @@ def max_unpool(
     kernel_shape: list[int],
     pads: list[int] | None = None,
     strides: list[int] | None = None,
+    node: NodeContext,
 ) -> Result:
-    """The indices count in a plane without padding, whatever `output_shape` is."""
+    """The indices count without `output_shape`, which adds zeros at the ends."""
     rank = len(kernel_shape)
     step, edges = strides or [1] * rank, pads or [0] * 2 * rank
     shape = X.shape or ()
@@ -116,7 +118,12 @@ def max_unpool(
         for i, (n, s, k) in enumerate(zip(shape[2:], step, kernel_shape, strict=True))
     ]
     plain = (*shape[:2], *sizes)
-    wanted = plain if output_shape is None else ints(output_shape)
-    if isinstance(wanted, Expression):
-        wanted = Call("tuple", (wanted,))
-    return call("max_unpool", X, I, shape=wanted)
+    y = call("max_unpool", X, I, shape=plain)
+    if output_shape is None:
+        return y
+    wanted = numbers(node, output_shape, "size") or []
+    pairs = tuple(
+        (0, asked - n if isinstance(asked, int) else Infix("-", asked, Literal(n)))
+        for asked, n in zip(wanted, plain, strict=True)
+    )
+    return call("pad", y, pads=tuple(map(operand, pairs)))

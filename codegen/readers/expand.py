@@ -16,7 +16,7 @@ from burnish.codegen.readers.normal import lift_constants
 _DOMAIN = "burnish.expanded"
 _DEEPEST = 8
 
-HasRule = Callable[[str, str, int], bool]
+HasRule = Callable[[ir.Node, int], bool]
 
 
 def expand(model: ir.Model, has_rule: HasRule, explain: Explain) -> bool:
@@ -44,7 +44,7 @@ def _once(model: ir.Model, has_rule: HasRule, explain: Explain) -> bool:
     for node in list(model.graph.all_nodes()):
         opset = model.opset_imports.get(node.domain, 1)
         version = node.version or opset
-        if has_rule(node.domain, node.op_type, version):
+        if has_rule(node, version):
             continue
         body = _body(node, version)
         if body is None:

@@ -1,0 +1,139 @@
+"""Attention in its common form; every other form is expanded to its definition."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from burnish.codegen.ops._rules import Result, call, method, onnx_op, tensor
+from burnish.codegen.ops._words import size
+from burnish.codegen.program import Expression, Literal, Method
+
+
+def _common(node: ir.Node) -> bool:
+    """No cache, no window, no precision of its own, only Y asked for."""
+    q, k, _, mask, *others = [*node.inputs, None, None][: max(4, len(node.inputs))]
+    if any(value is not None for value in others):
+        return False
+    if any(value.name for value in node.outputs[1:]):
+        return False
+    windows = [node.attributes.get(f"{side}_window_size") for side in ("left", "right")]
+    if any(w is not None and w.as_int() != -1 for w in windows):
+        return False
+    if q is None or q.shape is None or "softmax_precision" in node.attributes:
+        return False
+    return mask is None or not _shorter(mask.shape, k)
+
+
+def _shorter(mask: ir.Shape | None, k: ir.Value | None) -> bool:
+    """A mask that ends before the keys do: the rest of them is masked."""
+    if mask is None or k is None or k.shape is None:
+        return True
+    seen, keys = mask[-1], k.shape[-2]
+    return isinstance(seen, int) and isinstance(keys, int) and seen not in (1, keys)
+
+
+@onnx_op("Attention", since=23, when=_common)
+def attention_of_all(
+    Q: Expression,
+    K: Expression,
+    V: Expression,
+    attn_mask: Expression | None = None,
+    past_key: Expression | None = None,
+    past_value: Expression | None = None,
+    *,
+    is_causal: int = 0,
+    kv_num_heads: int | None = None,
+    q_num_heads: int | None = None,
+    qk_matmul_output_mode: int = 0,
+    scale: float | None = None,
+    softcap: float = 0.0,
+    softmax_precision: int | None = None,
+) -> Result:
+    return _attend(
+        Q, K, V, attn_mask, is_causal, kv_num_heads, q_num_heads, scale, softcap
+    )
+
+
+@onnx_op("Attention", since=24, when=_common)
+def attention_of_some(
+    Q: Expression,
+    K: Expression,
+    V: Expression,
+    attn_mask: Expression | None = None,
+    past_key: Expression | None = None,
+    past_value: Expression | None = None,
+    nonpad_kv_seqlen: Expression | None = None,
+    *,
+    is_causal: int = 0,
+    kv_num_heads: int | None = None,
+    q_num_heads: int | None = None,
+    qk_matmul_output_mode: int = 0,
+    scale: float | None = None,
+    softcap: float = 0.0,
+    softmax_precision: int | None = None,
+) -> Result:
+    return _attend(
+        Q, K, V, attn_mask, is_causal, kv_num_heads, q_num_heads, scale, softcap
+    )
+
+
+@onnx_op("Attention", since=25, when=_common)
+def attention(
+    Q: Expression,
+    K: Expression,
+    V: Expression,
+    attn_mask: Expression | None = None,
+    past_key: Expression | None = None,
+    past_value: Expression | None = None,
+    nonpad_kv_seqlen: Expression | None = None,
+    *,
+    is_causal: int = 0,
+    kv_num_heads: int | None = None,
+    left_window_size: int = -1,
+    q_num_heads: int | None = None,
+    qk_matmul_output_mode: int = 0,
+    right_window_size: int = -1,
+    scale: float | None = None,
+    softcap: float = 0.0,
+    softmax_precision: int | None = None,
+) -> Result:
+    return _attend(
+        Q, K, V, attn_mask, is_causal, kv_num_heads, q_num_heads, scale, softcap
+    )
+
+
+def _attend(
+    q: Expression,
+    k: Expression,
+    v: Expression,
+    mask: Expression | None,
+    is_causal: int,
+    kv_num_heads: int | None,
+    q_num_heads: int | None,
+    scale: float | None,
+    softcap: float,
+) -> Result:
+    flat = q.rank == 3
+    batch, time = size(q, 0), size(q, 1)
+    if flat:
+        q, k, v = (
+            _by_head(x, heads)
+            for x, heads in ((q, q_num_heads), (k, kv_num_heads), (v, kv_num_heads))
+        )
+    y = call(
+        "scaled_dot_product_attention",
+        *(q, k, v, mask if mask is None else tensor(mask)),
+        is_causal=bool(is_causal),
+        scale=scale,
+        softcap=softcap,
+    )
+    if not flat:
+        return y
+    moved = Method(y, "transpose", tuple(map(Literal, (0, 2, 1, 3))))
+    return Method(moved, "reshape", (batch, time, Literal(-1)))
+
+
+def _by_head(x: Expression, heads: int | None) -> Expression:
+    """(B, T, H * D) -> (B, H, T, D)"""
+    parts = method(x, "reshape", size(x, 0), size(x, 1), heads, -1)
+    return Method(parts, "transpose", tuple(map(Literal, (0, 2, 1, 3))))
