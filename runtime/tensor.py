@@ -46,6 +46,8 @@ class Tensor(Methods):
         """On another device (`"cuda"`, `Device`) or with another dtype."""
         if isinstance(target, Device | str) and _is_device(target):
             device = Device(target)
+            if self.node is not None:  # stays recorded: inner() and detach() stop that
+                device = device.autodiff()
             if device.inner() is self.device.inner():
                 return self.wrap(self.data, device, self.node, self.index)
             return ops.to_device(self, device=device)

@@ -158,8 +158,12 @@ def _(g, y, x):
 
 def _sigmoid(x: Any) -> Any:
     xp = namespace(x)
-    z = xp.exp(-abs(x))
-    return xp.where(x >= 0, 1, z) / (1 + z)
+    z = xp.exp(xp.minimum(-x, _EXPONENTS.get(x.dtype.name, 88)))
+    z += 1
+    return 1 / z
+
+
+_EXPONENTS = {"float16": 11, "float64": 709}  # the greatest whose exp is finite
 
 
 @operator

@@ -236,13 +236,8 @@ class Case:
         weights = self.weights(arrays)
         found = []
         for place in (Device("cpu"), device):
-            tensors = [
-                t.to(place.autodiff()) if isinstance(t, Tensor) else t
-                for t in self.leaves(arrays, places)
-            ]
-            tensors = [
-                place.put(t) if isinstance(t, np.ndarray) else t for t in tensors
-            ]
+            there = [place.put(a) if isinstance(a, np.ndarray) else a for a in arrays]
+            tensors = self.leaves(there, places)
             loss = self.loss(tensors, [place.put(w) for w in weights])
             gradients = loss.backward()
             found.append([tensors[i].grad(gradients) for i in places])
