@@ -1,7 +1,7 @@
 """Remove operators that hand their input on: equal shape, equal dtype, equal numbers.
 
 Dropout is not one of them (it acts in training), and neither is `x * one` where `one`
-has more than no dimensions: it may broadcast, or be a weight that happens to be one.
+has dimensions (it may broadcast) or is a weight that happens to be one.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import onnx_ir as ir
 
+from burnish.codegen import constants
 from burnish.codegen.errors import Explain
 from burnish.codegen.passes.graph import (
     all_nodes,
@@ -92,14 +93,15 @@ def _rank_covers(node: ir.Node) -> bool:
 
 
 def _neutral(number: float) -> Callable[[ir.Node], bool]:
-    """x with the second operand a constant of rank 0 that changes no x."""
+    """x with the second operand a number that changes no x, and is no weight."""
 
     def test(node: ir.Node) -> bool:
         if len(node.inputs) != 2 or node.inputs[0] is None:
             return False
         other = constant(node.inputs[1])
         rank_zero = other is not None and len(other.shape) == 0
-        return rank_zero and scalar(node.inputs[1]) == number
+        fits = rank_zero and scalar(node.inputs[1]) == number
+        return fits and not constants.trains(node.inputs[1])
 
     return test
 

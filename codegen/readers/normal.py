@@ -41,7 +41,7 @@ def build(message: Any) -> ir.Model:
 
 
 def lift_constants(model: ir.Model) -> None:
-    """Make every Constant, also of subgraphs, a marked initializer of the main graph."""
+    """Make every Constant, of bodies too, a marked initializer of the main graph."""
     names = {
         node.outputs[0].name
         for graph in model.graphs()

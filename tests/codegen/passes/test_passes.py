@@ -242,6 +242,7 @@ KEPT = {
     "a broadcast": ("y = Add(x, z)", {"z": np.zeros((4, 1, 1, 8), "f")}),
     "a broadcast by one": ("y = Mul(x, z)", {"z": np.ones((4, 1, 1, 1), "f")}),
     "a weight that happens to be one": ("y = Mul(x, z)", {"z": np.ones(8, "f")}),
+    "a scalar weight that happens to be one": ("y = Mul(x, z)", {"z": np.float32(1)}),
     "a real cast": ("h = Cast<to=11>(x) y = Cast<to=1>(h)", {}),
     "a reshape": ("y = Reshape(x, z)", {"z": np.array([2, 24])}),
     "dropout": ("y = Dropout(x)", {}),
@@ -267,8 +268,6 @@ IDENTITIES = [
     ("Expand(x, z)", {"z": np.array([1, 1])}),
     ("Tile(x, z)", {"z": np.array([1, 1, 1])}),
     ("Pad(x, z)", {"z": np.zeros(6, np.int64)}),
-    ("Mul(x, z)", {"z": np.float32(1)}),
-    ("Sub(x, z)", {"z": np.float32(0)}),
     ("Sum(x)", {}),
 ]
 
@@ -281,6 +280,13 @@ def test_identities_go(call, weights, form):
     left, _ = twin(model, passes.drop_identities, x=X)
     assert left == ["Neg"]
     assert model.graph.outputs[0].name == "y"
+
+
+@pytest.mark.parametrize(("op_type", "number"), [("Mul", 1), ("Div", 1), ("Sub", 0)])
+def test_operations_with_a_neutral_number_go(op_type, number):
+    text = f"c = Constant<value_float={number}.0>() h = {op_type}(x, c) y = Neg(h)"
+    left, _ = twin(model_of(text, x="2,3,8"), passes.drop_identities, x=X)
+    assert left == ["Neg"]
 
 
 def test_a_reshape_of_two_open_dimensions_is_not_proven_equal():
