@@ -183,9 +183,8 @@ class _Arranger:
     def _container(self, group: Group, members: Members) -> list[Statement]:
         """A list of modules: a loop over equals, a Sequential, or numbered calls."""
         name = group.level.name
-        parts = {
-            int(child.level.name): self._part(child, name) for child in _groups(group)
-        }
+        children = numbered(group)
+        parts = {n: self._part(child, name) for n, child in children.items()}
         whole = {n: part for n, part in parts.items() if part is not None}
         if len(whole) == len(parts):
             entries = {n: (part.constructor, part.weights) for n, part in whole.items()}
@@ -204,9 +203,7 @@ class _Arranger:
             statements = statements_of(child)
             return function_part(statements[0]) if len(statements) == 1 else None
         if _holds_numbered(child):
-            parts = {
-                int(c.level.name): self._part(c, container) for c in _groups(child)
-            }
+            parts = {n: self._part(c, container) for n, c in numbered(child).items()}
             whole = {n: part for n, part in parts.items() if part is not None}
             if len(whole) == len(parts) and self._is_chain(list(whole.values())):
                 return as_sequential(whole)
@@ -217,8 +214,7 @@ class _Arranger:
         """Children called one by one, by their number in the list."""
         name = members.reserve(group.level.name)
         statements: list[Statement] = []
-        for child in _groups(group):
-            number = int(child.level.name)
+        for number, child in numbered(group).items():
             if _is_transparent(child):
                 for expression in leaves(child):
                     if isinstance(expression, Layer):
@@ -319,6 +315,29 @@ def _renamed(group: Group) -> Group:
         for item in _groups(group)
     ]
     return Group(group.level, list(inner))
+
+
+def numbered(group: Group) -> dict[int, Group]:
+    """Numbered children by their number; a folded layer by that of its weights."""
+    children = [item for item in group.items if isinstance(item, Group)]
+    told = [_told_number(child, group.level.name) for child in children]
+    own = [int(child.level.name) for child in children]
+    numbers = [own[i] if n is None else n for i, n in enumerate(told)]
+    if len(set(numbers)) < len(numbers):
+        numbers = own
+    return dict(zip(numbers, children, strict=True))
+
+
+def _told_number(child: Group, container: str) -> int | None:
+    """The number in the path of a lone layer's weights: "features.0.weight"."""
+    if _is_transparent(child):
+        for expression in leaves(child):
+            if isinstance(expression, Layer):
+                for weight in expression.weights.values():
+                    parts = weight.path.split(".")
+                    if parts[-3:-2] == [container] and parts[-2].isdigit():
+                        return int(parts[-2])
+    return None
 
 
 def _groups(group: Group) -> list[Group]:

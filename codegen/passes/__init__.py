@@ -22,10 +22,12 @@ from burnish.codegen.passes.drop_identities import drop_identities
 from burnish.codegen.passes.fold_constants import fold_constants
 from burnish.codegen.passes.fuse import Supported, fuse_known_forms
 from burnish.codegen.passes.inline_if import inline_constant_if
+from burnish.codegen.passes.untie_weights import untie_weights
 
 Pass = Callable[[ir.Model, Explain], bool]
 
 PASSES: tuple[Pass, ...] = (
+    untie_weights,  # before the identities that tell of it are gone
     drop_identities,  # so that patterns see real producers
     fuse_known_forms,  # before folding, which would tear the patterns
     fold_constants,  # what is known now need not be computed later

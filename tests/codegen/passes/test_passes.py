@@ -402,3 +402,26 @@ def test_dead_nodes_and_weights_go():
     passes.run(model, simplify=False)
     assert [node.op_type for node in model.graph] == ["Neg"]
     assert not model.graph.initializers
+
+
+def test_merged_weights_get_their_names_back():
+    bias = np.arange(8, dtype=np.float32)
+    proto = onnx.helper.make_model(
+        helper.make_graph(
+            [
+                helper.make_node("Identity", ["second.bias"], ["first.bias"]),
+                helper.make_node("Add", ["x", "first.bias"], ["a"]),
+                helper.make_node("Add", ["a", "second.bias"], ["y"]),
+            ],
+            "g",
+            [value("x", [2, 3, 8])],
+            [value("y", [2, 3, 8])],
+            [numpy_helper.from_array(bias, "second.bias")],
+        ),
+        opset_imports=[helper.make_opsetid("", 18)],
+    )
+    model = prepared(proto)
+    left, lines = twin(model, x=X)
+    assert left == ["Add", "Add"]
+    assert sorted(model.graph.initializers) == ["first.bias", "second.bias"]
+    assert any("first.bias" in line for line in lines)
