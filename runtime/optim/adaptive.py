@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from burnish.backend import Array, namespace
-from burnish.optim.optimizer import Optimizer, State, check, count
+from burnish.optim.optimizer import Optimizer, State, check, count, less
 
 
 @dataclass(eq=False)
@@ -41,7 +41,7 @@ class RMSprop(Optimizer):
             velocity *= self.momentum
             velocity += change
             change = velocity
-        return weight - rate * change
+        return less(weight, change, rate)
 
 
 def _average(state: State, key: str, value: Array, alpha: float) -> Array:
@@ -76,4 +76,4 @@ class Adagrad(Optimizer):
         square = state.setdefault("square", xp.zeros_like(grad))
         square += grad * grad
         rate = rate / (1 + (step - 1) * self.rate_decay)
-        return weight - rate * grad / (xp.sqrt(square) + self.epsilon)
+        return less(weight, grad / (xp.sqrt(square) + self.epsilon), rate)

@@ -11,7 +11,7 @@ import numpy as np
 
 from burnish import serialize
 from burnish.autodiff import Gradients
-from burnish.backend import Array
+from burnish.backend import Array, namespace
 from burnish.errors import InputError, RecordError
 from burnish.nn import Module
 from burnish.nn.param import Param
@@ -105,6 +105,13 @@ class Optimizer:
             for path, state in self._state.items()
             for key, array in state.items()
         }
+
+
+def less(weight: Array, change: Array, rate: float) -> Array:
+    """weight - rate * change, without an array in between."""
+    xp = namespace(weight)
+    made = xp.multiply(change, rate, out=xp.empty_like(weight))
+    return xp.subtract(weight, made, out=made)
 
 
 def count(state: State) -> int:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from burnish.backend import Array, namespace
 from burnish.errors import InputError
-from burnish.optim.optimizer import Optimizer, State, check
+from burnish.optim.optimizer import Optimizer, State, check, less
 
 
 @dataclass(eq=False)
@@ -38,4 +38,4 @@ class SGD(Optimizer):
             else:
                 velocity = state["velocity"] = namespace(weight).array(grad)
             grad = grad + self.momentum * velocity if self.nesterov else velocity
-        return weight - rate * grad
+        return less(weight, grad, rate)
