@@ -108,6 +108,7 @@ from burnish.ops.create import (
     triu,
 )
 from burnish.ops.cumulative import cum_prod, cum_sum, reduce_prod, running_product
+from burnish.ops.deform_conv import deform_conv
 from burnish.ops.device import moved_array, to_device
 from burnish.ops.einsum import einsum
 from burnish.ops.elementary import (
@@ -260,6 +261,7 @@ __all__ = [
     "cosh",
     "cum_prod",
     "cum_sum",
+    "deform_conv",
     "depth_to_space",
     "dequantize_linear",
     "det",

@@ -9,6 +9,8 @@ import itertools
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from burnish.autodiff import Variable
 from burnish.backend import Array, namespace
 from burnish.errors import InputError
@@ -163,3 +165,10 @@ def beside(x: Any, table: Array) -> Array:
     if isinstance(x, Variable):
         return x.device.put(table)
     return namespace(x).asarray(table)
+
+
+def lowest(dtype: Any) -> Any:
+    """The smallest value of a dtype: what padding is when the largest wins."""
+    if dtype.kind == "f":
+        return -np.inf
+    return False if dtype.kind == "b" else np.iinfo(dtype).min

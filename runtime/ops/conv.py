@@ -130,10 +130,11 @@ def conv_input_gradient(
     out = xp.zeros((n, c, *room), xp.result_type(g, weight))
     if groups > 1 and weight.shape[1] == 1:
         steps = _split_groups(g, groups)
+        part = xp.empty(steps.shape, out.dtype)
         for offset in w.offsets():
             tap = weight[(slice(None), 0, *offset)].reshape(groups, -1)
-            part = (steps * _spread(tap, w)).sum(axis=2)
-            out[w.under(offset)] += part
+            xp.multiply(steps, _spread(tap, w), out=part)
+            out[w.under(offset)] += part[:, :, 0] if o == c else part.sum(axis=2)
         return cropped(out, padding)
     kernel = weight.reshape(groups, o // groups, -1)
     cols = kernel.mT @ g.reshape(n, groups, o // groups, prod(w.out))
@@ -216,9 +217,10 @@ def _depthwise(x: Array, weight: Array, w: Window, groups: int) -> Array:
     xp = namespace(x)
     n, o = x.shape[0], weight.shape[0]
     y = xp.zeros((n, groups, o // groups, *w.out), xp.result_type(x, weight))
+    part = xp.empty_like(y)
     for offset in w.offsets():
         tap = weight[(slice(None), 0, *offset)].reshape(groups, -1)
-        y += x[w.under(offset)][:, :, None] * _spread(tap, w)
+        y += xp.multiply(x[w.under(offset)][:, :, None], _spread(tap, w), out=part)
     return y.reshape(n, o, *w.out)
 
 

@@ -81,7 +81,7 @@ def _taps(t: Any, size: int, mode: str, padding: str, corners: bool) -> list[Any
     values = plain(t)
     xp = namespace(values)
     if mode == "nearest":
-        return [_tap(xp.rint(values), None, size, padding, corners)]
+        return [tap(xp.rint(values), None, size, padding, corners)]
     base = xp.floor(values)
     part = t - base
     if mode == "linear":
@@ -94,12 +94,13 @@ def _taps(t: Any, size: int, mode: str, padding: str, corners: bool) -> list[Any
             2: _far(2 - part),
         }
     return [
-        _tap(base + step, weight, size, padding, corners)
+        tap(base + step, weight, size, padding, corners)
         for step, weight in weights.items()
     ]
 
 
-def _tap(place: Array, weight: Any, size: int, padding: str, corners: bool) -> Any:
+def tap(place: Array, weight: Any, size: int, padding: str, corners: bool) -> Any:
+    """A neighbour along an axis: its index inside, weight, whether it was inside."""
     index, inside = _bounded(place, size, padding, corners)
     return index, weight, inside
 

@@ -16,7 +16,7 @@ import numpy as np
 from burnish.backend import Array, namespace
 from burnish.operator import operator
 from burnish.ops._scatter import put_flat, take_flat
-from burnish.ops._window import Window, beside, cropped, each, padded, window
+from burnish.ops._window import Window, beside, cropped, each, lowest, padded, window
 
 
 @operator
@@ -60,14 +60,16 @@ def max_pool_with_indices(
     w = _window("max_pool", x, kernel_size, stride, padding, dilation, ceil_mode)
     source = padded(x, w.pads, lowest(x.dtype))
     sizes = x.shape[2:]
-    best = xp.empty((*x.shape[:2], *w.out), x.dtype)
-    where = xp.full(best.shape, -1, np.int64)
-    for offset in w.offsets():
+    places = np.stack([_places(w, at, sizes, storage_order) for at in w.offsets()])
+    best = xp.full((*x.shape[:2], *w.out), lowest(x.dtype), x.dtype)
+    chosen = xp.empty(best.shape, np.min_scalar_type(len(places)))
+    chosen[...] = xp.asarray((places >= 0).argmax(axis=0))  # where nothing is greater
+    for number, offset in enumerate(w.offsets()):
         seen = source[w.under(offset)]
-        place = xp.asarray(_places(w, offset, sizes, storage_order))
-        better = ((seen > best) | (seen != seen) | (where < 0)) & (place >= 0)
-        xp.copyto(best, seen, where=better)
-        xp.copyto(where, xp.broadcast_to(place, where.shape), where=better)
+        xp.copyto(chosen, number, where=seen > best)
+        xp.maximum(best, seen, out=best)
+    flat = xp.asarray(places.reshape(-1))
+    where = flat[chosen * np.int64(prod(w.out)) + xp.arange(prod(w.out)).reshape(w.out)]
     planes = xp.arange(prod(x.shape[:2]), dtype=np.int64) * prod(sizes)
     where += planes.reshape(*x.shape[:2], *(1 for _ in sizes))
     return best, where
@@ -217,13 +219,6 @@ def global_lp_pool(x: Any, *, p: float = 2) -> Any:
     """(N, C, *S) -> (N, C, 1, ...): the p-norm over every spatial axis."""
     powers = x * x if p == 2 else abs(x) ** p
     return powers.sum(axis=_spatial(x), keepdims=True) ** (1 / p)
-
-
-def lowest(dtype: Any) -> Any:
-    """The smallest value of a dtype: what padding is when the largest wins."""
-    if dtype.kind == "f":
-        return -np.inf
-    return False if dtype.kind == "b" else np.iinfo(dtype).min
 
 
 def _spatial(x: Any) -> tuple[int, ...]:

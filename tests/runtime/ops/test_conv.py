@@ -97,6 +97,19 @@ CASES = [
         padding="same_lower",
         expect=expected(stride=2, pads=((1, 0), (1, 0))),
     ),
+    case(
+        ops.deform_conv,
+        (1, 2, 4, 3),
+        (2, 1, 2, 2),
+        (1, 2 * 4 * 2, 4, 3),
+        (2,),
+        (1, 2 * 4, 4, 3),
+        padding=((1, 0), (0, 1)),
+        groups=2,
+        offset_groups=2,
+        low=-0.4,
+        high=0.45,
+    ),
     case(ops.conv_transpose, (1, 2, 4), (2, 3, 3), (3,)),
     case(ops.conv_transpose, (2, 2, 3, 3), (2, 2, 3, 2), stride=2, padding=1),
     case(
@@ -157,3 +170,19 @@ def test_an_empty_batch_stays_empty():
         3,
         3,
     )
+
+
+def test_shifted_places_without_shifts_are_a_convolution():
+    rng = np.random.default_rng(0)
+    x, weight = rng.normal(size=(2, 4, 6, 5)), rng.normal(size=(6, 2, 3, 2))
+    options = {"stride": 2, "padding": ((1, 0), (2, 1)), "groups": 2}
+    want = ops.conv(x, weight, **options)
+    offset = np.zeros((2, 2 * 6 * 2, *want.shape[2:]))
+    got = ops.deform_conv(x, weight, offset, offset_groups=2, **options)
+    np.testing.assert_allclose(got, want)
+    offset[:, ::2] = 1  # one row further down
+    down = np.concatenate([x[:, :, 1:], np.zeros((2, 4, 1, 5))], axis=2)
+    inner = {"stride": 2, "groups": 2}
+    offset = offset[:, :, : ops.conv(x, weight, **inner).shape[2], :2]
+    got = ops.deform_conv(x, weight, offset, offset_groups=2, **inner)
+    np.testing.assert_allclose(got, ops.conv(down, weight, **inner))
