@@ -16,6 +16,7 @@ from burnish.codegen.ops import (
     quantize,
     recurrent,
     reduce,
+    sequence,
     shape,
 )
 from burnish.codegen.ops._rules import (
@@ -45,5 +46,6 @@ FAMILIES = (
     quantize,
     recurrent,
     reduce,
+    sequence,
     shape,
 )

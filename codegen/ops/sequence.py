@@ -1,0 +1,140 @@
+"""Sequences are Python lists; an optional value is itself or None."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from burnish.codegen.host import host
+from burnish.codegen.ops._rules import (
+    NodeContext,
+    Result,
+    call,
+    method,
+    number,
+    onnx_op,
+    tensor,
+)
+from burnish.codegen.ops._words import is_scalar
+from burnish.codegen.ops.shape import shape_option
+from burnish.codegen.program import (
+    Call,
+    Display,
+    Expression,
+    Infix,
+    Item,
+    Literal,
+    Prefix,
+    Slice,
+)
+
+
+@onnx_op("SequenceConstruct")
+def sequence_construct(*inputs: Expression) -> Result:
+    return Display(tuple(map(tensor, inputs)))
+
+
+@onnx_op("SequenceEmpty")
+def sequence_empty(*, dtype: int | None = None) -> Result:
+    return Display(())
+
+
+@onnx_op("SequenceAt")
+def sequence_at(input_sequence: Expression, position: Expression) -> Result:
+    return Item(input_sequence, (_place(position),))
+
+
+def _place(position: Expression) -> Expression:
+    place = number(position)
+    return place if isinstance(place, Expression) else Literal(place)
+
+
+def _all(items: Expression) -> Expression:
+    return Prefix("*", items)
+
+
+def _part(
+    items: Expression, start: Expression | None, stop: Expression | None = None
+) -> Expression:
+    return Item(items, (Slice(start, stop),))
+
+
+@onnx_op("SequenceInsert")
+def sequence_insert(
+    input_sequence: Expression,
+    tensor_: Expression,
+    position: Expression | None = None,
+) -> Result:
+    added = tensor(tensor_)
+    if position is None:
+        return Display((_all(input_sequence), added))
+    place = _place(position)
+    before, after = (
+        _part(input_sequence, None, place),
+        _part(input_sequence, place),
+    )
+    return Display((_all(before), added, _all(after)))
+
+
+@onnx_op("SequenceErase")
+def sequence_erase(
+    input_sequence: Expression, position: Expression | None = None
+) -> Result:
+    place: Any = Literal(-1) if position is None else _place(position)
+    before = _part(input_sequence, None, place)
+    if isinstance(place, Literal) and place.value == -1:
+        return before
+    rest = _part(_part(input_sequence, place), Literal(1))
+    return Display((_all(before), _all(rest)))
+
+
+@onnx_op("SequenceLength")
+def sequence_length(input_sequence: Expression) -> Result:
+    return host(Call("len", (input_sequence,)))
+
+
+@onnx_op("ConcatFromSequence")
+def concat_from_sequence(
+    input_sequence: Expression, *, axis: int, new_axis: int = 0
+) -> Result:
+    joined = "stack" if new_axis else "concat"
+    return call(joined, _all(input_sequence), axis=axis)
+
+
+@onnx_op("SplitToSequence")
+def split_to_sequence(
+    input_: Expression,
+    split: Expression | None = None,
+    *,
+    axis: int = 0,
+    keepdims: int = 1,
+    node: NodeContext,
+) -> Result:
+    sizes: Any = 1
+    if split is not None:
+        sizes = number(split) if is_scalar(split) or split.rank == 0 else None
+        sizes = shape_option(split) if sizes is None else sizes
+    if split is not None or keepdims:
+        along = {"axis": axis} if axis else {}
+        return Call("list", (method(input_, "split", sizes, **along),))
+    if axis == 0:
+        return Call("list", (tensor(input_),))
+    rank = input_.rank or 0
+    order = (axis % rank, *(i for i in range(rank) if i != axis % rank))
+    return Call("list", (method(input_, "transpose", *order),))
+
+
+@onnx_op("Optional")
+def optional(input_: Expression | None = None, *, type_: Any = None) -> Result:
+    return Literal(None) if input_ is None else input_
+
+
+@onnx_op("OptionalGetElement")
+def optional_get_element(input_: Expression) -> Result:
+    return input_
+
+
+@onnx_op("OptionalHasElement")
+def optional_has_element(input_: Expression | None = None) -> Result:
+    if input_ is None or (isinstance(input_, Literal) and input_.value is None):
+        return host(False, "bool")
+    return host(Infix("is not", input_, Literal(None)), "bool")
