@@ -1,0 +1,93 @@
+"""What kind of module a group is, told by its shape and its name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from burnish.codegen.arrange.grouping import Group, leaves
+from burnish.codegen.program import Layer, Level, Statement, Weight
+
+
+def module_scope(statement: Statement) -> tuple[Level, ...]:
+    """A statement's module; where its node has none, its layer's weights tell."""
+    if statement.scope:
+        return statement.scope
+    for expression in leaves(statement):
+        if isinstance(expression, Layer) and expression.weights:
+            path = next(iter(expression.weights.values())).path
+            *parts, _ = path.split(".")
+            if all(part.isidentifier() or part.isdigit() for part in parts):
+                return tuple(Level(part) for part in parts)
+    return ()
+
+
+def is_transparent(group: Group) -> bool:
+    """Not a module of its own: one layer with its trimmings, or a plain function."""
+    if any(isinstance(item, Group) for item in group.items):
+        return False
+    found = list(leaves(group))
+    layers = sum(isinstance(e, Layer) for e in found)
+    return layers <= 1 and not any(isinstance(e, Weight) for e in found)
+
+
+def holds_numbered(group: Group) -> bool:
+    """A list of modules: nothing but children whose names are numbers."""
+    return all(
+        isinstance(item, Group) and item.level.name.isdigit() for item in group.items
+    )
+
+
+def renamed(group: Group) -> Group:
+    """Numbered children that cannot be a chain: attributes that carry the number."""
+    inner = [
+        Group(Level(f"part{item.level.name}", item.level.kind), item.items)
+        for item in groups(group)
+    ]
+    return Group(group.level, list(inner))
+
+
+def numbered(group: Group) -> dict[int, Group]:
+    """Numbered children by their number; a folded layer by that of its weights."""
+    children = [item for item in group.items if isinstance(item, Group)]
+    told = [_told_number(child, group.level.name) for child in children]
+    own = [int(child.level.name) for child in children]
+    numbers = [own[i] if n is None else n for i, n in enumerate(told)]
+    if len(set(numbers)) < len(numbers):
+        numbers = own
+    return dict(zip(numbers, children, strict=True))
+
+
+def _told_number(child: Group, container: str) -> int | None:
+    """The number in the path of a lone layer's weights: "features.0.weight"."""
+    if is_transparent(child):
+        for expression in leaves(child):
+            if isinstance(expression, Layer):
+                for weight in expression.weights.values():
+                    parts = weight.path.split(".")
+                    if parts[-3:-2] == [container] and parts[-2].isdigit():
+                        return int(parts[-2])
+    return None
+
+
+def groups(group: Group) -> list[Group]:
+    return [item for item in group.items if isinstance(item, Group)]
+
+
+def free_weights(statements: Iterable[Statement]) -> Iterable[Weight]:
+    for statement in statements:
+        for expression in leaves(statement):
+            if isinstance(expression, Weight):
+                yield expression
+
+
+def class_word(name: str) -> str:
+    """A class by its attribute; the source's own class is called Model already."""
+    word = name if name[:1].isupper() else singular(name)
+    return "network" if word.lower() == "model" else word
+
+
+def singular(name: str) -> str:
+    bare = name.rstrip("0123456789_") or name
+    return (
+        bare[:-1] if len(bare) > 3 and bare.endswith("s") and bare[-2] != "s" else bare
+    )

@@ -1,0 +1,71 @@
+"""Layers and weights of a class's statements become its attributes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from burnish.codegen.arrange.members import (
+    Members,
+    constructor,
+    layer_name,
+    layer_weights,
+    stored,
+    weight_name,
+)
+from burnish.codegen.program import Apply, Expression, Layer, Value, Weight
+
+
+@dataclass
+class Told:
+    """What is known of the whole program while its classes are made.
+
+    names and places: what scopes say of a layer (by its id): its attribute, or its list
+    and number. weight_uses: how often each free weight is read in all.
+    """
+
+    weight_uses: Counter[Weight]
+    names: dict[int, str] = field(default_factory=dict)
+    places: dict[int, tuple[str, int]] = field(default_factory=dict)
+
+
+class Owner:
+    """Replaces layers and weights by the attributes that hold them."""
+
+    def __init__(
+        self,
+        told: Told,
+        members: Members,
+        uses: Counter[Weight],
+        sizes: dict[Value, Value],
+    ):
+        self.told = told
+        self.members = members
+        self.uses = uses
+        self.sizes = sizes
+        self.attributes: dict[Weight, Expression] = {}
+        self.outside: dict[Weight, Value] = {}
+
+    def __call__(self, expression: Expression) -> Expression:
+        if isinstance(expression, Layer):
+            inputs = tuple(map(self, expression.inputs))
+            made, weights = constructor(expression), layer_weights(expression)
+            if place := self.told.places.get(id(expression)):
+                return Apply(self.members.place(*place, made, weights), inputs)
+            name = self.told.names.get(id(expression)) or layer_name(expression)
+            return Apply(self.members.add(name, made, weights), inputs)
+        if isinstance(expression, Weight):
+            return self._weight(expression)
+        if isinstance(expression, Value):
+            return self.sizes.get(expression, expression)
+        return expression.rebuilt(self)
+
+    def _weight(self, weight: Weight) -> Expression:
+        if self.uses[weight] < self.told.weight_uses[weight]:
+            hint = weight_name(weight)
+            value = Value(hint, weight.dtype, weight.shape)
+            return self.outside.setdefault(weight, value)
+        if weight not in self.attributes:
+            name, made = weight_name(weight), stored(weight)
+            self.attributes[weight] = self.members.add(name, made, [("", weight)])
+        return self.attributes[weight]
