@@ -137,7 +137,7 @@ def conv_input_gradient(
             out[w.under(offset)] += part[:, :, 0] if o == c else part.sum(axis=2)
         return cropped(out, padding)
     kernel = weight.reshape(groups, o // groups, -1)
-    cols = kernel.mT @ g.reshape(n, groups, o // groups, prod(w.out))
+    cols = kernel.swapaxes(-1, -2) @ g.reshape(n, groups, o // groups, prod(w.out))
     cols = cols.reshape(n, c, *w.kernel, *w.out)
     for offset in w.offsets():
         out[w.under(offset)] += cols[(slice(None), slice(None), *offset)]
@@ -183,7 +183,7 @@ def conv_weight_gradient(
     cols = xp.moveaxis(columns(x, w), 0, 1 + len(kernel))
     cols = cols.reshape(groups, -1, n * prod(w.out))
     rows = xp.moveaxis(g, 0, 1).reshape(groups, o // groups, n * prod(w.out))
-    return (rows @ cols.mT).reshape(o, c // groups, *kernel)
+    return (rows @ cols.swapaxes(-1, -2)).reshape(o, c // groups, *kernel)
 
 
 @conv_weight_gradient.vjp("x")
