@@ -1,0 +1,60 @@
+"""input -> output
+
+Imported from attacut-sc.onnx (opset 18), sha256
+1dd786d508c82371a320d8e20c47a584d9fb517802e0e0df5dad53bf907af465;
+weights in attacut.safetensors; options: --name attacut.
+"""
+
+from burnish import nn, ops
+
+
+class ConvolutionBatchNorm(nn.Module):
+    """(1, 48, seq_len) -> (1, 64, seq_len)"""
+
+    def __init__(self):
+        self.conv = nn.Conv1d(48, 64, 3, padding=1)
+
+    def forward(self, x):
+        return self.conv(x)
+
+
+class ConvolutionBatchNorm2(nn.Module):
+    """(1, 48, seq_len) -> (1, 64, seq_len)"""
+
+    def __init__(self, kernel_size, padding, dilation):
+        self.conv = nn.Conv1d(48, 64, kernel_size, padding=padding, dilation=dilation)
+
+    def forward(self, x):
+        return self.conv(x)
+
+
+class Network(nn.Module):
+    """(1, 2, seq_len) -> (seq_len,)"""
+
+    def __init__(self):
+        self.ch_embeddings = nn.Embedding(139, 32)
+        self.sy_embeddings = nn.Embedding(6227, 16)
+        self.conv1 = ConvolutionBatchNorm()
+        self.conv2 = ConvolutionBatchNorm2(5, 6, 3)
+        self.conv3 = ConvolutionBatchNorm2(9, 8, 2)
+        self.linear1 = nn.Linear(64, 32)
+        self.linear2 = nn.Linear(32, 1)
+
+    def forward(self, x):
+        y = self.ch_embeddings(x[:, 0])
+        x = ops.concat(y, self.sy_embeddings(x[:, 1]), axis=-1)
+        x = x.mT
+        y = self.conv1(x).mT.unsqueeze(3)
+        z = self.conv2(x).mT.unsqueeze(3)
+        y = ops.concat(y, z, self.conv3(x).mT.unsqueeze(3), axis=-1)
+        y = ops.relu(self.linear1(y.max(3)))
+        return self.linear2(y).reshape(-1)
+
+
+class Model(nn.Module):
+    def __init__(self):
+        self.model = Network()
+
+    @nn.accepts(input="int64[1, 2, seq_len]")
+    def forward(self, input):
+        return self.model(input)

@@ -1,0 +1,109 @@
+"""input_ids, attention_mask, token_type_ids -> last_hidden_state
+
+Imported from minilm.onnx (opset 23), sha256
+0990a249061ff9d2b6c38015a3451207f1eb871f5e937ff9e96df1b24a60ebd6;
+weights in minilm.safetensors.
+"""
+
+from burnish import nn, ops
+
+
+class BertEmbeddings(nn.Module):
+    """(batch, sequence), (batch, sequence) -> (batch, sequence, 384)"""
+
+    def __init__(self):
+        self.position_ids = nn.Buffer(nn.init.zeros, (1, 512), dtype="int64")
+        self.word_embeddings = nn.Embedding(30522, 384)
+        self.token_type_embeddings = nn.Embedding(2, 384)
+        self.position_embeddings = nn.Embedding(512, 384)
+        self.LayerNorm = nn.LayerNorm(384, eps=1e-12)
+
+    def forward(self, input_ids, token_type_ids):
+        x = self.word_embeddings(input_ids) + self.token_type_embeddings(token_type_ids)
+        x = x + self.position_embeddings(self.position_ids[:, : input_ids.shape[1]])
+        return self.LayerNorm(x)
+
+
+class BertSelfAttention(nn.Module):
+    def __init__(self):
+        self.query = nn.Linear(384, 384)
+        self.key = nn.Linear(384, 384)
+        self.value = nn.Linear(384, 384)
+
+    def forward(self, x, mask):
+        batch = x.shape[0]
+        sequence = x.shape[1]
+        query = self.query(x).reshape(batch, sequence, -1, 32).transpose(0, 2, 1, 3)
+        key = self.key(x).reshape(batch, sequence, -1, 32).transpose(0, 2, 1, 3)
+        x = self.value(x).reshape(batch, sequence, -1, 32).transpose(0, 2, 1, 3)
+        x = ops.scaled_dot_product_attention(query, key, x, mask, scale=0.17677669)
+        x = x.transpose(0, 2, 1, 3)
+        return x.reshape(batch, sequence, -1)
+
+
+class BertSelfOutput(nn.Module):
+    def __init__(self, in_features):
+        self.dense = nn.Linear(in_features, 384)
+        self.LayerNorm = nn.LayerNorm(384, eps=1e-12)
+
+    def forward(self, x, y):
+        return self.LayerNorm(self.dense(x) + y)
+
+
+class BertAttention(nn.Module):
+    def __init__(self):
+        self.self = BertSelfAttention()
+        self.output = BertSelfOutput(384)
+
+    def forward(self, x, mask):
+        return self.output(self.self(x, mask), x)
+
+
+class BertIntermediate(nn.Module):
+    """(batch, sequence, 384) -> (batch, sequence, 1536)"""
+
+    def __init__(self):
+        self.dense = nn.Linear(384, 1536)
+
+    def forward(self, x):
+        return ops.gelu(self.dense(x))
+
+
+class BertLayer(nn.Module):
+    def __init__(self):
+        self.attention = BertAttention()
+        self.intermediate = BertIntermediate()
+        self.output = BertSelfOutput(1536)
+
+    def forward(self, x, mask):
+        x = self.attention(x, mask)
+        return self.output(self.intermediate(x), x)
+
+
+class BertEncoder(nn.Module):
+    def __init__(self):
+        self.layer = [BertLayer() for _ in range(6)]
+
+    def forward(self, x, mask):
+        for layer in self.layer:
+            x = layer(x, mask)
+        return x
+
+
+class Model(nn.Module):
+    def __init__(self):
+        self.embeddings = BertEmbeddings()
+        self.encoder = BertEncoder()
+
+    @nn.accepts(
+        input_ids="int64[batch, sequence]",
+        attention_mask="int64[batch, sequence]",
+        token_type_ids="int64[batch, sequence]",
+    )
+    def forward(self, input_ids, attention_mask, token_type_ids):
+        batch = token_type_ids.shape[0]
+        sequence = token_type_ids.shape[1]
+        x = attention_mask.unsqueeze((1, 2)) > 0
+        x = ops.expand(x, shape=(batch, 1, sequence, sequence))
+        embeddings = self.embeddings(input_ids, token_type_ids)
+        return self.encoder(embeddings, x)
