@@ -90,17 +90,20 @@ def at(x: Expression, axis: int, key: Expression) -> Expression:
     return Item(operand(x), (Literal(...), key, *[WHOLE] * (-axis - 1)))
 
 
-def numbers(node: NodeContext, value: Expression, hint: str) -> list[Any] | None:
+def numbers(
+    node: NodeContext, value: Expression, hint: str, length: int | None = None
+) -> list[Any] | None:
     """A rank-1 integer input as one Python number or expression an element.
 
     What only the running model knows is unpacked: `a, b = value.tolist()`. None when
-    the length is not known.
+    the length is neither given nor known.
     """
     listed = ints(value)
     if isinstance(listed, list):
         return listed
-    length = value.shape[0] if value.shape else None
-    if not isinstance(length, int):
+    if value.shape and isinstance(value.shape[0], int):
+        length = value.shape[0]
+    if length is None:
         return None
     if length == 1:
         return [Method(value, "item")]

@@ -101,37 +101,6 @@ def _bias(B: Expression | None) -> dict[str, Any]:
     return {} if B is not None else {"bias": False}
 
 
-@onnx_op("DeformConv")
-def deform_conv(
-    X: Expression,
-    W: Expression,
-    offset: Expression,
-    B: Expression | None = None,
-    mask: Expression | None = None,
-    *,
-    dilations: list[int] | None = None,
-    group: int = 1,
-    kernel_shape: list[int] | None = None,
-    offset_group: int = 1,
-    pads: list[int] | None = None,
-    strides: list[int] | None = None,
-) -> Result:
-    rank = len(W.shape or X.shape or ()) - 2
-    return call(
-        "deform_conv",
-        X,
-        W,
-        offset,
-        B,
-        mask,
-        stride=alike(strides or [1] * rank),
-        padding=padding("NOTSET", pads, rank),
-        dilation=alike(dilations or [1] * rank),
-        groups=group,
-        offset_groups=offset_group,
-    )
-
-
 def alike(sizes: list[Any]) -> Any:
     """(3, 3) as 3: layers take both."""
     return sizes[0] if len(set(sizes)) == 1 else tuple(sizes)

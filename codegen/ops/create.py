@@ -10,14 +10,23 @@ from burnish.codegen.ops._rules import (
     NodeContext,
     Result,
     call,
+    method,
     number,
     onnx_op,
     operand,
     plain,
+    tensor,
 )
-from burnish.codegen.ops._words import dtype_name, made
+from burnish.codegen.ops._words import cast, dtype_name, made, size
 from burnish.codegen.ops.shape import shape_option
-from burnish.codegen.program import Attribute, Constant, Expression
+from burnish.codegen.program import (
+    Attribute,
+    Constant,
+    Expression,
+    Infix,
+    Literal,
+    Prefix,
+)
 
 
 @onnx_op("Constant")
@@ -94,6 +103,10 @@ def one_hot(
     return call("one_hot", indices, number(depth), values, axis=axis)
 
 
+# Draws come from `burnish.seed`'s source; a seed in the file would repeat one draw for
+# ever, so the file's seeds are not taken over.
+
+
 @onnx_op("RandomNormal")
 def random_normal(
     *,
@@ -103,8 +116,7 @@ def random_normal(
     seed: float | None = None,
     shape: list[int],
 ) -> Result:
-    drawn = {"mean": mean, "std": scale, "seed": seed}
-    return _drawn("normal", tuple(shape), dtype_name(dtype), drawn)
+    return _drawn("randn", tuple(shape), dtype_name(dtype), scale, mean)
 
 
 @onnx_op("RandomNormalLike")
@@ -116,8 +128,7 @@ def random_normal_like(
     scale: float = 1.0,
     seed: float | None = None,
 ) -> Result:
-    drawn = {"mean": mean, "std": scale, "seed": seed}
-    return _drawn_like("normal", input_, dtype, drawn)
+    return _drawn("randn", *_like(input_, dtype), scale, mean)
 
 
 @onnx_op("RandomUniform")
@@ -129,8 +140,7 @@ def random_uniform(
     seed: float | None = None,
     shape: list[int],
 ) -> Result:
-    drawn = {"low": low, "high": high, "seed": seed}
-    return _drawn("uniform", tuple(shape), dtype_name(dtype), drawn)
+    return _drawn("rand", tuple(shape), dtype_name(dtype), high - low, low)
 
 
 @onnx_op("RandomUniformLike")
@@ -142,33 +152,30 @@ def random_uniform_like(
     low: float = 0.0,
     seed: float | None = None,
 ) -> Result:
-    drawn = {"low": low, "high": high, "seed": seed}
-    return _drawn_like("uniform", input_, dtype, drawn)
+    return _drawn("rand", *_like(input_, dtype), high - low, low)
 
 
-_UNSAID = {"mean": 0.0, "std": 1.0, "low": 0.0, "high": 1.0, "seed": None}
-
-
-def _drawn(kind: str, shape: Any, dtype: str | None, options: dict[str, Any]) -> Result:
-    said = {name: v for name, v in options.items() if v != _UNSAID[name]}
-    if "seed" in said:
-        said["seed"] = int(np.float32(said["seed"]).view(np.uint32))
-    return made(kind, shape, dtype=dtype, **said)
-
-
-def _drawn_like(
-    kind: str, x: Expression, dtype: int | None, options: dict[str, Any]
-) -> Result:
+def _like(x: Expression, dtype: int | None) -> tuple[Expression, str | None]:
     chosen = x.dtype if dtype is None else dtype_name(dtype)
-    return _drawn(kind, Attribute(operand(x), "shape"), chosen, options)
+    return Attribute(tensor(x), "shape"), chosen
+
+
+def _drawn(
+    kind: str, shape: Any, dtype: str | None, scale: float, offset: float
+) -> Result:
+    drawn: Expression = made(kind, shape, dtype=dtype)
+    if scale != 1:
+        drawn = Infix("*", drawn, Literal(scale))
+    return drawn if offset == 0 else Infix("+", drawn, Literal(offset))
 
 
 @onnx_op("Bernoulli")
 def bernoulli(
     input_: Expression, *, dtype: int | None = None, seed: float | None = None
 ) -> Result:
-    chosen = None if dtype is None else dtype_name(dtype)
-    return call("bernoulli", input_, dtype=chosen, seed=seed)
+    shape, chosen = _like(input_, dtype)
+    drawn = made("rand", shape, dtype=input_.dtype)
+    return cast(Infix("<", drawn, operand(input_)), chosen)
 
 
 @onnx_op("Multinomial")
@@ -179,10 +186,8 @@ def multinomial(
     sample_size: int = 1,
     seed: float | None = None,
 ) -> Result:
-    return call(
-        "multinomial",
-        input_,
-        sample_size=sample_size,
-        dtype=dtype_name(dtype),
-        seed=seed,
-    )
+    """Gumbel noise makes the greatest log probability a draw."""
+    shape = (size(input_, 0), Literal(sample_size), size(input_, 1))
+    noise = call("log", Prefix("-", call("log", made("rand", *shape))))
+    noisy = Infix("-", method(input_, "unsqueeze", 1), noise)
+    return cast(call("arg_max", noisy, axis=-1), dtype_name(dtype))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 
 from burnish.codegen.ops._rules import (
     NodeContext,
@@ -13,6 +14,7 @@ from burnish.codegen.ops._rules import (
     ints,
     known,
     layer,
+    method,
     number,
     onnx_op,
     operand,
@@ -23,11 +25,16 @@ from burnish.codegen.ops._words import (
     WHOLE,
     at,
     is_scalar,
+    made,
+    named,
     numbers,
+    size,
     unpacked,
 )
 from burnish.codegen.program import (
+    Attribute,
     Expression,
+    Infix,
     Item,
     Literal,
     Slice,
@@ -211,9 +218,21 @@ def tensor_scatter(
     *,
     axis: int = -2,
     mode: str = "linear",
+    node: NodeContext,
 ) -> Result:
-    options = {"axis": axis, "mode": mode}
-    return call("tensor_scatter", past_cache, update, write_indices, **options)
+    """Each example's update goes behind its own write index; axis 0 is the batch."""
+    rank = update.rank or 0
+    along = axis % rank
+    line = [-1 if i == along else 1 for i in range(rank)]
+    steps = made("arange", size(update, along))
+    places: Expression = method(steps, "reshape", *line)
+    if write_indices is not None:
+        starts = method(write_indices, "reshape", -1, *[1] * (rank - 1))
+        places = Infix("+", starts, places)
+    if mode == "circular":
+        places = Infix("%", places, size(past_cache, along))
+    spread = call("expand", places, shape=Attribute(operand(update), "shape"))
+    return call("scatter_elements", past_cache, spread, update, axis=axis)
 
 
 @onnx_op("TopK", since=10)
@@ -256,9 +275,19 @@ def reverse_sequence(
     *,
     batch_axis: int = 1,
     time_axis: int = 0,
+    node: NodeContext,
 ) -> Result:
-    options = {"batch_axis": batch_axis, "time_axis": time_axis}
-    return call("reverse_sequence", input_, tensor(sequence_lens), **options)
+    """Step t of an example of length n comes from n - 1 - t, behind n from t."""
+    rank = input_.rank or 2
+    time_line = [-1 if i == time_axis else 1 for i in range(rank)]
+    batch_line = [-1 if i == batch_axis else 1 for i in range(rank)]
+    line = made("arange", size(input_, time_axis))
+    steps = named(node, method(line, "reshape", *time_line), "steps", "int64")
+    lengths = method(sequence_lens, "reshape", *batch_line)
+    lengths = named(node, lengths, "lengths", "int64")
+    turned = Infix("-", Infix("-", lengths, Literal(1)), steps)
+    places = call("where", Infix("<", steps, lengths), turned, steps)
+    return call("take_along_axis", input_, places, axis=time_axis)
 
 
 @onnx_op("Pad", since=2)
@@ -280,7 +309,12 @@ def pad_of_all_axes(
     return pad(data, pads, constant_value, mode=mode, node=node)
 
 
-@onnx_op("Pad", since=18)
+def _axes_are_known(node: ir.Node) -> bool:
+    axes = node.inputs[3] if len(node.inputs) > 3 else None
+    return axes is None or axes.const_value is not None
+
+
+@onnx_op("Pad", since=18, when=_axes_are_known)
 def pad(
     data: Expression,
     pads: Expression,
@@ -291,16 +325,14 @@ def pad(
     node: NodeContext,
 ) -> Result:
     value = 0 if constant_value is None else number(constant_value)
-    sizes = numbers(node, pads, "pad")
     along = None if axes is None else ints(axes)
-    if sizes is None or isinstance(along, Expression) or data.rank is None:
-        return call("pad_onnx", data, pads, constant_value, axes, mode=mode)
-    pairs = _pairs(sizes)
+    assert not isinstance(along, Expression)
+    rank = data.rank or 0
+    length = 2 * (rank if along is None else len(along))
+    pairs = _pairs(numbers(node, pads, "pad", length) or [])
     if along is not None:
-        chosen = {
-            axis % data.rank: pair for axis, pair in zip(along, pairs, strict=True)
-        }
-        pairs = tuple(chosen.get(i, (0, 0)) for i in range(data.rank))
+        chosen = {axis % rank: pair for axis, pair in zip(along, pairs, strict=True)}
+        pairs = tuple(chosen.get(i, (0, 0)) for i in range(rank))
     return call("pad", data, pads=_displayed(pairs), mode=mode, value=value)
 
 

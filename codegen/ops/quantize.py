@@ -61,27 +61,8 @@ def cast_like_rounded(
     return _cast(input_, target_type.dtype, bool(saturate), round_mode)
 
 
-_SIMPLE = (
-    "bool",
-    "int",
-    "uint",
-    "float16",
-    "float32",
-    "float64",
-    "bfloat16",
-    "complex",
-)
-_NARROW = ("int2", "uint2", "int4", "uint4")
-
-
 def _cast(x: Expression, dtype: str | None, saturate: bool, round_mode: str) -> Result:
-    """Wide types as arrays convert them; narrow ones round and saturate."""
-    assert dtype is not None
-    wide = dtype.startswith(_SIMPLE) and dtype not in _NARROW
-    if wide and x.dtype is not None and x.dtype.startswith(_SIMPLE):
-        return cast_to(x, dtype)
-    options: dict[str, Any] = {"saturate": saturate, "round_mode": round_mode}
-    return call("cast_element", x, dtype=dtype, **options)
+    return cast_to(operand(x), dtype)
 
 
 def _in_range(node: ir.Node) -> bool:
