@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import onnx_ir as ir
 
 from burnish.codegen.ops._rules import (
@@ -62,6 +63,10 @@ def cast_like_rounded(
 
 
 def _cast(x: Expression, dtype: str | None, saturate: bool, round_mode: str) -> Result:
+    """Eight-bit floats hold what is beyond their range at its ends, if asked to."""
+    if saturate and str(dtype).startswith(("float8_e4m3", "float8_e5m2")):
+        end = float(ml_dtypes.finfo(dtype).max)
+        x = call("clip", x, -end, end)
     return cast_to(operand(x), dtype)
 
 

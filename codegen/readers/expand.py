@@ -52,13 +52,11 @@ def _once(model: ir.Model, has_rule: HasRule, explain: Explain) -> bool:
         explain(f"node {node.name!r} ({node.op_type}): expanded to its definition")
         body.domain, body.name = _DOMAIN, f"{node.op_type}_{found}"
         _only_asked_for(body, len(node.outputs))
+        _take_along(node, body)
         function = ir.from_proto(body)
         for inner in function.all_nodes():
             inner.version = function.opset_imports.get(inner.domain)
         function.opset_imports.update(model.opset_imports)
-        for name, attribute in list(node.attributes.items()):
-            if attribute.type == ir.AttributeType.GRAPH:  # the body has it in place
-                del node.attributes[name]
         model.functions[function.identifier()] = function
         node.domain, node.op_type, node.version = _DOMAIN, body.name, None
         found += 1
@@ -100,6 +98,28 @@ def _only_asked_for(body: Any, outputs: int) -> None:
     for name in body.output:
         if name not in made:
             body.node.add(op_type="Identity", input=[body.output[0]], output=[name])
+
+
+def _take_along(node: ir.Node, body: Any) -> None:
+    """A body has the node's graphs in place; what those read becomes inputs of both."""
+    graphs = {
+        name: attribute.as_graph()
+        for name, attribute in node.attributes.items()
+        if attribute.type == ir.AttributeType.GRAPH
+    }
+    made = {name for inner in body.node for name in inner.output} | set(body.input)
+    outer: dict[str, ir.Value] = {}
+    for name, graph in graphs.items():
+        for value in (v for inner in graph.all_nodes() for v in inner.inputs):
+            if value is not None and value.name and value.name not in made:
+                outer[value.name] = value
+        del node.attributes[name]
+    count = len(node.inputs)
+    missing = len(body.input) - count
+    node.resize_inputs(count + missing + len(outer))
+    for place, (name, value) in enumerate(outer.items(), count + missing):
+        body.input.append(name)
+        node.replace_input_with(place, value)
 
 
 def _newest(versions: list[int], limit: int) -> int | None:
