@@ -47,27 +47,25 @@ def out() -> Console:
 
 
 @contextmanager
-def progress(unit: str = "") -> Iterator[Listener]:
-    """A listener that draws one bar a stage on stderr; deaf without a terminal."""
+def progress() -> Iterator[Listener]:
+    """A listener that draws a bar on stderr; deaf where that is no terminal."""
     if not sys.stderr.isatty():
         yield lambda stage, done, total: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    bars: dict[str, Any] = {}
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
-        TextColumn("{task.completed}/{task.total} " + unit),
+        TextColumn("{task.completed}/{task.total}"),
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as drawn:
+        bar = drawn.add_task("")
 
         def listen(stage: str, done: int, total: int) -> None:
-            if stage not in bars:
-                bars[stage] = drawn.add_task(stage, total=total)
-            drawn.update(bars[stage], completed=done, total=total)
+            drawn.update(bar, description=stage, completed=done, total=total)
 
         yield listen
 

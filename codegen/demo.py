@@ -129,7 +129,7 @@ def _show(model: nn.Module, images: np.ndarray) -> None:
     shares = np.exp(logits - logits.max(1, keepdims=True))
     shares /= shares.sum(1, keepdims=True)
     captions = [f"{row.argmax()}  ({row.max():.1%})" for row in shares]
-    console.pictures(some[:, 2:26, 2:26], captions)
+    console.pictures(some[:, 2:28, 2:26], captions)
 
 
 def _end(keep: Path | None, seconds: float) -> None:

@@ -83,10 +83,11 @@ def run(options: argparse.Namespace) -> int:
                 )
             )
         _refuse_to_lose_work(made, options.out)
-        written = [
-            _written(model, generated, pipeline.write(generated, options.out))
-            for model, generated in zip(options.models, made, strict=True)
-        ]
+        written = []
+        for number, generated in enumerate(made):
+            listen("writing files", number, len(made))
+            files = pipeline.write(generated, options.out)
+            written.append(_written(options.models[number], generated, files))
     if options.json:
         console.emit({"generated": written})
         return 0
