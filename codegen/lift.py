@@ -216,7 +216,7 @@ class _Lifter:
     def _initializer(self, value: ir.Value) -> Expression:
         tensor = value.const_value
         assert tensor is not None, f"{value.name} has no producer"
-        shape = tuple(int(n) for n in tensor.shape)
+        shape = tuple(tensor.shape.numpy())
         dtype = np.dtype(tensor.dtype.numpy()).name
         marked = constants.is_marked(value)
         trained = tensor.dtype.is_floating_point() and not marked

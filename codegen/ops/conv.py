@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from burnish.codegen.ops._rules import Result, call, layer, onnx_op, owned
-from burnish.codegen.program import Expression, Weight
+from burnish.codegen.ops._rules import Result, call, layer, onnx_op, operand, owned
+from burnish.codegen.ops._words import size
+from burnish.codegen.program import Expression, Infix, Literal, Weight
 
 
 @onnx_op("Conv")
@@ -57,13 +58,14 @@ def conv_transpose(
     extra = output_padding or [0] * rank
     pairs: Any = padding(auto_pad, pads, rank)
     if output_shape is not None or auto_pad in ("SAME_UPPER", "SAME_LOWER"):
-        spans = [
-            d * (k - 1) + 1
-            for d, k in zip(dilation, (W.shape or ())[2:], strict=True)  # type: ignore[operator]
+        kernel: list[Any] = kernel_shape or [size(W, i + 2) for i in range(rank)]
+        totals = [
+            _total(X, i, s, d, k, e, output_shape)
+            for i, (s, d, k, e) in enumerate(
+                zip(stride, dilation, kernel, extra, strict=True)
+            )
         ]
-        inputs = (X.shape or ())[2:]
-        target = output_shape or [n * s for n, s in zip(inputs, stride, strict=True)]  # type: ignore[operator]
-        pairs = _pads_for(target, inputs, spans, stride, extra, auto_pad)
+        pairs = _shared(totals, auto_pad)
     options = {
         "stride": alike(stride),
         "padding": pairs,
@@ -71,7 +73,8 @@ def conv_transpose(
         "groups": group,
         "dilation": alike(dilation),
     }
-    if owned(W, B) and isinstance(W, Weight) and rank in (1, 2, 3):
+    known_pads = not (isinstance(pairs, tuple) and isinstance(pairs[0], Expression))
+    if owned(W, B) and isinstance(W, Weight) and rank in (1, 2, 3) and known_pads:
         in_channels, out_channels, *kernel = W.shape
         sizes = (in_channels, out_channels * group, alike(kernel))
         weights = {"weight": W} | ({"bias": B} if isinstance(B, Weight) else {})
@@ -79,21 +82,43 @@ def conv_transpose(
     return call("conv_transpose", X, W, B, **options)
 
 
-def _pads_for(
-    target: list[int],
-    inputs: Any,
-    spans: list[int],
-    stride: list[int],
-    extra: list[int],
-    auto_pad: str,
+def _total(
+    x: Expression,
+    axis: int,
+    stride: int,
+    dilation: int,
+    kernel: Any,
+    extra: int,
+    output_shape: list[int] | None,
 ) -> Any:
-    """The padding that gives this output size; the odd one where auto_pad says."""
+    """How much padding gives the output size that is asked for."""
+    span = dilation * (_plain(kernel) - 1) + 1
+    if output_shape is None:  # SAME: the input's size times the stride
+        return max(0, extra + span - stride)
+    n = _plain(size(x, axis + 2))
+    rest = extra + span - stride - output_shape[axis]
+    if isinstance(n, int):
+        return stride * n + rest
+    return Infix("+", Infix("*", Literal(stride), n), Literal(rest))
+
+
+def _plain(number: Any) -> Any:
+    return number.value if isinstance(number, Literal) else number
+
+
+def _shared(totals: list[Any], auto_pad: str) -> Any:
+    """Padding before and after; the odd one where auto_pad says."""
     pads = []
-    for out, n, span, s, e in zip(target, inputs, spans, stride, extra, strict=True):
-        total = s * (n - 1) + e + span - out
-        half = total // 2
-        upper = auto_pad == "SAME_UPPER"
-        pads.append((half, total - half) if upper else (total - half, half))
+    for total in totals:
+        if isinstance(total, int):
+            half: Any = total // 2
+            rest: Any = total - half
+        else:
+            half = Infix("//", total, Literal(2))
+            rest = Infix("-", total, half)
+        pads.append((half, rest) if auto_pad == "SAME_UPPER" else (rest, half))
+    if not all(isinstance(total, int) for total in totals):
+        return tuple(operand(pair) for pair in pads)
     return padding("NOTSET", [p[0] for p in pads] + [p[1] for p in pads], len(pads))
 
 

@@ -283,8 +283,8 @@ def reverse_sequence(
     batch_line = [-1 if i == batch_axis else 1 for i in range(rank)]
     line = made("arange", size(input_, time_axis))
     steps = named(node, method(line, "reshape", *time_line), "steps", "int64")
-    lengths = method(sequence_lens, "reshape", *batch_line)
-    lengths = named(node, lengths, "lengths", "int64")
+    column = method(sequence_lens, "reshape", *batch_line)
+    lengths = named(node, column, "lengths", "int64")
     turned = Infix("-", Infix("-", lengths, Literal(1)), steps)
     places = call("where", Infix("<", steps, lengths), turned, steps)
     return call("take_along_axis", input_, places, axis=time_axis)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from burnish.codegen.ops._rules import NodeContext, Result, call, onnx_op, operand
-from burnish.codegen.ops._words import numbers
+from burnish.codegen.ops._words import numbers, size
 from burnish.codegen.ops.conv import alike, padding
 from burnish.codegen.program import Expression, Infix, Literal
 
@@ -112,18 +112,19 @@ def max_unpool(
     """The indices count without `output_shape`, which adds zeros at the ends."""
     rank = len(kernel_shape)
     step, edges = strides or [1] * rank, pads or [0] * 2 * rank
-    shape = X.shape or ()
-    sizes = [
-        (n - 1) * s + k - edges[i] - edges[i + rank]  # type: ignore[operator]
-        for i, (n, s, k) in enumerate(zip(shape[2:], step, kernel_shape, strict=True))
-    ]
-    plain = (*shape[:2], *sizes)
-    y = call("max_unpool", X, I, shape=plain)
+    plain: list[Any] = [size(X, 0), size(X, 1)]
+    for i, (s, k) in enumerate(zip(step, kernel_shape, strict=True)):
+        n, rest = size(X, i + 2), k - s - edges[i] - edges[i + rank]
+        if isinstance(n, Literal):
+            plain.append(Literal(n.value * s + rest))
+        else:
+            plain.append(Infix("+", Infix("*", n, Literal(s)), Literal(rest)))
+    y = call("max_unpool", X, I, shape=tuple(plain))
     if output_shape is None:
         return y
     wanted = numbers(node, output_shape, "size") or []
     pairs = tuple(
-        (0, asked - n if isinstance(asked, int) else Infix("-", asked, Literal(n)))
+        (0, Infix("-", operand(asked), n))
         for asked, n in zip(wanted, plain, strict=True)
     )
     return call("pad", y, pads=tuple(map(operand, pairs)))

@@ -70,12 +70,13 @@ def _body(node: ir.Node, version: int) -> Any:
     if not onnx.defs.has(node.op_type, node.domain):
         return None
     try:
-        schema = onnx.defs.get_schema(node.op_type, version, node.domain)
+        schema: Any = onnx.defs.get_schema(node.op_type, version, node.domain)
     except onnx.defs.SchemaError:
         return None
     for name, attribute in schema.attributes.items():
         if name not in node.attributes and attribute.default_value.type:
-            node.attributes[name] = ir.from_proto(attribute.default_value)
+            default: Any = ir.from_proto(attribute.default_value)
+            node.attributes[name] = default
     plain = _newest(schema.function_opset_versions, version)
     if plain is not None:
         return _parsed(schema.get_function_with_opset_version(plain))
