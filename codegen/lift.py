@@ -37,6 +37,7 @@ _MADE_BY_EXPORTERS = re.compile(
     r"(?:val_|onnx::|_val_|const|scalar_tensor|\d)|.*(?:/Constant|_const_|__)"
 )
 _TINY = 64
+_ANY = frozenset(("", "?", "-1", "none", "unk", "unknown", "dynamic", "dyn", "any"))
 
 
 def lift(model: ir.Model) -> Program:
@@ -222,7 +223,8 @@ class _Lifter:
         trained = tensor.dtype.is_floating_point() and not marked
         made = _MADE_BY_EXPORTERS.match(value.name or "") is not None
         number = shape == () and (made or not trained)
-        if number or (not trained and tensor.size <= _TINY):
+        listed = not tensor.dtype.is_floating_point() and tensor.size <= _TINY
+        if number or listed or (not trained and tensor.size == 1):
             return Constant(np.asarray(tensor.numpy()))
         return Weight(
             value.name or "",
@@ -294,4 +296,9 @@ def _dtype(value: ir.Value) -> str | None:
 def _shape(value: ir.Value) -> Shape | None:
     if value.shape is None or not isinstance(value.type, ir.TensorType | None):
         return None
-    return tuple(d if isinstance(d, int) else d.value for d in value.shape)
+    return tuple(d if isinstance(d, int) else _size(d.value) for d in value.shape)
+
+
+def _size(name: str | None) -> str | None:
+    """A symbolic size; what exporters write for "some size" names nothing."""
+    return None if name is None or name.lower() in _ANY else name

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,7 @@ class Inline(Expression):
 
 
 DEVICE = Name("self.device")
+_STATISTICS = ("running_", "num_batches")
 
 
 @dataclass(frozen=True)
@@ -152,8 +153,17 @@ def layer(
     weights: dict[str, Weight],
     *inputs: Expression,
 ) -> Layer:
-    """A layer of `burnish.nn`; options equal to its defaults are left out."""
+    """A layer of `burnish.nn`; options equal to its defaults are left out.
+
+    Its floating-point weights train, also where the file has them as constants.
+    """
     target = getattr(nn, kind).__init__
+    weights = {
+        name: replace(weight, trained="float" in weight.dtype)
+        if not name.startswith(_STATISTICS)
+        else weight
+        for name, weight in weights.items()
+    }
     if weights and "dtype" in inspect.signature(target).parameters:
         options = {**options, "dtype": next(iter(weights.values())).dtype}
     kept = {
