@@ -40,7 +40,7 @@ _PRECEDENCE = {
     **dict.fromkeys(("*", "/", "//", "%", "@"), 11),
     "**": 13,
 }
-_CONDITIONAL, _UNARY, _POSTFIX, _ATOM = 1, 12, 14, 15
+_CONDITIONAL, _UNARY, _POSTFIX, _ATOM = 1, 12, 15, 16
 
 Names = Mapping[Value, str]
 
@@ -66,7 +66,9 @@ def _text(expression: Expression, names: Names) -> tuple[str, int]:
             return _infix(operator, left, right, names)
         case Prefix(operator=operator, operand=operand):
             binding = _PRECEDENCE.get(operator, _UNARY)
-            return operator + bracketed(operand, binding, names), binding
+            power = isinstance(operand, Infix) and operand.operator == "**"
+            tight = _POSTFIX if power else binding
+            return operator + bracketed(operand, tight, names), binding
         case Conditional(then=then, condition=condition, otherwise=otherwise):
             parts = [bracketed(e, _CONDITIONAL + 1, names) for e in (then, condition)]
             last = bracketed(otherwise, _CONDITIONAL, names)
@@ -113,7 +115,7 @@ def pieces(
 def bracketed(expression: Expression, binding: int, names: Names) -> str:
     """The text, in parentheses where it binds less than `binding`."""
     words, strength = _text(expression, names)
-    number = isinstance(expression, Literal) and binding == _POSTFIX
+    number = binding == _POSTFIX and words[0].isdigit()  # `1.real` is no attribute
     return f"({words})" if strength < binding or number else words
 
 
@@ -123,7 +125,8 @@ def _infix(
     binding = _PRECEDENCE[operator]
     if operator == "**":
         a, b = bracketed(left, binding + 1, names), bracketed(right, _UNARY, names)
-        simple = all(map(_simple, (left, right)))
+        bracketed_sign = a[0] == "(" and not isinstance(left, Attribute)
+        simple = not bracketed_sign and _simple(left) and _simple(right)
         return (f"{a}**{b}" if simple else f"{a} ** {b}"), binding
     compares = binding == _PRECEDENCE["=="]
     a = bracketed(left, binding + compares, names)
@@ -131,22 +134,33 @@ def _infix(
 
 
 def _simple(expression: Expression) -> bool:
-    """What a formatter writes without spaces around `**` and `:`."""
+    """What a formatter writes without spaces around `**`."""
+    if isinstance(expression, Attribute):
+        return _simple(expression.target)
+    if isinstance(expression, Own | Name):
+        return "[" not in text(expression, {})
+    if isinstance(expression, Prefix) and expression.operator != "not ":
+        return _simple(expression.operand)
+    return _plain(expression)
+
+
+def _plain(expression: Expression) -> bool:
+    """What a formatter writes without spaces around `:`."""
     match expression:
+        case Prefix(operator="-" | "~", operand=operand):
+            return _plain(operand)
+        case Name(text=words):
+            return words.isidentifier()
         case Literal(value=value):
-            return isinstance(value, int | float)
-        case Prefix(operator="-", operand=operand):
-            return _simple(operand)
-        case Attribute(target=target):
-            return _simple(target)
-    return isinstance(expression, Value | Own | Name)
+            return not isinstance(value, tuple | list) and literal(value)[-1] != ")"
+    return isinstance(expression, Value)
 
 
 def _key(key: Expression, names: Names) -> str:
     if not isinstance(key, Slice):
         return text(key, names)
     bounds = [key.start, key.stop] + ([key.step] if key.step is not None else [])
-    plain = all(b is None or isinstance(b, Literal | Value | Name) for b in bounds)
+    plain = all(b is None or _plain(b) for b in bounds)
     words = ["" if b is None else text(b, names) for b in bounds]
     if plain:
         return ":".join(words)
@@ -178,7 +192,7 @@ def literal(value: Any) -> str:
         return f"({inside},)" if len(value) == 1 else f"({inside})"
     if isinstance(value, list):
         return f"[{', '.join(map(literal, value))}]"
-    return repr(value)
+    return "..." if value is ... else repr(value)
 
 
 def number(value: float) -> str:

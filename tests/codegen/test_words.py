@@ -1,0 +1,249 @@
+"""Expressions as text: what Python reads is what was meant, and ruff has no wish."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from burnish.codegen.program import (
+    Attribute,
+    Call,
+    Conditional,
+    Display,
+    Expression,
+    Infix,
+    Item,
+    Literal,
+    Method,
+    Name,
+    Own,
+    Prefix,
+    Repeat,
+    Slice,
+    Value,
+)
+from burnish.codegen.render.words import literal, number, quoted, text
+from tests.harness.ruff import formatted
+
+A, B, C = Value("a"), Value("b"), Value("c")
+NAMES = {A: "a", B: "b", C: "c"}
+SCOPE = {"a": 5, "b": -3, "c": 2}
+
+INFIX: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "/": operator.truediv,
+    "&": operator.and_,
+    "|": operator.or_,
+    "^": operator.xor,
+    "**": lambda a, b: a ** (abs(b) % 4),
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "and": lambda a, b: a and b,
+    "or": lambda a, b: a or b,
+}
+
+
+def meant(e: Expression) -> Any:
+    """The value of a tree, without any text."""
+    match e:
+        case Value():
+            return SCOPE[NAMES[e]]
+        case Literal(value=value):
+            return value
+        case Infix(operator="and", left=left, right=right):
+            return meant(left) and meant(right)
+        case Infix(operator="or", left=left, right=right):
+            return meant(left) or meant(right)
+        case Infix(operator="**", left=left, right=right):
+            return meant(left) ** meant(right)
+        case Infix(operator=sign, left=left, right=right):
+            return INFIX[sign](meant(left), meant(right))
+        case Prefix(operator="-", operand=operand):
+            return -meant(operand)
+        case Prefix(operator="~", operand=operand):
+            return ~meant(operand)
+        case Prefix(operand=operand):
+            return not meant(operand)
+        case Conditional(then=then, condition=condition, otherwise=otherwise):
+            return meant(then) if meant(condition) else meant(otherwise)
+        case Call(function="max", args=args):
+            return max(*map(meant, args))
+        case Display(items=items, brackets=brackets):
+            return (tuple if brackets == "()" else list)(map(meant, items))
+        case Item(target=target, keys=(Slice() as key,)):
+            return meant(target)[_slice(key)]
+        case Item(target=target, keys=(key,)):
+            return meant(target)[meant(key)]
+        case Method(target=target, name="__add__", args=(other,)):
+            return meant(target).__add__(meant(other))
+        case Attribute(target=target):
+            return meant(target).real
+    raise TypeError(e)
+
+
+def _slice(key: Slice) -> slice:
+    parts = (key.start, key.stop, key.step)
+    return slice(*(None if p is None else meant(p) for p in parts))
+
+
+numbers = st.sampled_from([A, B, C]) | st.integers(-3, 9).map(Literal)
+
+
+def _grown(e: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression]:
+    bound = st.none() | e
+    powers = st.integers(-1, 3).map(Literal) | st.just(C)
+    signs = [sign for sign in INFIX if sign != "**"]
+    listed = st.lists(e, min_size=1, max_size=4).map(tuple)
+    displays = st.builds(Display, listed, st.sampled_from(["[]", "()"]))
+    one = st.sampled_from([Literal(0), Literal(-1), A])
+    return st.one_of(
+        st.builds(Infix, st.sampled_from(signs), e, e),
+        st.builds(Infix, st.just("**"), e, powers),
+        st.builds(Prefix, st.sampled_from(["-", "~", "not "]), e),
+        st.builds(Conditional, e, e, e),
+        st.builds(lambda args: Call("max", (Display(args),)), listed),
+        st.builds(lambda d, k: Item(d, (k,)), displays, one),
+        st.builds(
+            lambda d, *bounds: Item(Item(d, (Slice(*bounds),)), (Literal(0),)),
+            displays,
+            bound,
+            bound,
+            bound,
+        ),
+        st.builds(lambda d: Item(d, (Literal(0),)), displays),
+        st.builds(lambda t, o: Method(t, "__add__", (o,)), e, e),
+        st.builds(lambda t: Attribute(t, "real"), e),
+    )
+
+
+trees = st.recursive(numbers, _grown, max_leaves=9)
+
+
+def _outcome(compute: Callable[[], Any]) -> Any:
+    try:
+        value = compute()
+    except (ArithmeticError, TypeError, IndexError, ValueError) as error:
+        return type(error)
+    return type(value), value
+
+
+@settings(max_examples=1000, suppress_health_check=[HealthCheck.too_slow])
+@given(trees)
+@pytest.mark.filterwarnings("ignore::SyntaxWarning", "ignore::DeprecationWarning")
+def test_python_reads_what_was_meant(tree):
+    words = text(tree, NAMES)
+    scope = {"__builtins__": {"max": max}, **SCOPE}
+    read = _outcome(lambda: eval(words, scope))
+    assert read == _outcome(lambda: meant(tree)), words
+
+
+@settings(
+    max_examples=6,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+@given(st.lists(trees, min_size=200, max_size=200))
+def test_the_formatter_leaves_it_alone(many):
+    lines = [f"x = {text(tree, NAMES)}" for tree in many]
+    page = "\n".join(line for line in lines if len(line) <= 88) + "\n"
+    wished = formatted(page).splitlines()
+    assert [pair for pair in zip(page.splitlines(), wished) if len(set(pair)) > 1] == []
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (1e-5, "1e-5"),
+        (0.5, "0.5"),
+        (3.0, "3.0"),
+        (1e20, "1e20"),
+        (1e16, "1e16"),
+        (1.5e-10, "1.5e-10"),
+        (2e-100, "2e-100"),
+        (1e100, "1e100"),
+        (-0.0, "-0.0"),
+        (math.inf, 'float("inf")'),
+        (-math.inf, 'float("-inf")'),
+        (math.nan, 'float("nan")'),
+    ],
+)
+def test_floats(value, words):
+    assert number(value) == words
+    assert repr(eval(words)) == repr(value)
+
+
+@given(st.floats())
+def test_any_float_comes_back(value):
+    assert repr(eval(number(value))) == repr(value)
+
+
+@given(st.text(), st.binary())
+def test_any_string_comes_back(words, data):
+    assert eval(quoted(words)) == words
+    assert eval(literal(data)) == data
+    assert "\n" not in quoted(words)
+
+
+@settings(max_examples=5)
+@given(st.lists(st.text(max_size=30), min_size=100, max_size=100))
+def test_strings_are_quoted_as_the_formatter_does(many):
+    lines = "".join(f"x = {quoted(words)}\n" for words in many)
+    assert formatted(lines) == lines
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ((1,), "(1,)"),
+        ((), "()"),
+        ([], "[]"),
+        ([1, (2.0, "a")], '[1, (2.0, "a")]'),
+        (None, "None"),
+        (True, "True"),
+        ('say "a"', "'say \"a\"'"),
+        ("it's", '"it\'s"'),
+        (b"\x00a", 'b"\\x00a"'),
+        (..., "..."),
+    ],
+)
+def test_literals(value, words):
+    assert literal(value) == words
+
+
+@pytest.mark.parametrize(
+    ("tree", "words"),
+    [
+        (Item(A, (Slice(),)), "a[:]"),
+        (Item(A, (Slice(), Literal(0))), "a[:, 0]"),
+        (Item(A, (Slice(None, Infix("+", B, C)),)), "a[: b + c]"),
+        (Item(A, (Slice(B, None, Literal(-1)),)), "a[b::-1]"),
+        (Item(A, (Literal(...), Literal(None))), "a[..., None]"),
+        (Item(Literal(-1), (Literal(0),)), "(-1)[0]"),
+        (Attribute(Literal(1), "real"), "(1).real"),
+        (Attribute(Prefix("-", A), "T"), "(-a).T"),
+        (Prefix("-", Infix("**", A, B)), "-(a**b)"),
+        (Infix("**", Prefix("-", A), B), "(-a) ** b"),
+        (Infix("@", A, Attribute(B, "mT")), "a @ b.mT"),
+        (Call("f", (Prefix("*", A),)), "f(*a)"),
+        (Own(("layers", 0, "conv")), "self.layers[0].conv"),
+        (Repeat(Call("Block"), 2), "[Block() for _ in range(2)]"),
+        (Method(Name("self"), "f", (), (("a", Literal(1)),)), "self.f(a=1)"),
+    ],
+)
+def test_spelling(tree, words):
+    assert text(tree, NAMES) == words
+    assert formatted(f"{words}\n") == f"{words}\n"
