@@ -214,6 +214,21 @@ MISTAKES = {
         2,
         ["--name"],
     ),
+    "a name that is none": (
+        ["generate", "mnist.onnx", "--name", "my model"],
+        2,
+        ["--name", "my_model"],
+    ),
+    "a size that is none": (
+        ["verify", "mnist.onnx", "folder", "--dim", "batch=many"],
+        2,
+        ["--dim", "many"],
+    ),
+    "an input that is no file": (
+        ["verify", "mnist.onnx", "--input", "images=nowhere.npy"],
+        2,
+        ["nowhere.npy"],
+    ),
     "no such templates": (
         ["generate", "mnist.onnx", "--template-dir", "nowhere"],
         2,
