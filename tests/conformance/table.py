@@ -1,0 +1,78 @@
+"""Print the support table to docs/operators.md: python -m tests.conformance.table"""
+
+from __future__ import annotations
+
+import multiprocessing
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import onnx
+
+from burnish.codegen.ops import registry
+from tests.conformance.runner import cases, exclusions, failure
+
+PAGE = Path(__file__).parents[2] / "docs" / "operators.md"
+DOMAINS = ("", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training")
+HEAD = """\
+# Operators
+
+Printed by `python -m tests.conformance.table` from ONNX's own node cases ({version}),
+each of them generated, imported and run: {passed} of {total} pass.
+
+A rule says what the operator becomes in generated source; an operator without one is
+expanded to the definition that the specification gives. Cases are those that have the
+operator in their graph under its own name.
+
+| operator | from opset | how | cases passed |
+| --- | --- | --- | --- |
+"""
+
+
+def main() -> int:
+    """Run every case and write the page; 1 when the exclusions are not up to date."""
+    names = list(cases())
+    with multiprocessing.Pool() as pool:
+        failed = {
+            name
+            for name, reason in zip(
+                names, pool.map(failure, names, chunksize=16), strict=True
+            )
+            if reason is not None
+        }
+    PAGE.write_text(page(names, failed))
+    print(f"{len(names) - len(failed)} of {len(names)} cases pass: {PAGE.name}")
+    return int(failed != set(exclusions()))
+
+
+def page(names: list[str], failed: set[str]) -> str:
+    """The page's text."""
+    used: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for name in names:
+        for kind in {(n.domain, n.op_type) for n in cases()[name].model.graph.node}:
+            used[kind].append(name)
+    rows = []
+    for schema in sorted(onnx.defs.get_all_schemas(), key=lambda s: (s.domain, s.name)):
+        if schema.domain not in DOMAINS:
+            continue
+        kind = (schema.domain, schema.name)
+        own = [name for name in used[kind] if "expanded" not in name]
+        count = sum(name not in failed for name in own)
+        shown = schema.name if not schema.domain else f"{schema.domain}.{schema.name}"
+        since = min((rule.since for rule in registry.get(kind, ())), default="")
+        rows.append(f"| {shown} | {since} | {_how(schema)} | {count} of {len(own)} |")
+    total, passed = len(names), len(names) - len(failed)
+    version = f"onnx {onnx.__version__}"
+    head = HEAD.format(version=version, passed=passed, total=total)
+    return head + "\n".join(rows) + "\n"
+
+
+def _how(schema: onnx.defs.OpSchema) -> str:
+    if (schema.domain, schema.name) in registry:
+        return "rule"
+    defined = schema.has_function or schema.has_context_dependent_function
+    return "definition" if defined else "not yet"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
