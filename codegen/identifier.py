@@ -28,9 +28,9 @@ class Identifier(str):
 
     @classmethod
     def variable(cls, text: str) -> Identifier:
-        """A lower-case name that hides no builtin."""
+        """A lower-case name that hides no builtin and that nobody reads as a 1."""
         name = cls(_snake(text))
-        return cls(f"{name}_") if name in _BUILTINS else name
+        return cls(f"{name}_") if name in _BUILTINS or name == "l" else name
 
     @classmethod
     def class_name(cls, text: str) -> Identifier:
@@ -57,4 +57,4 @@ def free(wanted: Identifier, taken: Iterable[str]) -> Identifier:
 def plain(text: str) -> str:
     """Text of a file as it may stand inside a docstring."""
     kept = "".join(c if c.isalnum() or c in " ._-/:" else "_" for c in text)
-    return kept.encode("ascii", "replace").decode()[:60]
+    return kept.encode("ascii", "replace").decode()[:50]
