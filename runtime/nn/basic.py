@@ -57,6 +57,10 @@ class Sequential(Module):
         chosen = list(self)[place]
         return Sequential(*chosen) if isinstance(place, slice) else chosen
 
+    def __setitem__(self, place: int, layer: Module) -> None:
+        names = [name for name, item in vars(self).items() if isinstance(item, Module)]
+        vars(self)[names[place]] = layer
+
 
 class Dropout(Layer):
     """x -> x with elements set to 0 with probability p, the others divided by 1 - p
