@@ -41,12 +41,16 @@ class Expression:
 
 @dataclass(eq=False)
 class Value(Expression):
-    """The result of one statement, or an input. `hint` is the file's name for it."""
+    """The result of one statement, or an input. `hint` is the file's name for it.
+
+    natural: a number of the host that is never negative, such as a size.
+    """
 
     hint: str = ""
     dtype: str | None = None
     shape: Shape | None = None
     host: bool = False
+    natural: bool = False
 
 
 @dataclass(eq=False)
@@ -495,32 +499,61 @@ def every_expression(block: Block) -> Iterator[Expression]:
 
 
 def pruned(block: Block) -> Block:
-    """The block without assignments that nothing reads, in inner blocks too."""
-    needed: set[Expression] = {e for r in block.results for e in walk(r)}
-    return _pruned(block, needed)
+    """The block without what nothing reads, in inner blocks too."""
+    return _pruned(block, set())
 
 
 def _pruned(block: Block, needed: set[Expression]) -> Block:
     """`needed`: what is read later; it grows by what the kept statements read."""
+    for result in block.results:
+        needed.update(walk(result))
     kept: list[Statement] = []
     for statement in reversed(block.statements):
-        if isinstance(statement, Assign) and needed.isdisjoint(statement.targets):
+        if needed.isdisjoint(statement.targets):
             continue
         if isinstance(statement, If):
-            statement = replace(
-                statement,
-                then=_pruned_inner(statement.then, needed),
-                otherwise=_pruned_inner(statement.otherwise, needed),
-            )
+            statement = _pruned_if(statement, needed)
         elif isinstance(statement, Loop):
-            statement = replace(statement, body=_pruned_inner(statement.body, needed))
+            statement = _pruned_loop(statement, needed)
         for expression in statement.expressions():
             needed.update(walk(expression))
         kept.append(statement)
     return Block(kept[::-1], block.results)
 
 
-def _pruned_inner(block: Block, needed: set[Expression]) -> Block:
-    for result in block.results:
-        needed.update(walk(result))
-    return _pruned(block, needed)
+def _pruned_if(statement: If, needed: set[Expression]) -> If:
+    places = [i for i, target in enumerate(statement.targets) if target in needed]
+    then, otherwise = (
+        _pruned(Block(b.statements, [b.results[i] for i in places]), needed)
+        for b in statement.blocks()
+    )
+    targets = tuple(statement.targets[i] for i in places)
+    return replace(statement, targets=targets, then=then, otherwise=otherwise)
+
+
+def _pruned_loop(loop: Loop, needed: set[Expression]) -> Loop:
+    """Without lists that nobody reads, and without what goes round for nothing."""
+    states, offset = len(loop.carried), 0 if loop.going is None else 1
+    first, targets = offset + states, loop.targets
+    lists = [i for i in range(loop.collected) if targets[states + i] in needed]
+    kept = {i for i in range(states) if targets[i] in needed}
+    while True:
+        places = [*range(offset), *(offset + i for i in sorted(kept))]
+        results = [loop.body.results[i] for i in (*places, *(first + i for i in lists))]
+        read: set[Expression] = set()
+        body = _pruned(Block(loop.body.statements, results), read)
+        grown = kept | {i for i, value in enumerate(loop.carried) if value in read}
+        if grown == kept:
+            break
+        kept = grown
+    needed |= read
+    chosen = sorted(kept)
+    return replace(
+        loop,
+        targets=tuple(targets[i] for i in (*chosen, *(states + i for i in lists))),
+        carried=tuple(loop.carried[i] for i in chosen),
+        initial=tuple(loop.initial[i] for i in chosen),
+        index=loop.index if loop.index in read else None,
+        collected=len(lists),
+        body=body,
+    )

@@ -16,8 +16,6 @@ from burnish.codegen.program import (
     Call,
     Expression,
     If,
-    Item,
-    Literal,
     Loop,
     Method,
     Own,
@@ -30,7 +28,21 @@ from burnish.codegen.program import (
 _LETTERS = ("x", "y", "z", "u", "v", "w")
 _COUNTED = re.compile(r".*\d|.*[/:.].*|_|val|.*output.*")
 _PLAIN = frozenset(
-    "conv bn norm relu act fc linear dense layer dropout pool downsample self".split()
+    [
+        "conv",
+        "bn",
+        "norm",
+        "relu",
+        "act",
+        "fc",
+        "linear",
+        "dense",
+        "layer",
+        "dropout",
+        "pool",
+        "downsample",
+        "self",
+    ]
 )
 _ROLES = {
     "ops.softmax": "weights",
@@ -105,6 +117,9 @@ class _Namer:
                 and self.names[v] not in live
             ]
             if isinstance(statement, Assign):
+                if len(statement.targets) > 1:
+                    unread = [t for t in statement.targets if t not in last]
+                    self.names.update(dict.fromkeys(unread, "_"))
                 self._assign(statement, live, dying)
             elif isinstance(statement, If):
                 self._if(statement, live)

@@ -65,7 +65,7 @@ def _text(expression: Expression, names: Names) -> tuple[str, int]:
         case Infix(operator=operator, left=left, right=right):
             return _infix(operator, left, right, names)
         case Prefix(operator=operator, operand=operand):
-            binding = _PRECEDENCE.get(operator, _UNARY)
+            binding = _PRECEDENCE[operator] if operator == "not " else _UNARY
             power = isinstance(operand, Infix) and operand.operator == "**"
             tight = _POSTFIX if power else binding
             return operator + bracketed(operand, tight, names), binding

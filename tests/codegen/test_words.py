@@ -141,7 +141,7 @@ def _outcome(compute: Callable[[], Any]) -> Any:
     return type(value), value
 
 
-@settings(max_examples=1000, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=500, suppress_health_check=[HealthCheck.too_slow])
 @given(trees)
 @pytest.mark.filterwarnings("ignore::SyntaxWarning", "ignore::DeprecationWarning")
 def test_python_reads_what_was_meant(tree):
@@ -149,6 +149,34 @@ def test_python_reads_what_was_meant(tree):
     scope = {"__builtins__": {"max": max}, **SCOPE}
     read = _outcome(lambda: eval(words, scope))
     assert read == _outcome(lambda: meant(tree)), words
+
+
+def _forms(*parts: Expression) -> list[Expression]:
+    """Every kind of expression over the parts, in each of its places."""
+    a, b, c = parts
+    return [
+        *(Infix(sign, a, b) for sign in INFIX if sign != "**"),
+        Infix("**", a, Literal(2)),
+        *(Prefix(sign, a) for sign in ("-", "~", "not ")),
+        Conditional(a, b, c),
+        Call("max", (Display((a, b)),)),
+        Item(Display((a, b)), (Literal(0),)),
+        Attribute(a, "real"),
+        Method(a, "__add__", (b,)),
+    ]
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_every_kind_inside_every_kind(sign):
+    scope = {"__builtins__": {"max": max}, **SCOPE}
+    for inner in _forms(Literal(7 * sign), A, C):
+        for place in range(3):
+            parts = [B, Literal(4), A]
+            parts[place] = inner
+            for tree in _forms(*parts):
+                words = text(tree, NAMES)
+                read = _outcome(lambda words=words: eval(words, scope))
+                assert read == _outcome(lambda tree=tree: meant(tree)), words
 
 
 @settings(
@@ -161,7 +189,11 @@ def test_the_formatter_leaves_it_alone(many):
     lines = [f"x = {text(tree, NAMES)}" for tree in many]
     page = "\n".join(line for line in lines if len(line) <= 88) + "\n"
     wished = formatted(page).splitlines()
-    assert [pair for pair in zip(page.splitlines(), wished) if len(set(pair)) > 1] == []
+    assert [
+        pair
+        for pair in zip(page.splitlines(), wished, strict=True)
+        if len(set(pair)) > 1
+    ] == []
 
 
 @pytest.mark.parametrize(
