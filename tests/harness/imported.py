@@ -1,0 +1,40 @@
+"""A model file, or one built in a test, as the module that is generated from it."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+from burnish.codegen.pipeline import Options, generate, write
+
+
+def imported(source: Path | onnx.ModelProto | str, folder: Path) -> Any:
+    """The generated class's instance with the file's weights.
+
+    source: a file, a model, or one in ONNX's text form.
+    """
+    if isinstance(source, str):
+        source = onnx.parser.parse_model(source)
+    if isinstance(source, onnx.ModelProto):
+        onnx.checker.check_model(source, full_check=True)
+        path = folder / "model.onnx"
+        onnx.save(source, path)
+        source = path
+    generated = generate(source, Options(name="generated"))
+    write(generated, folder)
+    return load_class(folder / "generated.py").from_file(
+        folder / "generated.safetensors" if generated.weights else None
+    )
+
+
+def load_class(path: Path) -> Any:
+    """`Model` of a source file that is in no package."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.Model
