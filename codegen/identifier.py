@@ -49,7 +49,8 @@ def free(wanted: Identifier, taken: Iterable[str]) -> Identifier:
     taken = set(taken)
     name, number = wanted, 2
     while name in taken:
-        name = Identifier(f"{wanted}{number}")
+        room = _LONGEST - len(str(number))
+        name = Identifier(f"{wanted[:room]}{number}")
         number += 1
     return name
 
