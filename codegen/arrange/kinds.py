@@ -31,10 +31,18 @@ def is_transparent(group: Group) -> bool:
 
 
 def holds_numbered(group: Group) -> bool:
-    """A list of modules: nothing but children whose names are numbers."""
-    return all(
-        isinstance(item, Group) and item.level.name.isdigit() for item in group.items
-    )
+    """A list of modules: nothing but children whose names are numbers, few unused."""
+    names = [item.level.name for item in group.items if isinstance(item, Group)]
+    if len(names) < len(group.items) or len(set(names)) < len(names):
+        return False
+    if not all(is_number(name) for name in names):
+        return False
+    return max(map(int, names), default=0) < 8 * len(names) + 8
+
+
+def is_number(name: str) -> bool:
+    """A place in a list as Python writes it: "0" and "12", not "01"."""
+    return name.isdecimal() and len(name) < 10 and str(int(name)) == name
 
 
 def renamed(group: Group) -> Group:
@@ -64,7 +72,7 @@ def _told_number(child: Group, container: str) -> int | None:
             if isinstance(expression, Layer):
                 for weight in expression.weights.values():
                     parts = weight.path.split(".")
-                    if parts[-3:-2] == [container] and parts[-2].isdigit():
+                    if parts[-3:-2] == [container] and is_number(parts[-2]):
                         return int(parts[-2])
     return None
 

@@ -192,7 +192,8 @@ class _Arranger:
             entries = {n: (part.constructor, part.weights) for n, part in whole.items()}
             chain = list(whole.values())
             if self._is_chain(chain):
-                if loop := as_loop(chain, singular(name)):
+                in_order = list(whole) == list(range(len(whole)))
+                if in_order and (loop := as_loop(chain, singular(name))):
                     return [loop(Own((members.add_list(name, entries),)))]
                 if sequence := as_sequential(whole):
                     own = members.add(name, sequence.constructor, sequence.weights)
