@@ -123,14 +123,16 @@ def _mul(a: Expression, b: Expression) -> Expression:
     return Infix("*", a, b)
 
 
-def _not_negative(x: Expression) -> bool:
+def not_negative(x: Expression) -> bool:
     match x:
         case Literal(value=value):
             return value >= 0
         case Item(target=Attribute(name="shape")):
             return True
+        case Value():
+            return x.natural
         case Infix(operator="+" | "*" | "//", left=left, right=right):
-            return _not_negative(left) and _not_negative(right)
+            return not_negative(left) and not_negative(right)
     return False
 
 
@@ -140,7 +142,7 @@ def _integer_div(a: Expression, b: Expression) -> Expression:
         return Literal(int(a.value / b.value))
     if isinstance(b, Literal) and b.value == 1:
         return a
-    if _not_negative(a) and _not_negative(b):
+    if not_negative(a) and not_negative(b):
         return Infix("//", a, b)
     return Call("int", (Infix("/", a, b),))
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from keyword import iskeyword, issoftkeyword
 
 _TAKEN = frozenset({"self", "nn", "ops", "math", "Tensor", "Model", "WEIGHTS"})
-_BUILTINS = frozenset(dir(builtins))
+_BUILTINS = frozenset(dir(builtins)) - {"input"}  # what many a model calls its own
 _LONGEST = 40
 
 
@@ -30,7 +30,8 @@ class Identifier(str):
     def variable(cls, text: str) -> Identifier:
         """A lower-case name that hides no builtin and that nobody reads as a 1."""
         name = cls(_snake(text))
-        return cls(f"{name}_") if name in _BUILTINS or name == "l" else name
+        hides = name in _BUILTINS or name == "l"
+        return super().__new__(cls, f"{name}_") if hides else name
 
     @classmethod
     def class_name(cls, text: str) -> Identifier:

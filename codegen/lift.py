@@ -37,6 +37,10 @@ _MADE_BY_EXPORTERS = re.compile(
     r"(?:val_|onnx::|_val_|const|scalar_tensor|\d)|.*(?:/Constant|_const_|__)"
 )
 _TINY = 64
+_ARITHMETIC = frozenset(("Add", "Div", "Max", "Min", "Mul", "Pow", "Sub", "Where"))
+_NORMS = frozenset(
+    f"{kind}Normalization" for kind in ("Batch", "Group", "Instance", "Layer")
+)
 _ANY = frozenset(("", "?", "-1", "none", "unk", "unknown", "dynamic", "dyn", "any"))
 
 
@@ -185,7 +189,8 @@ class _Lifter:
                 named = (size,) if isinstance(size, str) else (target, axis)
                 key = (id(self.statements), scope, *named)
         if key not in self.sizes:
-            value = Value(hint, dtype, (), host=True)
+            natural = host.not_negative(expression)
+            value = Value(hint, dtype, (), host=True, natural=natural)
             self.statements.append(Assign((value,), scope, expression))
             self.sizes[key] = value
         return self.sizes[key]
@@ -219,7 +224,7 @@ class _Lifter:
         assert tensor is not None, f"{value.name} has no producer"
         shape = tuple(tensor.shape.numpy())
         dtype = np.dtype(tensor.dtype.numpy()).name
-        marked = constants.is_marked(value)
+        marked = constants.is_marked(value) or _is_exporters_number(value)
         trained = tensor.dtype.is_floating_point() and not marked
         made = _MADE_BY_EXPORTERS.match(value.name or "") is not None
         number = shape == () and (made or not trained)
@@ -234,6 +239,19 @@ class _Lifter:
             trained=trained,
             shared=self.uses[value] > 1,
         )
+
+
+def _is_exporters_number(value: ir.Value) -> bool:
+    """A factor that an exporter wrote as an array: [0.5], or a norm's ones or zeros."""
+    tensor = value.const_value
+    if tensor is None or not re.match(r"val_\d|onnx::", value.name or ""):
+        return False
+    if len(tensor.shape) != 1 or tensor.size > _TINY**2:
+        return False
+    users = {node.op_type for node, _ in value.uses()}
+    if users <= _ARITHMETIC:
+        return tensor.size == 1
+    return users <= _NORMS and np.unique(tensor.numpy()).tolist() in ([0.0], [1.0])
 
 
 def _tensor(number: Expression, dtype: str | None) -> Expression:

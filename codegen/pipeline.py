@@ -187,7 +187,8 @@ def _title(program: Program) -> str:
     after = ", ".join(plain(name) for name in program.output_names)
     title = f"{before} -> {after}"
     if len(title) > 80:
-        title = f"{len(program.inputs)} inputs -> {len(program.output_names)} outputs"
+        counts = (len(program.inputs), "input"), (len(program.output_names), "output")
+        title = " -> ".join(f"{n} {word}{'s' * (n != 1)}" for n, word in counts)
     return title
 
 

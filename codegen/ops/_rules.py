@@ -214,7 +214,17 @@ def operands(*values: Any) -> tuple[Expression, ...]:
 
 def infix(operator: str, a: Expression, b: Expression) -> Infix:
     """`a operator b`, one of them a tensor."""
-    return Infix(operator, *operands(a, b))
+    return Infix(operator, *operands(_bare(a, b), _bare(b, a)))
+
+
+def _bare(value: Expression, other: Expression) -> Expression:
+    """[0.5] beside a tensor is the number; it changes no shape there."""
+    if not isinstance(value, Constant) or value.array.size != 1:
+        return value
+    beside = isinstance(other, Value) and not other.host
+    if beside and 0 < value.array.ndim <= (other.rank or 0):
+        return Constant(value.array.reshape(()))
+    return value
 
 
 def tensor(value: Expression, dtype: str | None = None) -> Expression:

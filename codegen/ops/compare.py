@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from burnish.codegen.ops._rules import Result, call, infix, onnx_op, operands, tensor
-from burnish.codegen.program import Expression, Prefix
+from burnish.codegen.program import Constant, Expression, Prefix
 
 
 @onnx_op("Equal", since=7)
 def equal(A: Expression, B: Expression) -> Result:
+    for value, other in ((A, B), (B, A)):
+        if isinstance(other, Constant) and other.dtype == "bool" and not other.shape:
+            return value if other.array else Prefix("~", tensor(value))
     return infix("==", A, B)
 
 

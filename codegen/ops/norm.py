@@ -17,7 +17,7 @@ from burnish.codegen.ops._rules import (
     owned,
 )
 from burnish.codegen.ops._words import cast, unpacked
-from burnish.codegen.program import Expression, Infix, Literal, Weight
+from burnish.codegen.program import Constant, Expression, Infix, Literal, Weight
 
 
 @onnx_op("BatchNormalization", since=9)
@@ -71,17 +71,33 @@ def _batch_norm(
     rank = None if x.rank is None else {2: 1, 3: 1, 4: 2, 5: 3}.get(x.rank)
     weights = {"weight": scale, "bias": bias, "running_mean": mean, "running_var": var}
     known = isinstance(mean, Weight) and isinstance(var, Weight)
-    if rank is None or not known or not owned(scale, bias) or scale is bias:
-        return call("batch_norm", x, scale, bias, mean, var, eps=epsilon)
     options = {"eps": epsilon, "momentum": _other(momentum)}
+    if _is_plain(scale, bias):
+        options["affine"] = False
+        del weights["weight"], weights["bias"]
+    elif not owned(scale, bias) or scale is bias:
+        known = False
+    if rank is None or not known:
+        return call("batch_norm", x, scale, bias, mean, var, eps=epsilon)
     held = {
         name: replace(weight, trained=not name.startswith("running"))
         for name, weight in weights.items()
         if isinstance(weight, Weight)
     }
     held["num_batches_tracked"] = _no_batches()
-    size = held["weight"].shape[0]
+    size = held["running_mean"].shape[0]
     return layer(f"BatchNorm{rank}d", (size,), options, held, x)
+
+
+def _is_plain(scale: Expression, bias: Expression | None) -> bool:
+    """Whether a norm has no weights of its own: ones and zeros that do not train."""
+    return all(
+        isinstance(value, Constant | Weight)
+        and not getattr(value, "trained", False)
+        and bool((value.array == number).all())
+        for value, number in ((scale, 1), (bias, 0))
+        if value is not None
+    )
 
 
 def _no_batches() -> Weight:
@@ -112,6 +128,9 @@ def layer_normalization(
     if len(node.outputs) > 1:
         return _layer_norm_with_statistics(X, Scale, B, axis, epsilon, node)
     fits = Scale.rank == (-axis if axis < 0 else (X.rank or 0) - axis)
+    if isinstance(Scale, Weight) and _is_plain(Scale, B) and fits:
+        options = {"eps": epsilon, "elementwise_affine": False}
+        return _sized("LayerNorm", Scale, options, {}, X)
     if isinstance(Scale, Weight) and owned(Scale, B) and fits:
         if isinstance(B, Weight) and B.shape == Scale.shape:
             weights = {"weight": Scale, "bias": B}
@@ -182,6 +201,9 @@ def instance_normalization(
     input_: Expression, scale: Expression, B: Expression, *, epsilon: float = 1e-5
 ) -> Result:
     spatial = None if input_.rank is None else input_.rank - 2
+    if isinstance(scale, Weight) and _is_plain(scale, B) and spatial in (1, 2, 3):
+        kind = f"InstanceNorm{spatial}d"
+        return layer(kind, (scale.shape[0],), {"eps": epsilon}, {}, input_)
     if isinstance(scale, Weight) and owned(scale, B) and spatial in (1, 2, 3):
         assert isinstance(B, Weight)
         options = {"eps": epsilon, "affine": True}
@@ -202,6 +224,9 @@ def group_normalization(
     num_groups: int,
     stash_type: int = 1,
 ) -> Result:
+    if isinstance(scale, Weight) and _is_plain(scale, bias):
+        options = {"eps": epsilon, "affine": False}
+        return layer("GroupNorm", (num_groups, scale.shape[0]), options, {}, X)
     if isinstance(scale, Weight) and isinstance(bias, Weight) and owned(scale, bias):
         weights = {"weight": scale, "bias": bias}
         sizes = (num_groups, scale.shape[0])

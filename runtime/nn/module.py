@@ -175,6 +175,9 @@ class Module:
     def from_file(cls, path: Path | None = None, **config: Any) -> Self:
         """A module with weights from `path`, or from the file beside its source."""
         if path is None:
+            model = cls(**config)
+            if next(model.named_tensors(), None) is None:
+                return model  # there is nothing to read
             path = record.beside(cls)
             if not isinstance(path, os.PathLike):
                 return cls.from_bytes(path.read_bytes(), **config)

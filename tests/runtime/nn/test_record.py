@@ -247,9 +247,15 @@ def test_missing_weights_are_named(package):
 
 
 def test_a_class_from_no_file_asks_for_a_path():
-    made = type("Made", (nn.Module,), {"__module__": "nowhere"})
+    start = {"__init__": lambda self: setattr(self, "head", nn.Linear(2, 1))}
+    made = type("Made", (nn.Module,), {"__module__": "nowhere", **start})
     with pytest.raises(RecordError, match=r"Made.from_file: .*give the path"):
         made.from_file()
+
+
+def test_a_class_without_tensors_needs_no_file():
+    made = type("Made", (nn.Module,), {"__module__": "nowhere"})
+    assert isinstance(made.from_file(), made)
 
 
 def test_weights_in_a_zip(package, tmp_path, monkeypatch):

@@ -1,0 +1,94 @@
+"""What the file says becomes what a person would have written, and says the same."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+from burnish.codegen import pipeline
+
+RANDOM = np.random.default_rng(0)
+
+
+def text_of(tmp_path, graph, weights=(), *feeds):
+    """The source of a graph in ONNX's text form; it gives the reference's numbers."""
+    proto = onnx.parser.parse_model(
+        f'<ir_version: 9, opset_import: ["" : 18]> g {graph}'
+    )
+    for name, array in dict(weights).items():
+        proto.graph.initializer.append(numpy_helper.from_array(np.asarray(array), name))
+    path = tmp_path / "made.onnx"
+    onnx.save(proto, path)
+    generated = pipeline.generate(path)
+    source, *_ = pipeline.write(generated, tmp_path)
+    spec = importlib.util.spec_from_file_location("made", source)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["made"] = module
+    spec.loader.exec_module(module)
+    names = [value.name for value in proto.graph.input]
+    expected = ReferenceEvaluator(proto).run(None, dict(zip(names, feeds, strict=True)))
+    found = module.Model.from_file()(*feeds)
+    found = found if isinstance(found, tuple) else (found,)
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(np.asarray(a), b, 1e-5, 1e-6)
+    return generated.text
+
+
+def test_sizes_divide_as_whole_numbers(tmp_path):
+    graph = """(float[n, m, 3] x) => (float[k, j] y) {
+        two = Constant<value_ints=[2]>() last = Constant<value_ints=[-1]>()
+        s = Shape<start=1, end=2>(x) half = Div(s, two) to = Concat<axis=0>(half, last)
+        y = Reshape(x, to) }"""
+    x = RANDOM.normal(size=(2, 4, 3)).astype("f4")
+    text = text_of(tmp_path, graph, {}, x)
+    assert "// 2" in text
+    assert "int(" not in text
+
+
+def test_an_exporters_factor_is_a_number_and_no_weight(tmp_path):
+    graph = "(float[n, 3] x) => (float[n, 3] y) { y = Mul(x, val_3) }"
+    text = text_of(tmp_path, graph, {"val_3": np.float32([0.5])}, np.ones((2, 3), "f4"))
+    assert "x * 0.5" in text
+    assert "Param" not in text
+
+
+def test_norms_of_ones_and_zeros_have_no_weights(tmp_path):
+    graph = """(float[n, 3] x) => (float[n, 3] y, float[n, 3] z) {
+        y = LayerNormalization(x, val_1) z = BatchNormalization(x, val_1, val_2, m, v)
+    }"""
+    weights = {"val_1": np.ones(3, "f4"), "val_2": np.zeros(3, "f4")}
+    weights |= {"m": np.float32([1, 2, 3]), "v": np.float32([3, 2, 1])}
+    x = RANDOM.normal(size=(2, 3)).astype("f4")
+    text = text_of(tmp_path, graph, weights, x)
+    assert "nn.LayerNorm(3, elementwise_affine=False)" in text
+    assert "nn.BatchNorm1d(3, affine=False)" in text
+
+
+def test_nothing_is_compared_with_true(tmp_path):
+    graph = """(float[n] x) => (bool[n] y, bool[n] z) {
+        yes = Constant<value=bool {1}>() no = Constant<value=bool {0}>()
+        zero = Constant<value_float=0.0>() b = Less(x, zero)
+        y = Equal(b, yes) z = Equal(no, b) }"""
+    text = text_of(tmp_path, graph, {}, RANDOM.normal(size=4).astype("f4"))
+    assert "==" not in text
+
+
+def test_a_value_named_like_a_function_hides_none(tmp_path):
+    graph = "(float[n] abs, float[n] l) => (float[n] y) { a = Abs(l) y = Add(a, abs) }"
+    x = RANDOM.normal(size=4).astype("f4")
+    text = text_of(tmp_path, graph, {}, x, -x)
+    assert "def forward(self, abs_, l_)" in text
+
+
+def test_a_title_counts(tmp_path):
+    outputs = ", ".join(f"float[n] an_output_with_a_long_name_{i}" for i in range(9))
+    nodes = " ".join(f"an_output_with_a_long_name_{i} = Neg(x)" for i in range(9))
+    text = text_of(
+        tmp_path, f"(float[n] x) => ({outputs}) {{ {nodes} }}", {}, np.ones(2, "f4")
+    )
+    assert text.startswith('"""1 input -> 9 outputs')
