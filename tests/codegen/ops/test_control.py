@@ -1,0 +1,101 @@
+"""If, Loop and Scan: Python's control flow, and weights inside bodies train."""
+
+import types
+
+import numpy as np
+import onnx
+import pytest
+
+from burnish import Tensor
+from burnish.codegen.pipeline import Options, generate
+
+LOOP = """
+<ir_version: 10, opset_import: ["" : 21]>
+loops (float[2] x, int64 n) => (float[2] y, float[T, 2] steps)
+<float[2, 2] weight = {1.0, 0.5, -0.5, 1.0}, bool yes = {1}> {
+  y, steps = Loop (n, yes, x) <body = b (int64 i, bool going, float[2] h)
+    => (bool still, float[2] next, float[2] seen) {
+      still = Identity (going)
+      moved = MatMul (h, weight)
+      next = Tanh (moved)
+      seen = Identity (next)
+    }>
+}
+"""
+WHILE = """
+<ir_version: 10, opset_import: ["" : 21]>
+doubles (float x, float limit) => (float y, int64 count)
+<float one = {1}, float two = {2}, int64 zero = {0}, bool yes = {1}> {
+  y, count = Loop (, yes, x, zero) <body = b (int64 i, bool going, float h, int64 k)
+    => (bool still, float next, int64 kept) {
+      next = Mul (h, two)
+      still = Less (next, limit)
+      kept = Identity (i)
+    }>
+}
+"""
+BRANCHES = """
+<ir_version: 10, opset_import: ["" : 21]>
+branches (float[2] x, bool up) => (float[N] y)
+<float[2] weight = {3.0, 4.0}> {
+  y = If (up) <
+    then_branch = t () => (float[2] a) { a = Mul (x, weight) },
+    else_branch = e () => (float[4] b) { b = Concat <axis: int = 0> (x, weight) }
+  >
+}
+"""
+
+
+def model(text, folder, device="cpu"):
+    path = folder / "case.onnx"
+    onnx.save(onnx.parser.parse_model(text), path)
+    made = generate(path, Options(embed=True))
+    module = types.ModuleType("case")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(__import__("sys").modules, "case", module)
+        exec(made.text, vars(module))
+        return module.Model.from_embedded().to(device), made.text
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_loop_that_never_stops_early_is_a_for(count, tmp_path):
+    net, text = model(LOOP, tmp_path)
+    y, steps = net(Tensor(np.ones(2, np.float32)), Tensor(np.int64(count)))
+    h, weight = np.ones(2), np.array([[1, 0.5], [-0.5, 1]])
+    for step in range(count):
+        h = np.tanh(h @ weight)
+        np.testing.assert_allclose(steps.numpy()[step], h, rtol=1e-5)
+    np.testing.assert_allclose(y.numpy(), h, rtol=1e-5)
+    assert " in range(" in text
+    assert "while" not in text
+
+
+def test_weights_of_a_body_have_gradients(tmp_path):
+    net, _ = model(LOOP, tmp_path, "cpu:autodiff")
+    y, _ = net(Tensor(np.ones(2, np.float32)), Tensor(np.int64(2)))
+    (weight,) = net.parameters()
+    gradient = weight.grad(y.sum().backward())
+    assert gradient.shape == (2, 2)
+    assert (gradient.numpy() != 0).all()
+
+
+def test_a_condition_of_the_body_is_a_while(tmp_path):
+    net, text = model(WHILE, tmp_path)
+    y, count = net(Tensor(np.float32(3)), Tensor(np.float32(20)))
+    assert (y.item(), count.item()) == (24.0, 2)
+    assert count.dtype == np.int64
+    assert "while" in text
+
+
+@pytest.mark.parametrize(("up", "expected"), [(True, [3, 8]), (False, [1, 2, 3, 4])])
+def test_branches_may_differ_in_shape(up, expected, tmp_path):
+    net, _ = model(BRANCHES, tmp_path)
+    y = net(Tensor(np.array([1, 2], np.float32)), Tensor(np.bool_(up)))
+    assert y.tolist() == expected
+
+
+def test_weights_of_a_branch_have_gradients(tmp_path):
+    net, _ = model(BRANCHES, tmp_path, "cpu:autodiff")
+    y = net(Tensor(np.array([1, 2], np.float32)), Tensor(np.bool_(True)))
+    (weight,) = net.parameters()
+    assert weight.grad(y.sum().backward()).tolist() == [1, 2]
