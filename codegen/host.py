@@ -7,6 +7,7 @@ evaluated here when all its inputs are Host values or small known integers.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -75,8 +76,10 @@ def _as_host(value: Expression | None) -> Host | None:
     if isinstance(value, Host):
         return value
     if isinstance(value, Constant | Weight):
-        small = int(np.prod(value.shape)) <= _LARGEST
         trained = isinstance(value, Weight) and value.trained
+        small = (
+            math.prod(n for n in value.shape or () if isinstance(n, int)) <= _LARGEST
+        )
         if small and not trained:
             return host(value.array.tolist(), value.dtype)
     if isinstance(value, Literal) and not isinstance(value.value, str | None):

@@ -149,7 +149,7 @@ class _Arranger:
         plan = ClassPlan(kind, members.listed(block), values, block)
         plan.contract = contract(values, outputs)
         known = self._known(plan)
-        given = (*inputs, *outside)
+        given: tuple[Value | Weight, ...] = (*inputs, *outside)
         return Part(Call(known), members.weights, given, outputs, inside)
 
     def _inputs(self, group: Group) -> tuple[list[Value], dict[Value, Expression]]:

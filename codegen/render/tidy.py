@@ -31,7 +31,7 @@ def tidied(block: Block, pinned: set[Value]) -> tuple[Block, dict[int, list[Valu
     pinned: values that keep a statement of their own. The second result is by the
     place of the statement in the block; the place behind the last is the results'.
     """
-    uses = Counter(e for e in every_expression(block) if isinstance(e, Value))
+    uses = Counter(every_expression(block))
     return _nested(block, uses, pinned)
 
 

@@ -70,9 +70,11 @@ def _text(expression: Expression, names: Names) -> tuple[str, int]:
             tight = _POSTFIX if power else binding
             return operator + bracketed(operand, tight, names), binding
         case Conditional(then=then, condition=condition, otherwise=otherwise):
-            parts = [bracketed(e, _CONDITIONAL + 1, names) for e in (then, condition)]
-            last = bracketed(otherwise, _CONDITIONAL, names)
-            return f"{parts[0]} if {parts[1]} else {last}", _CONDITIONAL
+            yes, asked = (
+                bracketed(e, _CONDITIONAL + 1, names) for e in (then, condition)
+            )
+            no = bracketed(otherwise, _CONDITIONAL, names)
+            return f"{yes} if {asked} else {no}", _CONDITIONAL
         case Item(target=target, keys=keys):
             inside = ", ".join(_key(key, names) for key in keys)
             if len(keys) == 1 and isinstance(keys[0], Display):
@@ -83,8 +85,8 @@ def _text(expression: Expression, names: Names) -> tuple[str, int]:
         case Repeat(item=item, count=count):
             return f"[{text(item, names)} for _ in range({count})]", _ATOM
     opening, parts, closing = pieces(expression, names)
-    inside = ", ".join(text(part, names) for part in parts) if parts else ""
-    return opening + _joined(expression, names, inside) + closing, _POSTFIX
+    positional = ", ".join(text(part, names) for part in parts)
+    return opening + _joined(expression, names, positional) + closing, _POSTFIX
 
 
 def _joined(expression: Expression, names: Names, positional: str) -> str:
