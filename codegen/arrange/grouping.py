@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 from burnish.codegen.program import (
     Assign,
@@ -37,31 +38,46 @@ def grouped(items: list[Statement], depth: int = 0) -> list[Item]:
     front of theirs.
     """
     result: list[Item] = list(items)
-    for level in _levels(items, depth):
-        members = {
-            id(s) for s in items if len(s.scope) > depth and s.scope[depth] == level
-        }
-        gathered = _gather(result, members, level)
-        if isinstance(gathered, list):
-            result = gathered
+    members = _members(items, depth)
+    waiting = deque(members)
+    while waiting:
+        level = waiting.popleft()
+        result, amid = _gather(result, {id(s) for s in members[level]}, level)
+        joining = [item for item in amid if _may_join(item, depth)]
+        if not amid:
             continue
-        if all(isinstance(s, Assign) and len(s.scope) == depth for s in gathered):
-            for statement in gathered:
-                statement.scope = (*statement.scope, level)  # type: ignore[union-attr]
+        if len(joining) == len(amid):
+            for statement in joining:
+                statement.scope = (*statement.scope, level)
+            members[level] += joining
+            waiting.appendleft(level)
         else:
-            for statement in items:
-                if id(statement) in members:
-                    statement.scope = _dissolved(statement.scope, depth)
-        return grouped(items, depth)
+            apart = members.pop(level)
+            for statement in apart:
+                statement.scope = _dissolved(statement.scope, depth)
+            new = _members(apart, depth)
+            if new.keys() & members.keys():
+                return grouped(items, depth)
+            members.update(new)
+            waiting.extendleft(reversed(new))
     for item in result:
         if isinstance(item, Group):
-            inner = [s for s in item.items if isinstance(s, Statement)]
-            item.items = grouped(inner, depth + 1)
+            within = [s for s in item.items if isinstance(s, Statement)]
+            item.items = grouped(within, depth + 1)
     return result
 
 
-def _levels(items: list[Statement], depth: int) -> list[Level]:
-    return list(dict.fromkeys(s.scope[depth] for s in items if len(s.scope) > depth))
+def _members(items: list[Statement], depth: int) -> dict[Level, list[Statement]]:
+    """The statements of each scope below `depth`."""
+    found: dict[Level, list[Statement]] = {}
+    for statement in items:
+        if len(statement.scope) > depth:
+            found.setdefault(statement.scope[depth], []).append(statement)
+    return found
+
+
+def _may_join(item: Item, depth: int) -> TypeGuard[Statement]:
+    return isinstance(item, Assign) and len(item.scope) == depth
 
 
 def _dissolved(scope: tuple[Level, ...], depth: int) -> tuple[Level, ...]:
@@ -74,8 +90,8 @@ def _dissolved(scope: tuple[Level, ...], depth: int) -> tuple[Level, ...]:
 
 def _gather(
     items: list[Item], members: set[int], level: Level
-) -> list[Item] | set[Item]:
-    """`items` with the members as one group.
+) -> tuple[list[Item], list[Item]]:
+    """`items` with the members as one group, and nothing.
 
     Where that breaks the order: the items that would have to run amid the members.
     """
@@ -102,8 +118,8 @@ def _gather(
                 value in set(defined(item)) for other in amid for value in used(other)
             ):
                 amid.add(item)
-        return amid
-    return [*items[:first], *before, group, *after, *items[last + 1 :]]
+        return items, [item for item in items if item in amid]
+    return [*items[:first], *before, group, *after, *items[last + 1 :]], []
 
 
 def defined(item: Item) -> Iterator[Value]:
