@@ -1,4 +1,4 @@
-"""Fine-tune the imported ResNet-18 on four kinds of pictures.
+"""Fine-tune the imported ResNet-18 to tell four colours apart.
 
     python -m burnish.models.resnet18.train [--layers all] [--steps 10] [--out FILE]
 
@@ -21,4 +21,4 @@ def new_head(model: Any) -> nn.Module:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Task("resnet18_torchscript", new_head, rate=1e-3), __doc__))
+    sys.exit(main(Task("resnet18_torchscript", new_head, rate=3e-3), __doc__))

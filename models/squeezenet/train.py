@@ -1,4 +1,4 @@
-"""Fine-tune the imported SqueezeNet on four kinds of pictures.
+"""Fine-tune the imported SqueezeNet to tell four colours apart.
 
     python -m burnish.models.squeezenet.train [--layers all] [--steps 10] [--out FILE]
 
@@ -21,4 +21,4 @@ def new_head(model: Any) -> nn.Module:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Task("squeezenet_torchscript", new_head, rate=1e-3), __doc__))
+    sys.exit(main(Task("squeezenet_torchscript", new_head, rate=1e-2), __doc__))
