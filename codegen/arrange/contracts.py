@@ -35,7 +35,7 @@ def contract(inputs: Iterable[Value], outputs: Iterable[Value]) -> str:
     """`(batch, 8), (8,) -> (batch, 32)` for the tensors among the values."""
     before = [shape_text(v.shape) for v in inputs if not v.host]
     after = [shape_text(v.shape) for v in outputs if not v.host]
-    return f"{', '.join(before)} -> {', '.join(after)}"
+    return f"{', '.join(before)} -> {', '.join(after)}".lstrip()
 
 
 def merged(one: str, other: str) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from burnish.codegen.program import (
     Apply,
+    Attribute,
     Call,
     Display,
     Expression,
+    Item,
     Literal,
     Method,
     Repeat,
@@ -34,6 +36,9 @@ def laid_out(
         return [f"{pad}{prefix}[", inner, f"{pad}]{suffix}"]
     if isinstance(expression, Literal) and isinstance(expression.value, tuple | list):
         expression = _display(expression.value)
+    links = _links(expression, names)
+    if len(links) > 2 and not suffix.startswith(")"):
+        return _chain(prefix, links, indent, suffix)
     if not isinstance(expression, Apply | Call | Display | Method):
         return [line]
     opening, parts, closing = pieces(expression, names)
@@ -53,6 +58,33 @@ def laid_out(
     for key, value in options:
         lines += laid_out(f"{key}=", value, names, indent + 4, ",")
     return [*lines, tail]
+
+
+def _links(expression: Expression, names: Names) -> list[str]:
+    """`a.b(1).c(2).d(3)` as `a.b(1)`, `.c(2)`, `.d(3)`: cut behind what is called."""
+    whole = text(expression, names)
+    if not isinstance(expression, Attribute | Item | Method):
+        return [whole]
+    inner = text(expression.target, names)
+    in_brackets = whole.startswith(f"({inner})")
+    links = [f"({inner})"] if in_brackets else _links(expression.target, names)
+    rest = whole[len("".join(links)) :]
+    called = in_brackets or isinstance(expression.target, Apply | Call | Item | Method)
+    if isinstance(expression, Item) or not called:
+        return [*links[:-1], links[-1] + rest]
+    return [*links, rest]
+
+
+def _chain(prefix: str, links: list[str], indent: int, suffix: str) -> list[str]:
+    """A chain of calls, one a line; in brackets of its own where it stands alone."""
+    if suffix:
+        lines = [f"{prefix}{links[0]}", *links[1:]]
+        lines[-1] += suffix
+        return [" " * indent + line for line in lines]
+    pad = " " * indent
+    whole = f"{pad}    {''.join(links)}"
+    inside = [whole] if fits(whole) else [f"{pad}    {link}" for link in links]
+    return [f"{pad}{prefix}(", *inside, f"{pad})"]
 
 
 def _display(values: tuple[object, ...] | list[object]) -> Display:

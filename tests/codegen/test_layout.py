@@ -1,0 +1,33 @@
+"""Long lines break where a formatter would break them."""
+
+from __future__ import annotations
+
+import pytest
+
+from burnish.codegen.program import (
+    Apply,
+    Attribute,
+    Call,
+    Infix,
+    Item,
+    Literal,
+    Method,
+    Own,
+    Value,
+)
+from burnish.codegen.render.layout import laid_out
+from tests.harness.ruff import formatted
+
+
+@pytest.mark.parametrize("width", range(3, 60))
+def test_a_chain_of_calls_breaks_as_a_formatter_breaks_it(width):
+    x = Value("x", "float32", (2, 3))
+    product = Infix("@", x, Literal("a" * width))
+    for start in (x, product, Apply(Own(("value",)), (x,))):
+        chain = Method(start, "reshape", (Literal(2), Literal(-1), Literal(8)))
+        chain = Method(Attribute(chain, "mT"), "transpose", (Literal("b" * width),))
+        chain = Method(Item(chain, (Literal(0),)), "sum", (Literal(1),))
+        for expression in (chain, Call("ops.concat", (x, chain), (("axis", chain),))):
+            lines = laid_out("value = ", expression, {x: "x"}, 4)
+            source = "\n".join(["def f(x):", *lines, ""])
+            assert formatted(source) == source
