@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from burnish.autodiff import Node, Variable
-from burnish.backend import Device, namespace
+from burnish.backend import Device, bfloat16, namespace
 from burnish.errors import BurnishError, DeviceError, GradientError, InputError
 
 if TYPE_CHECKING:
@@ -113,12 +113,22 @@ class Operator:
         if self.kernels:
             kernel = self.kernels.get(namespace(*args).__name__, kernel)
         try:
+            if bfloat16.possible() and options.get("dtype") is None:
+                return self._in_float32(kernel, args, options)
             return kernel(*args, **options)
         except BurnishError:
             raise
         except ValueError as error:
             shapes = ", ".join(str(a.shape) for a in args if hasattr(a, "shape"))
             raise InputError(f"{self.name}: got {shapes}: {error}") from error
+
+    def _in_float32(
+        self, kernel: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
+    ) -> Any:
+        """bfloat16 arguments computed as float32; what they give is bfloat16 again."""
+        if not bfloat16.is_among(args):
+            return kernel(*args, **options)
+        return bfloat16.narrowed(kernel(*bfloat16.widened(args), **options))
 
     def _on_variables(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         device: Device | None = None
@@ -177,6 +187,20 @@ class Operator:
     ) -> list[Any]:
         """The gradient of each argument, None where it is not needed."""
         options = {**self.defaults, **options}
+        if bfloat16.possible() and bfloat16.is_among(args):
+            held, (g, y, args) = args, bfloat16.widened((g, y, args))
+            parts = self._parts(g, y, args, options, needed)
+            return list(map(bfloat16.like, parts, held))
+        return self._parts(g, y, args, options, needed)
+
+    def _parts(
+        self,
+        g: Any,
+        y: Any,
+        args: tuple[Any, ...],
+        options: dict[str, Any],
+        needed: list[bool],
+    ) -> list[Any]:
         named = len(self.arguments)
         parts: list[Any] = [None] * len(args)
         done: set[int] = set()
