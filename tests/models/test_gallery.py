@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from burnish.models._gallery import BY_MODULE, ENTRIES, Entry, generated
 from burnish.nn import Module
 
 TOLERANCE = 1e-4
+_SHA256 = re.compile(r"\b[0-9a-f]{64}\b")
 _made: dict[str, Generated] = {}
 
 
@@ -49,7 +51,10 @@ every_entry = pytest.mark.parametrize("entry", ENTRIES, ids=lambda e: e.module)
 
 @every_entry
 def test_the_source_is_what_the_original_gives(entry: Entry) -> None:
-    assert entry.source.read_text("utf-8") == made(entry).text
+    written, text = entry.source.read_text("utf-8"), made(entry).text
+    if entry.script == "export":  # builds of torch write their own versions into it
+        written, text = (_SHA256.sub("", each) for each in (written, text))
+    assert written == text
 
 
 @every_entry
