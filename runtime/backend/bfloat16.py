@@ -57,4 +57,3 @@ def _is_other_float(value: Any) -> bool:
 
 def _dtype() -> Any:
     return np.dtype(sys.modules["ml_dtypes"].bfloat16)
-

@@ -1,0 +1,74 @@
+"""bfloat16 in, bfloat16 out: products, Python numbers, gradients; float32 beside it."""
+
+import subprocess
+import sys
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from burnish import Tensor, ops
+
+BF16 = np.dtype(ml_dtypes.bfloat16)
+ONE_ROUNDING = 2**-7
+A = np.linspace(-2, 2, 12, dtype=np.float32).reshape(3, 4).astype(BF16)
+B = np.linspace(-1, 3, 20, dtype=np.float32).reshape(4, 5).astype(BF16)
+RESULTS = {
+    "number right": lambda a, b: a * 0.5 + 1,
+    "number left": lambda a, b: 2 - 1.5 * a,
+    "power": lambda a, b: a**2,
+    "quotient": lambda a, b: 1 / (a + 4),
+    "product": lambda a, b: a @ b,
+    "linear": lambda a, b: ops.linear(a, b.T),
+    "einsum": lambda a, b: ops.einsum(a, b, equation="ij,jk->ki"),
+    "sum": lambda a, b: a.sum() + b.mean(),
+    "softmax": lambda a, b: ops.softmax(a @ b, axis=-1),
+    "clip": lambda a, b: ops.clip(a, -1.0, 1.0),
+    "where": lambda a, b: ops.where(a.detach() > 0, a, 0.5),
+    "celu": lambda a, b: ops.celu(a, alpha=0.5),
+    "gelu": lambda a, b: ops.gelu(a),
+    "shapes": lambda a, b: ops.concat(a.T, b[:, :2], axis=1)[1:].reshape(-1),
+    "norm": lambda a, b: ops.layer_norm(a, b[0, :4], b[1, :4]),
+    "integers": lambda a, b: ops.gather(b, np.array([1, 0]), axis=0),
+}
+
+
+@pytest.mark.parametrize("compute", RESULTS.values(), ids=RESULTS)
+def test_results_and_gradients_stay_bfloat16(compute):
+    """Values and gradients are those of float32, to the roundings of each operator."""
+    found = []
+    for dtype in (BF16, np.float32):
+        a, b = (Tensor(x.astype(dtype)).require_grad() for x in (A, B))
+        y = compute(a, b)
+        gradients = y.sum().backward()
+        found.append([y, a.grad(gradients), b.grad(gradients)])
+    for narrow, wide in zip(*found, strict=True):
+        assert (narrow is None) == (wide is None)
+        if wide is None:
+            continue
+        assert narrow.dtype == BF16
+        want = wide.numpy()
+        scale = 4 * ONE_ROUNDING * max(1, np.abs(want).max())
+        np.testing.assert_allclose(narrow.numpy().astype(np.float32), want, 0, scale)
+
+
+def test_recorded_gradients_stay_bfloat16():
+    a = Tensor(A).require_grad()
+    slope = a.grad((a * a * 3).sum().backward(create_graph=True))
+    curvature = a.grad(slope.sum().backward())
+    assert slope.dtype == curvature.dtype == BF16
+    np.testing.assert_array_equal(curvature.numpy().astype(float), 6)
+
+
+def test_wider_arrays_win():
+    assert (Tensor(A) * Tensor(A.astype(np.float32))).dtype == np.float32
+    assert Tensor(A).to("float32").dtype == np.float32
+    assert (Tensor(A) > 0).dtype == bool
+
+
+def test_float32_never_asks_for_ml_dtypes():
+    code = (
+        "import sys, burnish; x = burnish.Tensor([1.0]) * 2; "
+        "sys.exit('ml_dtypes' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
