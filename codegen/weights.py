@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from burnish import serialize
 from burnish.atomic import atomic_write
+from burnish.codegen.blocks import blocks
 from burnish.codegen.program import Plan, Weight
 
 _COLUMNS = 88
@@ -37,6 +38,10 @@ class Entry:
     def size(self) -> int:
         """Bytes."""
         return self.count * _dtype(self.dtype).itemsize
+
+    def blocks(self) -> Iterator[memoryview]:
+        """The values as the file stores them, a piece at a time."""
+        return blocks(self.weight.read(), _dtype(self.dtype))
 
     def read(self) -> np.ndarray:
         return self.weight.read().astype(_dtype(self.dtype), copy=False)
@@ -81,7 +86,7 @@ def write_files(
             serialize.write_stream(
                 stored,
                 [
-                    (entry.path, _dtype(entry.dtype), entry.weight.shape, entry.read)
+                    (entry.path, _dtype(entry.dtype), entry.weight.shape, entry.blocks)
                     for entry in weights
                 ],
             )
