@@ -1,15 +1,14 @@
-"""Element types: casts, and numbers that stand for others by scale and zero point."""
+"""Numbers that stand for others by scale and zero point."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import onnx_ir as ir
-
 from burnish.codegen.ops._rules import (
     Result,
     call,
     infix,
+    known,
     method,
     onnx_op,
     operand,
@@ -18,79 +17,14 @@ from burnish.codegen.ops._rules import (
 from burnish.codegen.ops._words import cast as cast_to
 from burnish.codegen.ops._words import dtype_name
 from burnish.codegen.ops.conv import alike, padding
-from burnish.codegen.program import Expression, Infix
-
-
-@onnx_op("Cast", since=6)
-def cast(input_: Expression, *, to: int) -> Result:
-    return _cast(input_, dtype_name(to), True, "up")
-
-
-@onnx_op("Cast", since=19)
-def cast_saturated(input_: Expression, *, saturate: int = 1, to: int) -> Result:
-    return _cast(input_, dtype_name(to), bool(saturate), "up")
-
-
-@onnx_op("Cast", since=24)
-def cast_rounded(
-    input_: Expression, *, round_mode: str = "up", saturate: int = 1, to: int
-) -> Result:
-    return _cast(input_, dtype_name(to), bool(saturate), round_mode)
-
-
-@onnx_op("CastLike")
-def cast_like(input_: Expression, target_type: Expression) -> Result:
-    return _cast(input_, target_type.dtype, True, "up")
-
-
-@onnx_op("CastLike", since=19)
-def cast_like_saturated(
-    input_: Expression, target_type: Expression, *, saturate: int = 1
-) -> Result:
-    return _cast(input_, target_type.dtype, bool(saturate), "up")
-
-
-@onnx_op("CastLike", since=24)
-def cast_like_rounded(
-    input_: Expression,
-    target_type: Expression,
-    *,
-    round_mode: str = "up",
-    saturate: int = 1,
-) -> Result:
-    return _cast(input_, target_type.dtype, bool(saturate), round_mode)
-
-
-_ENDS = {
-    "float8_e4m3fn": 448.0,
-    "float8_e4m3fnuz": 240.0,
-    "float8_e5m2": 57344.0,
-    "float8_e5m2fnuz": 57344.0,
-}
-
-
-def _cast(x: Expression, dtype: str | None, saturate: bool, round_mode: str) -> Result:
-    """Eight-bit floats hold what is beyond their range at its ends, if asked to."""
-    if saturate and dtype in _ENDS:
-        end = _ENDS[dtype]
-        x = call("clip", x, -end, end)
-    return cast_to(operand(x), dtype)
-
-
-def _in_range(node: ir.Node) -> bool:
-    """Values beyond the range are held at its ends, in the usual precision."""
-    saturate = node.attributes.get("saturate")
-    precision = node.attributes.get("precision")
-    return (saturate is None or saturate.as_int() == 1) and (
-        precision is None or precision.as_int() == 0
-    )
+from burnish.codegen.program import Expression, Infix, Literal
 
 
 @onnx_op("QuantizeLinear", since=10)
 def quantize_linear_whole(
     x: Expression, y_scale: Expression, y_zero_point: Expression | None = None
 ) -> Result:
-    return call("quantize_linear", x, operand(y_scale), y_zero_point)
+    return _quantized(x, y_scale, y_zero_point, 1, 0, 0)
 
 
 @onnx_op("QuantizeLinear", since=13)
@@ -101,10 +35,10 @@ def quantize_linear_by_axis(
     *,
     axis: int = 1,
 ) -> Result:
-    return call("quantize_linear", x, y_scale, y_zero_point, axis=axis)
+    return _quantized(x, y_scale, y_zero_point, axis, 0, 0)
 
 
-@onnx_op("QuantizeLinear", since=19, when=_in_range)
+@onnx_op("QuantizeLinear", since=19)
 def quantize_linear_saturated(
     x: Expression,
     y_scale: Expression,
@@ -113,10 +47,10 @@ def quantize_linear_saturated(
     axis: int = 1,
     saturate: int = 1,
 ) -> Result:
-    return call("quantize_linear", x, y_scale, y_zero_point, axis=axis)
+    return _quantized(x, y_scale, y_zero_point, axis, 0, 0)
 
 
-@onnx_op("QuantizeLinear", since=21, when=_in_range)
+@onnx_op("QuantizeLinear", since=21)
 def quantize_linear_in_blocks(
     x: Expression,
     y_scale: Expression,
@@ -127,10 +61,11 @@ def quantize_linear_in_blocks(
     output_dtype: int = 0,
     saturate: int = 1,
 ) -> Result:
-    return _quantized(x, y_scale, y_zero_point, axis, block_size, output_dtype)
+    blocks = (axis, block_size, output_dtype)
+    return _quantized(x, y_scale, y_zero_point, *blocks, saturate=saturate)
 
 
-@onnx_op("QuantizeLinear", since=23, when=_in_range)
+@onnx_op("QuantizeLinear", since=23)
 def quantize_linear(
     x: Expression,
     y_scale: Expression,
@@ -142,20 +77,40 @@ def quantize_linear(
     precision: int = 0,
     saturate: int = 1,
 ) -> Result:
-    return _quantized(x, y_scale, y_zero_point, axis, block_size, output_dtype)
+    if precision:
+        x, y_scale = (cast_to(part, dtype_name(precision)) for part in (x, y_scale))
+    blocks = (axis, block_size, output_dtype)
+    return _quantized(x, y_scale, y_zero_point, *blocks, saturate=saturate)
 
 
 def _quantized(
     x: Expression,
     scale: Expression,
     zero_point: Expression | None,
-    axis: int,
-    block_size: int,
-    output_dtype: int,
-) -> Result:
-    dtype = dtype_name(output_dtype) if output_dtype and zero_point is None else None
-    options = {"axis": axis, "block_size": block_size, "dtype": dtype}
-    return call("quantize_linear", x, scale, zero_point, **options)
+    axis: int = 1,
+    block_size: int = 0,
+    output_dtype: int = 0,
+    *,
+    saturate: int = 1,
+) -> Expression:
+    """A zero point that is a number alone does not say the result's type."""
+    dtype = dtype_name(output_dtype) if output_dtype else None
+    options = {"axis": axis, "block_size": block_size, "saturate": bool(saturate)}
+    if zero_point is not None and (shift := _zero(zero_point)) is not None:
+        dtype, zero_point = zero_point.dtype, Literal(shift) if shift else None
+    elif zero_point is not None:
+        dtype, zero_point = None, tensor(zero_point)
+    if dtype != "uint8" or zero_point is not None:
+        options["dtype"] = dtype
+    return call("quantize_linear", tensor(x), operand(scale), zero_point, **options)
+
+
+def _zero(zero_point: Expression) -> float | None:
+    """A zero point without axes that is known, as a number."""
+    array = known(zero_point)
+    if array is None or array.ndim:
+        return None
+    return int(array) if "int" in array.dtype.name else float(array)
 
 
 @onnx_op("DequantizeLinear", since=10)
@@ -212,7 +167,9 @@ def _dequantized(
     """A scale that is a number alone has the type that the result has."""
     held = tensor(scale, scale.dtype)
     options = {"axis": axis, "block_size": block_size}
-    y = call("dequantize_linear", x, held, zero_point, **options)
+    if zero_point is not None and (shift := _zero(zero_point)) is not None:
+        zero_point = Literal(shift) if shift else None
+    y = call("dequantize_linear", tensor(x), held, zero_point, **options)
     dtype = dtype_name(output_dtype) if output_dtype else None
     return y if dtype in (None, scale.dtype) else cast_to(y, dtype)
 
@@ -270,7 +227,7 @@ def _requantized(
     scale = Infix("/", operand(y_scale), infix("*", a_scale, b_scale))
     real = cast_to(total, "float32")
     step = cast_to(scale, "float32")
-    return call("quantize_linear", real, step, tensor(zero_point), axis=axis)
+    return _quantized(real, step, zero_point, axis)
 
 
 @onnx_op("ConvInteger")

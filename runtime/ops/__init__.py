@@ -67,6 +67,7 @@ from burnish.ops.arithmetic import (
 )
 from burnish.ops.attention import attention_weights, scaled_dot_product_attention
 from burnish.ops.bits import (
+    bit_cast,
     bit_shift,
     bitwise_and,
     bitwise_not,
@@ -179,7 +180,7 @@ from burnish.ops.pool import (
     window_spread,
     window_sum,
 )
-from burnish.ops.quantize import dequantize_linear, quantize_linear
+from burnish.ops.quantize import dequantize_linear, power_of_two, quantize_linear
 from burnish.ops.recurrent import gru, lstm, rnn
 from burnish.ops.reduce import (
     arg_max,
@@ -240,6 +241,7 @@ __all__ = [
     "batch_norm",
     "batch_norm_train",
     "binary_cross_entropy",
+    "bit_cast",
     "bit_shift",
     "bitwise_and",
     "bitwise_not",
@@ -347,6 +349,7 @@ __all__ = [
     "pad",
     "pad_constant",
     "pow_",
+    "power_of_two",
     "prelu",
     "put",
     "put_rows",

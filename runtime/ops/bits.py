@@ -1,9 +1,13 @@
-"""Operators on the bits of integers; they have no gradients."""
+"""Operators on the bits of numbers; they have no gradients."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from burnish.backend import namespace
+from burnish.errors import InputError
 from burnish.operator import operator
 
 
@@ -46,3 +50,15 @@ def shift_right(a, b):
 def bit_shift(a: Any, b: Any, *, direction: str) -> Any:
     """a's bits moved by b places, direction "LEFT" or "RIGHT"."""
     return {"LEFT": shift_left, "RIGHT": shift_right}[direction](a, b)
+
+
+@operator
+def bit_cast(x, *, dtype: Any):
+    """x's bits read as another dtype of the same size."""
+    dtype = np.dtype(dtype)
+    if dtype.itemsize != x.dtype.itemsize:
+        raise InputError(
+            f"bit_cast: expected a dtype of {x.dtype.itemsize} bytes for x of "
+            f"{x.dtype}, got {dtype}"
+        )
+    return namespace(x).ascontiguousarray(x).view(dtype).reshape(x.shape)

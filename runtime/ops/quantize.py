@@ -1,11 +1,13 @@
-"""Numbers to small integers and back: y = round(x / scale) + zero_point, saturated.
+"""Numbers to small ones and back: y = round(x / scale) + zero_point, saturated.
 
 scale and zero_point are one number, one for each place along `axis`, or, with
-block_size, one for each block of that many places along it.
+block_size, one for each block of that many places along it. Types that NumPy does not
+have (int4, float8_e4m3fn and the like) are those of the package ml_dtypes.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -18,27 +20,63 @@ from burnish.ops._window import beside
 from burnish.ops.index import gather
 from burnish.ops.shape import reshape
 
-_NARROW = {"int4": (np.int8, -8, 7), "uint4": (np.uint8, 0, 15)}
-_NARROW |= {"int2": (np.int8, -2, 1), "uint2": (np.uint8, 0, 3)}
+_GREATEST = {
+    "float8_e4m3fn": 448.0,
+    "float8_e4m3fnuz": 240.0,
+    "float8_e5m2": 57344.0,
+    "float8_e5m2fnuz": 57344.0,
+    "float6_e2m3fn": 7.5,
+    "float6_e3m2fn": 28.0,
+    "float4_e2m1fn": 6.0,
+}
+
+
+def small_type(dtype: Any) -> Any:
+    """A dtype or its name as a dtype, also one that ml_dtypes has."""
+    try:
+        return np.dtype(dtype)
+    except TypeError:
+        pass
+    try:
+        import ml_dtypes
+    except ImportError:
+        raise InputError(
+            f"quantization: expected the package ml_dtypes for the element type "
+            f"{dtype}; pip install ml_dtypes"
+        ) from None
+    return np.dtype(getattr(ml_dtypes, dtype))
 
 
 @operator
 def quantize_linear(
-    x, scale, zero_point=None, *, axis: int = 1, block_size: int = 0, dtype: Any = None
+    x,
+    scale,
+    zero_point=None,
+    *,
+    axis: int = 1,
+    block_size: int = 0,
+    dtype: Any = None,
+    saturate: bool = True,
 ):
     """round(x / scale) + zero_point, halves to even, held in the range of the dtype.
 
-    dtype: zero_point's unless given, uint8 without both; "int4" and the like are held
-    in a byte each.
+    dtype: zero_point's unless given, uint8 without both. saturate=False lets small
+    floats become infinite or NaN beyond their range.
     """
     xp = namespace(x)
     if dtype is None:
-        dtype = np.uint8 if zero_point is None else zero_point.dtype
-    kept, low, high = _range(dtype)
-    y = xp.rint(x / _spread(scale, x, axis, block_size))
+        dtype = getattr(zero_point, "dtype", np.uint8)
+    dtype = small_type(dtype)
+    whole, low, high = _range(dtype)
+    y = x / _spread(scale, x, axis, block_size)
+    if y.dtype.itemsize < 4:
+        y = y.astype(np.float32)
+    if whole:
+        y = xp.rint(y)
     if zero_point is not None:
-        y = y + _spread(zero_point, x, axis, block_size).astype(y.dtype)
-    return xp.clip(y, low, high).astype(kept)
+        shift = _spread(zero_point, x, axis, block_size)
+        y = y + (shift.astype(y.dtype) if hasattr(shift, "dtype") else shift)
+    return (xp.clip(y, low, high) if saturate or whole else y).astype(dtype)
 
 
 def dequantize_linear(
@@ -51,25 +89,66 @@ def dequantize_linear(
 ) -> Any:
     """(x - zero_point) * scale, in scale's dtype"""
     if zero_point is not None:
-        zero_point = cast(_spread(zero_point, x, axis, block_size), dtype=np.int32)
-        x = cast(x, dtype=np.int32) - zero_point
+        wide = np.int32 if "int" in x.dtype.name else np.float32
+        shift = _spread(zero_point, x, axis, block_size)
+        x = cast(x, dtype=wide) - (
+            cast(shift, dtype=wide) if hasattr(shift, "dtype") else shift
+        )
     return cast(x, dtype=scale.dtype) * _spread(scale, x, axis, block_size)
 
 
-def _range(dtype: Any) -> tuple[Any, int, int]:
-    """The dtype that holds the values, the least and the greatest."""
-    if isinstance(dtype, str) and dtype in _NARROW:
-        return _NARROW[dtype]
-    dtype = np.dtype(dtype)
-    if dtype.kind not in "iu":
-        raise InputError(f"quantize_linear: expected an integer dtype, got {dtype}")
-    info = np.iinfo(dtype)
-    return dtype, info.min, info.max
+@operator
+def power_of_two(x, *, rounding: str = "up", saturate: bool = True):
+    """x as float8_e8m0fnu, which has powers of two alone; the sign is dropped.
+
+    rounding: "up", "down" or "nearest" (halves up). saturate: what is beyond 2**127
+    becomes that, else NaN.
+    """
+    xp = namespace(x)
+    if rounding not in ("up", "down", "nearest"):
+        raise InputError(
+            f"power_of_two: expected rounding 'up', 'down' or 'nearest', "
+            f"got {rounding!r}"
+        )
+    bits = xp.ascontiguousarray(x, np.float32).view(np.uint32)
+    exponent, fraction = (bits >> 23) & 0xFF, bits & 0x7FFFFF
+    if rounding == "nearest":
+        half = xp.where(exponent > 0, 0x400000, 0x400001)
+        more = fraction >= half
+    else:
+        more = (fraction > 0) & (rounding == "up")
+    special = exponent == 0xFF
+    grown = xp.minimum(exponent + more, 0xFE if saturate else 0xFF)
+    codes = xp.where(special, 0xFF, grown).astype(np.uint8)
+    return codes.reshape(x.shape).view(small_type("float8_e8m0fnu"))
+
+
+@power_of_two.vjp
+def _(g, y, x, *, rounding, saturate):
+    return cast(g, dtype=x.dtype)
+
+
+def _range(dtype: Any) -> tuple[bool, float, float]:
+    """Whether the dtype holds whole numbers; the least and the greatest."""
+    if dtype.name in _GREATEST:
+        return False, -_GREATEST[dtype.name], _GREATEST[dtype.name]
+    found = re.fullmatch(r"(u?)int(\d+)", dtype.name)
+    if found is None:
+        raise InputError(
+            f"quantize_linear: expected an integer dtype or a float of at most eight "
+            f"bits, got {dtype}"
+        )
+    bits = int(found[2])
+    if found[1]:
+        return True, 0, 2**bits - 1
+    return True, -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
 
 
 def _spread(values: Any, x: Any, axis: int, block_size: int) -> Any:
-    """`values` in a shape that broadcasts to x."""
-    shape = values.shape
+    """`values` in a shape that broadcasts to x; numbers as they are."""
+    shape = getattr(values, "shape", None)
+    if shape is None:
+        return values
     if len(shape) == 0 or shape == (1,):
         return reshape(values, shape=())
     axis %= len(x.shape)

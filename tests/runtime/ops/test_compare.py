@@ -38,6 +38,12 @@ CASES = [
     case(ops.bitwise_xor, (9,), (9,), dtypes=("int32",), expect=np.bitwise_xor),
     case(ops.bitwise_not, (9,), dtypes=("int32", "bool"), expect=np.bitwise_not),
     case(
+        ops.bit_cast,
+        np.arange(6, dtype="int32").reshape(2, 3),
+        dtype="float32",
+        expect=lambda x: x.view("float32"),
+    ),
+    case(
         ops.bit_shift,
         (9,),
         2,

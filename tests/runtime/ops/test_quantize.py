@@ -1,7 +1,9 @@
 """Quantization: rounding, saturation, axes and blocks."""
 
+import ml_dtypes
 import numpy as np
 import pytest
+from onnx.numpy_helper import to_float8e8m0
 
 from burnish import ops
 from burnish.errors import InputError
@@ -75,6 +77,41 @@ def test_a_scale_that_does_not_fit_is_refused():
         ops.quantize_linear(np.ones((3, 2)), np.ones(3))
 
 
-def test_a_floating_dtype_is_refused():
+def test_a_wide_floating_dtype_is_refused():
     with pytest.raises(InputError, match="integer dtype"):
         ops.quantize_linear(np.ones(2), np.ones(()), dtype=np.float16)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("float8_e4m3fn", [448, -448, 2]), ("float4_e2m1fn", [6, -6, 2])],
+)
+def test_small_floats_are_saturated(name, expected):
+    y = ops.quantize_linear(np.float32([1e5, -1e5, 4]), 2.0, dtype=name)
+    assert y.dtype.name == name
+    assert y.astype(float).tolist() == expected
+
+
+def test_small_floats_become_nan_where_that_is_asked_for():
+    x = np.float32([1e5, 4])
+    y = ops.quantize_linear(x, 2.0, dtype="float8_e4m3fn", saturate=False)
+    assert np.isnan(y.astype(float)).tolist() == [True, False]
+
+
+def test_small_floats_come_back():
+    q = np.array([1, 2, -6], ml_dtypes.float4_e2m1fn)
+    assert ops.dequantize_linear(q, np.float32(0.5), q[1:2]).tolist() == [-0.5, 0, -4]
+
+
+@pytest.mark.parametrize("rounding", ["up", "down", "nearest"])
+@pytest.mark.parametrize("saturate", [True, False])
+def test_powers_of_two_are_rounded_as_the_specification_says(rounding, saturate):
+    x = np.float32([0, 0.1, 0.75, 1, 1.5, 1.51, 3, -5, 3e38, np.inf, np.nan])
+    y = ops.power_of_two(x, rounding=rounding, saturate=saturate)
+    want = to_float8e8m0(x, saturate, rounding)
+    assert y.view(np.uint8).tolist() == want.view(np.uint8).tolist()
+
+
+def test_an_unknown_rounding_is_refused():
+    with pytest.raises(InputError, match="'up', 'down' or 'nearest'"):
+        ops.power_of_two(np.ones(2), rounding="even")

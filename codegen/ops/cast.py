@@ -1,0 +1,72 @@
+"""Element types."""
+
+from __future__ import annotations
+
+from burnish.codegen.ops._rules import Result, call, onnx_op, operand, tensor
+from burnish.codegen.ops._words import cast as cast_to
+from burnish.codegen.ops._words import dtype_name
+from burnish.codegen.program import Expression
+
+
+@onnx_op("Cast", since=6)
+def cast(input_: Expression, *, to: int) -> Result:
+    return _cast(input_, dtype_name(to), True, "up")
+
+
+@onnx_op("Cast", since=19)
+def cast_saturated(input_: Expression, *, saturate: int = 1, to: int) -> Result:
+    return _cast(input_, dtype_name(to), bool(saturate), "up")
+
+
+@onnx_op("Cast", since=24)
+def cast_rounded(
+    input_: Expression, *, round_mode: str = "up", saturate: int = 1, to: int
+) -> Result:
+    return _cast(input_, dtype_name(to), bool(saturate), round_mode)
+
+
+@onnx_op("CastLike")
+def cast_like(input_: Expression, target_type: Expression) -> Result:
+    return _cast(input_, target_type.dtype, True, "up")
+
+
+@onnx_op("CastLike", since=19)
+def cast_like_saturated(
+    input_: Expression, target_type: Expression, *, saturate: int = 1
+) -> Result:
+    return _cast(input_, target_type.dtype, bool(saturate), "up")
+
+
+@onnx_op("CastLike", since=24)
+def cast_like_rounded(
+    input_: Expression,
+    target_type: Expression,
+    *,
+    round_mode: str = "up",
+    saturate: int = 1,
+) -> Result:
+    return _cast(input_, target_type.dtype, bool(saturate), round_mode)
+
+
+_ENDS = {
+    "float8_e4m3fn": 448.0,
+    "float8_e4m3fnuz": 240.0,
+    "float8_e5m2": 57344.0,
+    "float8_e5m2fnuz": 57344.0,
+}
+
+
+def _cast(x: Expression, dtype: str | None, saturate: bool, round_mode: str) -> Result:
+    """Eight-bit floats hold what is beyond their range at its ends, if asked to."""
+    if dtype == "float8_e8m0fnu":
+        options = {"rounding": round_mode, "saturate": saturate}
+        return call("power_of_two", tensor(x), **options)
+    if saturate and dtype in _ENDS:
+        end = _ENDS[dtype]
+        x = call("clip", x, -end, end)
+    return cast_to(operand(x), dtype)
+
+
+@onnx_op("BitCast")
+def bit_cast(input_: Expression, *, to: int) -> Result:
+    return call("bit_cast", tensor(input_), dtype=dtype_name(to))
