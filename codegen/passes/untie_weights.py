@@ -1,24 +1,76 @@
 """Give every module its own weight again where an exporter merged equal ones.
 
-torch's older exporter keeps one of several equal initializers (fresh biases, say) and
-writes `Identity` nodes that carry the names of the others. A copy under such a name is
-a weight of its own; what the file itself uses twice stays one.
+torch's exporters keep one of several equal initializers (fresh biases, say). The older
+one writes `Identity` nodes that carry the names of the others: a copy under such a name
+is a weight of its own. The newer one leaves no trace but the scopes: what modules of
+one list read in the same place ("layers.0.norm", "layers.1.norm") was one weight each.
+What the file itself uses twice stays one.
 """
 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 
 import onnx_ir as ir
 
 from burnish.codegen import constants
 from burnish.codegen.errors import Explain
 from burnish.codegen.passes import graph as g
+from burnish.codegen.scopes import scope_of
 
 _PARAMETER = re.compile(r"[A-Za-z_]\w*(\.\w+)+")
+_COUNTED = re.compile(r"val_\d+")
+#: Operators whose operands are weights, whatever the exporter calls them.
+_WEIGHTED = frozenset(("Conv", "ConvTranspose", "Gemm", "MatMul"))
 
 
 def untie_weights(model: ir.Model, explain: Explain) -> bool:
+    """Undo what both of torch's exporters do to equal weights."""
+    changed = _by_names(model, explain)
+    for value in list(model.graph.initializers.values()):
+        changed |= _by_scopes(model, value, explain)
+    return changed
+
+
+def _by_scopes(model: ir.Model, value: ir.Value, explain: Explain) -> bool:
+    """Give each module of a list its own copy of the weight that they all read."""
+    tensor, name = value.const_value, value.name or ""
+    named = _PARAMETER.fullmatch(name) is not None
+    if tensor is None or not constants.trains(value) or value.is_graph_output():
+        return False
+    places: dict[tuple[str, ...], list[tuple[ir.Node, int]]] = defaultdict(list)
+    for node, index in value.uses():
+        if not named and not (_COUNTED.fullmatch(name) and node.op_type in _WEIGHTED):
+            return False
+        places[tuple(level.name for level in scope_of(node))].append((node, index))
+    shapes = {tuple("#" if p.isdigit() else p for p in place) for place in places}
+    if len(places) < 2 or len(shapes) > 1:
+        return False
+    first, *others = places
+    for place in others:
+        output = ir.Value(name=_renamed(model, name, first, place))
+        copy = g.initializer(model, output, _copy(tensor), trains=True)
+        for node, index in places[place]:
+            node.replace_input_with(index, copy)
+    explain(f"weight {name!r} was one for {len(places)} modules of a list: untied")
+    return True
+
+
+def _renamed(
+    model: ir.Model, name: str, first: tuple[str, ...], place: tuple[str, ...]
+) -> str:
+    """`layers.0.fc.weight` for another place; what was only counted counts on."""
+    parts = name.split(".")
+    if tuple(parts[: len(first)]) == first:
+        return ".".join((*place, *parts[len(first) :]))
+    if not _COUNTED.fullmatch(name):
+        return name
+    taken = model.graph.initializers
+    return next(n for i in range(10**9) if (n := f"val_{i}") not in taken)
+
+
+def _by_names(model: ir.Model, explain: Explain) -> bool:
     """Turn each Identity of a weight that is named like another one into that one."""
     changed = False
     for node in g.all_nodes(model):

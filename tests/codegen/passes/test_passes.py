@@ -10,6 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from burnish.codegen import passes
+from burnish.codegen.passes.untie_weights import untie_weights
 from burnish.codegen.readers.normal import lift_constants
 from burnish.codegen.readers.shapes import infer
 
@@ -425,3 +426,29 @@ def test_merged_weights_get_their_names_back():
     assert left == ["Add", "Add"]
     assert sorted(model.graph.initializers) == ["first.bias", "second.bias"]
     assert any("first.bias" in line for line in lines)
+
+
+def test_weights_of_a_list_of_modules_are_untied_by_scope():
+    text = """a = MatMul(x, val_5) b = Mul(a, scale)
+        c = MatMul(b, val_5) d = Mul(c, scale)
+        e = MatMul(d, tied) f = Mul(e, s) h = Mul(f, s) y = MatMul(h, tied)"""
+    weights = {
+        "val_5": np.eye(3, dtype=np.float32),
+        "scale": np.float32([1, 2, 3]),
+        "tied": np.eye(3, dtype=np.float32),
+        "s": np.float32([2, 2, 2]),
+    }
+    model = model_of(text, weights=weights, x="2, 3")
+    model.graph.initializers["scale"].name = "layers.0.scale"
+    scopes = ["layers.0", "layers.0", "layers.1", "layers.1", "head", "", "", "tail"]
+    for node, scope in zip(model.graph, scopes, strict=True):
+        path = ["", *([scope] if scope else []), "call"]
+        node.metadata_props["pkg.torch.onnx.name_scopes"] = repr(path)
+    feeds = {"x": RANDOM.normal(size=(2, 3)).astype(np.float32)}
+    before = run(model, feeds)
+    assert untie_weights(model, print)
+    assert not untie_weights(model, print)
+    found = [node.inputs[1].name for node in model.graph]
+    assert found[:4] == ["val_5", "layers.0.scale", "val_0", "layers.1.scale"]
+    assert found[4:] == ["tied", "s", "s", "tied"]
+    np.testing.assert_array_equal(run(model, feeds)[0], before[0])
