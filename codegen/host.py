@@ -171,7 +171,8 @@ def _builtin(name: str, fold: Callable[..., Any]) -> Any:
 def _choose(condition: Expression, a: Expression, b: Expression) -> Expression:
     if isinstance(condition, Literal):
         return a if condition.value else b
-    return Conditional(a, condition, b)
+    same = isinstance(a, Literal) and repr(a) == repr(b)
+    return a if same or a is b else Conditional(a, condition, b)
 
 
 def _product(items: np.ndarray) -> Expression:
@@ -301,7 +302,14 @@ def _squeeze(
 
 @_positions
 def _reshape(version: int, attributes: dict[str, Any], data: Host, to: Host) -> Host:
-    return Host(data.array.reshape(_integers(to) or ()), data.dtype)
+    sizes = _integers(to) or []
+    if not attributes.get("allowzero", 0):
+        sizes = [n or data.array.shape[i] for i, n in enumerate(sizes)]
+    return Host(data.array.reshape(sizes), data.dtype)
+
+
+def _transpose(version: int, attributes: dict[str, Any], data: Host) -> Host:
+    return Host(data.array.transpose(attributes.get("perm")), data.dtype)
 
 
 @_positions
@@ -358,6 +366,7 @@ _TABLE: dict[str, Callable[..., Host | None]] = {
     "Unsqueeze": _unsqueeze,
     "Squeeze": _squeeze,
     "Reshape": _reshape,
+    "Transpose": _transpose,
     "ReduceProd": _reduce_prod,
     "Cast": _cast,
     "Add": _each(_add),
