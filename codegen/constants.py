@@ -1,14 +1,25 @@
 """Which initializers are numbers of the graph, and not weights that training changes.
 
 Exporters write both into the same list once Constant nodes are lifted, so the reader
-marks what was a Constant, and what is computed from constants alone is one too.
+marks what was a Constant, and what is computed from constants alone is one too. Names
+and uses tell of some more.
 """
 
 from __future__ import annotations
 
+import re
+
+import numpy as np
 import onnx_ir as ir
 
 _MARK = "burnish.constant"
+_COUNTED = re.compile(r"val_\d|onnx::|scalar_tensor")
+_LONGEST = 4096
+_ARITHMETIC = frozenset(("Add", "Div", "Max", "Min", "Mul", "Pow", "Sub", "Where"))
+_PLACING = frozenset(("ScatterElements", "ScatterND", "Where"))
+_NORMS = frozenset(
+    f"{kind}Normalization" for kind in ("Batch", "Group", "Instance", "Layer")
+)
 
 
 def mark(value: ir.Value) -> None:
@@ -28,4 +39,24 @@ def trains(value: ir.Value | None) -> bool:
         and value.const_value is not None
         and value.const_value.dtype.is_floating_point()
         and not is_marked(value)
+        and not _is_exporters(value, value.const_value)
     )
+
+
+def _is_exporters(value: ir.Value, tensor: ir.TensorProtocol) -> bool:
+    """What torch's exporters made and only counted, used as no weight is used.
+
+    A factor written as an array ([0.5]), a norm's ones or zeros, a mask's parts.
+    """
+    if not _COUNTED.match(value.name or ""):
+        return False
+    if len(tensor.shape) == 0:
+        return True
+    users = {node.op_type for node, _ in value.uses()}
+    if not users or users <= _PLACING:
+        return bool(users)
+    if len(tensor.shape) != 1 or tensor.size > _LONGEST:
+        return False
+    if users <= _ARITHMETIC:
+        return tensor.size == 1
+    return users <= _NORMS and np.unique(tensor.numpy()).tolist() in ([0.0], [1.0])

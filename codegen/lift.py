@@ -37,10 +37,6 @@ _MADE_BY_EXPORTERS = re.compile(
     r"(?:val_|onnx::|_val_|const|scalar_tensor|\d)|.*(?:/Constant|_const_|__)"
 )
 _TINY = 64
-_ARITHMETIC = frozenset(("Add", "Div", "Max", "Min", "Mul", "Pow", "Sub", "Where"))
-_NORMS = frozenset(
-    f"{kind}Normalization" for kind in ("Batch", "Group", "Instance", "Layer")
-)
 _ANY = frozenset(("", "?", "-1", "none", "unk", "unknown", "dynamic", "dyn", "any"))
 
 
@@ -225,9 +221,10 @@ class _Lifter:
         assert tensor is not None, f"{value.name} has no producer"
         shape = tuple(tensor.shape.numpy())
         dtype = np.dtype(tensor.dtype.numpy()).name
-        marked = constants.is_marked(value) or _is_exporters_number(value)
-        trained = tensor.dtype.is_floating_point() and not marked
+        trained = constants.trains(value)
         made = _MADE_BY_EXPORTERS.match(value.name or "") is not None
+        if tensor.dtype == ir.DataType.STRING:
+            return Constant(_array(tensor))
         number = shape == () and (made or not trained)
         listed = not tensor.dtype.is_floating_point() and tensor.size <= _TINY
         if number or listed or (not trained and tensor.size == 1):
@@ -240,19 +237,6 @@ class _Lifter:
             trained=trained,
             shared=self.uses[value] > 1,
         )
-
-
-def _is_exporters_number(value: ir.Value) -> bool:
-    """A factor that an exporter wrote as an array: [0.5], or a norm's ones or zeros."""
-    tensor = value.const_value
-    if tensor is None or not re.match(r"val_\d|onnx::", value.name or ""):
-        return False
-    if len(tensor.shape) != 1 or tensor.size > _TINY**2:
-        return False
-    users = {node.op_type for node, _ in value.uses()}
-    if users <= _ARITHMETIC:
-        return tensor.size == 1
-    return users <= _NORMS and np.unique(tensor.numpy()).tolist() in ([0.0], [1.0])
 
 
 def _tensor(number: Expression, dtype: str | None) -> Expression:
@@ -306,8 +290,17 @@ def _attribute(attribute: ir.Attr) -> Any:
         case ir.AttributeType.INTS | ir.AttributeType.STRINGS:
             return list(value)
         case ir.AttributeType.TENSOR:
-            return Constant(np.asarray(value.numpy()))
+            return Constant(_array(value))
     return value
+
+
+def _array(tensor: ir.TensorProtocol) -> np.ndarray:
+    """A tensor of the file as an array; strings as Python's."""
+    array = np.asarray(tensor.numpy())
+    if tensor.dtype != ir.DataType.STRING:
+        return array
+    words = [w.decode() if isinstance(w, bytes) else str(w) for w in array.ravel()]
+    return np.asarray(words, object).reshape(array.shape)
 
 
 def _value(source: ir.Value) -> Value:

@@ -18,7 +18,7 @@ RANDOM = np.random.default_rng(0)
 def text_of(tmp_path, graph, weights=(), *feeds):
     """The source of a graph in ONNX's text form; it gives the reference's numbers."""
     proto = onnx.parser.parse_model(
-        f'<ir_version: 9, opset_import: ["" : 18]> g {graph}'
+        f'<ir_version: 10, opset_import: ["" : 21]> g {graph}'
     )
     for name, array in dict(weights).items():
         proto.graph.initializer.append(numpy_helper.from_array(np.asarray(array), name))
@@ -92,3 +92,23 @@ def test_a_title_counts(tmp_path):
         tmp_path, f"(float[n] x) => ({outputs}) {{ {nodes} }}", {}, np.ones(2, "f4")
     )
     assert text.startswith('"""1 input -> 9 outputs')
+
+
+def test_a_zero_point_keeps_its_type(tmp_path):
+    graph = """(float[n, 3] x) => (int8[n, 3] q, float[n, 3] y) {
+        scale = Constant<value_float=0.02>() zero = Constant<value=int8 {5}>()
+        q = QuantizeLinear(x, scale, zero) y = DequantizeLinear(q, scale, zero) }"""
+    x = RANDOM.normal(size=(2, 3)).astype("f4")
+    text = text_of(tmp_path, graph, {}, x)
+    assert 'ops.quantize_linear(x, 0.02, 5, dtype="int8")' in text
+
+
+def test_the_parts_of_a_mask_are_no_weights(tmp_path):
+    graph = """(float[n, 3] x) => (float[n, 3] y) {
+        at = Constant<value=int64[2, 1] {0, 2}>()
+        mask = ScatterND(val_0, at, val_1) y = Add(x, mask) }"""
+    weights = {"val_0": np.zeros(3, "f4"), "val_1": np.float32([-1, 1])}
+    text = text_of(tmp_path, graph, weights, RANDOM.normal(size=(2, 3)).astype("f4"))
+    assert "nn.Buffer" in text
+    assert "nn.Param" not in text
+    assert "scatter" not in text
