@@ -19,6 +19,8 @@ from burnish.codegen.ops import (
     reduce,
     sequence,
     shape,
+    signal,
+    text,
 )
 from burnish.codegen.ops._rules import (
     NodeContext,
@@ -50,4 +52,6 @@ FAMILIES = (
     reduce,
     sequence,
     shape,
+    signal,
+    text,
 )

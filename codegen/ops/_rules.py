@@ -249,6 +249,9 @@ def constant_operand(value: Constant) -> Expression:
     if value.array.ndim == 0:
         return Literal(plain(value.array))
     array = value.array
+    if array.dtype.kind == "O":
+        options = (("dtype", Literal("object")), ("device", DEVICE))
+        return Call("Tensor", (Literal(array.tolist()),), options)
     return Weight("", array.dtype.name, array.shape, lambda: array, trained=False)
 
 

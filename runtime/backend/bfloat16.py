@@ -1,4 +1,4 @@
-"""bfloat16, which NumPy only knows from ml_dtypes: computed in float32, and rounded once.
+"""bfloat16, which NumPy knows from ml_dtypes: computed in float32 and rounded once.
 
 NumPy turns a bfloat16 array beside a Python number into float32 and lacks sums of
 products of them. Where ml_dtypes was never imported no array can be one, so float32

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any, ClassVar
 
+import numpy as np
+
 from burnish.backend.namespace import library, namespace
 from burnish.errors import DeviceError
 
@@ -63,11 +65,17 @@ class Device:
         return self._library
 
     def put(self, array: Any, dtype: Any = None) -> Any:
-        """`array` as an array on this device; copies only when it must."""
+        """`array` as an array on this device; copies only when it must.
+
+        Strings are arrays of objects, on the host alone.
+        """
         xp = self.xp
         if self.kind == "cpu":
             source = array if namespace(array) is xp else array.get()
-            return xp.asarray(source, dtype)
+            held = xp.asarray(source, dtype)
+            return held if held.dtype.kind not in "UST" else held.astype(object)
+        if _holds_text(array):
+            raise DeviceError(f"device {self}: strings live on the host, on 'cpu'")
         with xp.cuda.Device(self.index):
             return xp.asarray(array, dtype)
 
@@ -87,3 +95,8 @@ class Device:
 
     def __reduce__(self) -> tuple[type[Device], tuple[str]]:
         return Device, (str(self),)
+
+
+def _holds_text(array: Any) -> bool:
+    kind = getattr(array, "dtype", None) or np.asarray(array).dtype
+    return kind.kind in "OUST"

@@ -134,6 +134,7 @@ from burnish.ops.elementary import (
     tanh,
 )
 from burnish.ops.embedding import embedding
+from burnish.ops.fold import col2im, im2col
 from burnish.ops.grid_sample import grid_sample
 from burnish.ops.image import interpolate, resample, resample_adjoint, resize
 from burnish.ops.index import (
@@ -219,6 +220,21 @@ from burnish.ops.shape import (
     transpose,
     unsqueeze,
 )
+from burnish.ops.text import (
+    regex_full_match,
+    string_concat,
+    string_normalizer,
+    string_split,
+    tf_idf_vectorizer,
+)
+from burnish.ops.signal import (
+    blackman_window,
+    dft,
+    hamming_window,
+    hann_window,
+    mel_weight_matrix,
+    stft,
+)
 
 __all__ = [
     "abs_",
@@ -247,11 +263,13 @@ __all__ = [
     "bitwise_not",
     "bitwise_or",
     "bitwise_xor",
+    "blackman_window",
     "broadcast_to",
     "cast",
     "ceil",
     "celu",
     "clip",
+    "col2im",
     "compress",
     "concat",
     "constant_of_shape",
@@ -267,6 +285,7 @@ __all__ = [
     "depth_to_space",
     "dequantize_linear",
     "det",
+    "dft",
     "div",
     "dropout",
     "einsum",
@@ -297,9 +316,12 @@ __all__ = [
     "grid_sample",
     "group_norm",
     "gru",
+    "hamming_window",
+    "hann_window",
     "hard_sigmoid",
     "hard_swish",
     "hardmax",
+    "im2col",
     "instance_norm",
     "int_div",
     "interpolate",
@@ -333,6 +355,7 @@ __all__ = [
     "maximum",
     "mean",
     "mean_variance_normalization",
+    "mel_weight_matrix",
     "meshgrid",
     "min_",
     "minimum",
@@ -369,6 +392,7 @@ __all__ = [
     "reduce_prod",
     "reduce_sum",
     "reduce_sum_square",
+    "regex_full_match",
     "relu",
     "relu6",
     "resample",
@@ -408,6 +432,10 @@ __all__ = [
     "stack",
     "standardize",
     "std",
+    "stft",
+    "string_concat",
+    "string_normalizer",
+    "string_split",
     "sub",
     "sum_",
     "sum_to",
@@ -416,6 +444,7 @@ __all__ = [
     "take_along_axis",
     "tan",
     "tanh",
+    "tf_idf_vectorizer",
     "thresholded_relu",
     "tile",
     "to_device",

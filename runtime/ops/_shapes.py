@@ -19,7 +19,9 @@ def shape_of(x: Any) -> tuple[int, ...]:
 
 @operator
 def cast(x, *, dtype: Any):
-    """x with another dtype; x itself when it has it already."""
+    """x with another dtype; x itself when it has it already. "str" makes strings."""
+    if np.dtype(dtype).kind == "U":
+        return x.astype(str).astype(object)
     return x.astype(dtype, copy=False)
 
 

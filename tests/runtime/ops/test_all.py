@@ -11,7 +11,7 @@ from burnish.operator import registry
 
 FAMILIES = {
     *("activation", "arithmetic", "bits", "compare", "create", "cumulative", "einsum"),
-    *("elementary", "index", "linear", "order", "padding", "reduce", "shape"),
+    *("elementary", "index", "linear", "order", "padding", "reduce", "shape", "text"),
 }
 
 

@@ -1,0 +1,93 @@
+"""Text: strings joined, split, matched and counted. They stay on the host."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from burnish.codegen.ops._rules import NodeContext, Result, call, onnx_op, plain
+from burnish.codegen.program import Expression, Item, Literal, Weight
+
+_INLINE = 64
+
+
+def listed(values: Any, hint: str) -> Any:
+    """Known values as a list in the source; many numbers as a buffer."""
+    array = np.asarray(values)
+    if array.dtype.kind in "OU" or array.size <= _INLINE:
+        return Literal(plain(array))
+    return Weight(hint, array.dtype.name, array.shape, lambda: array, trained=False)
+
+
+@onnx_op("StringConcat", since=20)
+def string_concat(X: Expression, Y: Expression) -> Result:
+    return call("string_concat", X, Y)
+
+
+@onnx_op("StringSplit", since=20)
+def string_split(
+    X: Expression,
+    *,
+    delimiter: str | None = None,
+    maxsplit: int | None = None,
+    node: NodeContext,
+) -> Result:
+    parts = call("string_split", X, delimiter=delimiter or None, maxsplit=maxsplit)
+    return parts if len(node.outputs) > 1 else Item(parts, (Literal(0),))
+
+
+@onnx_op("RegexFullMatch", since=20)
+def regex_full_match(X: Expression, *, pattern: str | None = None) -> Result:
+    return call("regex_full_match", X, pattern=pattern or "")
+
+
+@onnx_op("StringNormalizer", since=10)
+def string_normalizer(
+    X: Expression,
+    *,
+    case_change_action: str = "NONE",
+    is_case_sensitive: int = 0,
+    locale: str | None = None,
+    stopwords: list[str] | None = None,
+) -> Result:
+    """Python's strings change case by Unicode's rules, whatever the locale."""
+    return call(
+        "string_normalizer",
+        X,
+        case_change_action=case_change_action,
+        is_case_sensitive=bool(is_case_sensitive),
+        stopwords=tuple(stopwords or ()),
+    )
+
+
+@onnx_op("TfIdfVectorizer", since=9)
+def tf_idf_vectorizer(
+    X: Expression,
+    *,
+    max_gram_length: int,
+    max_skip_count: int,
+    min_gram_length: int,
+    mode: str,
+    ngram_counts: list[int],
+    ngram_indexes: list[int],
+    pool_int64s: list[int] | None = None,
+    pool_strings: list[str] | None = None,
+    weights: list[float] | None = None,
+) -> Result:
+    pool = pool_int64s if pool_strings is None else pool_strings
+    scale = None
+    if weights is not None and mode != "TF":
+        scale = listed(np.asarray(weights, np.float32), "weights")
+    return call(
+        "tf_idf_vectorizer",
+        X,
+        pool=listed(pool, "pool"),
+        starts=ngram_counts,
+        indexes=listed(ngram_indexes, "indexes"),
+        weights=scale,
+        mode=mode,
+        min_length=min_gram_length,
+        max_length=max_gram_length,
+        max_skip=max_skip_count,
+    )

@@ -1,0 +1,158 @@
+"""Text: arrays of strings, which are NumPy arrays of objects and live on the host.
+
+Nothing here has a gradient. Numbers that text becomes (counts, matches, weights of
+n-grams) are ordinary arrays.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from burnish.errors import InputError
+from burnish.operator import operator
+
+
+@operator
+def string_concat(x, y):
+    """Each string of x with y's behind it; both broadcast."""
+    return np.asarray(np.asarray(x, object) + np.asarray(y, object), object)
+
+
+@operator
+def string_split(x, *, delimiter: str | None = None, maxsplit: int | None = None):
+    """The parts of each string along a new last axis, and how many they are (int64).
+
+    Shorter rows end in "". Without a delimiter (None or "") strings are split at runs
+    of white space. After maxsplit splits the rest is the last part.
+    """
+    limit = -1 if maxsplit is None else maxsplit
+    parts = [text.split(delimiter or None, limit) for text in x.ravel()]
+    counts = np.fromiter(map(len, parts), np.int64, len(parts))
+    longest = int(counts.max(initial=0))
+    rows = [row + [""] * (longest - len(row)) for row in parts]
+    padded = np.asarray(rows, object).reshape(*x.shape, longest)
+    return padded, counts.reshape(x.shape)
+
+
+@operator
+def regex_full_match(x, *, pattern: str):
+    """Whether each string matches the regular expression as a whole (bool)."""
+    try:
+        matches = re.compile(pattern).fullmatch
+    except re.error as error:
+        raise InputError(
+            f"regex_full_match: expected a regular expression, got {pattern!r}: {error}"
+        ) from None
+    return _mapped(lambda text: matches(text) is not None, x, bool)
+
+
+_CASES: dict[str, Callable[[str], str]] = {
+    "NONE": str,
+    "LOWER": str.lower,
+    "UPPER": str.upper,
+}
+
+
+@operator
+def string_normalizer(
+    x,
+    *,
+    case_change_action: str = "NONE",
+    is_case_sensitive: bool = False,
+    stopwords: Sequence[str] = (),
+):
+    """x (C,) or (1, C) without its stop words; "UPPER" or "LOWER" changes case.
+
+    Where nothing is left, one empty string is. Stop words are found in any case unless
+    `is_case_sensitive`.
+    """
+    if len(x.shape) not in (1, 2) or (len(x.shape) == 2 and x.shape[0] != 1):
+        raise InputError(f"string_normalizer: expected (C,) or (1, C), got {x.shape}")
+    seen: Callable[[str], str] = str if is_case_sensitive else str.lower
+    stops = set(map(seen, stopwords))
+    change = _CASES[case_change_action]
+    kept = [change(text) for text in x.ravel() if seen(text) not in stops]
+    return np.asarray(kept or [""], object).reshape(*x.shape[:-1], -1)
+
+
+@operator
+def tf_idf_vectorizer(
+    x,
+    *,
+    pool: Any,
+    starts: Sequence[int],
+    indexes: Any,
+    weights: Any = None,
+    mode: str = "TF",
+    min_length: int = 1,
+    max_length: int = 1,
+    max_skip: int = 0,
+):
+    """How often each n-gram occurs: tokens (C,) or (N, C) -> (size,) or (N, size)
+
+    pool: the n-grams' tokens, all of one token first, then all of two, and so on;
+    starts: where each length begins. indexes: the column of each n-gram. mode: "TF"
+    counts, "IDF" gives the n-gram's weight where it occurs, "TFIDF" count times weight.
+    Between the tokens of an n-gram up to max_skip others may lie, equally many each.
+    """
+    pool, indexes = np.asarray(pool), np.asarray(indexes)
+    vocabulary, known = np.unique(pool, return_inverse=True)
+    tokens = _places(vocabulary, np.atleast_2d(x))
+    counts = np.zeros((len(tokens), int(indexes.max(initial=-1)) + 1), np.float32)
+    scale = np.ones_like(counts[:1])
+    ends = [*starts[1:], len(pool)]
+    first = 0
+    for n, (start, end) in enumerate(zip(starts, ends, strict=True), 1):
+        grams = known[start:end].reshape(-1, n)
+        columns = indexes[first : first + len(grams)]
+        if weights is not None:
+            scale[0, columns] = weights[first : first + len(grams)]
+        first += len(grams)
+        if min_length <= n <= max_length:
+            for step in range(1, max_skip + 2 if n > 1 else 2):
+                rows, places = _found(tokens, grams, step, len(vocabulary))
+                np.add.at(counts, (rows, columns[places]), 1)
+    if mode != "TF":
+        counts = (np.minimum(counts, 1) if mode == "IDF" else counts) * scale
+    return counts.reshape(*x.shape[:-1], -1)
+
+
+def _places(vocabulary: Any, tokens: Any) -> Any:
+    """Where each token is in the sorted vocabulary; -1 where it is not."""
+    if not len(vocabulary):
+        return np.full(tokens.shape, -1)
+    if vocabulary.dtype.kind not in "iu":
+        tokens = tokens.astype(vocabulary.dtype if len(vocabulary) else str)
+    places = np.searchsorted(vocabulary, tokens).clip(0, len(vocabulary) - 1)
+    return np.where(vocabulary[places] == tokens, places, -1)
+
+
+def _found(tokens: Any, grams: Any, step: int, size: int) -> tuple[Any, Any]:
+    """The rows in which n-grams occur, and which: tokens (N, C), grams (K, n).
+
+    Token by token, a beginning seen in the pool gets a number and others -1, so that
+    pairs (beginning, next token) are all that is ever compared.
+    """
+    n = grams.shape[1]
+    count = max(tokens.shape[1] - (n - 1) * step, 0)
+    begun = np.zeros((len(tokens), count), np.int64)
+    ours = np.zeros(len(grams), np.int64)
+    for i in range(n):
+        here = tokens[:, i * step : i * step + count]
+        pairs = np.where((begun < 0) | (here < 0), -1, begun * size + here)
+        beginnings, ours = np.unique(ours * size + grams[:, i], return_inverse=True)
+        begun = _places(beginnings, pairs)
+    rows, at = np.nonzero(begun >= 0)
+    whole = np.empty(int(ours.max(initial=-1)) + 1, np.int64)
+    whole[ours] = np.arange(len(grams))
+    return rows, whole[begun[rows, at]]
+
+
+def _mapped(function: Callable[[str], Any], x: Any, dtype: Any) -> Any:
+    """The function of each string, in x's shape."""
+    results: Iterable[Any] = map(function, x.ravel())
+    return np.fromiter(results, dtype, x.size).reshape(x.shape)
