@@ -19,6 +19,7 @@ from burnish.codegen.ops import has_rule
 from burnish.codegen.program import Program, Value
 from burnish.codegen.readers import Source, read
 from burnish.codegen.readers.expand import expand
+from burnish.codegen.readers.shapes import infer
 from burnish.codegen.render import Header, render
 from burnish.codegen.render.names import input_names
 from burnish.codegen.weights import Entry, as_text, entries, write_files
@@ -92,7 +93,7 @@ def generate(
     source = read(path, explain=explain)
     expand(source.model, has_rule, explain)
     stage(1)
-    passes.run(source.model, explain, simplify=options.simplify)
+    _simplify(source, explain, options.simplify)
     stage(2)
     program = lift(source.model)
     stage(3)
@@ -106,6 +107,13 @@ def generate(
     text = render(plan, header, as_text(weights) if in_source else None, template_dir)
     count = sum(weight.count for weight in weights if weight.trained)
     return Generated(name, text, weights, in_source, count, source.notes)
+
+
+def _simplify(source: Source, explain: Explain, simplify: bool) -> None:
+    """Passes, until the shapes that they make known lead to no other change."""
+    changed = passes.run(source.model, explain, simplify=simplify)
+    while simplify and changed and infer(source.model, explain):
+        changed = passes.run(source.model, explain)
 
 
 def write(generated: Generated, out_dir: str | Path) -> list[Path]:

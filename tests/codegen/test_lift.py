@@ -112,3 +112,36 @@ def test_the_parts_of_a_mask_are_no_weights(tmp_path):
     assert "nn.Buffer" in text
     assert "nn.Param" not in text
     assert "scatter" not in text
+
+
+def test_sizes_that_become_known_are_numbers(tmp_path):
+    graph = """(float[n, 4, 3] x) => (float[n, k, m] y) {
+        none = Constant<value_ints=[0]>() one = Constant<value_ints=[1]>()
+        rows = Concat<axis=0>(none, one)
+        pair = Unsqueeze(rows, one) turned = Transpose(pair)
+        flat = Reshape(turned, minus) padded = Pad(x, flat, zero, axes)
+        size = Shape<start=1, end=2>(padded) rest = Sub(size, three)
+        more = Concat<axis=0>(none, rest) y = Pad(padded, more, zero, axes) }"""
+    weights = {
+        "minus": np.array([-1]),
+        "three": np.array([3]),
+        "zero": np.float32(0),
+        "axes": np.array([1]),
+    }
+    x = RANDOM.normal(size=(2, 4, 3)).astype("f4")
+    text = text_of(tmp_path, graph, weights, x)
+    assert "shape" not in text
+    assert "(0, 2)" in text
+
+
+def test_a_table_of_sizes_is_turned_while_generating(tmp_path):
+    graph = """(float[n, m] x) => (float[k, j] y) {
+        s = Shape(x) one = Constant<value_ints=[1]>() zero = Constant<value_ints=[0]>()
+        column = Unsqueeze(s, one) table = Concat<axis=1>(column, column)
+        turned = Transpose(table) ends = Slice(turned, zero, one, zero)
+        to = Reshape(ends, minus) back = Slice(to, minus, before, zero, minus)
+        y = Reshape(x, back) }"""
+    weights = {"minus": np.array([-1]), "before": np.array([-9])}
+    x = RANDOM.normal(size=(2, 5)).astype("f4")
+    text = text_of(tmp_path, graph, weights, x)
+    assert "Tensor(" not in text
