@@ -5,7 +5,7 @@ fb29e60f4b224afa2a4a16d5f3e5993375efe15f88b4c591311eb3a6e5b251d8;
 weights in open_nsfw.safetensors.
 """
 
-from burnish import Tensor, nn, ops
+from burnish import nn, ops
 
 
 class Model(nn.Module):
@@ -281,20 +281,7 @@ class Model(nn.Module):
         x = x + self.bias2
         x = ops.relu(x)
         x = x.transpose(0, 3, 1, 2)
-        size = x.shape[2]
-        size2 = x.shape[3]
-        size = (int((size + 2 - 1) / 2) - 1) * 2 + 3 - size
-        size3 = int(size / 2)
-        size = size - size3
-        size2 = (int((size2 + 2 - 1) / 2) - 1) * 2 + 3 - size2
-        size4 = int(size2 / 2)
-        size2 = size2 - size4
-        y = Tensor([[0, 0], [0, 0], [size3, size], [size4, size2]], dtype="int64", device=self.device).T
-        y = y.reshape(-1)
-        pad, pad2, pad3, pad4, pad5, pad6, pad7, pad8 = y.tolist()
-        x = ops.pad(
-            x, pads=((pad, pad5), (pad2, pad6), (pad3, pad7), (pad4, pad8)), mode="edge"
-        )
+        x = ops.pad(x, pads=((0, 0), (0, 0), (0, 1), (0, 1)), mode="edge")
         x = ops.max_pool(x, kernel_size=3, stride=2)
         x = x.transpose(0, 2, 3, 1)
         y = self.conv2(x.transpose(0, 3, 1, 2)).transpose(0, 2, 3, 1) + self.bias3
