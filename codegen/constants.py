@@ -13,7 +13,7 @@ import numpy as np
 import onnx_ir as ir
 
 _MARK = "burnish.constant"
-_COUNTED = re.compile(r"val_\d|onnx::|scalar_tensor")
+_COUNTED = re.compile(r"val_\d|onnx::|scalar_tensor|[a-z]+_cast(_\d+)?$")
 _LONGEST = 4096
 _ARITHMETIC = frozenset(("Add", "Div", "Max", "Min", "Mul", "Pow", "Sub", "Where"))
 _PLACING = frozenset(("ScatterElements", "ScatterND", "Where"))

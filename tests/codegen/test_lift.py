@@ -57,6 +57,13 @@ def test_an_exporters_factor_is_a_number_and_no_weight(tmp_path):
     assert "Param" not in text
 
 
+def test_an_attribute_that_an_exporter_converted_is_a_number(tmp_path):
+    graph = "(float[n, 3] x) => (bool[n, 3] y) { y = Greater(x, threshold_cast) }"
+    weights = {"threshold_cast": np.float32(0.5)}
+    text = text_of(tmp_path, graph, weights, np.ones((2, 3), "f4"))
+    assert "x > 0.5" in text
+
+
 def test_norms_of_ones_and_zeros_have_no_weights(tmp_path):
     graph = """(float[n, 3] x) => (float[n, 3] y, float[n, 3] z) {
         y = LayerNormalization(x, val_1) z = BatchNormalization(x, val_1, val_2, m, v)
