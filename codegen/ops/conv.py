@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from burnish.codegen.ops._rules import Result, call, layer, onnx_op, operand, owned
+from burnish.codegen.ops._rules import (
+    Result,
+    call,
+    ints,
+    layer,
+    onnx_op,
+    operand,
+    owned,
+    tensor,
+)
 from burnish.codegen.ops._words import size
-from burnish.codegen.program import Expression, Infix, Literal, Weight
+from burnish.codegen.program import Call, Expression, Infix, Literal, Weight
 
 
 @onnx_op("Conv")
@@ -80,6 +89,60 @@ def conv_transpose(
         weights = {"weight": W} | ({"bias": B} if isinstance(B, Weight) else {})
         return layer(f"ConvTranspose{rank}d", sizes, options | _bias(B), weights, X)
     return call("conv_transpose", X, W, B, **options)
+
+
+@onnx_op("DeformConv", since=19)
+def deform_conv(
+    X: Expression,
+    W: Expression,
+    offset: Expression,
+    B: Expression | None = None,
+    mask: Expression | None = None,
+    *,
+    dilations: list[int] | None = None,
+    group: int = 1,
+    kernel_shape: list[int] | None = None,
+    offset_group: int = 1,
+    pads: list[int] | None = None,
+    strides: list[int] | None = None,
+) -> Result:
+    rank = len(W.shape or X.shape or ()) - 2
+    return call(
+        "deform_conv",
+        *(X, W, offset, B, mask),
+        stride=alike(strides or [1] * rank),
+        padding=padding("NOTSET", pads, rank),
+        dilation=alike(dilations or [1] * rank),
+        groups=group,
+        offset_groups=offset_group,
+    )
+
+
+@onnx_op("Col2Im", since=18)
+def col2im(
+    input_: Expression,
+    image_shape: Expression,
+    block_shape: Expression,
+    *,
+    dilations: list[int] | None = None,
+    pads: list[int] | None = None,
+    strides: list[int] | None = None,
+) -> Result:
+    return call(
+        "col2im",
+        tensor(input_),
+        sizes=_tuple(ints(image_shape)),
+        kernel_size=_tuple(ints(block_shape)),
+        stride=alike(strides or [1]),
+        padding=padding("NOTSET", pads, len(pads or ()) // 2),
+        dilation=alike(dilations or [1]),
+    )
+
+
+def _tuple(sizes: list[Any] | Expression) -> Any:
+    if isinstance(sizes, Expression):
+        return Call("tuple", (sizes,))
+    return tuple(sizes)
 
 
 def _total(

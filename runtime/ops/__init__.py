@@ -220,13 +220,6 @@ from burnish.ops.shape import (
     transpose,
     unsqueeze,
 )
-from burnish.ops.text import (
-    regex_full_match,
-    string_concat,
-    string_normalizer,
-    string_split,
-    tf_idf_vectorizer,
-)
 from burnish.ops.signal import (
     blackman_window,
     dft,
@@ -234,6 +227,13 @@ from burnish.ops.signal import (
     hann_window,
     mel_weight_matrix,
     stft,
+)
+from burnish.ops.text import (
+    regex_full_match,
+    string_concat,
+    string_normalizer,
+    string_split,
+    tf_idf_vectorizer,
 )
 
 __all__ = [

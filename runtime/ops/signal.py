@@ -1,0 +1,176 @@
+"""Spectra. Complex numbers are pairs (real, imaginary) along the last axis.
+
+Legend: B batch, L a signal's length, F frames, K frequencies.
+"""
+
+from __future__ import annotations
+
+from math import log
+from typing import Any
+
+import numpy as np
+
+from burnish.backend import namespace
+from burnish.errors import InputError
+from burnish.operator import operator
+from burnish.ops._window import beside
+from burnish.ops.index import gather
+from burnish.ops.padding import pad_constant
+from burnish.ops.shape import reshape
+
+
+@operator
+def dft(
+    x,
+    *,
+    axis: int = -2,
+    length: int | None = None,
+    inverse: bool = False,
+    onesided: bool = False,
+):
+    """The discrete Fourier transform along `axis` of x (..., 1) or (..., 2).
+
+    length: x is cut or filled with zeros to it. onesided: only the first half of the
+    frequencies, which is all there is to real signals; with `inverse` that half is
+    given, and the real signal (..., 1) comes back.
+    """
+    fft = namespace(x).fft
+    axis, n = _axis(x, axis), _length(x, axis, length, inverse and onesided)
+    wide = x.astype(np.float32) if x.dtype.itemsize < 4 else x
+    values = wide[..., 0] if x.shape[-1] == 1 else wide[..., 0] + 1j * wide[..., 1]
+    if inverse and onesided:
+        return fft.irfft(values, n, axis)[..., None].astype(x.dtype, copy=False)
+    if inverse:
+        y = fft.ifft(values, n, axis)
+    elif onesided and values.dtype.kind == "f":
+        y = fft.rfft(values, n, axis)
+    else:
+        y = fft.fft(values, n, axis)
+        if onesided:
+            y = y[(slice(None),) * axis + (slice(n // 2 + 1),)]
+    pairs = namespace(x).stack([y.real, y.imag], axis=-1)
+    return pairs.astype(x.dtype, copy=False)
+
+
+@dft.vjp
+def _(g, y, x, *, axis, length, inverse, onesided):
+    axis = _axis(x, axis)
+    n = _length(x, axis, length, inverse and onesided)
+    if inverse and onesided:
+        share = np.full(n // 2 + 1, 2 / n)
+        share[0] = 1 / n
+        share[n // 2 :] = 1 / n if n % 2 == 0 else share[n // 2 :]
+        line = (-1, *(1 for _ in x.shape[axis + 1 :]))
+        weights = beside(g, share.astype(x.dtype).reshape(line))
+        part = dft(g, axis=axis, length=n, onesided=True) * weights
+    else:
+        whole = _sized(g, axis, n)
+        back = dft(whole, axis=axis, inverse=not inverse)
+        part = back * (1 / n if inverse else n)
+    part = _sized(part, axis, x.shape[axis])
+    return part if x.shape[-1] == 2 else part[..., :1]
+
+
+def stft(
+    signal: Any,
+    window: Any = None,
+    *,
+    frame_step: int,
+    frame_length: int | None = None,
+    onesided: bool = True,
+) -> Any:
+    """Spectra of frames: signal (B, L), (B, L, 1) or (B, L, 2) -> (B, F, K, 2)
+
+    A frame starts every `frame_step` places and is weighed by `window`, whose length
+    it has unless `frame_length` is given.
+    """
+    if len(signal.shape) == 2:
+        signal = signal[..., None]
+    size = signal.shape[1]
+    n = frame_length or (size if window is None else window.shape[0])
+    if not 0 < n <= size or frame_step < 1:
+        raise InputError(
+            f"stft: expected frames of 1 to {size} places and a positive step, "
+            f"got frame_length {n} and frame_step {frame_step}"
+        )
+    seen = n if window is None else min(n, window.shape[0])
+    starts = np.arange(0, size - n + 1, frame_step)
+    frames = gather(signal, beside(signal, starts[:, None] + np.arange(seen)), axis=1)
+    if window is not None:
+        frames = frames * reshape(window[:seen], shape=(seen, 1))
+    return dft(frames, axis=2, length=n, onesided=onesided)
+
+
+def mel_weight_matrix(
+    num_mel_bins: int,
+    dft_length: int,
+    sample_rate: int,
+    lower_edge_hertz: float,
+    upper_edge_hertz: float,
+    *,
+    dtype: Any = "float32",
+) -> np.ndarray:
+    """Triangles on the mel scale: (dft_length // 2 + 1, num_mel_bins), on the host
+
+    A spectrum (..., K) times this matrix is the mel spectrum.
+    """
+    low, high = (
+        2595 * np.log1p(e / 700) / log(10) for e in (lower_edge_hertz, upper_edge_hertz)
+    )
+    mels = low + np.arange(num_mel_bins + 2) * ((high - low) / (num_mel_bins + 2))
+    hertz = 700 * np.expm1(mels / 2595 * log(10))
+    places = ((dft_length + 1) * hertz // sample_rate).astype(int)
+    left, center, right = places[:-2], places[1:-1], places[2:]
+    bins = np.arange(dft_length // 2 + 1)[:, None]
+    up = (bins - left) / np.maximum(center - left, 1)
+    down = (right - bins) / np.maximum(right - center, 1)
+    rising = np.where((bins >= left) & (bins < center), up, 0)
+    falling = np.where((bins > center) & (bins < right), down, 0)
+    return (rising + falling + (bins == center)).astype(dtype)
+
+
+def hann_window(size: int, *, periodic: bool = True, dtype: Any = "float32") -> Any:
+    """0.5 - 0.5 cos: (size,), on the host"""
+    return _cosines(size, periodic, dtype, 0.5, 0.5)
+
+
+def hamming_window(size: int, *, periodic: bool = True, dtype: Any = "float32") -> Any:
+    """25/46 - 21/46 cos: (size,), on the host"""
+    return _cosines(size, periodic, dtype, 25 / 46, 21 / 46)
+
+
+def blackman_window(size: int, *, periodic: bool = True, dtype: Any = "float32") -> Any:
+    """0.42 - 0.5 cos + 0.08 cos of twice the angle: (size,), on the host"""
+    return _cosines(size, periodic, dtype, 0.42, 0.5, 0.08)
+
+
+def _cosines(size: int, periodic: bool, dtype: Any, *shares: float) -> np.ndarray:
+    angle = np.arange(size) * (2 * np.pi / max(1, size if periodic else size - 1))
+    waves = [(-1) ** i * a * np.cos(i * angle) for i, a in enumerate(shares)]
+    return sum(waves).astype(dtype)
+
+
+def _axis(x: Any, axis: int) -> int:
+    rank = len(x.shape)
+    if rank < 2 or x.shape[-1] not in (1, 2) or axis % rank == rank - 1:
+        raise InputError(
+            f"dft: expected x (..., 1) or (..., 2) and another axis than the last, "
+            f"got {x.shape} and axis {axis}"
+        )
+    return axis % rank
+
+
+def _length(x: Any, axis: int, length: int | None, half: bool) -> int:
+    """How many places the signal has."""
+    if length is not None:
+        return length
+    return 2 * (x.shape[axis] - 1) if half else x.shape[axis]
+
+
+def _sized(x: Any, axis: int, size: int) -> Any:
+    """x cut or filled with zeros along `axis`."""
+    more = size - x.shape[axis]
+    if more == 0:
+        return x
+    pads = tuple((0, more if i == axis else 0) for i in range(len(x.shape)))
+    return pad_constant(x, pads=pads)
