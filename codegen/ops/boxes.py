@@ -1,0 +1,93 @@
+"""Boxes in images."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from burnish.codegen.ops._rules import Result, call, number, onnx_op, tensor
+from burnish.codegen.program import Expression
+
+
+@onnx_op("NonMaxSuppression", since=10)
+def non_max_suppression(
+    boxes: Expression,
+    scores: Expression,
+    max_output_boxes_per_class: Expression | None = None,
+    iou_threshold: Expression | None = None,
+    score_threshold: Expression | None = None,
+    *,
+    center_point_box: int = 0,
+) -> Result:
+    def given(value: Expression | None, default: Any) -> Any:
+        return default if value is None else number(value)
+
+    return call(
+        "non_max_suppression",
+        tensor(boxes),
+        tensor(scores),
+        max_output_boxes_per_class=given(max_output_boxes_per_class, 0),
+        iou_threshold=given(iou_threshold, 0.0),
+        score_threshold=given(score_threshold, None),
+        center_point_box=bool(center_point_box),
+    )
+
+
+@onnx_op("RoiAlign", since=10)
+def roi_align_of_corners(
+    X: Expression,
+    rois: Expression,
+    batch_indices: Expression,
+    *,
+    mode: str = "avg",
+    output_height: int = 1,
+    output_width: int = 1,
+    sampling_ratio: int = 0,
+    spatial_scale: float = 1.0,
+) -> Result:
+    return roi_align(
+        X,
+        rois,
+        batch_indices,
+        coordinate_transformation_mode="output_half_pixel",
+        mode=mode,
+        output_height=output_height,
+        output_width=output_width,
+        sampling_ratio=sampling_ratio,
+        spatial_scale=spatial_scale,
+    )
+
+
+@onnx_op("RoiAlign", since=16)
+def roi_align(
+    X: Expression,
+    rois: Expression,
+    batch_indices: Expression,
+    *,
+    coordinate_transformation_mode: str = "half_pixel",
+    mode: str = "avg",
+    output_height: int = 1,
+    output_width: int = 1,
+    sampling_ratio: int = 0,
+    spatial_scale: float = 1.0,
+) -> Result:
+    return call(
+        "roi_align",
+        *map(tensor, (X, rois, batch_indices)),
+        output_size=(output_height, output_width),
+        sampling_ratio=sampling_ratio,
+        spatial_scale=spatial_scale,
+        mode=mode,
+        aligned=coordinate_transformation_mode == "half_pixel",
+    )
+
+
+@onnx_op("MaxRoiPool")
+def max_roi_pool(
+    X: Expression,
+    rois: Expression,
+    *,
+    pooled_shape: list[int],
+    spatial_scale: float = 1.0,
+) -> Result:
+    options = {"output_size": tuple(pooled_shape), "spatial_scale": spatial_scale}
+    return call("max_roi_pool", tensor(X), tensor(rois), **options)
