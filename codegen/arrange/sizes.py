@@ -84,12 +84,12 @@ def _constructed(expression: Expression, replaced: dict[str, Call]) -> Expressio
 
 
 def _skeleton(plan: ClassPlan, parameters: dict[str, list[str]]) -> str:
-    """The class's signature with every size left open."""
+    """The class's name and signature with every size left open."""
     members = [
         (name, _visited(made, name, parameters, lambda slot, size: Name("#")))
         for name, made in plan.members
     ]
-    return signature(replace(plan, members=members))
+    return plan.name.rstrip("0123456789") + signature(replace(plan, members=members))
 
 
 def _merge(
