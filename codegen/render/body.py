@@ -57,9 +57,8 @@ def statement_lines(statement: Statement, names: Names, indent: int) -> list[str
 def _assigned(
     targets: list[str], expression: Expression, names: Names, indent: int
 ) -> list[str]:
-    if len(targets) == 1 and isinstance(expression, Value):
-        if names[expression] == targets[0]:
-            return []
+    if isinstance(expression, Value) and targets == [names[expression]]:
+        return []
     return laid_out(f"{', '.join(targets)} = ", expression, names, indent)
 
 

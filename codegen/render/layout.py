@@ -8,12 +8,13 @@ from burnish.codegen.program import (
     Call,
     Display,
     Expression,
+    Infix,
     Item,
     Literal,
     Method,
     Repeat,
 )
-from burnish.codegen.render.words import Names, pieces, text
+from burnish.codegen.render.words import Names, operands, pieces, text
 
 WIDTH = 88
 
@@ -39,6 +40,8 @@ def laid_out(
     links = _links(expression, names)
     if len(links) > 2 and not suffix.startswith(")"):
         return _chain(prefix, links, indent, suffix)
+    if isinstance(expression, Infix) and not suffix and prefix.endswith(" "):
+        return _bracketed_chain(prefix, expression, names, pad) or [line]
     if not isinstance(expression, Apply | Call | Display | Method):
         return [line]
     opening, parts, closing = pieces(expression, names)
@@ -85,6 +88,18 @@ def _chain(prefix: str, links: list[str], indent: int, suffix: str) -> list[str]
     whole = f"{pad}    {''.join(links)}"
     inside = [whole] if fits(whole) else [f"{pad}    {link}" for link in links]
     return [f"{pad}{prefix}(", *inside, f"{pad})"]
+
+
+def _bracketed_chain(
+    prefix: str, expression: Infix, names: Names, pad: str
+) -> list[str] | None:
+    """`(a + b + c)` over several lines; None where a formatter would break a call."""
+    words = operands(expression, names)
+    if len(words) == 2 and words[1][-1] in ")]":
+        return None
+    whole = f"{pad}    {' '.join(words)}"
+    inside = [whole] if fits(whole) else [f"{pad}    {word}" for word in words]
+    return [f"{pad}{prefix}(", *inside, f"{pad})"] if all(map(fits, inside)) else None
 
 
 def _display(values: tuple[object, ...] | list[object]) -> Display:

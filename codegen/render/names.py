@@ -28,21 +28,8 @@ from burnish.codegen.program import (
 _LETTERS = ("x", "y", "z", "u", "v", "w")
 _COUNTED = re.compile(r".*\d|.*[/:.].*|_|val|.*output.*")
 _PLAIN = frozenset(
-    [
-        "conv",
-        "bn",
-        "norm",
-        "relu",
-        "act",
-        "fc",
-        "linear",
-        "dense",
-        "layer",
-        "dropout",
-        "pool",
-        "downsample",
-        "self",
-    ]
+    {"conv", "bn", "norm", "relu", "act", "fc", "linear", "dense", "layer", "dropout"}
+    | {"pool", "downsample", "self"}
 )
 _ROLES = {
     "ops.softmax": "weights",

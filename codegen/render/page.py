@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from burnish.codegen.program import (
+    Assign,
     Block,
     Call,
     ClassPlan,
@@ -171,8 +172,11 @@ def _first_inside(absorbed: list[Value], block: Block) -> list[Value]:
 def _too_long(lines: list[str], block: Block, place: int) -> bool:
     """Broken, though it holds an expression that could stand alone.
 
-    What is returned may have its arguments on a line of their own.
+    What is returned may have its arguments on a line of their own; control flow has
+    lines of its own anyway.
     """
-    returned = place == len(block.statements) and len(lines) == 3
-    broken = len(lines) > 1 and not returned
-    return broken or any(len(line) > WIDTH for line in lines)
+    if any(len(line) > WIDTH for line in lines):
+        return True
+    if place == len(block.statements):
+        return len(lines) > 1 and len(lines) != 3
+    return len(lines) > 1 and isinstance(block.statements[place], Assign)

@@ -1,9 +1,8 @@
-"""Single-use expressions nest where they are used: `self.fc2(ops.gelu(self.fc1(x)))`."""
+"""Single-use expressions nest where they are used: `self.fc2(ops.gelu(x))`."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 
 from burnish.codegen.program import (
@@ -17,7 +16,6 @@ from burnish.codegen.program import (
     Statement,
     Value,
     every_expression,
-    walk,
 )
 
 _DEEPEST = 3
@@ -32,11 +30,14 @@ def tidied(block: Block, pinned: set[Value]) -> tuple[Block, dict[int, list[Valu
     place of the statement in the block; the place behind the last is the results'.
     """
     uses = Counter(every_expression(block))
-    return _nested(block, uses, pinned)
+    return _nested(block, uses, pinned, returned=True)
 
 
 def _nested(
-    block: Block, uses: Counter[Expression], pinned: set[Value]
+    block: Block,
+    uses: Counter[Expression],
+    pinned: set[Value],
+    returned: bool = False,
 ) -> tuple[Block, dict[int, list[Value]]]:
     ready: dict[Value, Expression] = {}
     taken: list[list[Value]] = []
@@ -57,7 +58,7 @@ def _nested(
 
     for statement in block.statements:
         into: list[Value] = []
-        statement = _with_blocks(statement, uses, pinned)
+        statement, inner = _with_blocks(statement, uses, pinned)
         if isinstance(statement, Assign):
             room = _DEEPEST_ON_HOST if _on_host(statement) else _DEEPEST
             expression = filled(statement.expression, into, room)
@@ -77,9 +78,11 @@ def _nested(
             count = filled(statement.count, into, _DEEPEST)
             statement = replace(statement, count=count)
         statements.append(statement)
-        taken.append(into)
+        taken.append(into + inner)
     into = []
-    results = _handed_on(statements, block.results)
+    results = block.results
+    if returned and (last := _handed_on(statements, results)):
+        results, into, statements[-1] = [last.expression], list(taken[-1]), None
     results = [filled(result, into, _DEEPEST) for result in results]
     kept = [i for i, statement in enumerate(statements) if statement is not None]
     absorbed = {new: taken[old] for new, old in enumerate(kept)}
@@ -90,26 +93,26 @@ def _nested(
 
 def _handed_on(
     statements: list[Statement | None], results: list[Expression]
-) -> list[Expression]:
-    """`return f(x)` for `a, b = f(x)` and `return a, b`; the statement is dropped."""
+) -> Assign | None:
+    """`a, b = f(x)` before `return a, b`, which says as much as `return f(x)`."""
     last = statements[-1] if statements else None
     if isinstance(last, Assign) and len(results) > 1 and list(last.targets) == results:
-        statements[-1] = None
-        return [last.expression]
-    return results
+        return last
+    return None
 
 
 def _with_blocks(
     statement: Statement, uses: Counter[Expression], pinned: set[Value]
-) -> Statement:
+) -> tuple[Statement, list[Value]]:
+    """The statement with its blocks tidied, and what was nested inside them."""
+    tidy = [_nested(block, uses, pinned) for block in statement.blocks()]
+    inside = [v for _, absorbed in tidy for values in absorbed.values() for v in values]
+    blocks = [block for block, _ in tidy]
     if isinstance(statement, If):
-        then, _ = _nested(statement.then, uses, pinned)
-        otherwise, _ = _nested(statement.otherwise, uses, pinned)
-        return replace(statement, then=then, otherwise=otherwise)
-    if isinstance(statement, Loop):
-        body, _ = _nested(statement.body, uses, pinned)
-        return replace(statement, body=body)
-    return statement
+        statement = replace(statement, then=blocks[0], otherwise=blocks[1])
+    elif isinstance(statement, Loop):
+        statement = replace(statement, body=blocks[0])
+    return statement, inside
 
 
 def _on_host(statement: Assign) -> bool:
@@ -123,10 +126,3 @@ def depth(expression: Expression) -> int:
     inner = max(map(depth, expression.children()), default=0)
     light = type(expression).__name__ in _LIGHT
     return inner + (0 if light else 1)
-
-
-def atoms(expression: Expression) -> Iterator[Value]:
-    """The values that an expression reads."""
-    for part in walk(expression):
-        if isinstance(part, Value):
-            yield part

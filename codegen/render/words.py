@@ -135,6 +135,18 @@ def _infix(
     return f"{a} {operator} {bracketed(right, binding + 1, names)}", binding
 
 
+def operands(expression: Infix, names: Names) -> list[str]:
+    """`a + b - c` as ["a", "+ b", "- c"]."""
+    binding = _PRECEDENCE[expression.operator]
+    left, right = expression.left, bracketed(expression.right, binding + 1, names)
+    chains = binding not in (_PRECEDENCE["**"], _PRECEDENCE["=="])
+    if chains and isinstance(left, Infix) and _PRECEDENCE[left.operator] == binding:
+        first = operands(left, names)
+    else:
+        first = [bracketed(left, binding + (not chains), names)]
+    return [*first, f"{expression.operator} {right}"]
+
+
 def _simple(expression: Expression) -> bool:
     """What a formatter writes without spaces around `**`."""
     if isinstance(expression, Attribute):
