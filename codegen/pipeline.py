@@ -103,7 +103,10 @@ def generate(
     weights = entries(plan, options.half)
     size = sum(entry.size for entry in weights)
     in_source = options.embed and size <= EMBED_AS_TEXT
-    header = _header(source, program, name, options, in_source)
+    where = f"weights in {name}.safetensors" if weights else "no weights"
+    if in_source:
+        where = "weights at the end"
+    header = _header(source, program, options, where)
     text = render(plan, header, as_text(weights) if in_source else None, template_dir)
     count = sum(weight.count for weight in weights if weight.trained)
     return Generated(name, text, weights, in_source, count, source.notes)
@@ -177,10 +180,7 @@ def _module_name(wanted: str, given: bool) -> str:
 # --- the page's header ---
 
 
-def _header(
-    source: Source, program: Program, name: str, options: Options, in_source: bool
-) -> Header:
-    where = "weights at the end" if in_source else f"weights in {name}.safetensors"
+def _header(source: Source, program: Program, options: Options, where: str) -> Header:
     lines = [
         f"Imported from {plain(source.path.name)} (opset {source.opset}), sha256",
         f"{source.sha256};",

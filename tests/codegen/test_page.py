@@ -85,7 +85,7 @@ def test_header_tells_source_and_options():
     head = text.split('"""')[1].splitlines()
     assert head[0] == "x -> y"
     assert head[2].startswith("Imported from model")
-    assert head[4].endswith("options: --flat.")
+    assert head[4] == "no weights; options: --flat."
 
 
 def test_embedded_weights():
