@@ -109,14 +109,14 @@ def weights(module: str) -> Path:
     copy = folder / f"{module}.py"  # tells for which source the weights were written
     if path.is_file() and copy.is_file() and copy.read_text("utf-8") == source:
         return path
-    from burnish.codegen.pipeline import write
-
     made = generated(entry)
     if made.text != source:
         raise OriginalError(
             f"{entry.source.name} is not what this version generates; "
             f"run: python -m burnish.models.regenerate {entry.folder}"
         )
+    from burnish.codegen.pipeline import write
+
     print(f"writing {path}", file=sys.stderr)
     write(made, folder)
     return path

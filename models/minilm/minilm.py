@@ -42,8 +42,10 @@ class BertSelfAttention(nn.Module):
 
 
 class BertSelfOutput(nn.Module):
-    def __init__(self, in_features):
-        self.dense = nn.Linear(in_features, 384)
+    """(batch, sequence, 384), (batch, sequence, 384) -> (batch, sequence, 384)"""
+
+    def __init__(self):
+        self.dense = nn.Linear(384, 384)
         self.LayerNorm = nn.LayerNorm(384, eps=1e-12)
 
     def forward(self, x, y):
@@ -53,7 +55,7 @@ class BertSelfOutput(nn.Module):
 class BertAttention(nn.Module):
     def __init__(self):
         self.self = BertSelfAttention()
-        self.output = BertSelfOutput(384)
+        self.output = BertSelfOutput()
 
     def forward(self, x, mask):
         return self.output(self.self(x, mask), x)
@@ -69,11 +71,22 @@ class BertIntermediate(nn.Module):
         return ops.gelu(self.dense(x))
 
 
+class BertOutput(nn.Module):
+    """(batch, sequence, 1536), (batch, sequence, 384) -> (batch, sequence, 384)"""
+
+    def __init__(self):
+        self.dense = nn.Linear(1536, 384)
+        self.LayerNorm = nn.LayerNorm(384, eps=1e-12)
+
+    def forward(self, x, y):
+        return self.LayerNorm(self.dense(x) + y)
+
+
 class BertLayer(nn.Module):
     def __init__(self):
         self.attention = BertAttention()
         self.intermediate = BertIntermediate()
-        self.output = BertSelfOutput(1536)
+        self.output = BertOutput()
 
     def forward(self, x, mask):
         x = self.attention(x, mask)

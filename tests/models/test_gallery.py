@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,8 @@ import pytest
 
 from burnish.codegen.pipeline import Generated, write
 from burnish.models import _numbers, regenerate
-from burnish.models._gallery import BY_MODULE, ENTRIES, Entry, generated
+from burnish.models._gallery import BY_MODULE, ENTRIES, Entry, generated, weights
+from burnish.models._originals import OriginalError
 from burnish.nn import Module
 
 TOLERANCE = 1e-4
@@ -90,6 +92,39 @@ def test_a_wrong_number_is_told() -> None:
     assert _numbers.difference({"y": right + 2e-3}, digests) == pytest.approx(1e-3)
     assert _numbers.difference({"y": right.T}, digests) == np.inf
     assert _numbers.difference({"z": right}, digests) == np.inf
+
+
+def test_weights_are_written_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    entry = BY_MODULE["attacut"]
+    made(entry)  # or skipped
+    content = entry.file.read_bytes()
+    monkeypatch.setenv("BURNISH_CACHE_DIR", str(tmp_path))
+    entry.file.parent.mkdir(parents=True)
+    entry.file.write_bytes(content)
+    path = weights("attacut")
+    assert path.is_relative_to(tmp_path)
+    assert "writing" in capsys.readouterr().err
+    assert weights("attacut") == path
+    assert capsys.readouterr().err == ""
+    path.with_suffix(".py").write_text("an older source")
+    weights("attacut")
+    assert "writing" in capsys.readouterr().err
+
+
+def test_weights_that_cannot_be_had_are_one_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BURNISH_CACHE_DIR", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "burnish.codegen.pipeline", None)
+    with pytest.raises(OriginalError, match=r"pip install 'burnish\[codegen\]'"):
+        weights("attacut")
+    monkeypatch.undo()
+    monkeypatch.setenv("BURNISH_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(sys, "executable", "false")
+    with pytest.raises(OriginalError, match="it wrote no such file"):
+        weights("attacut")
 
 
 def test_the_command_says_what_is_current(capsys: pytest.CaptureFixture[str]) -> None:
