@@ -99,6 +99,7 @@ from burnish.nn.pool import (
     MaxPool3d,
 )
 from burnish.nn.recurrent import GRU, LSTM, RNN
+from burnish.nn.tree import TreeEnsemble
 
 __all__ = [
     "CELU",
@@ -175,6 +176,7 @@ __all__ = [
     "Softplus",
     "Softsign",
     "Tanh",
+    "TreeEnsemble",
     "Upsample",
     "accepts",
     "binary_cross_entropy",

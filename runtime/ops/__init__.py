@@ -180,6 +180,7 @@ from burnish.ops.norm import (
 )
 from burnish.ops.order import arg_sort, sort, top_k, top_k_places, unique, unique_places
 from burnish.ops.padding import pad, pad_constant
+from burnish.ops.picture import decode_image
 from burnish.ops.pool import (
     avg_pool,
     global_avg_pool,
@@ -246,11 +247,14 @@ from burnish.ops.text import (
     string_split,
     tf_idf_vectorizer,
 )
+from burnish.ops.training import adagrad_step, adam_step, momentum_step
 
 __all__ = [
     "abs_",
     "acos",
     "acosh",
+    "adagrad_step",
+    "adam_step",
     "adaptive_avg_pool",
     "adaptive_max_pool",
     "adaptive_max_pool_with_indices",
@@ -292,6 +296,7 @@ __all__ = [
     "cosh",
     "cum_prod",
     "cum_sum",
+    "decode_image",
     "deform_conv",
     "depth_to_space",
     "dequantize_linear",
@@ -374,6 +379,7 @@ __all__ = [
     "minimum",
     "mish",
     "mod",
+    "momentum_step",
     "moveaxis",
     "moved_array",
     "mul",

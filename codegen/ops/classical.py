@@ -1,0 +1,243 @@
+"""ai.onnx.ml: scalers and encoders, linear models, support vectors, trees."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from burnish.codegen.ops._rules import (
+    Result,
+    call,
+    method,
+    onnx_op,
+    operand,
+    tensor,
+)
+from burnish.codegen.ops._words import cast
+from burnish.codegen.ops.text import listed
+from burnish.codegen.program import Constant, Expression, Infix, Literal, Weight
+
+ML = "ai.onnx.ml"
+
+
+def _row(values: Any, hint: str, dtype: Any = np.float32) -> Any:
+    """Numbers beside a tensor: one alone, or a buffer of them."""
+    array = np.asarray(values, dtype)
+    if array.size == 1:
+        return Literal(
+            float(str(array[0])) if array.dtype.kind == "f" else array.item()
+        )
+    return Weight(hint, array.dtype.name, array.shape, lambda: array, trained=False)
+
+
+@onnx_op("ArrayFeatureExtractor", domain=ML)
+def array_feature_extractor(X: Expression, Y: Expression) -> Result:
+    places = Y if Y.rank == 1 else method(Y, "reshape", -1)
+    chosen = call("gather", X, places, axis=-1)
+    return method(chosen, "reshape", 1, -1) if X.rank == 1 else chosen
+
+
+@onnx_op("Binarizer", domain=ML)
+def binarizer(X: Expression, *, threshold: float = 0.0) -> Result:
+    return cast(Infix(">", tensor(X), Literal(threshold)), X.dtype)
+
+
+@onnx_op("Scaler", domain=ML)
+def scaler(
+    X: Expression,
+    *,
+    offset: list[float] | None = None,
+    scale: list[float] | None = None,
+) -> Result:
+    y = cast(operand(X), "float32")
+    if offset and any(offset):
+        y = Infix("-", y, _row(offset, "offset"))
+    if scale and any(s != 1 for s in scale):
+        y = Infix("*", y, _row(scale, "scale"))
+    return y
+
+
+@onnx_op("Normalizer", domain=ML)
+def normalizer(X: Expression, *, norm: str = "MAX") -> Result:
+    x = cast(operand(X), "float32")
+    if norm == "MAX":
+        top = call("reduce_max", x, axes=-1, keepdims=True)
+        return Infix("/", x, call("where", Infix("==", top, Literal(0)), 1.0, top))
+    return call("lp_normalization", x, p=1 if norm == "L1" else 2)
+
+
+@onnx_op("Imputer", domain=ML)
+def imputer(
+    X: Expression,
+    *,
+    imputed_value_floats: list[float] | None = None,
+    imputed_value_int64s: list[int] | None = None,
+    replaced_value_float: float = 0.0,
+    replaced_value_int64: int = 0,
+) -> Result:
+    x = tensor(X)
+    if not imputed_value_floats:
+        lacking: Expression = Infix("==", x, Literal(replaced_value_int64))
+        value = _row(imputed_value_int64s, "imputed", X.dtype)
+    else:
+        is_nan = np.isnan(replaced_value_float)
+        lacking = (
+            call("is_nan", x)
+            if is_nan
+            else Infix("==", x, Literal(replaced_value_float))
+        )
+        value = _row(imputed_value_floats, "imputed", X.dtype)
+    return call("where", lacking, value, x)
+
+
+@onnx_op("FeatureVectorizer", domain=ML)
+def feature_vectorizer(
+    *X: Expression, inputdimensions: list[int] | None = None
+) -> Result:
+    parts = []
+    for x, size in zip(X, inputdimensions or [None] * len(X), strict=True):
+        part = cast(operand(x), "float32")
+        part = method(part, "unsqueeze", 0) if x.rank == 1 else tensor(part)
+        have = x.shape[-1] if x.shape else None
+        if isinstance(size, int) and isinstance(have, int) and size != have:
+            part = call("pad", part, pads=((0, 0), (0, size - have)))
+        parts.append(part)
+    return call("concat", *parts, axis=1) if len(parts) > 1 else parts[0]
+
+
+@onnx_op("OneHotEncoder", domain=ML)
+def one_hot_encoder(
+    X: Expression,
+    *,
+    cats_int64s: list[int] | None = None,
+    cats_strings: list[str] | None = None,
+    zeros: int = 1,
+) -> Result:
+    """Unknown categories are zeros everywhere, also where the file wants an error."""
+    if cats_int64s:
+        x = cast(operand(X), "int64")
+        categories = operand(Constant(np.asarray(cats_int64s, np.int64)))
+    else:
+        x = tensor(X)
+        categories = operand(Constant(np.asarray(cats_strings, object)))
+    same = Infix("==", method(x, "unsqueeze", -1), categories)
+    return cast(same, "float32")
+
+
+@onnx_op("LabelEncoder", since=1, domain=ML)
+def label_encoder_of_classes(
+    X: Expression,
+    *,
+    classes_strings: list[str] | None = None,
+    default_int64: int = -1,
+    default_string: str = "_Unused",
+) -> Result:
+    return _mapped(X, classes_strings or [], default_int64, default_string)
+
+
+@onnx_op("CategoryMapper", domain=ML)
+def category_mapper(
+    X: Expression,
+    *,
+    cats_int64s: list[int] | None = None,
+    cats_strings: list[str] | None = None,
+    default_int64: int = -1,
+    default_string: str = "_Unused",
+) -> Result:
+    numbers, words = cats_int64s or [], cats_strings or []
+    if X.dtype == "object":
+        return call("label_encoder", X, words, numbers, default=default_int64)
+    return call("label_encoder", X, numbers, words, default=default_string)
+
+
+def _mapped(x: Expression, words: list[str], number: int, word: str) -> Result:
+    places = list(range(len(words)))
+    if x.dtype == "object":
+        return call("label_encoder", x, words, places, default=number)
+    return call("label_encoder", x, places, words, default=word)
+
+
+@onnx_op("LabelEncoder", since=2, domain=ML)
+def label_encoder_of_lists(
+    X: Expression,
+    *,
+    default_float: float = -0.0,
+    default_int64: int = -1,
+    default_string: str = "_Unused",
+    keys_floats: list[float] | None = None,
+    keys_int64s: list[int] | None = None,
+    keys_strings: list[str] | None = None,
+    values_floats: list[float] | None = None,
+    values_int64s: list[int] | None = None,
+    values_strings: list[str] | None = None,
+) -> Result:
+    return _encoded(
+        X,
+        keys_floats or keys_int64s or keys_strings,
+        (values_floats, np.float32, default_float),
+        (values_int64s, np.int64, default_int64),
+        (values_strings, object, default_string),
+    )
+
+
+@onnx_op("LabelEncoder", since=4, domain=ML)
+def label_encoder(
+    X: Expression,
+    *,
+    default_float: float = -0.0,
+    default_int64: int = -1,
+    default_string: str = "_Unused",
+    default_tensor: Constant | None = None,
+    keys_floats: list[float] | None = None,
+    keys_int64s: list[int] | None = None,
+    keys_strings: list[str] | None = None,
+    keys_tensor: Constant | None = None,
+    values_floats: list[float] | None = None,
+    values_int64s: list[int] | None = None,
+    values_strings: list[str] | None = None,
+    values_tensor: Constant | None = None,
+) -> Result:
+    keys = keys_floats or keys_int64s or keys_strings
+    if keys_tensor is not None:
+        keys = keys_tensor.array
+    kind: Any = (None, None, None)
+    if values_tensor is not None:
+        array = values_tensor.array
+        default = {"O": default_string, "f": default_float}.get(array.dtype.kind, -1)
+        if default_tensor is not None:
+            default = default_tensor.array.reshape(-1)[0]
+        kind = (array, array.dtype, default)
+    return _encoded(
+        X,
+        keys,
+        kind,
+        (values_floats, np.float32, default_float),
+        (values_int64s, np.int64, default_int64),
+        (values_strings, object, default_string),
+    )
+
+
+def _encoded(x: Expression, keys: Any, *kinds: tuple[Any, Any, Any]) -> Result:
+    """The first kind of values that the node has."""
+    values, dtype, default = next(kind for kind in kinds if kind[0] is not None)
+    table = np.asarray(values, dtype)
+    natural = table.dtype in (np.dtype(object), np.float32, np.int64)
+    return call(
+        "label_encoder",
+        x,
+        listed(np.asarray(keys, None if x.dtype is None else x.dtype), "keys"),
+        listed(table, "values"),
+        default=np.asarray(default, dtype).item(),
+        dtype=None if natural else table.dtype.name,
+    )
+
+
+@onnx_op("ZipMap", domain=ML)
+def zip_map(
+    X: Expression,
+    *,
+    classlabels_int64s: list[int] | None = None,
+    classlabels_strings: list[str] | None = None,
+) -> Result:
+    return call("zip_map", X, classlabels_strings or classlabels_int64s)

@@ -1,0 +1,242 @@
+"""ai.onnx.ml's trees, in the three ways the file may write them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from burnish.codegen.ops._rules import NodeContext, Result, onnx_op, operand
+from burnish.codegen.ops._trees import Trees, by_number, by_position
+from burnish.codegen.ops._words import cast, named
+from burnish.codegen.ops.classifiers import above, both, greatest, transformed, weight
+from burnish.codegen.program import Constant, Expression, Infix, Literal
+
+ML = "ai.onnx.ml"
+_AGGREGATES = ("average", "sum", "min", "max")
+_TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
+
+
+@onnx_op("TreeEnsemble", since=5, domain=ML)
+def tree_ensemble(
+    X: Expression,
+    *,
+    aggregate_function: int = 1,
+    leaf_targetids: list[int],
+    leaf_weights: Constant,
+    membership_values: Constant | None = None,
+    n_targets: int | None = None,
+    nodes_falseleafs: list[int],
+    nodes_falsenodeids: list[int],
+    nodes_featureids: list[int],
+    nodes_hitrates: Constant | None = None,
+    nodes_missing_value_tracks_true: list[int] | None = None,
+    nodes_modes: Constant,
+    nodes_splits: Constant,
+    nodes_trueleafs: list[int],
+    nodes_truenodeids: list[int],
+    post_transform: int = 0,
+    tree_roots: list[int],
+) -> Result:
+    nodes = {
+        "roots": tree_roots,
+        "featureids": nodes_featureids,
+        "splits": nodes_splits.array,
+        "modes": nodes_modes.array,
+        "truenodeids": nodes_truenodeids,
+        "trueleafs": nodes_trueleafs,
+        "falsenodeids": nodes_falsenodeids,
+        "falseleafs": nodes_falseleafs,
+        "missing": nodes_missing_value_tracks_true,
+        "members": () if membership_values is None else membership_values.array,
+    }
+    leaves = {"targetids": leaf_targetids, "weights": leaf_weights.array}
+    outputs = n_targets or max(leaf_targetids) + 1
+    trees = by_position(nodes, leaves)
+    scores = trees.layer(X, outputs, _AGGREGATES[aggregate_function])
+    return transformed(scores, _TRANSFORMS[post_transform])
+
+
+@onnx_op("TreeEnsembleRegressor", since=1, domain=ML)
+def tree_ensemble_regressor_of_floats(
+    X: Expression,
+    *,
+    aggregate_function: str = "SUM",
+    base_values: list[float] | None = None,
+    n_targets: int | None = None,
+    nodes_falsenodeids: list[int] | None = None,
+    nodes_featureids: list[int] | None = None,
+    nodes_hitrates: list[float] | None = None,
+    nodes_missing_value_tracks_true: list[int] | None = None,
+    nodes_modes: list[str] | None = None,
+    nodes_nodeids: list[int] | None = None,
+    nodes_treeids: list[int] | None = None,
+    nodes_truenodeids: list[int] | None = None,
+    nodes_values: list[float] | None = None,
+    post_transform: str = "NONE",
+    target_ids: list[int] | None = None,
+    target_nodeids: list[int] | None = None,
+    target_treeids: list[int] | None = None,
+    target_weights: list[float] | None = None,
+) -> Result:
+    return _regressed(X, locals())
+
+
+@onnx_op("TreeEnsembleRegressor", since=3, domain=ML)
+def tree_ensemble_regressor(
+    X: Expression,
+    *,
+    aggregate_function: str = "SUM",
+    base_values: list[float] | None = None,
+    base_values_as_tensor: Constant | None = None,
+    n_targets: int | None = None,
+    nodes_falsenodeids: list[int] | None = None,
+    nodes_featureids: list[int] | None = None,
+    nodes_hitrates: list[float] | None = None,
+    nodes_hitrates_as_tensor: Constant | None = None,
+    nodes_missing_value_tracks_true: list[int] | None = None,
+    nodes_modes: list[str] | None = None,
+    nodes_nodeids: list[int] | None = None,
+    nodes_treeids: list[int] | None = None,
+    nodes_truenodeids: list[int] | None = None,
+    nodes_values: list[float] | None = None,
+    nodes_values_as_tensor: Constant | None = None,
+    post_transform: str = "NONE",
+    target_ids: list[int] | None = None,
+    target_nodeids: list[int] | None = None,
+    target_treeids: list[int] | None = None,
+    target_weights: list[float] | None = None,
+    target_weights_as_tensor: Constant | None = None,
+) -> Result:
+    return _regressed(X, locals())
+
+
+def _regressed(x: Expression, given: dict[str, Any]) -> Result:
+    outputs = given["n_targets"] or max(given["target_ids"]) + 1
+    trees = _numbered(given, "target", outputs)
+    y = _real(x, trees, outputs, given["aggregate_function"].lower())
+    base = _numbers(given, "base_values")
+    if base is not None and base.any():
+        y = Infix("+", y, _beside(base))
+    return transformed(y, given["post_transform"])
+
+
+@onnx_op("TreeEnsembleClassifier", since=1, domain=ML)
+def tree_ensemble_classifier_of_floats(
+    X: Expression,
+    *,
+    base_values: list[float] | None = None,
+    class_ids: list[int] | None = None,
+    class_nodeids: list[int] | None = None,
+    class_treeids: list[int] | None = None,
+    class_weights: list[float] | None = None,
+    classlabels_int64s: list[int] | None = None,
+    classlabels_strings: list[str] | None = None,
+    nodes_falsenodeids: list[int] | None = None,
+    nodes_featureids: list[int] | None = None,
+    nodes_hitrates: list[float] | None = None,
+    nodes_missing_value_tracks_true: list[int] | None = None,
+    nodes_modes: list[str] | None = None,
+    nodes_nodeids: list[int] | None = None,
+    nodes_treeids: list[int] | None = None,
+    nodes_truenodeids: list[int] | None = None,
+    nodes_values: list[float] | None = None,
+    post_transform: str = "NONE",
+    node: NodeContext,
+) -> Result:
+    return _classified(X, node, locals())
+
+
+@onnx_op("TreeEnsembleClassifier", since=3, domain=ML)
+def tree_ensemble_classifier(
+    X: Expression,
+    *,
+    base_values: list[float] | None = None,
+    base_values_as_tensor: Constant | None = None,
+    class_ids: list[int] | None = None,
+    class_nodeids: list[int] | None = None,
+    class_treeids: list[int] | None = None,
+    class_weights: list[float] | None = None,
+    class_weights_as_tensor: Constant | None = None,
+    classlabels_int64s: list[int] | None = None,
+    classlabels_strings: list[str] | None = None,
+    nodes_falsenodeids: list[int] | None = None,
+    nodes_featureids: list[int] | None = None,
+    nodes_hitrates: list[float] | None = None,
+    nodes_hitrates_as_tensor: Constant | None = None,
+    nodes_missing_value_tracks_true: list[int] | None = None,
+    nodes_modes: list[str] | None = None,
+    nodes_nodeids: list[int] | None = None,
+    nodes_treeids: list[int] | None = None,
+    nodes_truenodeids: list[int] | None = None,
+    nodes_values: list[float] | None = None,
+    nodes_values_as_tensor: Constant | None = None,
+    post_transform: str = "NONE",
+    node: NodeContext,
+) -> Result:
+    return _classified(X, node, locals())
+
+
+def _classified(x: Expression, node: NodeContext, given: dict[str, Any]) -> Result:
+    """Two classes of which all votes name one: a single score, above a limit or not."""
+    labels = given["classlabels_strings"] or given["classlabels_int64s"]
+    ids, post = set(given["class_ids"]), given["post_transform"]
+    base = _numbers(given, "base_values")
+    alone = len(labels) < 3 and ids == {0}
+    outputs = 1 if alone else len(labels)
+    trees = _numbered(given, "class", outputs)
+    made = _real(x, trees, outputs, "sum")
+    if base is not None and base.any():
+        made = Infix("+", made, _beside(base[-1:] if alone else base))
+    scores = named(node, made, "scores", "float32")
+    positive = len(labels) == 2 and bool((trees.weights >= 0).all())
+    if len(labels) == 1:
+        return above(node, [0, 1], scores, 0, 0), scores
+    if alone:
+        label = above(node, labels, scores, 0.5 if positive else 0)
+        return label, both(scores, post, signed=not positive)
+    if len(labels) == 2 and ids == {1}:
+        label = above(node, labels, scores, 0.5 if positive else 0, 1)
+        return label, transformed(scores, post)
+    return greatest(node, labels, scores), transformed(scores, post)
+
+
+def _real(x: Expression, trees: Trees, outputs: int, aggregate: str) -> Expression:
+    """The trees' scores in float32, whatever the file keeps them in."""
+    whole = x.dtype is not None and "int" in x.dtype
+    scores = trees.layer(
+        cast(operand(x), "float32") if whole else x, outputs, aggregate
+    )
+    object.__setattr__(scores, "dtype", trees.weights.dtype.name)
+    return cast(scores, "float32")
+
+
+def _beside(base: np.ndarray) -> Expression:
+    if base.size == 1:
+        return Literal(float(str(np.float32(base[0]))))
+    return weight("base", base.astype(np.float32))
+
+
+def _numbers(given: dict[str, Any], name: str) -> np.ndarray | None:
+    """An attribute as floats: of the file's own type, or of its tensor's."""
+    held = given.get(f"{name}_as_tensor")
+    if held is not None and held.array.size:
+        return held.array.reshape(-1)
+    return None if given[name] is None else np.asarray(given[name], np.float32)
+
+
+def _numbered(given: dict[str, Any], kind: str, outputs: int) -> Trees:
+    nodes = {
+        name: given[f"nodes_{name}"]
+        for name in (
+            *("treeids", "nodeids", "modes", "featureids"),
+            *("truenodeids", "falsenodeids"),
+        )
+    }
+    values = _numbers(given, "nodes_values")
+    weights = _numbers(given, f"{kind}_weights")
+    assert values is not None
+    assert weights is not None
+    nodes |= {"values": values, "missing": given["nodes_missing_value_tracks_true"]}
+    votes = {name: given[f"{kind}_{name}"] for name in ("treeids", "nodeids", "ids")}
+    return by_number(nodes, votes | {"weights": weights}, outputs, values.dtype)

@@ -1,0 +1,233 @@
+"""Models that are not networks: trees, lookups, votes. N rows, T trees, C targets.
+
+Which leaf a row reaches and which key a value equals change in steps, so these have no
+gradient and say so when asked.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from burnish.backend import namespace
+from burnish.errors import InputError
+from burnish.operator import operator
+from burnish.ops.arithmetic import abs_
+from burnish.ops.compare import where
+from burnish.ops.elementary import exp, log, sqrt, tanh
+from burnish.ops.linear import matmul
+from burnish.ops.reduce import reduce_max, reduce_sum
+
+MEMBER = 6
+_START = {"sum": 0.0, "average": 0.0, "min": math.inf, "max": -math.inf}
+
+
+@operator
+def tree_ensemble(
+    x,
+    roots,
+    features,
+    thresholds,
+    yes,
+    no,
+    targets,
+    weights,
+    modes=None,
+    missing=None,
+    members=None,
+    *,
+    outputs: int,
+    aggregate: str = "sum",
+):
+    """What the leaves that each row of x reaches say of each target: (N, F) -> (N, C)
+
+    roots (T,): the trees' first nodes. A node compares x[:, features] with thresholds;
+    yes and no say where to go on: a node, or ~leaf. targets, weights (leaves, votes):
+    what a leaf adds to which target; votes for target `outputs` count for nothing.
+    modes: 0 <=, 1 <, 2 >=, 3 >, 4 ==, 5 !=, 6 in members[threshold]; <= by default.
+    missing: whether nan answers yes. aggregate: "sum", "average", "min" or "max".
+    """
+    xp = namespace(x)
+    if len(x.shape) != 2:
+        raise InputError(f"tree_ensemble: expected x (N, F), got {x.shape}")
+    place = xp.broadcast_to(roots, (len(x), len(roots)))
+    while (place >= 0).any():
+        node = xp.maximum(place, 0)
+        value = xp.take_along_axis(x, features[node], axis=1)
+        answer = _answer(value, thresholds[node], node, modes, members)
+        if missing is not None:
+            answer = answer | (xp.isnan(value) & missing[node])
+        place = xp.where(place < 0, place, xp.where(answer, yes[node], no[node]))
+    where_to, votes = targets[~place], weights[~place]
+    rows = xp.arange(len(x)).reshape(-1, 1, 1)
+    spots = (rows * (outputs + 1) + where_to).ravel()
+    total = _gathered(xp, spots, votes.ravel(), len(x) * (outputs + 1), aggregate)
+    total = total.reshape(len(x), outputs + 1)[:, :outputs]
+    total = total / len(roots) if aggregate == "average" else total
+    return total.astype(weights.dtype)
+
+
+def _answer(value: Any, threshold: Any, node: Any, modes: Any, members: Any) -> Any:
+    """What each node says to each value."""
+    if modes is None:
+        return value <= threshold
+    xp = namespace(value)
+    mode = modes[node]
+    asked = (
+        value <= threshold,
+        value < threshold,
+        value >= threshold,
+        value > threshold,
+        value == threshold,
+        value != threshold,
+    )
+    answer = xp.select([mode == i for i in range(len(asked))], asked, False)
+    if members is None:
+        return answer
+    chosen = xp.where(mode == MEMBER, threshold, 0).astype(np.int64)
+    inside = (members[chosen] == value[..., None]).any(axis=-1)
+    return xp.where(mode == MEMBER, inside, answer)
+
+
+def _gathered(xp: Any, spots: Any, votes: Any, size: int, aggregate: str) -> Any:
+    """The sum, least or greatest of the votes for each spot; 0 where nobody votes."""
+    if aggregate in ("sum", "average"):
+        return xp.bincount(spots, votes.astype(np.float64), size)
+    total = xp.full(size, _START[aggregate], votes.dtype)
+    (xp.minimum if aggregate == "min" else xp.maximum).at(total, spots, votes)
+    return xp.where(xp.isinf(total), 0, total)
+
+
+@operator
+def label_encoder(x, keys, values, *, default: Any, dtype: Any = None):
+    """The value of the key that each element of x equals, or `default`.
+
+    keys, values: arrays or lists of equal length; of equal keys the last one counts,
+    and nan is one. dtype: the result's; None is what the values have, float32 for a
+    list of floats.
+    """
+    xp = namespace(x)
+    table = _table(xp, values, dtype)
+    default = xp.asarray(default, table.dtype).reshape(())
+    if not len(table):
+        return xp.full(x.shape, default.item(), table.dtype)
+    if x.dtype.kind == "O":
+        known = {key: i for i, key in enumerate(_table(xp, keys, None).tolist())}
+        found = (known.get(text, -1) for text in x.ravel())
+        place = np.fromiter(found, np.int64, x.size).reshape(x.shape)
+        return xp.where(place < 0, default, table[place])
+    held = _table(xp, keys, x.dtype)
+    order = xp.argsort(held, kind="stable")
+    place = xp.searchsorted(held[order], x, side="right") - 1
+    place = order[xp.maximum(place, 0)]
+    same = held[place] == x
+    if x.dtype.kind == "f":
+        same = same | (xp.isnan(held[place]) & xp.isnan(x))
+    return xp.where(same, table[place], default)
+
+
+def _table(xp: Any, values: Any, dtype: Any) -> Any:
+    """A list as an array: strings as objects, floats as float32."""
+    if hasattr(values, "dtype"):
+        return values if dtype is None else values.astype(dtype)
+    if dtype is None and len(values):
+        kind = type(values[0])
+        dtype = {str: object, float: np.float32, int: np.int64}[kind]
+    return xp.asarray(values, dtype)
+
+
+def zip_map(x: Any, keys: Sequence[Any]) -> list[dict[Any, float]]:
+    """Each row of x (N, C) as a dictionary of the C keys."""
+    return [dict(zip(keys, row, strict=True)) for row in x.tolist()]
+
+
+def softmax_zero(x: Any, *, axis: int = -1) -> Any:
+    """softmax along an axis among what is not 0; what is 0 stays so."""
+    y = where(abs_(x) > 1e-7, exp(x - reduce_max(x, axes=axis, keepdims=True)), 0)
+    total = reduce_sum(y, axes=axis, keepdims=True)
+    return where(total == 0, 0.5, y / where(total == 0, 1, total))
+
+
+def probit(x: Any) -> Any:
+    """Where the normal distribution reaches x, by Winitzki's formula, to 0.002."""
+    centered = 2 * x - 1
+    scale = 0.147
+    tail = log((1 - centered) * (1 + centered))
+    v = 2 / (math.pi * scale) + tail * 0.5
+    size = sqrt(sqrt(v * v - tail * (1 / scale)) - v) * math.sqrt(2)
+    return where(centered < 0, -size, size)
+
+
+def svm_kernel(
+    x: Any,
+    vectors: Any,
+    *,
+    kernel: str = "LINEAR",
+    gamma: float = 0.0,
+    coef0: float = 0.0,
+    degree: float = 0.0,
+) -> Any:
+    """How alike rows and support vectors are: x (N, F), vectors (S, F) -> (N, S)
+
+    kernel: "LINEAR" x @ v, "POLY" (gamma x @ v + coef0) ** degree, "SIGMOID"
+    tanh(gamma x @ v + coef0), "RBF" exp(-gamma |x - v| ** 2), in float64 within.
+    """
+    if kernel == "RBF":
+        wide, others = x.astype("float64"), vectors.astype("float64")
+        apart = reduce_sum(wide * wide, axes=1, keepdims=True)
+        apart = apart + reduce_sum(others * others, axes=1) - 2 * matmul(wide, others.T)
+        return exp(apart * -gamma).astype(x.dtype)
+    product = matmul(x, vectors.T)
+    if kernel == "LINEAR":
+        return product
+    moved = product * gamma + coef0
+    return tanh(moved) if kernel == "SIGMOID" else moved**degree
+
+
+@operator
+def pairwise_votes(scores, *, classes: int):
+    """How many pairs each class wins: scores (N, pairs) > 0 are for the pair's first.
+
+    Pairs come in the order (0, 1), (0, 2), ..., (1, 2), ...
+    """
+    xp = namespace(scores)
+    first, second = (xp.asarray(side) for side in np.triu_indices(classes, 1))
+    winner = xp.where(scores > 0, first, second)
+    return (winner[..., None] == xp.arange(classes)).sum(axis=1)
+
+
+@operator
+def pairwise_coupling(wins, *, classes: int):
+    """Probabilities of classes from those of pairs: wins (N, pairs) -> (N, classes)
+
+    Wu, Lin and Weng's second method, by their iteration; pairs as in pairwise_votes.
+    """
+    xp = namespace(wins)
+    first, second = np.triu_indices(classes, 1)
+    wins = wins.clip(1e-7, 1 - 1e-7).astype(np.float64)
+    r = xp.zeros((len(wins), classes, classes))
+    r[:, first, second] = wins
+    r[:, second, first] = 1 - wins
+    q = -xp.swapaxes(r, 1, 2) * r
+    among = xp.arange(classes)
+    q[:, among, among] = (r * r).sum(axis=1)
+    p = xp.full((len(wins), classes), 1 / classes)
+    for _ in range(max(100, classes)):
+        qp = (q @ p[..., None])[..., 0]
+        pqp = (p * qp).sum(axis=1, keepdims=True)
+        moving = xp.abs(qp - pqp).max(axis=1, keepdims=True) >= 0.005 / classes
+        if not moving.any():
+            break
+        for t in range(classes):
+            diff = xp.where(moving, (pqp - qp[:, t : t + 1]) / q[:, t, t, None], 0)
+            p[:, t : t + 1] += diff
+            scale = 1 + diff
+            pqp = (pqp + diff * (diff * q[:, t, t, None] + 2 * qp[:, t : t + 1])) / (
+                scale * scale
+            )
+            qp = (qp + diff * q[:, t]) / scale
+            p /= scale
+    return p.astype(np.float32)
