@@ -7,7 +7,7 @@ Parameters are matched by their values, so the PyTorch module's must all differ:
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,9 +23,10 @@ TOLERANCE = 1e-4
 FLOOR = 1e-6
 
 
-def uneven(model: nn.Module, seed: int = 0) -> nn.Module:
-    """No two parameters alike, no zeros, as after training."""
+def uneven(network: Callable[[], nn.Module], seed: int = 0) -> nn.Module:
+    """A network with no two parameters alike and no zeros, as after training."""
     torch.manual_seed(seed)
+    model = network()
     for name, parameter in model.named_parameters():
         if parameter.ndim == 1:
             middle = 1.0 if name.endswith("weight") else 0.0
