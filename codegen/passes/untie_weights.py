@@ -2,8 +2,9 @@
 
 torch's exporters keep one of several equal initializers (fresh biases, say). The older
 one writes `Identity` nodes that carry the names of the others: a copy under such a name
-is a weight of its own. The newer one leaves no trace but the scopes: what modules of
-one list read in the same place ("layers.0.norm", "layers.1.norm") was one weight each.
+is a weight of its own. The newer one, and both for transposed ones, leave no trace but
+the scopes: what modules of one list read in the same place ("layers.0.norm",
+"layers.1.norm") was one weight each.
 What the file itself uses twice stays one.
 """
 
@@ -20,9 +21,9 @@ from burnish.codegen.passes import graph as g
 from burnish.codegen.scopes import scope_of
 
 _PARAMETER = re.compile(r"[A-Za-z_]\w*(\.\w+)+")
-_COUNTED = re.compile(r"val_\d+")
+_COUNTED = re.compile(r"(val_|onnx::\w+_)\d+")
 #: Operators whose operands are weights, whatever the exporter calls them.
-_WEIGHTED = frozenset(("Conv", "ConvTranspose", "Gemm", "MatMul"))
+_WEIGHTED = frozenset(("Conv", "ConvTranspose", "Gemm", "Linear", "MatMul"))
 
 
 def untie_weights(model: ir.Model, explain: Explain) -> bool:
@@ -64,10 +65,12 @@ def _renamed(
     parts = name.split(".")
     if tuple(parts[: len(first)]) == first:
         return ".".join((*place, *parts[len(first) :]))
-    if not _COUNTED.fullmatch(name):
+    counted = _COUNTED.fullmatch(name)
+    if counted is None:
         return name
     taken = model.graph.initializers
-    return next(n for i in range(10**9) if (n := f"val_{i}") not in taken)
+    made = (f"{counted[1]}{i}" for i in range(len(taken) + 1))
+    return next(new for new in made if new not in taken)
 
 
 def _by_names(model: ir.Model, explain: Explain) -> bool:

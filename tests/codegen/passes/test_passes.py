@@ -452,3 +452,16 @@ def test_weights_of_a_list_of_modules_are_untied_by_scope():
     assert found[:4] == ["val_5", "layers.0.scale", "val_0", "layers.1.scale"]
     assert found[4:] == ["tied", "s", "s", "tied"]
     np.testing.assert_array_equal(run(model, feeds)[0], before[0])
+
+
+def test_transposed_weights_of_the_older_exporter_are_untied_by_node_names():
+    text = "a = MatMul(x, shared) b = Relu(a) y = MatMul(b, shared)"
+    model = model_of(text, weights={"shared": np.eye(3, dtype=np.float32)}, x="2, 3")
+    model.graph.initializers["shared"].name = "onnx::MatMul_41"
+    for node, name in zip(
+        model.graph, ("/l/l.0/fc/M", "/Relu", "/l/l.1/fc/M"), strict=True
+    ):
+        node.name = name
+    assert untie_weights(model, print)
+    found = [node.inputs[1].name for node in model.graph if len(node.inputs) > 1]
+    assert found == ["onnx::MatMul_41", "onnx::MatMul_0"]
