@@ -142,3 +142,8 @@ def _sampled(
     options = {"mode": mode, "padding_mode": padding_mode}
     aligned = bool(align_corners)
     return call("grid_sample", x, tensor(grid), **options, align_corners=aligned)
+
+
+@onnx_op("ImageDecoder", since=20)
+def image_decoder(encoded_stream: Expression, *, pixel_format: str = "RGB") -> Result:
+    return call("decode_image", tensor(encoded_stream), pixel_format=pixel_format)

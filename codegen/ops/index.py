@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import onnx_ir as ir
 
 from burnish.codegen.ops._rules import (
     NodeContext,
@@ -288,61 +287,3 @@ def reverse_sequence(
     turned = Infix("-", Infix("-", lengths, Literal(1)), steps)
     places = call("where", Infix("<", steps, lengths), turned, steps)
     return call("take_along_axis", input_, places, axis=time_axis)
-
-
-@onnx_op("Pad", since=2)
-def pad_of_constants(
-    data: Expression, *, mode: str = "constant", pads: list[int], value: float = 0.0
-) -> Result:
-    return call("pad", data, pads=_pairs(pads), mode=mode, value=value)
-
-
-@onnx_op("Pad", since=11)
-def pad_of_all_axes(
-    data: Expression,
-    pads: Expression,
-    constant_value: Expression | None = None,
-    *,
-    mode: str = "constant",
-    node: NodeContext,
-) -> Result:
-    return pad(data, pads, constant_value, mode=mode, node=node)
-
-
-def _axes_are_known(node: ir.Node) -> bool:
-    axes = node.inputs[3] if len(node.inputs) > 3 else None
-    return axes is None or axes.const_value is not None
-
-
-@onnx_op("Pad", since=18, when=_axes_are_known)
-def pad(
-    data: Expression,
-    pads: Expression,
-    constant_value: Expression | None = None,
-    axes: Expression | None = None,
-    *,
-    mode: str = "constant",
-    node: NodeContext,
-) -> Result:
-    value = 0 if constant_value is None else number(constant_value)
-    along = None if axes is None else ints(axes)
-    assert not isinstance(along, Expression)
-    rank = data.rank or 0
-    length = 2 * (rank if along is None else len(along))
-    pairs = _pairs(numbers(node, pads, "pad", length) or [])
-    if along is not None:
-        chosen = {axis % rank: pair for axis, pair in zip(along, pairs, strict=True)}
-        pairs = tuple(chosen.get(i, (0, 0)) for i in range(rank))
-    return call("pad", data, pads=_displayed(pairs), mode=mode, value=value)
-
-
-def _pairs(pads: list[Any]) -> tuple[Any, ...]:
-    """ONNX's begins-then-ends as (before, after) for each axis."""
-    rank = len(pads) // 2
-    return tuple(zip(pads[:rank], pads[rank:], strict=True))
-
-
-def _displayed(pairs: tuple[Any, ...]) -> Any:
-    if any(isinstance(n, Expression) for pair in pairs for n in pair):
-        return tuple(operand(pair) for pair in pairs)
-    return pairs

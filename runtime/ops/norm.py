@@ -13,7 +13,9 @@ import numpy as np
 from burnish.backend import Array, namespace
 from burnish.operator import operator
 from burnish.ops._shapes import broadcast_to, sum_to
+from burnish.ops.compare import where
 from burnish.ops.pool import window_sum
+from burnish.ops.reduce import reduce_sum
 
 
 @operator
@@ -147,10 +149,11 @@ def lrn(
 
 
 def lp_normalization(x: Any, *, axis: int = -1, p: int = 2) -> Any:
-    """x / its p-norm along `axis` (1 or 2)"""
+    """x / its p-norm along `axis` (1 or 2); zeros stay zeros"""
     size = abs(x) if p == 1 else x * x
-    norm = size.sum(axis=axis, keepdims=True)
-    return x / (norm if p == 1 else norm**0.5)
+    total = reduce_sum(size, axes=axis, keepdims=True)
+    safe = where(total == 0, 1, total)
+    return x / (safe if p == 1 else safe**0.5)
 
 
 def mean_variance_normalization(x: Any, *, axes: tuple[int, ...] = (0, 2, 3)) -> Any:

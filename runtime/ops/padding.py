@@ -9,16 +9,21 @@ import numpy as np
 from burnish.backend import namespace
 from burnish.errors import InputError
 from burnish.operator import operator
-from burnish.ops._shapes import plain
+from burnish.ops._shapes import axes_of, plain
 from burnish.ops.index import gather
 
 
-def pad(x: Any, *, pads: Any, mode: str = "constant", value: Any = 0) -> Any:
+def pad(
+    x: Any, *, pads: Any, mode: str = "constant", value: Any = 0, axes: Any = None
+) -> Any:
     """x with more at its ends: ((before, after), ...), one pair an axis.
 
     mode: "constant" (of `value`), "reflect", "edge" or "wrap", as `numpy.pad`. Negative
-    numbers take away.
+    numbers take away. axes: which ones the pairs are for, all of them unless given.
     """
+    if axes is not None:
+        chosen = dict(zip(axes_of(axes, len(x.shape)), pads, strict=True))
+        pads = [chosen.get(axis, (0, 0)) for axis in range(len(x.shape))]
     if mode == "constant":
         pairs = tuple((int(before), int(after)) for before, after in pads)
         return pad_constant(x, pads=pairs, value=value)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from burnish import ops
+from burnish import Tensor, ops
 from tests.harness.operators import case
 
 
@@ -105,6 +105,12 @@ CASES = [
     ),
     case(
         ops.lp_normalization,
+        np.array([[3.0, 4.0], [0.0, 0.0]]),
+        expect=lambda x: x / 5,
+        grad=False,
+    ),
+    case(
+        ops.lp_normalization,
         (3, 4),
         axis=0,
         p=1,
@@ -128,3 +134,10 @@ def test_half_precision_is_summed_in_single():
     y = ops.layer_norm(x)
     assert y.dtype == np.float16
     np.testing.assert_allclose(abs(y), 1, rtol=1e-2)
+
+
+@pytest.mark.parametrize("p", [1, 2])
+def test_the_gradient_of_zeros_is_finite(p):
+    x = Tensor(np.zeros((1, 3))).require_grad()
+    gradients = ops.lp_normalization(x, p=p).sum().backward()
+    assert np.isfinite(x.grad(gradients).numpy()).all()

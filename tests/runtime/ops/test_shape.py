@@ -103,6 +103,13 @@ CASES = [
     case(
         ops.pad,
         (3, 4),
+        pads=[(2, 1)],
+        axes=[-1],
+        expect=lambda x: np.pad(x, ((0, 0), (2, 1))),
+    ),
+    case(
+        ops.pad,
+        (3, 4),
         pads=((-1, 1), (1, -2)),
         expect=lambda x: np.pad(x[1:, :2], ((0, 1), (1, 0))),
     ),

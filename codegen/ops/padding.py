@@ -1,0 +1,86 @@
+"""More or less at the ends of axes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from burnish.codegen.ops._rules import (
+    NodeContext,
+    Result,
+    call,
+    ints,
+    number,
+    onnx_op,
+    operand,
+    tensor,
+)
+from burnish.codegen.ops._words import numbers
+from burnish.codegen.program import Attribute, Expression, Literal, Method
+
+
+@onnx_op("Pad", since=2)
+def pad_of_constants(
+    data: Expression, *, mode: str = "constant", pads: list[int], value: float = 0.0
+) -> Result:
+    return call("pad", data, pads=_pairs(pads), mode=mode, value=value)
+
+
+@onnx_op("Pad", since=11)
+def pad_of_all_axes(
+    data: Expression,
+    pads: Expression,
+    constant_value: Expression | None = None,
+    *,
+    mode: str = "constant",
+    node: NodeContext,
+) -> Result:
+    return pad(data, pads, constant_value, mode=mode, node=node)
+
+
+@onnx_op("Pad", since=18)
+def pad(
+    data: Expression,
+    pads: Expression,
+    constant_value: Expression | None = None,
+    axes: Expression | None = None,
+    *,
+    mode: str = "constant",
+    node: NodeContext,
+) -> Result:
+    value = 0 if constant_value is None else number(constant_value)
+    along = None if axes is None else ints(axes)
+    if isinstance(along, Expression) or not _known(along):
+        options = {"pads": _rows(pads), "mode": mode, "value": value, "axes": along}
+        return call("pad", data, **options)
+    rank = data.rank or 0
+    length = 2 * (rank if along is None else len(along))
+    pairs = _pairs(numbers(node, pads, "pad", length) or [])
+    if along is not None:
+        chosen = {axis % rank: pair for axis, pair in zip(along, pairs, strict=True)}
+        pairs = tuple(chosen.get(i, (0, 0)) for i in range(rank))
+    return call("pad", data, pads=_displayed(pairs), mode=mode, value=value)
+
+
+def _pairs(pads: list[Any]) -> tuple[Any, ...]:
+    """ONNX's begins-then-ends as (before, after) for each axis."""
+    rank = len(pads) // 2
+    return tuple(zip(pads[:rank], pads[rank:], strict=True))
+
+
+def _known(axes: list[Any] | None) -> bool:
+    return not any(isinstance(axis, Expression) for axis in axes or ())
+
+
+def _rows(pads: Expression) -> Any:
+    """Begins-then-ends as pairs, also where only the running model knows how many."""
+    listed = ints(pads)
+    if isinstance(listed, list):
+        return _displayed(_pairs(listed))
+    columns = Method(tensor(pads), "reshape", (Literal(2), Literal(-1)))
+    return Method(Attribute(columns, "T"), "tolist")
+
+
+def _displayed(pairs: tuple[Any, ...]) -> Any:
+    if any(isinstance(n, Expression) for pair in pairs for n in pair):
+        return tuple(operand(pair) for pair in pairs)
+    return pairs
