@@ -31,9 +31,9 @@ _TRANSFORMS = {
 }
 
 
-def _linear(x: Expression, weight: Any, bias: Any) -> Expression:
+def _linear(x: Expression, table: Any, bias: Any) -> Expression:
     """`nn.Linear` on x, weight (out, in)."""
-    arrays = {"weight": np.asarray(weight, np.float32)}
+    arrays = {"weight": np.asarray(table, np.float32)}
     if bias is not None:
         arrays["bias"] = np.asarray(bias, np.float32)
     weights = {name: weight(name, array, True) for name, array in arrays.items()}

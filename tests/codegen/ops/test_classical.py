@@ -1,0 +1,323 @@
+"""ai.onnx.ml through generated source: the numbers and labels of onnxruntime."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+from tests.harness.imported import imported
+
+onnxruntime = pytest.importorskip("onnxruntime")
+pytestmark = pytest.mark.oracle
+
+RNG = np.random.default_rng(11)
+ROWS = RNG.normal(size=(7, 4)).astype(np.float32)
+WORDS = np.array([["a", "b"], ["zz", "a"]], object)
+FLOAT, INT, TEXT = (
+    onnx.TensorProto.FLOAT,
+    onnx.TensorProto.INT64,
+    onnx.TensorProto.STRING,
+)
+POST = ("NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO")
+
+
+def model(
+    op: str, x: np.ndarray, outputs: tuple[int, ...], attributes: dict[str, Any]
+) -> onnx.ModelProto:
+    """One operator of ai.onnx.ml."""
+    names = [f"y{i}" for i in range(len(outputs))]
+    node = helper.make_node(op, ["x"], names, domain="ai.onnx.ml", **attributes)
+    kind = TEXT if x.dtype == object else helper.np_dtype_to_tensor_dtype(x.dtype)
+    graph = helper.make_graph(
+        [node],
+        "g",
+        [helper.make_tensor_value_info("x", kind, x.shape)],
+        [
+            helper.make_tensor_value_info(n, k, None)
+            for n, k in zip(names, outputs, strict=True)
+        ],
+    )
+    opsets = [helper.make_opsetid("", 16), helper.make_opsetid("ai.onnx.ml", 3)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
+
+
+def both(
+    op: str, x: np.ndarray, outputs: tuple[int, ...], folder: Any, **attributes: Any
+) -> Any:
+    """What onnxruntime gives, and what the generated module does."""
+    made = model(op, x, outputs, attributes)
+    session = onnxruntime.InferenceSession(
+        made.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    onnx.save(made, folder / "made.onnx")
+    got = imported(folder / "made.onnx", folder)(x)
+    got = got if isinstance(got, tuple) else (got,)
+    return session.run(None, {"x": x}), [part.numpy() for part in got]
+
+
+def check(
+    op: str, x: np.ndarray, outputs: tuple[int, ...], folder: Any, **attributes: Any
+) -> None:
+    for want, got in zip(*both(op, x, outputs, folder, **attributes), strict=True):
+        assert got.shape == want.shape
+        assert got.dtype == want.dtype
+        if want.dtype == object:
+            assert got.tolist() == want.tolist()
+        else:
+            np.testing.assert_allclose(got, want, 1e-5, 1e-6)
+
+
+def trees(
+    count: int,
+    outputs: int,
+    votes: str,
+    all_votes: bool,
+    depth: int = 3,
+    **options: Any,
+) -> dict[str, Any]:
+    """Random trees in the numbering of ai.onnx.ml 1 to 4; every mode, some nan."""
+    rng = np.random.default_rng(count * 31 + outputs)
+    found: dict[str, list[Any]] = {}
+
+    def add(**values: Any) -> None:
+        for name, value in values.items():
+            found.setdefault(name, []).append(value)
+
+    modes = options.get("modes", ["BRANCH_LEQ"])
+    for tree in range(count):
+        inner = 2 ** int(rng.integers(0, depth + 1)) - 1
+        for node in range(2 * inner + 1):
+            leaf = node >= inner
+            add(
+                nodes_treeids=tree,
+                nodes_nodeids=node,
+                nodes_featureids=0 if leaf else int(rng.integers(0, 4)),
+                nodes_modes="LEAF" if leaf else str(rng.choice(modes)),
+                nodes_values=0.0 if leaf else float(np.float32(rng.normal() / 2)),
+                nodes_truenodeids=0 if leaf else 2 * node + 1,
+                nodes_falsenodeids=0 if leaf else 2 * node + 2,
+                nodes_missing_value_tracks_true=0 if leaf else int(rng.integers(0, 2)),
+            )
+            said = range(outputs) if all_votes else [int(rng.integers(0, outputs))]
+            for target in said if leaf else ():
+                weight = rng.normal() if options.get("mixed", True) else rng.random()
+                add(
+                    **{
+                        f"{votes}_treeids": tree,
+                        f"{votes}_nodeids": node,
+                        f"{votes}_ids": target,
+                        f"{votes}_weights": float(np.float32(weight / count)),
+                    }
+                )
+    return found
+
+
+ALL_MODES = [f"BRANCH_{m}" for m in ("LEQ", "LT", "GTE", "GT", "EQ", "NEQ")]
+HOLES = np.where(RNG.random((30, 4)) < 0.2, np.nan, RNG.normal(size=(30, 4))).astype(
+    "f4"
+)
+
+
+@pytest.mark.parametrize("aggregate", ["SUM", "AVERAGE", "MIN", "MAX"])
+@pytest.mark.parametrize("all_votes", [True, False])
+@pytest.mark.parametrize("modes", [ALL_MODES[:1], ALL_MODES], ids=["leq", "all"])
+def test_tree_regressors(
+    aggregate: str, all_votes: bool, modes: list[str], tmp_path: Any
+) -> None:
+    attributes = trees(9, 3, "target", all_votes, modes=modes)
+    base = [0.5, -1.0, 2.0]
+    options = {"n_targets": 3, "aggregate_function": aggregate, "base_values": base}
+    check("TreeEnsembleRegressor", HOLES, (FLOAT,), tmp_path, **attributes, **options)
+
+
+@pytest.mark.parametrize("post", POST)
+@pytest.mark.parametrize(
+    "labels",
+    [{"classlabels_int64s": [5, 2, 9]}, {"classlabels_strings": ["u", "v", "w"]}],
+    ids=["ints", "strings"],
+)
+def test_tree_classifiers(post: str, labels: dict[str, Any], tmp_path: Any) -> None:
+    attributes = trees(7, 3, "class", True)
+    outputs = (INT if "classlabels_int64s" in labels else TEXT, FLOAT)
+    options = {"post_transform": post, **labels}
+    check("TreeEnsembleClassifier", HOLES, outputs, tmp_path, **attributes, **options)
+
+
+@pytest.mark.parametrize("post", POST)
+@pytest.mark.parametrize("mixed", [True, False])
+@pytest.mark.parametrize("base", [[], [0.3]], ids=["", "base"])
+def test_two_classes_by_one_score(
+    post: str, mixed: bool, base: list[float], tmp_path: Any
+) -> None:
+    attributes = trees(6, 1, "class", True, mixed=mixed)
+    options = {"post_transform": post, "classlabels_int64s": [3, 8]}
+    options |= {"base_values": base} if base else {}
+    check(
+        "TreeEnsembleClassifier", HOLES, (INT, FLOAT), tmp_path, **attributes, **options
+    )
+
+
+@pytest.mark.parametrize("post", POST)
+@pytest.mark.parametrize("classes", [1, 3])
+def test_linear_classifiers(post: str, classes: int, tmp_path: Any) -> None:
+    check(
+        "LinearClassifier",
+        ROWS,
+        (INT, FLOAT),
+        tmp_path,
+        coefficients=RNG.normal(size=4 * classes).tolist(),
+        intercepts=RNG.normal(size=classes).tolist(),
+        classlabels_ints=[4, 2, 7][: max(classes, 2)],
+        post_transform=post,
+    )
+
+
+@pytest.mark.parametrize("targets", [1, 2])
+def test_linear_regressors(targets: int, tmp_path: Any) -> None:
+    coefficients = RNG.normal(size=4 * targets).tolist()
+    options = {"coefficients": coefficients, "targets": targets}
+    check(
+        "LinearRegressor",
+        ROWS,
+        (FLOAT,),
+        tmp_path,
+        **options,
+        intercepts=[0.5] * targets,
+    )
+
+
+KERNELS = ("LINEAR", "POLY", "RBF", "SIGMOID")
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("one_class", [0, 1])
+def test_support_vector_regressors(kernel: str, one_class: int, tmp_path: Any) -> None:
+    check(
+        "SVMRegressor",
+        ROWS,
+        (FLOAT,),
+        tmp_path,
+        coefficients=RNG.normal(size=5).tolist(),
+        support_vectors=RNG.normal(size=20).tolist(),
+        n_supports=5,
+        kernel_type=kernel,
+        kernel_params=[0.4, 0.3, 3.0],
+        rho=[0.2],
+        one_class=one_class,
+    )
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("classes", [2, 4])
+@pytest.mark.parametrize("probabilities", [True, False])
+def test_support_vector_classifiers(
+    kernel: str, classes: int, probabilities: bool, tmp_path: Any
+) -> None:
+    per_class = [2, 1, 3, 2][:classes]
+    vectors, pairs = sum(per_class), classes * (classes - 1) // 2
+    options: dict[str, Any] = {}
+    if probabilities:
+        options["prob_a"] = (-1 - RNG.random(pairs)).tolist()
+        options["prob_b"] = RNG.normal(size=pairs).tolist()
+    check(
+        "SVMClassifier",
+        ROWS,
+        (INT, FLOAT),
+        tmp_path,
+        coefficients=RNG.normal(size=vectors * (classes - 1)).tolist(),
+        support_vectors=RNG.normal(size=4 * vectors).tolist(),
+        vectors_per_class=per_class,
+        kernel_type=kernel,
+        kernel_params=[0.4, 0.3, 2.0],
+        rho=RNG.normal(size=pairs).tolist(),
+        classlabels_ints=[5, 1, 9, 3][:classes],
+        **options,
+    )
+
+
+NAN = float("nan")
+SMALL: list[tuple[str, np.ndarray, tuple[int, ...], dict[str, Any]]] = [
+    ("Binarizer", ROWS, (FLOAT,), {"threshold": 0.2}),
+    (
+        "Scaler",
+        ROWS,
+        (FLOAT,),
+        {"offset": [0.1, 0.2, 0.3, 0.4], "scale": [1.0, 2.0, 3.0, 4.0]},
+    ),
+    ("Scaler", ROWS, (FLOAT,), {"offset": [0.5], "scale": [3.0]}),
+    ("Normalizer", ROWS, (FLOAT,), {"norm": "MAX"}),
+    ("Normalizer", ROWS, (FLOAT,), {"norm": "L1"}),
+    ("Normalizer", np.float32([[0, 0], [3, -4]]), (FLOAT,), {"norm": "L2"}),
+    (
+        "Imputer",
+        HOLES,
+        (FLOAT,),
+        {"imputed_value_floats": [1.0, 2.0, 3.0, 4.0], "replaced_value_float": NAN},
+    ),
+    (
+        "Imputer",
+        np.int64([[1, -1], [-1, 5]]),
+        (INT,),
+        {"imputed_value_int64s": [7], "replaced_value_int64": -1},
+    ),
+    ("FeatureVectorizer", ROWS, (FLOAT,), {"inputdimensions": [4]}),
+    (
+        "OneHotEncoder",
+        np.int64([[3, 1], [2, 9]]),
+        (FLOAT,),
+        {"cats_int64s": [1, 2, 3], "zeros": 1},
+    ),
+    ("OneHotEncoder", WORDS, (FLOAT,), {"cats_strings": ["a", "b"], "zeros": 1}),
+    (
+        "LabelEncoder",
+        WORDS,
+        (INT,),
+        {"keys_strings": ["a", "b"], "values_int64s": [4, 5]},
+    ),
+    (
+        "LabelEncoder",
+        WORDS,
+        (FLOAT,),
+        {"keys_strings": ["a"], "values_floats": [0.5], "default_float": 9.0},
+    ),
+    (
+        "LabelEncoder",
+        np.int64([3, 1, 8]),
+        (TEXT,),
+        {"keys_int64s": [1, 3], "values_strings": ["x", "y"]},
+    ),
+    (
+        "LabelEncoder",
+        np.float32([0.5, -1, 2]),
+        (INT,),
+        {"keys_floats": [2.0, 0.5], "values_int64s": [6, 7]},
+    ),
+    (
+        "LabelEncoder",
+        np.int64([3, 1, 8]),
+        (FLOAT,),
+        {"keys_int64s": [1, 3], "values_floats": [1.5, 2.5]},
+    ),
+    (
+        "CategoryMapper",
+        WORDS,
+        (INT,),
+        {"cats_strings": ["a", "b"], "cats_int64s": [7, 8]},
+    ),
+    (
+        "CategoryMapper",
+        np.int64([7, 1]),
+        (TEXT,),
+        {"cats_strings": ["a", "b"], "cats_int64s": [7, 8]},
+    ),
+]
+
+
+@pytest.mark.parametrize("row", SMALL, ids=lambda row: row[0])
+def test_scalers_and_encoders(row: Any, tmp_path: Any) -> None:
+    op, x, outputs, attributes = row
+    check(op, x, outputs, tmp_path, **attributes)
