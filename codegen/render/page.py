@@ -23,7 +23,8 @@ from burnish.codegen.render.body import function_body
 from burnish.codegen.render.environment import filled
 from burnish.codegen.render.layout import WIDTH, broken_signature, laid_out
 from burnish.codegen.render.names import named
-from burnish.codegen.render.tidy import tidied
+from burnish.codegen.render.tidy import Nested, tidied
+from burnish.codegen.render.words import text
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class ClassPage:
     """One class as finished strings."""
 
     name: str
-    contract: str
+    contract: list[str]
     constructor: list[str]
     init: list[str]
     decorators: list[str]
@@ -113,13 +114,25 @@ def _class(plan: ClassPlan, header: Header | None) -> ClassPage:
         decorators = laid_out("@", Call("nn.accepts", (), specs), {}, 4)
     return ClassPage(
         plan.name,
-        plan.contract if len(plan.contract) <= WIDTH - 10 else "",
+        _documented(plan.contract),
         broken_signature("__init__", ["self", *plan.parameters], 4),
         init,
         decorators,
         broken_signature("forward", parameters, 4),
         parts,
     )
+
+
+def _documented(contract: str) -> list[str]:
+    """A class's docstring: its shape contract, on two lines where it is long."""
+    line = f'    """{contract}"""'
+    if not contract:
+        return []
+    if len(line) <= WIDTH:
+        return [line]
+    before, after = contract.split(" -> ")
+    lines = [f'    """{before}', f"    -> {after}", '    """']
+    return lines if all(len(line) <= WIDTH for line in lines) else []
 
 
 def _text(words: str) -> Expression:
@@ -158,15 +171,21 @@ def _tried(plan: ClassPlan, is_model: bool, pinned: set[Value]) -> _Trial:
         value
         for lines, place in parts
         if _too_long(lines, block, place)
-        for value in _first_inside(absorbed.get(place, []), plan.block)
+        for value in _middle(lines, absorbed.get(place, {}), plan.block, names)
     }
     return _Trial(names, [line for lines, _ in parts for line in lines], crowded)
 
 
-def _first_inside(absorbed: list[Value], block: Block) -> list[Value]:
-    """What to take out of a crowded statement; what is returned only at last."""
-    returned = {r for r in block.results if isinstance(r, Value)}
-    return sorted(absorbed, key=lambda value: value in returned)[:1]
+def _middle(
+    lines: list[str], nested: Nested, block: Block, names: dict[Value, str]
+) -> list[Value]:
+    """What to take out of a crowded statement: about half; what is returned last."""
+    half = sum(len(line.strip()) for line in lines) / 2
+
+    def unfit(value: Value) -> tuple[bool, float]:
+        return value in block.results, abs(len(text(nested[value], names)) - half)
+
+    return sorted(nested, key=unfit)[:1]
 
 
 def _too_long(lines: list[str], block: Block, place: int) -> bool:

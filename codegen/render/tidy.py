@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from typing import TypeAlias
 
 from burnish.codegen.program import (
     Assign,
@@ -23,7 +24,11 @@ _LIGHT = frozenset({"Attribute", "Item", "Slice", "Display", "Infix", "Prefix"})
 _DEEPEST_ON_HOST = 6
 
 
-def tidied(block: Block, pinned: set[Value]) -> tuple[Block, dict[int, list[Value]]]:
+Nested: TypeAlias = dict[Value, Expression]
+"""The values that stand nested in a statement, and what they are there."""
+
+
+def tidied(block: Block, pinned: set[Value]) -> tuple[Block, dict[int, Nested]]:
     """The block with expressions nested, and what each statement took in.
 
     pinned: values that keep a statement of their own. The second result is by the
@@ -38,26 +43,27 @@ def _nested(
     uses: Counter[Expression],
     pinned: set[Value],
     returned: bool = False,
-) -> tuple[Block, dict[int, list[Value]]]:
+) -> tuple[Block, dict[int, Nested]]:
     ready: dict[Value, Expression] = {}
-    taken: list[list[Value]] = []
+    taken: list[Nested] = []
     statements: list[Statement | None] = []
     places: dict[Value, int] = {}
 
-    def filled(expression: Expression, into: list[Value], room: int) -> Expression:
+    def filled(expression: Expression, into: Nested, room: int) -> Expression:
         """The expression with single-use values replaced, at most `room` deep."""
         if isinstance(expression, Value):
             held = ready.get(expression)
             if held is None or depth(held) > room:
                 return expression
-            into += [expression, *taken[places[expression]]]
+            into[expression] = held
+            into.update(taken[places[expression]])
             statements[places[expression]] = None
             return held
         less = room if type(expression).__name__ in _LIGHT else room - 1
         return expression.rebuilt(lambda child: filled(child, into, less))
 
     for statement in block.statements:
-        into: list[Value] = []
+        into: Nested = {}
         statement, inner = _with_blocks(statement, uses, pinned)
         if isinstance(statement, Assign):
             room = _DEEPEST_ON_HOST if _on_host(statement) else _DEEPEST
@@ -78,11 +84,11 @@ def _nested(
             count = filled(statement.count, into, _DEEPEST)
             statement = replace(statement, count=count)
         statements.append(statement)
-        taken.append(into + inner)
-    into = []
+        taken.append(into | inner)
+    into = {}
     results = block.results
     if returned and (last := _handed_on(statements, results)):
-        results, into, statements[-1] = [last.expression], list(taken[-1]), None
+        results, into, statements[-1] = [last.expression], dict(taken[-1]), None
     results = [filled(result, into, _DEEPEST) for result in results]
     kept = [i for i, statement in enumerate(statements) if statement is not None]
     absorbed = {new: taken[old] for new, old in enumerate(kept)}
@@ -103,10 +109,13 @@ def _handed_on(
 
 def _with_blocks(
     statement: Statement, uses: Counter[Expression], pinned: set[Value]
-) -> tuple[Statement, list[Value]]:
+) -> tuple[Statement, Nested]:
     """The statement with its blocks tidied, and what was nested inside them."""
     tidy = [_nested(block, uses, pinned) for block in statement.blocks()]
-    inside = [v for _, absorbed in tidy for values in absorbed.values() for v in values]
+    inside: Nested = {}
+    for _, absorbed in tidy:
+        for nested in absorbed.values():
+            inside.update(nested)
     blocks = [block for block, _ in tidy]
     if isinstance(statement, If):
         statement = replace(statement, then=blocks[0], otherwise=blocks[1])
