@@ -10,7 +10,16 @@ from burnish import ops
 from burnish.operator import registry
 
 FAMILIES = {
-    *("activation", "arithmetic", "bits", "compare", "create", "cumulative", "einsum"),
+    *(
+        "activation",
+        "arithmetic",
+        "bits",
+        "classical",
+        "compare",
+        "create",
+        "cumulative",
+    ),
+    "einsum",
     *("elementary", "index", "linear", "order", "padding", "reduce", "shape", "text"),
 }
 
@@ -38,6 +47,6 @@ def test_every_operator_has_a_row():
         table = importlib.import_module(f"tests.runtime.ops.{module.name}")
         tested |= {row.op.__name__ for row in getattr(table, "CASES", ())}
     inside = {"running_product", "pad_constant", "top_k_places", "unique_places"}
-    inside |= {"scatter_rows", "shift_left", "shift_right", "dropout"}
+    inside |= {"scatter_rows", "shift_left", "shift_right", "dropout", "zip_map"}
     names = {n for n in ops.__all__ if family(getattr(ops, n)) in FAMILIES}
     assert names - inside <= tested
