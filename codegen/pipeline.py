@@ -5,7 +5,6 @@ read -> passes -> lift -> arrange -> render -> write
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -22,9 +21,13 @@ from burnish.codegen.readers.expand import expand
 from burnish.codegen.readers.shapes import infer
 from burnish.codegen.render import Header, render
 from burnish.codegen.render.names import input_names
-from burnish.codegen.weights import Entry, as_text, entries, write_files
-
-Progress = Callable[[str, int, int], None]
+from burnish.codegen.weights import (
+    Entry,
+    Progress,
+    as_text,
+    entries,
+    write_files,
+)
 
 EMBED_AS_TEXT = 8 * 1024 * 1024
 """Embedded weights up to this many bytes stand in the source, larger ones beside it."""
@@ -83,7 +86,7 @@ def generate(
     decision. Raises ConversionError when the model cannot be read or converted.
     """
     options = options or Options()
-    tell = progress or (lambda stage, done, total: None)
+    tell = progress or _deaf
     explain = explain or silent
 
     def stage(number: int) -> None:
@@ -119,14 +122,21 @@ def _simplify(source: Source, explain: Explain, simplify: bool) -> None:
         changed = passes.run(source.model, explain)
 
 
-def write(generated: Generated, out_dir: str | Path) -> list[Path]:
+def write(
+    generated: Generated, out_dir: str | Path, *, progress: Progress | None = None
+) -> list[Path]:
     """Write the source, and the weights beside it; both appear whole or not at all."""
     return write_files(
         Path(out_dir),
         generated.name,
         generated.text,
         () if generated.in_source else generated.weights,
+        progress or _deaf,
     )
+
+
+def _deaf(stage: str, done: int, total: int) -> None:
+    """A Progress that draws nothing."""
 
 
 class ModelGen:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,9 @@ from burnish import serialize
 from burnish.atomic import atomic_write
 from burnish.codegen.blocks import blocks
 from burnish.codegen.program import Plan, Weight
+
+Progress = Callable[[str, int, int], None]
+"""Called with (stage, done, total)."""
 
 _COLUMNS = 88
 
@@ -75,9 +78,24 @@ def as_text(weights: Iterable[Entry]) -> str:
 
 
 def write_files(
-    folder: Path, name: str, text: str, weights: tuple[Entry, ...]
+    folder: Path,
+    name: str,
+    text: str,
+    weights: tuple[Entry, ...],
+    progress: Progress,
 ) -> list[Path]:
-    """`name.py`, and `name.safetensors` when there are weights to write."""
+    """`name.py`, and `name.safetensors` when there are weights to write.
+
+    progress: called with ("writing weights", done, total), in tensors.
+    """
+
+    def told(number: int, entry: Entry) -> Callable[[], Iterator[memoryview]]:
+        def read() -> Iterator[memoryview]:
+            progress("writing weights", number, len(weights))
+            return entry.blocks()
+
+        return read
+
     folder.mkdir(parents=True, exist_ok=True)
     source, stored = folder / f"{name}.py", folder / f"{name}.safetensors"
     with atomic_write(source) as out:
@@ -86,8 +104,13 @@ def write_files(
             serialize.write_stream(
                 stored,
                 [
-                    (entry.path, _dtype(entry.dtype), entry.weight.shape, entry.blocks)
-                    for entry in weights
+                    (
+                        entry.path,
+                        _dtype(entry.dtype),
+                        entry.weight.shape,
+                        told(n, entry),
+                    )
+                    for n, entry in enumerate(weights)
                 ],
             )
     return [source, stored] if weights else [source]
