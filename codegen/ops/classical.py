@@ -96,7 +96,8 @@ def feature_vectorizer(
     *X: Expression, inputdimensions: list[int] | None = None
 ) -> Result:
     parts = []
-    for x, size in zip(X, inputdimensions or [None] * len(X), strict=True):
+    sizes: list[Any] = [*(inputdimensions or ())] or [None] * len(X)
+    for x, size in zip(X, sizes, strict=True):
         part = cast(operand(x), "float32")
         part = method(part, "unsqueeze", 0) if x.rank == 1 else tensor(part)
         have = x.shape[-1] if x.shape else None
@@ -121,7 +122,7 @@ def one_hot_encoder(
     else:
         x = tensor(X)
         categories = operand(Constant(np.asarray(cats_strings, object)))
-    same = Infix("==", method(x, "unsqueeze", -1), categories)
+    same = call("equal", method(x, "unsqueeze", -1), categories)
     return cast(same, "float32")
 
 
@@ -198,7 +199,7 @@ def label_encoder(
     values_strings: list[str] | None = None,
     values_tensor: Constant | None = None,
 ) -> Result:
-    keys = keys_floats or keys_int64s or keys_strings
+    keys: Any = keys_floats or keys_int64s or keys_strings
     if keys_tensor is not None:
         keys = keys_tensor.array
     kind: Any = (None, None, None)

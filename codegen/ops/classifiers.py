@@ -142,7 +142,9 @@ def _alike(
         options["coef0"] = coef0
     if kernel == "POLY":
         options["degree"] = int(degree) if degree == int(degree) else degree
-    return call("svm_kernel", cast(operand(x), "float32"), held, **options)
+    alike = call("svm_kernel", cast(operand(x), "float32"), held, **options)
+    object.__setattr__(alike, "dtype", "float32")
+    return alike
 
 
 @onnx_op("SVMRegressor", domain=ML)
@@ -169,7 +171,7 @@ def svm_regressor(
 
 
 def _one(value: float) -> Expression:
-    return operand(Constant(np.float32([value])))
+    return operand(Constant(np.asarray([value], np.float32)))
 
 
 @onnx_op("SVMClassifier", domain=ML)

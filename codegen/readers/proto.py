@@ -60,6 +60,9 @@ def _clean_body(body: Any) -> None:
         for sparse in body.sparse_initializer:
             body.initializer.append(_dense(sparse, sparse.values.name))
         body.ClearField("sparse_initializer")
+        for info in (*body.output, *body.value_info):
+            if info.type.sequence_type.elem_type.HasField("map_type"):
+                info.ClearField("type")  # the Graph has no maps; Python's need no type
 
 
 _TEXT = ("name", "domain", "op_type", "overload", "input", "output", "doc_string")

@@ -321,3 +321,77 @@ SMALL: list[tuple[str, np.ndarray, tuple[int, ...], dict[str, Any]]] = [
 def test_scalers_and_encoders(row: Any, tmp_path: Any) -> None:
     op, x, outputs, attributes = row
     check(op, x, outputs, tmp_path, **attributes)
+
+
+def test_linear_support_vector_classifiers(tmp_path: Any) -> None:
+    check(
+        "SVMClassifier",
+        ROWS,
+        (INT, FLOAT),
+        tmp_path,
+        coefficients=RNG.normal(size=12).tolist(),
+        kernel_type="LINEAR",
+        kernel_params=[0.0, 0.0, 0.0],
+        rho=[0.2],
+        classlabels_ints=[5, 1, 9],
+    )
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "float64"])
+def test_other_numbers(dtype: str, tmp_path: Any) -> None:
+    x = np.rint(ROWS * 3).astype(dtype)
+    attributes = trees(5, 3, "class", True)
+    kind = {"classlabels_int64s": [4, 5, 6]}
+    check("TreeEnsembleClassifier", x, (INT, FLOAT), tmp_path, **attributes, **kind)
+    check("Scaler", x, (FLOAT,), tmp_path, offset=[0.5], scale=[2.0])
+
+
+def test_trees_in_double_precision(tmp_path: Any) -> None:
+    attributes = trees(5, 2, "target", False)
+    for name in ("nodes_values", "target_weights"):
+        array = np.asarray(attributes.pop(name)) + 1e-9
+        attributes[f"{name}_as_tensor"] = onnx.numpy_helper.from_array(array, name)
+    x = ROWS.astype(np.float64)
+    check("TreeEnsembleRegressor", x, (FLOAT,), tmp_path, **attributes, n_targets=2)
+
+
+def test_rows_become_dictionaries(tmp_path: Any) -> None:
+    """As scikit-learn's classifiers are exported: scaled, classified, named."""
+    ml = {"domain": "ai.onnx.ml"}
+    weights = {
+        "coefficients": RNG.normal(size=12).tolist(),
+        "intercepts": [0.1, 0, -0.1],
+    }
+    names = {"classlabels_strings": ["ash", "oak", "yew"]}
+    pairs = helper.make_map_type_proto(TEXT, helper.make_tensor_type_proto(FLOAT, []))
+    graph = helper.make_graph(
+        [
+            helper.make_node("Scaler", ["x"], ["z"], scale=[2.0], offset=[0.1], **ml),
+            helper.make_node(
+                "LinearClassifier",
+                ["z"],
+                ["label", "p"],
+                post_transform="SOFTMAX",
+                **ml,
+                **weights,
+                **names,
+            ),
+            helper.make_node("Normalizer", ["p"], ["q"], norm="L1", **ml),
+            helper.make_node("ZipMap", ["q"], ["trees"], **ml, **names),
+        ],
+        "g",
+        [helper.make_tensor_value_info("x", FLOAT, ["rows", 4])],
+        [
+            helper.make_tensor_value_info("label", TEXT, ["rows"]),
+            helper.make_value_info("trees", helper.make_sequence_type_proto(pairs)),
+        ],
+    )
+    opsets = [helper.make_opsetid("", 16), helper.make_opsetid("ai.onnx.ml", 3)]
+    made = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    onnx.save(made, tmp_path / "made.onnx")
+    session = onnxruntime.InferenceSession(made.SerializeToString())
+    labels, rows = session.run(None, {"x": ROWS})
+    got_labels, got_rows = imported(tmp_path / "made.onnx", tmp_path)(ROWS)
+    assert got_labels.tolist() == labels.tolist()
+    for row, got in zip(rows, got_rows, strict=True):
+        assert got == pytest.approx(row)
