@@ -1,0 +1,98 @@
+"""Program: what will be written, in the runtime's and Python's words.
+
+Nothing here knows ONNX. Expressions are trees whose leaves are values, weights and
+literals; a statement gives names to an expression's results; a block is a list of
+statements and what it hands back. Values are single-assignment; their names are made
+when the source is rendered.
+
+leaves       values, weights, constants, literals
+expressions  calls, operators, indexing, layers
+statements   assignments, branches, loops, and blocks of them
+plan         a whole program, and the classes that it is arranged in
+"""
+
+from burnish.codegen.program.expressions import (
+    Apply,
+    Attribute,
+    Call,
+    Conditional,
+    Display,
+    Infix,
+    Item,
+    Layer,
+    Method,
+    Own,
+    Prefix,
+    Repeat,
+    Slice,
+)
+from burnish.codegen.program.leaves import (
+    Change,
+    Constant,
+    Dim,
+    Expression,
+    Host,
+    Literal,
+    Name,
+    Shape,
+    Value,
+    Weight,
+    walk,
+)
+from burnish.codegen.program.plan import (
+    ClassPlan,
+    Plan,
+    Program,
+)
+from burnish.codegen.program.pruning import (
+    pruned,
+)
+from burnish.codegen.program.statements import (
+    Assign,
+    Block,
+    If,
+    Level,
+    Loop,
+    Scope,
+    Statement,
+    every_expression,
+)
+
+__all__ = [
+    "Apply",
+    "Assign",
+    "Attribute",
+    "Block",
+    "Call",
+    "Change",
+    "ClassPlan",
+    "Conditional",
+    "Constant",
+    "Dim",
+    "Display",
+    "Expression",
+    "Host",
+    "If",
+    "Infix",
+    "Item",
+    "Layer",
+    "Level",
+    "Literal",
+    "Loop",
+    "Method",
+    "Name",
+    "Own",
+    "Plan",
+    "Prefix",
+    "Program",
+    "Repeat",
+    "Scope",
+    "Shape",
+    "Slice",
+    "Statement",
+    "Value",
+    "Weight",
+    "every_expression",
+    "pruned",
+    "walk",
+]

@@ -1,0 +1,131 @@
+"""What expressions end in: values, weights, constants, literals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+Dim: TypeAlias = int | str | None
+Shape: TypeAlias = tuple[Dim, ...]
+
+
+Change: TypeAlias = "Callable[[Expression], Expression]"
+
+
+class Expression:
+    """Base of everything that has a value."""
+
+    dtype: str | None = None
+    shape: Shape | None = None
+
+    def children(self) -> tuple[Expression, ...]:
+        return ()
+
+    def rebuilt(self, change: Change) -> Expression:
+        """The same expression over changed children."""
+        return self
+
+    @property
+    def rank(self) -> int | None:
+        return None if self.shape is None else len(self.shape)
+
+
+@dataclass(eq=False)
+class Value(Expression):
+    """The result of one statement, or an input. `hint` is the file's name for it.
+
+    natural: a number of the host that is never negative, such as a size.
+    """
+
+    hint: str = ""
+    dtype: str | None = None
+    shape: Shape | None = None
+    host: bool = False
+    natural: bool = False
+
+
+@dataclass(eq=False)
+class Weight(Expression):
+    """A tensor from the model file that the module owns.
+
+    read: the array, brought to the layout that the module has.
+    trained: a Param (else a Buffer). path: what the file calls it.
+    """
+
+    path: str
+    dtype: str = field()
+    shape: tuple[int, ...] = field()
+    read: Callable[[], np.ndarray] = field()
+    trained: bool = True
+    shared: bool = False
+
+    def changed(self, shape: tuple[int, ...], how: Callable[..., Any]) -> Weight:
+        """The same weight stored in another layout."""
+        return replace(self, shape=shape, read=lambda: how(self.read()))
+
+    @property
+    def array(self) -> np.ndarray:
+        return self.read()
+
+
+@dataclass(frozen=True, eq=False)
+class Literal(Expression):
+    """A Python constant: number, string, None, or lists and tuples of them."""
+
+    value: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Name(Expression):
+    """A name that the source gives, such as `self.device`; never a file's text."""
+
+    text: str
+
+
+@dataclass(frozen=True, eq=False)
+class Constant(Expression):
+    """An array that is known while generating and is not a weight."""
+
+    array: np.ndarray
+
+    @property
+    def dtype(self) -> str:  # type: ignore[override]
+        return self.array.dtype.name
+
+    @property
+    def shape(self) -> Shape:  # type: ignore[override]
+        return self.array.shape
+
+
+@dataclass(frozen=True, eq=False)
+class Host(Expression):
+    """Numbers that Python computes while the model runs: sizes, indices, scalars.
+
+    array: an object array of expressions; its shape is what ONNX says it is.
+    """
+
+    array: np.ndarray
+    dtype: str | None = "int64"
+
+    @property
+    def shape(self) -> Shape:  # type: ignore[override]
+        return self.array.shape
+
+    def children(self) -> tuple[Expression, ...]:
+        return tuple(self.array.ravel())
+
+    def rebuilt(self, change: Change) -> Expression:
+        changed = np.empty(self.array.shape, object)
+        for i, item in np.ndenumerate(self.array):
+            changed[i] = change(item)
+        return Host(changed, self.dtype)
+
+
+def walk(expression: Expression) -> Iterator[Expression]:
+    """The expression and everything below it."""
+    yield expression
+    for child in expression.children():
+        yield from walk(child)

@@ -1,0 +1,44 @@
+"""A whole program, and the classes that it is arranged in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from burnish.codegen.program.leaves import Expression, Shape, Value, Weight
+from burnish.codegen.program.statements import Block
+
+
+@dataclass(eq=False)
+class Program:
+    """A whole model: its inputs in order, its body, and what is told of it."""
+
+    inputs: list[Value]
+    optional: dict[Value, Any]
+    body: Block
+    output_names: list[str]
+    outputs: list[tuple[str | None, Shape | None]]
+
+
+@dataclass(eq=False)
+class ClassPlan:
+    """One class of the source: what it owns and what it computes.
+
+    members: attribute and constructor, in order; parameters: the constructor's own.
+    inputs and `block.results` are what `forward` takes and returns.
+    """
+
+    name: str
+    members: list[tuple[str, Expression]]
+    inputs: list[Value]
+    block: Block
+    contract: str = ""
+    parameters: list[str] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class Plan:
+    """The classes, small to large, the model last, and where its weights belong."""
+
+    classes: list[ClassPlan]
+    weights: list[tuple[str, Weight]]

@@ -1,0 +1,143 @@
+"""Assignments, branches and loops, in blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from burnish.codegen.program.leaves import Change, Expression, Literal, Value, walk
+
+
+@dataclass(frozen=True)
+class Level:
+    """One level of the author's module tree: attribute name and, if known, class."""
+
+    name: str
+    kind: str = ""
+
+
+Scope: TypeAlias = tuple[Level, ...]
+
+
+@dataclass(eq=False)
+class Block:
+    """Statements, and the expressions that they hand back."""
+
+    statements: list[Statement]
+    results: list[Expression]
+
+    def rebuilt(self, change: Change) -> Block:
+        """The same block over changed expressions."""
+        return Block(
+            [statement.rebuilt(change) for statement in self.statements],
+            [change(result) for result in self.results],
+        )
+
+
+@dataclass(eq=False)
+class Statement:
+    """Base of the statements; `targets` are the values it defines."""
+
+    targets: tuple[Value, ...]
+    scope: Scope = ()
+
+    def expressions(self) -> tuple[Expression, ...]:
+        """The expressions that it evaluates itself, outside its blocks."""
+        return ()
+
+    def blocks(self) -> tuple[Block, ...]:
+        return ()
+
+    def rebuilt(self, change: Change) -> Statement:
+        """The same statement over changed expressions, in its blocks too."""
+        return self
+
+
+@dataclass(eq=False)
+class Assign(Statement):
+    """`targets = expression`"""
+
+    expression: Expression = field(default_factory=lambda: Literal(None))
+
+    def expressions(self) -> tuple[Expression, ...]:
+        return (self.expression,)
+
+    def rebuilt(self, change: Change) -> Statement:
+        return replace(self, expression=change(self.expression))
+
+
+@dataclass(eq=False)
+class If(Statement):
+    """`if condition: ... else: ...`; each block's results become the targets."""
+
+    condition: Expression = field(default_factory=lambda: Literal(True))
+    then: Block = field(default_factory=lambda: Block([], []))
+    otherwise: Block = field(default_factory=lambda: Block([], []))
+
+    def expressions(self) -> tuple[Expression, ...]:
+        return (self.condition,)
+
+    def blocks(self) -> tuple[Block, ...]:
+        return self.then, self.otherwise
+
+    def rebuilt(self, change: Change) -> Statement:
+        return replace(
+            self,
+            condition=change(self.condition),
+            then=self.then.rebuilt(change),
+            otherwise=self.otherwise.rebuilt(change),
+        )
+
+
+@dataclass(eq=False)
+class Loop(Statement):
+    """A `for` (over `items`, an iterable, or counting `count` times) or a `while`.
+
+    carried: the body's names for the values that go round; they start as `initial`.
+    index: the value that counts or runs over the items. The body's results are: the
+    condition (when `condition` is given), the carried values, then one element for each
+    of `collected`, lists that are appended to. targets: the carried values after the
+    loop, then the collected lists.
+    """
+
+    count: Expression | None = None
+    items: Expression | None = None
+    condition: Expression | None = None
+    going: Value | None = None
+    index: Value | None = None
+    carried: tuple[Value, ...] = ()
+    initial: tuple[Expression, ...] = ()
+    collected: int = 0
+    body: Block = field(default_factory=lambda: Block([], []))
+
+    def expressions(self) -> tuple[Expression, ...]:
+        given = (self.count, self.items, self.condition, *self.initial)
+        return tuple(e for e in given if e is not None)
+
+    def blocks(self) -> tuple[Block, ...]:
+        return (self.body,)
+
+    def rebuilt(self, change: Change) -> Statement:
+        def maybe(expression: Expression | None) -> Expression | None:
+            return None if expression is None else change(expression)
+
+        return replace(
+            self,
+            count=maybe(self.count),
+            items=maybe(self.items),
+            condition=maybe(self.condition),
+            initial=tuple(map(change, self.initial)),
+            body=self.body.rebuilt(change),
+        )
+
+
+def every_expression(block: Block) -> Iterator[Expression]:
+    """Every expression of a block and of the blocks inside it, with their parts."""
+    for statement in block.statements:
+        for expression in statement.expressions():
+            yield from walk(expression)
+        for inner in statement.blocks():
+            yield from every_expression(inner)
+    for result in block.results:
+        yield from walk(result)
