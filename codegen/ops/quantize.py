@@ -95,7 +95,11 @@ def _quantized(
 ) -> Expression:
     """A zero point that is a number alone does not say the result's type."""
     dtype = dtype_name(output_dtype) if output_dtype else None
-    options = {"axis": axis, "block_size": block_size, "saturate": bool(saturate)}
+    options: dict[str, Any] = {
+        "axis": axis,
+        "block_size": block_size,
+        "saturate": bool(saturate),
+    }
     if zero_point is not None and (shift := _zero(zero_point)) is not None:
         dtype, zero_point = zero_point.dtype, Literal(shift) if shift else None
     elif zero_point is not None:

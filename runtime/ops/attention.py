@@ -8,7 +8,7 @@ import numpy as np
 
 from burnish.backend import namespace
 from burnish.errors import InputError
-from burnish.ops._shapes import plain
+from burnish.ops._shapes import cast, plain
 from burnish.ops._window import beside
 from burnish.ops.activation import softmax
 from burnish.ops.compare import where
@@ -32,8 +32,14 @@ def scaled_dot_product_attention(
     mask: booleans, True where a key takes part, or numbers to add; broadcasts to
     (..., T, S). A query that no key takes part for gets 0. is_causal: query i sees the
     keys up to i. scale: 1 / sqrt(D) unless given. softcap > 0 holds scores between
-    -softcap and softcap. q may have a multiple of k's and v's heads (axis -3).
+    -softcap and softcap. q may have a multiple of k's and v's heads (axis -3). NumPy
+    multiplies half precision slowly and rounds every step: single precision takes over.
     """
+    if q.dtype == np.float16 and namespace(plain(q)) is np:
+        wide = [cast(part, dtype=np.float32) for part in (q, k, v)]
+        options: dict[str, Any] = {"is_causal": is_causal, "scale": scale}
+        y = scaled_dot_product_attention(*wide, mask, **options, softcap=softcap)
+        return cast(y, dtype=q.dtype)
     heads = q.shape
     shared = _sharing(q, k)
     if shared > 1:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from burnish.backend import Array, namespace
 from burnish.errors import InputError
 from burnish.operator import operator
@@ -35,6 +37,11 @@ def conv(
     _check("conv", x, weight, groups)
     kernel = weight.shape[2:]
     w = window("conv", x.shape[2:], kernel, stride, padding, dilation)
+    if x.dtype == np.float16:  # summed in single precision, rounded once
+        wide = (None if a is None else a.astype(np.float32) for a in (x, weight, bias))
+        x, weight, bias = wide
+        y = _correlate(padded(x, w.pads), weight, w, groups)
+        return _with_bias(y, bias).astype(np.float16)
     return _with_bias(_correlate(padded(x, w.pads), weight, w, groups), bias)
 
 
