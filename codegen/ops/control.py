@@ -14,7 +14,7 @@ from burnish.codegen.ops._rules import (
     operand,
     tensor,
 )
-from burnish.codegen.ops._words import is_device
+from burnish.codegen.ops._words import is_device, made
 from burnish.codegen.program import (
     Assign,
     Block,
@@ -128,7 +128,12 @@ def loop(
             body=block,
         )
     )
-    return (*states, *(_stacked(each, 0) for each in lists))
+    once = _is_true(cond) and (count is None or _positive(count))
+    elements = [None if once else _inside(v) for v in body.outputs[1 + len(carried) :]]
+    return (
+        *states,
+        *(_stacked(each, 0, like) for each, like in zip(lists, elements, strict=True)),
+    )
 
 
 def _count(M: Expression | None) -> Expression | None:
@@ -143,10 +148,8 @@ def _count(M: Expression | None) -> Expression | None:
 
 def _never_stops(body: ir.Graph, cond: Expression | None) -> bool:
     """Whether the condition is true from the start and stays so."""
-    if cond is not None:
-        start = known(cond)
-        if start is None or not start.reshape(()).item():
-            return False
+    if not _is_true(cond):
+        return False
     result = body.outputs[0]
     while True:
         if result is body.inputs[1]:
@@ -159,13 +162,37 @@ def _never_stops(body: ir.Graph, cond: Expression | None) -> bool:
         result = maker.inputs[0]  # type: ignore[assignment]
 
 
+def _is_true(cond: Expression | None) -> bool:
+    """Whether a loop's condition is known to be true at the start."""
+    if cond is None:
+        return True
+    start = known(cond)
+    return start is not None and bool(start.reshape(()).item())
+
+
+def _positive(count: Expression) -> bool:
+    return isinstance(count, Literal) and count.value > 0
+
+
 def _bool(cond: Expression) -> Expression:
     return tensor(cond, "bool")
 
 
-def _stacked(items: Expression, axis: int) -> Expression:
-    """`ops.stack(*items)`"""
-    return call("stack", Prefix("*", items), axis=axis)
+def _stacked(
+    items: Value, axis: int, element: Value | None, backwards: int = 0
+) -> Expression:
+    """`ops.stack(*items)`; with an `element`, of no items an array of its kind.
+
+    Sizes that the file leaves open are 0 then.
+    """
+    listed = _reversed(items) if backwards else items
+    empty = None
+    if element is not None and element.dtype and element.shape is not None:
+        sizes = [d if isinstance(d, int) else 0 for d in element.shape]
+        sizes.insert(axis % (len(sizes) + 1), 0)
+        dtype = None if element.dtype == "float32" else element.dtype
+        empty = made("zeros", *sizes, dtype=dtype)
+    return call("stack", Prefix("*", listed), axis=axis, empty=empty)
 
 
 @onnx_op("Scan", since=9)
@@ -212,11 +239,17 @@ def scan(
     )
     backwards = scan_output_directions or [0] * len(lists)
     along = scan_output_axes or [0] * len(lists)
+    first = given[states]
+    length = first.shape[axes[0]] if first.shape else None
+    once = isinstance(length, int) and length > 0
+    elements = [None if once else _inside(v) for v in body.outputs[states:]]
     return (
         *targets,
         *(
-            _stacked(_reversed(each) if back else each, axis)
-            for each, back, axis in zip(lists, backwards, along, strict=True)
+            _stacked(each, axis, like, back)
+            for each, axis, like, back in zip(
+                lists, along, elements, backwards, strict=True
+            )
         ),
     )
 

@@ -117,8 +117,10 @@ def _(g, y, *arrays, axis):
     return [unbroadcast(part, a) for part, a in zip(parts, arrays, strict=True)]
 
 
-def stack(*arrays: Any, axis: int = 0) -> Any:
-    """Arrays of one shape along a new axis."""
+def stack(*arrays: Any, axis: int = 0, empty: Any = None) -> Any:
+    """Arrays of one shape along a new axis; of none of them `empty`, if it is given."""
+    if not arrays and empty is not None:
+        return empty
     return concat(*(unsqueeze(a, axes=axis) for a in arrays), axis=axis)
 
 

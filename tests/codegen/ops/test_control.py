@@ -70,6 +70,42 @@ def test_a_loop_that_never_stops_early_is_a_for(count, tmp_path):
     assert "while" not in text
 
 
+def test_a_loop_that_never_runs_gives_an_empty_result(tmp_path):
+    net, text = model(LOOP, tmp_path)
+    y, steps = net(Tensor(np.ones(2, np.float32)), Tensor(np.int64(0)))
+    assert y.tolist() == [1, 1]
+    assert (steps.shape, steps.dtype) == ((0, 2), np.float32)
+    assert "empty=Tensor.zeros(0, 2, device=self.device)" in text
+
+
+def test_what_surely_runs_needs_no_empty_result(tmp_path):
+    three = LOOP.replace("int64 n)", "int64 m)").replace(
+        "bool yes = {1}", "bool yes = {1}, int64 n = {3}"
+    )
+    assert "empty" not in model(three, tmp_path)[1]
+
+
+SCAN = """
+<ir_version: 10, opset_import: ["" : 21]>
+sums (int64 start, int64[T] x) => (int64 y, int64[T] sums) {
+  y, sums = Scan <num_scan_inputs = 1, body = b (int64 h, int64 item)
+    => (int64 next, int64 seen) {
+      next = Add (h, item)
+      seen = Identity (next)
+    }> (start, x)
+}
+"""
+
+
+@pytest.mark.parametrize("items", [[], [3, 4]])
+def test_a_scan_of_any_length(items, tmp_path):
+    net, _ = model(SCAN, tmp_path)
+    y, sums = net(Tensor(np.int64(1)), Tensor(np.array(items, np.int64)))
+    assert y.item() == 1 + sum(items)
+    assert sums.dtype == np.int64
+    assert sums.tolist() == np.cumsum([1, *items])[1:].tolist()
+
+
 def test_weights_of_a_body_have_gradients(tmp_path):
     net, _ = model(LOOP, tmp_path, "cpu:autodiff")
     y, _ = net(Tensor(np.ones(2, np.float32)), Tensor(np.int64(2)))
