@@ -103,8 +103,9 @@ def one_hot(
     return call("one_hot", indices, number(depth), values, axis=axis)
 
 
-# Draws come from `burnish.seed`'s source; a seed in the file would repeat one draw for
-# ever, so the file's seeds are not taken over.
+# Draws come from `burnish.seed`'s source alone. A node's `seed` would make every call
+# draw the same, and two runtimes never agree on what a seed draws, so it is not taken
+# over: `burnish.seed(n)` before the calls makes a whole program repeatable.
 
 
 @onnx_op("RandomNormal")
@@ -173,8 +174,10 @@ def _drawn(
 def bernoulli(
     input_: Expression, *, dtype: int | None = None, seed: float | None = None
 ) -> Result:
+    """Draws are in float32 at least: those of narrow types would often equal x."""
     shape, chosen = _like(input_, dtype)
-    drawn = made("rand", shape, dtype=input_.dtype)
+    wide = input_.dtype if input_.dtype == "float64" else None
+    drawn = made("rand", shape, dtype=wide)
     return cast(Infix("<", drawn, operand(input_)), chosen)
 
 
