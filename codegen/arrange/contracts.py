@@ -15,6 +15,7 @@ from burnish.codegen.program import (
 )
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_ +*/()-]*")
+_COUNTED = re.compile(r"(s|unk__)\d+")
 
 
 def shape_text(shape: Shape | None) -> str:
@@ -28,7 +29,8 @@ def shape_text(shape: Shape | None) -> str:
 def _size(size: int | str | None) -> str:
     if isinstance(size, int):
         return str(size)
-    return size if size and _NAME.fullmatch(size) and len(size) <= 24 else "_"
+    named = size and _NAME.fullmatch(size) and not _COUNTED.fullmatch(size)
+    return size if size and named and len(size) <= 24 else "_"
 
 
 def contract(inputs: Iterable[Value], outputs: Iterable[Value]) -> str:

@@ -5,11 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from burnish.codegen.arrange.grouping import Group, leaves
+from burnish.codegen.arrange.hoisting import common
 from burnish.codegen.program import Layer, Level, Statement, Weight
 
 
 def module_scope(statement: Statement) -> tuple[Level, ...]:
-    """A statement's module; where its node has none, its layer's weights tell."""
+    """A statement's module; where its node has none, its layer's weights tell.
+
+    A branch or loop belongs to the innermost module that holds all that is inside it:
+    exporters write it under the name of its first node.
+    """
+    inside = [s for block in statement.blocks() for s in block.statements]
+    scopes = [scope for scope in map(module_scope, inside) if scope]
+    if scopes:
+        own = statement.scope or scopes[0]
+        return own[: min(common(own, scope) for scope in scopes)]
     if statement.scope:
         return statement.scope
     for expression in leaves(statement):
