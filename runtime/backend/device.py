@@ -73,7 +73,7 @@ class Device:
         if self.kind == "cpu":
             source = array if namespace(array) is xp else array.get()
             held = xp.asarray(source, dtype)
-            return held if held.dtype.kind not in "UST" else held.astype(object)
+            return _text(held) if held.dtype.kind in "UST" else held
         if _holds_text(array):
             raise DeviceError(f"device {self}: strings live on the host, on 'cpu'")
         with xp.cuda.Device(self.index):
@@ -95,6 +95,11 @@ class Device:
 
     def __reduce__(self) -> tuple[type[Device], tuple[str]]:
         return Device, (str(self),)
+
+
+def _text(array: Any) -> Any:
+    """Strings as an array of objects; bytes are UTF-8."""
+    return (np.char.decode(array) if array.dtype.kind == "S" else array).astype(object)
 
 
 def _holds_text(array: Any) -> bool:

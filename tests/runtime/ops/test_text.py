@@ -120,10 +120,11 @@ def test_operator(case):
     [
         ["a", "bc"],
         np.array(["a", "bc"]),
+        np.array([b"a", b"bc"]),
         np.array(["a", "bc"], np.dtypes.StringDType()),
         np.array(["a", "bc"], object),
     ],
-    ids=["list", "str", "StringDType", "object"],
+    ids=["list", "str", "bytes", "StringDType", "object"],
 )
 def test_every_kind_of_strings_becomes_objects(given):
     tensor = Tensor(given)
