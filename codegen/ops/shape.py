@@ -45,8 +45,11 @@ def reshape(
             sizes = [size(data, i) if n == 0 else n for i, n in enumerate(sizes)]
         return method(data, "reshape", *sizes)
     parts = numbers(node, shape, "size")
-    if parts is None or allowzero:
+    if allowzero:
         return method(data, "reshape", sizes)
+    if parts is None:
+        shape = Call("tuple", (sizes,))
+        return call("reshape", tensor(data), shape=shape, keep_zeros=True)
     rank = len(parts) if data.rank is None else data.rank
     kept = [Infix("or", n, size(data, i)) for i, n in enumerate(parts[:rank])]
     return method(data, "reshape", *kept, *parts[rank:])

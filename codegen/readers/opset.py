@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from burnish.codegen import constants
 from burnish.codegen.errors import Explain, ReadError, UnsupportedError
+from burnish.codegen.readers import old_scan
 from burnish.codegen.readers.normal import build, lift_constants
 from burnish.codegen.readers.proto import NEWEST
 
@@ -33,6 +34,7 @@ def bring_up(model: ir.Model, declared: int, explain: Explain) -> ir.Model:
 def convert(model: ir.Model, declared: int, target: int) -> ir.Model:
     """The model at opset `target`, with what the converter loses put back."""
     model.ir_version = max(model.ir_version or 0, 10)
+    old_scan.hide(model, declared, target)
     message: Any = ir.to_proto(model)
     try:
         message = onnx.version_converter.convert_version(message, target)
@@ -44,6 +46,7 @@ def convert(model: ir.Model, declared: int, target: int) -> ir.Model:
             f"`torch.onnx.export(..., opset_version={target})`"
         ) from error
     converted = build(message)
+    old_scan.restore(converted)
     _restore_metadata(model, converted)
     if converted.opset_imports.get("") != target:
         raise ReadError(f"the converter did not reach opset {target}")

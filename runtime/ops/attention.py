@@ -36,9 +36,10 @@ def scaled_dot_product_attention(
     multiplies half precision slowly and rounds every step: single precision takes over.
     """
     if q.dtype == np.float16 and namespace(plain(q)) is np:
-        wide = [cast(part, dtype=np.float32) for part in (q, k, v)]
+        wide_q, wide_k, wide_v = (cast(part, dtype=np.float32) for part in (q, k, v))
         options: dict[str, Any] = {"is_causal": is_causal, "scale": scale}
-        y = scaled_dot_product_attention(*wide, mask, **options, softcap=softcap)
+        options["softcap"] = softcap
+        y = scaled_dot_product_attention(wide_q, wide_k, wide_v, mask, **options)
         return cast(y, dtype=q.dtype)
     heads = q.shape
     shared = _sharing(q, k)

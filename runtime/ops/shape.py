@@ -14,8 +14,13 @@ from burnish.ops._shapes import axes_of, broadcast_to, plain, sum_to, unbroadcas
 
 
 @operator
-def reshape(x, *, shape: tuple[int, ...]):
-    """x with another shape of as many elements; one -1 is worked out."""
+def reshape(x, *, shape: tuple[int, ...], keep_zeros: bool = False):
+    """x with another shape of as many elements; one -1 is worked out.
+
+    keep_zeros: a 0 stands for x's own size there.
+    """
+    if keep_zeros:
+        shape = tuple(n or x.shape[i] for i, n in enumerate(shape))
     try:
         return x.reshape(shape)
     except ValueError:
@@ -26,7 +31,7 @@ def reshape(x, *, shape: tuple[int, ...]):
 
 
 @reshape.vjp
-def _(g, y, x, *, shape):
+def _(g, y, x, *, shape, keep_zeros):
     return reshape(g, shape=x.shape)
 
 

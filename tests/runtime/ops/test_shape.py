@@ -20,6 +20,13 @@ def padded(mode, pads):
 
 
 CASES = [
+    case(
+        ops.reshape,
+        (2, 3, 4),
+        shape=(0, 12),
+        keep_zeros=True,
+        expect=lambda x: x.reshape(2, 12),
+    ),
     case(ops.moveaxis, (2, 3, 4), 0, -1, expect=np.moveaxis),
     case(
         ops.meshgrid,
