@@ -42,8 +42,7 @@ class Network(nn.Module):
 
     def forward(self, x):
         y = self.ch_embeddings(x[:, 0])
-        x = ops.concat(y, self.sy_embeddings(x[:, 1]), axis=-1)
-        x = x.mT
+        x = ops.concat(y, self.sy_embeddings(x[:, 1]), axis=-1).mT
         y = self.conv1(x).mT.unsqueeze(3)
         z = self.conv2(x).mT.unsqueeze(3)
         y = ops.concat(y, z, self.conv3(x).mT.unsqueeze(3), axis=-1)

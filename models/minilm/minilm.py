@@ -20,11 +20,16 @@ class BertEmbeddings(nn.Module):
 
     def forward(self, input_ids, token_type_ids):
         x = self.word_embeddings(input_ids) + self.token_type_embeddings(token_type_ids)
-        x = x + self.position_embeddings(self.position_ids[:, : input_ids.shape[1]])
-        return self.LayerNorm(x)
+        return self.LayerNorm(
+            x + self.position_embeddings(self.position_ids[:, : input_ids.shape[1]])
+        )
 
 
 class BertSelfAttention(nn.Module):
+    """(batch, sequence, 384), (batch, 1, sequence, sequence)
+    -> (batch, sequence, 384)
+    """
+
     def __init__(self):
         self.query = nn.Linear(384, 384)
         self.key = nn.Linear(384, 384)
@@ -37,8 +42,7 @@ class BertSelfAttention(nn.Module):
         key = self.key(x).reshape(batch, sequence, -1, 32).transpose(0, 2, 1, 3)
         x = self.value(x).reshape(batch, sequence, -1, 32).transpose(0, 2, 1, 3)
         x = ops.scaled_dot_product_attention(query, key, x, mask, scale=0.17677669)
-        x = x.transpose(0, 2, 1, 3)
-        return x.reshape(batch, sequence, -1)
+        return x.transpose(0, 2, 1, 3).reshape(batch, sequence, -1)
 
 
 class BertSelfOutput(nn.Module):
@@ -53,6 +57,10 @@ class BertSelfOutput(nn.Module):
 
 
 class BertAttention(nn.Module):
+    """(batch, sequence, 384), (batch, 1, sequence, sequence)
+    -> (batch, sequence, 384)
+    """
+
     def __init__(self):
         self.self = BertSelfAttention()
         self.output = BertSelfOutput()
@@ -83,6 +91,10 @@ class BertOutput(nn.Module):
 
 
 class BertLayer(nn.Module):
+    """(batch, sequence, 384), (batch, 1, sequence, sequence)
+    -> (batch, sequence, 384)
+    """
+
     def __init__(self):
         self.attention = BertAttention()
         self.intermediate = BertIntermediate()
@@ -94,6 +106,10 @@ class BertLayer(nn.Module):
 
 
 class BertEncoder(nn.Module):
+    """(batch, sequence, 384), (batch, 1, sequence, sequence)
+    -> (batch, sequence, 384)
+    """
+
     def __init__(self):
         self.layer = [BertLayer() for _ in range(6)]
 
@@ -114,9 +130,7 @@ class Model(nn.Module):
         token_type_ids="int64[batch, sequence]",
     )
     def forward(self, input_ids, attention_mask, token_type_ids):
-        batch = token_type_ids.shape[0]
         sequence = token_type_ids.shape[1]
         x = attention_mask.unsqueeze((1, 2)) > 0
-        x = ops.expand(x, shape=(batch, 1, sequence, sequence))
-        embeddings = self.embeddings(input_ids, token_type_ids)
-        return self.encoder(embeddings, x)
+        x = ops.expand(x, shape=(token_type_ids.shape[0], 1, sequence, sequence))
+        return self.encoder(self.embeddings(input_ids, token_type_ids), x)

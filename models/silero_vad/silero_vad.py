@@ -8,9 +8,7 @@ weights in silero_vad.safetensors; options: --name silero_vad.
 from burnish import nn, ops
 
 
-class Stft(nn.Module):
-    """(), (batch, sequence), (2, batch, 128) -> (batch, 1), (2, batch, 128)"""
-
+class Model(nn.Module):
     def __init__(self):
         self.stft = nn.Conv1d(1, 258, 256, stride=128, bias=False)
         self.reparam_conv = nn.Conv1d(129, 128, 3, padding=1)
@@ -29,8 +27,11 @@ class Stft(nn.Module):
         self.rnn4 = nn.Linear(128, 512)
         self.conv2 = nn.Conv1d(128, 1, 1)
 
-    def forward(self, x, input, state):
-        if x:
+    @nn.accepts(
+        input="float32[batch, sequence]", sr="int64[]", state="float32[2, batch, 128]"
+    )
+    def forward(self, input, sr, state):
+        if sr.reshape(-1)[0] == 16000:
             stft = self.stft(
                 ops.pad(input, pads=((0, 0), (0, 64)), mode="reflect").unsqueeze(1)
             )
@@ -59,24 +60,3 @@ class Stft(nn.Module):
             y = ops.sigmoid(y).squeeze(1).mean(1)
             x, state_n = y.unsqueeze(1), ops.concat(v.unsqueeze(0), z.unsqueeze(0))
         return x, state_n
-
-
-class Network(nn.Module):
-    """(), (batch, sequence), (2, batch, 128) -> (batch, 1), (2, batch, 128)"""
-
-    def __init__(self):
-        self.stft = Stft()
-
-    def forward(self, x, input, state):
-        return self.stft(x, input, state)
-
-
-class Model(nn.Module):
-    def __init__(self):
-        self.model = Network()
-
-    @nn.accepts(
-        input="float32[batch, sequence]", sr="int64[]", state="float32[2, batch, 128]"
-    )
-    def forward(self, input, sr, state):
-        return self.model(sr.reshape(-1)[0] == 16000, input, state)
