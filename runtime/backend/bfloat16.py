@@ -25,8 +25,16 @@ def is_bfloat16(value: Any) -> bool:
 
 
 def is_among(args: tuple[Any, ...]) -> bool:
-    """Whether one is bfloat16 and no wider floating-point array is beside it."""
-    return any(map(is_bfloat16, args)) and not any(map(_is_other_float, args))
+    """Whether one is bfloat16 and no other floating-point array is beside it."""
+    found = False
+    for arg in args:
+        dtype = getattr(arg, "dtype", None)
+        if dtype is None:
+            continue
+        if dtype.kind in "fc":
+            return False
+        found = found or is_bfloat16(arg)
+    return found
 
 
 def widened(value: Any) -> Any:
@@ -48,11 +56,6 @@ def narrowed(value: Any) -> Any:
 def like(part: Any, arg: Any) -> Any:
     """A gradient array in bfloat16 where what it belongs to is."""
     return narrowed(part) if is_bfloat16(arg) else part
-
-
-def _is_other_float(value: Any) -> bool:
-    dtype = getattr(value, "dtype", None)
-    return dtype is not None and dtype.kind in "fc"
 
 
 def _dtype() -> Any:

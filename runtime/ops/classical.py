@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from burnish.backend import namespace
-from burnish.errors import InputError
+from burnish.errors import DeviceError, InputError
 from burnish.operator import operator
 from burnish.ops.arithmetic import abs_
 from burnish.ops.compare import where
@@ -136,6 +136,8 @@ def _table(xp: Any, values: Any, dtype: Any) -> Any:
     if dtype is None and len(values):
         kind = type(values[0])
         dtype = {str: object, float: np.float32, int: np.int64}[kind]
+    if dtype is object and xp is not np:
+        raise DeviceError("label_encoder: strings live on the host, on 'cpu'")
     return xp.asarray(values, dtype)
 
 
@@ -206,7 +208,7 @@ def pairwise_coupling(wins, *, classes: int):
     Wu, Lin and Weng's second method, by their iteration; pairs as in pairwise_votes.
     """
     xp = namespace(wins)
-    first, second = np.triu_indices(classes, 1)
+    first, second = (xp.asarray(side) for side in np.triu_indices(classes, 1))
     wins = wins.clip(1e-7, 1 - 1e-7).astype(np.float64)
     r = xp.zeros((len(wins), classes, classes))
     r[:, first, second] = wins
