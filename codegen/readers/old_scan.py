@@ -6,6 +6,8 @@ and inside it over the sequence.
 
 from __future__ import annotations
 
+from typing import Any
+
 import onnx
 import onnx_ir as ir
 
@@ -60,14 +62,14 @@ def _nest(node: ir.Node) -> None:
     given = node.inputs[1:]
     parts = [ir.Value(name=f"{v.name}_of_one") for v in body.inputs]
     results = [ir.Value(name=f"{v.name}_of_one") for v in body.outputs]
-    attributes = {"num_scan_inputs": scanned}
+    attributes: dict[str, Any] = {"num_scan_inputs": scanned}
     backwards = node.attributes.get("directions")
     if backwards is not None:
         attributes["scan_input_directions"] = backwards.as_ints()
     node.attributes.clear()
     inner = ir.node("Scan", parts, {"body": body, **attributes}, outputs=results)
     one = ir.Graph(parts, results, nodes=[inner], name=f"{body.name}_of_one")
-    count = {"body": one, "num_scan_inputs": len(given)}
+    count: dict[str, Any] = {"body": one, "num_scan_inputs": len(given)}
     outer = ir.node("Scan", given, count, num_outputs=len(node.outputs), name=node.name)
     for old, new in zip(node.outputs, outer.outputs, strict=True):
         new.name, new.shape, new.type = old.name, old.shape, old.type

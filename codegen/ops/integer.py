@@ -1,0 +1,146 @@
+"""Products of quantized numbers, summed in whole numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from burnish.codegen.ops._rules import (
+    Result,
+    call,
+    infix,
+    method,
+    onnx_op,
+    operand,
+)
+from burnish.codegen.ops._words import cast as cast_to
+from burnish.codegen.ops.conv import alike, padding
+from burnish.codegen.ops.quantize import quantized
+from burnish.codegen.program import Expression, Infix
+
+
+@onnx_op("MatMulInteger")
+def mat_mul_integer(
+    A: Expression,
+    B: Expression,
+    a_zero_point: Expression | None = None,
+    b_zero_point: Expression | None = None,
+) -> Result:
+    return _product(A, B, a_zero_point, b_zero_point)
+
+
+def _product(
+    a: Expression,
+    b: Expression,
+    a_zero: Expression | None,
+    b_zero: Expression | None,
+) -> Expression:
+    """Exact, in int32; a's zero points stand for rows, b's for columns."""
+    if a_zero is not None and a_zero.rank == 1:
+        a_zero = method(a_zero, "unsqueeze", -1)
+    return Infix("@", _centered(a, a_zero), _centered(b, b_zero))
+
+
+def _centered(x: Expression, zero: Expression | None) -> Expression:
+    wide = cast_to(operand(x), "int32")
+    return wide if zero is None else Infix("-", wide, cast_to(operand(zero), "int32"))
+
+
+@onnx_op("QLinearMatMul")
+def q_linear_mat_mul(
+    a: Expression,
+    a_scale: Expression,
+    a_zero_point: Expression,
+    b: Expression,
+    b_scale: Expression,
+    b_zero_point: Expression,
+    y_scale: Expression,
+    y_zero_point: Expression,
+) -> Result:
+    product = _product(a, b, a_zero_point, b_zero_point)
+    return _requantized(product, a_scale, b_scale, y_scale, y_zero_point)
+
+
+def _requantized(
+    total: Expression,
+    a_scale: Expression,
+    b_scale: Expression,
+    y_scale: Expression,
+    zero_point: Expression,
+    axis: int = 1,
+) -> Expression:
+    scale = Infix("/", operand(y_scale), infix("*", a_scale, b_scale))
+    real = cast_to(total, "float32")
+    step = cast_to(scale, "float32")
+    return quantized(real, step, zero_point, axis)
+
+
+@onnx_op("ConvInteger")
+def conv_integer(
+    x: Expression,
+    w: Expression,
+    x_zero_point: Expression | None = None,
+    w_zero_point: Expression | None = None,
+    *,
+    auto_pad: str = "NOTSET",
+    dilations: list[int] | None = None,
+    group: int = 1,
+    kernel_shape: list[int] | None = None,
+    pads: list[int] | None = None,
+    strides: list[int] | None = None,
+) -> Result:
+    options = _window(w, auto_pad, dilations, group, pads, strides)
+    zeros = (x_zero_point, w_zero_point)
+    return call("conv", *_centered_for_conv(x, w, *zeros), **options)
+
+
+@onnx_op("QLinearConv")
+def q_linear_conv(
+    x: Expression,
+    x_scale: Expression,
+    x_zero_point: Expression,
+    w: Expression,
+    w_scale: Expression,
+    w_zero_point: Expression,
+    y_scale: Expression,
+    y_zero_point: Expression,
+    B: Expression | None = None,
+    *,
+    auto_pad: str = "NOTSET",
+    dilations: list[int] | None = None,
+    group: int = 1,
+    kernel_shape: list[int] | None = None,
+    pads: list[int] | None = None,
+    strides: list[int] | None = None,
+) -> Result:
+    options = _window(w, auto_pad, dilations, group, pads, strides)
+    inputs = _centered_for_conv(x, w, x_zero_point, w_zero_point)
+    total = call("conv", *inputs, B, **options)
+    return _requantized(total, x_scale, w_scale, y_scale, y_zero_point)
+
+
+def _centered_for_conv(
+    x: Expression,
+    w: Expression,
+    x_zero: Expression | None,
+    w_zero: Expression | None,
+) -> tuple[Expression, Expression]:
+    if w_zero is not None and w_zero.shape not in ((), (1,)):
+        w_zero = method(w_zero, "reshape", -1, *[1] * (len(w.shape or ()) - 1))
+    return _centered(x, x_zero), _centered(w, w_zero)
+
+
+def _window(
+    w: Expression,
+    auto_pad: str,
+    dilations: list[int] | None,
+    group: int,
+    pads: list[int] | None,
+    strides: list[int] | None,
+) -> dict[str, Any]:
+    rank = len(w.shape or ()) - 2
+    return {
+        "stride": alike(strides or [1] * rank),
+        "padding": padding(auto_pad, pads, rank),
+        "dilation": alike(dilations or [1] * rank),
+        "groups": group,
+    }
