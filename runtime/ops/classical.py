@@ -22,6 +22,7 @@ from burnish.ops.linear import matmul
 from burnish.ops.reduce import reduce_max, reduce_sum
 
 MEMBER = 6
+_BLOCK = 1 << 18  # places on the way at a time: what the caches of a CPU hold
 _START = {"sum": 0.0, "average": 0.0, "min": math.inf, "max": -math.inf}
 
 
@@ -53,43 +54,87 @@ def tree_ensemble(
     xp = namespace(x)
     if len(x.shape) != 2:
         raise InputError(f"tree_ensemble: expected x (N, F), got {x.shape}")
-    place = xp.broadcast_to(roots, (len(x), len(roots)))
-    while (place >= 0).any():
-        node = xp.maximum(place, 0)
-        value = xp.take_along_axis(x, features[node], axis=1)
-        answer = _answer(value, thresholds[node], node, modes, members)
-        if missing is not None:
-            answer = answer | (xp.isnan(value) & missing[node])
-        place = xp.where(place < 0, place, xp.where(answer, yes[node], no[node]))
-    where_to, votes = targets[~place], weights[~place]
-    rows = xp.arange(len(x)).reshape(-1, 1, 1)
-    spots = (rows * (outputs + 1) + where_to).ravel()
-    total = _gathered(xp, spots, votes.ravel(), len(x) * (outputs + 1), aggregate)
-    total = total.reshape(len(x), outputs + 1)[:, :outputs]
-    total = total / len(roots) if aggregate == "average" else total
-    return total.astype(weights.dtype)
+    leaves = len(targets)
+    walk = _Walk(xp, leaves, features, thresholds, yes, no, modes, missing, members)
+    size = max(_BLOCK // max(len(roots), 1), 1) if xp is np else max(len(x), 1)
+    total = [xp.zeros((0, outputs), weights.dtype)]
+    for start in range(0, len(x), size):
+        leaf = walk.leaves(x[start : start + size], roots)
+        votes = weights[leaf]
+        rows = xp.arange(len(leaf)).reshape(-1, 1, 1)
+        spots = (rows * (outputs + 1) + targets[leaf]).ravel()
+        room = len(leaf) * (outputs + 1)
+        sums = _gathered(xp, spots, votes.ravel(), room, aggregate)
+        sums = sums.reshape(len(leaf), outputs + 1)[:, :outputs]
+        sums = sums / len(roots) if aggregate == "average" else sums
+        total.append(sums.astype(weights.dtype))
+    return xp.concatenate(total)
 
 
-def _answer(value: Any, threshold: Any, node: Any, modes: Any, members: Any) -> Any:
-    """What each node says to each value."""
-    if modes is None:
-        return value <= threshold
-    xp = namespace(value)
-    mode = modes[node]
-    asked = (
-        value <= threshold,
-        value < threshold,
-        value >= threshold,
-        value > threshold,
-        value == threshold,
-        value != threshold,
-    )
-    answer = xp.select([mode == i for i in range(len(asked))], asked, False)
-    if members is None:
-        return answer
-    chosen = xp.where(mode == MEMBER, threshold, 0).astype(np.int64)
-    inside = (members[chosen] == value[..., None]).any(axis=-1)
-    return xp.where(mode == MEMBER, inside, answer)
+class _Walk:
+    """Rows going down all trees at once; a leaf leads to itself, whatever the answer.
+
+    Leaves are numbered behind the nodes here.
+    """
+
+    def __init__(self, xp, leaves, features, thresholds, yes, no, *others):
+        self.xp = xp
+        self.nodes = count = len(features)
+        modes, missing, members = others
+        self.features = self.extended(features, leaves)
+        self.thresholds = self.extended(thresholds, leaves)
+        self.modes = self.extended(modes, leaves)
+        self.missing = self.extended(missing, leaves)
+        self.members = members
+        sides = [xp.where(c < 0, count + ~c, c) for c in (no, yes)]
+        ends = xp.arange(count, count + leaves)
+        self.next = xp.stack([xp.append(c, ends) for c in sides], axis=1).ravel()
+
+    def extended(self, array, leaves):
+        """An array of nodes with zeros for the leaves; None as it is."""
+        if array is None:
+            return None
+        return self.xp.append(array, self.xp.zeros(leaves, array.dtype))
+
+    def leaves(self, x, roots):
+        """The leaf that each row reaches in each tree: (N, F) -> (N, T)"""
+        xp = self.xp
+        flat = xp.ascontiguousarray(x).ravel()
+        first = xp.arange(len(x)).reshape(-1, 1) * x.shape[1]
+        place = xp.where(roots < 0, self.nodes + ~roots, roots)
+        place = xp.broadcast_to(place, (len(x), len(roots)))
+        while (place < self.nodes).any():
+            value = flat.take(first + self.features.take(place))
+            place = self.next.take(2 * place + self.answer(value, place))
+        return place - self.nodes
+
+    def answer(self, value, node):
+        """What each node says to each value."""
+        xp, threshold = self.xp, self.thresholds.take(node)
+        if self.modes is None:
+            yes = value <= threshold
+        else:
+            yes = self.compared(value, threshold, self.modes.take(node))
+        if self.missing is None:
+            return yes
+        return yes | (xp.isnan(value) & self.missing.take(node))
+
+    def compared(self, value, threshold, mode):
+        xp = self.xp
+        asked = (
+            value <= threshold,
+            value < threshold,
+            value >= threshold,
+            value > threshold,
+            value == threshold,
+            value != threshold,
+        )
+        yes = xp.select([mode == i for i in range(len(asked))], asked, False)
+        if self.members is None:
+            return yes
+        chosen = xp.where(mode == MEMBER, threshold, 0).astype(np.int64)
+        inside = (self.members[chosen] == value[..., None]).any(axis=-1)
+        return xp.where(mode == MEMBER, inside, yes)
 
 
 def _gathered(xp: Any, spots: Any, votes: Any, size: int, aggregate: str) -> Any:
