@@ -57,6 +57,14 @@ CASES = [
         grad=(0,),
     ),
     case(
+        ops.non_max_suppression,
+        np.array([[[0, 0, 2, 2], [0, 0, 2, 1.8], [5, 5, 4, 4], [0, 0, 2, 0.8]]]),
+        np.array([[[0.5, 0.9, 0.1, 0.6]]]),
+        max_output_boxes_per_class=3,
+        iou_threshold=0.5,
+        expect=lambda boxes, scores: np.array([[0, 0, 1], [0, 0, 3], [0, 0, 2]]),
+    ),
+    case(
         ops.max_roi_pool,
         (2, 2, 5, 6),
         np.array([[0, 0, 0, 5, 4], [1, 1.2, 1.4, 3.7, 3.2], [1, 5, 4, 9, 8]]),
