@@ -19,7 +19,7 @@ FAMILIES = {
         "create",
         "cumulative",
     ),
-    "einsum",
+    *("boxes", "einsum", "fold", "training"),
     *("elementary", "index", "linear", "order", "padding", "reduce", "shape", "text"),
 }
 

@@ -62,6 +62,7 @@ CASES = [
         np.array([[[0.5, 0.9, 0.1, 0.6]]]),
         max_output_boxes_per_class=3,
         iou_threshold=0.5,
+        grad=False,
         expect=lambda boxes, scores: np.array([[0, 0, 1], [0, 0, 3], [0, 0, 2]]),
     ),
     case(
