@@ -1,5 +1,7 @@
 """bfloat16 in, bfloat16 out: products, Python numbers, gradients; float32 beside it."""
 
+import importlib
+import pkgutil
 import subprocess
 import sys
 
@@ -7,7 +9,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import tests.runtime.ops
 from burnish import Tensor, ops
+from tests.harness.operators import Case, several
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
 ONE_ROUNDING = 2**-7
@@ -72,3 +76,47 @@ def test_float32_never_asks_for_ml_dtypes():
         "sys.exit('ml_dtypes' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+TABLES = [module.name for module in pkgutil.iter_modules(tests.runtime.ops.__path__)]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("table", TABLES)
+def test_every_operator_of_the_tables_stays_bfloat16(table):
+    """Where float32 gives float32, bfloat16 gives bfloat16; gradients too."""
+    module = importlib.import_module(f"tests.runtime.ops.{table}")
+    for row in getattr(module, "CASES", ()):
+        if (
+            "float32" in map(str, map(np.dtype, row.dtypes))
+            and "dtype" not in row.options
+        ):
+            check(row)
+
+
+def check(row: Case) -> None:
+    arrays = row.arrays(np.dtype("float32"))
+    want = several(row.op(*map(tensor, arrays), **row.options))
+    inputs = [
+        tensor(a).to(BF16).require_grad()
+        if isinstance(a, np.ndarray) and a.dtype == np.float32
+        else tensor(a)
+        for a in arrays
+    ]
+    got = several(row.op(*inputs, **row.options))
+    if all(i.dtype != BF16 for i in inputs if isinstance(i, Tensor)):
+        return
+    for narrow, wide in zip(got, want, strict=True):
+        if wide is not None and wide.dtype == np.float32:
+            assert narrow.dtype == BF16, row
+    recorded = [y for y in got if y is not None and y.dtype == BF16 and y.node]
+    if not recorded or row.grad is False:
+        return
+    gradients = recorded[0].sum().backward()
+    for x in inputs:
+        found = x.grad(gradients) if isinstance(x, Tensor) else None
+        assert found is None or found.dtype == x.dtype, row
+
+
+def tensor(value):
+    return Tensor(value) if isinstance(value, np.ndarray) else value
