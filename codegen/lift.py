@@ -11,8 +11,9 @@ import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen import constants, host
-from burnish.codegen.errors import AttributeNotHonouredError, UnsupportedError
+from burnish.codegen.errors import UnsupportedError
 from burnish.codegen.ops import NodeContext, find
+from burnish.codegen.ops._choices import check_choices
 from burnish.codegen.ops._rules import Inline, operand
 from burnish.codegen.program import (
     Assign,
@@ -76,7 +77,7 @@ class _Lifter:
                 continue
             for name in node.attributes.keys() - rule.attributes.keys():
                 missing.setdefault(f"{kind}, attribute {name}", []).append(where)
-            _check_padding(node, where)
+            check_choices(node, where)
         if missing:
             raise UnsupportedError(missing)
 
@@ -245,16 +246,6 @@ def _tensor(number: Expression, dtype: str | None) -> Expression:
 
     options = (("dtype", Literal(dtype)), ("device", DEVICE))
     return Call("Tensor", (number,), options)
-
-
-_AUTO_PAD = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
-
-
-def _check_padding(node: ir.Node, where: str) -> None:
-    given = node.attributes.get("auto_pad")
-    if given is not None and (got := given.as_string()) not in _AUTO_PAD:
-        expected = f"one of {', '.join(_AUTO_PAD)}"
-        raise AttributeNotHonouredError(where, node.op_type, "auto_pad", expected, got)
 
 
 def _all_nodes(graph: ir.Graph) -> Iterator[ir.Node]:

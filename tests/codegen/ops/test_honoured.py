@@ -24,6 +24,14 @@ def test_an_unknown_auto_pad_is_refused(tmp_path):
         pipeline.generate(tmp_path / "made.onnx")
 
 
+def test_an_unknown_word_is_refused(tmp_path):
+    text = """<ir_version: 10, opset_import: ["" : 21]>
+        g (float[1, 1, 4, 4] x, float[2, 4] rois, int64[2] which)
+          => (float[2, 1, 1, 1] y) { y = RoiAlign<mode = "median">(x, rois, which) }"""
+    with pytest.raises(AttributeNotHonouredError, match="one of avg, max, got median"):
+        model(text, tmp_path)
+
+
 SCAN = """
 <ir_version: 3, opset_import: ["" : 8]>
 sums (float[1, 2] start, float[1, 3, 2] x, int64[1] lengths)
