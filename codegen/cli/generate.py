@@ -50,12 +50,19 @@ def arguments(command: argparse.ArgumentParser) -> None:
     )
     add("--flat", action="store_true", help="one class, whatever the file's structure")
     add("--template-dir", type=Path, metavar="DIR", help="templates that replace ours")
+    add(
+        "--rules",
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help="a Python module that declares operators with @onnx_op",
+    )
     add("--explain", action="store_true", help="say on stderr what was decided and why")
     add("--json", action="store_true", help="print one JSON object instead of text")
 
 
 def run(options: argparse.Namespace) -> int:
-    from burnish.codegen import console, pipeline
+    from burnish.codegen import console, pipeline, rules
     from burnish.codegen.errors import UsageError
 
     if options.name and len(options.models) > 1:
@@ -64,6 +71,7 @@ def run(options: argparse.Namespace) -> int:
         )
     if options.template_dir and not options.template_dir.is_dir():
         raise UsageError(f"--template-dir: {options.template_dir} is not a folder")
+    rules.load(options.rules)
     made = []
     with console.progress() as listen:
         for model in options.models:

@@ -32,13 +32,28 @@ from burnish.codegen.ops import (
 from burnish.codegen.ops._rules import (
     NodeContext,
     Rule,
+    call,
     find,
+    function,
     has_rule,
+    layer,
+    method,
     onnx_op,
     registry,
 )
 
-__all__ = ["NodeContext", "Rule", "find", "has_rule", "onnx_op", "registry"]
+__all__ = [
+    "NodeContext",
+    "Rule",
+    "call",
+    "find",
+    "function",
+    "has_rule",
+    "layer",
+    "method",
+    "onnx_op",
+    "registry",
+]
 
 FAMILIES = (
     activation,

@@ -72,6 +72,11 @@ class Rule:
     function: Callable[..., Result]
     when: Callable[[ir.Node], bool] | None = None
 
+    @property
+    def is_ours(self) -> bool:
+        """Whether Burnish declares it, and not a user."""
+        return self.function.__module__.startswith("burnish.codegen.ops.")
+
     @functools.cached_property
     def attributes(self) -> dict[str, str]:
         """The attributes that the rule honours, and its parameters for them.
@@ -91,7 +96,7 @@ class Rule:
 
 
 registry: dict[tuple[str, str], list[Rule]] = {}
-"""Rules by (domain, operator), the newest first."""
+"""Rules by (domain, operator): users' before ours, the newest first."""
 
 
 def onnx_op(
@@ -103,13 +108,13 @@ def onnx_op(
     """Declare what an ONNX operator means from opset version `since` on.
 
     when: the nodes that the rule answers for; others are expanded to the operator's
-    definition.
+    definition. A rule that a user declares goes before ours.
     """
 
     def register(function: Callable[..., Result]) -> Callable[..., Result]:
         rules = registry.setdefault((domain, op_type), [])
-        rules.append(Rule(op_type, domain, since, function, when))
-        rules.sort(key=lambda rule: -rule.since)
+        rules.insert(0, Rule(op_type, domain, since, function, when))
+        rules.sort(key=lambda rule: (rule.is_ours, -rule.since))
         return function
 
     return register
@@ -138,6 +143,14 @@ def call(operator: str, *args: Any, **options: Any) -> Call:
     while args and args[-1] is None:
         args = args[:-1]
     return Call(f"ops.{operator}", operands(*args), worth_writing(target, options))
+
+
+def function(target: Callable[..., Any], *args: Any, **options: Any) -> Call:
+    """A call of a function of one's own, by the module that it is imported from."""
+    while args and args[-1] is None:
+        args = args[:-1]
+    name = f"{target.__module__}.{target.__name__}"
+    return Call(name, operands(*args), worth_writing(target, options))
 
 
 def method(target: Expression, name: str, *args: Any, **options: Any) -> Method:

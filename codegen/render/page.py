@@ -65,21 +65,30 @@ def render(
         "module.py.jinja",
         template_dir,
         header=header,
-        imports=_imports(plan, pages),
+        imports=_imports(plan),
         classes=pages,
         embedded=embedded,
     )
 
 
-def _imports(plan: Plan, pages: Iterable[ClassPage]) -> list[str]:
-    used = {"nn"} | {
-        name.partition(".")[0].partition("(")[0]
-        for each in plan.classes
-        for name in _functions(each)
-    }
+_OURS = frozenset(("Tensor", "nn", "ops", "self", "math"))
+
+
+def _imports(plan: Plan) -> list[str]:
+    """Import lines for what the classes use, sorted as a linter sorts them."""
+    names = {name for each in plan.classes for name in _functions(each)}
+    used = {"nn"} | {name.partition(".")[0].partition("(")[0] for name in names}
     burnish = [name for name in ("Tensor", "nn", "ops") if name in used]
     lines = ["import math", ""] if "math" in used else []
+    own = {name.rpartition(".")[0] for name in names if _is_foreign(name)}
+    lines += [f"import {module}" for module in sorted(own)]
     return [*lines, f"from burnish import {', '.join(burnish)}"]
+
+
+def _is_foreign(name: str) -> bool:
+    """Whether a function is neither ours nor a builtin: `my_package.my_operator`."""
+    module, _, _ = name.rpartition(".")
+    return bool(module) and name.partition(".")[0] not in _OURS
 
 
 def _functions(plan: ClassPlan) -> Iterable[str]:

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import re
-import sys
-import tempfile
 import tomllib
-import types
 import warnings
 from pathlib import Path
 from typing import Any
@@ -18,7 +14,7 @@ import onnx
 from onnx.backend.test.case.node import collect_testcases
 
 from burnish import Tensor
-from burnish.codegen.pipeline import Options, generate
+from burnish.codegen.backend import imported
 
 RANDOM = re.compile(
     "test_(bernoulli|randomuniform|training_dropout(_default)?(_mask)?$)"
@@ -26,7 +22,6 @@ RANDOM = re.compile(
 """Cases with draws of their own: kind, shape and dtype are compared."""
 TWO_ROUNDINGS = 2**-6
 """What ONNX's own runner allows bfloat16, whatever the case says."""
-_numbers = itertools.count()
 
 
 @functools.cache
@@ -59,7 +54,7 @@ def failure(name: str) -> str | None:
 
 def run(case: Any) -> None:
     """Raise when the generated module's results are not the case's."""
-    model = generated(case.model)
+    model = imported(case.model)
     for inputs, outputs in case.data_sets:
         results = model(*(given(value) for value in map(plain, inputs)))
         results = results if isinstance(results, tuple) else (results,)
@@ -67,21 +62,6 @@ def run(case: Any) -> None:
         by_chance = RANDOM.match(case.name) is not None
         for got, expected in zip(results, map(plain, outputs), strict=True):
             compare(got, expected, case.rtol, case.atol, values=not by_chance)
-
-
-def generated(model: onnx.ModelProto) -> Any:
-    """An object of the class that is generated for the model."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "case.onnx")
-        path.write_bytes(model.SerializeToString())
-        made = generate(path, Options(embed=True))
-    module = types.ModuleType(f"case_{next(_numbers)}")
-    sys.modules[module.__name__] = module
-    try:
-        exec(compile(made.text, f"<{made.name}>", "exec"), vars(module))
-        return vars(module)["Model"].from_embedded()
-    finally:
-        del sys.modules[module.__name__]
 
 
 def plain(value: Any) -> Any:
