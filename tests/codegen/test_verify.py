@@ -75,6 +75,15 @@ def test_onnx_answers_where_onnxruntime_does_not(model, module, monkeypatch):
     assert report.reference == f"onnx {onnx.__version__}"
 
 
+def test_the_default_domain_may_have_its_name(model, module):
+    proto = onnx.load(model)
+    proto.opset_import[0].domain = "ai.onnx"
+    for node in proto.graph.node[::2]:
+        node.domain = "ai.onnx"
+    onnx.save(proto, model)
+    assert verify(model, module()).agrees
+
+
 def test_sizes_and_inputs_can_be_given(model, module, tmp_path):
     np.save(tmp_path / "x.npy", np.ones((3, 4), np.float32))
     report = verify(model, module(), inputs={"x": tmp_path / "x.npy"}, dims={"time": 5})
