@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx_ir as ir
 from onnx.reference import ReferenceEvaluator
 
 from burnish.codegen.errors import VerifyError, silent
@@ -50,9 +51,23 @@ def _runtime(path: Path, feeds: dict[str, np.ndarray]) -> tuple[list[Any], str]:
 def _reference(path: Path, feeds: dict[str, np.ndarray]) -> tuple[list[Any], str]:
     model = onnx.load(str(path))
     clean(model, silent)  # ONNX's evaluator knows one spelling of its own domain
+    if not _is_sorted(model.graph):
+        loose = ir.from_proto(model)
+        loose.graph.sort()
+        model = ir.to_proto(loose)
     with np.errstate(all="ignore"):
         outputs: Any = ReferenceEvaluator(model).run(None, feeds)
     return outputs, onnx.__version__
+
+
+def _is_sorted(graph: onnx.GraphProto) -> bool:
+    """Whether every node of the graph itself stands behind those that it reads."""
+    later = {name for node in graph.node for name in node.output if name}
+    for node in graph.node:
+        if later.intersection(node.input):
+            return False
+        later.difference_update(node.output)
+    return True
 
 
 def _short(error: Exception) -> str:

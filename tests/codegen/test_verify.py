@@ -84,6 +84,15 @@ def test_the_default_domain_may_have_its_name(model, module):
     assert verify(model, module()).agrees
 
 
+def test_nodes_may_stand_in_any_order(model, module):
+    proto = onnx.load(model)
+    nodes = list(proto.graph.node)[::-1]
+    del proto.graph.node[:]
+    proto.graph.node.extend(nodes)
+    onnx.save(proto, model)
+    assert verify(model, module()).agrees
+
+
 def test_sizes_and_inputs_can_be_given(model, module, tmp_path):
     np.save(tmp_path / "x.npy", np.ones((3, 4), np.float32))
     report = verify(model, module(), inputs={"x": tmp_path / "x.npy"}, dims={"time": 5})
