@@ -1,4 +1,9 @@
-"""Opsets 16 to 28 are native; older models are converted, newer ones refused."""
+"""Opsets 16 to 28 are native, newer ones refused.
+
+Older models are read as they are where every operator has an import rule of that
+version, else they are upgraded with ONNX's converter, which does not know every change
+of meaning (it leaves Hardmax-11 and the linear Resize-10 as if they were today's).
+"""
 
 from __future__ import annotations
 
@@ -9,6 +14,7 @@ import onnx_ir as ir
 
 from burnish.codegen import constants
 from burnish.codegen.errors import Explain, ReadError, UnsupportedError
+from burnish.codegen.ops import find, has_rule
 from burnish.codegen.readers import old_scan
 from burnish.codegen.readers.normal import build, lift_constants
 from burnish.codegen.readers.proto import NEWEST
@@ -23,12 +29,30 @@ def bring_up(model: ir.Model, declared: int, explain: Explain) -> ir.Model:
             f"expected opset {OLDEST} to {NEWEST}, got {declared}; export the model "
             f"with opset {NEWEST}"
         )
-    if declared >= OLDEST:
+    if declared >= OLDEST or is_native(model, declared):
         return model
     converted = convert(model, declared, OLDEST)
     explain(f"opset {declared} was upgraded to {OLDEST}")
     lift_constants(converted)
     return converted
+
+
+def is_native(model: ir.Model, opset: int) -> bool:
+    """Whether every node has a rule that says what it means in this opset."""
+    return all(
+        node.domain != "" or _has_own_rule(node, opset)
+        for graph in model.graphs()
+        for node in graph
+    )
+
+
+def _has_own_rule(node: ir.Node, opset: int) -> bool:
+    rule = find("", node.op_type, opset)
+    return (
+        rule is not None
+        and has_rule(node, opset)
+        and node.attributes.keys() <= rule.attributes.keys()
+    )
 
 
 def convert(model: ir.Model, declared: int, target: int) -> ir.Model:
@@ -48,9 +72,40 @@ def convert(model: ir.Model, declared: int, target: int) -> ir.Model:
     converted = build(message)
     old_scan.restore(converted)
     _restore_metadata(model, converted)
+    _restore_meaning(model, converted, declared, target)
     if converted.opset_imports.get("") != target:
         raise ReadError(f"the converter did not reach opset {target}")
     return converted
+
+
+def _restore_meaning(
+    before: ir.Model, after: ir.Model, declared: int, target: int
+) -> None:
+    """What operators meant by default then, written out now.
+
+    Resize-10 and Upsample aligned corners asymmetrically; Hardmax-11 took all axes from
+    its own on as one, which no later node says alone: it is refused.
+    """
+    old = {
+        output.name: node.op_type
+        for graph in before.graphs()
+        for node in graph
+        for output in node.outputs
+        if node.domain == ""
+    }
+    for graph in after.graphs():
+        for node in graph:
+            was = old.get(node.outputs[0].name) if node.outputs else None
+            resized = node.op_type == "Resize" and was in ("Resize", "Upsample")
+            if resized and declared < 11 <= target:
+                mode = ir.AttrString("coordinate_transformation_mode", "asymmetric")
+                node.attributes.add(mode)
+                node.attributes.add(ir.AttrString("nearest_mode", "floor"))
+            if node.op_type == was == "Hardmax" and declared < 13 <= target:
+                raise UnsupportedError(
+                    f"node {node.name!r}: Hardmax of opset {declared} has no equal in "
+                    f"opset {target}; keep the file as it is"
+                )
 
 
 def _restore_metadata(before: ir.Model, after: ir.Model) -> None:

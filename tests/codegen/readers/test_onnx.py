@@ -270,24 +270,37 @@ def test_recursive_functions_are_refused(tmp_path):
 def test_old_opset_is_upgraded_with_metadata_and_said(tmp_path):
     model = make(
         [
-            helper.make_node("MatMul", ["x", "w"], ["a"], name="mm"),
+            helper.make_node("MatMul", ["x", "w"], ["m"], name="mm"),
+            # no rule says what it was in opset 8
+            helper.make_node("BatchNormalization", ["m", *"stuv"], ["a"], name="bn"),
             helper.make_node("Dropout", ["a"], ["b"], name="drop", ratio=0.3),
             helper.make_node("Squeeze", ["b"], ["y"], name="sq", axes=[1]),
         ],
         [info("x", ["n", 1, 8])],
         [info("y", ["n", 64])],
-        [tensor("w", np.ones((8, 64), np.float32))],
-        opset=11,
+        [
+            tensor("w", np.ones((8, 64), np.float32)),
+            *(tensor(name, np.ones(1, np.float32)) for name in "stuv"),
+        ],
+        opset=8,
         ir_version=6,
     )
     entry = model.graph.node[0].metadata_props.add()
     entry.key, entry.value = "scope", "a"
     source = same(saved(tmp_path / "m.onnx", model), x=X[:, None])
     assert source.model.opset_imports[""] == 16
-    assert source.opset == 11
-    assert source.notes == ("opset 11 was upgraded to 16",)
+    assert source.opset == 8
+    assert source.notes == ("opset 8 was upgraded to 16",)
     assert source.model.graph[0].metadata_props["scope"] == "a"
     assert isinstance(source.model.graph.initializers["w"].const_value, FileTensor)
+
+
+def test_old_opset_with_rules_of_its_own_is_read_as_it_is(tmp_path):
+    nodes = [helper.make_node("Softmax", ["x"], ["y"], axis=1)]
+    model = make(nodes, [info("x", ["n", 1, 8])], [info("y", ["n", 1, 8])], opset=11)
+    source = same(saved(tmp_path / "m.onnx", model), x=X[:, None])
+    assert source.model.opset_imports[""] == source.opset == 11
+    assert source.notes == ()
 
 
 def test_opset_newer_than_known_is_refused(tmp_path):
