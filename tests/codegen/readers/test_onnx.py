@@ -271,26 +271,23 @@ def test_old_opset_is_upgraded_with_metadata_and_said(tmp_path):
     model = make(
         [
             helper.make_node("MatMul", ["x", "w"], ["m"], name="mm"),
-            # no rule says what it was in opset 8
-            helper.make_node("BatchNormalization", ["m", *"stuv"], ["a"], name="bn"),
+            # no rule says what it was in opset 9
+            helper.make_node("TopK", ["m"], ["a", "places"], name="top", k=64),
             helper.make_node("Dropout", ["a"], ["b"], name="drop", ratio=0.3),
             helper.make_node("Squeeze", ["b"], ["y"], name="sq", axes=[1]),
         ],
         [info("x", ["n", 1, 8])],
         [info("y", ["n", 64])],
-        [
-            tensor("w", np.ones((8, 64), np.float32)),
-            *(tensor(name, np.ones(1, np.float32)) for name in "stuv"),
-        ],
-        opset=8,
+        [tensor("w", np.ones((8, 64), np.float32))],
+        opset=9,
         ir_version=6,
     )
     entry = model.graph.node[0].metadata_props.add()
     entry.key, entry.value = "scope", "a"
     source = same(saved(tmp_path / "m.onnx", model), x=X[:, None])
     assert source.model.opset_imports[""] == 16
-    assert source.opset == 8
-    assert source.notes == ("opset 8 was upgraded to 16",)
+    assert source.opset == 9
+    assert source.notes == ("opset 9 was upgraded to 16",)
     assert source.model.graph[0].metadata_props["scope"] == "a"
     assert isinstance(source.model.graph.initializers["w"].const_value, FileTensor)
 
