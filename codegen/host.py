@@ -92,10 +92,6 @@ def _as_host(value: Expression | None) -> Host | None:
 # --- symbolic arithmetic on single numbers ---
 
 
-def _literal(x: Expression) -> bool:
-    return isinstance(x, Literal)
-
-
 def _add(a: Expression, b: Expression) -> Expression:
     if isinstance(a, Literal) and isinstance(b, Literal):
         return Literal(a.value + b.value)

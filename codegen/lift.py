@@ -14,7 +14,7 @@ from burnish.codegen import constants, host
 from burnish.codegen.errors import UnsupportedError
 from burnish.codegen.ops import NodeContext, find
 from burnish.codegen.ops._choices import check_choices
-from burnish.codegen.ops._rules import Inline, operand
+from burnish.codegen.ops._rules import Inline, whole
 from burnish.codegen.program import (
     Assign,
     Attribute,
@@ -57,7 +57,6 @@ class _Lifter:
         self.opsets = dict(model.opset_imports)
         self.opsets.setdefault("burnish", 1)
         self.uses = Counter(_initializer_uses(model.graph))
-        self.weights: dict[ir.Value, Weight] = {}
         self.known: dict[ir.Value, Expression] = {}
         self.statements: list[Statement] = []
         self.sizes: dict[Any, Value] = {}
@@ -97,7 +96,7 @@ class _Lifter:
             self.known[source] = value
             inputs.append(value)
         body = self.block(graph)
-        body.results = [self._result(r) for r in body.results]
+        body.results = [whole(result) for result in body.results]
         outputs = [(_dtype(v), _shape(v)) for v in graph.outputs]
         names = [v.name or "" for v in graph.outputs]
         return Program(inputs, optional, pruned(body), names, outputs)
@@ -193,14 +192,6 @@ class _Lifter:
             self.sizes[key] = value
         return self.sizes[key]
 
-    def _result(self, expression: Expression) -> Expression:
-        if isinstance(expression, Host | Constant):
-            if expression.shape == ():
-                made = operand(expression)
-                return _tensor(made, expression.dtype)
-            return operand(expression)
-        return expression
-
     # --- values of the file ---
 
     def _made(self, source: ir.Value) -> Value:
@@ -238,14 +229,6 @@ class _Lifter:
             trained=trained,
             shared=self.uses[value] > 1,
         )
-
-
-def _tensor(number: Expression, dtype: str | None) -> Expression:
-    from burnish.codegen.ops._rules import DEVICE
-    from burnish.codegen.program import Call
-
-    options = (("dtype", Literal(dtype)), ("device", DEVICE))
-    return Call("Tensor", (number,), options)
 
 
 def _all_nodes(graph: ir.Graph) -> Iterator[ir.Node]:

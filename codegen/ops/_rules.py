@@ -249,6 +249,13 @@ def tensor(value: Expression, dtype: str | None = None) -> Expression:
     return Call("Tensor", (made,), options)
 
 
+def whole(result: Expression) -> Expression:
+    """What a graph or a body hands back; numbers become tensors, None stays None."""
+    if isinstance(result, Literal) and result.value is None:
+        return result
+    return tensor(result)
+
+
 def _is_tensor(value: Any) -> bool:
     if isinstance(value, Constant | Host):
         return value.array.ndim > 0

@@ -13,6 +13,7 @@ from burnish.codegen.ops._rules import (
     onnx_op,
     operand,
     tensor,
+    whole,
 )
 from burnish.codegen.ops._words import is_device, made
 from burnish.codegen.program import (
@@ -48,15 +49,8 @@ def if_(
 
 
 def _tensors(block: Block) -> Block:
-    block.results = [_whole(result) for result in block.results]
+    block.results = [whole(result) for result in block.results]
     return block
-
-
-def _whole(result: Expression) -> Expression:
-    """A block's result; numbers become tensors, None stays None."""
-    if isinstance(result, Literal) and result.value is None:
-        return result
-    return tensor(result)
 
 
 def _targets(node: NodeContext, start: int, end: int) -> tuple[Value, ...]:
@@ -98,12 +92,12 @@ def loop(
         _inside(value, initial)
         for value, initial in zip(entering, v_initial, strict=True)
     ]
-    initial = [_whole(operand(value)) for value in v_initial]
+    initial = [whole(operand(value)) for value in v_initial]
     index = Value(counter.name or "i", "int64", (), host=True)
     going = Value(asked.name or "going", "bool", ())
     inputs = (index, Literal(True) if keeps else going, *carried)
     block = node.lift_block(body, inputs)
-    done, *results = (_whole(result) for result in block.results)
+    done, *results = (whole(result) for result in block.results)
     places = slice(0, len(carried))
     block.results = [*([] if keeps else [done]), *results]
     condition = None if keeps else Literal(True) if cond is None else _bool(cond)
@@ -218,7 +212,7 @@ def scan(
     carried = [_inside(v, x) for v, x in zip(body.inputs, given[:states], strict=False)]
     parts = tuple(_inside(value) for value in body.inputs[states:])
     block = node.lift_block(body, (*carried, *parts))
-    block.results = [_whole(result) for result in block.results]
+    block.results = [whole(result) for result in block.results]
     index, items = parts[0], scanned[0]
     if len(parts) > 1:
         index, items = Value("parts"), Call("zip", tuple(scanned))
@@ -232,7 +226,7 @@ def scan(
             items=items,
             index=index,
             carried=tuple(carried),
-            initial=tuple(_whole(operand(x)) for x in given[:states]),
+            initial=tuple(whole(operand(x)) for x in given[:states]),
             collected=len(lists),
             body=block,
         )

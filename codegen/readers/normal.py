@@ -6,7 +6,6 @@ import graphlib
 import logging
 from typing import Any
 
-import onnx
 import onnx_ir as ir
 from onnx_ir.passes import common
 
@@ -132,8 +131,3 @@ def _drop_weight_inputs(model: ir.Model, explain: Explain) -> None:
             + ", ".join(map(repr, defaults))
         )
     common.RemoveInitializersFromInputsPass()(model)
-
-
-def version_of(model: ir.Model) -> int:
-    """The default domain's opset; models without ONNX operators count as newest."""
-    return model.opset_imports.get("", onnx.defs.onnx_opset_version())

@@ -13,6 +13,7 @@ from burnish.codegen.program import (
     Call,
     ClassPlan,
     Expression,
+    Literal,
     Name,
     Plan,
     Value,
@@ -119,7 +120,7 @@ def _class(plan: ClassPlan, header: Header | None) -> ClassPage:
         parameters.append(names[value] + default)
     decorators = []
     if header and header.accepts:
-        specs = tuple((name, _text(spec)) for name, spec in header.accepts)
+        specs = tuple((name, Literal(spec)) for name, spec in header.accepts)
         decorators = laid_out("@", Call("nn.accepts", (), specs), {}, 4)
     return ClassPage(
         plan.name,
@@ -142,12 +143,6 @@ def _documented(contract: str) -> list[str]:
     before, after = contract.split(" -> ")
     lines = [f'    """{before}', f"    -> {after}", '    """']
     return lines if all(len(line) <= WIDTH for line in lines) else []
-
-
-def _text(words: str) -> Expression:
-    from burnish.codegen.program import Literal
-
-    return Literal(words)
 
 
 def _forward(plan: ClassPlan, is_model: bool) -> tuple[dict[Value, str], list[str]]:
