@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from burnish.codegen import passes
+from burnish.codegen import architectures, passes
 from burnish.codegen.arrange import arrange
 from burnish.codegen.errors import Explain, UsageError, silent
 from burnish.codegen.identifier import Identifier, plain
@@ -88,6 +88,8 @@ def generate(
     options = options or Options()
     tell = progress or _deaf
     explain = explain or silent
+    if architectures.is_model_folder(Path(path)):
+        return _from_folder(Path(path), options, template_dir, explain)
 
     def stage(number: int) -> None:
         tell(_STAGES[number], number, len(_STAGES))
@@ -100,19 +102,51 @@ def generate(
     stage(2)
     program = lift(source.model)
     stage(3)
-    plan = arrange(program, flat=options.flat)
+    plan = arrange(program, options.flat, explain)
     stage(4)
     name = _module_name(options.name or source.path.stem, options.name is not None)
-    weights = entries(plan, options.half)
-    size = sum(entry.size for entry in weights)
-    in_source = options.embed and size <= EMBED_AS_TEXT
-    where = f"weights in {name}.safetensors" if weights else "no weights"
-    if in_source:
-        where = "weights at the end"
+    weights = entries(plan.weights, options.half)
+    in_source = _fits_source(weights, options)
+    where = _where(name, weights, in_source)
     header = _header(source, program, options, where)
     text = render(plan, header, as_text(weights) if in_source else None, template_dir)
-    count = sum(weight.count for weight in weights if weight.trained)
-    return Generated(name, text, weights, in_source, count, source.notes)
+    return Generated(name, text, weights, in_source, _count(weights), source.notes)
+
+
+def _from_folder(
+    folder: Path, options: Options, template_dir: Path | None, explain: Explain
+) -> Generated:
+    """A model that a configuration describes, by its architecture's template."""
+    if options.flat:
+        raise UsageError(f"--flat: expected a model file with a graph, got {folder}")
+    made = architectures.build(folder, template_dir=template_dir, explain=explain)
+    name = _module_name(
+        options.name or folder.resolve().name, options.name is not None
+    )
+    weights = entries(made.weights, options.half)
+    in_source = _fits_source(weights, options)
+    where = _where(name, weights, in_source) + _spelled(options)
+    text = made.text(where, as_text(weights) if in_source else None)
+    return Generated(name, text, weights, in_source, _count(weights), made.notes)
+
+
+def _fits_source(weights: tuple[Entry, ...], options: Options) -> bool:
+    size = sum(entry.size for entry in weights)
+    return options.embed and size <= EMBED_AS_TEXT
+
+
+def _where(name: str, weights: tuple[Entry, ...], in_source: bool) -> str:
+    if in_source:
+        return "weights at the end"
+    return f"weights in {name}.safetensors" if weights else "no weights"
+
+
+def _spelled(options: Options) -> str:
+    return f"; options: {options.spelled()}" if options.spelled() else ""
+
+
+def _count(weights: tuple[Entry, ...]) -> int:
+    return sum(weight.count for weight in weights if weight.trained)
 
 
 def _simplify(source: Source, explain: Explain, simplify: bool) -> None:
@@ -194,7 +228,7 @@ def _header(source: Source, program: Program, options: Options, where: str) -> H
     lines = [
         f"Imported from {plain(source.path.name)} (opset {source.opset}), sha256",
         f"{source.sha256};",
-        f"{where}{'; options: ' if options.spelled() else ''}{options.spelled()}.",
+        f"{where}{_spelled(options)}.",
     ]
     return Header(_title(program), tuple(lines), _accepts(program), _optional(program))
 

@@ -40,6 +40,8 @@ from burnish.codegen.arrange.sequences import (
     function_part,
 )
 from burnish.codegen.arrange.sizes import sized
+from burnish.codegen.arrange.structure import structure
+from burnish.codegen.errors import Explain, silent
 from burnish.codegen.identifier import Identifier, free
 from burnish.codegen.program import (
     Assign,
@@ -58,16 +60,21 @@ from burnish.codegen.program import (
 )
 
 
-def arrange(program: Program, flat: bool = False) -> Plan:
+def arrange(program: Program, flat: bool = False, explain: Explain = silent) -> Plan:
     """The program as classes, small to large, and the path of every weight.
 
-    flat: one class, as for a file without scopes.
+    flat: one class, whatever structure there is.
     """
-    return _Arranger(program).plan(flat)
+    names: dict[int, str] = {}
+    for statement in program.body.statements:
+        statement.scope = () if flat else module_scope(statement)
+    if not flat and not any(s.scope for s in program.body.statements):
+        names = structure(program, explain)
+    return _Arranger(program, names).plan()
 
 
 class _Arranger:
-    def __init__(self, program: Program):
+    def __init__(self, program: Program, names: dict[int, str]):
         self.program = program
         self.classes: dict[str, ClassPlan] = {}
         self.readers: dict[Value, set[int]] = defaultdict(set)
@@ -80,15 +87,13 @@ class _Arranger:
         for result in program.body.results:
             if isinstance(result, Value):
                 self.readers[result].add(-1)
-        self.told = Told(Counter(free_weights(program.body.statements)))
+        self.told = Told(Counter(free_weights(program.body.statements)), names)
         self.told.weight_uses.update(
             r for r in program.body.results if isinstance(r, Weight)
         )
 
-    def plan(self, flat: bool) -> Plan:
+    def plan(self) -> Plan:
         statements = self.program.body.statements
-        for statement in statements:
-            statement.scope = () if flat else module_scope(statement)
         results = self.program.body.results
         hoist(statements, results)
         items = grouped(statements)

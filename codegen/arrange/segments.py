@@ -1,0 +1,173 @@
+"""A graph without scopes cut where one tensor alone goes on.
+
+Between two such places lies what takes one value and gives one: a residual block, an
+attention with the sum behind it, or a single layer. Values that many later parts read
+(a mask, an encoder's result, the skips of a U-Net) pass by and do not count.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from burnish.codegen.arrange.grouping import leaves, used
+from burnish.codegen.program import (
+    Assign,
+    Call,
+    Expression,
+    Layer,
+    Statement,
+    Value,
+    Weight,
+)
+
+_DENSE = ("Linear", "Conv", "Bilinear", "LSTM", "GRU", "RNN", "Multihead")
+
+
+@dataclass(eq=False)
+class Segment:
+    """Statements that turn `entry` into `exit`, in an order made by their data flow."""
+
+    statements: list[Statement] = field(default_factory=list)
+    entry: Value | None = None
+    exit: Value | None = None
+    weight: int = 0
+
+
+class Flow:
+    """Who makes and who reads each value of a list of statements."""
+
+    def __init__(self, statements: list[Statement], results: Iterable[Expression]):
+        self.statements = statements
+        self.results = {r for r in results if isinstance(r, Value)}
+        self.reads = {id(s): list(dict.fromkeys(used(s))) for s in statements}
+        self.maker: dict[Value, Statement] = {}
+        self.readers: dict[Value, list[Statement]] = defaultdict(list)
+        self.heavy: list[Statement] = []
+        depends: set[Value] = set()
+        for statement in statements:
+            self.maker.update((target, statement) for target in statement.targets)
+            for value in self.reads[id(statement)]:
+                self.readers[value].append(statement)
+            on_host = all(target.host for target in statement.targets)
+            follows = not depends.isdisjoint(self.reads[id(statement)])
+            if not on_host and (follows or holds_weights(statement)):
+                self.heavy.append(statement)
+                depends.update(t for t in statement.targets if not t.host)
+
+    def segments(self, reach: int) -> list[Segment]:
+        """The segments; a value passes by when it is read `reach` layers later."""
+        place = {id(s): i for i, s in enumerate(self.heavy)}
+        behind, count = [], 0
+        for statement in self.heavy:
+            count += dense(statement)
+            behind.append(count)
+        change = [0] * (len(self.heavy) + 1)
+        for statement in self.heavy:
+            start = place[id(statement)]
+            for value in statement.targets:
+                ends = [place.get(id(s), -1) for s in self.readers.get(value, ())]
+                end = max(ends, default=-1)
+                if end > start and behind[end] - behind[start] <= reach:
+                    change[start] += 1
+                    change[end] -= 1
+        made, live, segment = [], 0, Segment()
+        for i, statement in enumerate(self.heavy):
+            segment.statements.append(statement)
+            live += change[i]
+            if live <= 1:
+                made.append(segment)
+                segment = Segment()
+        return self._linked(made)
+
+    def _linked(self, segments: list[Segment]) -> list[Segment]:
+        """The segments with what else only they read, and their ends."""
+        owner = {id(s): segment for segment in segments for s in segment.statements}
+        for statement in reversed(self.statements):
+            if id(statement) in owner:
+                continue
+            read = [s for t in statement.targets for s in self.readers.get(t, ())]
+            found = {owner.get(id(s)) for s in read}
+            shared = not self.results.isdisjoint(statement.targets)
+            if len(found) == 1 and not shared and (one := found.pop()) is not None:
+                owner[id(statement)] = one
+        for segment in segments:
+            segment.statements = []
+        for statement in self.statements:
+            if id(statement) in owner:
+                owner[id(statement)].statements.append(statement)
+        before: Segment | None = None
+        for segment in segments:
+            segment.weight = sum(map(dense, segment.statements))
+            segment.entry = None if before is None else before.exit
+            segment.exit = self._exit(segment)
+            segment.statements = self.in_order(segment.statements)
+            before = segment
+        return segments
+
+    def _exit(self, segment: Segment) -> Value | None:
+        """The last value of a segment that others read."""
+        inside = set(map(id, segment.statements))
+        for statement in reversed(segment.statements):
+            for target in reversed(statement.targets):
+                read = self.readers.get(target, ())
+                if target in self.results or any(id(s) not in inside for s in read):
+                    return None if target.host else target
+        return None
+
+    def in_order(self, statements: list[Statement]) -> list[Statement]:
+        """The statements in the order in which their results ask for them."""
+        if any(map(_random, statements)):
+            return statements
+        inside = {id(s): s for s in statements}
+        read = {
+            id(self.maker[v])
+            for s in statements
+            for v in self.reads[id(s)]
+            if v in self.maker
+        }
+        ends = [s for s in statements if id(s) not in read]
+        done: dict[int, Statement] = {}
+        stack = [(s, False) for s in reversed(ends)]
+        while stack:
+            statement, ready = stack.pop()
+            if id(statement) in done:
+                continue
+            if ready:
+                done[id(statement)] = statement
+                continue
+            stack.append((statement, True))
+            for value in reversed(self.reads[id(statement)]):
+                maker = self.maker.get(value)
+                if maker is not None and id(maker) in inside:
+                    stack.append((maker, False))
+        return list(done.values())
+
+
+def holds_weights(statement: Statement) -> bool:
+    """Whether it computes with what is trained."""
+    return any(
+        bool(e.weights) if isinstance(e, Layer) else isinstance(e, Weight) and e.trained
+        for e in leaves(statement)
+    )
+
+
+def dense(statement: Statement) -> int:
+    """How many layers it holds that people would count: products, not norms."""
+    return sum(
+        e.kind.startswith(_DENSE)
+        if isinstance(e, Layer)
+        else isinstance(e, Weight) and len(e.shape) > 1
+        for e in leaves(statement)
+    )
+
+
+def _random(statement: Statement) -> bool:
+    """Whether its place among others decides what it computes."""
+    if not isinstance(statement, Assign):
+        return True
+    return any(
+        isinstance(e, Call) and ("random" in e.function or "bernoulli" in e.function)
+        for e in leaves(statement)
+    )
