@@ -14,6 +14,7 @@ import onnx_ir as ir
 
 _MARK = "burnish.constant"
 _COUNTED = re.compile(r"val_\d|onnx::|scalar_tensor|[a-z]+_cast(_\d+)?$")
+_NUMBERED = re.compile(r"[a-z]?_?\d+$")
 _LONGEST = 4096
 _ARITHMETIC = frozenset(("Add", "Div", "Max", "Min", "Mul", "Pow", "Sub", "Where"))
 _PLACING = frozenset(("ScatterElements", "ScatterND", "Where"))
@@ -48,6 +49,8 @@ def _is_exporters(value: ir.Value, tensor: ir.TensorProtocol) -> bool:
 
     A factor written as an array ([0.5]), a norm's ones or zeros, a mask's parts.
     """
+    if _NUMBERED.match(value.name or "") and len(tensor.shape) == 0:
+        return True
     if not _COUNTED.match(value.name or ""):
         return False
     if len(tensor.shape) == 0:

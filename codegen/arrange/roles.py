@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 
 from burnish.codegen.arrange.grouping import leaves
@@ -64,8 +64,8 @@ class Roles:
         if attentions:
             if len(attentions) > 1:
                 return "DecoderLayer"
-            heads = 5 if self._is_gated(statements) else 4
-            return "EncoderLayer" if count > heads else "Attention"
+            own = self._attention_layers(attentions[0], set(map(id, statements)))
+            return "EncoderLayer" if count - len(own) >= 2 else "Attention"
         if len(convs) >= 2:
             return _conv_kind(convs, _sums(statements))
         return "MLP" if count == len(list(_linears(statements))) > 1 else "Block"
@@ -119,22 +119,33 @@ class Roles:
             index = read[0]
         return False
 
+    def _attention_layers(self, attention: Statement, inside: set[int]) -> set[int]:
+        """The dense statements that are the attention's own."""
+        ends, behind = self._ends(attention, inside)
+        own = {id(s) for end in ends for s in self._dense_before(end, inside)}
+        return own | {id(s) for s in self._dense_behind(behind, inside)}
+
+    def _ends(
+        self, attention: Statement, inside: set[int]
+    ) -> tuple[list[Expression], Statement]:
+        """What is compared, and weighed; and the statement that does the latter."""
+        made = expression(attention)
+        assert isinstance(made, Call)
+        if made.function == _ATTENTION:
+            return list(made.args[:3]), attention
+        product = self._product_before(attention, inside)
+        behind = self._product_behind(attention, inside) or attention
+        second = expression(behind)
+        if product is None or not isinstance(second, Infix):
+            return [], attention
+        return [product.left, product.right, second.right], behind
+
     def _attention_names(
         self, attention: Statement, inside: set[int], names: dict[int, str]
     ) -> None:
-        made = expression(attention)
-        assert isinstance(made, Call)
-        ends: list[Expression] = list(made.args[:3])
-        behind = attention
-        if made.function != _ATTENTION:
-            product = self._product_before(attention, inside)
-            behind = self._product_behind(attention, inside) or attention
-            second = expression(behind)
-            if product is None or not isinstance(second, Infix):
-                return
-            ends = [product.left, product.right, second.right]
+        ends, behind = self._ends(attention, inside)
         found = [self._layers_before(end, inside) for end in ends]
-        if all(len(each) == 1 for each in found):
+        if ends and all(len(each) == 1 for each in found):
             makers = [each[0] for each in found]
             same = len(set(map(id, makers))) == 1
             words = ("qkv",) * 3 if same else ("query", "key", "value")
@@ -181,8 +192,16 @@ class Roles:
         return None
 
     def _layers_before(self, end: Expression, inside: set[int]) -> list[Layer]:
-        """The nearest dense layers that a value comes from."""
-        found: list[Layer] = []
+        """The nearest layers that a value comes from."""
+        return [e for s in self._dense_before(end, inside) for e in layers_of(s)]
+
+    def _layers_behind(self, start: Statement, inside: set[int]) -> list[Layer]:
+        """The nearest layer that a statement's result goes to."""
+        return [e for s in self._dense_behind(start, inside) for e in layers_of(s)]
+
+    def _dense_before(self, end: Expression, inside: set[int]) -> list[Statement]:
+        """The nearest dense statements that a value comes from."""
+        found: list[Statement] = []
         waiting, seen = [end], set()
         while waiting:
             value = waiting.pop()
@@ -191,21 +210,21 @@ class Roles:
                 continue
             seen.add(id(maker))
             if dense(maker):
-                found += layers_of(maker)
+                found.append(maker)
             else:
                 waiting += [v for v in self.flow.reads[id(maker)] if not v.host]
         return found
 
-    def _layers_behind(self, start: Statement, inside: set[int]) -> list[Layer]:
-        """The nearest dense layer that a statement's result goes to."""
-        waiting, seen = [start], set()
+    def _dense_behind(self, start: Statement, inside: set[int]) -> list[Statement]:
+        """The nearest dense statement that a statement's result goes to."""
+        waiting, seen = deque([start]), set()
         while waiting:
-            statement = waiting.pop(0)
+            statement = waiting.popleft()
             if id(statement) in seen or id(statement) not in inside:
                 continue
             seen.add(id(statement))
             if dense(statement) and statement is not start:
-                return list(layers_of(statement))
+                return [statement]
             for target in statement.targets:
                 if not target.host:
                     waiting += self.flow.readers.get(target, ())

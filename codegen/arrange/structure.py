@@ -117,8 +117,7 @@ def _units(segments: list[Segment], roles: Roles) -> list[Unit]:
     """The modules among the segments, in their order."""
     numbers: dict[object, int] = {}
     sequence = [
-        numbers.setdefault(form(segment.statements), len(numbers))
-        for segment in segments
+        numbers.setdefault(_word(segment, roles), len(numbers)) for segment in segments
     ]
     weights = [segment.weight for segment in segments]
     units: list[Unit] = []
@@ -149,7 +148,16 @@ def _units(segments: list[Segment], roles: Roles) -> list[Unit]:
     units.sort(key=lambda unit: unit.start)
     for unit in units:
         unit.kind = roles.kind(unit.statements)
-    return _joined(units, segments, roles)
+    return units
+
+
+def _word(segment: Segment, roles: Roles) -> object:
+    """What makes segments alike: a known kind of module, else their form."""
+    if segment.weight >= _LEAST:
+        kind = roles.kind(segment.statements)
+        if kind != "Block":
+            return kind
+    return form(segment.statements)
 
 
 def _offset(segments: list[Segment], start: int, rest: int, roles: Roles) -> int:
@@ -157,19 +165,6 @@ def _offset(segments: list[Segment], start: int, rest: int, roles: Roles) -> int
     found = [i for i in range(rest + 1) if segments[start + i].weight >= _LEAST]
     heads = [i for i in found if roles.attentions(segments[start + i].statements)]
     return next(iter([*heads, *found, 0]))
-
-
-def _joined(units: list[Unit], segments: list[Segment], roles: Roles) -> list[Unit]:
-    """The units, and beside them single segments of the same kind."""
-    kinds = {unit.kind for unit in units if len(unit.segments) == 1} - {"Block"}
-    taken = {place for unit in units for place in range(unit.start, unit.end)}
-    for place, segment in enumerate(segments):
-        if place in taken or segment.weight < _LEAST:
-            continue
-        kind = roles.kind(segment.statements)
-        if kind in kinds:
-            units.append(Unit(place, [segment], kind))
-    return sorted(units, key=lambda unit: unit.start)
 
 
 def _saved(units: list[Unit]) -> int:
