@@ -383,3 +383,6 @@ _TABLE: dict[str, Callable[..., Host | None]] = {
     "And": _compare("and", lambda a, b: a and b),
     "Or": _compare("or", lambda a, b: a or b),
 }
+
+OPERATORS = frozenset((*_TABLE, "Shape", "Size"))
+"""What may be arithmetic on sizes."""

@@ -31,8 +31,10 @@ from burnish.codegen.program import (
     Value,
     Weight,
     pruned,
+    walk,
 )
 from burnish.codegen.scopes import scope_of
+from burnish.codegen.sizes import Size, parse, size_of, truth_of
 
 _MADE_BY_EXPORTERS = re.compile(
     r"(?:val_|onnx::|_val_|const|scalar_tensor|\d)|.*(?:/Constant|_const_|__)"
@@ -59,7 +61,8 @@ class _Lifter:
         self.uses = Counter(_initializer_uses(model.graph))
         self.known: dict[ir.Value, Expression] = {}
         self.statements: list[Statement] = []
-        self.sizes: dict[Any, Value] = {}
+        self.sizes: dict[Any, Expression] = {}
+        self.measures: dict[Expression, Size] = {}
 
     # --- before anything is written ---
 
@@ -163,6 +166,7 @@ class _Lifter:
             self.known[outputs[0]] = expression
             return
         targets = tuple(map(self._made, outputs))
+        expression = self._with_sizes(expression, scope)
         self.statements.append(Assign(targets, scope, expression))
         self.known.update(zip(outputs, targets, strict=True))
 
@@ -177,20 +181,46 @@ class _Lifter:
 
     def _number(
         self, expression: Expression, hint: str, dtype: str | None, scope: Scope
-    ) -> Value:
-        """The value of a computed number; the same size of the same tensor once."""
-        key: Any = id(expression)
-        match expression:
-            case Item(target=Attribute(target=target), keys=(Literal(value=axis),)):
-                size = target.shape[axis] if target.shape else None
-                named = (size,) if isinstance(size, str) else (target, axis)
-                key = (id(self.statements), scope, *named)
+    ) -> Expression:
+        """What stands for a computed number; one name for one size in a module."""
+        truth = truth_of(expression, self._measured)
+        if truth is not None:
+            return Literal(truth)
+        size = size_of(expression, self._measured)
+        if size is not None and size.value is not None:
+            return Literal(size.value)
+        key = (id(self.statements), scope, size or expression)
         if key not in self.sizes:
-            natural = host.not_negative(expression)
-            value = Value(hint, dtype, (), host=True, natural=natural)
-            self.statements.append(Assign((value,), scope, expression))
-            self.sizes[key] = value
+            same = (v for v in walk(expression) if self.measures.get(v) == size)
+            known = None if size is None else next(same, None)
+            self.sizes[key] = known or self._counted(expression, hint, dtype, scope)
+        if size is not None:
+            self.measures[self.sizes[key]] = size
         return self.sizes[key]
+
+    def _counted(
+        self, expression: Expression, hint: str, dtype: str | None, scope: Scope
+    ) -> Value:
+        natural = host.not_negative(expression)
+        value = Value(hint, dtype, (), host=True, natural=natural)
+        self.statements.append(Assign((value,), scope, expression))
+        return value
+
+    def _measured(self, expression: Expression) -> Size | None:
+        """The size that a number is, by its name in the file or in the passes."""
+        match expression:
+            case Item(
+                target=Attribute(target=of, name="shape"), keys=(Literal() as i,)
+            ):
+                dim = of.shape[i.value] if of.shape else None
+                return None if dim is None else parse(dim)
+        return self.measures.get(expression)
+
+    def _with_sizes(self, expression: Expression, scope: Scope) -> Expression:
+        """The expression with one name for one size, wherever a rule asks for it."""
+        if self._measured(expression) is not None:
+            return self._number(expression, "", "int64", scope)
+        return expression.rebuilt(lambda child: self._with_sizes(child, scope))
 
     # --- values of the file ---
 

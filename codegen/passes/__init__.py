@@ -20,15 +20,19 @@ from burnish.codegen.ops import find
 from burnish.codegen.passes.drop_dead import drop_dead
 from burnish.codegen.passes.drop_identities import drop_identities
 from burnish.codegen.passes.fold_constants import fold_constants
+from burnish.codegen.passes.follow_sizes import follow_sizes
 from burnish.codegen.passes.fuse import Supported, fuse_known_forms
 from burnish.codegen.passes.inline_if import inline_constant_if
+from burnish.codegen.passes.merge_views import merge_views
 from burnish.codegen.passes.untie_weights import untie_weights
 
 Pass = Callable[[ir.Model, Explain], bool]
 
 PASSES: tuple[Pass, ...] = (
     untie_weights,  # before the identities that tell of it are gone
+    follow_sizes,  # so that what changes no shape is seen to change none
     drop_identities,  # so that patterns see real producers
+    merge_views,  # patterns know a swap of axes as one Transpose
     fuse_known_forms,  # before folding, which would tear the patterns
     fold_constants,  # what is known now need not be computed later
     inline_constant_if,  # folding has made conditions constant

@@ -68,20 +68,11 @@ def static_dims(value: ir.Value | None) -> tuple[int, ...] | None:
 
 
 def proven_equal(a: ir.Value, b: ir.Value) -> bool:
-    """Whether two values that hold the same elements must have the same shape."""
-    if a.shape is None or b.shape is None or len(a.shape) != len(b.shape):
+    """Whether two values must have the same shape: the same numbers and names."""
+    if a.shape is None or b.shape is None:
         return False
-    # with one dimension open, the number of elements settles it
-    free = 0
-    for mine, theirs in zip(a.shape, b.shape, strict=True):
-        if isinstance(mine, int) and mine == theirs:
-            continue
-        if isinstance(mine, int) or isinstance(theirs, int):
-            return False
-        if mine.value is None or mine.value != theirs.value:
-            return False
-        free += 1
-    return free <= 1 and 0 not in list(a.shape)
+    known = all(isinstance(d, int) or d.value is not None for d in a.shape)
+    return known and a.shape == b.shape and 0 not in list(a.shape)
 
 
 def attribute(node: ir.Node, name: str, default: object) -> object:

@@ -125,9 +125,11 @@ def test_optional_host_sizes_have_the_files_names():
         node("Concat", "u rest", "to", axis=0),
         node("Reshape", "x to", "r"),
         node("Mul", "r r", "q"),
-        node("Reshape", "q to", "y"),
+        node("Concat", "u more", "back", axis=0),
+        node("Reshape", "q back", "y"),
     ]
     given = {"zero": np.array(0), "axis": np.array([0]), "rest": np.array([2, -1])}
+    given["more"] = np.array([-1, 4])
     check_source(graph(nodes, given, x=BATCH), "batch = x.shape[0]")
 
 

@@ -1,0 +1,198 @@
+"""Which operator makes which shape."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from burnish.codegen.passes import shape_layers, shape_parts, shape_views
+from burnish.codegen.passes.graph import attribute
+from burnish.codegen.passes.shape_words import (
+    Ask,
+    Dims,
+    Rule,
+    Shapes,
+    axes_of,
+    axis_of,
+    broadcast,
+)
+from burnish.codegen.sizes import ONE
+
+
+def _same(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
+    return [dims[0]]
+
+
+def _same_all(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
+    return [dims[0] for _ in node.outputs]
+
+
+def _spread(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
+    return [broadcast(dims)]
+
+
+def _reduced(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
+    data = dims[0]
+    given = len(node.inputs) > 1 and node.inputs[1] is not None
+    axes = axes_of(node, ask)
+    if data is None or (axes is None and given):
+        return [None]
+    if axes is None or not axes:
+        if attribute(node, "noop_with_empty_axes", 0):
+            return [data]
+        axes = list(range(len(data)))
+    dropped = {axis % max(len(data), 1) for axis in axes}
+    if attribute(node, "keepdims", 1):
+        return [[ONE if i in dropped else size for i, size in enumerate(data)]]
+    return [[size for i, size in enumerate(data) if i not in dropped]]
+
+
+def _best(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
+    data = dims[0]
+    if data is None:
+        return [None]
+    axis = axis_of(node) % len(data)
+    if attribute(node, "keepdims", 1):
+        return [[*data[:axis], ONE, *data[axis + 1 :]]]
+    return [[*data[:axis], *data[axis + 1 :]]]
+
+
+_ELEMENTWISE = (
+    "Abs",
+    "Acos",
+    "Acosh",
+    "Asin",
+    "Asinh",
+    "Atan",
+    "Atanh",
+    "BitwiseNot",
+    "Cast",
+    "Ceil",
+    "Celu",
+    "Clip",
+    "Cos",
+    "Cosh",
+    "CumSum",
+    "Dropout",
+    "Elu",
+    "Erf",
+    "Exp",
+    "Floor",
+    "Gelu",
+    "HardSigmoid",
+    "HardSwish",
+    "Identity",
+    "IsInf",
+    "IsNaN",
+    "LeakyRelu",
+    "Log",
+    "LogSoftmax",
+    "Hardmax",
+    "Mish",
+    "Neg",
+    "Not",
+    "Reciprocal",
+    "Relu",
+    "Round",
+    "Selu",
+    "Shrink",
+    "Sigmoid",
+    "Sign",
+    "Sin",
+    "Sinh",
+    "Softmax",
+    "Softplus",
+    "Softsign",
+    "Sqrt",
+    "Swish",
+    "Tan",
+    "Tanh",
+    "ThresholdedRelu",
+    "Trilu",
+    "BatchNormalization",
+    "InstanceNormalization",
+    "GroupNormalization",
+    "LpNormalization",
+    "LRN",
+    "LayerNormalization",
+    "RMSNormalization",
+    "RotaryEmbedding",
+    "ScatterElements",
+    "ScatterND",
+    "DequantizeLinear",
+    "QuantizeLinear",
+    "EyeLike",
+)
+_BROADCAST = (
+    "Add",
+    "And",
+    "BitShift",
+    "BitwiseAnd",
+    "BitwiseOr",
+    "BitwiseXor",
+    "Div",
+    "Equal",
+    "Greater",
+    "GreaterOrEqual",
+    "Less",
+    "LessOrEqual",
+    "Max",
+    "Mean",
+    "Min",
+    "Mod",
+    "Mul",
+    "Or",
+    "PRelu",
+    "Pow",
+    "Sub",
+    "Sum",
+    "Where",
+    "Xor",
+)
+_REDUCE = (
+    "L1",
+    "L2",
+    "LogSum",
+    "LogSumExp",
+    "Max",
+    "Mean",
+    "Min",
+    "Prod",
+    "Sum",
+    "SumSquare",
+)
+
+RULES: dict[str, Rule] = {
+    **dict.fromkeys(_ELEMENTWISE, _same),
+    "Dropout": _same_all,
+    **dict.fromkeys(_BROADCAST, _spread),
+    **{f"Reduce{kind}": _reduced for kind in _REDUCE},
+    "ReduceSumSquare": _reduced,
+    "ArgMax": _best,
+    "ArgMin": _best,
+    "Attention": shape_layers.attention,
+    "AveragePool": shape_layers.pooled,
+    "Concat": shape_views.concat,
+    "ConstantOfShape": shape_parts.filled,
+    "Conv": shape_layers.conv,
+    "Expand": shape_parts.expand,
+    "Flatten": shape_views.flatten,
+    "GRU": shape_layers.recurrent,
+    "Gather": shape_parts.gather,
+    "GatherElements": shape_parts.index_shaped,
+    "GatherND": shape_parts.gather_nd,
+    "Gemm": shape_layers.gemm,
+    "GlobalAveragePool": shape_layers.global_pool,
+    "GlobalMaxPool": shape_layers.global_pool,
+    "LSTM": shape_layers.recurrent,
+    "Linear": shape_layers.linear,
+    "MatMul": shape_layers.matmul,
+    "MaxPool": shape_layers.pooled,
+    "RNN": shape_layers.recurrent,
+    "Range": shape_parts.range_,
+    "Reshape": shape_views.reshape,
+    "Slice": shape_parts.slice_,
+    "Split": shape_views.split,
+    "Squeeze": shape_views.squeeze,
+    "Transpose": shape_views.transpose,
+    "Unsqueeze": shape_views.unsqueeze,
+}

@@ -1,0 +1,235 @@
+"""Sizes that are not numbers yet: sums of products of names, such as 2*batch + 1.
+
+Equal sizes are equal objects, whatever way they were computed. What a file or a pass
+writes as a dimension is text, "2*batch"; what is no sum of products, "floor(batch/2)",
+is one name.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from burnish.codegen.program import Call, Conditional, Expression, Infix, Literal
+
+Term = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Size:
+    """How often each product of names counts; () is the product of none, 1."""
+
+    terms: frozenset[tuple[Term, int]]
+
+    @classmethod
+    def of(cls, counts: dict[Term, int]) -> Size:
+        """From counts, of which some may be 0."""
+        return cls(frozenset((term, n) for term, n in counts.items() if n))
+
+    @classmethod
+    def number(cls, value: int) -> Size:
+        """A size that is known."""
+        return cls.of({(): value})
+
+    @classmethod
+    def named(cls, name: str) -> Size:
+        """A size that has a name."""
+        return cls.of({(name,): 1})
+
+    def __add__(self, other: Size) -> Size:
+        counts = Counter(dict(self.terms))
+        for term, n in other.terms:
+            counts[term] += n
+        return Size.of(counts)
+
+    def __mul__(self, other: Size) -> Size:
+        counts: Counter[Term] = Counter()
+        for one, n in self.terms:
+            for two, m in other.terms:
+                counts[tuple(sorted((*one, *two)))] += n * m
+        return Size.of(counts)
+
+    def __sub__(self, other: Size) -> Size:
+        return self + other * Size.number(-1)
+
+    def divided(self, other: Size) -> Size | None:
+        """The quotient where one product of names divides all of it, else None."""
+        if len(other.terms) != 1:
+            return None
+        ((by, m),) = other.terms
+        counts: dict[Term, int] = {}
+        for term, n in self.terms:
+            left = Counter(term)
+            left.subtract(by)
+            if n % m or min(left.values(), default=0) < 0:
+                return None
+            counts[tuple(sorted(left.elements()))] = n // m
+        return Size.of(counts)
+
+    def __floordiv__(self, other: Size) -> Size:
+        exact = self.divided(other)
+        if exact is not None:
+            return exact
+        return Size.named(f"({self})//({other})")
+
+    def renamed(self, names: Mapping[str, str]) -> Size:
+        """The same with other names."""
+        counts: Counter[Term] = Counter()
+        for term, n in self.terms:
+            counts[tuple(sorted(names.get(name, name) for name in term))] += n
+        return Size.of(counts)
+
+    @property
+    def value(self) -> int | None:
+        """The number, where the size is one."""
+        counts = dict(self.terms)
+        return counts.get((), 0) if counts.keys() <= {()} else None
+
+    @property
+    def name(self) -> str | None:
+        """The name, where the size is one name."""
+        if len(self.terms) != 1:
+            return None
+        ((term, n),) = self.terms
+        return term[0] if n == 1 and len(term) == 1 else None
+
+    @property
+    def natural(self) -> bool:
+        """Whether the size can be no negative number, as far as its form tells."""
+        return all(n > 0 for _, n in self.terms)
+
+    @property
+    def dim(self) -> int | str:
+        """As a dimension is written: a number, or text."""
+        number = self.value
+        return str(self) if number is None else number
+
+    def __str__(self) -> str:
+        parts = []
+        for term, n in sorted(self.terms, key=lambda t: (-len(t[0]), t[0])):
+            factors = [str(n)] if n != 1 or not term else []
+            parts.append("*".join([*factors, *term]))
+        return " + ".join(parts) or "0"
+
+
+ONE = Size.number(1)
+
+
+def product(sizes: list[Size]) -> Size:
+    """All of them multiplied."""
+    return math.prod(sizes, start=ONE)
+
+
+@functools.lru_cache(maxsize=4096)
+def parse(dim: int | str) -> Size:
+    """A dimension as a Size; text that is no sum of products is one name."""
+    if isinstance(dim, int):
+        return Size.number(dim)
+    try:
+        return _read(ast.parse(dim, mode="eval").body)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return Size.named(dim)
+
+
+def _read(tree: ast.expr) -> Size:
+    match tree:
+        case ast.Constant(value=int() as value) if not isinstance(value, bool):
+            return Size.number(value)
+        case ast.Name(id=name):
+            return Size.named(name)
+        case ast.BinOp(left=left, op=operator, right=right):
+            a, b = _read(left), _read(right)
+            match operator:
+                case ast.Add():
+                    return a + b
+                case ast.Sub():
+                    return a - b
+                case ast.Mult():
+                    return a * b
+                case ast.FloorDiv():
+                    return a // b
+    raise ValueError(f"no sum of products: {ast.dump(tree)}")
+
+
+def unequal(one: Size, other: Size) -> bool:
+    """Whether two sizes must differ: one is the other plus more than nothing."""
+    for difference in (one - other, other - one):
+        constant = dict(difference.terms).get((), 0)
+        if difference.natural and constant > 0:
+            return True
+    return False
+
+
+# --- sizes that Python expressions compute ---
+
+Lookup = Callable[[Expression], "Size | None"]
+
+
+def size_of(expression: Expression, lookup: Lookup) -> Size | None:
+    """The size that an expression on the host computes, as far as that is known.
+
+    lookup: the size of a leaf of the expression.
+    """
+    match expression:
+        case Literal(value=int() as value) if not isinstance(value, bool):
+            return Size.number(value)
+        case Infix(operator="+" | "-" | "*" | "//" as operator):
+            a, b = size_of(expression.left, lookup), size_of(expression.right, lookup)
+            return None if a is None or b is None else _INFIX[operator](a, b)
+        case Call(function="int", args=(Infix(operator="/", left=left, right=right),)):
+            a, b = size_of(left, lookup), size_of(right, lookup)
+            return None if a is None or b is None else _towards_zero(a, b)
+        case Call(function="max" | "min" as function, args=(left, right)):
+            a, b = size_of(left, lookup), size_of(right, lookup)
+            return None if a is None or b is None else _extreme(function, a, b)
+        case Conditional(then=then, condition=condition, otherwise=otherwise):
+            holds = truth_of(condition, lookup)
+            taken = then if holds else otherwise
+            return None if holds is None else size_of(taken, lookup)
+    return lookup(expression)
+
+
+def truth_of(expression: Expression, lookup: Lookup) -> bool | None:
+    """Whether a comparison of sizes holds whatever they are; None if it depends."""
+    match expression:
+        case Infix(operator="==" | "<" | "<=" | ">" | ">=" as operator):
+            a, b = size_of(expression.left, lookup), size_of(expression.right, lookup)
+            return None if a is None or b is None else _compared(operator, a, b)
+    return None
+
+
+def _compared(operator: str, a: Size, b: Size) -> bool | None:
+    if operator == "==":
+        return True if a == b else False if unequal(a, b) else None
+    if operator in (">", ">="):
+        a, b = b, a
+    strict = operator in ("<", ">")
+    room = b - a - ONE if strict else b - a
+    if room.natural:
+        return True
+    against = a - b if strict else a - b - ONE
+    return False if against.natural else None
+
+
+def _towards_zero(a: Size, b: Size) -> Size | None:
+    exact = a.divided(b)
+    return exact or (a // b if a.natural and b.natural else None)
+
+
+def _extreme(function: str, a: Size, b: Size) -> Size | None:
+    larger = a if (a - b).natural else b if (b - a).natural else None
+    if larger is None or function == "max":
+        return larger
+    return b if larger is a else a
+
+
+_INFIX: dict[str, Callable[[Size, Size], Size | None]] = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "//": _towards_zero,
+}

@@ -1,0 +1,105 @@
+"""Sizes are followed through the graph, and chains of views are as short as can be."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+
+from burnish.codegen import passes
+from tests.codegen.passes.test_passes import model_of, twin
+
+X = np.random.default_rng(0).standard_normal((2, 3, 8)).astype(np.float32)
+
+#: text -> the operators that are left of it; x is (b, t, 8) with two names.
+CHAINS = {
+    "a swap through three reshapes": (
+        """a = Constant<value_ints=[0, 0, 2, 4]>() h = Reshape(x, a)
+        p = Transpose<perm=[0, 2, 1, 3]>(h) k = Identity(p) r = Relu(k)
+        s = Shape(r) i = Constant<value_int=2>() t = Gather(s, i)
+        ax = Constant<value_ints=[0]>() tu = Unsqueeze(t, ax)
+        m = Constant<value_ints=[-1]>() four = Constant<value_ints=[4]>()
+        c = Concat<axis=0>(m, tu, four) f = Reshape(r, c)
+        w = Transpose<perm=[0, 2, 1]>(f) j = Constant<value_int=0>() b = Gather(s, j)
+        bu = Unsqueeze(b, ax) two = Constant<value_ints=[2]>()
+        d = Concat<axis=0>(bu, two, four, tu) y = Reshape(w, d)""",
+        ["Reshape", "Transpose", "Relu", "Transpose"],
+    ),
+    "an axis that comes and goes": (
+        """a = Constant<value_ints=[0]>() u = Unsqueeze(x, a)
+        p = Transpose<perm=[2, 1, 0, 3]>(u) q = Constant<value_ints=[2]>()
+        y = Squeeze(p, q)""",
+        ["Transpose"],
+    ),
+    "there and back": (
+        "p = Transpose<perm=[2, 0, 1]>(x) q = Transpose<perm=[1, 2, 0]>(p) y = Relu(q)",
+        ["Relu"],
+    ),
+    "two reshapes": (
+        """a = Constant<value_ints=[0, -1]>() b = Constant<value_ints=[0, 4, -1]>()
+        h = Reshape(x, a) y = Reshape(h, b)""",
+        ["Reshape"],
+    ),
+    "heads are split and moved": (
+        """a = Constant<value_ints=[0, 0, 2, 4]>() h = Reshape(x, a)
+        y = Transpose<perm=[0, 2, 3, 1]>(h)""",
+        ["Reshape", "Transpose"],
+    ),
+    "what is read between stays": (
+        """p = Transpose<perm=[2, 0, 1]>(x) q = Transpose<perm=[1, 2, 0]>(p)
+        r = Transpose<perm=[1, 2, 0]>(p) y = Add(q, r)""",
+        ["Transpose", "Transpose", "Transpose", "Add"],
+    ),
+    "a reshape across the parts": (
+        """a = Constant<value_ints=[0, 8, 3]>() h = Reshape(x, a)
+        p = Transpose<perm=[0, 2, 1]>(h) y = Relu(p)""",
+        ["Reshape", "Transpose", "Relu"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CHAINS)
+def test_chains_of_views(case):
+    text, expected = CHAINS[case]
+    shape = "2,3,8" if "across" in case else "b,t,8"
+    left, _ = twin(model_of(text, x=shape), x=X)
+    assert left == expected
+
+
+SIZES = {
+    "of an expand": (
+        """s = Shape(x) m = Constant<value_ints=[-1]>()
+        o = Constant<value_ints=[1, 1, 1]>()
+        e = Equal(s, m) w = Where(e, o, s) y = Expand(x, w)""",
+        ["b", "t", 8],
+    ),
+    "of -1": (
+        "a = Constant<value_ints=[0, 0, 2, -1]>() y = Reshape(x, a)",
+        ["b", "t", 2, 4],
+    ),
+    "of a product": (
+        "a = Constant<value_ints=[-1, 8]>() y = Reshape(x, a)",
+        ["b*t", 8],
+    ),
+    "of an example": ("y = Transpose<perm=[1, 0, 2]>(x)", ["t", "b", 8]),
+}
+
+
+@pytest.mark.parametrize("case", SIZES)
+def test_sizes_are_worked_out(case):
+    text, expected = SIZES[case]
+    model = model_of(text, x="b,t,8")
+    output = model.graph.outputs[0]
+    output.shape = ir.Shape([5] * len(expected))  # what a file says of an example
+    passes.follow_sizes(model, print)
+    assert [d if isinstance(d, int) else d.value for d in output.shape] == expected
+
+
+def test_counted_names_of_inputs_are_roles():
+    model = model_of("y = Relu(x)", x="s77,s3,8")
+    passes.follow_sizes(model, print)
+    assert [getattr(d, "value", d) for d in model.graph.outputs[0].shape] == [
+        "batch",
+        "time",
+        8,
+    ]

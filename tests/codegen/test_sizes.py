@@ -1,0 +1,48 @@
+"""Sizes with names: equal ones are equal, however they are written."""
+
+from __future__ import annotations
+
+import pytest
+
+from burnish.codegen.sizes import parse, unequal
+
+EQUAL = {
+    "b*t": "t*b",
+    "2*b + b": "3*b",
+    "(b + 1)*t": "b*t + t",
+    "b - b": 0,
+    "(4*b)//4": "b",
+    "(b*t*32)//(b*t*8)": 4,
+    "3*4": 12,
+}
+
+
+@pytest.mark.parametrize(("one", "other"), EQUAL.items())
+def test_equal_sizes_are_equal(one, other):
+    assert parse(one) == parse(other)
+
+
+@pytest.mark.parametrize(
+    "text", ["s0/2", "Max(1, b)", "?x:0", "a.b", "b//3", "x y", "", "1.5", "True"]
+)
+def test_what_is_no_sum_of_products_is_one_name(text):
+    assert parse(text).name is not None
+
+
+@pytest.mark.parametrize("text", ["b", "2*b*t + 1", "(b)//(3)", 7])
+def test_a_size_is_read_as_it_is_written(text):
+    assert parse(parse(text).dim) == parse(text)
+
+
+DIFFER = {("b", -1): True, ("b + 2", 1): True, ("b", 1): False, ("b", "t"): False}
+
+
+@pytest.mark.parametrize(("pair", "must"), DIFFER.items())
+def test_sizes_that_must_differ(pair, must):
+    assert unequal(*map(parse, pair)) is must
+
+
+def test_a_quotient_that_is_not_whole_is_none():
+    assert parse("3*b").divided(parse(2)) is None
+    assert parse("b").divided(parse("t")) is None
+    assert parse("b").divided(parse(0)) is None
