@@ -40,6 +40,7 @@ from burnish.ops.adaptive import (
     adaptive_max_pool,
     adaptive_max_pool_with_indices,
 )
+from burnish.ops.angle import deg2rad, hypot, rad2deg
 from burnish.ops.arithmetic import (
     abs_,
     add,
@@ -64,6 +65,7 @@ from burnish.ops.arithmetic import (
     square,
     sub,
     sum_,
+    trunc,
 )
 from burnish.ops.attention import attention_weights, scaled_dot_product_attention
 from burnish.ops.bits import (
@@ -146,6 +148,8 @@ from burnish.ops.elementary import (
 )
 from burnish.ops.embedding import embedding
 from burnish.ops.fold import col2im, im2col
+from burnish.ops.fourier import irfft, istft, rfft, stft
+from burnish.ops.grid import affine_grid
 from burnish.ops.grid_sample import grid_sample
 from burnish.ops.image import interpolate, resample, resample_adjoint, resize
 from burnish.ops.index import (
@@ -160,9 +164,29 @@ from burnish.ops.index import (
     scatter_elements,
     scatter_nd,
     scatter_rows,
+    scatter_slices,
     set_item,
     slice_,
     take_along_axis,
+    unfold,
+)
+from burnish.ops.linalg import (
+    cosine_similarity,
+    cov,
+    cross,
+    diag,
+    diag_embed,
+    diagonal,
+    dot,
+    last_diagonal,
+    lu,
+    lu_factor,
+    normalize,
+    permutation_matrix,
+    qr,
+    solve,
+    tall_qr,
+    trace,
 )
 from burnish.ops.linear import det, gemm, inverse, linear, matmul, outer
 from burnish.ops.loss import binary_cross_entropy
@@ -178,7 +202,17 @@ from burnish.ops.norm import (
     rms_norm,
     standardize,
 )
-from burnish.ops.order import arg_sort, sort, top_k, top_k_places, unique, unique_places
+from burnish.ops.order import (
+    arg_sort,
+    median,
+    median_places,
+    median_with_indices,
+    sort,
+    top_k,
+    top_k_places,
+    unique,
+    unique_places,
+)
 from burnish.ops.padding import pad, pad_constant
 from burnish.ops.picture import decode_image
 from burnish.ops.pool import (
@@ -213,6 +247,8 @@ from burnish.ops.reduce import (
     var,
     vector_norm,
 )
+from burnish.ops.sample import multinomial
+from burnish.ops.scan import cum_max, cum_max_places, cum_min, cum_min_places
 from burnish.ops.shape import (
     concat,
     depth_to_space,
@@ -230,6 +266,7 @@ from burnish.ops.shape import (
     swapaxes,
     tile,
     transpose,
+    unbind,
     unsqueeze,
 )
 from burnish.ops.signal import (
@@ -238,7 +275,6 @@ from burnish.ops.signal import (
     hamming_window,
     hann_window,
     mel_weight_matrix,
-    stft,
 )
 from burnish.ops.text import (
     regex_full_match,
@@ -259,6 +295,7 @@ __all__ = [
     "adaptive_max_pool",
     "adaptive_max_pool_with_indices",
     "add",
+    "affine_grid",
     "arg_max",
     "arg_min",
     "arg_sort",
@@ -294,15 +331,27 @@ __all__ = [
     "conv_weight_gradient",
     "cos",
     "cosh",
+    "cosine_similarity",
+    "cov",
+    "cross",
+    "cum_max",
+    "cum_max_places",
+    "cum_min",
+    "cum_min_places",
     "cum_prod",
     "cum_sum",
     "decode_image",
     "deform_conv",
+    "deg2rad",
     "depth_to_space",
     "dequantize_linear",
     "det",
     "dft",
+    "diag",
+    "diag_embed",
+    "diagonal",
     "div",
+    "dot",
     "dropout",
     "einsum",
     "elu",
@@ -337,16 +386,20 @@ __all__ = [
     "hard_sigmoid",
     "hard_swish",
     "hardmax",
+    "hypot",
     "im2col",
     "instance_norm",
     "int_div",
     "interpolate",
     "inverse",
+    "irfft",
     "is_close",
     "is_finite",
     "is_inf",
     "is_nan",
+    "istft",
     "label_encoder",
+    "last_diagonal",
     "layer_norm",
     "leaky_relu",
     "less",
@@ -364,6 +417,8 @@ __all__ = [
     "lp_pool",
     "lrn",
     "lstm",
+    "lu",
+    "lu_factor",
     "matmul",
     "max_",
     "max_pool",
@@ -373,6 +428,9 @@ __all__ = [
     "maximum",
     "mean",
     "mean_variance_normalization",
+    "median",
+    "median_places",
+    "median_with_indices",
     "mel_weight_matrix",
     "meshgrid",
     "min_",
@@ -383,9 +441,11 @@ __all__ = [
     "moveaxis",
     "moved_array",
     "mul",
+    "multinomial",
     "neg",
     "non_max_suppression",
     "non_zero",
+    "normalize",
     "not_equal",
     "one_hot",
     "outer",
@@ -393,14 +453,17 @@ __all__ = [
     "pad_constant",
     "pairwise_coupling",
     "pairwise_votes",
+    "permutation_matrix",
     "pow_",
     "power_of_two",
     "prelu",
     "probit",
     "put",
     "put_rows",
+    "qr",
     "quantize_linear",
     "quiet_softmax",
+    "rad2deg",
     "range_",
     "reciprocal",
     "reduce_all",
@@ -422,6 +485,7 @@ __all__ = [
     "resample_adjoint",
     "reshape",
     "resize",
+    "rfft",
     "rms_norm",
     "rnn",
     "roi_align",
@@ -432,6 +496,7 @@ __all__ = [
     "scatter_elements",
     "scatter_nd",
     "scatter_rows",
+    "scatter_slices",
     "selu",
     "set_item",
     "shift_left",
@@ -448,6 +513,7 @@ __all__ = [
     "softmin",
     "softplus",
     "softsign",
+    "solve",
     "sort",
     "space_to_depth",
     "split",
@@ -468,6 +534,7 @@ __all__ = [
     "swapaxes",
     "swish",
     "take_along_axis",
+    "tall_qr",
     "tan",
     "tanh",
     "tf_idf_vectorizer",
@@ -476,11 +543,15 @@ __all__ = [
     "to_device",
     "top_k",
     "top_k_places",
+    "trace",
     "transpose",
     "tree_ensemble",
     "tril",
     "trilu",
     "triu",
+    "trunc",
+    "unbind",
+    "unfold",
     "unique",
     "unique_places",
     "unsqueeze",

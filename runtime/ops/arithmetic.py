@@ -285,6 +285,17 @@ def _(g, y, x):
     return None
 
 
+@operator
+def trunc(x):
+    """x without its fraction, rounded towards zero, in x's dtype."""
+    return x if _is_integer(x) else namespace(x).trunc(x)
+
+
+@trunc.vjp
+def _(g, y, x):
+    return None
+
+
 def _is_integer(x):
     return x.dtype.kind in "iub"
 

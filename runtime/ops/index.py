@@ -16,7 +16,7 @@ from burnish.errors import InputError
 from burnish.operator import operator
 from burnish.ops._shapes import axes_of, cast, plain, unbroadcast
 from burnish.ops.compare import where
-from burnish.ops.shape import reshape, transpose
+from burnish.ops.shape import moveaxis, reshape, transpose
 
 # --- NumPy's indexing ---
 
@@ -220,18 +220,32 @@ def _ties(y: Any, x: Any, indices: Any, updates: Any) -> Any:
     return cast(x == y, dtype=y.dtype) + put_rows(won, indices, rows=y.shape[0])
 
 
+def scatter_slices(
+    x: Any, indices: Any, updates: Any, *, axis: int = 0, reduction: str = "none"
+) -> Any:
+    """A copy of x with its slices indices[i] along an axis set to those of updates.
+
+    Or combined with them; reduction: as in `scatter_rows`.
+    """
+    indices = plain(indices)
+    if axis in (0, -len(x.shape)):
+        return scatter_rows(x, indices, updates, reduction=reduction)
+    y, updates = moveaxis(x, axis, 0), moveaxis(updates, axis, 0)
+    return moveaxis(scatter_rows(y, indices, updates, reduction=reduction), 0, axis)
+
+
 # --- elements by number: rows of a flattened array ---
 
 
 def take_along_axis(x: Any, indices: Any, *, axis: int) -> Any:
     """One element of x for every index, along an axis; other axes broadcast."""
-    places = _places(x.shape, plain(indices), axis, broadcasts=True)
+    places = flat_places(x.shape, plain(indices), axis, broadcasts=True)
     return gather(reshape(x, shape=(-1,)), places)
 
 
 def gather_elements(x: Any, indices: Any, *, axis: int = 0) -> Any:
     """One element of x for every index: y[i, j] = x[indices[i, j], j] for axis 0."""
-    return gather(reshape(x, shape=(-1,)), _places(x.shape, plain(indices), axis))
+    return gather(reshape(x, shape=(-1,)), flat_places(x.shape, plain(indices), axis))
 
 
 def scatter_elements(
@@ -241,7 +255,7 @@ def scatter_elements(
 
     reduction: as in `scatter_rows`.
     """
-    places = _places(x.shape, plain(indices), axis).reshape(-1)
+    places = flat_places(x.shape, plain(indices), axis).reshape(-1)
     flat, values = reshape(x, shape=(-1,)), reshape(updates, shape=(-1,))
     return reshape(
         scatter_rows(flat, places, values, reduction=reduction), shape=x.shape
@@ -270,7 +284,7 @@ def scatter_nd(x: Any, indices: Any, updates: Any, *, reduction: str = "none") -
     return reshape(y, shape=x.shape)
 
 
-def _places(
+def flat_places(
     shape: tuple[int, ...], indices: Any, axis: int, broadcasts: bool = False
 ) -> Any:
     """Where in an array of `shape`, flattened, indices along an axis point."""
@@ -305,6 +319,26 @@ def _positions(shape: tuple[int, ...], indices: Any, batch_dims: int) -> Any:
             step = xp.where(step < 0, step + shape[i], step)
         places = places * shape[i] + step
     return xp.broadcast_to(places, indices.shape[:-1]), depth
+
+
+# --- windows ---
+
+
+def unfold(x: Any, *, axis: int, size: int, step: int) -> Any:
+    """Windows of `size` along an axis, one every `step`, as a new last axis.
+
+    (..., L, ...) -> (..., (L - size) // step + 1, ..., size)
+    """
+    length = x.shape[axis]
+    if not 0 < size <= length or step < 1:
+        raise InputError(
+            f"unfold: expected a size of 1 to {length} and a positive step for axis "
+            f"{axis}, got {size} and {step}"
+        )
+    axis = axes_of(axis, len(x.shape))[0]
+    starts = np.arange(0, length - size + 1, step)
+    windows = gather(x, starts[:, None] + np.arange(size), axis=axis)
+    return moveaxis(windows, axis + 1, -1)
 
 
 # --- ONNX's other ways to pick ---

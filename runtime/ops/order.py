@@ -9,7 +9,7 @@ from burnish.errors import InputError
 from burnish.operator import operator
 from burnish.ops._shapes import axes_of
 from burnish.ops.index import gather, take_along_axis
-from burnish.ops.shape import reshape
+from burnish.ops.shape import reshape, squeeze
 
 
 def sort(x: Any, *, axis: int = -1, descending: bool = False) -> Any:
@@ -49,6 +49,45 @@ def top_k_places(x, *, k: int, axis: int = -1, largest: bool = True):
         )
     head = (slice(None),) * axes_of(axis, x.ndim)[0] + (slice(k),)
     return arg_sort(x, axis=axis, descending=largest)[head]
+
+
+def median(x: Any, *, axis: int | None = None, keepdims: bool = False) -> Any:
+    """The middle one along an axis (None: of x flattened); of two, the lesser.
+
+    NaN where one is among them. As PyTorch; NumPy takes the mean of the two.
+    """
+    return median_with_indices(x, axis=axis, keepdims=keepdims)[0]
+
+
+def median_with_indices(
+    x: Any, *, axis: int | None = None, keepdims: bool = False
+) -> tuple[Any, Any]:
+    """The median and where it is, int64: of equal ones the first."""
+    rank = len(x.shape)
+    flat = reshape(x, shape=(-1,)) if axis is None else x
+    along = axis or 0
+    places = median_places(flat, axis=along)
+    values = take_along_axis(flat, places, axis=along)
+    if axis is None:
+        shape = (1,) * rank if keepdims else ()
+        return reshape(values, shape=shape), reshape(places, shape=shape)
+    if keepdims:
+        return values, places
+    return squeeze(values, axes=axis), squeeze(places, axes=axis)
+
+
+@operator
+def median_places(x, *, axis: int):
+    """Where the median along an axis is, which is kept with length 1."""
+    xp, n = namespace(x), x.shape[axis]
+    if n == 0:
+        raise InputError(f"median: expected elements along axis {axis}, got {x.shape}")
+    middle = xp.partition(x, (n - 1) // 2, axis)
+    found = x == xp.take(middle, xp.asarray([(n - 1) // 2]), axis)
+    if x.dtype.kind == "f":
+        absent = xp.isnan(x)
+        found = xp.where(absent.any(axis=axis, keepdims=True), absent, found)
+    return xp.expand_dims(found.argmax(axis=axis), axis)
 
 
 def unique(

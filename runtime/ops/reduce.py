@@ -122,12 +122,31 @@ def _(g, y, x, *, axes, keepdims):
 def vector_norm(
     x: Any, *, p: float = 2.0, axes: Any = None, keepdims: bool = False
 ) -> Any:
-    """The p-norm over axes, p > 0 or infinite."""
+    """The p-norm over axes: the p-th root of the sum of |x| ** p.
+
+    p: any number; 0 counts what is not 0, inf and -inf are the greatest and the least
+    |x|. The gradient at 0 is 0.
+    """
     if p == 2:
         return reduce_l2(x, axes=axes, keepdims=keepdims)
-    if p == math.inf:
-        return reduce_max(abs_(x), axes=axes, keepdims=keepdims)
-    return reduce_sum(abs_(x) ** p, axes=axes, keepdims=keepdims) ** (1 / p)
+    size = abs_(x)
+    if p == 0:
+        counted = cast(size != 0, dtype=size.dtype)
+        return reduce_sum(counted, axes=axes, keepdims=keepdims)
+    if p == 1:
+        return reduce_sum(size, axes=axes, keepdims=keepdims)
+    if abs(p) == math.inf:
+        extreme = reduce_max if p > 0 else reduce_min
+        return extreme(size, axes=axes, keepdims=keepdims)
+    nothing = plain(size) == 0
+    powers = where(nothing, 0 if p > 0 else math.inf, where(nothing, 1, size) ** p)
+    total = reduce_sum(powers, axes=axes, keepdims=keepdims)
+    return _root(total, p)
+
+
+def _root(total: Any, p: float) -> Any:
+    ends = (plain(total) == 0) | (plain(total) == math.inf)
+    return where(ends, plain(total) ** (1 / p), where(ends, 1, total) ** (1 / p))
 
 
 def reduce_sum_square(x: Any, *, axes: Any = None, keepdims: bool = False) -> Any:

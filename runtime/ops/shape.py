@@ -56,20 +56,37 @@ def swapaxes(x: Any, a: int, b: int) -> Any:
     return transpose(x, perm=tuple(order))
 
 
-def moveaxis(x: Any, source: int, target: int) -> Any:
-    """x with one axis moved to another place; the others keep their order."""
-    order = list(range(len(x.shape)))
-    order.insert(target % len(order), order.pop(source))
+def moveaxis(x: Any, source: Any, target: Any) -> Any:
+    """x with axes (one or a tuple) moved to other places; the rest keep their order."""
+    rank = len(x.shape)
+    moved = dict(zip(axes_of(target, rank), axes_of(source, rank), strict=True))
+    rest = iter(i for i in range(rank) if i not in moved.values())
+    order = (moved[i] if i in moved else next(rest) for i in range(rank))
     return transpose(x, perm=tuple(order))
 
 
-def meshgrid(*vectors: Any) -> tuple[Any, ...]:
-    """Vectors as the coordinates of a grid, one axis for each, in order ("ij")."""
-    shape = tuple(v.shape[0] for v in vectors)
+def unbind(x: Any, *, axis: int = 0) -> tuple[Any, ...]:
+    """x's slices along an axis, without it."""
+    count = x.shape[axis]
+    parts = split(x, num=count, axis=axis) if count else ()
+    return tuple(squeeze(part, axes=axis) for part in parts)
+
+
+def meshgrid(*vectors: Any, indexing: str = "ij") -> tuple[Any, ...]:
+    """Vectors as the coordinates of a grid, one axis for each, in order.
+
+    indexing: "ij"; with "xy" the first two axes are exchanged, as plots have them.
+    """
+    if indexing not in ("ij", "xy"):
+        raise InputError(f"meshgrid: expected indexing 'ij' or 'xy', got {indexing!r}")
+    order = list(range(len(vectors)))
+    if indexing == "xy":
+        order[:2] = reversed(order[:2])
+    shape = tuple(vectors[i].shape[0] for i in order)
     grid = []
     for i, vector in enumerate(vectors):
         along = [1] * len(shape)
-        along[i] = -1
+        along[order.index(i)] = -1
         grid.append(broadcast_to(reshape(vector, shape=tuple(along)), shape=shape))
     return tuple(grid)
 
@@ -163,14 +180,18 @@ def _(g, y, x, *, sizes, num, axis):
 
 @operator
 def tile(x, *, repeats: tuple[int, ...]):
-    """x repeated along each axis."""
+    """x repeated along each axis; where one side has fewer, ones stand before."""
     return namespace(x).tile(x, repeats)
 
 
 @tile.vjp
 def _(g, y, x, *, repeats):
-    copies = [n for pair in zip(repeats, x.shape, strict=True) for n in pair]
-    one = [n for size in x.shape for n in (1, size)]
+    more = len(repeats) - len(x.shape)
+    sizes = (*(1,) * more, *x.shape)
+    copies = [
+        n for pair in zip((*(1,) * -more, *repeats), sizes, strict=True) for n in pair
+    ]
+    one = [n for size in sizes for n in (1, size)]
     added = sum_to(reshape(g, shape=tuple(copies)), shape=tuple(one))
     return reshape(added, shape=x.shape)
 

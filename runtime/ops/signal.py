@@ -14,9 +14,7 @@ from burnish.backend import namespace
 from burnish.errors import InputError
 from burnish.operator import operator
 from burnish.ops._window import beside
-from burnish.ops.index import gather
 from burnish.ops.padding import pad_constant
-from burnish.ops.shape import reshape
 
 
 @operator
@@ -64,41 +62,11 @@ def _(g, y, x, *, axis, length, inverse, onesided):
         weights = beside(g, share.astype(x.dtype).reshape(line))
         part = dft(g, axis=axis, length=n, onesided=True) * weights
     else:
-        whole = _sized(g, axis, n)
+        whole = sized(g, axis, n)
         back = dft(whole, axis=axis, inverse=not inverse)
         part = back * (1 / n if inverse else n)
-    part = _sized(part, axis, x.shape[axis])
+    part = sized(part, axis, x.shape[axis])
     return part if x.shape[-1] == 2 else part[..., :1]
-
-
-def stft(
-    signal: Any,
-    window: Any = None,
-    *,
-    frame_step: int,
-    frame_length: int | None = None,
-    onesided: bool = True,
-) -> Any:
-    """Spectra of frames: signal (B, L), (B, L, 1) or (B, L, 2) -> (B, F, K, 2)
-
-    A frame starts every `frame_step` places and is weighed by `window`, whose length
-    it has unless `frame_length` is given.
-    """
-    if len(signal.shape) == 2:
-        signal = signal[..., None]
-    size = signal.shape[1]
-    n = frame_length or (size if window is None else window.shape[0])
-    if not 0 < n <= size or frame_step < 1:
-        raise InputError(
-            f"stft: expected frames of 1 to {size} places and a positive step, "
-            f"got frame_length {n} and frame_step {frame_step}"
-        )
-    seen = n if window is None else min(n, window.shape[0])
-    starts = np.arange(0, size - n + 1, frame_step)
-    frames = gather(signal, beside(signal, starts[:, None] + np.arange(seen)), axis=1)
-    if window is not None:
-        frames = frames * reshape(window[:seen], shape=(seen, 1))
-    return dft(frames, axis=2, length=n, onesided=onesided)
 
 
 def mel_weight_matrix(
@@ -167,7 +135,7 @@ def _length(x: Any, axis: int, length: int | None, half: bool) -> int:
     return 2 * (x.shape[axis] - 1) if half else x.shape[axis]
 
 
-def _sized(x: Any, axis: int, size: int) -> Any:
+def sized(x: Any, axis: int, size: int) -> Any:
     """x cut or filled with zeros along `axis`."""
     more = size - x.shape[axis]
     if more == 0:

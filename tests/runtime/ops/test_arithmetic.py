@@ -69,6 +69,8 @@ CASES = [
     case(ops.neg, (3, 4), expect=np.negative),
     case(ops.abs_, (3, 4), expect=np.abs),
     case(ops.sign, (3, 4), expect=np.sign),
+    case(ops.trunc, (3, 4), expect=np.trunc),
+    case(ops.trunc, (3, 4), dtypes=INTEGERS, expect=lambda x: x),
     case(ops.floor, (3, 4), expect=np.floor),
     case(ops.floor, (3, 4), dtypes=INTEGERS, expect=lambda x: x),
     case(ops.ceil, (3, 4), expect=np.ceil),

@@ -60,6 +60,17 @@ def best(x, axis, largest):
     return np.take_along_axis(x, places, axis), places
 
 
+def windows(x, step):
+    """Of length 3 along the last axis."""
+    return np.lib.stride_tricks.sliding_window_view(x, 3, -1)[:, ::step]
+
+
+def added(x, indices, updates):
+    y = x.copy()
+    np.add.at(y.T, indices, updates.T)
+    return y
+
+
 CASES = [
     *(
         case(ops.getitem, (3, 2, 4), index=i, expect=lambda x, i=i: x[i])
@@ -253,6 +264,64 @@ CASES = [
         np.array([1, 0, 1]),
         descending=True,
         expect=lambda x: np.array([0, 2, 1]),
+    ),
+    case(ops.median, (3, 5), axis=1, expect=lambda x: np.median(x, 1).astype(x.dtype)),
+    case(
+        ops.median,
+        (3, 4),
+        keepdims=True,
+        expect=lambda x: np.sort(x, None)[5].reshape(1, 1),
+    ),
+    case(
+        ops.median,
+        (4, 3),
+        axis=0,
+        keepdims=True,
+        dtypes=("int32",),
+        expect=lambda x: np.sort(x, 0)[1:2],
+    ),
+    case(
+        ops.median_with_indices,
+        np.array([[2.0, 1.0, 2.0, 2.0], [np.inf, np.nan, 1.0, np.nan]]),
+        axis=-1,
+        expect=lambda x: (np.array([2, np.nan], x.dtype), np.array([0, 1])),
+        grad=False,
+    ),
+    case(ops.unfold, (2, 7), axis=1, size=3, step=2, expect=lambda x: windows(x, 2)),
+    case(
+        ops.unfold,
+        (7, 2),
+        axis=0,
+        size=3,
+        step=4,
+        expect=lambda x: windows(x.T, 4).swapaxes(0, 1),
+    ),
+    case(
+        ops.scatter_slices,
+        (2, 4),
+        np.array([3, -4, 3]),
+        (2, 3),
+        axis=1,
+        reduction="add",
+        expect=added,
+    ),
+    case(
+        ops.scatter_slices,
+        (3, 2),
+        np.array([2, 0]),
+        (2, 2),
+        expect=lambda x, i, u: np.stack([u[1], x[1], u[0]]),
+    ),
+    case(
+        ops.scatter_slices,
+        (3, 2, 2),
+        np.array([1]),
+        (3, 1, 2),
+        axis=-2,
+        reduction="max",
+        expect=lambda x, i, u: np.concatenate(
+            [x[:, :1], np.maximum(x[:, 1:], u)], axis=1
+        ),
     ),
     case(ops.top_k, (3, 4), 2, expect=lambda x, k: best(x, -1, True)),
     case(

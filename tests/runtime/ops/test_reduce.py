@@ -32,6 +32,25 @@ CASES = [
     case(
         ops.vector_norm, (3, 4), p=3, axes=1, expect=lambda x: np.linalg.norm(x, 3, 1)
     ),
+    *(
+        case(
+            ops.vector_norm,
+            (3, 4),
+            p=p,
+            axes=1,
+            keepdims=True,
+            expect=lambda x, p=p: np.linalg.norm(x, p, 1, True),
+        )
+        for p in (0.5, 1, 1.5, -1, -3, -np.inf)
+    ),
+    case(
+        ops.vector_norm,
+        np.array([[0.0, 2.0], [3.0, -1.0]]),
+        p=0,
+        axes=1,
+        expect=lambda x: np.linalg.norm(x, 0, 1),
+        grad=False,
+    ),
     case(ops.vector_norm, (3, 4), p=np.inf, axes=1, expect=lambda x: abs(x).max(1)),
     *over_axes(ops.reduce_sum, np.sum),
     *over_axes(ops.reduce_mean, np.mean),
@@ -144,6 +163,14 @@ def test_equal_greatest_share_the_gradient():
 def test_norm_of_zero_has_gradient_zero():
     x = Tensor(np.zeros((2, 3))).require_grad()
     assert not x.grad(x.norm(axis=1).sum().backward()).numpy().any()
+
+
+@pytest.mark.parametrize("p", [0.5, 1, 1.5, 2, 3, np.inf, -1])
+def test_every_norm_of_zero_has_gradient_zero(p):
+    x = Tensor(np.zeros(2)).require_grad()
+    y = ops.vector_norm(x, p=p)
+    assert y.item() == 0
+    assert not x.grad(y.backward()).numpy().any()
 
 
 def test_log_sum_exp_is_stable():

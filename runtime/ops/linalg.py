@@ -1,0 +1,271 @@
+"""Factorizations, diagonals and angles. Matrices are the last two axes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from burnish.backend import Array, namespace
+from burnish.errors import InputError
+from burnish.operator import operator
+from burnish.ops._shapes import axes_of, plain, unbroadcast
+from burnish.ops._window import beside
+from burnish.ops.arithmetic import clip
+from burnish.ops.create import tril, triu
+from burnish.ops.index import take_along_axis
+from burnish.ops.linear import inverse, matmul
+from burnish.ops.reduce import reduce_mean, reduce_sum, vector_norm
+from burnish.ops.shape import concat, moveaxis, roll
+
+_PANEL = 32  # columns that `lu_factor` takes one by one before a matrix product
+
+
+# --- diagonals ---
+
+
+def diagonal(x: Any, *, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    """The diagonal of two axes, as the last axis; `offset` counts to the right."""
+    first, second = axes_of((axis1, axis2), len(x.shape))
+    if first == second:
+        raise InputError(f"diagonal: expected two axes, got {axis1} and {axis2}")
+    x = moveaxis(x, (first, second), (-2, -1))
+    return last_diagonal(x, offset=offset)
+
+
+@operator
+def last_diagonal(x, *, offset: int = 0):
+    """The diagonal of the last two axes."""
+    return x.diagonal(offset, -2, -1)
+
+
+@last_diagonal.vjp
+def _(g, y, x, *, offset):
+    return diag_embed(g, offset=offset, shape=tuple(x.shape[-2:]))
+
+
+@operator
+def diag_embed(x, *, offset: int = 0, shape: tuple[int, int] | None = None):
+    """Matrices with x's last axis on a diagonal, 0 elsewhere.
+
+    shape: theirs; without one they are square and just large enough.
+    """
+    xp, count = namespace(x), x.shape[-1]
+    rows, columns = shape or (count + abs(offset), count + abs(offset))
+    y = xp.zeros((*x.shape[:-1], rows, columns), x.dtype)
+    along = xp.arange(count)
+    y[..., along + max(-offset, 0), along + max(offset, 0)] = x
+    return y
+
+
+@diag_embed.vjp
+def _(g, y, x, *, offset, shape):
+    return last_diagonal(g, offset=offset)
+
+
+def diag(x: Any, *, offset: int = 0) -> Any:
+    """The diagonal of a matrix; of a vector the matrix with that diagonal."""
+    if len(x.shape) not in (1, 2):
+        raise InputError(f"diag: expected a vector or a matrix, got {x.shape}")
+    if len(x.shape) == 1:
+        return diag_embed(x, offset=offset)
+    return diagonal(x, offset=offset)
+
+
+def trace(x: Any) -> Any:
+    """The sum of the diagonal: (..., n, m) -> (...)"""
+    return reduce_sum(diagonal(x, axis1=-2, axis2=-1), axes=-1)
+
+
+# --- solving and factoring ---
+
+
+@operator
+def solve(a, b):
+    """y with a @ y = b: (..., n, n), (..., n, k) -> (..., n, k)"""
+    return namespace(a, b).linalg.solve(a, b)
+
+
+@solve.vjp("a", "b")
+def _(g, y, a, b):
+    part = solve(a.mT, g)
+    return unbroadcast(-part @ y.mT, a), unbroadcast(part, b)
+
+
+def lu(x: Any) -> tuple[Any, Any, Any]:
+    """P, L, U with P @ L @ U = x (..., n, m); L has ones on its diagonal.
+
+    P (..., n, n) exchanges rows, so that no element of L is greater than 1.
+    """
+    factors, pivots = lu_factor(x)
+    n, count = x.shape[-2], pivots.shape[-1]
+    p = permutation_matrix(pivots, rows=n, dtype=factors.dtype)
+    ones = beside(factors, np.eye(n, count, dtype=factors.dtype))
+    lower = tril(factors[..., :count], k=-1) + ones
+    return p, lower, triu(factors[..., :count, :])
+
+
+@operator
+def permutation_matrix(pivots, *, rows: int, dtype: Any):
+    """The exchanges that `lu_factor` made, undone by a matrix (..., rows, rows)."""
+    order = _order(pivots, rows)[..., None, :]
+    return (order == namespace(pivots).arange(rows)[:, None]).astype(dtype)
+
+
+@operator
+def lu_factor(x):
+    """L and U in one matrix (..., n, m), and LAPACK's pivots (..., min(n, m)) int32.
+
+    Row i was exchanged with row pivots[i] - 1, one after the other. L's diagonal of
+    ones is left out. Panels of columns, a product of matrices behind each.
+    """
+    xp = namespace(x)
+    *lead, n, m = x.shape
+    a = x.reshape(math.prod(lead), n, m)
+    a = a.copy() if x.dtype.kind == "f" else a.astype(np.float64)
+    count = min(n, m)
+    pivots = xp.zeros((len(a), count), xp.int32)
+    for start in range(0, count, _PANEL):
+        stop = min(start + _PANEL, count)
+        for j in range(start, stop):
+            pivots[:, j] = _eliminate(xp, a, j, stop)
+        if stop < m:
+            left = xp.tril(a[:, start:stop, start:stop], -1)
+            left += xp.eye(stop - start, dtype=a.dtype)
+            top = xp.linalg.solve(left, a[:, start:stop, stop:])
+            a[:, start:stop, stop:] = top
+            a[:, stop:, stop:] -= a[:, stop:, start:stop] @ top
+    return a.reshape(x.shape), pivots.reshape(*lead, count)
+
+
+def _eliminate(xp: Any, a: Array, j: int, stop: int) -> Array:
+    """Column j below its pivot, in all matrices, up to column `stop`; the pivots."""
+    each = xp.arange(len(a))
+    best = j + abs(a[:, j:, j]).argmax(axis=1)
+    chosen = a[each, best].copy()
+    a[each, best] = a[:, j]
+    a[:, j] = chosen
+    pivot = chosen[:, j, None]
+    a[:, j + 1 :, j] /= xp.where(pivot == 0, 1, pivot)
+    below = a[:, j + 1 :, j, None] * a[:, None, j, j + 1 : stop]
+    a[:, j + 1 :, j + 1 : stop] -= below
+    return best + 1
+
+
+def _order(pivots: Array, n: int) -> Array:
+    """Which row of the matrix each row of L @ U is: (..., n)"""
+    xp = namespace(pivots)
+    flat = pivots.reshape(math.prod(pivots.shape[:-1]), pivots.shape[-1]) - 1
+    order = xp.tile(xp.arange(n), (len(flat), 1))
+    each = xp.arange(len(flat))
+    for j in range(flat.shape[1]):
+        chosen = order[each, flat[:, j]].copy()
+        order[each, flat[:, j]] = order[:, j]
+        order[:, j] = chosen
+    return order.reshape(*pivots.shape[:-1], n)
+
+
+@lu_factor.vjp
+def _(g, y, x):
+    # With x1 the leading square of the exchanged x, inv(L1) dx1 inv(U1) holds L's part
+    # below its diagonal and U's above; what sticks out of the square follows from it.
+    g, (factors, pivots) = g[0], y
+    n, m = x.shape[-2:]
+    count = min(n, m)
+    square, g_square = factors[..., :count, :count], g[..., :count, :count]
+    below, g_below = factors[..., count:, :count], g[..., count:, :count]
+    right, g_right = factors[..., :count, count:], g[..., :count, count:]
+    ones = beside(square, np.eye(count, dtype=x.dtype))
+    lower, upper = tril(square, k=-1) + ones, triu(square)
+    low = lower.mT @ tril(g_square, k=-1) - g_right @ right.mT
+    up = triu(g_square) @ upper.mT - below.mT @ g_below
+    back = inverse(upper).mT
+    part = solve(lower.mT, (tril(low, k=-1) + triu(up)) @ back)
+    if n > m:
+        part = concat(part, g_below @ back, axis=-2)
+    if m > n:
+        part = concat(part, solve(lower.mT, g_right), axis=-1)
+    order = _order(plain(pivots), n)
+    places = namespace(order).argsort(order, -1)
+    return take_along_axis(part, places[..., None], axis=-2)
+
+
+def qr(x: Any) -> tuple[Any, Any]:
+    """Q, R with Q @ R = x (..., n, m): Q's columns are orthonormal, R is upper.
+
+    Q is (..., n, min(n, m)), R (..., min(n, m), m), as PyTorch's "reduced".
+    """
+    n, m = x.shape[-2:]
+    if n >= m:
+        return tall_qr(x)
+    q, r = tall_qr(x[..., :n])
+    return q, concat(r, matmul(q.mT, x[..., n:]), axis=-1)
+
+
+@operator
+def tall_qr(x):
+    """`qr` of matrices with at least as many rows as columns."""
+    return tuple(namespace(x).linalg.qr(x))
+
+
+@tall_qr.vjp
+def _(g, y, x):
+    # Walter and Lehmann, "Algorithmic differentiation of linear algebra functions"
+    g_q, g_r = g
+    q, r = y
+    turned = 0 if g_r is None else r @ g_r.mT
+    spun = 0 if g_q is None else g_q.mT @ q
+    m = tril(turned - spun)
+    whole = q @ (m + tril(m, k=-1).mT)
+    return matmul(whole if g_q is None else g_q + whole, inverse(r).mT)
+
+
+# --- products and angles ---
+
+
+def dot(a: Any, b: Any) -> Any:
+    """The sum of the products of two vectors: (n,), (n,) -> ()"""
+    if len(a.shape) != 1 or a.shape != b.shape:
+        raise InputError(
+            f"dot: expected two vectors of one length, got {a.shape} and {b.shape}"
+        )
+    return matmul(a, b)
+
+
+def cross(a: Any, b: Any, *, axis: int = -1) -> Any:
+    """The vector at right angles to both, along an axis of length 3."""
+    if a.shape[axis] != 3 or b.shape[axis] != 3:
+        raise InputError(
+            f"cross: expected length 3 along axis {axis}, got {a.shape} and {b.shape}"
+        )
+    a1, a2 = roll(a, shift=-1, axis=axis), roll(a, shift=-2, axis=axis)
+    b1, b2 = roll(b, shift=-1, axis=axis), roll(b, shift=-2, axis=axis)
+    return a1 * b2 - a2 * b1
+
+
+def normalize(x: Any, *, p: float = 2.0, axis: int = 1, eps: float = 1e-12) -> Any:
+    """x divided by its p-norm along an axis, or by eps where that is greater."""
+    size = vector_norm(x, p=p, axes=axis, keepdims=True)
+    return x / clip(size, eps)
+
+
+def cosine_similarity(a: Any, b: Any, *, axis: int = 1, eps: float = 1e-8) -> Any:
+    """The cosine of the angle between a and b along an axis; norms of at least eps."""
+    a, b = (normalize(part, axis=axis, eps=eps) for part in (a, b))
+    return reduce_sum(a * b, axes=axis)
+
+
+def cov(x: Any, *, axis: int = -1, correction: float = 1) -> Any:
+    """How the rows of a matrix vary together: (n, m) -> (n, n), observations in `axis`
+
+    With axis 0 they are columns: (n, m) -> (m, m). A vector has its variance.
+    """
+    if len(x.shape) not in (1, 2):
+        raise InputError(f"cov: expected a vector or a matrix, got {x.shape}")
+    axis = axes_of(axis, len(x.shape))[0]
+    away = x - reduce_mean(x, axes=axis, keepdims=True)
+    share = 1 / (x.shape[axis] - correction)
+    if len(x.shape) == 1:
+        return matmul(away, away) * share
+    return (away.mT @ away if axis == 0 else away @ away.mT) * share
