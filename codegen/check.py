@@ -15,7 +15,7 @@ from burnish.codegen.errors import UsageError
 from burnish.codegen.identifier import plain
 
 _HEADER = re.compile(
-    r"Imported from (?P<model>.+?) \(opset (?P<opset>\d+)\), sha256 "
+    r"Imported from (?P<model>.+?) \((?:opset \d+|[\w-]+)\), sha256 "
     r"(?P<sha256>[0-9a-f]{64});(?:.*?; options: (?P<options>[^.]*)\.)?"
 )
 _NOT_SOURCE = frozenset({"__pycache__", "node_modules", "site-packages"})
@@ -26,7 +26,6 @@ class Header:
     """What the docstring of a generated file says about its origin."""
 
     model: str  #: the model file's name, without its folder, as a docstring has it
-    opset: int
     sha256: str
     options: str  #: as the command line has them
 
@@ -71,9 +70,7 @@ def header_of(path: Path) -> Header | None:
     match = _HEADER.search(" ".join(docstring.split()))
     if match is None:
         return None
-    return Header(
-        match["model"], int(match["opset"]), match["sha256"], match["options"] or ""
-    )
+    return Header(match["model"], match["sha256"], match["options"] or "")
 
 
 def is_generated(path: Path) -> bool:

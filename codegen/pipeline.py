@@ -120,9 +120,7 @@ def _from_folder(
     if options.flat:
         raise UsageError(f"--flat: expected a model file with a graph, got {folder}")
     made = architectures.build(folder, template_dir=template_dir, explain=explain)
-    name = _module_name(
-        options.name or folder.resolve().name, options.name is not None
-    )
+    name = _module_name(options.name or folder.resolve().name, options.name is not None)
     weights = entries(made.weights, options.half)
     in_source = _fits_source(weights, options)
     where = _where(name, weights, in_source) + _spelled(options)

@@ -13,7 +13,7 @@ import numpy as np
 from burnish import serialize
 from burnish.atomic import atomic_write
 from burnish.codegen.blocks import blocks
-from burnish.codegen.program import Plan, Weight
+from burnish.codegen.program import Weight
 
 Progress = Callable[[str, int, int], None]
 """Called with (stage, done, total)."""
@@ -50,11 +50,10 @@ class Entry:
         return self.weight.read().astype(_dtype(self.dtype), copy=False)
 
 
-def entries(plan: Plan, half: bool) -> tuple[Entry, ...]:
+def entries(weights: Iterable[tuple[str, Weight]], half: bool) -> tuple[Entry, ...]:
     """What the weights file holds; half: floating-point numbers in half precision."""
     return tuple(
-        Entry(path, _stored(weight.dtype, half), weight)
-        for path, weight in plan.weights
+        Entry(path, _stored(weight.dtype, half), weight) for path, weight in weights
     )
 
 

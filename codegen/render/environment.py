@@ -10,7 +10,7 @@ import jinja2
 from burnish.codegen.errors import ConversionError
 
 
-def filled(name: str, template_dir: Path | None, **values: Any) -> str:
+def filled(name: str, template_dir: Path | None, /, **values: Any) -> str:
     """One template with its values; a ConversionError says what is wrong with it."""
     try:
         return environment(template_dir).get_template(name).render(values)

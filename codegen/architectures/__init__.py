@@ -1,0 +1,12 @@
+"""Models that a configuration describes: a Hugging Face folder as source.
+
+config.json names the architecture and its sizes. A family (`encoders.py`, ...) reads
+it key by key and a template of `templates/architectures/` writes what this
+configuration needs and nothing else. `fit` brings the folder's weights under the names
+that the source has, which are transformers' own.
+"""
+
+from burnish.codegen.architectures.build import Architecture, build
+from burnish.codegen.architectures.folder import is_model_folder
+
+__all__ = ["Architecture", "build", "is_model_folder"]

@@ -1,0 +1,73 @@
+"""From a folder to source and weights."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from burnish.codegen.architectures import encoders  # noqa: F401  (registers families)
+from burnish.codegen.architectures.config import Config, read_config
+from burnish.codegen.architectures.family import find, head_of, model_types
+from burnish.codegen.architectures.fit import fitted, module_of
+from burnish.codegen.architectures.folder import Stored, tensors
+from burnish.codegen.architectures.page import page
+from burnish.codegen.errors import Explain, UnsupportedError
+from burnish.codegen.identifier import plain
+from burnish.codegen.program import Weight
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """A model of a folder.
+
+    text: the source, from words on where its weights are and the weights it embeds.
+    """
+
+    text: Callable[[str, str | None], str]
+    weights: tuple[tuple[str, Weight], ...]
+    notes: tuple[str, ...]
+
+
+def build(
+    folder: Path, *, template_dir: Path | None = None, explain: Explain
+) -> Architecture:
+    """Read a folder with config.json and weights.
+
+    Raises ReadError for files that are damaged or do not fit together, and
+    UnsupportedError for what no template writes: each option by its name.
+    """
+    values, data = read_config(folder)
+    where = str(folder / "config.json")
+    stored = tensors(folder)
+    config = Config(values, where, stored)
+    found = find(config.raw("model_type"))
+    if found is None:
+        raise UnsupportedError(
+            f"{where}: model_type: expected one out of {', '.join(model_types())}, "
+            f"got {plain(str(values.get('model_type')))}"
+        )
+    head = head_of(config, found)
+    name = found.prefixes[values["model_type"]] + head
+    explain(f"{where}: {name}, written by {found.template}")
+    made = {"name": name, "head": head, **found.values(config, head)}
+    config.finish()
+    digest = hashlib.sha256(data).hexdigest()
+
+    def text(words: str, embedded: str | None) -> str:
+        first = f"Imported from config.json ({values['model_type']}), sha256"
+        lines = (first, f"{digest};", f"{words}.")
+        return page(found.template, made, lines, embedded, template_dir)
+
+    model = module_of(text("", None))
+    weights, notes = fitted(model, stored, found.base, str(folder))
+    return Architecture(
+        text,
+        tuple((path, _weight(path, *tensor)) for path, *tensor in weights),
+        tuple(notes),
+    )
+
+
+def _weight(path: str, stored: Stored, trained: bool) -> Weight:
+    return Weight(path, stored.dtype, stored.shape, stored.read, trained)

@@ -1,0 +1,144 @@
+"""config.json, key by key: what is not read is known to change nothing, or refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from burnish.codegen.architectures.without_effect import WITHOUT_EFFECT
+from burnish.codegen.errors import ReadError, UnsupportedError
+
+_EMPTY: tuple[Any, ...] = (None, False, [], {}, "")
+
+
+class Config:
+    """The keys of a configuration; every reader says what it takes when there is none.
+
+    null is as good as absent. Problems are collected, so that `finish` tells them all.
+    stored: the names of the weights, which decide what the configuration leaves open.
+    """
+
+    def __init__(
+        self, values: dict[str, Any], where: str, stored: Iterable[str] = ()
+    ) -> None:
+        self.values = values
+        self.where = where
+        self.stored = frozenset(stored)
+        self.read: set[str] = set()
+        self.problems: list[str] = []
+
+    def holds(self, ending: str) -> bool:
+        """Whether a weight's name ends with this."""
+        return any(name.endswith(ending) for name in self.stored)
+
+    def raw(self, key: str, default: Any = None) -> Any:
+        """A value of any kind."""
+        self.read.add(key)
+        value = self.values.get(key)
+        return default if value is None else value
+
+    def size(self, key: str, default: int | None, least: int = 1) -> int:
+        """A whole number, at least `least`; a default of None: it has to be there."""
+        value = self.raw(key, default)
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            self.refuse(key, f"a whole number from {least}", value)
+            return max(least, default or 1)
+        return value
+
+    def number(self, key: str, default: float) -> float:
+        """A number as float."""
+        value = self.raw(key, default)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            self.refuse(key, "a number", value)
+            return default
+        return float(value)
+
+    def rate(self, key: str, default: float) -> float:
+        """A probability below 1, such as dropout's."""
+        value = self.number(key, default)
+        if not 0 <= value < 1:
+            self.refuse(key, "a number from 0 up to 1", value)
+        return value
+
+    def flag(self, key: str, default: bool) -> bool:
+        value = self.raw(key, default)
+        if not isinstance(value, bool):
+            self.refuse(key, "true or false", value)
+            return default
+        return value
+
+    def word(self, key: str, default: str, allowed: Iterable[str]) -> str:
+        """One of some words."""
+        value = self.raw(key, default)
+        words = list(allowed)
+        if value not in words:
+            self.refuse(key, " or ".join(map(json.dumps, words)), value)
+            return default
+        return str(value)
+
+    def sizes(self, key: str, default: list[int]) -> list[int]:
+        """A list of positive whole numbers."""
+        value = self.raw(key, default)
+        if not isinstance(value, list) or not all(
+            type(n) is int and n > 0 for n in value
+        ):
+            self.refuse(key, "a list of whole numbers from 1", value)
+            return default
+        return value
+
+    def fixed(self, **expected: Any) -> None:
+        """Keys that must be absent, null, or say this: nothing else is implemented."""
+        for key, wanted in expected.items():
+            value = self.raw(key, wanted)
+            if value != wanted or isinstance(value, bool) != isinstance(wanted, bool):
+                self.refuse(key, json.dumps(wanted), value)
+
+    def ignore(self, *keys: str) -> None:
+        """Keys that change nothing for this kind of model."""
+        self.read.update(keys)
+
+    def inner(self, key: str) -> Config:
+        """A configuration inside this one; its problems are this one's."""
+        value = self.raw(key, {})
+        if not isinstance(value, dict):
+            self.refuse(key, "an object", value)
+            value = {}
+        made = Config(value, f"{self.where}: {key}", self.stored)
+        made.problems = self.problems
+        return made
+
+    def labels(self) -> int:
+        """The number of classes."""
+        names = self.raw("id2label")
+        if isinstance(names, dict) and names:
+            return len(names)
+        return self.size("num_labels", 2)
+
+    def refuse(self, key: str, expected: str, got: Any) -> None:
+        text = json.dumps(got)
+        text = text if len(text) <= 80 else f"{text[:77]}..."
+        self.problems.append(f"{self.where}: {key}: expected {expected}, got {text}")
+
+    def finish(self) -> None:
+        """Raise UnsupportedError with everything that is wrong or was never read."""
+        for key, value in self.values.items():
+            known = key in self.read or key in WITHOUT_EFFECT or key.startswith("_")
+            if not known and value not in _EMPTY:
+                self.refuse(key, "no such key (remove it if it changes nothing)", value)
+        if self.problems:
+            raise UnsupportedError("\n".join(self.problems))
+
+
+def read_config(folder: Path) -> tuple[dict[str, Any], bytes]:
+    """The values of a folder's config.json, and its bytes."""
+    path = folder / "config.json"
+    data = path.read_bytes()
+    try:
+        values = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise ReadError(f"{path}: expected JSON, got {error}") from None
+    if not isinstance(values, dict):
+        raise ReadError(f"{path}: expected a JSON object, got {type(values).__name__}")
+    return values, data

@@ -1,0 +1,88 @@
+"""The folder's weights under the names of the module that was written for them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from burnish.codegen.architectures.folder import Stored
+from burnish.codegen.errors import ReadError
+from burnish.nn import Buffer, Module
+
+#: What old versions saved although it follows from the configuration.
+_DERIVED = re.compile(
+    r"(^|\.)(position_ids|token_type_ids|inv_freq|attn\.(masked_)?bias)$"
+)
+#: Spellings of old versions and today's.
+_RENAMED = (
+    (re.compile(r"\.gamma$"), ".weight"),
+    (re.compile(r"\.beta$"), ".bias"),
+    (re.compile(r"\.weight_g$"), ".parametrizations.weight.original0"),
+    (re.compile(r"\.weight_v$"), ".parametrizations.weight.original1"),
+)
+_SHOWN = 5
+
+
+def module_of(text: str) -> Any:
+    """The model that the source describes, without values: they come when used."""
+    space: dict[str, Any] = {"__name__": "burnish_generated"}
+    exec(compile(text, "<generated>", "exec"), space)  # our own text: names and numbers
+    return space["Model"]()
+
+
+def fitted(
+    model: Module, stored: Mapping[str, Stored], base: str, where: str
+) -> tuple[list[tuple[str, Stored, bool]], list[str]]:
+    """(path, tensor, whether it is trained) for all of the model's, and notes.
+
+    base: a base model alone is stored without this prefix. A tensor that several paths
+    lead to is taken once. Raises ReadError for what is missing or of another shape.
+    """
+    paths = dict(_paths(model))
+    names, unused = {}, []
+    for name in stored:
+        if (path := _path(name, paths, base)) is not None:
+            names.setdefault(id(paths[path]), name)
+        elif not _DERIVED.search(name):
+            unused.append(name)
+    found, missing, wrong = [], [], []
+    for path, tensor in model.named_tensors():
+        name = names.get(id(tensor))
+        if name is None:
+            missing.append(path)
+        elif stored[name].shape != tensor.shape:
+            wrong.append(f"{name}: expected {tensor.shape}, got {stored[name].shape}")
+        else:
+            found.append((path, stored[name], not isinstance(tensor, Buffer)))
+    if missing or wrong:
+        problems = [f"missing {_some(missing)}"] if missing else []
+        problems += [f"unused {_some(unused)}"] if missing and unused else []
+        raise ReadError(
+            f"{where}: weights do not fit config.json: {'; '.join(problems + wrong)}"
+        )
+    return found, [f"not used by this model: {_some(unused)}"] if unused else []
+
+
+def _paths(model: Module) -> Iterator[tuple[str, Any]]:
+    """Every path of every tensor; a shared one has several."""
+    yield from model.named_tensors()
+    for prefix, module in model.named_modules():
+        for name, value in vars(module).items():
+            if hasattr(value, "assign"):
+                yield (f"{prefix}.{name}" if prefix else name), value
+
+
+def _path(name: str, paths: Mapping[str, Any], base: str) -> str | None:
+    for pattern, today in _RENAMED:
+        renamed = pattern.sub(today, name)
+        name = renamed if renamed != name and name not in paths else name
+    for path in (name, f"{base}.{name}", name.removeprefix(f"{base}.")):
+        if path in paths:
+            return path
+    return None
+
+
+def _some(names: list[str]) -> str:
+    more = len(names) - _SHOWN
+    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
