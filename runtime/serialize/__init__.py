@@ -1,20 +1,30 @@
-"""The safetensors format, read by memory map and written as a stream.
+"""Weights files: safetensors and PyTorch's own, mapped to read, streamed to write.
 
-Format: 8 bytes little-endian header length, a JSON header `{name: {dtype, shape,
-data_offsets}}`, then the bytes (github.com/huggingface/safetensors, README). Files come
-out byte for byte as the safetensors package writes them.
+`open_weights` is the door to every kind of file. Safetensors: 8 bytes little-endian
+header length, a JSON header `{name: {dtype, shape, data_offsets}}`, then the bytes
+(github.com/huggingface/safetensors, README). Files come out byte for byte as the
+safetensors package writes them.
 """
 
+from burnish.serialize.files import open_weights, read_pickle_data
 from burnish.serialize.header import Entry, Header
+from burnish.serialize.inert import Inert
+from burnish.serialize.lazy import LazyTensor
 from burnish.serialize.read import from_bytes, header, load_file
+from burnish.serialize.weights import Weights
 from burnish.serialize.write import save_file, to_bytes, write_stream
 
 __all__ = [
     "Entry",
     "Header",
+    "Inert",
+    "LazyTensor",
+    "Weights",
     "from_bytes",
     "header",
     "load_file",
+    "open_weights",
+    "read_pickle_data",
     "save_file",
     "to_bytes",
     "write_stream",

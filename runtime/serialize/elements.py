@@ -63,17 +63,54 @@ def dtype_of(code: str, where: str) -> np.dtype[Any]:
 
     Raises RecordError when it is one that only ml_dtypes has, and that is missing.
     """
-    name = _NAMES[code]
+    return dtype_named(_NAMES[code], where, code)
+
+
+def dtype_named(name: str, where: str, code: str | None = None) -> np.dtype[Any]:
+    """The dtype that NumPy or ml_dtypes calls `name`, and the file `code`."""
     if hasattr(np, name):
         return np.dtype(name).newbyteorder("<")
     try:
         import ml_dtypes
     except ImportError:
         raise RecordError(
-            f"{where}: elements of type {code} need the package ml_dtypes; "
+            f"{where}: elements of type {code or name} need the package ml_dtypes; "
             f"pip install ml_dtypes"
         ) from None
     return np.dtype(getattr(ml_dtypes, name))
+
+
+def name_of(code: str) -> str:
+    """NumPy's or ml_dtypes' name of the elements that the format calls `code`."""
+    return _NAMES[code]
+
+
+def elements(
+    raw: np.ndarray,
+    name: str,
+    where: str,
+    swap: bool = False,
+    code: str | None = None,
+) -> np.ndarray:
+    """Bytes as elements of the dtype called `name`, in one axis; a view if aligned.
+
+    code: what the file calls them, for the message when ml_dtypes is missing.
+
+    swap: the bytes of each element stand in big-endian order. bfloat16 without
+    ml_dtypes is widened to float32, which is exact.
+    """
+    try:
+        dtype = dtype_named(name, where, code)
+    except RecordError:
+        if name != "bfloat16":
+            raise
+        wide = raw.view(">u2" if swap else "<u2").astype(np.uint32) << 16
+        return wide.view(np.float32)
+    if swap and dtype.itemsize > 1:
+        unit = dtype.itemsize // (2 if dtype.kind == "c" else 1)
+        raw = raw.reshape(-1, unit)[:, ::-1].reshape(-1)
+    array = raw.view(dtype)
+    return array if array.flags.aligned else array.copy()
 
 
 def decode(data: Any, code: str, shape: tuple[int, ...], where: str) -> np.ndarray:
@@ -85,15 +122,7 @@ def decode(data: Any, code: str, shape: tuple[int, ...], where: str) -> np.ndarr
     bits = BITS[code]
     if bits < 8:
         return _unpack(raw, bits).view(dtype_of(code, where)).reshape(shape)
-    try:
-        dtype = dtype_of(code, where)
-    except RecordError:
-        if code != "BF16":
-            raise
-        wide = raw.view("<u2").astype(np.uint32) << 16
-        return wide.view(np.float32).reshape(shape)
-    array = raw.view(dtype).reshape(shape)
-    return array if array.flags.aligned else array.copy()
+    return elements(raw, _NAMES[code], where, code=code).reshape(shape)
 
 
 def encode(array: Array, where: str) -> memoryview:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from burnish.errors import RecordError
-from burnish.serialize.elements import decode
-from burnish.serialize.header import Header, read_header
+from burnish.serialize.elements import BITS, decode, name_of
+from burnish.serialize.header import Entry, Header, read_header
+from burnish.serialize.lazy import LazyTensor
 
 Path: TypeAlias = str | os.PathLike[str]
 
@@ -20,7 +21,7 @@ def load_file(path: Path) -> dict[str, np.ndarray]:
     They are mapped into memory: what is never touched is never read. Raises RecordError
     when the file is damaged.
     """
-    data = _map(path)
+    data = map_file(path)
     return _tensors(data, os.fspath(path))
 
 
@@ -31,29 +32,59 @@ def from_bytes(data: bytes | bytearray | memoryview) -> dict[str, np.ndarray]:
 
 def header(path: Path) -> Header:
     """What a file holds, without its values: dtypes, shapes, metadata."""
-    data = _map(path)
+    data = map_file(path)
     return read_header(data, len(data), os.fspath(path))
 
 
-def _tensors(data: Any, where: str) -> dict[str, np.ndarray]:
-    entries, _, begin = read_header(data, len(data), where)
-    view = memoryview(data).toreadonly()[begin:]
-    found = {}
-    for name, entry in entries.items():
-        here = f"{where}: tensor {name!a}"
-        part = view[entry.start : entry.stop]
+class SafeTensor(LazyTensor):
+    """A tensor of a safetensors file."""
+
+    __slots__ = ("entry", "view", "where")
+
+    def __init__(self, entry: Entry, view: memoryview, where: str):
+        super().__init__(name_of(entry.dtype), entry.shape)
+        self.entry = entry
+        self.view = view
+        self.where = where
+
+    def read(self) -> np.ndarray:
+        part = self.view[self.entry.start : self.entry.stop]
         try:
-            found[name] = decode(part, entry.dtype, entry.shape, here)
+            return decode(part, self.entry.dtype, self.shape, self.where)
         except RecordError:
             raise
         except ValueError as error:
             raise RecordError(
-                f"{here}: shape {list(entry.shape)} is too large: {error}"
+                f"{self.where}: shape {list(self.shape)} is too large: {error}"
             ) from None
-    return found
+
+    def _bits(self) -> int:
+        return BITS[self.entry.dtype]
 
 
-def _map(path: Path) -> Any:
+class Lazy(NamedTuple):
+    """A file's tensors, none of them read, and its metadata."""
+
+    tensors: dict[str, SafeTensor]
+    metadata: dict[str, str]
+
+
+def lazy(data: Any, where: str) -> Lazy:
+    """The tensors that safetensors bytes hold; the header is checked now."""
+    entries, metadata, begin = read_header(data, len(data), where)
+    view = memoryview(data).toreadonly()[begin:]
+    tensors = {
+        name: SafeTensor(entry, view, f"{where}: tensor {name!a}")
+        for name, entry in entries.items()
+    }
+    return Lazy(tensors, metadata)
+
+
+def _tensors(data: Any, where: str) -> dict[str, np.ndarray]:
+    return {name: tensor.read() for name, tensor in lazy(data, where).tensors.items()}
+
+
+def map_file(path: Path) -> Any:
     """The bytes of a file, mapped where the platform can."""
     with open(path, "rb") as file:
         if os.fstat(file.fileno()).st_size == 0:

@@ -1,0 +1,166 @@
+"""The one door to weights files: told apart by content, opened without reading them."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, TypeAlias
+
+from burnish.errors import RecordError
+from burnish.serialize import read
+from burnish.serialize.budget import Budget
+from burnish.serialize.lazy import LazyTensor
+from burnish.serialize.weights import Weights, flatten
+
+Path: TypeAlias = str | os.PathLike[str]
+Source: TypeAlias = Path | bytes | bytearray | memoryview
+
+#: What a folder is searched for, best first.
+_IN_FOLDER = (
+    "model.safetensors.index.json",
+    "model.safetensors",
+    "pytorch_model.bin.index.json",
+    "pytorch_model.bin",
+    "diffusion_pytorch_model.safetensors",
+    "consolidated.00.pth",
+)
+_ENDINGS = (".index.json", ".safetensors", ".bin", ".pt", ".pth", ".ckpt")
+_OTHERS = (
+    (b"\x89HDF\r\n\x1a\n", "an HDF5 file (Keras .h5); save it as safetensors"),
+    (b"GGUF", "a GGUF file; use the safetensors file it was made from"),
+    (b"\x93NUMPY", "a NumPy array; read it with numpy.load"),
+    (b"\x1f\x8b", "a gzip archive; unpack it with gunzip first"),
+    (b"version https://git-lfs", "a Git LFS pointer; run `git lfs pull` first"),
+    (b"<", "a web page; download the file itself"),
+)
+
+
+def open_weights(source: Source, inert: bool = False) -> Weights:
+    """The tensors of a weights file by name, none of them read yet.
+
+    source: a .safetensors file; a PyTorch file of any age (.pt, .pth, .bin, .ckpt); the
+    index (.index.json) of one in shards; a folder with one of these; or a file's bytes.
+    inert: read objects of unknown classes in a pickle as records that do nothing.
+
+    Files are mapped into memory, so opening reads names and shapes alone. Raises
+    RecordError when the file is damaged or something else.
+    """
+    if isinstance(source, bytes | bytearray | memoryview):
+        data = memoryview(source).cast("B").toreadonly()
+        return _read(data, "weights", inert)
+    path = os.fspath(source)
+    if os.path.isdir(path):
+        path = _in_folder(path)
+    data = memoryview(read.map_file(path))
+    if bytes(data[:64]).lstrip()[:1] == b"{":
+        return _sharded(path, data, inert)
+    return _read(data, path, inert)
+
+
+def _read(data: memoryview, where: str, inert: bool) -> Weights:
+    if _is_safetensors(data):
+        head = read.lazy(data, where)
+        return Weights(head.tensors, where, "safetensors", metadata=head.metadata)
+    from burnish.serialize import pytorch
+
+    for magic, what in _OTHERS:
+        if bytes(data[:32]).startswith(magic):
+            raise RecordError(f"{where}: expected a weights file, got {what}")
+    if not (bytes(data[:2]) == b"PK" or pytorch.is_tar(data) or _is_pickle(data)):
+        raise RecordError(
+            f"{where}: expected safetensors or a PyTorch file, got {len(data)} bytes "
+            f"that begin with {bytes(data[:8])!r}"
+        )
+    tree, kind = pytorch.read(data, where, inert)
+    tensors = flatten(tree, Budget(len(data), where))
+    return Weights(tensors, where, kind, tree)
+
+
+def _is_safetensors(data: memoryview) -> bool:
+    return bytes(data[8:9]) == b"{" and int.from_bytes(data[:8], "little") <= len(data)
+
+
+def _is_pickle(data: memoryview) -> bool:
+    """Whether it begins as pickles do: with a protocol, or as text, with an opcode."""
+    head = bytes(data[:2])
+    return head[:1] == b"\x80" or (head[:1] or b"?") in b"(]})cLISVXFN"
+
+
+def _in_folder(folder: str) -> str:
+    present = sorted(os.listdir(folder))
+    for name in _IN_FOLDER:
+        if name in present:
+            return os.path.join(folder, name)
+    for ending in _ENDINGS:
+        found = [name for name in present if name.endswith(ending)]
+        if len(found) == 1:
+            return os.path.join(folder, found[0])
+        if found:
+            raise RecordError(
+                f"{folder}: expected one weights file, found {', '.join(found[:5])}; "
+                f"name the one that is meant"
+            )
+    raise RecordError(
+        f"{folder}: expected a weights file ({', '.join(_ENDINGS)}), found none"
+    )
+
+
+def _sharded(path: str, data: memoryview, inert: bool) -> Weights:
+    """All tensors that an index names; every file is opened once."""
+    tensors: dict[str, LazyTensor] = {}
+    shards: dict[str, Weights] = {}
+    folder = os.path.dirname(path)
+    for name, file in _weight_map(path, data).items():
+        if file not in shards:
+            if file != os.path.basename(file) or file in ("", ".", ".."):
+                raise RecordError(f"{path}: expected a file beside it, got {file!r}")
+            place = os.path.join(folder, file)
+            if not os.path.isfile(place):
+                raise RecordError(
+                    f"{path}: expected the shard {file} beside it, there is none; "
+                    f"download all shards"
+                )
+            shards[file] = open_weights(place, inert)
+        if name not in shards[file]:
+            raise RecordError(f"{path}: expected {name!r} in {file}, it is not there")
+        tensors[name] = shards[file][name]
+    kinds = dict.fromkeys(shard.kind for shard in shards.values())
+    kind = f"{' and '.join(kinds)} in {len(shards)} shards"
+    metadata = {k: v for shard in shards.values() for k, v in shard.metadata.items()}
+    return Weights(tensors, path, kind, metadata=metadata)
+
+
+def _weight_map(path: str, data: memoryview) -> dict[str, str]:
+    import json
+
+    try:
+        names = json.loads(bytes(data))["weight_map"]
+        if not all(isinstance(file, str) for file in names.values()):
+            raise ValueError
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
+        raise RecordError(
+            f"{path}: expected an index of shards, JSON with a weight_map of names to "
+            f"files"
+        ) from None
+    found: dict[str, str] = names
+    return found
+
+
+def read_pickle_data(
+    source: Source, top_level_key: str | None = None, inert: bool = False
+) -> Any:
+    """What a PyTorch file holds beside and around its tensors: dicts, numbers, text.
+
+    Tensors stand in it as LazyTensor. top_level_key: only what is below it. Raises
+    RecordError when there is no such key.
+    """
+    weights = open_weights(source, inert)
+    tree = weights.tree
+    if top_level_key is None:
+        return tree
+    if not isinstance(tree, dict) or top_level_key not in tree:
+        keys = list(tree) if isinstance(tree, dict) else []
+        raise RecordError(
+            f"{weights.where}: expected a top-level key {top_level_key!r}, "
+            f"got {', '.join(repr(key) for key in keys[:8]) or 'none'}"
+        )
+    return tree[top_level_key]

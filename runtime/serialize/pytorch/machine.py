@@ -1,0 +1,343 @@
+"""A pickle machine that runs nothing.
+
+It knows the opcodes of protocols 0 to 5. A name in the stream is looked up in a table
+of constructors (`known.py`); whatever is not there becomes an `Inert` record, and the
+caller decides whether those are wanted. Nothing is imported and nothing is called that
+is not in the table.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Hashable
+from typing import Any
+
+from burnish.errors import RecordError
+from burnish.serialize.budget import Budget
+from burnish.serialize.inert import Inert, Name
+from burnish.serialize.lazy import LazyTensor
+from burnish.serialize.pytorch.records import Constructor, Refused
+from burnish.serialize.pytorch.stream import LITERALS, Stream, text
+
+_SLOT, _MARK, _ITEM, _MADE = 16, 48, 100, 160  # bytes that each of them takes
+_MISFIT = (
+    TypeError,
+    ValueError,
+    LookupError,
+    AttributeError,
+    ArithmeticError,
+)
+
+
+class Machine:
+    """Runs pickles of one file, one after another, from `stream`.
+
+    find: the constructor that a qualified name stands for, or None.
+    persistent: what a persistent id stands for: a storage of the file.
+    """
+
+    def __init__(
+        self,
+        stream: Stream,
+        budget: Budget,
+        find: Callable[[str], Any],
+        persistent: Callable[[Any], Any] | None = None,
+    ):
+        self.stream = stream
+        self.budget = budget
+        self.find = find
+        self.persistent = persistent
+        self.unknown: dict[str, None] = {}
+        self.stack: list[Any] = []
+        self.marks: list[int] = []
+        self.memo: list[Any] = []
+
+    def load(self) -> Any:
+        """The object of the next pickle. Raises RecordError when it is damaged."""
+        self.stack, self.marks, self.memo = [], [], []
+        stream = self.stream
+        while True:
+            code = stream.number(1)
+            if literal := LITERALS.get(code):
+                self.push(literal(stream))
+            elif code == _STOP:
+                return self.pop()
+            elif action := _ACTIONS.get(code):
+                action(self)
+            else:
+                raise stream.damage(f"expected an opcode of pickle, got {code:#04x}")
+
+    # --- the stack ---
+
+    def pop(self) -> Any:
+        floor = self.marks[-1] if self.marks else 0
+        if len(self.stack) <= floor:
+            raise self.stream.damage("expected a value on the stack, got none")
+        return self.stack.pop()
+
+    def top(self) -> Any:
+        value = self.pop()
+        self.stack.append(value)
+        return value
+
+    def push(self, value: Any) -> None:
+        """Put a value that was just made on the stack."""
+        self.budget.take(_SLOT + sys.getsizeof(value))
+        self.stack.append(value)
+
+    def push_again(self, value: Any) -> None:
+        """Put a value on the stack that is held elsewhere too."""
+        self.budget.take(_SLOT)
+        self.stack.append(value)
+
+    def pop_mark(self) -> list[Any]:
+        if not self.marks:
+            raise self.stream.damage("expected a mark on the stack, got none")
+        start = self.marks.pop()
+        items = self.stack[start:]
+        del self.stack[start:]
+        return items
+
+    def mark(self) -> None:
+        self.budget.take(_MARK)
+        self.marks.append(len(self.stack))
+
+    def drop(self) -> None:
+        if self.marks and self.marks[-1] == len(self.stack):
+            self.marks.pop()
+        else:
+            self.pop()
+
+    def twice(self) -> None:
+        self.push_again(self.top())
+
+    # --- the memo ---
+
+    def put(self, index: int) -> None:
+        value = self.top()
+        if not 0 <= index <= len(self.stream.data):
+            raise self.stream.damage(f"expected a place in the memo, got {index}")
+        if index >= len(self.memo):
+            self.budget.take(_SLOT * (index + 1 - len(self.memo)))
+            self.memo.extend([_NOTHING] * (index + 1 - len(self.memo)))
+        self.memo[index] = value
+
+    def get(self, index: int) -> None:
+        value = self.memo[index] if 0 <= index < len(self.memo) else _NOTHING
+        if value is _NOTHING:
+            raise self.stream.damage(f"expected something in memo place {index}")
+        self.push_again(value)
+
+    def decimal(self) -> int:
+        line = self.stream.line()
+        if not line.isdigit() or len(line) > 18:
+            raise self.stream.damage(f"expected a place in the memo, got {line[:20]!r}")
+        return int(line)
+
+    # --- containers ---
+
+    def make_tuple(self, count: int) -> None:
+        items = [self.pop() for _ in range(count)]
+        self.push(tuple(reversed(items)))
+
+    def make_dict(self) -> None:
+        items, made = self.pop_mark(), dict[Any, Any]()
+        self.fill(made, items)
+        self.push_again(made)
+
+    def append(self, items: list[Any]) -> None:
+        into = self.top()
+        self.budget.take(_SLOT * len(items))
+        if type(into) is list or type(into) is Inert:
+            into.extend(items)
+        elif type(into) is set:
+            into.update(map(self.key, items))
+            self.budget.take(_ITEM * len(items))
+        else:
+            raise self.stream.damage(f"expected a list, got {_kind(into)}")
+
+    def append_one(self) -> None:
+        item = self.pop()
+        self.append([item])
+
+    def fill(self, into: Any, items: list[Any]) -> None:
+        if len(items) % 2 or type(into) not in (dict, Inert):
+            raise self.stream.damage(
+                f"expected pairs for a dict, got {len(items)} values for {_kind(into)}"
+            )
+        self.budget.take(_ITEM * (len(items) // 2))
+        for place in range(0, len(items), 2):
+            into[self.key(items[place])] = items[place + 1]
+
+    def set_items(self) -> None:
+        items = self.pop_mark()
+        self.fill(self.top(), items)
+
+    def set_one(self) -> None:
+        value, key = self.pop(), self.pop()
+        self.fill(self.top(), [key, value])
+
+    def key(self, value: Any) -> Hashable:
+        """A key of a dict: text, numbers, or a tuple of those.
+
+        Numbers are bounded: with any at will one could choose keys that all collide.
+        """
+        inside = value if type(value) is tuple else (value,)
+        limit = 1 << 63 if inside is not value else 1 << 20
+        for part in inside:
+            number = type(part) in (int, float)
+            if number and (part == part and abs(part) >= limit):
+                raise self.stream.damage("expected a key, got a very large number")
+            if not number and not isinstance(part, _KEYS):
+                raise self.stream.damage(f"expected a key, got {_kind(part)}")
+        key: Hashable = value
+        return key
+
+    # --- names and what is made of them ---
+
+    def name(self, module: Any, name: Any) -> None:
+        if not isinstance(module, str) or not isinstance(name, str):
+            raise self.stream.damage("expected a name in two strings")
+        full = f"{module}.{name}"
+        found = self.find(full)
+        if found is None:
+            found = Name(full)
+            self.budget.take(_MADE + len(full))
+        self.push_again(found)
+
+    def name_lines(self) -> None:
+        lines = self.stream.line(), self.stream.line()
+        self.name(*(text(line, self.stream) for line in lines))
+
+    def name_of_stack(self) -> None:
+        name, module = self.pop(), self.pop()
+        self.name(module, name)
+
+    def make(self, maker: Any, args: Any, options: Any = None) -> None:
+        self.budget.take(_MADE)
+        if type(args) is not tuple:
+            raise self.stream.damage(f"expected a tuple, got {_kind(args)}")
+        if isinstance(maker, Constructor) and not options:
+            self.stack.append(self.made(maker, args))
+        elif isinstance(maker, Name | Inert | Constructor):
+            self.unknown[maker.name] = None
+            self.stack.append(Inert(maker.name, args, options or None))
+        else:
+            raise self.stream.damage(f"expected something to call, got {_kind(maker)}")
+
+    def made(self, maker: Constructor, args: tuple[Any, ...]) -> Any:
+        try:
+            return maker.make(self, *args)
+        except RecordError:
+            raise
+        except Refused as problem:
+            raise self.stream.damage(f"{maker.name}: {problem}") from None
+        except _MISFIT as error:
+            raise self.stream.damage(
+                f"{maker.name}: arguments that do not fit it: {str(error)[:200]}"
+            ) from None
+
+    def reduce(self) -> None:
+        args, maker = self.pop(), self.pop()
+        self.make(maker, args)
+
+    def reduce_with_options(self) -> None:
+        options, args, maker = self.pop(), self.pop(), self.pop()
+        if type(options) is not dict:
+            raise self.stream.damage(f"expected a dict, got {_kind(options)}")
+        self.make(maker, args, options)
+
+    def instance(self) -> None:
+        """INST: a name in two lines, the arguments above the mark."""
+        args = self.pop_mark()
+        self.name_lines()
+        self.make(self.pop(), tuple(args))
+
+    def instance_of_stack(self) -> None:
+        """OBJ: the class and the arguments above the mark."""
+        maker, *args = self.pop_mark() or [None]
+        self.make(maker, tuple(args))
+
+    def build(self) -> None:
+        """Give the object below its state; attributes of containers are left out."""
+        state, into = self.pop(), self.top()
+        if isinstance(into, Inert):
+            into.state = state
+        elif hasattr(into, "build"):
+            try:
+                into.build(self, state)
+            except Refused as problem:
+                raise self.stream.damage(str(problem)) from None
+            except _MISFIT as error:
+                raise self.stream.damage(
+                    f"{_kind(into)}: a state that does not fit: {str(error)[:200]}"
+                ) from None
+        elif not isinstance(into, dict | list | set | LazyTensor):
+            raise self.stream.damage(f"expected an object, got {_kind(into)}")
+
+    def stored(self, key: Any) -> None:
+        if self.persistent is None:
+            raise self.stream.damage("expected no storage here, got one")
+        self.budget.take(_MADE)
+        try:
+            self.stack.append(self.persistent(key))
+        except Refused as problem:
+            raise self.stream.damage(str(problem)) from None
+        except _MISFIT:
+            raise self.stream.damage("expected a storage, got another id") from None
+
+    def refuse(self, what: str) -> None:
+        raise self.stream.damage(f"expected plain data, got {what}")
+
+
+_KEYS = (str, bytes, bool, type(None), Inert, Name, Constructor, LazyTensor)
+_NOTHING = object()
+_STOP = ord(".")
+
+
+def _kind(value: Any) -> str:
+    return value.name if isinstance(value, Inert | Name) else type(value).__name__
+
+
+_ACTIONS: dict[int, Callable[[Machine], Any]] = {
+    ord("("): Machine.mark,
+    ord("0"): Machine.drop,
+    ord("1"): Machine.pop_mark,
+    ord("2"): Machine.twice,
+    ord("P"): lambda m: m.stored(text(m.stream.line(), m.stream)),
+    ord("Q"): lambda m: m.stored(m.pop()),
+    ord("R"): Machine.reduce,
+    ord("a"): Machine.append_one,
+    ord("b"): Machine.build,
+    ord("c"): Machine.name_lines,
+    ord("d"): Machine.make_dict,
+    ord("e"): lambda m: m.append(m.pop_mark()),
+    ord("g"): lambda m: m.get(m.decimal()),
+    ord("h"): lambda m: m.get(m.stream.number(1)),
+    ord("i"): Machine.instance,
+    ord("j"): lambda m: m.get(m.stream.number(4)),
+    ord("l"): lambda m: m.push(m.pop_mark()),
+    ord("o"): Machine.instance_of_stack,
+    ord("p"): lambda m: m.put(m.decimal()),
+    ord("q"): lambda m: m.put(m.stream.number(1)),
+    ord("r"): lambda m: m.put(m.stream.number(4)),
+    ord("s"): Machine.set_one,
+    ord("t"): lambda m: m.push(tuple(m.pop_mark())),
+    ord("u"): Machine.set_items,
+    0x80: lambda m: m.stream.number(1),  # PROTO: every opcode is known in any
+    0x81: Machine.reduce,  # NEWOBJ: the class is called all the same
+    0x82: lambda m: m.refuse("an extension of copyreg"),
+    0x83: lambda m: m.refuse("an extension of copyreg"),
+    0x84: lambda m: m.refuse("an extension of copyreg"),
+    0x85: lambda m: m.make_tuple(1),
+    0x86: lambda m: m.make_tuple(2),
+    0x87: lambda m: m.make_tuple(3),
+    0x90: lambda m: m.append(m.pop_mark()),
+    0x91: lambda m: m.push(frozenset(map(m.key, m.pop_mark()))),
+    0x92: Machine.reduce_with_options,
+    0x93: Machine.name_of_stack,
+    0x94: lambda m: m.put(len(m.memo)),
+    0x95: lambda m: m.stream.number(8),  # FRAME: a hint for buffering
+    0x97: lambda m: m.refuse("a buffer outside of the pickle"),
+    0x98: lambda m: m.refuse("a buffer outside of the pickle"),
+}

@@ -1,0 +1,49 @@
+"""PyTorch files of every kind: what they hold, tensors not yet read.
+
+torch.save writes a ZIP archive since 1.6, before that a run of pickles with the values
+behind them, and before 0.1.10 a TAR archive.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from burnish.errors import RecordError
+from burnish.serialize.budget import Budget
+from burnish.serialize.pytorch import legacy, zipped
+
+_SHOWN = 8
+
+
+def read(data: memoryview, where: str, inert: bool = False) -> tuple[Any, str]:
+    """What torch.load would return, tensors as LazyTensor, and the file's kind.
+
+    inert: read objects of unknown classes as Inert records. Raises RecordError when the
+    file is damaged, and, without `inert`, when it holds such objects.
+    """
+    budget = Budget(len(data), where)
+    if bytes(data[:2]) == b"PK":
+        tree, unknown, kind = zipped.read(data, where, budget)
+    elif is_tar(data):
+        tree, unknown, kind = legacy.read_tar(data, where, budget)
+    else:
+        tree, unknown, kind = legacy.read(data, where, budget)
+    if unknown and not inert:
+        raise RecordError(_refusal(where, list(unknown)))
+    return tree, kind
+
+
+def is_tar(data: memoryview) -> bool:
+    """Whether these are the bytes of a TAR archive."""
+    return bytes(data[257:262]) == b"ustar"
+
+
+def _refusal(where: str, names: list[str]) -> str:
+    more = len(names) - _SHOWN
+    shown = ", ".join(name[:80] for name in names[:_SHOWN])
+    shown += f" and {more} more" if more > 0 else ""
+    return (
+        f"{where}: expected tensors, containers, numbers and text, got objects of "
+        f"{shown}; nothing of them was run. Save the state_dict alone, or read them "
+        f"as inert records with inert=True (on the command line: --inert)"
+    ).replace("\n", " ")

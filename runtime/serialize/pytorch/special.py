@@ -1,0 +1,237 @@
+"""Quantized and sparse tensors, tensors without values, and pickled NumPy arrays."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import numpy as np
+
+from burnish.errors import RecordError
+from burnish.serialize.lazy import LazyTensor
+from burnish.serialize.pytorch.records import Refused
+from burnish.serialize.pytorch.storage import StoredTensor, sizes
+
+
+class QuantizedTensor(LazyTensor):
+    """Integers with a scale and a zero point: one of each, or one a slice of `axis`.
+
+    `read()` gives float32, scale * (integer - zero point); `values` are the integers.
+    """
+
+    __slots__ = ("axis", "scale", "values", "zero_point")
+
+    def __init__(self, values: StoredTensor, scale: Any, zero_point: Any, axis: Any):
+        super().__init__(values.dtype, values.shape)
+        self.values = values
+        self.scale = scale
+        self.zero_point = zero_point
+        self.axis: int | None = axis
+
+    def read(self) -> np.ndarray:
+        scale = np.asarray(self.scale, np.float32)
+        wide = "i8" if self.dtype == "qint32" else "i4"
+        zero_point = np.asarray(self.zero_point)
+        if zero_point.dtype.kind != "f":  # float_qparams has zero points in float
+            zero_point = zero_point.astype(wide)
+        if self.axis is not None:
+            shape = [1] * self.ndim
+            shape[self.axis] = -1
+            scale, zero_point = scale.reshape(shape), zero_point.reshape(shape)
+        made = (self.values.read() - zero_point).astype(np.float32) * scale
+        made.flags.writeable = False
+        return made
+
+    def _bits(self) -> int:
+        return self.values.kind.bits
+
+
+class SparseTensor(LazyTensor):
+    """Values and where they stand; `read()` gives the dense array.
+
+    layout: "coo", "csr", "csc", "bsr" or "bsc"; index: the indices, (dims, values), or
+    the compressed and the plain ones. Raises RecordError on `read` when dense it would
+    take more than `limit` bytes, or when an index is outside.
+    """
+
+    __slots__ = ("index", "layout", "limit", "values")
+
+    def __init__(
+        self,
+        layout: str,
+        index: tuple[LazyTensor, ...],
+        values: LazyTensor,
+        shape: tuple[int, ...],
+        limit: int,
+    ):
+        super().__init__(values.dtype, shape)
+        self.layout = layout
+        self.index = index
+        self.values = values
+        self.limit = limit
+
+    def read(self) -> np.ndarray:
+        values = self.values.read()
+        if math.prod(self.shape) * values.itemsize > self.limit:
+            raise RecordError(
+                f"a sparse tensor of shape {list(self.shape)} is refused as too large "
+                f"to be made dense; read its values and index apart"
+            )
+        index = [part.read() for part in self.index]
+        try:
+            dense = _FILL[self.layout](index, values, self.shape)
+        except (ValueError, IndexError, TypeError, OverflowError) as error:
+            raise RecordError(
+                f"a sparse tensor of shape {list(self.shape)}: {str(error)[:200]}"
+            ) from None
+        dense.flags.writeable = False
+        return dense
+
+    def _bits(self) -> int:
+        return self.values._bits()
+
+
+def _coo(index: list[np.ndarray], values: np.ndarray, shape: Any) -> np.ndarray:
+    (where,) = index
+    dims = len(where)
+    if (where < 0).any():
+        raise IndexError("a negative index")
+    dense = np.zeros(shape, values.dtype)
+    flat: Any = np.ravel_multi_index(tuple(where), shape[:dims])
+    _summed(dense.reshape(-1, *shape[dims:]), flat, values)
+    return dense
+
+
+def _summed(into: np.ndarray, at: np.ndarray, values: np.ndarray) -> None:
+    """Add `values` to the rows `at`; equal rows, which stand together, are summed."""
+    order = np.argsort(at, kind="stable")
+    rows, starts = np.unique(at[order], return_index=True)
+    if len(rows) == len(at):
+        into[at] = values
+    else:
+        into[rows] = np.add.reduceat(values[order], starts, axis=0)
+
+
+def _compressed(by_row: bool) -> Any:
+    def fill(index: list[np.ndarray], values: np.ndarray, shape: Any) -> np.ndarray:
+        starts, others = index
+        dense = np.zeros(shape, values.dtype)
+        height, width = values.shape[starts.ndim :] or (1, 1)
+        grid = dense.reshape(
+            -1, shape[-2] // height, height, shape[-1] // width, width
+        ).swapaxes(2, 3)
+        batch = math.prod(starts.shape[:-1])
+        for one in range(batch) if batch < 4096 else ():
+            counts = np.diff(starts.reshape(batch, -1)[one])
+            other = others.reshape(batch, -1)[one]
+            if (counts < 0).any() or counts.sum() != len(other) or (other < 0).any():
+                raise IndexError("an index that does not fit the shape")
+            line = np.repeat(np.arange(len(counts)), counts)
+            row, column = (line, other) if by_row else (other, line)
+            block = values.reshape(batch, -1, height, width)[one]
+            grid[one][row, column] = block
+        return dense
+
+    return fill
+
+
+_FILL: dict[str, Any] = {
+    "coo": _coo,
+    "csr": _compressed(True),
+    "bsr": _compressed(True),
+    "csc": _compressed(False),
+    "bsc": _compressed(False),
+}
+
+
+class MetaTensor(LazyTensor):
+    """A tensor of the device "meta", which has no values."""
+
+    __slots__ = ("bits",)
+
+    def __init__(self, dtype: str, bits: int, shape: tuple[int, ...]):
+        super().__init__(dtype, shape)
+        self.bits = bits
+
+    def read(self) -> np.ndarray:
+        raise RecordError(
+            f"a tensor of shape {list(self.shape)} was saved from the device 'meta' "
+            f"and has no values"
+        )
+
+    def _bits(self) -> int:
+        return self.bits
+
+
+class PickledType:
+    """A pickled `numpy.dtype`; only plain numbers are known."""
+
+    __slots__ = ("dtype", "text")
+
+    def __init__(self, text: Any):
+        if isinstance(text, bytes):
+            text = text.decode("ascii", "replace")
+        if not isinstance(text, str):
+            raise Refused("a dtype that is not text")
+        self.text = text[:20]
+        plain = re.fullmatch(r"[|<>=]?[biufc]\d{1,2}", text, re.ASCII)
+        self.dtype: np.dtype[Any] | None = None
+        if plain:
+            self.dtype = np.dtype(text)
+
+    def build(self, machine: Any, state: Any) -> None:
+        """State: version, byte order, and parts that plain numbers have not."""
+        order: Any = state[1]
+        order = order.decode("ascii") if isinstance(order, bytes) else order
+        if self.dtype is not None and order in ("<", ">"):
+            self.dtype = self.dtype.newbyteorder(order)
+
+
+class PickledArray(LazyTensor):
+    """A pickled `numpy.ndarray`, or a scalar's bytes."""
+
+    __slots__ = ("data", "fortran", "kind")
+
+    def __init__(self) -> None:
+        super().__init__("object", ())
+        self.kind: PickledType | None = None
+        self.data: Any = b""
+        self.fortran = False
+
+    def build(self, machine: Any, state: Any) -> None:
+        """State: version, shape, dtype, whether in Fortran order, bytes."""
+        _, shape, kind, fortran, data = state
+        self.fill(sizes(shape, "a shape"), kind, data, bool(fortran))
+
+    def fill(
+        self, shape: tuple[int, ...], kind: Any, data: Any, fortran: bool = False
+    ) -> None:
+        if not isinstance(kind, PickledType):
+            raise Refused("an array without a dtype")
+        self.kind, self.shape, self.fortran = kind, shape, fortran
+        if kind.dtype is None:
+            self.shape, self.dtype = (0,), kind.text
+            return
+        if isinstance(data, str):
+            data = data.encode("latin-1")
+        if not isinstance(data, bytes | bytearray):
+            raise Refused("an array without bytes")
+        if len(data) != math.prod(shape) * kind.dtype.itemsize:
+            raise Refused(f"{len(data)} bytes for {kind.text} {list(shape)}")
+        self.dtype, self.data = kind.dtype.name, data
+
+    def read(self) -> np.ndarray:
+        if self.kind is None or self.kind.dtype is None:
+            raise RecordError(
+                f"a NumPy array of {self.kind.text if self.kind else 'nothing'!r} "
+                f"is not plain numbers and is not read"
+            )
+        flat = np.frombuffer(self.data, self.kind.dtype)
+        flat = flat.astype(flat.dtype.newbyteorder("="), copy=False)
+        array = flat.reshape(self.shape, order="F" if self.fortran else "C")
+        array.flags.writeable = False
+        return array
+
+    def _bits(self) -> int:
+        return 8 * self.kind.dtype.itemsize if self.kind and self.kind.dtype else 0

@@ -1,0 +1,172 @@
+"""Weights: the tensors of a file by name, whatever kind of file it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from burnish.errors import RecordError
+from burnish.serialize.budget import Budget
+from burnish.serialize.inert import Inert
+from burnish.serialize.lazy import LazyTensor
+
+_DEEPEST = 64
+_VISIT = 150  # bytes of memory for one tensor's place
+
+
+class Weights(Mapping[str, LazyTensor]):
+    """A read-only mapping of names to tensors whose values are read when asked for.
+
+    Names are paths through the file's containers, joined with dots: {"model": {"fc":
+    [t]}} has "model.fc.0". Beside it: `tree`, the whole object, numbers and text too;
+    `metadata`, safetensors' own; `kind`, what kind of file; `where`, the file.
+    """
+
+    def __init__(
+        self,
+        tensors: Mapping[str, LazyTensor],
+        where: str,
+        kind: str,
+        tree: Any = None,
+        metadata: Mapping[str, str] | None = None,
+    ):
+        self._tensors = dict(tensors)
+        self.where = where
+        self.kind = kind
+        self.tree = self._tensors if tree is None else tree
+        self.metadata = dict(metadata or {})
+
+    def __getitem__(self, name: str) -> LazyTensor:
+        try:
+            return self._tensors[name]
+        except KeyError:
+            raise KeyError(self._unknown(name)) from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tensors)
+
+    def __len__(self) -> int:
+        return len(self._tensors)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._tensors
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all tensors; what shares memory counts each time."""
+        return sum(tensor.nbytes for tensor in self.values())
+
+    def under(self, key: str) -> Weights:
+        """The tensors below a top-level key, named without it ("model.state_dict").
+
+        Raises RecordError when there are none.
+        """
+        begin = f"{key}."
+        found = {
+            name.removeprefix(begin): tensor
+            for name, tensor in self.items()
+            if name.startswith(begin)
+        }
+        if not found:
+            tops = dict.fromkeys(name.partition(".")[0] for name in self)
+            raise RecordError(
+                f"{self.where}: expected tensors below {key!r}, "
+                f"found them below {', '.join(map(repr, list(tops)[:8])) or 'nothing'}"
+            )
+        return Weights(found, self.where, self.kind, _at(self.tree, key), self.metadata)
+
+    def _unknown(self, name: str) -> str:
+        import difflib
+
+        close = difflib.get_close_matches(name, self, 1)
+        meant = f"; is {close[0]!r} meant?" if close else ""
+        return f"{self.where}: no tensor {name!r}{meant}"
+
+    def __repr__(self) -> str:
+        return f"Weights({self.where!r}, {self.kind}, {len(self)} tensors)"
+
+
+def flatten(tree: Any, budget: Budget) -> dict[str, LazyTensor]:
+    """Every tensor in nested containers by its path. A tensor alone is "tensor".
+
+    Of an inert module (`_parameters`, `_buffers`, `_modules`) the names are those of
+    its state_dict. Raises RecordError when two have one name or nesting has no end.
+    """
+    if isinstance(tree, LazyTensor):
+        return {"tensor": tree}
+    found: dict[str, LazyTensor] = {}
+    frames = [_Frame("", tree, None, 0)]
+    while frames:
+        frame = frames.pop()
+        budget.take(_VISIT + len(frame.path))
+        if isinstance(frame.value, LazyTensor):
+            if found.setdefault(frame.path, frame.value) is not frame.value:
+                raise RecordError(
+                    f"{budget.where}: two tensors are called {frame.path[:80]!r}"
+                )
+            continue
+        if frame.depth > _DEEPEST:
+            raise RecordError(
+                f"{budget.where}: expected containers within containers {_DEEPEST} "
+                f"deep at most, got more"
+            )
+        frames.extend(reversed(list(_inside(frame, budget))))
+    return found
+
+
+class _Frame(NamedTuple):
+    path: str
+    value: Any
+    above: Any
+    depth: int
+
+    def holds(self, value: Any) -> bool:
+        frame: Any = self
+        while frame is not None:
+            if frame.value is value:
+                return True
+            frame = frame.above
+        return False
+
+
+def _inside(frame: _Frame, budget: Budget) -> Iterator[_Frame]:
+    """The containers and tensors directly in one; a cycle is not followed."""
+    for key, value in _pairs(frame.value):
+        if isinstance(value, dict | list | tuple | Inert | LazyTensor) and value != ():
+            path = f"{frame.path}.{key}" if frame.path and key else frame.path or key
+            budget.take(len(path) + _VISIT)
+            if not frame.holds(value):
+                yield _Frame(path, value, frame, frame.depth + 1)
+
+
+def _pairs(value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield str(key), item
+    elif isinstance(value, list | tuple):
+        for place, item in enumerate(value):
+            yield str(place), item
+    elif isinstance(value, Inert):
+        yield from _attributes(value)
+
+
+def _attributes(record: Inert) -> Iterator[tuple[str, Any]]:
+    """What an inert object holds; "" is a container that lends its names upwards."""
+    state = record.state
+    if isinstance(state, dict) and {"_parameters", "_modules"} <= state.keys():
+        for part in ("_parameters", "_buffers", "_modules"):
+            yield "", state.get(part)
+        return
+    yield from (("", state), ("", record.items), ("args", record.args))
+
+
+def _at(tree: Any, key: str) -> Any:
+    """What stands in the tree at a dotted path; keys may have dots themselves."""
+    if not key:
+        return tree
+    for name, item in _pairs(tree):
+        if name == key or not name:
+            return _at(item, "" if name else key)
+        if key.startswith(f"{name}.") and (found := _at(item, key[len(name) + 1 :])):
+            return found
+    return None
