@@ -63,29 +63,40 @@ class Flow:
         for statement in self.heavy:
             count += dense(statement)
             behind.append(count)
-        change = [0] * (len(self.heavy) + 1)
+        begins: dict[int, list[Value]] = defaultdict(list)
+        ends: dict[int, list[Value]] = defaultdict(list)
         for statement in self.heavy:
             start = place[id(statement)]
             for value in statement.targets:
-                ends = [place.get(id(s), -1) for s in self.readers.get(value, ())]
-                end = max(ends, default=-1)
-                if end > start and behind[end] - behind[start] <= reach:
-                    change[start] += 1
-                    change[end] -= 1
-        made, live, segment = [], 0, Segment()
+                last = max(
+                    (place.get(id(s), -1) for s in self.readers.get(value, ())),
+                    default=-1,
+                )
+                if last > start and behind[last] - behind[start] <= reach:
+                    begins[start].append(value)
+                    ends[last].append(value)
+        made: list[Segment] = []
+        live: dict[Value, None] = {}
+        segment = Segment()
         for i, statement in enumerate(self.heavy):
             segment.statements.append(statement)
-            live += change[i]
-            if live <= 1:
+            live.update(dict.fromkeys(begins[i]))
+            for value in ends[i]:
+                del live[value]
+            if len(live) <= 1:
+                segment.exit = next(iter(live), None)
                 made.append(segment)
-                segment = Segment()
+                segment = Segment(entry=segment.exit)
         return self._linked(made)
 
     def _linked(self, segments: list[Segment]) -> list[Segment]:
-        """The segments with what else only they read, and their ends."""
+        """The segments with what else only they read, in order."""
+        for segment in segments:
+            self._set_apart(segment)
         owner = {id(s): segment for segment in segments for s in segment.statements}
+        heavy = set(map(id, self.heavy))
         for statement in reversed(self.statements):
-            if id(statement) in owner:
+            if id(statement) in heavy:
                 continue
             read = [s for t in statement.targets for s in self.readers.get(t, ())]
             found = {owner.get(id(s)) for s in read}
@@ -97,16 +108,36 @@ class Flow:
         for statement in self.statements:
             if id(statement) in owner:
                 owner[id(statement)].statements.append(statement)
-        before: Segment | None = None
         for segment in segments:
             segment.weight = sum(map(dense, segment.statements))
-            segment.entry = None if before is None else before.exit
-            segment.exit = self._exit(segment)
+            segment.exit = segment.exit or self._last(segment)
             segment.statements = self.in_order(segment.statements)
-            before = segment
-        return segments
+        return [segment for segment in segments if segment.statements]
 
-    def _exit(self, segment: Segment) -> Value | None:
+    def _set_apart(self, segment: Segment) -> None:
+        """Take out what later segments read too and what owes nothing to the entry.
+
+        A table of angles, or of biases by distance: the first layer that needs it is
+        where an exporter computes it.
+        """
+        if segment.entry is None or segment.exit is None:
+            return
+        inside = {id(s) for s in segment.statements}
+        depends = {segment.entry}
+        for statement in segment.statements:
+            if not depends.isdisjoint(self.reads[id(statement)]):
+                depends.update(statement.targets)
+        if segment.exit not in depends:
+            return
+        apart: set[int] = set()
+        for statement in reversed(segment.statements):
+            if depends.isdisjoint(statement.targets):
+                read = [s for t in statement.targets for s in self.readers.get(t, ())]
+                if any(id(s) not in inside or id(s) in apart for s in read):
+                    apart.add(id(statement))
+        segment.statements = [s for s in segment.statements if id(s) not in apart]
+
+    def _last(self, segment: Segment) -> Value | None:
         """The last value of a segment that others read."""
         inside = set(map(id, segment.statements))
         for statement in reversed(segment.statements):

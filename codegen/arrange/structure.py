@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from burnish.codegen.arrange.contracts import has, size_of, symbol
 from burnish.codegen.arrange.forms import form
-from burnish.codegen.arrange.repeats import best_run, places_of
+from burnish.codegen.arrange.repeats import Run, best_run, places_of
 from burnish.codegen.arrange.roles import Roles, expression, layers_of
 from burnish.codegen.arrange.segments import Flow, Segment, dense, holds_weights
 from burnish.codegen.errors import Explain
@@ -30,6 +30,8 @@ from burnish.codegen.program import (
 
 _REACHES = (4, 8, 16, 32)
 _LEAST = 2
+_CLASS = 4
+"""How many statements a class has to save: what its own lines are worth."""
 
 
 @dataclass(eq=False)
@@ -63,9 +65,13 @@ def structure(program: Program, explain: Explain) -> dict[int, str]:
     best: list[Unit] = []
     most = 0
     for reach in _REACHES:
-        units = _units(_trimmed(flow.segments(reach)), roles)
-        if (saved := _saved(units)) > most:
-            best, most = units, saved
+        segments = _trimmed(flow.segments(reach))
+        for word in (_kind_or_form, _form):
+            units = _units(segments, [word(segment, roles) for segment in segments])
+            if (saved := _saved(units)) > most:
+                best, most = units, saved
+    for unit in best:
+        unit.kind = roles.kind(unit.statements)
     names: dict[int, str] = {}
     for stage, numbered in _stages(best):
         for number, unit in enumerate(stage.units):
@@ -113,12 +119,10 @@ def _sizes(value: Value | None) -> tuple[object, ...]:
     return () if value is None or value.shape is None else value.shape
 
 
-def _units(segments: list[Segment], roles: Roles) -> list[Unit]:
+def _units(segments: list[Segment], words: list[object]) -> list[Unit]:
     """The modules among the segments, in their order."""
     numbers: dict[object, int] = {}
-    sequence = [
-        numbers.setdefault(_word(segment, roles), len(numbers)) for segment in segments
-    ]
+    sequence = [numbers.setdefault(word, len(numbers)) for word in words]
     weights = [segment.weight for segment in segments]
     units: list[Unit] = []
     used = len(numbers)
@@ -131,7 +135,7 @@ def _units(segments: list[Segment], roles: Roles) -> list[Unit]:
             sequence[place] = used = used + 1
 
     while run := best_run(sequence, weights):
-        start = run.start + _offset(segments, run.start, run.rest, roles)
+        start = _offset(segments, words, run)
         word = sequence[start : start + run.period]
         enough = sum(weights[start : start + run.period]) >= _LEAST
         places = places_of(sequence, word)
@@ -146,34 +150,34 @@ def _units(segments: list[Segment], roles: Roles) -> list[Unit]:
         if times > 1 and segment.weight >= _LEAST:
             units.append(Unit(place, [segment], times=times))
     units.sort(key=lambda unit: unit.start)
-    for unit in units:
-        unit.kind = roles.kind(unit.statements)
     return units
 
 
-def _word(segment: Segment, roles: Roles) -> object:
+def _kind_or_form(segment: Segment, roles: Roles) -> object:
     """What makes segments alike: a known kind of module, else their form."""
-    if segment.weight >= _LEAST:
-        kind = roles.kind(segment.statements)
-        if kind != "Block":
-            return kind
+    kind = roles.kind(segment.statements) if segment.weight >= _LEAST else "Block"
+    return _form(segment, roles) if kind == "Block" else kind
+
+
+def _form(segment: Segment, _: Roles) -> object:
     return form(segment.statements)
 
 
-def _offset(segments: list[Segment], start: int, rest: int, roles: Roles) -> int:
+def _offset(segments: list[Segment], words: list[object], run: Run) -> int:
     """Where in a run its word begins: with a branch, an attention if there is one."""
-    found = [i for i in range(rest + 1) if segments[start + i].weight >= _LEAST]
-    heads = [i for i in found if roles.attentions(segments[start + i].statements)]
-    return next(iter([*heads, *found, 0]))
+    found = range(run.start, run.start + run.rest + 1)
+    rich = [i for i in found if segments[i].weight >= _LEAST]
+    attends = [i for i in rich if words[i] == "Attention"]
+    return next(iter([*attends, *rich, run.start]))
 
 
 def _saved(units: list[Unit]) -> int:
-    """How many statements need not be written twice."""
+    """How many statements need not be written twice, less what classes cost."""
     seen: set[object] = set()
     saved = 0
     for unit in units:
         made = form(unit.statements)
-        saved += len(unit.statements) if made in seen else 0
+        saved += len(unit.statements) if made in seen else -_CLASS
         seen.add(made)
     return saved
 
