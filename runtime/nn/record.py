@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from burnish.autodiff import Variable
 from burnish.backend import namespace
 from burnish.errors import RecordError
+from burnish.nn.fit import fit, is_float
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from burnish.nn.param import Stored
-
-_SHOWN = 5
 
 
 def cast(state: Mapping[str, Any], dtype: Any) -> dict[str, Any]:
@@ -28,7 +26,7 @@ def cast(state: Mapping[str, Any], dtype: Any) -> dict[str, Any]:
     if dtype is None:
         return dict(state)
     return {
-        name: _narrow(name, array, dtype) if _kind(array.dtype) == _FLOAT else array
+        name: _narrow(name, array, dtype) if is_float(array.dtype) else array
         for name, array in state.items()
     }
 
@@ -53,82 +51,11 @@ def fitted(
 ) -> list[tuple[Stored, Any]]:
     """Each tensor with its new values, in its own dtype.
 
-    paths: every path of every tensor; a shared one has several, and any will do.
-    Raises RecordError with all that does not fit.
+    paths: every path of every tensor. Raises RecordError with all that does not fit.
     """
-    names: dict[int, list[str]] = {}
-    stored: dict[int, Stored] = {}
-    for path, item in paths:
-        names.setdefault(id(item), []).append(path)
-        stored[id(item)] = item
-    every = {path for group in names.values() for path in group}
-    missing = [g[0] for g in names.values() if not any(path in state for path in g)]
-    unexpected = [name for name in state if name not in every]
-    problems = []
-    if strict and (missing or unexpected):
-        problems.append(_misnamed(missing, unexpected))
-    values = []
-    for key, item in stored.items():
-        present = [path for path in names[key] if path in state]
-        arrays = [_array(state[path]) for path in present]
-        if not present:
-            continue
-        if problem := _problem(present, arrays, item):
-            problems.append(problem)
-        else:
-            values.append((item, arrays[0]))
-    if problems:
-        raise RecordError(f"weights do not fit {kind}: {'; '.join(problems)}")
-    return [(item, array.astype(item.dtype, copy=False)) for item, array in values]
-
-
-def _array(value: Any) -> Any:
-    value = value.data if isinstance(value, Variable) else value
-    return value if hasattr(value, "astype") else np.asarray(value)
-
-
-def _problem(names: list[str], arrays: list[Any], item: Stored) -> str | None:
-    for name, array in zip(names, arrays, strict=True):
-        if array.shape != item.shape:
-            return f"{name} has shape {item.shape}, got {array.shape}"
-        if _kind(array.dtype) > _kind(item.dtype):
-            return f"{name} has dtype {item.dtype}, got {array.dtype}"
-    for name, array in zip(names[1:], arrays[1:], strict=True):
-        if not _equal(array, arrays[0]):
-            return f"{names[0]} and {name} are one parameter, got different values"
-    return None
-
-
-_FLOAT = 2
-
-
-def _kind(dtype: Any) -> int:
-    """0 boolean, 1 integer, 2 floating point, 3 complex; each holds those before it."""
-    name = np.dtype(dtype).name
-    return ("int" in name) + 2 * ("float" in name) + 3 * ("complex" in name)
-
-
-def _equal(a: Any, b: Any) -> bool:
-    return a.tobytes() == b.tobytes() or bool((a == b).all())
-
-
-def _misnamed(missing: list[str], unexpected: list[str]) -> str:
-    text = f"missing {_some(missing)}, unexpected {_some(unexpected)}"
-    if not (missing and unexpected):
-        return text
-    for name in unexpected:
-        prefix, dot, rest = name.partition(".")
-        if rest in missing and all(n.startswith(prefix + dot) for n in unexpected):
-            return f"{text} (without the prefix {prefix + dot!r} the names fit better)"
-    import difflib
-
-    meant = difflib.get_close_matches(unexpected[0], missing, 1, 0.6)
-    return f"{text} (is {unexpected[0]!r} meant to be {meant[0]!r}?)" if meant else text
-
-
-def _some(names: list[str]) -> str:
-    more = len(names) - _SHOWN
-    return f"{names[:_SHOWN]}" + (f" and {more} more" if more > 0 else "")
+    report = fit(kind, paths, state)
+    report.check(strict)
+    return report.values
 
 
 def beside(cls: type) -> Path | Any:

@@ -15,6 +15,7 @@ class LazyTensor:
     """
 
     __slots__ = ("dtype", "shape")
+    is_quantized = False  #: whether `read` computes the values from integers
 
     dtype: str
     shape: tuple[int, ...]

@@ -21,6 +21,7 @@ class QuantizedTensor(LazyTensor):
     """
 
     __slots__ = ("axis", "scale", "values", "zero_point")
+    is_quantized = True
 
     def __init__(self, values: StoredTensor, scale: Any, zero_point: Any, axis: Any):
         super().__init__(values.dtype, values.shape)

@@ -1,0 +1,188 @@
+"""Whether values by name fit a module's tensors, and the report of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from burnish.autodiff import Variable
+from burnish.errors import RecordError
+from burnish.serialize import LazyTensor
+
+if TYPE_CHECKING:
+    from burnish.nn.param import Stored
+
+_SHOWN = 5
+_FLOAT = 2
+_OPTIONAL = "num_batches_tracked"  # PyTorch's files from before 0.4.1 lack it
+
+
+class Report:
+    """What came of loading: everything by its path in the module.
+
+    applied: paths that got values. missing: paths that the file has no values for.
+    unexpected: names in the file without a place. skipped: names and paths that a
+    filter left out. misfits: path -> what is wrong: shape, dtype, or tied values.
+    """
+
+    def __init__(self, kind: str):
+        self.kind = kind
+        self.applied: list[str] = []
+        self.missing: list[str] = []
+        self.unexpected: list[str] = []
+        self.skipped: list[str] = []
+        self.misfits: dict[str, str] = {}
+        self.values: list[tuple[Stored, Any]] = []
+
+    @property
+    def complete(self) -> bool:
+        """Whether all names and all values fitted."""
+        return not (self.missing or self.unexpected or self.misfits)
+
+    def check(self, strict: bool = True) -> None:
+        """Raise RecordError with all that did not fit; without strict, names may."""
+        problems = list(self.misfits.values())
+        if strict and (self.missing or self.unexpected):
+            names = f"missing {_some(self.missing)}, unexpected "
+            names += f"{_some(self.unexpected)}{self._hint()}"
+            problems.insert(0, names)
+        if problems:
+            raise RecordError(f"weights do not fit {self.kind}: {'; '.join(problems)}")
+
+    def meant(self) -> dict[str, str]:
+        """Unexpected names that look like a missing one, and that one."""
+        import difflib
+
+        found = {}
+        for name in self.unexpected[:100]:
+            if close := difflib.get_close_matches(name, self.missing, 1, 0.6):
+                found[name] = close[0]
+        return found
+
+    def _hint(self) -> str:
+        if not (self.missing and self.unexpected):
+            return ""
+        if prefix := self._prefix():
+            return f" (without the prefix {prefix!r} the names fit better)"
+        for name, other in self.meant().items():
+            return f" (is {name!r} meant to be {other!r}?)"
+        return ""
+
+    def _prefix(self) -> str | None:
+        """What most missing names have in front of them in the file, if anything."""
+        missing = set(self.missing)
+        counts: dict[str, int] = {}
+        for name in self.unexpected:
+            prefix = ""
+            for part in name.split(".")[:-1]:
+                prefix += f"{part}."
+                if name.removeprefix(prefix) in missing:
+                    counts[prefix] = counts.get(prefix, 0) + 1
+        best = max(counts, key=lambda prefix: counts[prefix], default=None)
+        return best if best and 2 * counts[best] > len(missing) else None
+
+    def __str__(self) -> str:
+        lists = {
+            "applied": self.applied,
+            "missing": self.missing,
+            "unexpected": self.unexpected,
+            "skipped": self.skipped,
+            "misfits": list(self.misfits),
+        }
+        lines = [
+            f"{self.kind}: "
+            + ", ".join(f"{len(names)} {word}" for word, names in lists.items())
+        ]
+        meant = self.meant()
+        for word in ("missing", "unexpected", "misfits"):
+            for name in lists[word]:
+                text = self.misfits[name] if word == "misfits" else name
+                hint = f"  (meant to be {meant[name]}?)" if name in meant else ""
+                lines.append(f"  {word:<10}  {text}{hint}")
+        return "\n".join(lines)
+
+
+def fit(
+    kind: str, paths: Iterable[tuple[str, Stored]], state: Mapping[str, Any]
+) -> Report:
+    """Match values by name with tensors; nothing is changed.
+
+    kind: what the module is called. paths: every path of every tensor; a shared one has
+    several, and any will do. The values of the report are in the tensors' own dtypes.
+    """
+    report = Report(kind)
+    names: dict[int, list[str]] = {}
+    stored: dict[int, Stored] = {}
+    for path, item in paths:
+        names.setdefault(id(item), []).append(path)
+        stored[id(item)] = item
+    every = {path for group in names.values() for path in group}
+    report.unexpected = [name for name in state if name not in every]
+    for key, item in stored.items():
+        present = [path for path in names[key] if path in state]
+        if not present:
+            if names[key][0].rpartition(".")[2] != _OPTIONAL:
+                report.missing.append(names[key][0])
+        elif problem := _problem(present, state, item):
+            report.misfits[present[0]] = problem
+        else:
+            array = _array(state[present[0]])
+            report.values.append((item, array.astype(item.dtype, copy=False)))
+            report.applied.extend(present)
+    return report
+
+
+def _array(value: Any) -> Any:
+    value = value.data if isinstance(value, Variable) else value
+    return value if hasattr(value, "astype") else np.asarray(value)
+
+
+def _problem(names: list[str], state: Mapping[str, Any], item: Stored) -> str | None:
+    for name in names:
+        value = state[name]
+        if isinstance(value, LazyTensor) and value.is_quantized:
+            return (
+                f"{name} is quantized ({value.dtype}); load it with "
+                f"burnish.store.load(..., dequantize=True)"
+            )
+        shape = value.shape if isinstance(value, LazyTensor) else _array(value).shape
+        if shape != item.shape:
+            return f"{name} has shape {item.shape}, got {shape}"
+    arrays = [_array(state[name]) for name in names]
+    for name, array in zip(names, arrays, strict=True):
+        if number_kind(array.dtype) > number_kind(item.dtype):
+            return f"{name} has dtype {item.dtype}, got {array.dtype}"
+    for name, array in zip(names[1:], arrays[1:], strict=True):
+        if not _equal(array, arrays[0]):
+            return f"{names[0]} and {name} are one parameter, got different values"
+    return None
+
+
+def number_kind(dtype: Any) -> int:
+    """0 boolean, 1 integer, 2 floating point, 3 complex; each holds those before it."""
+    name = np.dtype(dtype).name
+    return ("int" in name) + 2 * ("float" in name) + 3 * ("complex" in name)
+
+
+def is_float(dtype: Any) -> bool:
+    """Whether these are real floating-point numbers, bfloat16 and float8 too."""
+    return number_kind(dtype) == _FLOAT
+
+
+def _equal(a: Any, b: Any) -> bool:
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and _same_place(a, b):
+        return True
+    return a.tobytes() == b.tobytes() or bool((a == b).all())
+
+
+def _same_place(a: np.ndarray, b: np.ndarray) -> bool:
+    mine, other = a.__array_interface__, b.__array_interface__
+    keys = ("data", "strides", "shape", "typestr")
+    return all(mine[key] == other[key] for key in keys)
+
+
+def _some(names: list[str]) -> str:
+    more = len(names) - _SHOWN
+    return f"{names[:_SHOWN]}" + (f" and {more} more" if more > 0 else "")
