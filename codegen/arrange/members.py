@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from burnish import nn
+from burnish import nn, ops
 from burnish.codegen.arrange.grouping import Group, statements_of
 from burnish.codegen.identifier import Identifier, free
 from burnish.codegen.program import (
@@ -13,6 +13,7 @@ from burnish.codegen.program import (
     Call,
     Display,
     Expression,
+    Infix,
     Layer,
     Literal,
     Name,
@@ -26,6 +27,8 @@ _RESERVED = frozenset(dir(nn.Module))
 _BY_USE = re.compile(r"onnx::([A-Za-z]+)_\d+$|val_\d+$")
 _USES = {"add": "bias", "sub": "mean", "mul": "scale", "div": "scale"}
 _AGAIN = re.compile(r"_\d+$")
+_COUNTED = re.compile(r"[a-z]{0,2}_?\d+$")
+_OPERATORS = {"+": "bias", "-": "mean", "*": "scale", "/": "scale", "@": "weight"}
 _SHORT = {"Linear": "linear", "Embedding": "embed", "Dropout": "dropout"}
 
 WeightPath = tuple[str, Weight]
@@ -178,12 +181,31 @@ def weights_say(layer: Layer, group: Group) -> str | None:
     return None
 
 
-def weight_name(weight: Weight) -> str:
+def weight_name(weight: Weight, use: str = "") -> str:
     """A free weight's attribute by what the file calls it, else by its use."""
     if not weight.trained and _BY_USE.match(weight.path or "val_0"):
         return "table"
     if by_use := _BY_USE.match(weight.path):
-        return _USES.get((by_use[1] or "").lower(), "weight")
+        return _USES.get((by_use[1] or "").lower(), use or "weight")
     last = weight.path.replace("/", ".").rstrip(".").split(".")[-1]
+    if is_numbered(last):
+        return use or ("weight" if weight.trained else "table")
     name = Identifier.variable(last) if last else Identifier("weight")
     return "weight" if name[0] in "_n" and name.strip("_n").isdigit() else name
+
+
+def is_numbered(name: str) -> bool:
+    """A name that only counts: "t41", "_12", and "unsqueeze_5", which a tool gave."""
+    base = _AGAIN.sub("", name)
+    return _COUNTED.match(name) is not None or (base != name and hasattr(ops, base))
+
+
+def uses_of(block: Block) -> dict[Weight, str]:
+    """What the weights of a block that stand in operators are there for."""
+    found: dict[Weight, str] = {}
+    for expression in every_expression(block):
+        if isinstance(expression, Infix) and expression.operator in _OPERATORS:
+            for part in (expression.left, expression.right):
+                if isinstance(part, Weight):
+                    found.setdefault(part, _OPERATORS[expression.operator])
+    return found

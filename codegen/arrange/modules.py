@@ -30,6 +30,7 @@ from burnish.codegen.arrange.kinds import (
 )
 from burnish.codegen.arrange.members import (
     Members,
+    uses_of,
     weights_say,
 )
 from burnish.codegen.arrange.owner import Owner, Told
@@ -87,7 +88,11 @@ class _Arranger:
         for result in program.body.results:
             if isinstance(result, Value):
                 self.readers[result].add(-1)
-        self.told = Told(Counter(free_weights(program.body.statements)), names)
+        self.told = Told(
+            Counter(free_weights(program.body.statements)),
+            uses_of(program.body),
+            names,
+        )
         self.told.weight_uses.update(
             r for r in program.body.results if isinstance(r, Weight)
         )

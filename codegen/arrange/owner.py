@@ -21,10 +21,11 @@ class Told:
     """What is known of the whole program while its classes are made.
 
     names and places: what scopes say of a layer (by its id): its attribute, or its list
-    and number. weight_uses: how often each free weight is read in all.
+    and number. weight_uses: how often each free weight is read in all; roles: what for.
     """
 
     weight_uses: Counter[Weight]
+    roles: dict[Weight, str] = field(default_factory=dict)
     names: dict[int, str] = field(default_factory=dict)
     places: dict[int, tuple[str, int]] = field(default_factory=dict)
 
@@ -61,11 +62,11 @@ class Owner:
         return expression.rebuilt(self)
 
     def _weight(self, weight: Weight) -> Expression:
+        name = weight_name(weight, self.told.roles.get(weight, ""))
         if self.uses[weight] < self.told.weight_uses[weight]:
-            hint = weight_name(weight)
-            value = Value(hint, weight.dtype, weight.shape)
+            value = Value(name, weight.dtype, weight.shape)
             return self.outside.setdefault(weight, value)
         if weight not in self.attributes:
-            name, made = weight_name(weight), stored(weight)
+            made = stored(weight)
             self.attributes[weight] = self.members.add(name, made, [("", weight)])
         return self.attributes[weight]
