@@ -1,0 +1,165 @@
+"""Checkpoints: the state of a run in files, and which of them are kept.
+
+DIRECTORY/checkpoint/model-3.safetensors, optim-3.safetensors, scheduler-3.safetensors
+and state-3.json, which is written last: without it the others do not count. In the
+middle of an epoch the names are model-3-120 and so on: 3 epochs and 120 batches.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from burnish import serialize
+from burnish.atomic import atomic_write
+from burnish.errors import InputError, RecordError
+from burnish.learner.events import EventStore
+
+Strategy: TypeAlias = Callable[[EventStore, Sequence[int]], Iterable[int]]
+"""Called with the values so far and the saved epochs; gives those to keep."""
+
+Moment: TypeAlias = tuple[int, int]
+
+_PARTS = ("model", "optim", "scheduler", "rest")
+
+
+@dataclass(frozen=True)
+class KeepLast:
+    """The latest `count` checkpoints."""
+
+    count: int = 2
+
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise InputError(f"KeepLast: expected 1 or more, got {self.count}")
+
+    def __call__(self, store: EventStore, epochs: Sequence[int]) -> Iterable[int]:
+        return sorted(epochs)[-self.count :]
+
+
+@dataclass(frozen=True)
+class KeepBest:
+    """The checkpoint whose epoch has the best value of a metric.
+
+    highest: which way is better; None asks the metric.
+    """
+
+    metric: str = "Loss"
+    split: str = "valid"
+    highest: bool | None = None
+
+    def __call__(self, store: EventStore, epochs: Sequence[int]) -> Iterable[int]:
+        best = store.find_epoch(self.metric, self.split, self.highest)
+        return [] if best is None else [best]
+
+
+def keep_all(store: EventStore, epochs: Sequence[int]) -> Iterable[int]:
+    """Every checkpoint."""
+    return epochs
+
+
+@dataclass
+class RunState:
+    """Where a run was when it was saved.
+
+    epoch: epochs that ended; iteration: batches of the next one that were done;
+    random: the state of `burnish.rng`; accumulated: batches whose gradients wait.
+    """
+
+    epoch: int
+    iteration: int = 0
+    accumulated: int = 0
+    random: Any = None
+    reason: str | None = None
+
+
+@dataclass
+class Checkpoint:
+    """Everything that a run goes on from, as named arrays."""
+
+    state: RunState
+    model: dict[str, Any]
+    optim: dict[str, Any]
+    scheduler: dict[str, Any]
+    rest: dict[str, Any] = field(default_factory=dict)
+    """Gradients and metrics of an epoch that was not finished."""
+
+
+class Checkpointer:
+    """Writes and reads the checkpoints of one run."""
+
+    def __init__(self, directory: str | os.PathLike[str], keep: Iterable[Strategy]):
+        self.directory = Path(directory) / "checkpoint"
+        self.keep = tuple(keep)
+
+    def moments(self) -> list[Moment]:
+        """What can be gone on from: (epochs, batches of the next one), in order."""
+        found = []
+        for path in self.directory.glob("state-*.json"):
+            epoch, _, iteration = path.stem.removeprefix("state-").partition("-")
+            if epoch.isdigit() and (not iteration or iteration.isdigit()):
+                found.append((int(epoch), int(iteration or 0)))
+        return sorted(found)
+
+    def save(self, checkpoint: Checkpoint, store: EventStore) -> None:
+        """Write a checkpoint, then take away those that no strategy keeps."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        moment = (checkpoint.state.epoch, checkpoint.state.iteration)
+        self._remove(moment)
+        for part in _PARTS:
+            if state := getattr(checkpoint, part):
+                serialize.save_file(state, self._file(part, moment))
+        with atomic_write(self._state(moment)) as file:
+            file.write(json.dumps(asdict(checkpoint.state)).encode())
+        saved = self.moments()
+        whole = [epoch for epoch, iteration in saved if not iteration]
+        chosen = {epoch for strategy in self.keep for epoch in strategy(store, whole)}
+        for old in saved:
+            if old != moment and (old[1] or old[0] not in chosen):
+                self._remove(old)
+
+    def load(self, epoch: int | None = None) -> Checkpoint:
+        """The checkpoint of the end of an epoch, or the latest one of all.
+
+        Raises RecordError where there is none.
+        """
+        saved = self.moments()
+        moment = (epoch, 0) if epoch is not None else (saved or [(0, 0)])[-1]
+        if moment not in saved:
+            found = ", ".join(map(_key, saved)) or "none"
+            raise RecordError(
+                f"{self.directory}: expected a checkpoint of epoch {moment[0]}, "
+                f"found {found}"
+            )
+        parts = {}
+        for part in _PARTS:
+            path = self._file(part, moment)
+            parts[part] = serialize.load_file(path) if path.exists() else {}
+        text = self._state(moment).read_text("utf-8")
+        return Checkpoint(RunState(**json.loads(text)), **parts)
+
+    def forget_after(self, epoch: int, iteration: int) -> None:
+        """Take away the checkpoints after a moment, to write them again."""
+        for later in self.moments():
+            if later > (epoch, iteration):
+                self._remove(later)
+
+    def _remove(self, moment: Moment) -> None:
+        self._state(moment).unlink(missing_ok=True)
+        for part in _PARTS:
+            self._file(part, moment).unlink(missing_ok=True)
+
+    def _file(self, part: str, moment: Moment) -> Path:
+        return self.directory / f"{part}-{_key(moment)}.safetensors"
+
+    def _state(self, moment: Moment) -> Path:
+        return self.directory / f"state-{_key(moment)}.json"
+
+
+def _key(moment: Moment) -> str:
+    epoch, iteration = moment
+    return f"{epoch}-{iteration}" if iteration else f"{epoch}"

@@ -1,0 +1,92 @@
+"""Evaluator: a trained model's metrics on test sets, one or several by name.
+
+values = Evaluator(model, step=Supervised(loss), metrics=[Accuracy()]).eval(batches)
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from burnish.errors import InputError
+from burnish.learner.events import EventStore, FileLogger, MetricLogger, write_metrics
+from burnish.learner.loop import Loop, moved
+from burnish.learner.metric.base import Metric
+from burnish.learner.output import Step, own_step
+from burnish.learner.renderer import Renderer, Run
+from burnish.learner.summary import LearnerSummary
+from burnish.learner.terminal import renderer_for_terminal
+from burnish.learner.tracker import Tracker
+from burnish.nn import Module
+
+
+class Evaluator:
+    """Runs a model over test batches, recording nothing for gradients.
+
+    step: what to do with a batch; left out, the model's method `valid_step(batch)`.
+    directory: where values are written: DIRECTORY/test/epoch-1/Accuracy.log, for
+    named sets DIRECTORY/NAME/test/...
+    """
+
+    def __init__(
+        self,
+        model: Module,
+        *,
+        metrics: Sequence[Metric],
+        step: Step | None = None,
+        directory: str | os.PathLike[str] | None = None,
+        renderer: Renderer | None = None,
+    ):
+        self.model = model.valid()
+        self.metrics = list(metrics)
+        self.step = own_step(model, "valid_step") if step is None else step
+        self.directory = None if directory is None else Path(directory)
+        self.renderer = renderer_for_terminal() if renderer is None else renderer
+
+    def eval(self, batches: Iterable[Any]) -> dict[str, float]:
+        """Each metric of all batches."""
+        return self._eval(batches, self.directory)
+
+    def eval_all(
+        self, sets: Mapping[str, Iterable[Any]]
+    ) -> dict[str, dict[str, float]]:
+        """Each metric of every named set."""
+        found = {}
+        for name, batches in sets.items():
+            if not name or Path(name).name != name:
+                raise InputError(
+                    f"eval_all: expected names that can name a folder, got {name!r}"
+                )
+            found[name] = self._eval(
+                batches, None if self.directory is None else self.directory / name
+            )
+        return found
+
+    def _eval(self, batches: Iterable[Any], directory: Path | None) -> dict[str, float]:
+        store = EventStore()
+        store.register(self.metrics)
+        loggers: list[MetricLogger] = [store]
+        if directory is not None:
+            directory.mkdir(parents=True, exist_ok=True)
+            write_metrics(store, directory)
+            loggers.append(FileLogger(directory, new=True))
+        self.renderer.start(Run.of(self.model, epochs=1, units=store.units))
+        tracker, loop = Tracker(self.metrics, "test"), Loop("test", 1, 1, batches)
+        try:
+            for iteration, batch in loop:
+                item = self.step(self.model, moved(batch, self.model.device))
+                entries = tracker.update(item, loop.moment(batch))
+                for logger in loggers:
+                    logger.step("test", 1, iteration, entries)
+                self.renderer.step(loop.progress(entries))
+            values = tracker.values()
+            for logger in loggers:
+                logger.epoch("test", 1, values)
+            self.renderer.epoch("test", 1, values)
+        finally:
+            for logger in loggers:
+                logger.close()
+            self.renderer.end(str(LearnerSummary.of(store)), None)
+        return values

@@ -1,0 +1,229 @@
+"""What was measured, step by step and epoch by epoch; in memory and in files."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+from burnish.errors import InputError, RecordError
+from burnish.learner.metric.base import Metric
+
+SPLITS = ("train", "valid", "test")
+_METRICS = "metrics.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One metric after one batch: the batch's value, and the epoch's so far."""
+
+    name: str
+    value: float
+    running: float
+    shown: str = ""
+
+
+class MetricLogger(Protocol):
+    """Where measured values go; a run has any number of these."""
+
+    def step(
+        self, split: str, epoch: int, iteration: int, entries: Sequence[Entry]
+    ) -> None: ...
+
+    def epoch(self, split: str, epoch: int, values: Mapping[str, float]) -> None: ...
+
+    def close(self) -> None: ...
+
+
+@dataclass
+class EventStore:
+    """The values of a run, to be asked for; a metric logger in memory.
+
+    higher_is_better: the direction of each metric by its name, None where neither is.
+    """
+
+    higher_is_better: dict[str, bool | None] = field(default_factory=dict)
+    units: dict[str, str] = field(default_factory=dict)
+    _steps: dict[tuple[str, int, str], list[tuple[int, float]]] = field(
+        default_factory=dict
+    )
+    _epochs: dict[tuple[str, str], dict[int, float]] = field(default_factory=dict)
+
+    def register(self, metrics: Iterable[Metric]) -> None:
+        """Remember which way is up for these metrics."""
+        for metric in metrics:
+            self.higher_is_better[metric.name] = metric.higher_is_better
+            self.units[metric.name] = metric.unit
+
+    def step(
+        self, split: str, epoch: int, iteration: int, entries: Sequence[Entry]
+    ) -> None:
+        for entry in entries:
+            key = (split, epoch, entry.name)
+            self._steps.setdefault(key, []).append((iteration, entry.value))
+
+    def epoch(self, split: str, epoch: int, values: Mapping[str, float]) -> None:
+        for name, value in values.items():
+            self._epochs.setdefault((split, name), {})[epoch] = value
+
+    def close(self) -> None:
+        """Nothing to do: the values stay."""
+
+    def metrics(self, split: str) -> list[str]:
+        """The names of what was measured on a split."""
+        found = [name for kind, name in self._epochs if kind == split]
+        order = list(self.units)
+        return sorted(found, key=lambda n: order.index(n) if n in order else len(order))
+
+    def steps(self, name: str, epoch: int, split: str) -> list[tuple[int, float]]:
+        """(iteration, value of that batch) of one epoch."""
+        return self._steps.get((split, epoch, name), [])
+
+    def epochs(self, name: str, split: str) -> dict[int, float]:
+        """The metric's value of each epoch that ended."""
+        return self._epochs.get((split, name), {})
+
+    def find_metric(self, name: str, epoch: int, split: str = "valid") -> float | None:
+        """A metric's value of one epoch; None where there is none."""
+        return self.epochs(name, split).get(epoch)
+
+    def find_epoch(
+        self, name: str, split: str = "valid", highest: bool | None = None
+    ) -> int | None:
+        """The epoch with the best value, the first of equals; None without values.
+
+        highest: which way is better; None asks the metric itself.
+        """
+        sign = -1 if self.direction(name, highest) else 1
+        values = self.epochs(name, split)
+        known = {e: v for e, v in values.items() if v == v}
+        return min(known, key=lambda e: (sign * known[e], e)) if known else None
+
+    def direction(self, name: str, highest: bool | None = None) -> bool:
+        """Whether higher values of a metric are better."""
+        if highest is None:
+            highest = self.higher_is_better.get(name)
+        if highest is None:
+            known = [n for n, way in self.higher_is_better.items() if way is not None]
+            raise InputError(
+                f"best {name!r}: expected one of the metrics that have a better "
+                f"direction, {known}, or highest=True or False"
+            )
+        return highest
+
+
+class FileLogger:
+    """Values as lines of JSON: DIRECTORY/train/epoch-1/Accuracy.log.
+
+    new: a file that is there already is written anew, not gone on with.
+    """
+
+    def __init__(self, directory: str | os.PathLike[str], new: bool = False):
+        self.directory = Path(directory)
+        self._mode = "w" if new else "a"
+        self._open: dict[Path, IO[str]] = {}
+
+    def step(
+        self, split: str, epoch: int, iteration: int, entries: Sequence[Entry]
+    ) -> None:
+        for entry in entries:
+            line = {
+                "iteration": iteration,
+                "value": entry.value,
+                "running": entry.running,
+            }
+            self._write(split, epoch, entry.name, line)
+
+    def epoch(self, split: str, epoch: int, values: Mapping[str, float]) -> None:
+        for name, value in values.items():
+            self._write(split, epoch, name, {"epoch": epoch, "value": value})
+        self.close()
+
+    def close(self) -> None:
+        """Let what was written reach the disk."""
+        for file in self._open.values():
+            file.close()
+        self._open = {}
+
+    def _write(self, split: str, epoch: int, name: str, line: dict[str, Any]) -> None:
+        path = self.directory / split / f"epoch-{epoch}" / f"{name}.log"
+        if path not in self._open:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._open[path] = path.open(self._mode, encoding="utf-8")
+        self._open[path].write(json.dumps(line) + "\n")
+
+
+def write_metrics(store: EventStore, directory: Path) -> None:
+    """What `read_events` needs beside the values: units and directions."""
+    described = {
+        name: {"unit": store.units[name], "higher_is_better": way}
+        for name, way in store.higher_is_better.items()
+    }
+    (directory / _METRICS).write_text(json.dumps(described, indent=2), "utf-8")
+
+
+def read_events(directory: str | os.PathLike[str]) -> EventStore:
+    """The values of a run from its directory, finished or not.
+
+    A line that was not written to its end is passed over. Raises RecordError where
+    there is no run.
+    """
+    folder, store = Path(directory), EventStore()
+    try:
+        described = json.loads((folder / _METRICS).read_text("utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        raise RecordError(
+            f"{folder}: expected the directory of a run, found no {_METRICS}"
+        ) from None
+    for name, each in described.items():
+        store.higher_is_better[name] = each["higher_is_better"]
+        store.units[name] = each["unit"]
+    for split, epoch, path in _logs(folder):
+        for line in _lines(path):
+            if "epoch" in line:
+                store.epoch(split, epoch, {path.stem: line["value"]})
+            else:
+                entry = Entry(path.stem, line["value"], line["running"])
+                store.step(split, epoch, line["iteration"], [entry])
+    return store
+
+
+def forget_after(directory: Path, epoch: int, iteration: int) -> None:
+    """Take away what a run wrote after one moment, to write it again.
+
+    iteration: batches of the following epoch that stay; 0 for none.
+    """
+    for split, found, path in _logs(directory):
+        if found <= epoch:
+            continue
+        if found > epoch + 1 or not iteration or split != "train":
+            if path.parent.is_dir():
+                shutil.rmtree(path.parent)
+            continue
+        kept = [
+            line for line in _lines(path) if 0 < line.get("iteration", 0) <= iteration
+        ]
+        path.write_text("".join(json.dumps(line) + "\n" for line in kept), "utf-8")
+
+
+def _logs(directory: Path) -> Iterator[tuple[str, int, Path]]:
+    for split in SPLITS:
+        found = []
+        for path in (directory / split).glob("epoch-*/*.log"):
+            number = path.parent.name.removeprefix("epoch-")
+            if number.isdigit():
+                found.append((int(number), path))
+        for epoch, path in sorted(found):
+            yield split, epoch, path
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    if not path.exists():
+        return
+    for line in path.read_text("utf-8").splitlines(keepends=True):
+        if line.endswith("\n"):
+            yield json.loads(line)

@@ -1,0 +1,81 @@
+"""One epoch's batches: where it is, how long it took, where its tensors go."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence, Sized
+from typing import Any
+
+from burnish.backend import Device
+from burnish.learner.events import Entry
+from burnish.learner.metric.base import Moment
+from burnish.learner.renderer import Progress
+from burnish.tensor import Tensor
+
+
+class Loop:
+    """(iteration, batch) for every batch of an epoch after the first `done`."""
+
+    def __init__(
+        self, split: str, epoch: int, epochs: int, batches: Iterable[Any], done: int = 0
+    ):
+        self.split = split
+        self.epoch = epoch
+        self.epochs = epochs
+        self.iteration = done
+        self.total = len(batches) if isinstance(batches, Sized) else None
+        if hasattr(batches, "epoch"):
+            batches.epoch = epoch - 1
+        self._batches = iter(batches)
+        for _ in range(done):
+            next(self._batches, None)
+        self._began = self._tick = time.perf_counter()
+
+    def __iter__(self) -> Iterator[tuple[int, Any]]:
+        for batch in self._batches:
+            self.iteration += 1
+            yield self.iteration, batch
+
+    def moment(self, batch: Any, rate: float | None = None) -> Moment:
+        """Where the batch is that was just worked on; ends its time."""
+        now = time.perf_counter()
+        took, self._tick = now - self._tick, now
+        return Moment(self.split, self.epoch, self.iteration, rate, took, _size(batch))
+
+    def progress(self, entries: Sequence[Entry]) -> Progress:
+        """What a renderer shows of it."""
+        return Progress(
+            split=self.split,
+            epoch=self.epoch,
+            epochs=self.epochs,
+            iteration=self.iteration,
+            total=self.total,
+            seconds=self._tick - self._began,
+            entries=entries,
+        )
+
+
+def moved(batch: Any, device: Device) -> Any:
+    """A batch with its tensors on the inner device of `device`.
+
+    Tensors are found in tuples, lists and dicts; anything else stays.
+    """
+    if isinstance(batch, Tensor):
+        return batch.to(device.inner())
+    if isinstance(batch, dict):
+        return {key: moved(value, device) for key, value in batch.items()}
+    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
+        return type(batch)(*(moved(value, device) for value in batch))
+    if isinstance(batch, tuple | list):
+        return type(batch)(moved(value, device) for value in batch)
+    return batch
+
+
+def _size(batch: Any) -> int:
+    """The items of a batch: the length of the first array in it."""
+    if isinstance(batch, dict):
+        batch = list(batch.values())
+    if isinstance(batch, tuple | list):
+        return _size(batch[0]) if batch else 0
+    shape = getattr(batch, "shape", ())
+    return shape[0] if shape else 1

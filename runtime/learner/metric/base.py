@@ -1,0 +1,109 @@
+"""What is measured of a run: statistics of batches, and the number they give.
+
+class MeanError(Metric):
+    unit, higher_is_better = "m", False
+
+    def statistics(self, item, moment):
+        error = (item.output - item.targets).abs()
+        return {"sum": error.sum().item(), "count": error.size}
+
+    def value(self, statistics):
+        return statistics["sum"] / statistics["count"]
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+
+from burnish.autodiff import Variable
+from burnish.backend import on_host
+
+Statistics: TypeAlias = dict[str, Any]
+"""Numbers and arrays of one batch or of many, by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """Where in a run a batch is; iteration counts the epoch's batches from 1."""
+
+    split: str
+    epoch: int
+    iteration: int
+    learning_rate: float | None = None
+    seconds: float = 0.0
+    batch_size: int = 1
+
+
+class Metric:
+    """A value of a run of batches, from statistics that add up over them.
+
+    A metric has no state: the value of a batch, of an epoch and of several processes
+    come from the same two methods.
+    """
+
+    unit: ClassVar[str] = ""
+    higher_is_better: ClassVar[bool | None] = True
+    """None where neither is better, as of a learning rate."""
+    collected: ClassVar[bool] = False
+    """Whether statistics are rows to be kept, and not numbers to be added."""
+    splits: ClassVar[tuple[str, ...]] = ("train", "valid", "test")
+
+    @property
+    def name(self) -> str:
+        """What tables and files call it; different for different settings."""
+        return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", type(self).__name__)
+
+    def statistics(self, item: Any, moment: Moment) -> Statistics:
+        """The statistics of one batch; item: what the step gave."""
+        raise TypeError(f"{type(self).__name__} does not say its statistics")
+
+    def value(self, statistics: Statistics) -> float:
+        """The value of what was added up."""
+        raise TypeError(f"{type(self).__name__} does not say its value")
+
+    def merge(self, before: Statistics, batch: Statistics) -> Statistics:
+        """The statistics of both together; the first ones may be empty."""
+        if not before:
+            return dict(batch)
+        if self.collected:
+            return {k: np.concatenate([before[k], batch[k]]) for k in before}
+        return {k: before[k] + batch[k] for k in before}
+
+    def shown(self, value: float) -> str:
+        """The value as a person reads it."""
+        return f"{value:.4g} {self.unit}".rstrip()
+
+
+class Mean(Metric):
+    """The mean of a number per batch, weighted by the sizes of the batches."""
+
+    def number(self, item: Any, moment: Moment) -> float:
+        """The number of one batch."""
+        raise TypeError(f"{type(self).__name__} does not say its number")
+
+    def statistics(self, item: Any, moment: Moment) -> Statistics:
+        size = moment.batch_size
+        return {"sum": self.number(item, moment) * size, "count": size}
+
+    def value(self, statistics: Statistics) -> float:
+        return ratio(statistics["sum"], statistics["count"])
+
+
+def array(values: Any) -> Any:
+    """A tensor's values as a NumPy array on the host."""
+    return on_host(values.data if isinstance(values, Variable) else values)
+
+
+def ratio(part: Any, whole: Any) -> float:
+    """part / whole, and not-a-number where there is nothing."""
+    return float(part) / float(whole) if whole else float("nan")
+
+
+def percent(statistics: Mapping[str, Any], part: str, whole: str) -> float:
+    """100 * part / whole."""
+    return 100 * ratio(statistics[part], statistics[whole])
