@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,43 @@ import numpy as np
 from burnish.backend import Array, Device, on_host
 
 
-def describe(name: str, array: Array, device: Device) -> str:
-    """`Tensor([1., 2.], shape=(2,), dtype=float32)`, the device where it is not cpu."""
-    values = np.array2string(on_host(array), separator=", ", prefix=f"{name}(")
+@dataclass(frozen=True)
+class _Options:
+    precision: int | None = None
+    threshold: int = 1000
+    edgeitems: int = 3
+
+
+_options = _Options()
+
+
+def set_printoptions(
+    *, precision: int | None = None, threshold: int = 1000, edgeitems: int = 3
+) -> None:
+    """How tensors are printed from now on; what is not named is as at the start.
+
+    precision: decimal places of floats, None for as many as they need (up to 8).
+    threshold: with more elements than this the middle is left out, and `edgeitems` of
+    each axis are shown at both ends.
+    """
+    global _options
+    _options = _Options(precision, threshold, edgeitems)
+
+
+def describe(name: str, array: Array, device: Device, spec: str = "") -> str:
+    """`Tensor([1., 2.], shape=(2,), dtype=float32)`, the device where it is not cpu.
+
+    spec: how each element is formatted, such as ".2f".
+    """
+    values = np.array2string(
+        on_host(array),
+        precision=_options.precision,
+        threshold=_options.threshold,
+        edgeitems=_options.edgeitems,
+        separator=", ",
+        prefix=f"{name}(",
+        formatter={"all": lambda value: format(value, spec)} if spec else None,
+    )
     return f"{name}({values}, {kind(array, device)})"
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from burnish import ops, rng
+from burnish import ops
 from burnish.autodiff import Gradients, Node, Variable, backward
 from burnish.backend import Device, on_host
 from burnish.display import describe
+from burnish.distributions import Default, Distribution, Normal, Uniform
+from burnish.errors import InputError
 from burnish.methods import Methods, shape_from
 
 
@@ -89,6 +92,22 @@ class Tensor(Methods):
         """This tensor's gradient in what `backward()` returned."""
         return gradients.get(self)
 
+    def inplace(self, function: Callable[[Tensor], Tensor]) -> Tensor:
+        """Become what `function` makes of this tensor; returns this tensor.
+
+        Only this object changes: neither tensors that share its memory nor what was
+        recorded before. Raises InputError for a parameter, which is assigned instead.
+        """
+        if type(self) is not Tensor:
+            raise InputError(
+                f"inplace: expected a tensor of your own, got a {type(self).__name__}; "
+                f"give it values with assign()"
+            )
+        made = function(self.wrap(self.data, self.device, self.node, self.index))
+        self.data, self.device = made.data, made.device
+        self.node, self.index = made.node, made.index
+        return self
+
     # --- out of Burnish ---
 
     def numpy(self) -> np.ndarray:
@@ -118,22 +137,34 @@ class Tensor(Methods):
     # --- out of Tensor's class: new ones ---
 
     @classmethod
-    def zeros(cls, *shape: Any, dtype: Any = "float32", device: Any = "cpu") -> Tensor:
+    def empty(cls, *shape: Any, dtype: Any = None, device: Any = "cpu") -> Tensor:
+        """Whatever is in memory; the shape as integers or as one tuple."""
+        device = Device(device)
+        dtype = dtype or device.float_dtype
+        return Tensor.wrap(device.xp.empty(shape_from(shape), dtype), device)
+
+    @classmethod
+    def zeros(cls, *shape: Any, dtype: Any = None, device: Any = "cpu") -> Tensor:
         """Zeros; the shape as integers or as one tuple."""
         return cls.full(shape_from(shape), 0, dtype=dtype, device=device)
 
     @classmethod
-    def ones(cls, *shape: Any, dtype: Any = "float32", device: Any = "cpu") -> Tensor:
+    def ones(cls, *shape: Any, dtype: Any = None, device: Any = "cpu") -> Tensor:
         """Ones; the shape as integers or as one tuple."""
         return cls.full(shape_from(shape), 1, dtype=dtype, device=device)
 
     @classmethod
     def full(
-        cls, shape: Any, value: Any, *, dtype: Any = "float32", device: Any = "cpu"
+        cls, shape: Any, value: Any, *, dtype: Any = None, device: Any = "cpu"
     ) -> Tensor:
         """Every element `value`."""
         device = Device(device)
+        dtype = dtype or device.float_dtype
         return Tensor.wrap(device.xp.full(shape, value, dtype), device)
+
+    def empty_like(self) -> Tensor:
+        """Whatever is in memory, with this tensor's shape, dtype and device."""
+        return self.empty(self.shape, dtype=self.dtype, device=self.device)
 
     def zeros_like(self) -> Tensor:
         """Zeros of this tensor's shape, dtype and device."""
@@ -149,11 +180,10 @@ class Tensor(Methods):
 
     @classmethod
     def arange(cls, *limits: Any, dtype: Any = None, device: Any = "cpu") -> Tensor:
-        """stop, or start, stop, or start, stop, step; floats are float32 by default."""
-        if dtype is None:
-            whole = all(isinstance(limit, int) for limit in limits)
-            dtype = "int64" if whole else "float32"
+        """stop, or start, stop, or start, stop, step; of the device's default dtype."""
         device = Device(device)
+        whole = all(isinstance(limit, int) for limit in limits)
+        dtype = dtype or (device.int_dtype if whole else device.float_dtype)
         return Tensor.wrap(device.xp.arange(*limits, dtype=dtype), device)
 
     @classmethod
@@ -163,44 +193,68 @@ class Tensor(Methods):
         stop: float,
         num: int,
         *,
-        dtype: Any = "float32",
+        dtype: Any = None,
         device: Any = "cpu",
     ) -> Tensor:
         """`num` numbers at equal distances, both ends among them."""
         device = Device(device)
+        dtype = dtype or device.float_dtype
         return Tensor.wrap(device.xp.linspace(start, stop, num, dtype=dtype), device)
 
     @classmethod
     def eye(
-        cls,
-        n: int,
-        m: int | None = None,
-        *,
-        dtype: Any = "float32",
-        device: Any = "cpu",
+        cls, n: int, m: int | None = None, *, dtype: Any = None, device: Any = "cpu"
     ) -> Tensor:
         """An n by m matrix with ones on the diagonal."""
         device = Device(device)
+        dtype = dtype or device.float_dtype
         return Tensor.wrap(device.xp.eye(n, m, dtype=dtype), device)
 
     @classmethod
-    def rand(cls, *shape: Any, dtype: Any = "float32", device: Any = "cpu") -> Tensor:
-        """Uniform in [0, 1), from `burnish.seed`'s source."""
+    def random(
+        cls,
+        shape: Any,
+        distribution: Distribution | None = None,
+        *,
+        dtype: Any = None,
+        device: Any = "cpu",
+    ) -> Tensor:
+        """Draws of a distribution, from `burnish.seed`'s source.
+
+        shape: an integer or a tuple; distribution: one of `burnish.distributions`.
+        """
         device = Device(device)
-        array = rng.uniform(shape_from(shape), 0, 1, dtype, device)
-        return Tensor.wrap(array, device)
+        dtype = dtype or device.float_dtype
+        source = distribution or Default()
+        drawn = source.draw(shape_from((shape,)), np.dtype(dtype), device)
+        return Tensor.wrap(drawn, device)
+
+    def random_like(self, distribution: Distribution | None = None) -> Tensor:
+        """Draws with this tensor's shape, dtype and device."""
+        return self.random(
+            self.shape, distribution, dtype=self.dtype, device=self.device
+        )
 
     @classmethod
-    def randn(cls, *shape: Any, dtype: Any = "float32", device: Any = "cpu") -> Tensor:
+    def rand(cls, *shape: Any, dtype: Any = None, device: Any = "cpu") -> Tensor:
+        """Uniform in [0, 1), from `burnish.seed`'s source."""
+        return cls.random(shape_from(shape), Uniform(), dtype=dtype, device=device)
+
+    @classmethod
+    def randn(cls, *shape: Any, dtype: Any = None, device: Any = "cpu") -> Tensor:
         """Normal with mean 0 and deviation 1, from `burnish.seed`'s source."""
-        device = Device(device)
-        array = rng.normal(shape_from(shape), 0, 1, dtype, device)
-        return Tensor.wrap(array, device)
+        return cls.random(shape_from(shape), Normal(), dtype=dtype, device=device)
 
     # --- display ---
 
     def __repr__(self) -> str:
         return describe(type(self).__name__, self.data, self.device)
+
+    def __format__(self, spec: str) -> str:
+        """`f"{x:.2f}"`: every element so; a tensor without axes is the number alone."""
+        if spec and not self.ndim:
+            return format(self.item(), spec)
+        return describe(type(self).__name__, self.data, self.device, spec)
 
 
 def _is_device(target: Any) -> bool:

@@ -8,12 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from burnish.backend.namespace import library, namespace
+from burnish.backend.place import Place, count
 from burnish.errors import DeviceError
 
 _SPELLING = re.compile(r"(cpu|cuda)(?::(\d+))?(:autodiff)?")
 
 
-class Device:
+class Device(Place):
     """`Device("cpu")`, `Device("cuda:0")`, `Device("cuda:0:autodiff")`.
 
     Equal devices are the same object. Naming a device does not touch the GPU; putting
@@ -78,6 +79,12 @@ class Device:
             raise DeviceError(f"device {self}: strings live on the host, on 'cpu'")
         with xp.cuda.Device(self.index):
             return xp.asarray(array, dtype)
+
+    @classmethod
+    def enumerate(cls) -> list[Device]:
+        """Every device of this machine: the CPU, then the GPUs that CuPy finds."""
+        kinds = ("cpu", "cuda")
+        return [cls._interned(k, i, False) for k in kinds for i in range(count(k))]
 
     @classmethod
     def of(cls, array: Any) -> Device:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
 import burnish
-from burnish import Tensor
-from burnish.errors import InputError
+from burnish import Device, Tensor, nn
+from burnish.errors import DeviceError, InputError
 from tests.harness.operators import gpu_missing
 
 FLOATS = nps.floating_dtypes(sizes=(32, 64), endianness="=")
@@ -278,16 +278,50 @@ def test_creation():
     assert str(Tensor.zeros(1, device="cpu:autodiff").device) == "cpu:autodiff"
 
 
-def test_repr():
-    assert repr(Tensor([[1, 2], [3, 4]])) == (
-        "Tensor([[1, 2],\n        [3, 4]], shape=(2, 2), dtype=int64)"
-    )
-    assert repr(Tensor.zeros(1, device="cpu:autodiff")) == (
-        "Tensor([0.], shape=(1,), dtype=float32, device='cpu:autodiff')"
-    )
-    large = repr(Tensor.zeros(100, 100))
-    assert "..." in large
-    assert len(large) < 700
+def test_default_dtypes_of_a_device():
+    cpu = Device("cpu")
+    cpu.configure(float_dtype="float64", int_dtype="int32")
+    try:
+        for made in (
+            Tensor.zeros(1),
+            Tensor.rand(1),
+            Tensor.eye(2),
+            Tensor.arange(0.5),
+        ):
+            assert made.dtype == np.float64
+        assert Tensor.arange(3, device="cpu:autodiff").dtype == np.int32
+        assert Tensor.ones(1, dtype="float16").dtype == np.float16
+    finally:
+        cpu.configure(float_dtype="float32", int_dtype="int64")
+    assert Tensor.empty(2, 3).dtype == np.float32
+    for wrong in ({"float_dtype": "int32"}, {"int_dtype": float}, {"int_dtype": "no"}):
+        with pytest.raises(DeviceError, match="device cpu: expected a"):
+            cpu.configure(**wrong)
+
+
+def test_inplace_changes_one_object_alone():
+    x = Tensor([1.0, 2.0]).require_grad()
+    y = x * 2
+    other, seen = y.detach(), y
+    assert y.inplace(lambda y: y[:1] ** 2) is seen
+    assert seen.tolist() == [4]
+    assert other.tolist() == [2, 4]
+    assert x.grad(seen.backward()).tolist() == [8, 0]
+    before = seen
+    seen += 1
+    assert (before.tolist(), seen.tolist()) == ([4], [5])
+    with pytest.raises(InputError, match="got a Param; give it values with assign"):
+        nn.Param(np.ones(2)).inplace(lambda p: p + 1)
+
+
+def test_conversions():
+    x = Tensor([1.7, -2.2, 0.0])
+    same(x.float(), np.float32([1.7, -2.2, 0]))
+    same(x.half(), np.float16([1.7, -2.2, 0]))
+    same(x.float().double(), np.float32([1.7, -2.2, 0]).astype(float))
+    same(x.long(), np.array([1, -2, 0]))
+    same(x.int(), np.int32([1, -2, 0]))
+    same(x.bool(), [True, True, False])
 
 
 def test_gradients_flow_through_methods():

@@ -1,0 +1,85 @@
+"""What a place that holds arrays can tell and be told; `Device` is one."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import numpy as np
+
+from burnish.backend.namespace import library
+from burnish.errors import DeviceError
+
+_defaults: dict[tuple[str, int], tuple[np.dtype[Any], np.dtype[Any]]] = {}
+_FIRST = (np.dtype(np.float32), np.dtype(np.int64))
+
+
+class Place:
+    """A kind of device and which of them."""
+
+    __slots__ = ()
+
+    kind: str
+    index: int
+
+    @property
+    def float_dtype(self) -> np.dtype[Any]:
+        """What new tensors of floating point are made of here: float32 at the start."""
+        return _defaults.get((self.kind, self.index), _FIRST)[0]
+
+    @property
+    def int_dtype(self) -> np.dtype[Any]:
+        """What new tensors of integers are made of here: int64 at the start."""
+        return _defaults.get((self.kind, self.index), _FIRST)[1]
+
+    def configure(self, *, float_dtype: Any = None, int_dtype: Any = None) -> None:
+        """What new tensors are made of here when nobody says a dtype; None keeps it.
+
+        Raises DeviceError for a dtype of another kind or one that is not supported.
+        """
+        kept = (self.float_dtype, self.int_dtype)
+        for dtype, kinds in ((float_dtype, "fV"), (int_dtype, "iu")):
+            known = dtype is None or self.supports_dtype(dtype)
+            if not known or (dtype is not None and np.dtype(dtype).kind not in kinds):
+                wanted = "floating-point" if kinds == "fV" else "integer"
+                raise DeviceError(
+                    f"device {self}: expected a {wanted} dtype, got {dtype!r}"
+                )
+        chosen = (np.dtype(float_dtype or kept[0]), np.dtype(int_dtype or kept[1]))
+        _defaults[self.kind, self.index] = chosen
+
+    def supports_dtype(self, dtype: Any) -> bool:
+        """Whether arrays of a dtype can be here."""
+        try:
+            dtype = np.dtype(dtype)
+        except TypeError:
+            return False
+        if dtype.names or dtype.kind in "mM":
+            return False
+        return self.kind == "cpu" or (
+            dtype.kind in "biufc" and dtype.char not in "gG"  # no long double
+        )
+
+    def sync(self) -> None:
+        """Wait until everything that was started here is done."""
+        if self.kind != "cpu":
+            xp = library(self.kind)
+            with xp.cuda.Device(self.index):
+                xp.cuda.runtime.deviceSynchronize()
+
+    def memory_cleanup(self) -> None:
+        """Give memory that nothing uses back to the system."""
+        gc.collect()
+        if self.kind != "cpu":
+            xp = library(self.kind)
+            with xp.cuda.Device(self.index):
+                xp.get_default_memory_pool().free_all_blocks()
+
+
+def count(kind: str) -> int:
+    """How many devices of a kind there are; 0 where CuPy or a GPU is missing."""
+    try:
+        xp = library(kind)
+    except DeviceError:
+        return 0
+    return 1 if kind == "cpu" else xp.cuda.runtime.getDeviceCount()

@@ -1,0 +1,96 @@
+"""Over axes: axis=None is all of them, an integer or a tuple; keepdims keeps them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from burnish import ops
+from burnish.autodiff import Variable
+from burnish.methods._bind import method, reduction
+
+if TYPE_CHECKING:
+    from burnish.tensor import Tensor
+
+
+class ReduceMethods(Variable):
+    """Reductions, scans, and what is scaled along an axis."""
+
+    __slots__ = ()
+
+    sum = reduction(ops.reduce_sum)
+    mean = reduction(ops.reduce_mean)
+    max = reduction(ops.reduce_max)
+    min = reduction(ops.reduce_min)
+    prod = reduction(ops.reduce_prod)
+    any = reduction(ops.reduce_any)
+    all = reduction(ops.reduce_all)
+    logsumexp = reduction(ops.reduce_log_sum_exp)
+    var = reduction(ops.var)
+    std = reduction(ops.std)
+
+    def argmax(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
+        """Where the greatest is; the first of equal ones."""
+        return ops.arg_max(self, axis=axis, keepdims=keepdims)
+
+    def argmin(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
+        """Where the least is; the first of equal ones."""
+        return ops.arg_min(self, axis=axis, keepdims=keepdims)
+
+    def max_with_indices(
+        self, axis: int, keepdims: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        """The greatest along an axis and where it is: of equal ones the first."""
+        return _extreme(ops.arg_max, self, axis, keepdims)
+
+    def min_with_indices(
+        self, axis: int, keepdims: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        """The least along an axis and where it is: of equal ones the first."""
+        return _extreme(ops.arg_min, self, axis, keepdims)
+
+    median = method(ops.median)
+    median_with_indices = method(ops.median_with_indices)
+
+    def norm(self, axis: Any = None, keepdims: bool = False, p: float = 2.0) -> Tensor:
+        """The p-norm over axes, as of vectors; see `ops.vector_norm`."""
+        return ops.vector_norm(self, p=p, axes=axis, keepdims=keepdims)
+
+    def var_mean(
+        self, axis: Any = None, keepdims: bool = False, correction: float = 0
+    ) -> tuple[Tensor, Tensor]:
+        """The variance and the mean over axes."""
+        return self.var(axis, keepdims, correction=correction), self.mean(
+            axis, keepdims
+        )
+
+    def softmax(self, axis: int = -1) -> Tensor:
+        """exp, scaled to add up to 1 along an axis."""
+        return ops.softmax(self, axis=axis)
+
+    def log_softmax(self, axis: int = -1) -> Tensor:
+        """The logarithm of softmax, without overflow."""
+        return ops.log_softmax(self, axis=axis)
+
+    def cumsum(self, axis: int) -> Tensor:
+        """Sums of the elements up to each one."""
+        return ops.cum_sum(self, axis=axis)
+
+    def cumprod(self, axis: int) -> Tensor:
+        """Products of the elements up to each one."""
+        return ops.cum_prod(self, axis=axis)
+
+    def cummax(self, axis: int) -> Tensor:
+        """The greatest of the elements up to each one."""
+        return ops.cum_max(self, axis=axis)
+
+    def cummin(self, axis: int) -> Tensor:
+        """The least of the elements up to each one."""
+        return ops.cum_min(self, axis=axis)
+
+
+def _extreme(place: Any, x: Any, axis: int, keepdims: bool) -> Any:
+    places = place(x, axis=axis, keepdims=True)
+    values = ops.take_along_axis(x, places, axis=axis)
+    if keepdims:
+        return values, places
+    return ops.squeeze(values, axes=axis), ops.squeeze(places, axes=axis)
