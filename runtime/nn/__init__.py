@@ -4,7 +4,9 @@ from burnish import nn
 nn.Linear(8, 32)
 """
 
-from burnish.nn.accepts import accepts
+from burnish.nn.accepts import (
+    accepts,
+)
 from burnish.nn.activation import (
     CELU,
     ELU,
@@ -24,19 +26,56 @@ from burnish.nn.activation import (
     Sigmoid,
     SiLU,
     Softmax,
+    Softmax2d,
+    Softmin,
     Softplus,
     Softsign,
     Tanh,
 )
-from burnish.nn.attention import MultiheadAttention
+from burnish.nn.alignment import (
+    ctc_loss,
+    rnnt_loss,
+)
+from burnish.nn.attention import (
+    MultiheadAttention,
+)
 from burnish.nn.basic import (
-    Dropout,
-    Dropout1d,
-    Dropout2d,
-    Dropout3d,
     Flatten,
     Identity,
     Sequential,
+    Unflatten,
+)
+from burnish.nn.batch_norm import (
+    BatchNorm1d,
+    BatchNorm2d,
+    BatchNorm3d,
+    InstanceNorm1d,
+    InstanceNorm2d,
+    InstanceNorm3d,
+)
+from burnish.nn.cache import (
+    DecoderCache,
+    MhaCache,
+    TensorCache,
+)
+from burnish.nn.cells import (
+    GRUCell,
+    LSTMCell,
+    RNNCell,
+)
+from burnish.nn.choose import (
+    activation,
+    normalization,
+)
+from burnish.nn.classification import (
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    cross_entropy,
+    multi_margin_loss,
+    multilabel_margin_loss,
+    multilabel_soft_margin_loss,
+    nll_loss,
+    soft_margin_loss,
 )
 from burnish.nn.conv import (
     Conv1d,
@@ -45,45 +84,116 @@ from burnish.nn.conv import (
     ConvTranspose1d,
     ConvTranspose2d,
     ConvTranspose3d,
+    DeformConv2d,
 )
 from burnish.nn.criterion import (
     BCELoss,
     BCEWithLogitsLoss,
+    CosineEmbeddingLoss,
     CrossEntropyLoss,
+    CTCLoss,
+    GaussianNLLLoss,
+    HingeEmbeddingLoss,
     HuberLoss,
     KLDivLoss,
     L1Loss,
+    MarginRankingLoss,
     MSELoss,
+    MultiLabelMarginLoss,
+    MultiLabelSoftMarginLoss,
+    MultiMarginLoss,
     NLLLoss,
+    PoissonNLLLoss,
+    RNNTLoss,
     SmoothL1Loss,
+    SoftMarginLoss,
+    TripletMarginLoss,
+    TripletMarginWithDistanceLoss,
 )
-from burnish.nn.image import Upsample
-from burnish.nn.layer import Layer
-from burnish.nn.linear import Embedding, Linear
-from burnish.nn.loss import (
-    binary_cross_entropy,
-    binary_cross_entropy_with_logits,
-    cross_entropy,
-    huber_loss,
-    kl_div,
-    l1_loss,
-    mse_loss,
-    nll_loss,
-    smooth_l1_loss,
+from burnish.nn.cross_attention import (
+    CrossAttention,
 )
-from burnish.nn.module import Module
+from burnish.nn.distance import (
+    CosineSimilarity,
+    PairwiseDistance,
+    cosine_similarity,
+    pairwise_distance,
+)
+from burnish.nn.dropout import (
+    AlphaDropout,
+    Dropout,
+    Dropout1d,
+    Dropout2d,
+    Dropout3d,
+    FeatureAlphaDropout,
+    GaussianNoise,
+)
+from burnish.nn.embedding import (
+    Embedding,
+    EmbeddingBag,
+)
+from burnish.nn.gated import (
+    Hardshrink,
+    RReLU,
+    Shrink,
+    Softshrink,
+    Tanhshrink,
+    Threshold,
+    ThresholdedReLU,
+)
+from burnish.nn.image import (
+    ChannelShuffle,
+    Fold,
+    PixelShuffle,
+    PixelUnshuffle,
+    Unfold,
+    Upsample,
+    UpsamplingBilinear2d,
+    UpsamplingNearest2d,
+)
+from burnish.nn.layer import (
+    Layer,
+)
+from burnish.nn.linear import (
+    Bilinear,
+    Linear,
+    PositionWiseFeedForward,
+    SwiGLU,
+)
+from burnish.nn.masks import (
+    generate_autoregressive_mask,
+    generate_padding_mask,
+)
+from burnish.nn.module import (
+    Module,
+)
 from burnish.nn.norm import (
-    BatchNorm1d,
-    BatchNorm2d,
-    BatchNorm3d,
     GroupNorm,
-    InstanceNorm1d,
-    InstanceNorm2d,
-    InstanceNorm3d,
     LayerNorm,
+    LocalResponseNorm,
     RMSNorm,
 )
-from burnish.nn.param import Buffer, Param
+from burnish.nn.padding import (
+    CircularPad1d,
+    CircularPad2d,
+    CircularPad3d,
+    ConstantPad1d,
+    ConstantPad2d,
+    ConstantPad3d,
+    ReflectionPad1d,
+    ReflectionPad2d,
+    ReflectionPad3d,
+    ReplicationPad1d,
+    ReplicationPad2d,
+    ReplicationPad3d,
+    ZeroPad1d,
+    ZeroPad2d,
+    ZeroPad3d,
+)
+from burnish.nn.param import (
+    Buffer,
+    Param,
+)
 from burnish.nn.pool import (
     AdaptiveAvgPool1d,
     AdaptiveAvgPool2d,
@@ -98,8 +208,53 @@ from burnish.nn.pool import (
     MaxPool2d,
     MaxPool3d,
 )
-from burnish.nn.recurrent import GRU, LSTM, RNN
-from burnish.nn.tree import TreeEnsemble
+from burnish.nn.position import (
+    PositionalEncoding,
+    RotaryEncoding,
+)
+from burnish.nn.ranking import (
+    cosine_embedding_loss,
+    hinge_embedding_loss,
+    margin_ranking_loss,
+    triplet_margin_loss,
+    triplet_margin_with_distance_loss,
+)
+from burnish.nn.recurrent import (
+    GRU,
+    LSTM,
+    RNN,
+)
+from burnish.nn.regression import (
+    gaussian_nll_loss,
+    huber_loss,
+    kl_div,
+    l1_loss,
+    mse_loss,
+    poisson_nll_loss,
+    smooth_l1_loss,
+)
+from burnish.nn.style import (
+    GramMatrixLoss,
+    gram_matrix,
+)
+from burnish.nn.transformer import (
+    Transformer,
+    TransformerDecoder,
+    TransformerDecoderLayer,
+    TransformerEncoder,
+    TransformerEncoderLayer,
+)
+from burnish.nn.tree import (
+    TreeEnsemble,
+)
+from burnish.nn.unpool import (
+    LPPool1d,
+    LPPool2d,
+    LPPool3d,
+    MaxUnpool1d,
+    MaxUnpool2d,
+    MaxUnpool3d,
+)
 
 __all__ = [
     "CELU",
@@ -116,6 +271,7 @@ __all__ = [
     "AdaptiveMaxPool1d",
     "AdaptiveMaxPool2d",
     "AdaptiveMaxPool3d",
+    "AlphaDropout",
     "AvgPool1d",
     "AvgPool2d",
     "AvgPool3d",
@@ -124,24 +280,47 @@ __all__ = [
     "BatchNorm1d",
     "BatchNorm2d",
     "BatchNorm3d",
+    "Bilinear",
     "Buffer",
+    "CTCLoss",
+    "ChannelShuffle",
+    "CircularPad1d",
+    "CircularPad2d",
+    "CircularPad3d",
+    "ConstantPad1d",
+    "ConstantPad2d",
+    "ConstantPad3d",
     "Conv1d",
     "Conv2d",
     "Conv3d",
     "ConvTranspose1d",
     "ConvTranspose2d",
     "ConvTranspose3d",
+    "CosineEmbeddingLoss",
+    "CosineSimilarity",
+    "CrossAttention",
     "CrossEntropyLoss",
+    "DecoderCache",
+    "DeformConv2d",
     "Dropout",
     "Dropout1d",
     "Dropout2d",
     "Dropout3d",
     "Embedding",
+    "EmbeddingBag",
+    "FeatureAlphaDropout",
     "Flatten",
+    "Fold",
+    "GRUCell",
+    "GaussianNLLLoss",
+    "GaussianNoise",
+    "GramMatrixLoss",
     "GroupNorm",
+    "Hardshrink",
     "Hardsigmoid",
     "Hardswish",
     "Hardtanh",
+    "HingeEmbeddingLoss",
     "HuberLoss",
     "Identity",
     "InstanceNorm1d",
@@ -149,43 +328,116 @@ __all__ = [
     "InstanceNorm3d",
     "KLDivLoss",
     "L1Loss",
+    "LPPool1d",
+    "LPPool2d",
+    "LPPool3d",
+    "LSTMCell",
     "Layer",
     "LayerNorm",
     "LeakyReLU",
     "Linear",
+    "LocalResponseNorm",
     "LogSigmoid",
     "LogSoftmax",
     "MSELoss",
+    "MarginRankingLoss",
     "MaxPool1d",
     "MaxPool2d",
     "MaxPool3d",
+    "MaxUnpool1d",
+    "MaxUnpool2d",
+    "MaxUnpool3d",
+    "MhaCache",
     "Mish",
     "Module",
+    "MultiLabelMarginLoss",
+    "MultiLabelSoftMarginLoss",
+    "MultiMarginLoss",
     "MultiheadAttention",
     "NLLLoss",
     "PReLU",
+    "PairwiseDistance",
     "Param",
+    "PixelShuffle",
+    "PixelUnshuffle",
+    "PoissonNLLLoss",
+    "PositionWiseFeedForward",
+    "PositionalEncoding",
     "RMSNorm",
+    "RNNCell",
+    "RNNTLoss",
+    "RReLU",
     "ReLU",
     "ReLU6",
+    "ReflectionPad1d",
+    "ReflectionPad2d",
+    "ReflectionPad3d",
+    "ReplicationPad1d",
+    "ReplicationPad2d",
+    "ReplicationPad3d",
+    "RotaryEncoding",
     "Sequential",
+    "Shrink",
     "SiLU",
     "Sigmoid",
     "SmoothL1Loss",
+    "SoftMarginLoss",
     "Softmax",
+    "Softmax2d",
+    "Softmin",
     "Softplus",
+    "Softshrink",
     "Softsign",
+    "SwiGLU",
     "Tanh",
+    "Tanhshrink",
+    "TensorCache",
+    "Threshold",
+    "ThresholdedReLU",
+    "Transformer",
+    "TransformerDecoder",
+    "TransformerDecoderLayer",
+    "TransformerEncoder",
+    "TransformerEncoderLayer",
     "TreeEnsemble",
+    "TripletMarginLoss",
+    "TripletMarginWithDistanceLoss",
+    "Unflatten",
+    "Unfold",
     "Upsample",
+    "UpsamplingBilinear2d",
+    "UpsamplingNearest2d",
+    "ZeroPad1d",
+    "ZeroPad2d",
+    "ZeroPad3d",
     "accepts",
+    "activation",
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
+    "cosine_embedding_loss",
+    "cosine_similarity",
     "cross_entropy",
+    "ctc_loss",
+    "gaussian_nll_loss",
+    "generate_autoregressive_mask",
+    "generate_padding_mask",
+    "gram_matrix",
+    "hinge_embedding_loss",
     "huber_loss",
     "kl_div",
     "l1_loss",
+    "margin_ranking_loss",
     "mse_loss",
+    "multi_margin_loss",
+    "multilabel_margin_loss",
+    "multilabel_soft_margin_loss",
     "nll_loss",
+    "normalization",
+    "pairwise_distance",
+    "poisson_nll_loss",
+    "rnnt_loss",
     "smooth_l1_loss",
+    "soft_margin_loss",
+    "triplet_margin_loss",
+    "triplet_margin_with_distance_loss",
 ]

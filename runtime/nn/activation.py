@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from burnish import ops
+from burnish.errors import InputError
 from burnish.nn import init
 from burnish.nn.layer import Layer
 from burnish.nn.param import Param
@@ -188,6 +189,25 @@ class Softmax(Layer):
 
     def forward(self, x: Tensor) -> Tensor:
         return ops.softmax(x, axis=self.dim)
+
+
+class Softmin(Layer):
+    """softmax(-x) along axis `dim`"""
+
+    def __init__(self, dim: int = -1):
+        self.dim = dim
+
+    def forward(self, x: Tensor) -> Tensor:
+        return ops.softmin(x, axis=self.dim)
+
+
+class Softmax2d(Layer):
+    """(N, C, H, W) or (C, H, W) -> the same shape: softmax over the channels"""
+
+    def forward(self, x: Tensor) -> Tensor:
+        if len(x.shape) not in (3, 4):
+            raise InputError(f"Softmax2d: expected 3 or 4 axes, got shape {x.shape}")
+        return ops.softmax(x, axis=-3)
 
 
 class LogSoftmax(Layer):

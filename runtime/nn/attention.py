@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from burnish import ops
 from burnish.errors import InputError
 from burnish.nn import init
-from burnish.nn.basic import Dropout
+from burnish.nn.cache import MhaCache
+from burnish.nn.dropout import Dropout
 from burnish.nn.layer import Layer
 from burnish.nn.linear import Linear
 from burnish.nn.param import Param
@@ -20,6 +23,10 @@ class MultiheadAttention(Layer):
     (N, T, E) and so on with batch_first; without N for one example. The weights are
     (N, T, S), the heads' mean, or (N, heads, T, S); None with need_weights=False.
     Masks as in PyTorch: booleans are True where a key takes no part, numbers are added.
+    add_bias_kv: one more key and value, which are learned; add_zero_attn: one of zeros.
+    is_causal without attn_mask: a query sees the keys up to its own, the last one all.
+    cache: an `MhaCache`, for keys and values that come a few at a time (None: no new
+    ones); masks then are as wide as all that it holds.
     """
 
     def __init__(
@@ -28,6 +35,8 @@ class MultiheadAttention(Layer):
         num_heads: int,
         dropout: float = 0.0,
         bias: bool = True,
+        add_bias_kv: bool = False,
+        add_zero_attn: bool = False,
         kdim: int | None = None,
         vdim: int | None = None,
         batch_first: bool = False,
@@ -42,6 +51,8 @@ class MultiheadAttention(Layer):
         self.num_heads = num_heads
         self.dropout = dropout
         self.bias = bias
+        self.add_bias_kv = add_bias_kv
+        self.add_zero_attn = add_zero_attn
         self.kdim = kdim
         self.vdim = vdim
         self.batch_first = batch_first
@@ -55,6 +66,9 @@ class MultiheadAttention(Layer):
             self.v_proj_weight = Param(draw, (embed_dim, widths[2]), dtype)
         if bias:
             self.in_proj_bias = Param(init.zeros, (3 * embed_dim,), dtype)
+        if add_bias_kv:
+            self.bias_k = Param(init.xavier_normal(), (1, 1, embed_dim), dtype)
+            self.bias_v = Param(init.xavier_normal(), (1, 1, embed_dim), dtype)
         self.out_proj = Linear(embed_dim, embed_dim, bias, dtype)
         if bias:
             self.out_proj.bias = Param(init.zeros, (embed_dim,), dtype)
@@ -62,22 +76,30 @@ class MultiheadAttention(Layer):
     def forward(
         self,
         query: Tensor,
-        key: Tensor,
-        value: Tensor,
+        key: Tensor | None,
+        value: Tensor | None,
         key_padding_mask: Any = None,
         need_weights: bool = True,
         attn_mask: Any = None,
         average_attn_weights: bool = True,
         is_causal: bool = False,
+        cache: MhaCache | None = None,
     ) -> tuple[Tensor, Tensor | None]:
         single = len(query.shape) == 2
-        q, k, v = (
-            self._batched(part, single) for part in self._projected(query, key, value)
-        )
+        parts: list[Any] = [
+            part if part is None else self._batched(part, single)
+            for part in self._projected(query, key, value)
+        ]
+        q, k, v = parts
+        if cache is not None:
+            k, v = cache.extend(k, v)
+        length = k.shape[2]
+        if is_causal and attn_mask is None:
+            attn_mask = ~np.tri(q.shape[2], length, length - q.shape[2], dtype=bool)
         mask = self._mask(attn_mask, key_padding_mask, q)
-        weights = ops.attention_weights(
-            q, k, mask, is_causal=is_causal and attn_mask is None
-        )
+        k, v = self._extended(k, "bias_k"), self._extended(v, "bias_v")
+        mask = _widened(mask, k.shape[2] - length)
+        weights = ops.attention_weights(q, k, mask)
         drop = Dropout(self.dropout)
         drop.device = self.device
         weights = drop(weights)
@@ -91,14 +113,14 @@ class MultiheadAttention(Layer):
             y = y.transpose(1, 0, 2)
         return y, weights if need_weights else None
 
-    def _projected(self, *parts: Tensor) -> list[Tensor]:
+    def _projected(self, *parts: Any) -> list[Any]:
         biases = ops.split(self.in_proj_bias, num=3) if self.bias else (None,) * 3
         if hasattr(self, "in_proj_weight"):
             weights = ops.split(self.in_proj_weight, num=3)
         else:
             weights = (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)
         return [
-            ops.linear(part, weight, bias)
+            None if part is None else ops.linear(part, weight, bias)
             for part, weight, bias in zip(parts, weights, biases, strict=True)
         ]
 
@@ -110,6 +132,17 @@ class MultiheadAttention(Layer):
             x = x.transpose(1, 0, 2)
         n, length, _ = x.shape
         return x.reshape(n, length, self.num_heads, -1).transpose(0, 2, 1, 3)
+
+    def _extended(self, x: Tensor, learned: str) -> Tensor:
+        """Keys or values (N, heads, S, E / heads) with those that no input gave."""
+        n, heads, _, size = x.shape
+        more = []
+        if self.add_bias_kv:
+            row = getattr(self, learned).reshape(1, heads, 1, size)
+            more.append(ops.expand(row, shape=(n, heads, 1, size)))
+        if self.add_zero_attn:
+            more.append(Tensor.zeros(n, heads, 1, size, dtype=x.dtype, device=x.device))
+        return ops.concat(x, *more, axis=2) if more else x
 
     def _mask(self, attn: Any, padding: Any, q: Tensor) -> Any:
         """Both masks as one to add or to keep by: (N, heads, T, S)"""
@@ -135,6 +168,14 @@ class MultiheadAttention(Layer):
                 mask = q.device.xp.where(mask, -float("inf"), 0).astype(q.dtype)
             total = total + mask
         return total
+
+
+def _widened(mask: Any, count: int) -> Any:
+    """A mask with `count` more keys, which all take part."""
+    if mask is None or not count:
+        return mask
+    pads = ((0, 0),) * (len(mask.shape) - 1) + ((0, count),)
+    return ops.pad(mask, pads=pads, value=mask.dtype.type(mask.dtype == bool))
 
 
 def _array(mask: Any, q: Tensor) -> Any:

@@ -1,11 +1,10 @@
-"""Layers that hold no weights of their own."""
+"""Layers that do nothing of their own, and the one that holds others."""
 
 from __future__ import annotations
 
 from math import prod
 from typing import Any
 
-from burnish import rng
 from burnish.nn.layer import Layer
 from burnish.nn.module import Module
 from burnish.tensor import Tensor
@@ -30,6 +29,19 @@ class Flatten(Layer):
         start, end = self.start_dim % rank, self.end_dim % rank + 1
         shape = x.shape
         return x.reshape(*shape[:start], prod(shape[start:end]), *shape[end:])
+
+
+class Unflatten(Layer):
+    """The axis `dim` as several: (..., n, ...) -> (..., *unflattened_size, ...)"""
+
+    def __init__(self, dim: int, unflattened_size: tuple[int, ...]):
+        self.dim = dim
+        self.unflattened_size = unflattened_size
+
+    def forward(self, x: Tensor) -> Tensor:
+        axis = self.dim % len(x.shape)
+        shape = x.shape
+        return x.reshape(*shape[:axis], *self.unflattened_size, *shape[axis + 1 :])
 
 
 class Sequential(Module):
@@ -60,42 +72,3 @@ class Sequential(Module):
     def __setitem__(self, place: int, layer: Module) -> None:
         names = [name for name, item in vars(self).items() if isinstance(item, Module)]
         vars(self)[names[place]] = layer
-
-
-class Dropout(Layer):
-    """x -> x with elements set to 0 with probability p, the others divided by 1 - p
-
-    Acts only while the module is training.
-    """
-
-    def __init__(self, p: float = 0.5):
-        self.p = p
-
-    def forward(self, x: Tensor) -> Tensor:
-        if not self.training or self.p == 0:
-            return x
-        return self._drop(x, x.shape)
-
-    def _drop(self, x: Tensor, shape: tuple[int, ...]) -> Tensor:
-        keep = 1 - self.p
-        mask = rng.keep_mask(shape, keep, x.device).astype(x.dtype)
-        if keep:
-            mask *= 1 / keep
-        return x * mask
-
-
-class Dropout1d(Dropout):
-    """(N, C, *S) -> the same shape: whole channels set to 0, the others scaled"""
-
-    def forward(self, x: Tensor) -> Tensor:
-        if not self.training or self.p == 0:
-            return x
-        return self._drop(x, x.shape[:2] + (1,) * (len(x.shape) - 2))
-
-
-class Dropout2d(Dropout1d):
-    __doc__ = Dropout1d.__doc__
-
-
-class Dropout3d(Dropout1d):
-    __doc__ = Dropout1d.__doc__

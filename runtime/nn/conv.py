@@ -1,4 +1,7 @@
-"""Convolutions. N batch, C channels, *S sizes in, *P sizes out."""
+"""Convolutions. N batch, C channels, *S sizes in, *P sizes out.
+
+One example may come without N, as in PyTorch.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +12,44 @@ from burnish import ops
 from burnish.errors import InputError
 from burnish.nn import init
 from burnish.nn.layer import Layer
+from burnish.nn.padding import MODES
 from burnish.nn.param import Param
+from burnish.ops._window import each, pairs
 from burnish.tensor import Tensor
 
 
-class _Conv(Layer):
+class _Kernel(Layer):
+    """What both directions share: weight and bias."""
+
+    rank: ClassVar[int]
+    groups: int
+    kernel_size: Any
+    weight: Param
+    bias: Param | None
+
+    def _build(self, shape: tuple[int, int], out: int, bias: bool, dtype: Any) -> None:
+        """shape: the weight's first two sizes"""
+        if self.groups < 1 or shape[0] % self.groups or out % self.groups:
+            raise InputError(
+                f"{type(self).__name__}: expected channels that are multiples of "
+                f"groups={self.groups}, got {shape[0]} and {out}"
+            )
+        kernel = sizes(self.kernel_size, self.rank)
+        draw = init.uniform((shape[1] * prod(kernel)) ** -0.5)
+        self.weight = Param(draw, (*shape, *kernel), dtype)
+        self.bias = Param(draw, (out,), dtype) if bias else None
+
+    def _is_one(self, x: Tensor) -> bool:
+        """Whether x is one example, without N."""
+        return len(x.shape) == self.rank + 1
+
+
+class _Conv(_Kernel):
     """(N, in_channels, *S) -> (N, out_channels, *P)
 
     padding: a number, one for each axis, (before, after) pairs, "same" or "valid".
+    padding_mode: "zeros", "reflect", "replicate" or "circular".
     """
-
-    rank: ClassVar[int]
 
     def __init__(
         self,
@@ -31,8 +61,14 @@ class _Conv(Layer):
         dilation: Any = 1,
         groups: int = 1,
         bias: bool = True,
+        padding_mode: str = "zeros",
         dtype: Any = "float32",
     ):
+        if padding_mode not in MODES:
+            raise InputError(
+                f"{type(self).__name__}: expected padding_mode among {list(MODES)}, "
+                f"got {padding_mode!r}"
+            )
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.kernel_size = kernel_size
@@ -40,23 +76,32 @@ class _Conv(Layer):
         self.padding = padding
         self.dilation = dilation
         self.groups = groups
-        kernel = sizes(kernel_size, self.rank)
-        width = in_channels // groups
-        bound = (width * prod(kernel)) ** -0.5
-        shape = (out_channels, width, *kernel)
-        self.weight = Param(init.uniform(bound), shape, dtype)
-        self.bias = Param(init.uniform(bound), (out_channels,), dtype) if bias else None
+        self.padding_mode = padding_mode
+        shape = (out_channels, in_channels // groups)
+        self._build(shape, out_channels, bias, dtype)
 
     def forward(self, x: Tensor) -> Tensor:
+        if self._is_one(x):
+            return self.forward(x[None])[0]
+        padding = self.padding
+        if self.padding_mode != "zeros":
+            x, padding = self._padded(x), 0
         return ops.conv(
             x,
             self.weight,
             self.bias,
             stride=self.stride,
-            padding=self.padding,
+            padding=padding,
             dilation=self.dilation,
             groups=self.groups,
         )
+
+    def _padded(self, x: Tensor) -> Tensor:
+        kernel = self.weight.shape[2:]
+        steps = [each(v, self.rank, "conv") for v in (self.dilation, self.stride)]
+        spans = [d * (k - 1) + 1 for d, k in zip(steps[0], kernel, strict=True)]
+        pads = pairs(self.padding, x.shape[2:], spans, steps[1], "conv")
+        return ops.pad(x, pads=((0, 0), (0, 0), *pads), mode=MODES[self.padding_mode])
 
 
 class Conv1d(_Conv):
@@ -74,10 +119,11 @@ class Conv3d(_Conv):
     rank = 3
 
 
-class _ConvTranspose(Layer):
-    """(N, in_channels, *P) -> (N, out_channels, *S): the adjoint of a convolution"""
+class _ConvTranspose(_Kernel):
+    """(N, in_channels, *P) -> (N, out_channels, *S): the adjoint of a convolution
 
-    rank: ClassVar[int]
+    A call may name the *S that it wants: `layer(x, output_size=(9, 8))`.
+    """
 
     def __init__(
         self,
@@ -90,8 +136,14 @@ class _ConvTranspose(Layer):
         groups: int = 1,
         bias: bool = True,
         dilation: Any = 1,
+        padding_mode: str = "zeros",
         dtype: Any = "float32",
     ):
+        if padding_mode != "zeros":
+            raise InputError(
+                f"{type(self).__name__}: expected padding_mode 'zeros', "
+                f"got {padding_mode!r}"
+            )
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.kernel_size = kernel_size
@@ -100,24 +152,51 @@ class _ConvTranspose(Layer):
         self.output_padding = output_padding
         self.dilation = dilation
         self.groups = groups
-        kernel = sizes(kernel_size, self.rank)
-        width = out_channels // groups
-        bound = (width * prod(kernel)) ** -0.5
-        shape = (in_channels, width, *kernel)
-        self.weight = Param(init.uniform(bound), shape, dtype)
-        self.bias = Param(init.uniform(bound), (out_channels,), dtype) if bias else None
+        self.padding_mode = padding_mode
+        shape = (in_channels, out_channels // groups)
+        self._build(shape, out_channels, bias, dtype)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, output_size: Any = None) -> Tensor:
+        """Raises InputError for an output_size that no output_padding leads to."""
+        if self._is_one(x):
+            return self.forward(x[None], output_size)[0]
         return ops.conv_transpose(
             x,
             self.weight,
             self.bias,
             stride=self.stride,
             padding=self.padding,
-            output_padding=self.output_padding,
+            output_padding=self._rest(x, output_size),
             dilation=self.dilation,
             groups=self.groups,
         )
+
+    def _rest(self, x: Tensor, output_size: Any) -> Any:
+        """The output_padding that leads to output_size."""
+        if output_size is None:
+            return self.output_padding
+        wanted = tuple(output_size)[-self.rank :]
+        stride, dilation = (
+            each(v, self.rank, "conv_transpose") for v in (self.stride, self.dilation)
+        )
+        kernel = self.weight.shape[2:]
+        spans = [d * (k - 1) + 1 for d, k in zip(dilation, kernel, strict=True)]
+        pads = pairs(self.padding, x.shape[2:], spans, stride, "conv_transpose")
+        least = [
+            (n - 1) * s + span - before - after
+            for n, s, span, (before, after) in zip(
+                x.shape[2:], stride, spans, pads, strict=True
+            )
+        ]
+        rest = tuple(w - n for w, n in zip(wanted, least, strict=True))
+        room = [max(s, d) for s, d in zip(stride, dilation, strict=True)]
+        if any(not 0 <= r < most for r, most in zip(rest, room, strict=True)):
+            most = tuple(n + r - 1 for n, r in zip(least, room, strict=True))
+            raise InputError(
+                f"{type(self).__name__}: expected output_size between {tuple(least)} "
+                f"and {most}, got {wanted}"
+            )
+        return rest
 
 
 class ConvTranspose1d(_ConvTranspose):
@@ -133,6 +212,60 @@ class ConvTranspose2d(_ConvTranspose):
 class ConvTranspose3d(_ConvTranspose):
     __doc__ = _ConvTranspose.__doc__
     rank = 3
+
+
+class DeformConv2d(_Kernel):
+    """(N, in_channels, *S) -> (N, out_channels, *P), looking at shifted places
+
+    A call takes offsets (N, 2 * groups * K, *P), the rows' before the columns' for each
+    of the kernel's K places, and weights (N, groups * K, *P) for what is seen there.
+    The number of offset groups follows from their shape.
+    """
+
+    rank = 2
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        bias: bool = True,
+        dtype: Any = "float32",
+    ):
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.kernel_size = kernel_size
+        self.stride = stride
+        self.padding = padding
+        self.dilation = dilation
+        self.groups = groups
+        shape = (out_channels, in_channels // groups)
+        self._build(shape, out_channels, bias, dtype)
+
+    def forward(self, x: Tensor, offset: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Raises InputError for offsets that are no multiple of 2 * K."""
+        count = 2 * prod(self.weight.shape[2:])
+        if len(offset.shape) != 4 or not offset.shape[1] or offset.shape[1] % count:
+            raise InputError(
+                f"DeformConv2d: expected offset (N, a multiple of {count}, *P), "
+                f"got {offset.shape}"
+            )
+        return ops.deform_conv(
+            x,
+            self.weight,
+            offset,
+            self.bias,
+            mask,
+            stride=self.stride,
+            padding=self.padding,
+            dilation=self.dilation,
+            groups=self.groups,
+            offset_groups=offset.shape[1] // count,
+        )
 
 
 def sizes(kernel_size: Any, rank: int) -> tuple[int, ...]:

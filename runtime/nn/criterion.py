@@ -1,133 +1,114 @@
-"""The losses as layers; what each computes is said in `burnish.nn.loss`."""
+"""The losses as layers.
+
+What each computes is said where its function is; its options are the layer's.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import inspect
+from collections.abc import Callable
+from typing import Any, ClassVar
 
+from burnish.nn import alignment, classification, ranking, regression
 from burnish.nn.layer import Layer
-from burnish.nn.loss import (
-    binary_cross_entropy,
-    binary_cross_entropy_with_logits,
-    cross_entropy,
-    huber_loss,
-    kl_div,
-    l1_loss,
-    mse_loss,
-    nll_loss,
-    smooth_l1_loss,
-)
 from burnish.tensor import Tensor
 
 
-class CrossEntropyLoss(Layer):
-    __doc__ = cross_entropy.__doc__
+class Criterion(Layer):
+    """A loss function whose options are given once; calls give it tensors."""
 
-    def __init__(
-        self,
-        weight: Any = None,
-        ignore_index: int = -100,
-        reduction: str = "mean",
-        label_smoothing: float = 0.0,
-    ):
-        self.weight = weight
-        self.ignore_index = ignore_index
-        self.reduction = reduction
-        self.label_smoothing = label_smoothing
+    function: ClassVar[Callable[..., Tensor]]
+    __signature__: ClassVar[inspect.Signature]
 
-    def forward(self, logits: Tensor, targets: Any) -> Tensor:
-        options = (self.weight, self.ignore_index, self.reduction, self.label_smoothing)
-        return cross_entropy(logits, targets, *options)
+    def __init_subclass__(cls, function: Callable[..., Tensor]):
+        cls.function = staticmethod(function)
+        cls.__doc__ = function.__doc__
+        options = [
+            option
+            for option in inspect.signature(function).parameters.values()
+            if option.default is not option.empty
+        ]
+        cls.__signature__ = inspect.Signature(options)
 
+    def __init__(self, *args: Any, **options: Any):
+        given = self.__signature__.bind(*args, **options)
+        given.apply_defaults()
+        vars(self).update(given.arguments)
 
-class NLLLoss(Layer):
-    __doc__ = nll_loss.__doc__
-
-    def __init__(
-        self, weight: Any = None, ignore_index: int = -100, reduction: str = "mean"
-    ):
-        self.weight = weight
-        self.ignore_index = ignore_index
-        self.reduction = reduction
-
-    def forward(self, scores: Tensor, targets: Any) -> Tensor:
-        options = (self.weight, self.ignore_index, self.reduction)
-        return nll_loss(scores, targets, *options)
+    def forward(self, *tensors: Any) -> Tensor:
+        options = {name: getattr(self, name) for name in self.__signature__.parameters}
+        return self.function(*tensors, **options)
 
 
-class MSELoss(Layer):
-    __doc__ = mse_loss.__doc__
-
-    def __init__(self, reduction: str = "mean"):
-        self.reduction = reduction
-
-    def forward(self, predictions: Tensor, targets: Any) -> Tensor:
-        return mse_loss(predictions, targets, self.reduction)
+class CrossEntropyLoss(Criterion, function=classification.cross_entropy): ...
 
 
-class L1Loss(Layer):
-    __doc__ = l1_loss.__doc__
-
-    def __init__(self, reduction: str = "mean"):
-        self.reduction = reduction
-
-    def forward(self, predictions: Tensor, targets: Any) -> Tensor:
-        return l1_loss(predictions, targets, self.reduction)
+class NLLLoss(Criterion, function=classification.nll_loss): ...
 
 
-class SmoothL1Loss(Layer):
-    __doc__ = smooth_l1_loss.__doc__
-
-    def __init__(self, reduction: str = "mean", beta: float = 1.0):
-        self.reduction = reduction
-        self.beta = beta
-
-    def forward(self, predictions: Tensor, targets: Any) -> Tensor:
-        return smooth_l1_loss(predictions, targets, self.reduction, self.beta)
+class BCELoss(Criterion, function=classification.binary_cross_entropy): ...
 
 
-class HuberLoss(Layer):
-    __doc__ = huber_loss.__doc__
-
-    def __init__(self, reduction: str = "mean", delta: float = 1.0):
-        self.reduction = reduction
-        self.delta = delta
-
-    def forward(self, predictions: Tensor, targets: Any) -> Tensor:
-        return huber_loss(predictions, targets, self.reduction, self.delta)
+class BCEWithLogitsLoss(
+    Criterion, function=classification.binary_cross_entropy_with_logits
+): ...
 
 
-class BCELoss(Layer):
-    __doc__ = binary_cross_entropy.__doc__
-
-    def __init__(self, weight: Any = None, reduction: str = "mean"):
-        self.weight = weight
-        self.reduction = reduction
-
-    def forward(self, probabilities: Tensor, targets: Any) -> Tensor:
-        return binary_cross_entropy(probabilities, targets, self.weight, self.reduction)
+class SoftMarginLoss(Criterion, function=classification.soft_margin_loss): ...
 
 
-class BCEWithLogitsLoss(Layer):
-    __doc__ = binary_cross_entropy_with_logits.__doc__
-
-    def __init__(
-        self, weight: Any = None, reduction: str = "mean", pos_weight: Any = None
-    ):
-        self.weight = weight
-        self.reduction = reduction
-        self.pos_weight = pos_weight
-
-    def forward(self, logits: Tensor, targets: Any) -> Tensor:
-        options = (self.weight, self.reduction, self.pos_weight)
-        return binary_cross_entropy_with_logits(logits, targets, *options)
+class MultiMarginLoss(Criterion, function=classification.multi_margin_loss): ...
 
 
-class KLDivLoss(Layer):
-    __doc__ = kl_div.__doc__
+class MultiLabelMarginLoss(
+    Criterion, function=classification.multilabel_margin_loss
+): ...
 
-    def __init__(self, reduction: str = "mean", log_target: bool = False):
-        self.reduction = reduction
-        self.log_target = log_target
 
-    def forward(self, scores: Tensor, targets: Any) -> Tensor:
-        return kl_div(scores, targets, self.reduction, self.log_target)
+class MultiLabelSoftMarginLoss(
+    Criterion, function=classification.multilabel_soft_margin_loss
+): ...
+
+
+class MSELoss(Criterion, function=regression.mse_loss): ...
+
+
+class L1Loss(Criterion, function=regression.l1_loss): ...
+
+
+class SmoothL1Loss(Criterion, function=regression.smooth_l1_loss): ...
+
+
+class HuberLoss(Criterion, function=regression.huber_loss): ...
+
+
+class KLDivLoss(Criterion, function=regression.kl_div): ...
+
+
+class PoissonNLLLoss(Criterion, function=regression.poisson_nll_loss): ...
+
+
+class GaussianNLLLoss(Criterion, function=regression.gaussian_nll_loss): ...
+
+
+class MarginRankingLoss(Criterion, function=ranking.margin_ranking_loss): ...
+
+
+class HingeEmbeddingLoss(Criterion, function=ranking.hinge_embedding_loss): ...
+
+
+class CosineEmbeddingLoss(Criterion, function=ranking.cosine_embedding_loss): ...
+
+
+class TripletMarginLoss(Criterion, function=ranking.triplet_margin_loss): ...
+
+
+class TripletMarginWithDistanceLoss(
+    Criterion, function=ranking.triplet_margin_with_distance_loss
+): ...
+
+
+class CTCLoss(Criterion, function=alignment.ctc_loss): ...
+
+
+class RNNTLoss(Criterion, function=alignment.rnnt_loss): ...

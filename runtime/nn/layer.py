@@ -25,7 +25,7 @@ class Layer(Module):
             value = own[name]
             if isinstance(default, bool) and not isinstance(value, bool):
                 value = value is not None  # bias: a flag that became a parameter
-            if isinstance(value, Stored) or _same(value, default):
+            if isinstance(value, Stored | Module) or _same(value, default):
                 continue
             parts.append(f"{name}={value!r}" if optional else repr(value))
         return ", ".join(parts)

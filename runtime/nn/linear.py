@@ -1,12 +1,14 @@
-"""Linear layers and tables."""
+"""Linear layers and the blocks made of them."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from burnish import ops
-from burnish.backend import Array, Device
+from burnish.errors import InputError
 from burnish.nn import init
+from burnish.nn.choose import activation
+from burnish.nn.dropout import Dropout
 from burnish.nn.layer import Layer
 from burnish.nn.param import Param
 from burnish.tensor import Tensor
@@ -33,33 +35,73 @@ class Linear(Layer):
         return ops.linear(x, self.weight, self.bias)
 
 
-class Embedding(Layer):
-    """ids (...) -> (..., embedding_dim): row `id` of weight for each id
-
-    padding_idx: the id whose row starts as zeros and is not trained.
-    """
+class Bilinear(Layer):
+    """a @ weight[o] @ b + bias: (..., in1_features), (..., in2_features) -> (..., o)"""
 
     def __init__(
         self,
-        num_embeddings: int,
-        embedding_dim: int,
-        padding_idx: int | None = None,
+        in1_features: int,
+        in2_features: int,
+        out_features: int,
+        bias: bool = True,
         dtype: Any = "float32",
     ):
-        self.num_embeddings = num_embeddings
-        self.embedding_dim = embedding_dim
-        self.padding_idx = padding_idx
-        initial = init.normal() if padding_idx is None else _normal_but(padding_idx)
-        self.weight = Param(initial, (num_embeddings, embedding_dim), dtype)
+        self.in1_features = in1_features
+        self.in2_features = in2_features
+        self.out_features = out_features
+        draw = init.uniform(in1_features**-0.5)
+        shape = (out_features, in1_features, in2_features)
+        self.weight = Param(draw, shape, dtype)
+        self.bias = Param(draw, (out_features,), dtype) if bias else None
 
-    def forward(self, ids: Tensor) -> Tensor:
-        return ops.embedding(self.weight, ids, padding_idx=self.padding_idx)
+    def forward(self, a: Tensor, b: Tensor) -> Tensor:
+        """Raises InputError unless a and b agree in all axes but the last."""
+        want = (*a.shape[:-1], self.in1_features), (*a.shape[:-1], self.in2_features)
+        if (a.shape, b.shape) != want:
+            raise InputError(
+                f"Bilinear: expected (..., {self.in1_features}) and "
+                f"(..., {self.in2_features}), got {a.shape} and {b.shape}"
+            )
+        outs, ins, width = self.weight.shape
+        rows = a.reshape(-1, ins) @ self.weight.transpose(1, 0, 2).reshape(ins, -1)
+        y = rows.reshape(-1, outs, width) @ b.reshape(-1, width, 1)
+        y = y.reshape(*a.shape[:-1], outs)
+        return y if self.bias is None else y + self.bias
 
 
-def _normal_but(padding_idx: int) -> init.Initializer:
-    def make(shape: tuple[int, ...], dtype: Any, device: Device) -> Array:
-        rows = init.normal()(shape, dtype, device)
-        rows[padding_idx] = 0
-        return rows
+class PositionWiseFeedForward(Layer):
+    """(..., d_model) -> (..., d_model) by way of d_ff: outer(dropout(act(inner(x))))"""
 
-    return make
+    def __init__(
+        self,
+        d_model: int,
+        d_ff: int,
+        dropout: float = 0.1,
+        act: Any = "gelu",
+        dtype: Any = "float32",
+    ):
+        self.d_model = d_model
+        self.d_ff = d_ff
+        self.linear_inner = Linear(d_model, d_ff, dtype=dtype)
+        self.act = activation(act)
+        self.dropout = Dropout(dropout)
+        self.linear_outer = Linear(d_ff, d_model, dtype=dtype)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.linear_outer(self.dropout(self.act(self.linear_inner(x))))
+
+
+class SwiGLU(Layer):
+    """(..., d_input) -> (..., d_output): silu(inner(x)) * outer(x)"""
+
+    def __init__(
+        self, d_input: int, d_output: int, bias: bool = False, dtype: Any = "float32"
+    ):
+        self.d_input = d_input
+        self.d_output = d_output
+        self.bias = bias
+        self.linear_inner = Linear(d_input, d_output, bias, dtype)
+        self.linear_outer = Linear(d_input, d_output, bias, dtype)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return ops.silu(self.linear_inner(x)) * self.linear_outer(x)

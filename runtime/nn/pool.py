@@ -1,4 +1,7 @@
-"""Pooling. N batch, C channels; spatial axes last; stride None is the kernel's size."""
+"""Pooling. N batch, C channels; spatial axes last; stride None is the kernel's size.
+
+One example may come without N, as in PyTorch.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +14,26 @@ from burnish.nn.layer import Layer
 from burnish.tensor import Tensor
 
 
-class _Pool(Layer):
+class Pool(Layer):
     rank: ClassVar[int]
 
-    def _check(self, x: Tensor) -> None:
-        if len(x.shape) != self.rank + 2:
+    def forward(self, x: Tensor) -> Any:
+        """Raises InputError for another number of axes."""
+        if len(x.shape) == self.rank + 2:
+            return self._pool(x)
+        if len(x.shape) != self.rank + 1:
             raise InputError(
                 f"{type(self).__name__}: expected x with the axes (batch, channels) "
                 f"and {self.rank} more, got shape {x.shape}"
             )
+        found = self._pool(x[None])
+        return tuple(y[0] for y in found) if isinstance(found, tuple) else found[0]
+
+    def _pool(self, x: Tensor) -> Any:
+        """x (N, C, *S)"""
 
 
-class _MaxPool(_Pool):
+class _MaxPool(Pool):
     """(N, C, *S) -> (N, C, *P): the largest element under each window
 
     return_indices: also where it stands in its channel's plane, as PyTorch counts.
@@ -44,8 +55,7 @@ class _MaxPool(_Pool):
         self.return_indices = return_indices
         self.ceil_mode = ceil_mode
 
-    def forward(self, x: Tensor) -> Any:
-        self._check(x)
+    def _pool(self, x: Tensor) -> Any:
         pool = ops.max_pool_with_indices if self.return_indices else ops.max_pool
         found = pool(
             x,
@@ -73,7 +83,7 @@ class MaxPool3d(_MaxPool):
     rank = 3
 
 
-class _AvgPool(_Pool):
+class _AvgPool(Pool):
     """(N, C, *S) -> (N, C, *P): the mean of each window"""
 
     def __init__(
@@ -92,8 +102,7 @@ class _AvgPool(_Pool):
         self.count_include_pad = count_include_pad
         self.divisor_override = divisor_override
 
-    def forward(self, x: Tensor) -> Tensor:
-        self._check(x)
+    def _pool(self, x: Tensor) -> Tensor:
         return ops.avg_pool(
             x,
             kernel_size=self.kernel_size,
@@ -109,6 +118,16 @@ class AvgPool1d(_AvgPool):
     __doc__ = _AvgPool.__doc__
     rank = 1
 
+    def __init__(
+        self,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+    ):
+        super().__init__(kernel_size, stride, padding, ceil_mode, count_include_pad)
+
 
 class AvgPool2d(_AvgPool):
     __doc__ = _AvgPool.__doc__
@@ -120,14 +139,13 @@ class AvgPool3d(_AvgPool):
     rank = 3
 
 
-class _AdaptiveAvgPool(_Pool):
+class _AdaptiveAvgPool(Pool):
     """(N, C, *S) -> (N, C, *output_size): means of equal shares; None keeps a size"""
 
     def __init__(self, output_size: Any):
         self.output_size = output_size
 
-    def forward(self, x: Tensor) -> Tensor:
-        self._check(x)
+    def _pool(self, x: Tensor) -> Tensor:
         return ops.adaptive_avg_pool(x, output_size=self.output_size)
 
 
@@ -146,15 +164,14 @@ class AdaptiveAvgPool3d(_AdaptiveAvgPool):
     rank = 3
 
 
-class _AdaptiveMaxPool(_Pool):
+class _AdaptiveMaxPool(Pool):
     """(N, C, *S) -> (N, C, *output_size): maxima of equal shares; None keeps a size"""
 
     def __init__(self, output_size: Any, return_indices: bool = False):
         self.output_size = output_size
         self.return_indices = return_indices
 
-    def forward(self, x: Tensor) -> Any:
-        self._check(x)
+    def _pool(self, x: Tensor) -> Any:
         found = ops.adaptive_max_pool_with_indices(x, output_size=self.output_size)
         return _in_planes(found, x) if self.return_indices else found[0]
 

@@ -1,7 +1,9 @@
 """Recurrent layers. T time, N batch, I inputs, H hidden, D directions, L layers.
 
 x is (T, N, I), or (N, T, I) with batch_first, or (T, I) for one example; results end in
-D * H; states are (L * D, N, H). Parameters as in PyTorch: weight_ih_l0,
+D * H; states are (L * D, N, H). lengths (N,), in any order: where each example ends;
+behind its end results are 0, and the last states are those at its end, as with
+PyTorch's packed sequences. Parameters as in PyTorch: weight_ih_l0,
 weight_hh_l0, bias_ih_l0, bias_hh_l0, `_reverse` for the other direction.
 """
 
@@ -12,7 +14,7 @@ from typing import Any, ClassVar
 from burnish import ops
 from burnish.errors import InputError
 from burnish.nn import init
-from burnish.nn.basic import Dropout
+from burnish.nn.dropout import Dropout
 from burnish.nn.layer import Layer
 from burnish.nn.param import Param
 from burnish.ops import _cells
@@ -54,7 +56,9 @@ class _Recurrent(Layer):
         """One direction of one layer: its step and the bias of its inputs."""
         raise TypeError(f"{type(self).__name__} has no step")
 
-    def _run(self, x: Tensor, states: Any) -> tuple[Tensor, tuple[Any, ...]]:
+    def _run(
+        self, x: Tensor, states: Any, lengths: Any
+    ) -> tuple[Tensor, tuple[Any, ...]]:
         """x (T, N, I) through all layers; states, old and new, are (L * D, N, H)"""
         last = []
         drop = Dropout(self.dropout)
@@ -68,13 +72,17 @@ class _Recurrent(Layer):
                 z = ops.linear(x, getattr(self, f"weight_ih_l{layer}{end}"), bias)
                 place = layer * len(self._ends) + i
                 start = tuple(state[place] for state in states)
-                y, after = _cells.scan(step, z, start, reverse=bool(end))
+                y, after = _cells.scan(
+                    step, z, start, reverse=bool(end), lengths=lengths
+                )
                 results.append(y)
                 last.append(after)
             x = ops.concat(*results, axis=-1) if len(results) > 1 else results[0]
         return x, tuple(ops.stack(*each, axis=0) for each in zip(*last, strict=True))
 
-    def _forward(self, x: Tensor, states: Any, sizes: tuple[int, ...]) -> Any:
+    def _forward(
+        self, x: Tensor, states: Any, lengths: Any, sizes: tuple[int, ...]
+    ) -> Any:
         """x and states as the caller has them; the results in the same form"""
         if len(x.shape) not in (2, 3) or x.shape[-1] != self.input_size:
             raise InputError(
@@ -96,10 +104,22 @@ class _Recurrent(Layer):
                     f"{type(self).__name__}: expected states {(count, n, size)}, "
                     f"got {tuple(state.shape)}"
                 )
-        y, last = self._run(x, states)
+        if lengths is not None:
+            lengths = self._lengths(lengths, x.shape[:2])
+        y, last = self._run(x, states, lengths)
         if single:
             return y.reshape(y.shape[0], y.shape[2]), tuple(s[:, 0] for s in last)
         return (y.transpose((1, 0, 2)) if swap else y), last
+
+    def _lengths(self, lengths: Any, sizes: tuple[int, ...]) -> Any:
+        found = lengths.data if isinstance(lengths, Tensor) else lengths
+        found = self.device.put(found).reshape(-1)
+        if len(found) != sizes[1] or found.min() < 1 or found.max() > sizes[0]:
+            raise InputError(
+                f"{type(self).__name__}: expected {sizes[1]} lengths from 1 to "
+                f"{sizes[0]}, got {found.tolist()}"
+            )
+        return found
 
     def _bias_sum(self, end: str) -> Any:
         if not self.bias:
@@ -138,10 +158,13 @@ class LSTM(_Recurrent):
         self._build(dtype, proj_size)
 
     def forward(
-        self, x: Tensor, states: tuple[Tensor, Tensor] | None = None
+        self,
+        x: Tensor,
+        states: tuple[Tensor, Tensor] | None = None,
+        lengths: Any = None,
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         sizes = (self.proj_size or self.hidden_size, self.hidden_size)
-        y, (h, c) = self._forward(x, states, sizes)
+        y, (h, c) = self._forward(x, states, lengths, sizes)
         return y, (h, c)
 
     def _step(self, end: str) -> tuple[_cells.Step, Any]:
@@ -179,9 +202,11 @@ class GRU(_Recurrent):
         self.bidirectional = bidirectional
         self._build(dtype)
 
-    def forward(self, x: Tensor, h: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def forward(
+        self, x: Tensor, h: Tensor | None = None, lengths: Any = None
+    ) -> tuple[Tensor, Tensor]:
         states = None if h is None else (h,)
-        y, (last,) = self._forward(x, states, (self.hidden_size,))
+        y, (last,) = self._forward(x, states, lengths, (self.hidden_size,))
         return y, last
 
     def _step(self, end: str) -> tuple[_cells.Step, Any]:
@@ -226,9 +251,11 @@ class RNN(_Recurrent):
         self.bidirectional = bidirectional
         self._build(dtype)
 
-    def forward(self, x: Tensor, h: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def forward(
+        self, x: Tensor, h: Tensor | None = None, lengths: Any = None
+    ) -> tuple[Tensor, Tensor]:
         states = None if h is None else (h,)
-        y, (last,) = self._forward(x, states, (self.hidden_size,))
+        y, (last,) = self._forward(x, states, lengths, (self.hidden_size,))
         return y, last
 
     def _step(self, end: str) -> tuple[_cells.Step, Any]:

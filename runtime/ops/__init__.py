@@ -40,6 +40,12 @@ from burnish.ops.adaptive import (
     adaptive_max_pool,
     adaptive_max_pool_with_indices,
 )
+from burnish.ops.alignment import (
+    ctc_paths,
+    ctc_shares,
+    transducer_paths,
+    transducer_shares,
+)
 from burnish.ops.angle import deg2rad, hypot, rad2deg
 from burnish.ops.arithmetic import (
     abs_,
@@ -334,6 +340,8 @@ __all__ = [
     "cosine_similarity",
     "cov",
     "cross",
+    "ctc_paths",
+    "ctc_shares",
     "cum_max",
     "cum_max_places",
     "cum_min",
@@ -544,6 +552,8 @@ __all__ = [
     "top_k",
     "top_k_places",
     "trace",
+    "transducer_paths",
+    "transducer_shares",
     "transpose",
     "tree_ensemble",
     "tril",

@@ -41,7 +41,7 @@ def axis_table(
     if mode == "nearest":
         index = _ROUND[nearest_mode](x).clip(0, n - 1).astype(np.int64)
         return AxisTable(index[:, None], None, outside)
-    reach = {"linear": 1, "cubic": 2}[mode]
+    reach = {"linear": 1, "cubic": 2, "lanczos": 3}[mode]
     shrink = min(scale, 1.0) if antialias else 1.0
     first = int(np.floor(-reach / shrink)) + 1
     left = np.ceil(x) - 1
@@ -50,8 +50,12 @@ def axis_table(
     distance = abs(taps - (x - left)[:, None]) * shrink
     if mode == "linear":
         weight = (1 - distance).clip(0, 1)
-    else:
+    elif mode == "cubic":
         weight = _keys(distance, cubic_coeff_a)
+    else:
+        weight = np.where(
+            abs(distance) < 3, np.sinc(distance) * np.sinc(distance / 3), 0
+        )
     if antialias:
         weight /= weight.sum(axis=1, keepdims=True)
     if exclude_outside:
@@ -119,7 +123,7 @@ COORDINATES = (
 def check(mode: str, coordinates: str, nearest_mode: str) -> None:
     """Raises InputError for a word that names no way of resizing."""
     for what, word, known in (
-        ("mode", mode, ("nearest", "linear", "cubic")),
+        ("mode", mode, ("nearest", "linear", "cubic", "lanczos")),
         ("coordinate_transformation_mode", coordinates, COORDINATES),
         ("nearest_mode", nearest_mode, tuple(_ROUND)),
     ):

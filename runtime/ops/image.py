@@ -82,14 +82,15 @@ def interpolate(
 ) -> Any:
     """x (N, C, *S) with other spatial sizes, in PyTorch's words.
 
-    mode: "nearest", "nearest-exact", "linear", "bilinear", "trilinear", "bicubic" or
-    "area".
+    mode: "nearest", "nearest-exact", "linear", "bilinear", "trilinear", "bicubic",
+    "lanczos" (with six taps for each axis) or "area".
     """
     rank = len(x.shape) - 2
     if scale_factor is not None:
         factors = _each(scale_factor, rank)
         found = tuple(floor(n * f) for n, f in zip(x.shape[2:], factors, strict=True))
-        size, scales = found, None if recompute_scale_factor else factors
+        exactly = recompute_scale_factor or align_corners
+        size, scales = found, None if exactly else factors
     elif size is not None:
         size, scales = _each(size, rank), None
     else:
@@ -113,7 +114,7 @@ def interpolate(
         nearest_mode=nearest_mode,
         cubic_coeff_a=-0.5 if antialias else -0.75,
         antialias=antialias,
-        exclude_outside=antialias,
+        exclude_outside=antialias or mode == "lanczos",
     )
 
 
@@ -124,6 +125,7 @@ _TORCH_MODES = {
     "bilinear": ("linear", "half_pixel", "floor"),
     "trilinear": ("linear", "half_pixel", "floor"),
     "bicubic": ("cubic", "half_pixel", "floor"),
+    "lanczos": ("lanczos", "half_pixel", "floor"),
 }
 
 

@@ -106,7 +106,7 @@ MESSAGES = [
     ),
     (nn.BatchNorm2d(3), (1, 4, 8, 8), "BatchNorm2d: expected x with 3 channels"),
     (nn.LayerNorm(5), (2, 4), "LayerNorm: expected x with the last axes (5,)"),
-    (nn.MaxPool2d(2), (3, 8, 8), "MaxPool2d: expected x with the axes"),
+    (nn.MaxPool2d(2), (8, 8), "MaxPool2d: expected x with the axes"),
     (nn.LSTM(3, 4), (5, 2, 7), "LSTM: expected x with 3 axes"),
 ]
 

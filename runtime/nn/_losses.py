@@ -1,0 +1,68 @@
+"""What losses share: targets beside predictions, weights, reductions.
+
+reduction: "mean", "sum", or "none" for one loss an element (or an example).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from burnish import ops
+from burnish.errors import InputError
+from burnish.tensor import Tensor
+
+
+def difference(where: str, predictions: Tensor, targets: Any) -> Tensor:
+    """prediction - target; raises InputError unless they have one shape."""
+    targets = numbers(predictions, targets)
+    same_shape(where, predictions, targets)
+    return predictions - targets
+
+
+def same_shape(where: str, predictions: Tensor, targets: Tensor) -> None:
+    """Raises InputError unless both have one shape."""
+    if predictions.shape != targets.shape:
+        raise InputError(
+            f"{where}: expected targets with the shape of the predictions "
+            f"{predictions.shape}, got {targets.shape}"
+        )
+
+
+def beside(like: Tensor, value: Any) -> Tensor:
+    """`value` as a tensor on `like`'s device."""
+    return value if isinstance(value, Tensor) else Tensor(value, device=like.device)
+
+
+def numbers(like: Tensor, value: Any) -> Tensor:
+    """`value` beside `like`; integers and booleans in its dtype, lest they widen it."""
+    found = beside(like, value)
+    return found if found.dtype.kind == "f" else ops.cast(found, dtype=like.dtype)
+
+
+def summed(x: Tensor, axis: int | None = None) -> Tensor:
+    """The sum along an axis, or of everything."""
+    return ops.reduce_sum(x, axes=axis)
+
+
+def weighted(losses: Tensor, weight: Any) -> Tensor:
+    """Losses times their weights, if there are any."""
+    return losses if weight is None else losses * numbers(losses, weight)
+
+
+def mean(losses: Tensor, reduction: str) -> Tensor:
+    """Losses reduced; "mean" divides by their number."""
+    count = losses.data.size
+    return reduced(losses, reduction, lambda total: total / count)
+
+
+def reduced(losses: Tensor, reduction: str, mean: Callable[[Tensor], Tensor]) -> Tensor:
+    """Losses reduced; `mean` makes the mean of their sum."""
+    if reduction == "none":
+        return losses
+    if reduction not in ("mean", "sum"):
+        raise InputError(
+            f"loss: expected reduction 'mean', 'sum' or 'none', got {reduction!r}"
+        )
+    total = summed(losses)
+    return mean(total) if reduction == "mean" else total

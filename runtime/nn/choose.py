@@ -1,0 +1,65 @@
+"""Layers chosen by name, as a configuration file has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from burnish.errors import InputError
+from burnish.nn import activation as activations
+from burnish.nn import batch_norm, gated, norm
+from burnish.nn.basic import Identity
+from burnish.nn.module import Module
+
+
+def activation(kind: str | Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    """`activation("leaky_relu", negative_slope=0.2)`: the layer of that name
+
+    Names are those of the layers, without regard to case and underscores. What can be
+    called is handed back as it is. Raises InputError for an unknown name.
+    """
+    if not isinstance(kind, str):
+        return kind
+    return _chosen("activation", _ACTIVATIONS, kind)(**options)
+
+
+def normalization(kind: str, num_features: int, **options: Any) -> Module:
+    """`normalization("group", 32, num_groups=8)`: a layer for that many channels
+
+    kind: "batch1d" to "batch3d", "instance1d" to "instance3d", "group", "layer", "rms"
+    or "identity". Raises InputError for another.
+    """
+    layer = _chosen("normalization", _NORMALIZATIONS, kind)
+    if layer is Identity:
+        return Identity()
+    if layer is norm.GroupNorm:
+        return norm.GroupNorm(num_channels=num_features, **options)
+    made: Module = layer(num_features, **options)
+    return made
+
+
+def _chosen(where: str, table: dict[str, Any], kind: str) -> Any:
+    found = table.get(kind.lower().replace("_", ""))
+    if found is None:
+        raise InputError(f"{where}: expected one of {sorted(table)}, got {kind!r}")
+    return found
+
+
+_ACTIVATIONS = {
+    layer.__name__.lower(): layer
+    for home in (activations, gated)
+    for layer in vars(home).values()
+    if isinstance(layer, type) and layer.__module__ == home.__name__
+}
+_NORMALIZATIONS = {
+    "batch1d": batch_norm.BatchNorm1d,
+    "batch2d": batch_norm.BatchNorm2d,
+    "batch3d": batch_norm.BatchNorm3d,
+    "group": norm.GroupNorm,
+    "identity": Identity,
+    "instance1d": batch_norm.InstanceNorm1d,
+    "instance2d": batch_norm.InstanceNorm2d,
+    "instance3d": batch_norm.InstanceNorm3d,
+    "layer": norm.LayerNorm,
+    "rms": norm.RMSNorm,
+}

@@ -1,0 +1,222 @@
+"""Losses of classes: which one, or which of many. N batch, C classes, *S any axes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from burnish import ops
+from burnish.errors import InputError
+from burnish.nn._losses import (
+    beside,
+    mean,
+    numbers,
+    reduced,
+    same_shape,
+    summed,
+    weighted,
+)
+from burnish.tensor import Tensor
+
+
+def cross_entropy(
+    logits: Tensor,
+    targets: Any,
+    weight: Any = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """logits (N, C, *S) or (C,); targets classes (N, *S), or probabilities (N, C, *S)
+
+    weight: one number for each class. "mean" divides by the weights of the targets, or
+    by the number of examples when the targets are probabilities.
+    """
+    targets = beside(logits, targets)
+    axis = 1 if len(logits.shape) > 1 else 0
+    classes = logits.shape[axis]
+    scores = ops.log_softmax(logits, axis=axis)
+    if _is_float(targets):
+        same_shape("cross_entropy", logits, targets)
+        wanted = targets * (1 - label_smoothing) + label_smoothing / classes
+        if weight is not None:
+            wanted = wanted * _along(beside(logits, weight), logits, axis)
+        losses = -summed(wanted * scores, axis)
+        count = losses.data.size
+        return reduced(losses, reduction, lambda total: total * (1 / count))
+    losses, shares = _picked(scores, targets, weight, ignore_index, axis)
+    if label_smoothing:
+        each = scores
+        if weight is not None:
+            each = scores * _along(beside(logits, weight), logits, axis)
+        kept = beside(logits, (targets.data != ignore_index).astype(scores.dtype))
+        spread = -summed(each, axis) * kept
+        losses = losses * (1 - label_smoothing) + spread * (label_smoothing / classes)
+    return reduced(losses, reduction, lambda total: total / float(shares.sum()))
+
+
+def nll_loss(
+    scores: Tensor,
+    targets: Any,
+    weight: Any = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+) -> Tensor:
+    """scores (N, C, *S) log-probabilities, targets classes (N, *S)"""
+    axis = 1 if len(scores.shape) > 1 else 0
+    losses, shares = _picked(
+        scores, beside(scores, targets), weight, ignore_index, axis
+    )
+    return reduced(losses, reduction, lambda total: total / float(shares.sum()))
+
+
+def binary_cross_entropy(
+    probabilities: Tensor,
+    targets: Any,
+    weight: Any = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """-(t * log(p) + (1 - t) * log(1 - p)), logarithms held above -100
+
+    label_smoothing: brings targets that much nearer to 1/2.
+    """
+    targets = _smoothed(numbers(probabilities, targets), label_smoothing)
+    same_shape("binary_cross_entropy", probabilities, targets)
+    losses = ops.binary_cross_entropy(probabilities, targets)
+    return mean(weighted(losses, weight), reduction)
+
+
+def binary_cross_entropy_with_logits(
+    logits: Tensor,
+    targets: Any,
+    weight: Any = None,
+    reduction: str = "mean",
+    pos_weight: Any = None,
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """`binary_cross_entropy` of sigmoid(logits), without overflow
+
+    pos_weight: how much more a positive target weighs.
+    """
+    targets = _smoothed(numbers(logits, targets), label_smoothing)
+    same_shape("binary_cross_entropy_with_logits", logits, targets)
+    if pos_weight is None:
+        losses = logits * (1 - targets) + ops.softplus(-logits)
+    else:
+        factor = targets * (numbers(logits, pos_weight) - 1) + 1
+        losses = logits * (1 - targets) + factor * ops.softplus(-logits)
+    return mean(weighted(losses, weight), reduction)
+
+
+def soft_margin_loss(logits: Tensor, targets: Any, reduction: str = "mean") -> Tensor:
+    """log(1 + exp(-target * logit)); targets 1 or -1, the shape of the logits"""
+    targets = numbers(logits, targets)
+    same_shape("soft_margin_loss", logits, targets)
+    return mean(ops.softplus(-targets * logits), reduction)
+
+
+def multilabel_soft_margin_loss(
+    logits: Tensor, targets: Any, weight: Any = None, reduction: str = "mean"
+) -> Tensor:
+    """`binary_cross_entropy_with_logits`, its mean over the classes: (N, C) -> (N,)"""
+    losses = binary_cross_entropy_with_logits(logits, targets, weight, "none")
+    return mean(losses.mean(axis=-1), reduction)
+
+
+def multi_margin_loss(
+    scores: Tensor,
+    targets: Any,
+    p: int = 1,
+    margin: float = 1.0,
+    weight: Any = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """scores (N, C) or (C,), targets classes (N,) or one
+
+    The mean over the classes of max(0, margin - right score + score) ** p, the right
+    class left out; weight: one number for each class.
+    """
+    if p not in (1, 2):
+        raise InputError(f"multi_margin_loss: expected p of 1 or 2, got {p}")
+    targets = beside(scores, targets)
+    right, shares = _picked(scores, targets, weight, None, len(scores.shape) - 1)
+    xp = scores.device.xp
+    classes = scores.shape[-1]
+    others = xp.arange(classes) != targets.data[..., None]
+    safe = xp.where(shares == 0, 1, shares)
+    gaps = ops.relu(margin + (right / safe).reshape(*right.shape, 1) + scores)
+    gaps = (gaps if p == 1 else gaps * gaps) * others.astype(scores.dtype)
+    return mean(summed(gaps, -1) * (shares / classes), reduction)
+
+
+def multilabel_margin_loss(
+    scores: Tensor, targets: Any, reduction: str = "mean"
+) -> Tensor:
+    """scores (N, C) or (C,); targets of that shape: classes, and -1 behind the last
+
+    The sum of max(0, 1 - right score + wrong score) over all pairs, divided by C.
+    """
+    targets = beside(scores, targets)
+    same_shape("multilabel_margin_loss", scores, targets)
+    xp = scores.device.xp
+    classes = scores.shape[-1]
+    chosen = targets.data
+    listed = xp.cumsum(chosen < 0, axis=-1) == 0
+    if listed.any() and chosen[listed].max() >= classes:
+        raise InputError(
+            f"multilabel_margin_loss: expected classes from 0 to {classes - 1}, or -1, "
+            f"got {chosen[listed].max()}"
+        )
+    places = Tensor(xp.where(listed, chosen, 0), device=scores.device)
+    right = ops.take_along_axis(scores, places, axis=-1)
+    hits = (places.data[..., None] == xp.arange(classes)) & listed[..., None]
+    wrong = ~hits.any(axis=-2)
+    gaps = ops.relu(1 - right.reshape(*right.shape, 1) + scores[..., None, :])
+    pairs = (listed[..., None] & wrong[..., None, :]).astype(scores.dtype)
+    return mean(ops.reduce_sum(gaps * pairs, axes=(-2, -1)) / classes, reduction)
+
+
+def _picked(
+    scores: Tensor, targets: Tensor, weight: Any, ignore_index: int | None, axis: int
+) -> tuple[Tensor, Any]:
+    """The negative score of each target class times its weight; and those weights."""
+    xp = scores.device.xp
+    classes = scores.shape[axis]
+    expected = scores.shape[:axis] + scores.shape[axis + 1 :]
+    if targets.shape != expected:
+        raise InputError(
+            f"loss: expected targets {expected} of classes for scores {scores.shape}, "
+            f"got {targets.shape}"
+        )
+    chosen = targets.data
+    kept = xp.asarray(
+        chosen == chosen if ignore_index is None else chosen != ignore_index
+    )
+    chosen = xp.where(kept, chosen, 0)
+    if chosen.size and (chosen.min() < 0 or chosen.max() >= classes):
+        raise InputError(
+            f"loss: expected classes from 0 to {classes - 1}"
+            f"{'' if ignore_index is None else f' or {ignore_index}'}, "
+            f"got {chosen.min()} to {chosen.max()}"
+        )
+    shares = kept.astype(scores.dtype)
+    if weight is not None:
+        shares = shares * beside(scores, weight).data[chosen]
+    places = Tensor(xp.expand_dims(chosen, axis), device=scores.device)
+    found = ops.take_along_axis(scores, places, axis=axis).reshape(expected)
+    return -found * shares, shares
+
+
+def _is_float(x: Tensor) -> bool:
+    return bool(x.dtype.kind == "f")
+
+
+def _along(weight: Tensor, x: Tensor, axis: int) -> Tensor:
+    """(C,) seen beside x, whose classes are on `axis`"""
+    return weight.reshape(-1, *(1 for _ in x.shape[axis + 1 :]))
+
+
+def _smoothed(targets: Tensor, label_smoothing: float) -> Tensor:
+    if not label_smoothing:
+        return targets
+    return targets * (1 - label_smoothing) + label_smoothing / 2

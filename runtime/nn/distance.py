@@ -1,0 +1,45 @@
+"""How far apart or alike vectors are."""
+
+from __future__ import annotations
+
+from burnish import ops
+from burnish.nn.layer import Layer
+from burnish.tensor import Tensor
+
+
+def cosine_similarity(a: Tensor, b: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """a . b / (|a| |b|) along `dim`, norms held above eps; a and b broadcast"""
+    lengths = [
+        ops.clip(ops.vector_norm(x, axes=dim, keepdims=True), eps) for x in (a, b)
+    ]
+    return ops.reduce_sum((a / lengths[0]) * (b / lengths[1]), axes=dim)
+
+
+def pairwise_distance(
+    a: Tensor, b: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
+) -> Tensor:
+    """The p-norm of a - b + eps along the last axis; a and b broadcast"""
+    return ops.vector_norm(a - b + eps, p=p, axes=-1, keepdims=keepdim)
+
+
+class CosineSimilarity(Layer):
+    __doc__ = cosine_similarity.__doc__
+
+    def __init__(self, dim: int = 1, eps: float = 1e-8):
+        self.dim = dim
+        self.eps = eps
+
+    def forward(self, a: Tensor, b: Tensor) -> Tensor:
+        return cosine_similarity(a, b, self.dim, self.eps)
+
+
+class PairwiseDistance(Layer):
+    __doc__ = pairwise_distance.__doc__
+
+    def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False):
+        self.p = p
+        self.eps = eps
+        self.keepdim = keepdim
+
+    def forward(self, a: Tensor, b: Tensor) -> Tensor:
+        return pairwise_distance(a, b, self.p, self.eps, self.keepdim)

@@ -1,0 +1,87 @@
+"""Activations that are 0 in a range or jump, and those that draw numbers."""
+
+from __future__ import annotations
+
+from burnish import ops, rng
+from burnish.errors import InputError
+from burnish.nn.layer import Layer
+from burnish.tensor import Tensor
+
+
+class Hardshrink(Layer):
+    """x where |x| > lambd, 0 elsewhere"""
+
+    def __init__(self, lambd: float = 0.5):
+        self.lambd = lambd
+
+    def forward(self, x: Tensor) -> Tensor:
+        return ops.shrink(x, lambd=self.lambd)
+
+
+class Softshrink(Layer):
+    """x brought `lambd` nearer to 0 where |x| > lambd, 0 elsewhere"""
+
+    def __init__(self, lambd: float = 0.5):
+        self.lambd = lambd
+
+    def forward(self, x: Tensor) -> Tensor:
+        return ops.shrink(x, bias=self.lambd, lambd=self.lambd)
+
+
+class Shrink(Layer):
+    """x brought `bias` nearer to 0 where |x| > lambd, 0 elsewhere"""
+
+    def __init__(self, lambd: float = 0.5, bias: float = 0.0):
+        self.lambd = lambd
+        self.bias = bias
+
+    def forward(self, x: Tensor) -> Tensor:
+        return ops.shrink(x, bias=self.bias, lambd=self.lambd)
+
+
+class Tanhshrink(Layer):
+    """x - tanh(x)"""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x - ops.tanh(x)
+
+
+class Threshold(Layer):
+    """x where x > threshold, `value` elsewhere"""
+
+    def __init__(self, threshold: float, value: float):
+        self.threshold = threshold
+        self.value = value
+
+    def forward(self, x: Tensor) -> Tensor:
+        return ops.where(x.data > self.threshold, x, self.value)
+
+
+class ThresholdedReLU(Layer):
+    """x where x > alpha, 0 elsewhere"""
+
+    def __init__(self, alpha: float = 1.0):
+        self.alpha = alpha
+
+    def forward(self, x: Tensor) -> Tensor:
+        return ops.thresholded_relu(x, alpha=self.alpha)
+
+
+class RReLU(Layer):
+    """x where x > 0, slope * x elsewhere
+
+    In training each element's slope is drawn from [lower, upper), else it is the mean.
+    """
+
+    def __init__(self, lower: float = 1 / 8, upper: float = 1 / 3):
+        if lower > upper:
+            raise InputError(f"RReLU: expected lower <= upper, got {lower} and {upper}")
+        self.lower = lower
+        self.upper = upper
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.training:
+            return ops.leaky_relu(x, alpha=(self.lower + self.upper) / 2)
+        return ops.prelu(
+            x, rng.uniform(x.shape, self.lower, self.upper, x.dtype, x.device)
+        )

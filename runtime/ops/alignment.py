@@ -1,0 +1,183 @@
+"""Losses over all ways to align two sequences. N batch, T frames, U labels.
+
+One loop over time for the whole batch; what cannot happen has the logarithm -inf.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from burnish.backend import Array, namespace
+from burnish.operator import operator
+from burnish.ops._shapes import plain
+
+_NEVER = float("-inf")
+
+
+@operator
+def ctc_paths(scores, skips, frames, states):
+    """-log of the summed probability of all paths: (N,); Graves and others, 2006
+
+    scores (T, N, S): the logarithm of each state's label at each frame, the states
+    being the labels with blanks around them, S = 2 U + 1; skips (N, S): booleans,
+    whether a state may follow the last but one before it; frames (N,) and states (N,):
+    how many of each an example has. inf where no path exists.
+    """
+    return -_totals(_ctc_forward(scores, skips, frames)[-1], states)
+
+
+@ctc_paths.vjp("scores")
+def _(g, y, scores, skips, frames, states):
+    shares = ctc_shares(scores, plain(skips), plain(frames), plain(states))
+    return -g[None, :, None] * shares
+
+
+@operator
+def ctc_shares(scores, skips, frames, states):
+    """The probability that a path is in a state at a frame: (T, N, S); see `ctc_paths`
+
+    0 behind an example's end, and where no path exists.
+    """
+    xp = namespace(scores)
+    ahead = _ctc_forward(scores, skips, frames)
+    total = _totals(ahead[-1], states)
+    count, _, width = scores.shape
+    place = xp.arange(width)
+    last = states[:, None] - 1
+    end = xp.where((place == last) | (place == last - 1), 0.0, _NEVER)
+    behind = end.astype(scores.dtype)
+    skips_next = _shifted(skips, -2, False)
+    shares = xp.zeros_like(scores)
+    total = xp.where(xp.isfinite(total), total, 0)[:, None]
+    for t in reversed(range(count)):
+        live = (frames > t)[:, None]
+        shares[t] = xp.where(live, xp.exp(ahead[t] + behind - total), 0)
+        step = behind + scores[t]
+        one, two = _shifted(step, -1, _NEVER), _shifted(step, -2, _NEVER)
+        two = xp.where(skips_next, two, _NEVER)
+        step = xp.logaddexp(xp.logaddexp(step, one), two)
+        behind = xp.where((frames > t) & (t > 0), step.T, behind.T).T
+    return shares
+
+
+def _ctc_forward(scores: Array, skips: Array, frames: Array) -> Array:
+    """(T, N, S): of all beginnings that end in a state; it stays behind the end."""
+    xp = namespace(scores)
+    count, n, width = scores.shape
+    ahead = xp.full((max(count, 1), n, width), _NEVER, scores.dtype)
+    if not count:
+        return ahead
+    ahead[0, :, :2] = scores[0, :, :2]
+    for t in range(1, count):
+        old = ahead[t - 1]
+        two = xp.where(skips, _shifted(old, 2, _NEVER), _NEVER)
+        step = xp.logaddexp(xp.logaddexp(old, _shifted(old, 1, _NEVER)), two)
+        ahead[t] = xp.where((frames > t)[:, None], step + scores[t], old)
+    return ahead
+
+
+def _totals(ends: Array, states: Array) -> Array:
+    """Paths end in the last label or in the blank behind it."""
+    xp = namespace(ends)
+    last = (states - 1)[:, None]
+    ends_last = xp.take_along_axis(ends, last, axis=1)
+    before = xp.take_along_axis(ends, xp.maximum(last - 1, 0), axis=1)
+    before = xp.where(last > 0, before, _NEVER)
+    return xp.logaddexp(ends_last, before)[:, 0].astype(ends.dtype)
+
+
+@operator
+def transducer_paths(blank, label, frames, labels):
+    """-log of the summed probability of all paths: (N,); Graves, 2012
+
+    blank (N, T, U + 1) and label (N, T, U): the logarithms of going on to the next
+    frame, and of telling the next label, when so many frames and labels have been.
+    frames (N,), labels (N,): how many an example has.
+    """
+    ahead = _transducer_forward(*_diagonals(blank, label))
+    return -_transducer_totals(ahead, blank, frames, labels)
+
+
+@transducer_paths.vjp("blank", "label")
+def _(g, y, blank, label, frames, labels):
+    shares = transducer_shares(blank, label, plain(frames), plain(labels))
+    return tuple(-g[:, None, None] * share for share in shares)
+
+
+@operator
+def transducer_shares(blank, label, frames, labels):
+    """The probabilities that a path takes a step: (N, T, U + 1) and (N, T, U)
+
+    The steps are those of `transducer_paths`.
+    """
+    xp = namespace(blank, label)
+    n, count, width = blank.shape
+    blanks, tells = _diagonals(blank, label)
+    ahead = _transducer_forward(blanks, tells)
+    total = _transducer_totals(ahead, blank, frames, labels)[:, None]
+    place = xp.arange(width)
+    behind = xp.full((n, width), _NEVER, blank.dtype)
+    parts = [xp.zeros_like(blank), xp.zeros_like(label)]
+    rows = xp.arange(n)[:, None]
+    for d in reversed(range(len(ahead))):
+        t = d - place
+        is_end = (t == frames[:, None] - 1) & (place == labels[:, None])
+        on = xp.where(is_end, 0, behind) + blanks[d]
+        told = _shifted(behind, -1, _NEVER) + tells[d]
+        inside = (t >= 0) & (t < count)
+        at = place[inside]
+        step = xp.exp(ahead[d] + on - total)
+        parts[0][rows, t[inside], at] = step[:, inside]
+        inside = inside & (place < width - 1)
+        at = place[inside]
+        step = xp.exp(ahead[d] + told - total)
+        parts[1][rows, t[inside], at] = step[:, inside]
+        behind = xp.logaddexp(on, told)
+        beyond = (t >= frames[:, None]) | (place > labels[:, None])
+        behind = xp.where(beyond, _NEVER, behind).astype(blank.dtype)
+    return tuple(parts)
+
+
+def _diagonals(blank: Array, label: Array) -> tuple[Array, Array]:
+    """Both as (T + U, N, U + 1): what happens when t + u is the first index."""
+    xp = namespace(blank, label)
+    _, count, width = blank.shape
+    place = xp.arange(width)
+    t = xp.arange(count + width - 1)[:, None] - place
+    inside = ((t >= 0) & (t < count))[:, None]
+    t = xp.clip(t, 0, count - 1)
+    end = xp.full((*label.shape[:2], 1), _NEVER, label.dtype)
+    both = (blank, xp.concatenate([label, end], axis=2))
+    made = (xp.moveaxis(each[:, t, place], 0, 1) for each in both)
+    blanks, tells = (xp.where(inside, each, _NEVER) for each in made)
+    return blanks, tells
+
+
+def _transducer_forward(blanks: Array, tells: Array) -> Array:
+    """(T + U, N, U + 1): of all beginnings, along the diagonals."""
+    xp = namespace(blanks, tells)
+    ahead = xp.full(blanks.shape, _NEVER, blanks.dtype)
+    ahead[0, :, 0] = 0
+    for d in range(1, len(ahead)):
+        on = ahead[d - 1] + blanks[d - 1]
+        told = _shifted(ahead[d - 1] + tells[d - 1], 1, _NEVER)
+        ahead[d] = xp.logaddexp(on, told)
+    return ahead
+
+
+def _transducer_totals(
+    ahead: Array, blank: Array, frames: Array, labels: Array
+) -> Array:
+    rows = namespace(ahead).arange(len(frames))
+    ends = ahead[frames - 1 + labels, rows, labels]
+    return ends + blank[rows, frames - 1, labels]
+
+
+def _shifted(x: Array, by: int, fill: Any) -> Array:
+    """x moved along its last axis by `by` places, `fill` where it was."""
+    y = namespace(x).full_like(x, fill)
+    if by > 0:
+        y[..., by:] = x[..., :-by]
+    else:
+        y[..., :by] = x[..., -by:]
+    return y
