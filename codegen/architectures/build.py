@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from burnish.codegen.architectures import encoders  # noqa: F401  (registers families)
+from burnish.codegen.architectures import decoders, encoders
 from burnish.codegen.architectures.config import Config, read_config
 from burnish.codegen.architectures.family import find, head_of, model_types
 from burnish.codegen.architectures.fit import fitted, module_of
@@ -16,6 +16,9 @@ from burnish.codegen.architectures.page import page
 from burnish.codegen.errors import Explain, UnsupportedError
 from burnish.codegen.identifier import plain
 from burnish.codegen.program import Weight
+
+FAMILIES = (decoders, encoders)
+"""Their import registers what they write."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +67,8 @@ def build(
     weights, notes = fitted(model, stored, found.base, str(folder))
     return Architecture(
         text,
-        tuple((path, _weight(path, *tensor)) for path, *tensor in weights),
-        tuple(notes),
+        tuple((path, _weight(path, held, trained)) for path, held, trained in weights),
+        (*config.notes, *notes),
     )
 
 

@@ -28,6 +28,7 @@ class Config:
         self.stored = frozenset(stored)
         self.read: set[str] = set()
         self.problems: list[str] = []
+        self.notes: list[str] = []
 
     def holds(self, ending: str) -> bool:
         """Whether a weight's name ends with this."""
@@ -99,6 +100,12 @@ class Config:
         """Keys that change nothing for this kind of model."""
         self.read.update(keys)
 
+    def training_only(self, *keys: str) -> None:
+        """Probabilities that act only in training and are not written: a note each."""
+        for key in keys:
+            if value := self.rate(key, 0.0):
+                self.notes.append(f"{key}={value:g} acts only in training: not written")
+
     def inner(self, key: str) -> Config:
         """A configuration inside this one; its problems are this one's."""
         value = self.raw(key, {})
@@ -121,12 +128,16 @@ class Config:
         text = text if len(text) <= 80 else f"{text[:77]}..."
         self.problems.append(f"{self.where}: {key}: expected {expected}, got {text}")
 
-    def finish(self) -> None:
-        """Raise UnsupportedError with everything that is wrong or was never read."""
+    def unread(self) -> None:
+        """Refuse keys that were never read, unless they are known to be harmless."""
         for key, value in self.values.items():
             known = key in self.read or key in WITHOUT_EFFECT or key.startswith("_")
             if not known and value not in _EMPTY:
                 self.refuse(key, "no such key (remove it if it changes nothing)", value)
+
+    def finish(self) -> None:
+        """Raise UnsupportedError with everything that is wrong or was never read."""
+        self.unread()
         if self.problems:
             raise UnsupportedError("\n".join(self.problems))
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from burnish.codegen.architectures.config import Config
 from burnish.codegen.architectures.family import Values, family
+from burnish.codegen.architectures.words import accepts
 
 ACTIVATIONS = (
     "gelu",
@@ -48,13 +51,6 @@ _POOLED = {
 }
 
 
-def accepts(*names: str, axes: str = "batch, time", **others: str) -> str:
-    """The decorator that says what forward takes; masks may be of any dtype."""
-    specs = {n: f"{'any' if 'mask' in n else 'int64'}[{axes}]" for n in names}
-    lines = [f'        {n}="{s}",' for n, s in (specs | others).items()]
-    return "\n".join(["    @nn.accepts(", *lines, "    )"])
-
-
 def bert_values(config: Config, head: str, layout: str) -> Values:
     """What BERT's template and those like it want to know."""
     config.fixed(
@@ -62,7 +58,7 @@ def bert_values(config: Config, head: str, layout: str) -> Values:
     )
     dropout = config.rate("hidden_dropout_prob", 0.1)
     attention_dropout = config.rate("attention_probs_dropout_prob", 0.1)
-    sizes = {
+    sizes: dict[str, Any] = {
         "vocab": config.size("vocab_size", None),
         "positions": config.size("max_position_embeddings", 512),
         "types": config.size("type_vocab_size", 2),

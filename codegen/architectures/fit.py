@@ -40,21 +40,24 @@ def fitted(
     lead to is taken once. Raises ReadError for what is missing or of another shape.
     """
     paths = dict(_paths(model))
-    names, unused = {}, []
+    names: dict[int, str] = {}
+    unused: list[str] = []
     for name in stored:
         if (path := _path(name, paths, base)) is not None:
             names.setdefault(id(paths[path]), name)
         elif not _DERIVED.search(name):
             unused.append(name)
-    found, missing, wrong = [], [], []
+    found: list[tuple[str, Stored, bool]] = []
+    missing: list[str] = []
+    wrong: list[str] = []
     for path, tensor in model.named_tensors():
-        name = names.get(id(tensor))
-        if name is None:
+        if id(tensor) not in names:
             missing.append(path)
-        elif stored[name].shape != tensor.shape:
+            continue
+        name = names[id(tensor)]
+        if stored[name].shape != tensor.shape:
             wrong.append(f"{name}: expected {tensor.shape}, got {stored[name].shape}")
-        else:
-            found.append((path, stored[name], not isinstance(tensor, Buffer)))
+        found.append((path, stored[name], not isinstance(tensor, Buffer)))
     if missing or wrong:
         problems = [f"missing {_some(missing)}"] if missing else []
         problems += [f"unused {_some(unused)}"] if missing and unused else []

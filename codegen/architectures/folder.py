@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -34,10 +35,12 @@ def tensors(folder: Path) -> dict[str, Stored]:
     found: dict[str, Stored] = {}
     for file in _files(folder):
         for name, array in serialize.load_file(file).items():
-            found[name] = Stored(
-                array.dtype.name, array.shape, lambda array=array: array
-            )
+            found[name] = Stored(array.dtype.name, array.shape, partial(_same, array))
     return found
+
+
+def _same(array: np.ndarray) -> np.ndarray:
+    return array
 
 
 def _files(folder: Path) -> list[Path]:

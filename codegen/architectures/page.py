@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 from typing import Any
 
+from burnish.codegen.architectures.spacing import spaced
 from burnish.codegen.render.environment import filled
 from burnish.codegen.render.words import literal
 
@@ -20,9 +22,17 @@ def page(
     template_dir: Path | None = None,
 ) -> str:
     """The module's source; `header` are its docstring's lines below the first."""
-    body = _spaced(
-        filled(f"architectures/{template}", template_dir, **values, literal=literal)
+    body = spaced(
+        filled(
+            f"architectures/{template}",
+            template_dir,
+            **values,
+            literal=literal,
+            pi=math.pi,
+        )
     )
+    if body.startswith(("class", "def")):
+        body = f"\n{body}"
     used = [name for name in _IMPORTED if re.search(rf"\b{name}\b[.(]", body)]
     return filled(
         "architectures/_page.py.jinja",
@@ -35,11 +45,3 @@ def page(
         body=body,
         embedded=embedded,
     )
-
-
-def _spaced(text: str) -> str:
-    """Two empty lines before what starts at the margin, none below a colon."""
-    text = re.sub(r"[ \t]+$", "", text, flags=re.MULTILINE)
-    text = re.sub(r"\n{3,}", "\n\n", text)
-    text = re.sub(r":\n\n(?= )", ":\n", text)
-    return re.sub(r"\n+(?=(?:class|def|@)\b)", "\n\n\n", text).strip("\n")

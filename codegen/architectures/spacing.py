@@ -1,0 +1,43 @@
+"""Empty lines and line breaks as the formatter sets them.
+
+Templates leave out what a configuration does not need, so neither the lines between
+their parts nor the length of a line is known before.
+"""
+
+from __future__ import annotations
+
+import re
+
+from burnish.codegen.render.layout import WIDTH
+
+_CLOSES = {")": "(", "]": "["}
+
+
+def spaced(text: str) -> str:
+    """Two empty lines before what starts at the margin, none below a colon."""
+    text = re.sub(r"[ \t]+$", "", text, flags=re.MULTILINE)
+    text = re.sub(r"\n{3,}", "\n\n", text)
+    text = re.sub(r":\n\n(?= )", ":\n", text)
+    text = re.sub(r"\n+(?=(?:class|def)\b)", "\n\n\n", text).strip("\n")
+    return "\n".join(part for line in text.split("\n") for part in _broken(line))
+
+
+def _broken(line: str) -> list[str]:
+    """A line, or three where it is too long: what the last bracket holds in between."""
+    body = line.removesuffix(":")
+    if len(line) <= WIDTH or body[-1] not in _CLOSES:
+        return [line]
+    start = _opening(body)
+    indent = " " * (len(line) - len(line.lstrip()))
+    inside = f"{indent}    {body[start + 1 : -1]}"
+    return [line[: start + 1], inside, f"{indent}{line[len(body) - 1 :]}"]
+
+
+def _opening(body: str) -> int:
+    """Where the bracket opens that the last character closes."""
+    depth = 0
+    for place in range(len(body) - 1, -1, -1):
+        depth += (body[place] in ")]") - (body[place] in "([")
+        if not depth:
+            return place
+    return 0

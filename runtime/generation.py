@@ -1,0 +1,210 @@
+"""Writing on: what a model remembers of earlier positions, and the choice of tokens.
+
+A language model's forward takes a `Cache` and gives logits of the last position. The
+loop below feeds it one token at a time:
+
+    generate(model, ids, 20)                                  # the likeliest, each time
+    generate(model, ids, 20, do_sample=True, temperature=0.7, top_p=0.9)
+
+N batch, T time, H heads, D their size, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from burnish import rng
+from burnish.backend import Array, namespace
+from burnish.errors import InputError
+from burnish.nn import Module
+from burnish.tensor import Tensor
+
+_START = 16
+
+
+class Cache:
+    """Keys and values of all positions so far, for each attention module.
+
+    They are values without gradients: memory for inference.
+    """
+
+    def __init__(self) -> None:
+        self._grown: dict[Module, list[_Growing]] = {}
+        self._kept: dict[Module, Any] = {}
+
+    @property
+    def length(self) -> int:
+        """The number of positions that every attention module has seen."""
+        return min((pair[0].length for pair in self._grown.values()), default=0)
+
+    def extend(self, owner: Module, *new: Tensor) -> tuple[Tensor, ...]:
+        """`owner`'s tensors (N, H, T, D) of all positions, `new` ones at the end."""
+        held = self._grown.setdefault(owner, [_Growing() for _ in new])
+        return tuple(
+            Tensor.wrap(part.extend(tensor.data), tensor.device.inner())
+            for part, tensor in zip(held, new, strict=True)
+        )
+
+    def keep(self, owner: Module, make: Callable[[], Any]) -> Any:
+        """What `make()` gave when `owner` first asked: an encoder's keys and values."""
+        if owner not in self._kept:
+            self._kept[owner] = make()
+        return self._kept[owner]
+
+
+class _Growing:
+    """An array (N, H, T, D) whose T grows; room is doubled, so few copies are made."""
+
+    def __init__(self) -> None:
+        self.length = 0
+        self.room: Array = None
+
+    def extend(self, new: Array) -> Array:
+        start, self.length = self.length, self.length + new.shape[2]
+        if self.room is None or self.length > self.room.shape[2]:
+            size = max(_START, 2 * start, self.length)
+            shape = (*new.shape[:2], size, new.shape[3])
+            room = namespace(new).empty(shape, new.dtype)
+            if start:
+                room[:, :, :start] = self.room[:, :, :start]
+            self.room = room
+        self.room[:, :, start : self.length] = new
+        return self.room[:, :, : self.length]
+
+
+def generate(
+    model: Module,
+    input_ids: Any,
+    max_new_tokens: int = 20,
+    *,
+    attention_mask: Any = None,
+    **choice: Any,
+) -> Tensor:
+    """Prompts (N, T) with up to max_new_tokens behind them: (N, T + new) int64.
+
+    model: called with (ids, attention_mask, position_ids, cache). attention_mask
+    (N, T): 0 where a prompt is padded, which has to be at its left. choice: see
+    `follow`.
+    """
+    model = model.valid()
+    ids = _ids(model, input_ids)
+    if attention_mask is None:
+        return follow(
+            lambda new, cache: model(new, cache=cache), ids, max_new_tokens, **choice
+        )
+    mask = model.device.put(np.asarray(attention_mask) > 0)
+    if mask.shape != ids.shape or not mask[:, -1].all():
+        raise InputError(
+            f"generate: expected an attention_mask of shape {ids.shape} that ends "
+            f"with 1 in every row (padding at the left), got shape {mask.shape}"
+        )
+
+    def step(new: Tensor, cache: Cache) -> Tensor:
+        nonlocal mask
+        xp = namespace(mask)
+        if cache.length:
+            mask = xp.concatenate([mask, mask[:, -1:]], axis=1)
+        places = xp.maximum(mask.cumsum(1) - 1, 0)[:, -new.shape[1] :]
+        return model(new, Tensor(mask, "int64"), Tensor(places, "int64"), cache=cache)
+
+    return follow(step, ids, max_new_tokens, **choice)
+
+
+def follow(
+    step: Callable[[Tensor, Cache], Tensor],
+    ids: Tensor,
+    max_new_tokens: int,
+    *,
+    do_sample: bool = False,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float = 1.0,
+    eos: int | Sequence[int] | None = None,
+    pad: int | None = None,
+) -> Tensor:
+    """ids (N, T) and up to max_new_tokens behind them.
+
+    step: (new ids, cache) -> logits (N, 1, V). do_sample: draw from the distribution
+    that `filtered` leaves, by `burnish.seed`'s source; else the likeliest token.
+    eos: tokens that end a row; what follows them is `pad` (by default the first eos).
+    """
+    check_choice(temperature, top_k, top_p)
+    ends = [] if eos is None else [eos] if isinstance(eos, int) else list(eos)
+    rest = pad if pad is not None else ends[0] if ends else 0
+    cache, new = Cache(), ids
+    xp = namespace(ids.data)
+    rows, running = [ids.data], xp.ones((ids.shape[0], 1), bool)
+    for _ in range(max_new_tokens):
+        logits = step(new, cache).data[:, -1]
+        if do_sample:
+            chosen = drawn(filtered(logits, temperature, top_k, top_p))
+        else:
+            chosen = logits.argmax(-1)
+        chosen = xp.where(running, chosen.reshape(-1, 1), rest).astype(ids.dtype)
+        rows.append(chosen)
+        if ends:
+            running = running & ~xp.isin(chosen, xp.asarray(ends))
+            if not running.any():
+                break
+        new = Tensor.wrap(chosen, ids.device)
+    return Tensor.wrap(xp.concatenate(rows, axis=1), ids.device)
+
+
+def filtered(
+    logits: Array, temperature: float = 1.0, top_k: int | None = None, top_p: float = 1
+) -> Array:
+    """logits (N, V) / temperature, with -inf for tokens that may not be drawn.
+
+    top_k: the k likeliest may. top_p: the likeliest that together reach this
+    probability may (Holtzman et al., arXiv:1904.09751); at least one always may.
+    """
+    xp = namespace(logits)
+    logits = logits / xp.asarray(temperature, logits.dtype)
+    if top_k is not None and top_k < logits.shape[-1]:
+        least = -xp.partition(-logits, top_k - 1, axis=-1)[:, top_k - 1 : top_k]
+        logits = xp.where(logits < least, -xp.inf, logits)
+    if top_p < 1:
+        order = xp.argsort(logits, axis=-1)
+        share = _softmax(xp.take_along_axis(logits, order, -1)).cumsum(-1)
+        out = share <= 1 - top_p
+        out[:, -1] = False
+        dropped = xp.empty_like(out)
+        xp.put_along_axis(dropped, order, out, -1)
+        logits = xp.where(dropped, -xp.inf, logits)
+    return logits
+
+
+def drawn(logits: Array) -> Array:
+    """One token a row of logits (N, V), by its probability: (N,)"""
+    xp = namespace(logits)
+    total = _softmax(logits.astype("float64")).cumsum(-1)
+    chance = xp.asarray(rng.generator().random((len(logits), 1)))
+    return (total <= chance * total[:, -1:]).sum(-1)
+
+
+def check_choice(temperature: float, top_k: int | None, top_p: float) -> None:
+    """Raise InputError for numbers that choose nothing."""
+    if not temperature > 0:
+        raise InputError(f"temperature: expected a number above 0, got {temperature}")
+    if top_k is not None and top_k < 1:
+        raise InputError(f"top_k: expected None or a number from 1, got {top_k}")
+    if not 0 < top_p <= 1:
+        raise InputError(f"top_p: expected a number above 0 up to 1, got {top_p}")
+
+
+def _softmax(logits: Array) -> Array:
+    xp = namespace(logits)
+    shares = xp.exp(logits - logits.max(-1, keepdims=True))
+    return shares / shares.sum(-1, keepdims=True)
+
+
+def _ids(model: Module, input_ids: Any) -> Tensor:
+    ids = Tensor(input_ids, device=model.device)
+    if len(ids.shape) != 2 or ids.dtype.kind not in "iu":
+        raise InputError(
+            f"generate: expected token ids (batch, time), got {ids.dtype} {ids.shape}"
+        )
+    return ids.astype("int64")
