@@ -63,7 +63,7 @@ def main(task: Task, description: str | None) -> int:
     head = task.new_head(model)
     if options.layers == "last":
         model.freeze()
-        head.freeze(False)
+        head.unfreeze()
     model.to(options.device)
 
     random = np.random.default_rng(0)

@@ -11,14 +11,43 @@ is recorded too, which gives derivatives of any order.
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 import itertools
-from typing import Any, Self
+import threading
+from collections.abc import Iterator
+from typing import Any, ClassVar, Self
 
 from burnish.backend import Array, Device, namespace
 from burnish.errors import GradientError
 
 _order = itertools.count()
+
+
+class Recording(threading.local):
+    """Whether operators are recorded now, in this thread.
+
+    missed: an operator was not recorded that would have been. replaying: what is
+    computed was computed before; effects on modules are not to happen again.
+    """
+
+    paused = False
+    missed = False
+    replaying = False
+
+
+recording = Recording()
+
+
+@contextlib.contextmanager
+def no_grad() -> Iterator[None]:
+    """Nothing in the `with` block is recorded, also on an autodiff device."""
+    before = recording.paused
+    recording.paused = True
+    try:
+        yield
+    finally:
+        recording.paused = before
 
 
 class Node:
@@ -53,6 +82,46 @@ class Node:
         self.values = values
         self.order = next(_order)
 
+    def inputs(self) -> tuple[Any, ...]:
+        """The arguments' arrays."""
+        return self.args
+
+    def outputs(self) -> Any:
+        """The array, or the tuple of arrays, that the operator gave."""
+        return self.values
+
+    def forget(self) -> None:
+        """Let go of what can be computed again."""
+
+    def pull(
+        self, incoming: dict[int, Any], like: Variable | None
+    ) -> list[tuple[tuple[Node, int], Any]]:
+        """The gradients that this node passes on, each with the parent it goes to.
+
+        incoming: the gradients of the results, by their places. like: None computes on
+        arrays; a variable makes the rules run on variables of its kind.
+        """
+        args, values = self.inputs(), self.outputs()
+        several = isinstance(values, tuple)
+        gradient = (
+            tuple(incoming.get(i) for i in range(len(values)))
+            if several
+            else incoming[0]
+        )
+        if like is not None:
+            args = tuple(
+                like.wrap(arg, _device(arg, like), *parent) if parent else arg
+                for arg, parent in zip(args, self.parents, strict=True)
+            )
+            values = _rewrap(like, self, values)
+        needed = [parent is not None for parent in self.parents]
+        parts = self.operator.pull(gradient, values, args, self.options, needed)
+        return [
+            (parent, part)
+            for parent, part in zip(self.parents, parts, strict=True)
+            if parent is not None and part is not None
+        ]
+
 
 class Variable:
     """An array, the device it is on, and the node that recorded it (or None)."""
@@ -63,6 +132,13 @@ class Variable:
     device: Device
     node: Node | None
     index: int
+
+    derived: ClassVar[bool] = False
+    """Whether `resolve` has to be asked for the variable that this one stands for."""
+
+    def resolve(self) -> Variable:
+        """The variable that operators work on instead of this one."""
+        return self
 
     @classmethod
     def wrap(
@@ -105,6 +181,9 @@ class Gradients:
         if variable.node is None:
             raise GradientError("gradient: the tensor was not recorded")
         self._found[variable.node] = gradient
+
+    def __contains__(self, variable: object) -> bool:
+        return isinstance(variable, Variable) and variable.node in self._found
 
     def remove(self, variable: Variable) -> Any:
         """Take the gradient of `variable` out of the container and return it."""
@@ -155,7 +234,7 @@ def _walk(output: Variable, gradient: Any, create_graph: bool) -> Gradients:
                 leaf = output.wrap(leaf, _device(leaf, output))
             found._found[node] = leaf
             continue
-        for parent, part in _pull(node, incoming, output if create_graph else None):
+        for parent, part in node.pull(incoming, output if create_graph else None):
             source, index = parent
             if source not in pending:
                 pending[source] = {index: part}
@@ -164,42 +243,17 @@ def _walk(output: Variable, gradient: Any, create_graph: bool) -> Gradients:
                 pending[source][index] = pending[source][index] + part
             else:
                 pending[source][index] = part
+        node.forget()
     return found
 
 
-def _pull(
-    node: Node, incoming: dict[int, Any], like: Variable | None
-) -> list[tuple[tuple[Node, int], Any]]:
-    """The gradients that one node passes on, each with the parent it goes to."""
-    args, values = node.args, node.values
-    if like is not None:
-        args = tuple(
-            like.wrap(arg, _device(arg, like), *parent) if parent else arg
-            for arg, parent in zip(args, node.parents, strict=True)
-        )
-        values = _rewrap(like, node)
-    several = isinstance(node.values, tuple)
-    gradient = (
-        tuple(incoming.get(i) for i in range(len(node.values)))
-        if several
-        else incoming[0]
-    )
-    needed = [parent is not None for parent in node.parents]
-    parts = node.operator.pull(gradient, values, args, node.options, needed)
-    return [
-        (parent, part)
-        for parent, part in zip(node.parents, parts, strict=True)
-        if parent is not None and part is not None
-    ]
-
-
-def _rewrap(like: Variable, node: Node) -> Any:
-    if isinstance(node.values, tuple):
+def _rewrap(like: Variable, node: Node, values: Any) -> Any:
+    if isinstance(values, tuple):
         return tuple(
             like.wrap(value, _device(value, like), node, i)
-            for i, value in enumerate(node.values)
+            for i, value in enumerate(values)
         )
-    return like.wrap(node.values, _device(node.values, like), node)
+    return like.wrap(values, _device(values, like), node)
 
 
 def _device(array: Array, like: Variable) -> Device:

@@ -21,6 +21,9 @@ the argument `a`, `vjp("x", "weight")` a tuple for both. A rule for `*arrays` re
 one gradient for each. Rules are written with operators, so that they can be
 differentiated again, and are called only for arguments that need a gradient. A rule may
 return None: no gradient flows that way.
+
+`@memory_bound` above `@operator` lets balanced checkpointing compute the value again
+instead of keeping it.
 """
 
 from __future__ import annotations
@@ -30,8 +33,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from burnish.autodiff import Node, Variable
+from burnish.autodiff import Node, Variable, recording
 from burnish.backend import Device, bfloat16, namespace
+from burnish.checkpointing import Thin
 from burnish.errors import BurnishError, DeviceError, GradientError, InputError
 
 if TYPE_CHECKING:
@@ -62,6 +66,7 @@ class Operator:
         self.defaults = {name: given.get(name) for name in options}
         self.variadic = bool(code.co_flags & _VARIADIC)
         self.rules: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {}
+        self.memory_bound = False
 
     @property
     def __signature__(self) -> inspect.Signature:
@@ -138,6 +143,8 @@ class Operator:
         recorded = False
         for arg in args:
             if isinstance(arg, Variable):
+                if arg.derived:
+                    arg = arg.resolve()
                 if device is None:
                     device, kind = arg.device, arg.result_type()
                 elif arg.device is not device:
@@ -149,11 +156,13 @@ class Operator:
                 raw.append(arg)
                 parents.append(None)
         assert device is not None
-        values = self._compute(tuple(raw), options)
+        values = self.compute(tuple(raw), options)
+        if recorded and recording.paused:
+            recorded, recording.missed = False, True
+        make = Thin if device.is_balanced else Node
         if isinstance(values, tuple):
-            values = tuple(map(_array, values))
             node = (
-                Node(self, tuple(raw), options, tuple(parents), values)
+                make(self, tuple(raw), options, tuple(parents), values)
                 if recorded and any(map(_differentiable, values))
                 else None
             )
@@ -161,13 +170,19 @@ class Operator:
                 kind.wrap(v, device, node if _differentiable(v) else None, i)
                 for i, v in enumerate(values)
             )
-        values = _array(values)
         node = (
-            Node(self, tuple(raw), options, tuple(parents), values)
+            make(self, tuple(raw), options, tuple(parents), values)
             if recorded and _differentiable(values)
             else None
         )
         return kind.wrap(values, device, node)
+
+    def compute(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """The value of plain arguments, as arrays also where it has no axes."""
+        values = self._compute(args, options)
+        if isinstance(values, tuple):
+            return tuple(map(_array, values))
+        return _array(values)
 
     def _common(self, one: Device, other: Device) -> Device:
         if one.inner() is not other.inner():
@@ -175,7 +190,8 @@ class Operator:
                 f"{self.name}: expected tensors on one device, got '{one}' and "
                 f"'{other}'; move one with .to(device)"
             )
-        return one.autodiff()
+        balanced = one.is_balanced or other.is_balanced
+        return one.autodiff("balanced" if balanced else "none")
 
     def pull(
         self,
@@ -239,6 +255,16 @@ class Operator:
 def operator(value: Callable[..., Any]) -> Operator:
     """Declare an operator by its value; see the module's docstring."""
     made = registry[value.__name__] = Operator(value)
+    return made
+
+
+def memory_bound(made: Operator) -> Operator:
+    """Say that an operator moves more than it computes: `@memory_bound` above it.
+
+    On a balanced device its result is not kept for `backward()` but computed again, so
+    the same arguments have to give the same result.
+    """
+    made.memory_bound = True
     return made
 
 

@@ -25,6 +25,16 @@ def generator() -> np.random.Generator:
     return _host
 
 
+def state() -> Any:
+    """Where the source is, to draw the same again with `restore`."""
+    return generator().bit_generator.state
+
+
+def restore(state: Any) -> None:
+    """Let the source go on from where it was when `state` was taken."""
+    generator().bit_generator.state = state
+
+
 def uniform(
     shape: tuple[int, ...], low: float, high: float, dtype: Any, device: Device
 ) -> Array:

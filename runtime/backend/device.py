@@ -11,22 +11,26 @@ from burnish.backend.namespace import library, namespace
 from burnish.backend.place import Place, count
 from burnish.errors import DeviceError
 
-_SPELLING = re.compile(r"(cpu|cuda)(?::(\d+))?(:autodiff)?")
+_SPELLING = re.compile(r"(cpu|cuda)(?::(\d+))?(:autodiff(:balanced)?)?")
 
 
 class Device(Place):
     """`Device("cpu")`, `Device("cuda:0")`, `Device("cuda:0:autodiff")`.
 
+    `Device("cpu:autodiff:balanced")` records too, but keeps less for `backward()`: what
+    memory-bound operators gave is computed again when it is asked for.
+
     Equal devices are the same object. Naming a device does not touch the GPU; putting
     an array there does.
     """
 
-    __slots__ = ("_library", "index", "is_autodiff", "kind")
-    _known: ClassVar[dict[tuple[str, int, bool], Device]] = {}
+    __slots__ = ("_library", "index", "is_autodiff", "is_balanced", "kind")
+    _known: ClassVar[dict[tuple[str, int, bool, bool], Device]] = {}
 
     kind: str
     index: int
     is_autodiff: bool
+    is_balanced: bool
     _library: Any
 
     def __new__(cls, name: str | Device = "cpu") -> Device:
@@ -36,23 +40,40 @@ class Device(Place):
         if match is None or (name.startswith("cpu") and match[2] not in (None, "0")):
             raise DeviceError(
                 f"device: expected 'cpu', 'cuda' or 'cuda:N', each also with "
-                f"':autodiff', got {name!r}"
+                f"':autodiff' or ':autodiff:balanced', got {name!r}"
             )
-        return cls._interned(match[1], int(match[2] or 0), match[3] is not None)
+        recorded, balanced = match[3] is not None, match[4] is not None
+        return cls._interned(match[1], int(match[2] or 0), recorded, balanced)
 
     @classmethod
-    def _interned(cls, kind: str, index: int, is_autodiff: bool) -> Device:
-        key = (kind, index, is_autodiff)
+    def _interned(
+        cls, kind: str, index: int, is_autodiff: bool, is_balanced: bool = False
+    ) -> Device:
+        key = (kind, index, is_autodiff, is_balanced)
         if key not in cls._known:
             device = super().__new__(cls)
-            device.kind, device.index, device.is_autodiff = key
+            device.kind, device.index, device.is_autodiff, device.is_balanced = key
             device._library = None
             cls._known[key] = device
         return cls._known[key]
 
-    def autodiff(self) -> Device:
-        """The same place, recording operations for `backward()`."""
-        return self._interned(self.kind, self.index, True)
+    def autodiff(self, checkpointing: str | None = None) -> Device:
+        """The same place, recording operations for `backward()`.
+
+        checkpointing: "none" keeps what the gradients need; "balanced" computes what
+        memory-bound operators gave again, which takes less memory. None keeps what a
+        recording device has. Raises DeviceError for another word.
+        """
+        if checkpointing not in (None, "none", "balanced"):
+            raise DeviceError(
+                f"device {self}: expected checkpointing 'none' or 'balanced', "
+                f"got {checkpointing!r}"
+            )
+        if checkpointing is None:
+            balanced = self.is_balanced
+        else:
+            balanced = checkpointing == "balanced"
+        return self._interned(self.kind, self.index, True, balanced)
 
     def inner(self) -> Device:
         """The same place without recording."""
@@ -95,7 +116,9 @@ class Device(Place):
 
     def __str__(self) -> str:
         place = self.kind if self.kind == "cpu" else f"{self.kind}:{self.index}"
-        return f"{place}:autodiff" if self.is_autodiff else place
+        if not self.is_autodiff:
+            return place
+        return f"{place}:autodiff:balanced" if self.is_balanced else f"{place}:autodiff"
 
     def __repr__(self) -> str:
         return f"Device({str(self)!r})"

@@ -141,6 +141,7 @@ from burnish.nn.gated import (
     Threshold,
     ThresholdedReLU,
 )
+from burnish.nn.groups import ParamGroup
 from burnish.nn.image import (
     ChannelShuffle,
     Fold,
@@ -160,6 +161,7 @@ from burnish.nn.linear import (
     PositionWiseFeedForward,
     SwiGLU,
 )
+from burnish.nn.lora import Lora, QLora
 from burnish.nn.masks import (
     generate_autoregressive_mask,
     generate_padding_mask,
@@ -233,6 +235,7 @@ from burnish.nn.regression import (
     poisson_nll_loss,
     smooth_l1_loss,
 )
+from burnish.nn.reparameterize import Reparameterized, Reparameterizer
 from burnish.nn.style import (
     GramMatrixLoss,
     gram_matrix,
@@ -339,6 +342,7 @@ __all__ = [
     "LocalResponseNorm",
     "LogSigmoid",
     "LogSoftmax",
+    "Lora",
     "MSELoss",
     "MarginRankingLoss",
     "MaxPool1d",
@@ -358,11 +362,13 @@ __all__ = [
     "PReLU",
     "PairwiseDistance",
     "Param",
+    "ParamGroup",
     "PixelShuffle",
     "PixelUnshuffle",
     "PoissonNLLLoss",
     "PositionWiseFeedForward",
     "PositionalEncoding",
+    "QLora",
     "RMSNorm",
     "RNNCell",
     "RNNTLoss",
@@ -372,6 +378,8 @@ __all__ = [
     "ReflectionPad1d",
     "ReflectionPad2d",
     "ReflectionPad3d",
+    "Reparameterized",
+    "Reparameterizer",
     "ReplicationPad1d",
     "ReplicationPad2d",
     "ReplicationPad3d",

@@ -15,8 +15,12 @@ from typing import Any, Self, TypeAlias
 from burnish import serialize
 from burnish.backend import Device
 from burnish.nn import record
+from burnish.nn.adapting import computed, make_plain, reparameterize
 from burnish.nn.display import tree
+from burnish.nn.groups import ParamGroup
+from burnish.nn.lora import Lora, QLora
 from burnish.nn.param import Buffer, Param, Stored
+from burnish.nn.reparameterize import Reparameterizer
 
 Path: TypeAlias = str | os.PathLike[str]
 
@@ -59,18 +63,31 @@ class Module:
 
         yield from walk(self, "")
 
-    def named_tensors(self) -> Iterator[tuple[str, Stored]]:
-        """Parameters and buffers with their paths; a shared one has its first path."""
+    def named_tensors(
+        self, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Stored]]:
+        """Parameters and buffers with their paths.
+
+        remove_duplicate: a shared one comes once, with its first path.
+        """
+        if not remove_duplicate:
+            yield from _every_path(self)
+            return
         seen: set[int] = set()
         for path, module in self.named_modules():
-            for name, item in _items(vars(module)):
-                if isinstance(item, Stored) and id(item) not in seen:
+            for name, item in _stored(vars(module)):
+                if id(item) not in seen:
                     seen.add(id(item))
                     yield (f"{path}.{name}" if path else name), item
 
-    def named_parameters(self) -> Iterator[tuple[str, Param]]:
-        """The tensors that training changes, with their paths."""
-        for path, item in self.named_tensors():
+    def named_parameters(
+        self, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Param]]:
+        """The tensors that training changes, with their paths.
+
+        remove_duplicate: a shared one comes once, with its first path.
+        """
+        for path, item in self.named_tensors(remove_duplicate):
             if isinstance(item, Param):
                 yield path, item
 
@@ -124,9 +141,16 @@ class Module:
         """A copy for training: same values on the autodiff device."""
         return self.fork(self.device.autodiff())
 
-    def freeze(self, frozen: bool = True) -> Self:
-        """Keep every parameter out of training (or let it back in), in place."""
-        for param in self.parameters():
+    def freeze(self, group: ParamGroup | None = None) -> Self:
+        """Keep every parameter (of `group`) out of training, in place."""
+        return self._freeze(group, True)
+
+    def unfreeze(self, group: ParamGroup | None = None) -> Self:
+        """Let every parameter (of `group`) take part in training again, in place."""
+        return self._freeze(group, False)
+
+    def _freeze(self, group: ParamGroup | None, frozen: bool) -> Self:
+        for param in (group or ParamGroup.all()).params(self).values():
             param.freeze(frozen)
         return self
 
@@ -134,20 +158,98 @@ class Module:
         """Freeze every parameter, in place: the Book's word for `freeze()`."""
         return self.freeze()
 
+    # --- adapters ---
+
+    def apply_lora(
+        self,
+        rank: int,
+        alpha: float | None = None,
+        group: ParamGroup | None = None,
+        dtype: Any = None,
+    ) -> Self:
+        """Freeze everything and train low-rank adapters of every matrix, in place.
+
+        group: adapters for these parameters alone, as far as they have two axes or
+        more. alpha: the adapters' weight is alpha / rank, 1 by default; dtype: theirs,
+        None is the weight's (float32 for halves). `unfreeze(group)` lets others train
+        too. Raises InputError for a parameter that has adapters already.
+        """
+        return self._adapted(Lora(rank, alpha, dtype), group)
+
+    def apply_qlora(
+        self,
+        rank: int,
+        alpha: float | None = None,
+        group: ParamGroup | None = None,
+        dtype: Any = None,
+        bits: int = 4,
+        block_size: int = 64,
+    ) -> Self:
+        """`apply_lora` with the weights held as integers of 4 or 8 bits.
+
+        block_size: how many values share a scale.
+        """
+        return self._adapted(QLora(rank, alpha, dtype, bits, block_size), group)
+
+    def _adapted(self, method: Lora, group: ParamGroup | None) -> Self:
+        self.apply_reparameterization(method, group)
+        return self.freeze(ParamGroup.all() - ParamGroup.adapters())
+
+    def apply_reparameterization(
+        self, method: Reparameterizer, group: ParamGroup | None = None
+    ) -> Self:
+        """Let `method` compute every parameter (of `group`) that it fits, in place.
+
+        Raises InputError when it fits none, or when one is computed already.
+        """
+        reparameterize(self, method, group)
+        return self
+
+    def merge_adapters(self) -> Self:
+        """Compute every adapted weight once, in place; adapters do not train then."""
+        for item in computed(self):
+            item.merge()
+        return self
+
+    def unmerge_adapters(self) -> Self:
+        """Compute adapted weights from their parts again, which are unchanged."""
+        for item in computed(self):
+            item.unmerge()
+        return self
+
+    def remove_adapters(self, merge: bool = True) -> Self:
+        """Plain parameters again, in place: with the adapters in them, or as before."""
+        make_plain(self, merge)
+        return self
+
     # --- records ---
 
-    def state_dict(self) -> dict[str, Any]:
-        """Every parameter's and buffer's array by its path; nothing is copied."""
-        return {path: item.data for path, item in self.named_tensors()}
+    def state_dict(self, group: ParamGroup | None = None) -> dict[str, Any]:
+        """Every parameter's and buffer's array by its path; nothing is copied.
 
-    def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> Self:
+        group: these parameters alone, and no buffers.
+        """
+        held = self.named_tensors() if group is None else group.params(self).items()
+        return {path: item.data for path, item in held}
+
+    def load_state_dict(
+        self,
+        state: Mapping[str, Any],
+        strict: bool = True,
+        group: ParamGroup | None = None,
+    ) -> Self:
         """Take values by path; each is cast to the dtype the module has.
 
-        strict: names must match exactly. Raises RecordError for names, shapes and
-        dtypes that do not fit, all of them at once, before anything is changed.
+        strict: names must match exactly (those of `group`, where one is given). Raises
+        RecordError for names, shapes and dtypes that do not fit, all of them at once,
+        before anything is changed.
         """
         kind = type(self).__name__
-        for item, array in record.fitted(kind, _every_path(self), state, strict):
+        every = list(_every_path(self))
+        if group is not None:
+            chosen = {id(param) for param in group.params(self).values()}
+            every = [(path, item) for path, item in every if id(item) in chosen]
+        for item, array in record.fitted(kind, every, state, strict):
             item.assign(array)
         return self
 
@@ -156,16 +258,26 @@ class Module:
         path: Path,
         dtype: Any = None,
         metadata: Mapping[str, str] | None = None,
+        group: ParamGroup | None = None,
     ) -> None:
         """Write every parameter and buffer to a safetensors file, atomically.
 
         dtype: "float16" or "float64", for the floating-point ones; None keeps theirs.
+        group: these parameters alone, and no buffers.
         """
-        serialize.save_file(record.cast(self.state_dict(), dtype), path, metadata)
+        state = record.cast(self.state_dict(group), dtype)
+        serialize.save_file(state, path, metadata)
 
-    def load_file(self, path: Path, strict: bool = True) -> Self:
-        """Take the values of a safetensors file, by memory map."""
-        return self.load_state_dict(serialize.load_file(path), strict)
+    def load_file(
+        self, path: Path, strict: bool = True, group: ParamGroup | None = None
+    ) -> Self:
+        """Take a weights file's values; see `load_state_dict`.
+
+        path: safetensors or PyTorch's own, whole or in shards, or a folder with one.
+        Values are mapped, so that those of the module's dtype are not copied. Names
+        that differ, other layouts and parts of models: `burnish.store.load`.
+        """
+        return self.load_state_dict(serialize.open_weights(path), strict, group)
 
     def to_bytes(self, dtype: Any = None) -> bytes:
         """The module's values as safetensors bytes."""
@@ -224,15 +336,23 @@ def _items(attributes: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
                 yield f"{name}.{path}", item
 
 
+def _stored(attributes: Mapping[str, Any]) -> Iterator[tuple[str, Stored]]:
+    """Every stored tensor among attributes, one that is made of others as these."""
+    for name, item in _items(attributes):
+        if isinstance(item, Stored):
+            for part, tensor in item.parts():
+                yield f"{name}.{part}" if part else name, tensor
+
+
 def _every_path(module: Module) -> Iterator[tuple[str, Stored]]:
     """Every path of every tensor: a shared one comes once for each."""
 
     def walk(module: Module, prefix: str, above: tuple[Module, ...]) -> Any:
-        for name, item in _items(vars(module)):
-            if isinstance(item, Stored):
-                yield prefix + name, item
-            elif not any(item is module for module in above):
-                yield from walk(item, f"{prefix}{name}.", (*above, item))
+        for name, item in _stored(vars(module)):
+            yield prefix + name, item
+        for name, child in module.named_children():
+            if not any(child is module for module in above):
+                yield from walk(child, f"{prefix}{name}.", (*above, child))
 
     yield from walk(module, "", (module,))
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 import numpy as np
 
-from burnish.autodiff import Node, Variable
+from burnish.autodiff import Node, Variable, recording
 from burnish.backend import Array, Device
 from burnish.errors import InputError
 from burnish.tensor import Tensor
@@ -26,6 +26,7 @@ class Stored(Tensor):
 
     __slots__ = ("_dtype", "_initial", "_shape", "_value", "trainable")
     learns = False
+    is_adapter = False
 
     _dtype: np.dtype[Any]
     _initial: Callable[..., Array] | None
@@ -61,8 +62,11 @@ class Stored(Tensor):
     def assign(self, value: Any, dtype: Any = None) -> None:
         """Give it these values, cast to `dtype` when given; its device stays.
 
-        The old array is let go, not written to: copies of the module keep it.
+        The old array is let go, not written to: copies of the module keep it. While
+        `checkpoint` computes something again, buffers stay as they are.
         """
+        if recording.replaying and not self.learns:
+            return
         value = value.data if isinstance(value, Variable) else value
         if tuple(getattr(value, "shape", ())) != self._shape:
             raise InputError(
@@ -80,6 +84,10 @@ class Stored(Tensor):
                     value = self._initial(self._shape, self._dtype, self.device)
                     self._hold(self.device.put(value, self._dtype))
         return self._value
+
+    def parts(self) -> Iterator[tuple[str, Stored]]:
+        """What a module keeps of it, with what stands behind its name: itself."""
+        yield "", self
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -150,6 +158,11 @@ class Param(Stored):
 
     __slots__ = ()
     learns = True
+
+    @property
+    def base(self) -> Tensor:
+        """Its own values, whatever has been added to them: see `Reparameterized`."""
+        return self
 
 
 class Buffer(Stored):

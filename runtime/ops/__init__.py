@@ -6,6 +6,7 @@
 Where Python has the name, an underscore follows: `max_`, `range_`, `slice_`.
 """
 
+from burnish.ops import _memory_bound
 from burnish.ops._shapes import broadcast_to, cast, sum_to
 from burnish.ops.activation import (
     celu,
@@ -84,6 +85,7 @@ from burnish.ops.bits import (
     shift_left,
     shift_right,
 )
+from burnish.ops.blocks import dequantize_blocks, quantize_blocks
 from burnish.ops.boxes import max_roi_pool, non_max_suppression, roi_align
 from burnish.ops.classical import (
     label_encoder,
@@ -146,6 +148,7 @@ from burnish.ops.elementary import (
     expm1,
     log,
     log1p,
+    ndtr,
     sin,
     sinh,
     sqrt,
@@ -196,6 +199,7 @@ from burnish.ops.linalg import (
 )
 from burnish.ops.linear import det, gemm, inverse, linear, matmul, outer
 from burnish.ops.loss import binary_cross_entropy
+from burnish.ops.low_rank import low_rank_add
 from burnish.ops.norm import (
     batch_norm,
     batch_norm_train,
@@ -291,6 +295,8 @@ from burnish.ops.text import (
 )
 from burnish.ops.training import adagrad_step, adam_step, momentum_step
 
+_memory_bound.mark()
+
 __all__ = [
     "abs_",
     "acos",
@@ -352,6 +358,7 @@ __all__ = [
     "deform_conv",
     "deg2rad",
     "depth_to_space",
+    "dequantize_blocks",
     "dequantize_linear",
     "det",
     "dft",
@@ -421,6 +428,7 @@ __all__ = [
     "logical_not",
     "logical_or",
     "logical_xor",
+    "low_rank_add",
     "lp_normalization",
     "lp_pool",
     "lrn",
@@ -450,6 +458,7 @@ __all__ = [
     "moved_array",
     "mul",
     "multinomial",
+    "ndtr",
     "neg",
     "non_max_suppression",
     "non_zero",
@@ -469,6 +478,7 @@ __all__ = [
     "put",
     "put_rows",
     "qr",
+    "quantize_blocks",
     "quantize_linear",
     "quiet_softmax",
     "rad2deg",

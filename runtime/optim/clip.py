@@ -25,35 +25,58 @@ class ClipValue:
 
 @dataclass(frozen=True)
 class ClipNorm:
-    """Each parameter's gradient to an L2 norm of at most `limit`."""
+    """Each parameter's gradient to a norm of at most `limit`.
+
+    norm: 2 for the Euclidean one, any p > 0, or infinity.
+    """
 
     limit: float
+    norm: float = 2.0
 
     def __call__(self, gradients: GradientsParams) -> GradientsParams:
         return GradientsParams(
-            {path: _scaled(g, _square(g), self.limit) for path, g in gradients.items()}
+            {
+                path: _scaled(g, self.limit, norm_of([g], self.norm))
+                for path, g in gradients.items()
+            }
         )
 
 
 @dataclass(frozen=True)
 class ClipGlobalNorm:
-    """All gradients, seen as one vector, to an L2 norm of at most `limit`."""
+    """All gradients, seen as one vector, to a norm of at most `limit`.
+
+    norm: 2 for the Euclidean one, any p > 0, or infinity.
+    """
 
     limit: float
+    norm: float = 2.0
 
     def __call__(self, gradients: GradientsParams) -> GradientsParams:
-        total = sum(map(_square, gradients.values()))
+        total = norm_of(list(gradients.values()), self.norm)
         return GradientsParams(
-            {path: _scaled(g, total, self.limit) for path, g in gradients.items()}
+            {path: _scaled(g, self.limit, total) for path, g in gradients.items()}
         )
 
 
-def _square(gradient: Array) -> Any:
-    """The squared L2 norm, in float64 where the array lives; 0-d."""
-    wide = gradient.ravel().astype("float64" if gradient.size else gradient.dtype)
-    return wide @ wide
+def norm_of(gradients: list[Array], p: float) -> Any:
+    """The p-norm of all elements, in float64 where the arrays live; 0-d."""
+    parts = [_power_sum(gradient, p) for gradient in gradients if gradient.size]
+    if p == float("inf"):
+        return max(parts, default=0.0)
+    return sum(parts) ** (1 / p)
 
 
-def _scaled(gradient: Array, square: Any, limit: float) -> Array:
-    factor = limit / (namespace(gradient).sqrt(square) + _EPSILON)
-    return gradient * factor.clip(None, 1).astype(gradient.dtype)
+def _power_sum(gradient: Array, p: float) -> Any:
+    """The sum of |x| ** p; the largest |x| for p infinite."""
+    xp, wide = namespace(gradient), gradient.ravel().astype("float64")
+    if p == 2:
+        return wide @ wide
+    size = xp.abs(wide)
+    return size.max() if p == float("inf") else (size**p).sum()
+
+
+def _scaled(gradient: Array, limit: float, norm: Any) -> Array:
+    xp = namespace(gradient)
+    factor = xp.minimum(limit / (norm + _EPSILON), 1.0)
+    return gradient * factor.astype(gradient.dtype)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Self
 
-from burnish.autodiff import Gradients
-from burnish.backend import Array
-from burnish.nn import Module
+from burnish.autodiff import Gradients, Variable
+from burnish.backend import Array, Device
+from burnish.errors import InputError
+from burnish.nn import Module, ParamGroup
 
 
 class GradientsParams(Mapping[str, Array]):
@@ -21,14 +22,25 @@ class GradientsParams(Mapping[str, Array]):
         self._found = dict(found)
 
     @classmethod
-    def from_grads(cls, gradients: Gradients, module: Module) -> Self:
-        """What `backward()` returned, for the parameters of `module`."""
-        found = {}
-        for path, param in module.named_parameters():
-            gradient = gradients.get(param)
-            if gradient is not None:
-                found[path] = gradient.data
-        return cls(found)
+    def from_grads(
+        cls, gradients: Gradients, module: Module, group: ParamGroup | None = None
+    ) -> Self:
+        """What `backward()` returned, for the parameters of `module` (in `group`)."""
+        params = dict(module.named_parameters())
+        if group is not None:
+            params = {path: params[path] for path in group.paths(module)}
+        return cls.of(gradients, params)
+
+    @classmethod
+    def of(cls, gradients: Gradients, params: Mapping[str, Variable]) -> Self:
+        """What `backward()` returned, for parameters by path."""
+        found = {path: gradients.get(param) for path, param in params.items()}
+        return cls({path: g.data for path, g in found.items() if g is not None})
+
+    def to(self, device: Device | str) -> Self:
+        """The same gradients on another device, to be added to those there."""
+        place = Device(device)
+        return type(self)({path: place.put(g) for path, g in self.items()})
 
     def __getitem__(self, path: str) -> Array:
         return self._found[path]
@@ -45,14 +57,26 @@ class GradientsAccumulator:
 
     def __init__(self) -> None:
         self._sum: dict[str, Array] = {}
+        self._own: set[str] = set()
 
     def accumulate(self, gradients: GradientsParams) -> None:
-        """Add `gradients` to the sum."""
+        """Add `gradients` to the sum; they stay as they are."""
         for path, gradient in gradients.items():
-            seen = self._sum.get(path)
-            self._sum[path] = gradient if seen is None else seen + gradient
+            if path not in self._sum:
+                self._sum[path] = gradient
+            elif self._sum[path].shape != gradient.shape:
+                raise InputError(
+                    f"accumulate: expected a gradient of shape "
+                    f"{self._sum[path].shape} for {path}, got {gradient.shape}"
+                )
+            elif path in self._own:
+                self._sum[path] += gradient
+            else:
+                self._sum[path] = self._sum[path] + gradient
+                self._own.add(path)
 
     def grads(self) -> GradientsParams:
         """The sum so far; the accumulator starts again from nothing."""
-        found, self._sum = GradientsParams(self._sum), {}
+        found = GradientsParams(self._sum)
+        self._sum, self._own = {}, set()
         return found

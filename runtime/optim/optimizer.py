@@ -2,40 +2,49 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Self, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from burnish import serialize
 from burnish.autodiff import Gradients
-from burnish.backend import Array, namespace
+from burnish.backend import Array
 from burnish.errors import InputError, RecordError
 from burnish.nn import Module
 from burnish.nn.param import Param
 from burnish.optim.gradients import GradientsParams
+from burnish.optim.rates import rates_of
+from burnish.optim.remembered import Remembered
 
-State: TypeAlias = dict[str, Array]
-"""What a rule remembers of one parameter: arrays that the optimizer alone owns."""
+State: TypeAlias = dict[str, Any]
+"""What a rule remembers of one parameter: arrays, and "step", the steps so far."""
 
-_COUNT = "step"
+_STEP = "step"
 
 
 @dataclass(eq=False)
-class Optimizer:
+class Optimizer(Remembered):
     """A rule that turns gradients into better parameters.
 
     clip: applied to all gradients before the update; `ClipNorm(1.0)` and its like.
+    maximize: go up along the gradient instead of down.
     """
 
     _: KW_ONLY
     clip: Callable[[GradientsParams], GradientsParams] | None = None
+    maximize: bool = False
     _state: dict[str, State] = field(default_factory=dict, init=False, repr=False)
 
+    def slots(self) -> tuple[str, ...]:
+        """The arrays that `update` remembers: zeros of the weight's shape at first."""
+        return ()
+
     def update(self, weight: Array, grad: Array, state: State, rate: float) -> Array:
-        """The new weight, in an array of its own; `state` is changed in place."""
+        """The new weight, in an array of its own; `state` is changed in place.
+
+        state["step"] counts from 1. Halves come as float32 and are rounded afterwards.
+        """
         raise TypeError(f"{type(self).__name__} has no update rule")
 
     def step(
@@ -46,40 +55,50 @@ class Optimizer:
     ) -> None:
         """Give the module's parameters their next values, in place.
 
+        learning_rate: one for all, or what `ModuleSchedule` gives for groups.
         Parameters without a gradient stay as they are. Raises InputError for gradients
         that belong to no parameter.
         """
+        params = dict(module.named_parameters())
         if isinstance(gradients, Gradients):
-            gradients = GradientsParams.from_grads(gradients, module)
+            gradients = GradientsParams.of(gradients, params)
         if self.clip is not None:
             gradients = self.clip(gradients)
-        params = dict(module.named_parameters())
         if unknown := [path for path in gradients if path not in params]:
             raise InputError(
                 f"optimizer: expected gradients of parameters of "
                 f"{type(module).__name__}, got one for {unknown[0]!r}"
             )
+        rates = rates_of(learning_rate, module, gradients)
         for path, gradient in gradients.items():
-            self._update(path, params[path], gradient, learning_rate)
+            self._update(path, params[path], gradient, rates[path])
 
     def _update(self, path: str, param: Param, gradient: Array, rate: float) -> None:
         weight, put = param.data, param.device.put
-        state = {
-            key: array if key == _COUNT else put(array)
-            for key, array in self._state.get(path, {}).items()
-        }
-        grad = put(gradient, weight.dtype)
-        param.assign(self.update(weight, grad, state, rate))
+        state = self._state.get(path)
+        if state is None:
+            wide = at_least_float32(weight.dtype)
+            state = {s: put(np.zeros(weight.shape, wide)) for s in self.slots()}
+        state = {key: v if key == _STEP else put(v) for key, v in state.items()}
+        state[_STEP] = state.get(_STEP, 0) + 1
+        param.assign(self._next(weight, put(gradient), state, rate), weight.dtype)
         self._state[path] = state
 
-    # --- records ---
+    def _next(self, weight: Array, grad: Array, state: State, rate: float) -> Array:
+        """`update` in the precision and with the sign that it wants."""
+        wide = at_least_float32(weight.dtype)
+        grad = grad.astype(wide, copy=False)
+        grad = -grad if self.maximize else grad
+        return self.update(weight.astype(wide, copy=False), grad, state, rate)
 
-    def state_dict(self) -> dict[str, Array]:
-        """A copy of what the optimizer remembers: "fc1.weight.velocity" -> array."""
-        return {name: array.copy() for name, array in self._named().items()}
+    def _named(self) -> dict[str, Array]:
+        return {
+            f"{path}.{key}": np.asarray(value) if key == _STEP else value
+            for path, state in self._state.items()
+            for key, value in state.items()
+        }
 
-    def load_state_dict(self, state: Mapping[str, Array]) -> Self:
-        """Go on from a state of the same optimizer, on whatever device it was saved."""
+    def _recall(self, state: Mapping[str, Array]) -> None:
         loaded: dict[str, State] = {}
         for name, array in state.items():
             path, dot, key = name.rpartition(".")
@@ -87,38 +106,21 @@ class Optimizer:
                 raise RecordError(
                     f"optimizer state: expected 'parameter.key', got {name!r}"
                 )
-            loaded.setdefault(path, {})[key] = np.array(array)
+            loaded.setdefault(path, {})[key] = int(array) if key == _STEP else array
+        wanted = {*self.slots(), _STEP}
+        for path, each in loaded.items():
+            if missing := sorted(wanted - each.keys()):
+                raise RecordError(
+                    f"optimizer state: {type(self).__name__} needs {missing[0]!r} of "
+                    f"{path!r}, got {sorted(each)}"
+                )
         self._state = loaded
-        return self
-
-    def save_file(self, path: str | os.PathLike[str]) -> None:
-        """Write what the optimizer remembers to a safetensors file, atomically."""
-        serialize.save_file(self._named(), path)
-
-    def load_file(self, path: str | os.PathLike[str]) -> Self:
-        """Go on from a file that `save_file` wrote."""
-        return self.load_state_dict(serialize.load_file(path))
-
-    def _named(self) -> dict[str, Array]:
-        return {
-            f"{path}.{key}": array
-            for path, state in self._state.items()
-            for key, array in state.items()
-        }
 
 
-def less(weight: Array, change: Array, rate: float) -> Array:
-    """weight - rate * change, without an array in between."""
-    xp = namespace(weight)
-    made = xp.multiply(change, rate, out=xp.empty_like(weight))
-    return xp.subtract(weight, made, out=made)
-
-
-def count(state: State) -> int:
-    """The number of this update, from 1; kept in `state`, always on the host."""
-    steps = int(state.get(_COUNT, 0)) + 1
-    state[_COUNT] = np.asarray(steps)
-    return steps
+def at_least_float32(dtype: Any) -> Any:
+    """The dtype that a rule computes and remembers in; small numbers vanish in half."""
+    small = dtype.itemsize < 4 and dtype.kind in "fV"
+    return np.dtype(np.float32) if small else dtype
 
 
 def check(name: str, value: float, low: float, high: float = float("inf")) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from burnish.backend import Array, namespace
+from burnish.backend import Array
 from burnish.errors import InputError
-from burnish.optim.optimizer import Optimizer, State, check, less
+from burnish.optim.elementwise import Elementwise, less
+from burnish.optim.optimizer import State, check
 
 
 @dataclass(eq=False)
-class SGD(Optimizer):
+class SGD(Elementwise):
     """weight - rate * velocity;  velocity <- momentum * velocity + grad"""
 
     momentum: float = 0.0
@@ -27,15 +28,18 @@ class SGD(Optimizer):
                 f"momentum={self.momentum}, dampening={self.dampening}"
             )
 
-    def update(self, weight: Array, grad: Array, state: State, rate: float) -> Array:
+    def slots(self) -> tuple[str, ...]:
+        return ("velocity",) if self.momentum else ()
+
+    def write(
+        self, new: Array, weight: Array, grad: Array, state: State, rate: float
+    ) -> None:
         if self.weight_decay:
             grad = grad + self.weight_decay * weight
         if self.momentum:
-            if "velocity" in state:
-                velocity = state["velocity"]
-                velocity *= self.momentum
-                velocity += (1 - self.dampening) * grad if self.dampening else grad
-            else:
-                velocity = state["velocity"] = namespace(weight).array(grad)
+            velocity = state["velocity"]
+            velocity *= self.momentum
+            first = state["step"] == 1
+            velocity += grad if first else (1 - self.dampening) * grad
             grad = grad + self.momentum * velocity if self.nesterov else velocity
-        return less(weight, grad, rate)
+        less(new, weight, grad, rate)

@@ -131,7 +131,7 @@ def test_frozen_parameters_get_no_gradient():
     assert net.blocks[1].factor.grad(gradients).tolist() == [1, 2, 3]
     assert net.tied.grad(gradients).tolist() == [2, 4, 6]
     assert not net.no_grad()(x).requires_grad
-    assert net.freeze(False)(x).requires_grad
+    assert net.unfreeze()(x).requires_grad
 
 
 def test_frozen_stays_frozen_in_a_copy():

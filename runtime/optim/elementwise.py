@@ -1,0 +1,75 @@
+"""Optimizers whose elements do not know of one another, computed piece by piece."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from burnish.backend import Array, namespace
+from burnish.optim.optimizer import Optimizer, State, at_least_float32
+
+_PIECE = 1 << 16  # elements: what a rule makes in between stays in a core's cache
+
+
+@dataclass(eq=False)
+class Elementwise(Optimizer):
+    """The base of rules that look at one element at a time.
+
+    Such a rule is given flat pieces of a parameter, which spares the memory's speed and
+    most of what it takes; a GPU gets all at once.
+    """
+
+    def write(
+        self, new: Array, weight: Array, grad: Array, state: State, rate: float
+    ) -> None:
+        """Fill `new` with the new weight; change the arrays of `state` in place.
+
+        All are of one shape. What is in `new` at first means nothing.
+        """
+        raise TypeError(f"{type(self).__name__} has no update rule")
+
+    def update(self, weight: Array, grad: Array, state: State, rate: float) -> Array:
+        new = namespace(weight).empty_like(weight)
+        self.write(new, weight, grad, state, rate)
+        return new
+
+    def _next(self, weight: Array, grad: Array, state: State, rate: float) -> Array:
+        if weight.size <= _PIECE or namespace(weight) is not np:
+            return super()._next(weight, grad, state, rate)
+        new = np.empty(weight.shape, weight.dtype)
+        wide = at_least_float32(weight.dtype)
+        spare = None if wide == weight.dtype else np.empty(_PIECE, wide)
+        flat, olds, grads = new.reshape(-1), weight.reshape(-1), grad.reshape(-1)
+        held = {k: v.reshape(-1) for k, v in state.items() if hasattr(v, "dtype")}
+        part: dict[str, Any] = dict(state)
+        for start in range(0, weight.size, _PIECE):
+            piece = slice(start, start + _PIECE)
+            part |= {key: array[piece] for key, array in held.items()}
+            w = olds[piece].astype(wide, copy=False)
+            g = grads[piece].astype(wide, copy=False)
+            out = flat[piece] if spare is None else spare[: len(w)]
+            self.write(out, w, -g if self.maximize else g, part, rate)
+            if spare is not None:
+                flat[piece] = out
+        return new
+
+
+def less(new: Array, weight: Array, change: Array, rate: float) -> None:
+    """new <- weight - rate * change"""
+    xp = namespace(weight)
+    xp.multiply(change, rate, out=new)
+    xp.subtract(weight, new, out=new)
+
+
+def average(running: Array, value: Array, keep: float, spare: Array) -> Array:
+    """running <- keep * running + (1 - keep) * value, in place; spare is written to."""
+    running *= keep
+    running += namespace(running).multiply(value, 1 - keep, out=spare)
+    return running
+
+
+def square_average(running: Array, value: Array, keep: float, spare: Array) -> Array:
+    """The same with value ** 2."""
+    return average(running, namespace(value).square(value, out=spare), keep, spare)

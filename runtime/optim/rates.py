@@ -1,0 +1,37 @@
+"""Learning rates: one for all parameters, or one each for groups of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Self
+
+from burnish.nn import Module, ParamGroup
+
+
+class Rates(float):
+    """A learning rate, and others for groups; where groups overlap the last one counts.
+
+    It is a number, the rate of what no group names, so it may stand wherever a
+    learning rate does.
+    """
+
+    groups: tuple[tuple[ParamGroup, float], ...]
+
+    def __new__(
+        cls, rate: float, groups: Iterable[tuple[ParamGroup, float]] = ()
+    ) -> Self:
+        self = super().__new__(cls, rate)
+        self.groups = tuple(groups)
+        return self
+
+    def __repr__(self) -> str:
+        return f"Rates({float(self)!r}, {list(self.groups)!r})"
+
+
+def rates_of(rate: float, module: Module, paths: Iterable[str]) -> Mapping[str, float]:
+    """The rate of every path in `paths`."""
+    found = dict.fromkeys(paths, float(rate))
+    if isinstance(rate, Rates):
+        for group, own in rate.groups:
+            found |= {path: own for path in group.paths(module) if path in found}
+    return found

@@ -1,0 +1,44 @@
+"""What an optimizer remembers, as a record: named arrays, saved and taken up again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+
+from burnish import serialize
+from burnish.backend import Array
+
+
+class Remembered:
+    """Records of a class that says its state by name and takes it back."""
+
+    def _named(self) -> dict[str, Array]:
+        """Every array of the state by name; nothing is copied."""
+        raise TypeError(f"{type(self).__name__} does not say what it remembers")
+
+    def _recall(self, state: Mapping[str, Array]) -> None:
+        """Go on from these arrays, which are this object's alone."""
+        raise TypeError(f"{type(self).__name__} cannot go on from a record")
+
+    def state_dict(self) -> dict[str, Array]:
+        """A copy of the state: "fc1.weight.velocity" -> array."""
+        return {name: array.copy() for name, array in self._named().items()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> Self:
+        """Go on from a state of the same optimizer, on whatever device it was saved.
+
+        Raises RecordError for names that no such state has.
+        """
+        self._recall({name: np.array(array) for name, array in state.items()})
+        return self
+
+    def save_file(self, path: str | os.PathLike[str]) -> None:
+        """Write the state to a safetensors file, atomically."""
+        serialize.save_file(self._named(), path)
+
+    def load_file(self, path: str | os.PathLike[str]) -> Self:
+        """Go on from a file that `save_file` wrote."""
+        return self.load_state_dict(serialize.load_file(path))
