@@ -5,7 +5,8 @@ blocks in one namespace, lines of `sh` blocks that start with `burnish` by the c
 line's own main. A block behind `<!-- generated: NAME -->` is compared with what is
 generated, one behind `<!-- nodes: NAME -->` with a file's operators,
 one behind `<!-- prints -->` with what the blocks before it printed; one
-behind `<!-- needs a GPU -->` is passed over where there is none.
+behind `<!-- needs a GPU -->` is passed over where there is none, one behind
+`<!-- with PyTorch -->` is left to tests/test_burn_to_burnish.py.
 """
 
 from __future__ import annotations
@@ -70,6 +71,8 @@ class Reader:
             assert block.text.split() == [node.op_type for node in graph.node]
         elif block.mark == "prints":
             assert _squeezed(block.text) in _squeezed(self.printed)
+        elif block.mark == "with PyTorch":
+            return
         elif block.mark == "needs a GPU" and not _gpu():
             return
         elif block.language == "python":
