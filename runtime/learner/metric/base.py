@@ -14,7 +14,7 @@ class MeanError(Metric):
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
@@ -22,6 +22,7 @@ import numpy as np
 
 from burnish.autodiff import Variable
 from burnish.backend import on_host
+from burnish.errors import InputError
 
 Statistics: TypeAlias = dict[str, Any]
 """Numbers and arrays of one batch or of many, by name."""
@@ -92,6 +93,37 @@ class Mean(Metric):
 
     def value(self, statistics: Statistics) -> float:
         return ratio(statistics["sum"], statistics["count"])
+
+
+def output_and_targets(item: Any) -> tuple[Any, Any]:
+    """What a step's item holds of a model's outputs and what they should be."""
+    return item.output, item.targets
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compared(Metric):
+    """A metric of outputs against targets.
+
+    adapt: what takes the two out of an item that has them under other names.
+    """
+
+    adapt: Callable[[Any], tuple[Any, Any]] = output_and_targets
+
+    def compare(self, output: Any, targets: Any) -> Statistics:
+        """The statistics of two arrays on the host."""
+        raise TypeError(f"{type(self).__name__} does not say how it compares")
+
+    def statistics(self, item: Any, moment: Moment) -> Statistics:
+        output, targets = self.adapt(item)
+        return self.compare(array(output), array(targets))
+
+    def expect(self, fits: bool, what: str, output: Any, targets: Any) -> None:
+        """Raise InputError with both shapes unless they fit."""
+        if not fits:
+            raise InputError(
+                f"{self.name}: expected {what}, got output {np.shape(output)} "
+                f"and targets {np.shape(targets)}"
+            )
 
 
 def array(values: Any) -> Any:
