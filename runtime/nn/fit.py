@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,12 +19,19 @@ _FLOAT = 2
 _OPTIONAL = "num_batches_tracked"  # PyTorch's files from before 0.4.1 lack it
 
 
+class Misfit(NamedTuple):
+    """Values that cannot go where their name says."""
+
+    what: str  #: "shape", "dtype", "quantized" or "tied"
+    text: str
+
+
 class Report:
     """What came of loading: everything by its path in the module.
 
     applied: paths that got values. missing: paths that the file has no values for.
     unexpected: names in the file without a place. skipped: names and paths that a
-    filter left out. misfits: path -> what is wrong: shape, dtype, or tied values.
+    filter left out. misfits: path -> what is wrong with the values for it.
     """
 
     def __init__(self, kind: str):
@@ -33,7 +40,7 @@ class Report:
         self.missing: list[str] = []
         self.unexpected: list[str] = []
         self.skipped: list[str] = []
-        self.misfits: dict[str, str] = {}
+        self.misfits: dict[str, Misfit] = {}
         self.values: list[tuple[Stored, Any]] = []
 
     @property
@@ -43,7 +50,7 @@ class Report:
 
     def check(self, strict: bool = True) -> None:
         """Raise RecordError with all that did not fit; without strict, names may."""
-        problems = list(self.misfits.values())
+        problems = [misfit.text for misfit in self.misfits.values()]
         if strict and (self.missing or self.unexpected):
             names = f"missing {_some(self.missing)}, unexpected "
             names += f"{_some(self.unexpected)}{self._hint()}"
@@ -98,19 +105,23 @@ class Report:
         meant = self.meant()
         for word in ("missing", "unexpected", "misfits"):
             for name in lists[word]:
-                text = self.misfits[name] if word == "misfits" else name
+                text = self.misfits[name].text if word == "misfits" else name
                 hint = f"  (meant to be {meant[name]}?)" if name in meant else ""
                 lines.append(f"  {word:<10}  {text}{hint}")
         return "\n".join(lines)
 
 
 def fit(
-    kind: str, paths: Iterable[tuple[str, Stored]], state: Mapping[str, Any]
+    kind: str,
+    paths: Iterable[tuple[str, Stored]],
+    state: Mapping[str, Any],
+    keep_dtype: bool = False,
 ) -> Report:
     """Match values by name with tensors; nothing is changed.
 
     kind: what the module is called. paths: every path of every tensor; a shared one has
-    several, and any will do. The values of the report are in the tensors' own dtypes.
+    several, and any will do. The report's values are in the tensors' own dtypes, with
+    keep_dtype in those they came in.
     """
     report = Report(kind)
     names: dict[int, list[str]] = {}
@@ -129,7 +140,9 @@ def fit(
             report.misfits[present[0]] = problem
         else:
             array = _array(state[present[0]])
-            report.values.append((item, array.astype(item.dtype, copy=False)))
+            if not keep_dtype:
+                array = array.astype(item.dtype, copy=False)
+            report.values.append((item, array))
             report.applied.extend(present)
     return report
 
@@ -139,24 +152,28 @@ def _array(value: Any) -> Any:
     return value if hasattr(value, "astype") else np.asarray(value)
 
 
-def _problem(names: list[str], state: Mapping[str, Any], item: Stored) -> str | None:
+def _problem(names: list[str], state: Mapping[str, Any], item: Stored) -> Misfit | None:
     for name in names:
         value = state[name]
         if isinstance(value, LazyTensor) and value.is_quantized:
-            return (
+            return Misfit(
+                "quantized",
                 f"{name} is quantized ({value.dtype}); load it with "
-                f"burnish.store.load(..., dequantize=True)"
+                f"burnish.store.load(..., dequantize=True)",
             )
         shape = value.shape if isinstance(value, LazyTensor) else _array(value).shape
         if shape != item.shape:
-            return f"{name} has shape {item.shape}, got {shape}"
+            text = f"{name} has shape {item.shape}, got {tuple(shape)}"
+            return Misfit("shape", text)
     arrays = [_array(state[name]) for name in names]
     for name, array in zip(names, arrays, strict=True):
         if number_kind(array.dtype) > number_kind(item.dtype):
-            return f"{name} has dtype {item.dtype}, got {array.dtype}"
+            text = f"{name} has dtype {item.dtype}, got {array.dtype}"
+            return Misfit("dtype", text)
     for name, array in zip(names[1:], arrays[1:], strict=True):
         if not _equal(array, arrays[0]):
-            return f"{names[0]} and {name} are one parameter, got different values"
+            text = f"{names[0]} and {name} are one parameter, got different values"
+            return Misfit("tied", text)
     return None
 
 

@@ -262,11 +262,15 @@ class Module:
     ) -> None:
         """Write every parameter and buffer to a safetensors file, atomically.
 
+        path: with the ending .pt, .pth, .bin or .ckpt a file that torch.load reads, in
+        which a shared parameter has all its names; elsewhere it has the first.
         dtype: "float16" or "float64", for the floating-point ones; None keeps theirs.
         group: these parameters alone, and no buffers.
         """
-        state = record.cast(self.state_dict(group), dtype)
-        serialize.save_file(state, path, metadata)
+        state = self.state_dict(group)
+        if group is None and serialize.is_pytorch_name(path):
+            state = {name: x.data for name, x in self.named_tensors(False)}
+        serialize.save_file(record.cast(state, dtype), path, metadata)
 
     def load_file(
         self, path: Path, strict: bool = True, group: ParamGroup | None = None

@@ -25,10 +25,12 @@ def cast(state: Mapping[str, Any], dtype: Any) -> dict[str, Any]:
     """
     if dtype is None:
         return dict(state)
-    return {
-        name: _narrow(name, array, dtype) if is_float(array.dtype) else array
-        for name, array in state.items()
-    }
+    made: dict[int, Any] = {}  # one array under two names stays one
+    for name, array in state.items():
+        if id(array) not in made:
+            wanted = is_float(array.dtype)
+            made[id(array)] = _narrow(name, array, dtype) if wanted else array
+    return {name: made[id(array)] for name, array in state.items()}
 
 
 def _narrow(name: str, array: Any, dtype: Any) -> Any:

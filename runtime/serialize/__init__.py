@@ -12,7 +12,7 @@ from burnish.serialize.inert import Inert
 from burnish.serialize.lazy import LazyTensor
 from burnish.serialize.read import from_bytes, header, load_file
 from burnish.serialize.weights import Weights
-from burnish.serialize.write import save_file, to_bytes, write_stream
+from burnish.serialize.write import is_pytorch_name, save_file, to_bytes, write_stream
 
 __all__ = [
     "Entry",
@@ -22,6 +22,7 @@ __all__ = [
     "Weights",
     "from_bytes",
     "header",
+    "is_pytorch_name",
     "load_file",
     "open_weights",
     "read_pickle_data",

@@ -23,12 +23,31 @@ Tensors: TypeAlias = Iterable[tuple[str, Any, Iterable[int], Source]]
 def save_file(
     state: Mapping[str, Array], path: Path, metadata: Mapping[str, str] | None = None
 ) -> None:
-    """Write arrays by name to a safetensors file, atomically.
+    """Write arrays by name to a file, atomically: safetensors, or PyTorch's own.
+
+    path: with the ending .pt, .pth, .bin or .ckpt it is a ZIP archive that torch.load
+    reads, where one array under two names is stored once; it holds no metadata.
 
     Arrays may be NumPy's or CuPy's, in any memory order; the same ones give the same
     bytes. Raises RecordError for a dtype that the format has no name for.
     """
-    write_stream(path, _of_arrays(state), metadata)
+    if not is_pytorch_name(path):
+        write_stream(path, _of_arrays(state), metadata)
+        return
+    if metadata:
+        raise RecordError(
+            f"{os.fspath(path)}: expected no metadata, a PyTorch file has no place for "
+            f"it; write safetensors"
+        )
+    from burnish.serialize.pytorch import write
+
+    with atomic_write(path) as out:
+        write(out, state, os.fspath(path))
+
+
+def is_pytorch_name(path: Path) -> bool:
+    """Whether a file of this name is one of PyTorch's own, by its ending."""
+    return os.fspath(path).lower().endswith((".pt", ".pth", ".bin", ".ckpt"))
 
 
 def to_bytes(
