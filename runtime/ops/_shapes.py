@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,31 @@ def sum_to(x, *, shape: tuple[int, ...]):
     axes = tuple(range(lead)) + tuple(
         lead + i for i, n in enumerate(shape) if n == 1 and x.shape[lead + i] != 1
     )
-    return x.sum(axis=axes, keepdims=True, dtype=x.dtype).reshape(shape)
+    return _total(x, axes).reshape(shape)
+
+
+def _total(x: Any, axes: tuple[int, ...]) -> Any:
+    """x summed over axes that keep size 1; the first and the last by products."""
+    if x.dtype.kind != "f" or x.dtype.itemsize < 4 or x.size < 4096:
+        return x.sum(axis=axes, keepdims=True, dtype=x.dtype)
+    xp, ndim, shape = namespace(x), x.ndim, list(x.shape)
+    last = next((k for k in range(ndim) if ndim - 1 - k not in axes), ndim)
+    if last and x.flags.c_contiguous:
+        width = math.prod(shape[ndim - last :])
+        rows = x.reshape(x.size // width, width)
+        long = width > 4096  # NumPy's sums of long rows lose less
+        x = rows.sum(axis=1) if long else rows @ xp.ones(width, x.dtype)
+        shape[ndim - last :] = [1] * last
+        x = x.reshape(shape)
+    rest = tuple(axis for axis in axes if shape[axis] != 1)
+    first = next((k for k in range(ndim) if k not in rest), ndim)
+    if first and x.flags.c_contiguous:
+        count = math.prod(shape[:first])
+        x = xp.ones(count, x.dtype) @ x.reshape(count, x.size // count)
+        shape[:first] = [1] * first
+        x = x.reshape(shape)
+        rest = rest[first:]
+    return x.sum(axis=rest, keepdims=True, dtype=x.dtype) if rest else x
 
 
 @sum_to.vjp

@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from burnish import rng
 from burnish.autodiff import Variable
 from burnish.backend import Device, namespace, special
 from burnish.operator import operator
+from burnish.ops._blocks import blockwise, filled, positive
 from burnish.ops._shapes import unbroadcast
 from burnish.ops.arithmetic import abs_, clip, maximum, minimum, square
 from burnish.ops.compare import where
-from burnish.ops.elementary import erf, exp, tanh
+from burnish.ops.elementary import exp, ndtr, tanh
 from burnish.ops.reduce import reduce_max, reduce_sum
 from burnish.ops.shape import split
 
@@ -20,12 +23,12 @@ from burnish.ops.shape import split
 @operator
 def relu(x):
     """The greater of x and 0."""
-    return namespace(x).maximum(x, 0)
+    return positive(x)
 
 
 @relu.vjp
 def _(g, y, x):
-    return where(y > 0, g, 0)
+    return blockwise(lambda g, y: where(y > 0, g, 0), g, y)
 
 
 @operator
@@ -36,40 +39,56 @@ def relu6(x):
 
 @relu6.vjp
 def _(g, y, x):
-    return where((x > 0) & (x < 6), g, 0)
+    return blockwise(lambda g, x: where((x > 0) & (x < 6), g, 0), g, x)
 
 
 @operator
 def leaky_relu(x, *, alpha: float = 0.01):
     """x where x > 0, alpha * x elsewhere."""
-    return namespace(x).where(x > 0, x, alpha * x)
+    return filled(_leaking, x, alpha, alpha <= 1 and alpha != 0)
 
 
 @leaky_relu.vjp
 def _(g, y, x, *, alpha):
-    return where(x > 0, g, alpha * g)
+    one = x.dtype.type(1)
+    return blockwise(lambda g, x: g * where(x > 0, one, alpha), g, x)
+
+
+def _leaking(y, x, slope, rises):
+    """rises: the slope is known to be at most 1, and not 0 (0 * inf is no number)."""
+    xp = namespace(x)
+    xp.multiply(x, slope, out=y)
+    if rises:
+        xp.maximum(x, y, out=y)
+    else:
+        y[...] = where(x > 0, x, y)
 
 
 @operator
 def prelu(x, slope):
     """x where x > 0, slope * x elsewhere; slope broadcasts to x."""
-    return namespace(x).where(x > 0, x, slope * x)
+    xp = namespace(x)
+    if xp.broadcast_shapes(x.shape, slope.shape) != x.shape or x.dtype.kind != "f":
+        return xp.where(x > 0, x, slope * x)
+    rises = xp is np and bool((slope <= 1).all() and slope.all())
+    return filled(_leaking, x, slope, rises)
 
 
 @prelu.vjp("x")
 def _(g, y, x, slope):
-    return unbroadcast(where(x > 0, g, slope * g), x)
+    part = blockwise(lambda g, x, s: where(x > 0, g, s * g), g, x, slope)
+    return unbroadcast(part, x)
 
 
 @prelu.vjp("slope")
 def _(g, y, x, slope):
-    return unbroadcast(where(x > 0, 0, g * x), slope)
+    return unbroadcast(blockwise(lambda g, x: g * minimum(x, 0), g, x), slope)
 
 
 @operator
 def thresholded_relu(x, *, alpha: float = 1.0):
     """x where x > alpha, 0 elsewhere."""
-    return namespace(x).where(x > alpha, x, 0)
+    return where(x > alpha, x, 0)
 
 
 @thresholded_relu.vjp
@@ -80,8 +99,7 @@ def _(g, y, x, *, alpha):
 @operator
 def shrink(x, *, bias: float = 0.0, lambd: float = 0.5):
     """x brought `bias` nearer to 0 where |x| > lambd, 0 elsewhere."""
-    xp = namespace(x)
-    return xp.where(x > lambd, x - bias, xp.where(x < -lambd, x + bias, 0))
+    return where(x > lambd, x - bias, where(x < -lambd, x + bias, 0))
 
 
 @shrink.vjp
@@ -92,13 +110,32 @@ def _(g, y, x, *, bias, lambd):
 @operator
 def elu(x, *, alpha: float = 1.0):
     """x where x > 0, alpha * (exp(x) - 1) elsewhere."""
-    xp = namespace(x)
-    return xp.where(x > 0, x, alpha * xp.expm1(xp.minimum(x, 0)))
+    return filled(_exponential, x, alpha, 1)
 
 
 @elu.vjp
 def _(g, y, x, *, alpha):
-    return where(x > 0, g, g * (alpha * exp(minimum(x, 0))))
+    return blockwise(_exponential_slope, g, x, alpha, 1)
+
+
+def _exponential(y, x, alpha, width):
+    """max(x, 0) + alpha * (exp(min(x, 0) / width) - 1): one of them is 0."""
+    xp = namespace(x)
+    xp.minimum(x, 0, out=y)
+    if width != 1:
+        y /= width
+    xp.expm1(y, out=y)
+    if alpha != 1:
+        y *= alpha
+    y += positive(x)
+
+
+def _exponential_slope(g, x, alpha, width):
+    below = exp(minimum(x, 0) if width == 1 else minimum(x, 0) / width)
+    share = alpha / width
+    if share == 1:  # exp(0) is already what holds above 0
+        return g * below
+    return g * where(x > 0, 1, share * below)
 
 
 def selu(
@@ -114,31 +151,51 @@ def selu(
 @operator
 def celu(x, *, alpha: float = 1.0):
     """x where x > 0, alpha * (exp(x / alpha) - 1) elsewhere."""
-    xp = namespace(x)
-    return xp.where(x > 0, x, alpha * xp.expm1(xp.minimum(x, 0) / alpha))
+    return filled(_exponential, x, alpha, alpha)
 
 
 @celu.vjp
 def _(g, y, x, *, alpha):
-    return where(x > 0, g, g * exp(minimum(x, 0) / alpha))
+    return blockwise(_exponential_slope, g, x, alpha, alpha)
 
 
 @operator
 def gelu(x, *, approximate: str = "none"):
     """x times the normal distribution's share below x; "tanh" for the cheaper form."""
-    if approximate == "tanh":
-        return 0.5 * x * (1 + namespace(x).tanh(_GELU * (x + _CUBE * x * x * x)))
-    return 0.5 * x * (1 + special.erf(x * 0.5**0.5))
+    return filled(_gelu_tanh if approximate == "tanh" else _gelu, x)
 
 
 @gelu.vjp
 def _(g, y, x, *, approximate):
-    if approximate == "tanh":
-        t = tanh(_GELU * (x + _CUBE * x * x * x))
-        slope = _GELU * (1 + 3 * _CUBE * x * x)
-        return g * (0.5 * (1 + t) + 0.5 * x * (1 - t * t) * slope)
-    below = 0.5 * (1 + erf(x * 0.5**0.5))
-    return g * (below + x * exp(-0.5 * x * x) / math.sqrt(2 * math.pi))
+    slope = _gelu_tanh_slope if approximate == "tanh" else _gelu_slope
+    return blockwise(slope, g, x)
+
+
+def _gelu(y, x):
+    special.put_normal_share(y, x, times=x)
+
+
+def _gelu_slope(g, x):
+    density = exp(square(x) * -0.5) * (1 / math.sqrt(2 * math.pi))
+    return g * (ndtr(x) + x * density)
+
+
+def _gelu_tanh(y, x):
+    xp = namespace(x)
+    xp.multiply(x, x, out=y)
+    y *= -2 * _GELU * _CUBE
+    y -= 2 * _GELU
+    y *= x
+    xp.exp(y, out=y)
+    y += 1
+    xp.divide(x, y, out=y)
+
+
+def _gelu_tanh_slope(g, x):
+    square = x * x
+    t = tanh(x * (_GELU + _GELU * _CUBE * square))
+    slope = 0.5 * _GELU + 1.5 * _GELU * _CUBE * square
+    return g * (0.5 * (1 + t) + x * (1 - t * t) * slope)
 
 
 _GELU = math.sqrt(2 / math.pi)
@@ -148,34 +205,43 @@ _CUBE = 0.044715
 @operator
 def sigmoid(x):
     """1 / (1 + exp(-x)), without overflow."""
-    return _sigmoid(x)
+    return filled(_sigmoid, x, 1)
 
 
 @sigmoid.vjp
 def _(g, y, x):
-    return g * (y * (1 - y))
+    return blockwise(lambda g, y: g * (y * (1 - y)), g, y)
 
 
-def _sigmoid(x: Any) -> Any:
+def _sigmoid(y, x, alpha):
     xp = namespace(x)
-    z = xp.exp(xp.minimum(-x, _EXPONENTS.get(x.dtype.name, 88)))
-    z += 1
-    return 1 / z
-
-
-_EXPONENTS = {"float16": 11, "float64": 709}  # the greatest whose exp is finite
+    xp.multiply(x, -alpha, out=y)
+    xp.exp(y, out=y)
+    y += 1
+    xp.reciprocal(y, out=y)
 
 
 @operator
 def swish(x, *, alpha: float = 1.0):
     """x * sigmoid(alpha * x)"""
-    return x * _sigmoid(alpha * x)
+    return filled(_swish, x, alpha)
 
 
 @swish.vjp
 def _(g, y, x, *, alpha):
-    s = sigmoid(alpha * x)
-    return g * (s * (1 + alpha * x * (1 - s)))
+    return blockwise(_swish_slope, g, y, x, alpha)
+
+
+def _swish(y, x, alpha):
+    _sigmoid(y, x, alpha)
+    y *= x
+
+
+def _swish_slope(g, y, x, alpha):
+    if alpha != 1:
+        x, y = alpha * x, alpha * y
+    s = sigmoid(x)
+    return g * (s + y * (1 - s))
 
 
 def silu(x: Any) -> Any:
@@ -186,13 +252,21 @@ def silu(x: Any) -> Any:
 @operator
 def softplus(x):
     """log(1 + exp(x)), without overflow."""
-    xp = namespace(x)
-    return xp.maximum(x, 0) + xp.log1p(xp.exp(-abs(x)))
+    return filled(_softplus, x)
 
 
 @softplus.vjp
 def _(g, y, x):
-    return g * sigmoid(x)
+    return blockwise(lambda g, x: g * sigmoid(x), g, x)
+
+
+def _softplus(y, x):
+    xp = namespace(x)
+    xp.abs(x, out=y)
+    xp.negative(y, out=y)
+    xp.exp(y, out=y)
+    xp.log1p(y, out=y)
+    y += positive(x)
 
 
 def log_sigmoid(x: Any) -> Any:
@@ -213,23 +287,45 @@ def softsign(x):
 
 @softsign.vjp
 def _(g, y, x):
-    return g / square(1 + abs_(x))
+    return blockwise(lambda g, x: g / square(1 + abs_(x)), g, x)
 
 
 @operator
 def hard_sigmoid(x, *, alpha: float = 0.2, beta: float = 0.5):
     """alpha * x + beta held between 0 and 1."""
-    return namespace(x).clip(alpha * x + beta, 0, 1)
+    return filled(_ramp, x, alpha, beta)
 
 
 @hard_sigmoid.vjp
 def _(g, y, x, *, alpha, beta):
-    return where((y > 0) & (y < 1), alpha * g, 0)
+    return blockwise(lambda g, y: where((y > 0) & (y < 1), alpha * g, 0), g, y)
 
 
-def hard_swish(x: Any) -> Any:
+def _ramp(y, x, alpha, beta):
+    namespace(x).multiply(x, alpha, out=y)
+    y += beta
+    y.clip(0, 1, out=y)
+
+
+@operator
+def hard_swish(x):
     """x * (x / 6 + 1/2 held between 0 and 1)"""
-    return x * clip(x / 6 + 0.5, 0, 1)
+    return filled(_hard_swish, x)
+
+
+@hard_swish.vjp
+def _(g, y, x):
+    return blockwise(_hard_swish_slope, g, x)
+
+
+def _hard_swish(y, x):
+    _ramp(y, x, 1 / 6, 0.5)
+    y *= x
+
+
+def _hard_swish_slope(g, x):
+    rising = where(abs_(x) < 3, x, 0)
+    return g * (clip(x / 6 + 0.5, 0, 1) + rising / 6)
 
 
 def glu(x: Any, *, axis: int = -1) -> Any:
@@ -241,15 +337,35 @@ def glu(x: Any, *, axis: int = -1) -> Any:
 @operator
 def softmax(x, *, axis: int = -1):
     """exp(x), scaled to add up to 1 along an axis."""
-    y = namespace(x).exp(x - _top(x, axis))
-    y /= y.sum(axis=axis, keepdims=True)
-    return y
+    axis = axis - x.ndim if axis >= 0 else axis
+    return filled(_softmax, x, axis, whole=-axis)
 
 
 @softmax.vjp
 def _(g, y, x, *, axis):
+    axis = axis - len(x.shape) if axis >= 0 else axis
+    return blockwise(_softmax_slope, g, y, axis, whole=-axis)
+
+
+def _softmax(y, x, axis):
+    """Moderate numbers are not moved: that saves finding every row's greatest."""
+    xp = namespace(x)
+    if xp is np and x.size and x.max() < _MODERATE:
+        total = xp.exp(x, out=y).sum(axis=axis, keepdims=True)
+        if total.min() > 1 / _MODERATE:
+            y /= total
+            return
+    xp.subtract(x, _top(x, axis), out=y)
+    xp.exp(y, out=y)
+    y /= y.sum(axis=axis, keepdims=True)
+
+
+def _softmax_slope(g, y, axis):
     weighted = g * y
     return weighted - y * reduce_sum(weighted, axes=axis, keepdims=True)
+
+
+_MODERATE = 50  # a sum of exp of such numbers is far from any overflow
 
 
 def softmin(x: Any, *, axis: int = -1) -> Any:
@@ -267,14 +383,23 @@ def quiet_softmax(x: Any, *, axis: int = -1) -> Any:
 @operator
 def log_softmax(x, *, axis: int = -1):
     """log(softmax(x)), without overflow."""
-    xp = namespace(x)
-    y = x - _top(x, axis)
-    y -= xp.log(xp.exp(y).sum(axis=axis, keepdims=True))
-    return y
+    axis = axis - x.ndim if axis >= 0 else axis
+    return filled(_log_softmax, x, axis, whole=-axis)
 
 
 @log_softmax.vjp
 def _(g, y, x, *, axis):
+    axis = axis - len(x.shape) if axis >= 0 else axis
+    return blockwise(_log_softmax_slope, g, y, axis, whole=-axis)
+
+
+def _log_softmax(y, x, axis):
+    xp = namespace(x)
+    xp.subtract(x, _top(x, axis), out=y)
+    y -= xp.log(xp.exp(y).sum(axis=axis, keepdims=True))
+
+
+def _log_softmax_slope(g, y, axis):
     return g - exp(y) * reduce_sum(g, axes=axis, keepdims=True)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from burnish.backend import namespace
 from burnish.operator import operator
+from burnish.ops._blocks import select
 from burnish.ops._shapes import unbroadcast
 
 
@@ -71,6 +72,9 @@ def logical_not(x):
 def where(condition, a, b):
     """a where the condition holds, b elsewhere; all three broadcast."""
     return namespace(condition, a, b).where(condition, a, b)
+
+
+where.on("numpy")(select)
 
 
 @where.vjp("a")

@@ -6,6 +6,7 @@ import math
 
 from burnish.backend import namespace, special
 from burnish.operator import operator
+from burnish.ops._blocks import blockwise, filled
 from burnish.ops._shapes import unbroadcast
 from burnish.ops.compare import where
 
@@ -182,7 +183,7 @@ def tanh(x):
 
 @tanh.vjp
 def _(g, y, x):
-    return g * (1 - y * y)
+    return blockwise(lambda g, y: g * (1 - y * y), g, y)
 
 
 @operator
@@ -221,9 +222,24 @@ def _(g, y, x):
 @operator
 def erf(x):
     """The error function."""
-    return special.erf(x)
+    return blockwise(special.erf, x)
 
 
 @erf.vjp
 def _(g, y, x):
-    return g * (2 / math.sqrt(math.pi)) * exp(-x * x)
+    return blockwise(_bell, g, x, 2 / math.sqrt(math.pi), -1.0)
+
+
+@operator
+def ndtr(x):
+    """The share of the normal distribution that is below x."""
+    return filled(special.put_normal_share, x)
+
+
+@ndtr.vjp
+def _(g, y, x):
+    return blockwise(_bell, g, x, 1 / math.sqrt(2 * math.pi), -0.5)
+
+
+def _bell(g, x, height, bend):
+    return g * (height * exp(bend * x * x))

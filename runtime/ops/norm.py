@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from burnish.autodiff import Variable
 from burnish.backend import Array, namespace
 from burnish.operator import operator
+from burnish.ops._blocks import filled
 from burnish.ops._shapes import broadcast_to, sum_to
 from burnish.ops.compare import where
 from burnish.ops.pool import window_sum
@@ -52,9 +54,9 @@ def _(g, y, x, *, axes, eps, center):
 
 @operator
 def layer_norm(x, weight=None, bias=None, *, axis: int = -1, eps: float = 1e-5):
-    """Standardized from `axis` to the last one; weight and bias have those axes."""
-    y, _, _ = standardize.value(x, axes=_from(x, axis), eps=eps)
-    return _scaled(y, weight, bias)
+    """Standardized from `axis` to the last one; weight and bias broadcast to those."""
+    rank = len(_from(x, axis))
+    return filled(_normal, x, weight, bias, rank, eps, True, whole=rank)
 
 
 @layer_norm.vjp("x", "weight", "bias")
@@ -65,8 +67,8 @@ def _(g, y, x, weight=None, bias=None, *, axis, eps):
 @operator
 def rms_norm(x, weight=None, *, axis: int = -1, eps: float = 1e-5):
     """x / sqrt(mean of squares from `axis` to the last one + eps) * weight"""
-    y, _, _ = standardize.value(x, axes=_from(x, axis), eps=eps, center=False)
-    return _scaled(y, weight, None)
+    rank = len(_from(x, axis))
+    return filled(_normal, x, weight, None, rank, eps, False, whole=rank)
 
 
 @rms_norm.vjp("x", "weight")
@@ -74,13 +76,58 @@ def _(g, y, x, weight=None, *, axis, eps):
     return _pull_scaled(g, x, weight, None, _from(x, axis), eps, False)[:2]
 
 
+def _normal(y, x, weight, bias, rank: int, eps: float, center: bool) -> None:
+    rstd = _centred(y, x, rank, eps, center)
+    y *= rstd.reshape(*rstd.shape, *(1,) * rank)
+    if weight is not None:
+        y *= weight
+    if bias is not None:
+        y += bias
+
+
+def _centred(y: Array, x: Array, rank: int, eps: float, center: bool) -> Array:
+    """Write x less its mean over the last `rank` axes; 1 / each row's deviation."""
+    xp, lead = namespace(x), x.shape[: x.ndim - rank]
+    count = max(prod(x.shape[x.ndim - rank :]), 1)
+    if center:
+        mean = _row_sums(x, rank) / count
+        xp.subtract(x, mean.reshape(*lead, *(1,) * rank), out=y)
+    else:
+        y[...] = x
+    return 1 / xp.sqrt(_row_sums(y, rank, y) / count + eps)
+
+
+def _row_sums(a: Array, rank: int, b: Array | None = None) -> Array:
+    """Sums of a, or of a * b, over the last `rank` axes, which go."""
+    xp, lead = namespace(a), a.shape[: a.ndim - rank]
+    width = prod(a.shape[a.ndim - rank :])
+    a = a.reshape(*lead, width)
+    if width > _LONG or xp is not np:  # NumPy's own sums of long rows lose less
+        return (a if b is None else a * b.reshape(a.shape)).sum(axis=-1)
+    return (
+        a @ xp.ones(width, a.dtype) if b is None else xp.vecdot(a, b.reshape(a.shape))
+    )
+
+
+_LONG = 4096
+
+
 @operator
 def batch_norm(x, scale, bias, mean, var, *, eps: float = 1e-5):
     """(x - mean) / sqrt(var + eps) * scale + bias; x (N, C, *S), the others (C,)"""
-    factor = scale / namespace(x).sqrt(var + eps)
-    y = x * _channels(factor.astype(x.dtype), x)
-    y += _channels((bias - mean * factor).astype(x.dtype), x)
-    return y
+    xp = namespace(x)
+    factor = scale / xp.sqrt(var + eps)
+    offset = bias - mean * factor
+    factor, offset = (_channels(a.astype(x.dtype), x) for a in (factor, offset))
+    if len(x) > 4:  # full planes once: broadcasting along short rows costs as much
+        planes = (xp.broadcast_to(a, x.shape[1:]) for a in (factor, offset))
+        factor, offset = map(xp.ascontiguousarray, planes)
+    return filled(_moved, x, factor, offset)
+
+
+def _moved(y, x, factor, offset):
+    namespace(x).multiply(x, factor, out=y)
+    y += offset
 
 
 @batch_norm.vjp("x")
@@ -124,17 +171,18 @@ def batch_norm_train(
 
 def instance_norm(x: Any, scale: Any = None, bias: Any = None, *, eps: float = 1e-5):
     """Each channel of each example standardized; x (N, C, *S), the others (C,)"""
-    y, _, _ = standardize(x, axes=tuple(range(2, len(x.shape))), eps=eps)
-    return _with_channels(y, scale, bias)
+    return group_norm(x, scale, bias, num_groups=x.shape[1], eps=eps)
 
 
 def group_norm(
     x: Any, scale: Any = None, bias: Any = None, *, num_groups: int, eps: float = 1e-5
 ) -> Any:
     """Each group of channels standardized; x (N, C, *S), the others (C,)"""
-    groups = x.reshape(x.shape[0], num_groups, -1)
-    y, _, _ = standardize(groups, axes=(2,), eps=eps)
-    return _with_channels(y.reshape(x.shape), scale, bias)
+    n, c, *sizes = x.shape
+    split = (num_groups, c // num_groups, 1)
+    scale, bias = (a if a is None else a.reshape(split) for a in (scale, bias))
+    groups = x.reshape(n, *split[:2], prod(sizes))
+    return layer_norm(groups, scale, bias, axis=2, eps=eps).reshape(x.shape)
 
 
 def lrn(
@@ -174,13 +222,56 @@ def _pull(g: Any, unit: Any, rstd: Any, center: bool) -> Any:
 def _pull_scaled(
     g: Any, x: Any, weight: Any, bias: Any, axes: Any, eps: float, center: bool
 ) -> tuple[Any, Any, Any]:
+    bias_g = None if bias is None else sum_to(g, shape=bias.shape)
+    if not isinstance(g, Variable) and namespace(g) is np and g.dtype.itemsize > 2:
+        return *_pull_in_blocks(g, x, weight, len(axes), eps, center), bias_g
     unit, _, var = standardize(x, axes=axes, eps=eps, center=center)
     inward = g if weight is None else g * weight
     return (
         _pull(inward, unit, (var + eps) ** -0.5, center),
         None if weight is None else sum_to(g * unit, shape=weight.shape),
-        None if bias is None else sum_to(g, shape=bias.shape),
+        bias_g,
     )
+
+
+def _pull_in_blocks(
+    g: Array, x: Array, weight: Array | None, rank: int, eps: float, center: bool
+) -> tuple[Array, Array | None]:
+    """What `_pull_scaled` says of x and weight, in few passes and none over memory."""
+    total = per_row = None
+    if (
+        weight is not None and weight.ndim > rank
+    ):  # of groups: has axes that x is cut at
+        shape = (*x.shape[: x.ndim - rank], *weight.shape[weight.ndim - rank :])
+        per_row = np.empty(shape, x.dtype)
+    elif weight is not None:
+        total = np.zeros(x.shape[x.ndim - rank :], x.dtype)
+
+    def step(y: Array, x: Array, g: Array, weight: Any, per_row: Any) -> None:
+        lead, ones = x.shape[: x.ndim - rank], (1,) * rank
+        count = prod(x.shape[x.ndim - rank :])
+        away = np.empty_like(y)
+        rstd = _centred(away, x, rank, eps, center)
+        np.multiply(g, 1 if weight is None else weight, out=y)
+        shift = _row_sums(y, rank) / count * rstd if center else None
+        slope = _row_sums(y, rank, away) / count * rstd**3
+        y *= rstd.reshape(*lead, *ones)
+        if weight is not None:
+            through = g * away
+            if total is not None:
+                rows = rstd.reshape(-1) @ through.reshape(rstd.size, count)
+                np.add(total, rows.reshape(total.shape), out=total)
+            else:
+                per_row[...] = sum_to.value(through, shape=per_row.shape)
+                per_row *= rstd.reshape(*lead, *ones)
+        away *= slope.reshape(*lead, *ones)
+        y -= away
+        if shift is not None:
+            y -= shift.reshape(*lead, *ones)
+
+    inward = filled(step, x, g, weight, per_row, whole=rank)
+    found = total if per_row is None else per_row
+    return inward, None if found is None else sum_to.value(found, shape=weight.shape)
 
 
 def _count(x: Any, axes: tuple[int, ...]) -> int:
@@ -189,15 +280,6 @@ def _count(x: Any, axes: tuple[int, ...]) -> int:
 
 def _from(x: Any, axis: int) -> tuple[int, ...]:
     return tuple(range(axis % len(x.shape), len(x.shape)))
-
-
-def _scaled(y: Array, weight: Array | None, bias: Array | None) -> Array:
-    """y * weight + bias, in y's own memory and dtype."""
-    if weight is not None:
-        y *= weight.astype(y.dtype, copy=False)
-    if bias is not None:
-        y += bias.astype(y.dtype, copy=False)
-    return y
 
 
 def _channels(values: Any, x: Any) -> Any:

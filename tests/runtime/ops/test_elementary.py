@@ -7,6 +7,7 @@ from burnish import Tensor, ops
 from tests.harness.operators import case
 
 erf = np.vectorize(math.erf)
+share = np.vectorize(lambda x: math.erfc(-x / math.sqrt(2)) / 2)
 CASES = [
     case(ops.sqrt, (3, 4), low=0.3, expect=np.sqrt),
     case(ops.exp, (3, 4), expect=np.exp),
@@ -27,6 +28,7 @@ CASES = [
     case(ops.acosh, (3, 4), low=1.3, expect=np.arccosh),
     case(ops.atanh, (3, 4), low=-0.9, high=0.9, expect=np.arctanh),
     case(ops.erf, (3, 40), low=-7, high=7, expect=lambda x: erf(x).astype(x.dtype)),
+    case(ops.ndtr, (3, 40), low=-9, high=9, expect=lambda x: share(x).astype(x.dtype)),
 ]
 
 
