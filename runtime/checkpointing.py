@@ -10,6 +10,7 @@ gradients that they would give without, to the last bit.
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -92,7 +93,7 @@ class Replay(Node):
         to where they came from, and to every parameter that it used.
         """
         with self._as_before():
-            again = list(_variables(self.call()))
+            again = _variables(self.call())
         return [
             ((node, again[place].index), gradient)
             for place, gradient in incoming.items()
@@ -132,19 +133,33 @@ def checkpoint(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
     finally:
         recording.missed = missed
     node = Replay(lambda: function(*args, **options), random)
-    for place, result in enumerate(_variables(results)):
-        if result.node is None and result.dtype.kind in "fcV":
-            result.node, result.index = node, place
-    return results
+    places = itertools.count()
+
+    def recorded(result: Variable) -> Variable:
+        place = next(places)
+        if result.node is not None or result.dtype.kind not in "fcV":
+            return result
+        return result.wrap(result.data, result.device, node, place)
+
+    return _mapped(results, recorded)
 
 
-def _variables(results: Any) -> Iterator[Variable]:
+def _variables(results: Any) -> list[Variable]:
     """Every variable in a result, always in the same order."""
+    found: list[Variable] = []
+    _mapped(results, found.append)
+    return found
+
+
+def _mapped(results: Any, change: Callable[[Variable], Any]) -> Any:
+    """A result with every variable in it changed."""
     if isinstance(results, Variable):
-        yield results
-    elif isinstance(results, dict):
-        for value in results.values():
-            yield from _variables(value)
-    elif isinstance(results, list | tuple):
-        for value in results:
-            yield from _variables(value)
+        return change(results)
+    if isinstance(results, dict):
+        return {key: _mapped(value, change) for key, value in results.items()}
+    if isinstance(results, list):
+        return [_mapped(value, change) for value in results]
+    if isinstance(results, tuple):
+        items = [_mapped(value, change) for value in results]
+        return results._make(items) if hasattr(results, "_make") else tuple(items)
+    return results

@@ -1,28 +1,58 @@
-"""One seedable source of random numbers for initial weights, dropout and sampling."""
+"""One seedable source of random numbers for initial weights, dropout and sampling.
+
+Initial weights have a stream of their own, so that everything else draws the same
+whether weights are made early or at their first use.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import threading
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from burnish.backend import Array, Device
 
-_host: np.random.Generator | None = None
+_streams: tuple[np.random.Generator, np.random.Generator] | None = None
+
+
+class _Drawing(threading.local):
+    initial = False
+
+
+_drawing = _Drawing()
 
 
 def seed(value: int) -> None:
     """Start every later draw of this process from `value`, on every device."""
-    global _host
-    _host = np.random.default_rng(value)
+    _start(np.random.default_rng(value))
+
+
+def _start(
+    first: np.random.Generator,
+) -> tuple[np.random.Generator, np.random.Generator]:
+    global _streams
+    _streams = first, first.spawn(1)[0]
+    return _streams
 
 
 def generator() -> np.random.Generator:
     """The generator that all draws come from, drawn on the host."""
-    global _host
-    if _host is None:  # not at import: NumPy loads its random numbers on demand
-        _host = np.random.default_rng()
-    return _host
+    # not at import: NumPy loads its random numbers on demand
+    streams = _streams or _start(np.random.default_rng())
+    return streams[_drawing.initial]
+
+
+@contextlib.contextmanager
+def initial() -> Iterator[None]:
+    """In the `with` block draws come from the stream of initial weights."""
+    before, _drawing.initial = _drawing.initial, True
+    try:
+        yield
+    finally:
+        _drawing.initial = before
 
 
 def state() -> Any:

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from burnish import rng
 from burnish.autodiff import Node, Variable, recording
 from burnish.backend import Array, Device
 from burnish.errors import InputError
@@ -81,7 +82,8 @@ class Stored(Tensor):
         if self._value is None:
             with _making:
                 if self._value is None and self._initial is not None:
-                    value = self._initial(self._shape, self._dtype, self.device)
+                    with rng.initial():
+                        value = self._initial(self._shape, self._dtype, self.device)
                     self._hold(self.device.put(value, self._dtype))
         return self._value
 
