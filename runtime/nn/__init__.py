@@ -4,9 +4,7 @@ from burnish import nn
 nn.Linear(8, 32)
 """
 
-from burnish.nn.accepts import (
-    accepts,
-)
+from burnish.nn.accepts import accepts
 from burnish.nn.activation import (
     CELU,
     ELU,
@@ -32,19 +30,9 @@ from burnish.nn.activation import (
     Softsign,
     Tanh,
 )
-from burnish.nn.alignment import (
-    ctc_loss,
-    rnnt_loss,
-)
-from burnish.nn.attention import (
-    MultiheadAttention,
-)
-from burnish.nn.basic import (
-    Flatten,
-    Identity,
-    Sequential,
-    Unflatten,
-)
+from burnish.nn.alignment import ctc_loss, rnnt_loss
+from burnish.nn.attention import MultiheadAttention
+from burnish.nn.basic import Flatten, Identity, Sequential, Unflatten
 from burnish.nn.batch_norm import (
     BatchNorm1d,
     BatchNorm2d,
@@ -53,20 +41,9 @@ from burnish.nn.batch_norm import (
     InstanceNorm2d,
     InstanceNorm3d,
 )
-from burnish.nn.cache import (
-    DecoderCache,
-    MhaCache,
-    TensorCache,
-)
-from burnish.nn.cells import (
-    GRUCell,
-    LSTMCell,
-    RNNCell,
-)
-from burnish.nn.choose import (
-    activation,
-    normalization,
-)
+from burnish.nn.cache import DecoderCache, MhaCache, TensorCache
+from burnish.nn.cells import GRUCell, LSTMCell, RNNCell
+from burnish.nn.choose import activation, normalization
 from burnish.nn.classification import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -110,9 +87,8 @@ from burnish.nn.criterion import (
     TripletMarginLoss,
     TripletMarginWithDistanceLoss,
 )
-from burnish.nn.cross_attention import (
-    CrossAttention,
-)
+from burnish.nn.cross_attention import CrossAttention
+from burnish.nn.display import DisplaySettings, pretty
 from burnish.nn.distance import (
     CosineSimilarity,
     PairwiseDistance,
@@ -128,10 +104,7 @@ from burnish.nn.dropout import (
     FeatureAlphaDropout,
     GaussianNoise,
 )
-from burnish.nn.embedding import (
-    Embedding,
-    EmbeddingBag,
-)
+from burnish.nn.embedding import Embedding, EmbeddingBag
 from burnish.nn.gated import (
     Hardshrink,
     RReLU,
@@ -152,29 +125,12 @@ from burnish.nn.image import (
     UpsamplingBilinear2d,
     UpsamplingNearest2d,
 )
-from burnish.nn.layer import (
-    Layer,
-)
-from burnish.nn.linear import (
-    Bilinear,
-    Linear,
-    PositionWiseFeedForward,
-    SwiGLU,
-)
+from burnish.nn.layer import Layer
+from burnish.nn.linear import Bilinear, Linear, PositionWiseFeedForward, SwiGLU
 from burnish.nn.lora import Lora, QLora
-from burnish.nn.masks import (
-    generate_autoregressive_mask,
-    generate_padding_mask,
-)
-from burnish.nn.module import (
-    Module,
-)
-from burnish.nn.norm import (
-    GroupNorm,
-    LayerNorm,
-    LocalResponseNorm,
-    RMSNorm,
-)
+from burnish.nn.masks import generate_autoregressive_mask, generate_padding_mask
+from burnish.nn.module import Module
+from burnish.nn.norm import GroupNorm, LayerNorm, LocalResponseNorm, RMSNorm
 from burnish.nn.padding import (
     CircularPad1d,
     CircularPad2d,
@@ -192,10 +148,7 @@ from burnish.nn.padding import (
     ZeroPad2d,
     ZeroPad3d,
 )
-from burnish.nn.param import (
-    Buffer,
-    Param,
-)
+from burnish.nn.param import Buffer, Param
 from burnish.nn.pool import (
     AdaptiveAvgPool1d,
     AdaptiveAvgPool2d,
@@ -210,10 +163,7 @@ from burnish.nn.pool import (
     MaxPool2d,
     MaxPool3d,
 )
-from burnish.nn.position import (
-    PositionalEncoding,
-    RotaryEncoding,
-)
+from burnish.nn.position import PositionalEncoding, RotaryEncoding
 from burnish.nn.ranking import (
     cosine_embedding_loss,
     hinge_embedding_loss,
@@ -221,11 +171,7 @@ from burnish.nn.ranking import (
     triplet_margin_loss,
     triplet_margin_with_distance_loss,
 )
-from burnish.nn.recurrent import (
-    GRU,
-    LSTM,
-    RNN,
-)
+from burnish.nn.recurrent import GRU, LSTM, RNN
 from burnish.nn.regression import (
     gaussian_nll_loss,
     huber_loss,
@@ -236,10 +182,7 @@ from burnish.nn.regression import (
     smooth_l1_loss,
 )
 from burnish.nn.reparameterize import Reparameterized, Reparameterizer
-from burnish.nn.style import (
-    GramMatrixLoss,
-    gram_matrix,
-)
+from burnish.nn.style import GramMatrixLoss, gram_matrix
 from burnish.nn.transformer import (
     Transformer,
     TransformerDecoder,
@@ -247,9 +190,7 @@ from burnish.nn.transformer import (
     TransformerEncoder,
     TransformerEncoderLayer,
 )
-from burnish.nn.tree import (
-    TreeEnsemble,
-)
+from burnish.nn.tree import TreeEnsemble
 from burnish.nn.unpool import (
     LPPool1d,
     LPPool2d,
@@ -258,6 +199,7 @@ from burnish.nn.unpool import (
     MaxUnpool2d,
     MaxUnpool3d,
 )
+from burnish.nn.visit import ModuleMapper, ModuleVisitor
 
 __all__ = [
     "CELU",
@@ -305,6 +247,7 @@ __all__ = [
     "CrossEntropyLoss",
     "DecoderCache",
     "DeformConv2d",
+    "DisplaySettings",
     "Dropout",
     "Dropout1d",
     "Dropout2d",
@@ -354,6 +297,8 @@ __all__ = [
     "MhaCache",
     "Mish",
     "Module",
+    "ModuleMapper",
+    "ModuleVisitor",
     "MultiLabelMarginLoss",
     "MultiLabelSoftMarginLoss",
     "MultiMarginLoss",
@@ -443,6 +388,7 @@ __all__ = [
     "normalization",
     "pairwise_distance",
     "poisson_nll_loss",
+    "pretty",
     "rnnt_loss",
     "smooth_l1_loss",
     "soft_margin_loss",

@@ -22,22 +22,25 @@ class _Kernel(Layer):
     """What both directions share: weight and bias."""
 
     rank: ClassVar[int]
+    in_channels: int
+    out_channels: int
     groups: int
     kernel_size: Any
     weight: Param
     bias: Param | None
 
-    def _build(self, shape: tuple[int, int], out: int, bias: bool, dtype: Any) -> None:
-        """shape: the weight's first two sizes"""
-        if self.groups < 1 or shape[0] % self.groups or out % self.groups:
+    def _build(self, transposed: bool, bias: bool, dtype: Any) -> None:
+        ins, outs, groups = self.in_channels, self.out_channels, self.groups
+        if groups < 1 or ins % groups or outs % groups:
             raise InputError(
                 f"{type(self).__name__}: expected channels that are multiples of "
-                f"groups={self.groups}, got {shape[0]} and {out}"
+                f"groups={groups}, got {ins} and {outs}"
             )
+        shape = (ins, outs // groups) if transposed else (outs, ins // groups)
         kernel = sizes(self.kernel_size, self.rank)
         draw = init.uniform((shape[1] * prod(kernel)) ** -0.5)
         self.weight = Param(draw, (*shape, *kernel), dtype)
-        self.bias = Param(draw, (out,), dtype) if bias else None
+        self.bias = Param(draw, (outs,), dtype) if bias else None
 
     def _is_one(self, x: Tensor) -> bool:
         """Whether x is one example, without N."""
@@ -77,8 +80,7 @@ class _Conv(_Kernel):
         self.dilation = dilation
         self.groups = groups
         self.padding_mode = padding_mode
-        shape = (out_channels, in_channels // groups)
-        self._build(shape, out_channels, bias, dtype)
+        self._build(False, bias, dtype)
 
     def forward(self, x: Tensor) -> Tensor:
         if self._is_one(x):
@@ -153,8 +155,7 @@ class _ConvTranspose(_Kernel):
         self.dilation = dilation
         self.groups = groups
         self.padding_mode = padding_mode
-        shape = (in_channels, out_channels // groups)
-        self._build(shape, out_channels, bias, dtype)
+        self._build(True, bias, dtype)
 
     def forward(self, x: Tensor, output_size: Any = None) -> Tensor:
         """Raises InputError for an output_size that no output_padding leads to."""
@@ -243,8 +244,7 @@ class DeformConv2d(_Kernel):
         self.padding = padding
         self.dilation = dilation
         self.groups = groups
-        shape = (out_channels, in_channels // groups)
-        self._build(shape, out_channels, bias, dtype)
+        self._build(False, bias, dtype)
 
     def forward(self, x: Tensor, offset: Tensor, mask: Tensor | None = None) -> Tensor:
         """Raises InputError for offsets that are no multiple of 2 * K."""

@@ -3,50 +3,100 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from burnish.nn.module import Module
+
+
+class DisplaySettings(NamedTuple):
+    """What `repr` shows of a module and of all below it.
+
+    A class changes them with an attribute: `display_settings = DisplaySettings(...)`;
+    what stands in its brackets, with a method `extra_repr`.
+
+    num_params: how many parameters each module has. tensors: every parameter and buffer
+    with its shape and dtype. attributes: everything else that a module holds, too.
+    new_lines: one line for each of these; else all in one. indent: by so many spaces.
+    """
+
+    num_params: bool = True
+    tensors: bool = False
+    attributes: bool = False
+    new_lines: bool = True
+    indent: int = 2
 
 
 def tree(module: Module) -> str:
     """Net(  # 4,850 params
       (blocks.0-1): 2 x Linear(8, 32)  # 288 params each
     )"""
-    return _tree(module, "")
+    return _tree(module, DisplaySettings(), "")
 
 
-def _tree(module: Module, each: str) -> str:
+def pretty(module: Module, **settings: Any) -> str:
+    """What `repr` shows, with other settings: `pretty(model, num_params=False)`
+
+    They are `DisplaySettings`'s, and stand back behind those that a class has.
+    """
+    return _tree(module, DisplaySettings(**settings), "")
+
+
+def _tree(module: Module, settings: DisplaySettings, each: str) -> str:
+    settings = getattr(module, "display_settings", settings)
     head = f"{type(module).__name__}({module.extra_repr()}"
-    count = module.num_params
+    count = module.num_params if settings.num_params else 0
     note = f"  # {count:,} params{each}" if count else ""
-    lines = [f"  {line}" for text in _children(module) for line in text.split("\n")]
-    if not lines:
+    parts = [*_own(module, settings), *_children(module, settings)]
+    if not parts:
         return f"{head}){note}"
+    if not settings.new_lines:
+        opened = "" if head.endswith("(") else ", "
+        return f"{head}{opened}{', '.join(parts)}){note}"
+    space = " " * settings.indent
+    lines = [f"{space}{line}" for text in parts for line in text.split("\n")]
     return "\n".join([head + note, *lines, ")"])
 
 
-def _children(module: Module) -> Iterator[str]:
+def _own(module: Module, settings: DisplaySettings) -> Iterator[str]:
+    """A module's own tensors and attributes, as far as they are wanted."""
+    tensors = {
+        path: tensor for path, tensor in module.named_tensors() if "." not in path
+    }
+    if settings.tensors:
+        for name, tensor in tensors.items():
+            yield f"{name}: {type(tensor).__name__}{tensor.shape} {tensor.dtype}"
+    if settings.attributes:
+        children = {name.partition(".")[0] for name, _ in module.named_children()}
+        for name, value in vars(module).items():
+            if name not in tensors and name not in children:
+                yield f"{name}={value!r}"
+
+
+def _children(module: Module, settings: DisplaySettings) -> Iterator[str]:
     run: list[str] = []
     shown = ""
     for name, child in module.named_children():
-        text = _tree(child, "")
+        text = _tree(child, settings, "")
         if run and text == shown and _follows(run[-1], name):
             run.append(name)
             continue
         if run:
-            yield _line(module, run, shown)
+            yield _line(module, settings, run, shown)
         run, shown = [name], text
     if run:
-        yield _line(module, run, shown)
+        yield _line(module, settings, run, shown)
 
 
-def _line(module: Module, names: list[str], shown: str) -> str:
+def _line(
+    module: Module, settings: DisplaySettings, names: list[str], shown: str
+) -> str:
     if len(names) == 1:
         return f"({names[0]}): {shown}"
     child = dict(module.named_children())[names[0]]
     last = names[-1].rpartition(".")[2]
-    return f"({names[0]}-{last}): {len(names)} x {_tree(child, ' each')}"
+    text = _tree(child, settings, " each")
+    return f"({names[0]}-{last}): {len(names)} x {text}"
 
 
 def _follows(one: str, two: str) -> bool:

@@ -49,6 +49,19 @@ def test_a_decoder_and_its_cache_which_keeps_the_memory():
         part = decoder(x[:, t : t + 1], memory, tgt_is_causal=True, cache=cache)
         close(part, want[:, t : t + 1])
     assert [len(each.memory) for each in cache] == [3, 3]
+    assert isinstance(cache[0], nn.DecoderCache)
+
+
+def test_a_tensor_that_grows():
+    cache = nn.TensorCache(axis=1)
+    with pytest.raises(InputError, match="expected something to remember"):
+        cache.extend(None)
+    x = RNG.normal(size=(2, 3))
+    cache.extend(Tensor(x[:, :1]))
+    close(cache.extend(Tensor(x[:, 1:])), Tensor(x))
+    close(cache.extend(None), Tensor(x))
+    cache.clear()
+    assert len(cache) == 0
 
 
 def test_copies_of_a_layer_train_apart():

@@ -68,11 +68,11 @@ LAYERS = [
     layer("AdaptiveMaxPool3d", VOLUME, 3),
 ]
 UNPOOLED = [
-    ((2, 3, 9), (2,), {}),
-    ((3, 9), (3, 2), {"output_size": (9,)}),
-    ((2, 3, 9, 8), (3, 2, 1), {"output_size": (2, 3, 9, 8)}),
-    ((2, 3, 8, 8), (2,), {}),
-    ((1, 2, 4, 6, 4), ((2, 3, 2),), {}),
+    ("MaxUnpool1d", (2, 3, 9), (2,), {}),
+    ("MaxUnpool1d", (3, 9), (3, 2), {"output_size": (9,)}),
+    ("MaxUnpool2d", (2, 3, 9, 8), (3, 2, 1), {"output_size": (2, 3, 9, 8)}),
+    ("MaxUnpool2d", (2, 3, 8, 8), (2,), {}),
+    ("MaxUnpool3d", (1, 2, 4, 6, 4), ((2, 3, 2),), {}),
 ]
 
 
@@ -83,12 +83,12 @@ def test_layer(row, dtype):
     row.check(dtype)
 
 
-@pytest.mark.parametrize(("shape", "args", "call"), UNPOOLED)
-def test_unpooling_puts_the_maxima_back(shape, args, call):
-    rank = len(shape) - 1 - (len(shape) > 2)
-    pool = getattr(torch.nn, f"MaxPool{rank}d")(*args, return_indices=True)
+@pytest.mark.parametrize(("name", "shape", "args", "call"), UNPOOLED)
+def test_unpooling_puts_the_maxima_back(name, shape, args, call):
+    kind = getattr(torch.nn, name.replace("Unpool", "Pool"))
+    pool = kind(*args, return_indices=True)
     values, indices = pool(torch.randn(shape, dtype=torch.float64))
-    ours, theirs = pair(f"MaxUnpool{rank}d", args, {})
+    ours, theirs = pair(name, args, {})
     arrays = [values.numpy(), indices.numpy()]
     ours = ours.to("cpu:autodiff")
     check_gradients(ours, theirs, arrays, call, call, "float64")
