@@ -71,12 +71,13 @@ def arrange(program: Program, flat: bool = False, explain: Explain = silent) -> 
         statement.scope = () if flat else module_scope(statement)
     if not flat and not any(s.scope for s in program.body.statements):
         names = structure(program, explain)
-    return _Arranger(program, names).plan()
+    return _Arranger(program, names, explain).plan()
 
 
 class _Arranger:
-    def __init__(self, program: Program, names: dict[int, str]):
+    def __init__(self, program: Program, names: dict[int, str], explain: Explain):
         self.program = program
+        self.explain = explain
         self.classes: dict[str, ClassPlan] = {}
         self.readers: dict[Value, set[int]] = defaultdict(set)
         self.symbols: dict[Value, str] = {}
@@ -104,7 +105,9 @@ class _Arranger:
         items = grouped(statements)
         members, block, _ = self._body(items, results, self.told.weight_uses, {})
         model = ClassPlan("Model", members.listed(block), self.program.inputs, block)
-        return Plan(sized([*self.classes.values(), model]), members.weights)
+        return Plan(
+            sized([*self.classes.values(), model], self.explain), members.weights
+        )
 
     # --- one class ---
 

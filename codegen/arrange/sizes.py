@@ -1,60 +1,347 @@
-"""Classes that differ only in sizes become one class with constructor arguments."""
+"""Classes that differ in sizes only, or in one part, become one with arguments."""
 
 from __future__ import annotations
 
-import inspect
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
-from burnish import nn
 from burnish.codegen.arrange.equality import signature
+from burnish.codegen.arrange.optional import Lacking, without
+from burnish.codegen.arrange.slots import (
+    Change,
+    Slot,
+    changed,
+    constructor,
+    slots_of,
+)
+from burnish.codegen.errors import Explain
 from burnish.codegen.identifier import Identifier, free
 from burnish.codegen.program import (
+    Block,
     Call,
     ClassPlan,
-    Display,
+    Conditional,
     Expression,
+    Infix,
     Literal,
     Name,
-    Repeat,
+    Own,
 )
 
 _SHARED = {
     frozenset(("in_channels", "out_channels")): "channels",
     frozenset(("in_features", "out_features")): "features",
 }
+_MOST = 3
+"""So many sizes of a forward may become attributes; with more, classes stay apart."""
+
+_TELLING = 3
+"""In so many different classes a size has to be a multiple before it is written so."""
+
+Column = tuple[int, ...]
+"""One size in each of several classes."""
 
 
-@dataclass(frozen=True)
-class Slot:
-    """Where a size stands: the attribute, and what the constructor calls it."""
-
-    attribute: str
-    parameter: str
+def sized(classes: list[ClassPlan], explain: Explain) -> list[ClassPlan]:
+    """The classes; those that differ only in sizes or in one part are merged."""
+    return _Sizer(explain).run(classes)
 
 
-Change = Callable[[Slot, int], Expression]
+@dataclass
+class _Kind:
+    """Classes that become one: those that have an optional part, and those without."""
+
+    plans: list[ClassPlan]
+    lacking: list[Lacking]
+
+    @property
+    def plain(self) -> list[ClassPlan]:
+        """The classes without the optional part."""
+        return [each.plan for each in self.lacking] + self.plans[len(self.lacking) :]
 
 
-def sized(classes: list[ClassPlan]) -> list[ClassPlan]:
-    """The classes with those merged that differ only in their constructors' sizes."""
-    parameters: dict[str, list[str]] = {}
-    replaced: dict[str, Call] = {}
-    kinds: dict[str, list[ClassPlan]] = {}
-    order: list[str] = []
-    pending = list(classes)
-    for level in _levels(pending):
+class _Sizer:
+    def __init__(self, explain: Explain):
+        self.explain = explain
+        self.parameters: dict[str, list[str]] = {}
+        self.replaced: dict[str, Call] = {}
+
+    def run(self, classes: list[ClassPlan]) -> list[ClassPlan]:
+        places = {id(plan): i for i, plan in enumerate(classes)}
+        kept: dict[int, ClassPlan] = {}
+        for level in _levels(classes):
+            for plan in level:
+                plan.members = [(a, self._constructed(m)) for a, m in plan.members]
+            for kind in self._optional(list(self._kinds(level))):
+                place = min(places[id(plan)] for plan in kind.plans)
+                kept[place] = self._merged(kind)
+        return [kept[place] for place in sorted(kept)]
+
+    def _constructed(self, expression: Expression) -> Expression:
+        """A constructor in which merged classes are called by their new names."""
+        if isinstance(expression, Call) and expression.function in self.replaced:
+            return self.replaced[expression.function]
+        return expression.rebuilt(self._constructed)
+
+    # --- which classes become one ---
+
+    def _kinds(self, level: list[ClassPlan]) -> Iterator[_Kind]:
+        """Classes that differ in sizes; few of those in what forward does."""
+        alike: dict[str, list[ClassPlan]] = {}
         for plan in level:
-            plan.members = [(a, _constructed(m, replaced)) for a, m in plan.members]
-            key = _skeleton(plan, parameters)
-            kinds.setdefault(key, []).append(plan)
-            order.append(key)
-        for key in dict.fromkeys(_skeleton(plan, parameters) for plan in level):
-            _merge(kinds[key], parameters, replaced)
-    kept = [kinds[key][0] for key in dict.fromkeys(order)]
-    places = {id(plan): i for i, plan in enumerate(classes)}
-    return sorted(kept, key=lambda plan: places[id(plan)])
+            alike.setdefault(self._skeleton(plan), []).append(plan)
+        for plans in alike.values():
+            if len(plans) == 1 or len(self._table(plans).held) <= _MOST:
+                yield _Kind(plans, [])
+                continue
+            self.explain(
+                f"class {plans[0].name}: {len(plans) - 1} more differ in over {_MOST}"
+                " sizes of their forward: only those with equal ones are one class"
+            )
+            exact: dict[str, list[ClassPlan]] = {}
+            for plan in plans:
+                exact.setdefault(self._skeleton(plan, exact=True), []).append(plan)
+            for some in exact.values():
+                yield _Kind(some, [])
+
+    def _skeleton(self, plan: ClassPlan, exact: bool = False) -> str:
+        """The class's name and signature with every size left open."""
+
+        def left_open(slot: Slot, size: int) -> Expression:
+            return Name("#") if slot.attribute or not exact else Literal(size)
+
+        open_ = changed(plan, self.parameters, left_open)
+        return plan.name.rstrip("0123456789") + signature(open_)
+
+    def _optional(self, kinds: list[_Kind]) -> list[_Kind]:
+        """The kinds; where one lacks a part that another one has, both are one."""
+        by_skeleton = {self._skeleton(kind.plans[0]): kind for kind in kinds}
+        joined: set[int] = set()
+        for kind in kinds:
+            if id(kind) in joined:
+                continue
+            for name in [each.name for each in without(kind.plans[0])]:
+                lacking = [self._lacking(plan, name) for plan in kind.plans]
+                other = by_skeleton.get(self._skeleton(lacking[0].plan))
+                if other is None or other is kind or id(other) in joined:
+                    continue
+                whole = _Kind([*kind.plans, *other.plans], lacking)
+                if other.lacking or not self._follows(whole):
+                    continue
+                self.explain(
+                    f"class {kind.plans[0].name}: {other.plans[0].name} is the same"
+                    f" without {name}, which is optional in one class"
+                )
+                kind.plans, kind.lacking = whole.plans, lacking
+                joined.add(id(other))
+                break
+        return [kind for kind in kinds if id(kind) not in joined]
+
+    def _lacking(self, plan: ClassPlan, name: str) -> Lacking:
+        return next(each for each in without(plan) if each.name == name)
+
+    def _follows(self, kind: _Kind) -> bool:
+        """Whether the sizes of the optional part are also sizes of the rest."""
+        table = self._table(kind.plain)
+        if len(table.held) > _MOST:
+            return False
+        return all(
+            len(set(column)) == 1 or table.like(column, slot) is not None
+            for slot, column in self._part(kind)
+        )
+
+    def _part(self, kind: _Kind) -> list[tuple[Slot, Column]]:
+        """The sizes of the optional part, in each class that has it."""
+        rows = []
+        for each in kind.lacking:
+            seen: list[tuple[Slot, int]] = []
+            constructor(each.made, each.name, self.parameters, _recorder(seen))
+            rows.append(seen)
+        return [
+            (column[0][0], tuple(size for _, size in column))
+            for column in zip(*rows, strict=True)
+        ]
+
+    # --- one class ---
+
+    def _table(self, plans: list[ClassPlan]) -> _Table:
+        rows = [slots_of(plan, self.parameters) for plan in plans]
+        columns = list(
+            zip(*(tuple(size for _, size in row) for row in rows), strict=True)
+        )
+        return _Table([slot for slot, _ in rows[0]], columns, plans[0])
+
+    def _merged(self, kind: _Kind) -> ClassPlan:
+        """One class for all; `replaced` says how each is called from now on."""
+        first = kind.plans[0]
+        if len(kind.plans) == 1:
+            return first
+        table = self._table(kind.plain)
+        places = iter(range(len(table.columns)))
+        merged = changed(
+            kind.plain[0],
+            self.parameters,
+            lambda slot, size: table.spelled(next(places), slot, size),
+        )
+        has: tuple[tuple[str, Expression], ...] = ()
+        if kind.lacking:
+            part = kind.lacking[0]
+            choice = self._choice(kind, table)
+            merged.members.insert(part.place, (part.name, choice))
+            merged.block = self._with_part(first, table)
+            first.defaults[part.name] = False
+            has = ((part.name, Literal(True)),)
+        first.members = [*((name, Name(name)) for name in table.held), *merged.members]
+        first.block = merged.block
+        usual = table.usual()
+        required = [name for name in table.names.values() if name not in usual]
+        first.defaults = usual | first.defaults
+        first.parameters = [*required, *first.defaults]
+        first.contract = _contract([p.contract for p in kind.plans], table.names)
+        self.parameters[first.name] = first.parameters
+        for i, plan in enumerate(kind.plans):
+            given = {name: column[i] for column, name in table.names.items()}
+            sizes = tuple(Literal(given[name]) for name in required)
+            unusual = tuple(
+                (name, Literal(given[name]))
+                for name, default in usual.items()
+                if given[name] != default
+            )
+            options = (*unusual, *(has if i < len(kind.lacking) else ()))
+            self.replaced[plan.name] = Call(first.name, sizes, options)
+        others = ", ".join(dict.fromkeys(plan.name for plan in kind.plans[1:]))
+        self.explain(
+            f"class {first.name}: the same as {others} but for"
+            f" {', '.join(first.parameters) or 'names'}: one class"
+        )
+        return first
+
+    def _choice(self, kind: _Kind, table: _Table) -> Expression:
+        """The optional part, built where an argument asks for it."""
+        part = kind.lacking[0]
+        columns = iter(self._part(kind))
+
+        def size(slot: Slot, value: int) -> Expression:
+            _, column = next(columns)
+            place = table.like(column, slot) if len(set(column)) > 1 else None
+            return (
+                Literal(value) if place is None else table.spelled(place, slot, value)
+            )
+
+        made = constructor(part.made, part.name, self.parameters, size)
+        return Conditional(made, Name(part.name), Call("nn.Identity"))
+
+    def _with_part(self, first: ClassPlan, table: _Table) -> Block:
+        """The forward of the class that has the part, with what varies by name."""
+        plain = [i for i, slot in enumerate(table.slots) if not slot.attribute]
+        places = iter(plain)
+        return changed(
+            first,
+            self.parameters,
+            lambda slot, size: (
+                Literal(size)
+                if slot.attribute
+                else table.spelled(next(places), slot, size)
+            ),
+        ).block
+
+
+class _Table:
+    """The sizes of several classes, a column for each place that a size stands in."""
+
+    def __init__(self, slots: list[Slot], columns: list[Column], plan: ClassPlan):
+        self.slots = slots
+        self.columns = columns
+        self.names: dict[Column, str] = {}
+        self.multiples: dict[Column, tuple[int, Column]] = {}
+        varying = [c for c in dict.fromkeys(columns) if len(set(c)) > 1]
+        varying.sort(key=lambda column: max(column))
+        for column in varying:
+            if (found := self._multiple(column)) is not None:
+                self.multiples[column] = found
+            else:
+                self.names[column] = self._name(column, {n for n, _ in plan.members})
+        in_forward = {
+            self._base(column)
+            for column, slot in zip(columns, slots, strict=True)
+            if not slot.attribute and len(set(column)) > 1
+        }
+        order = {column: i for i, column in enumerate(dict.fromkeys(columns))}
+        named = sorted(self.names.items(), key=lambda item: order[item[0]])
+        self.names = dict(named)
+        self.held = [name for c, name in self.names.items() if c in in_forward]
+
+    def _base(self, column: Column) -> Column:
+        return self.multiples[column][1] if column in self.multiples else column
+
+    def _multiple(self, column: Column) -> tuple[int, Column] | None:
+        """How often the column is one that has a name, where that is no accident."""
+        for base in self.names:
+            pairs = list(zip(column, base, strict=True))
+            times = {size // by if by and size % by == 0 else 0 for size, by in pairs}
+            if len(times) == 1 and len(set(column)) >= _TELLING:
+                by = times.pop()
+                if by in (2, 3, 4, 6):
+                    return by, base
+        return None
+
+    def _name(self, column: Column, attributes: set[str]) -> str:
+        """A name for a size that varies, by where it is used."""
+        uses = [s for s, c in zip(self.slots, self.columns, strict=True) if c == column]
+        asked = dict.fromkeys(slot.parameter for slot in uses)
+        wanted = next(
+            (short for pair, short in _SHARED.items() if pair <= asked.keys()),
+            next(iter(asked)),
+        )
+        taken = {*self.names.values(), "self"}
+        if wanted in taken and uses[0].attribute:
+            tail = wanted.rpartition("_")[2]
+            wanted = f"{uses[0].attribute}_{tail}"
+        return free(Identifier(wanted), taken | attributes)
+
+    def usual(self) -> dict[str, Any]:
+        """The arguments that a layer has a default for, which some class keeps."""
+        found = {}
+        for column, name in self.names.items():
+            slots = [
+                s for s, c in zip(self.slots, self.columns, strict=True) if c == column
+            ]
+            default = slots[0].default
+            if default is not None and default in column:
+                found[name] = default
+        return found
+
+    def spelled(self, place: int, slot: Slot, size: int) -> Expression:
+        """What stands in a column's place: a number, an argument, a multiple of one."""
+        column = self.columns[place]
+        base = self._base(column)
+        if base not in self.names:
+            return Literal(size)
+        name = self.names[base]
+        known: Expression = Name(name) if slot.attribute else Own((name,))
+        if column not in self.multiples:
+            return known
+        return Infix("*", Literal(self.multiples[column][0]), known)
+
+    def like(self, column: Column, slot: Slot) -> int | None:
+        """The place of a size that begins with this column, best of the same name."""
+        found = [
+            i for i, other in enumerate(self.columns) if other[: len(column)] == column
+        ]
+        found = [i for i in found if self.slots[i].attribute]
+        same = [i for i in found if self.slots[i].parameter == slot.parameter]
+        last = same[-1:] if slot.parameter.startswith("out_") else same[:1]
+        return next(iter([*last, *found]), None)
+
+
+def _recorder(seen: list[tuple[Slot, int]]) -> Change:
+    def record(slot: Slot, size: int) -> Expression:
+        seen.append((slot, size))
+        return Literal(size)
+
+    return record
 
 
 def _levels(classes: list[ClassPlan]) -> list[list[ClassPlan]]:
@@ -76,133 +363,7 @@ def _functions(expression: Expression) -> set[str]:
     return found
 
 
-def _constructed(expression: Expression, replaced: dict[str, Call]) -> Expression:
-    """A constructor in which merged classes are called by their new names."""
-    if isinstance(expression, Call) and expression.function in replaced:
-        return replaced[expression.function]
-    return expression.rebuilt(lambda child: _constructed(child, replaced))
-
-
-def _skeleton(plan: ClassPlan, parameters: dict[str, list[str]]) -> str:
-    """The class's name and signature with every size left open."""
-    members = [
-        (name, _visited(made, name, parameters, lambda slot, size: Name("#")))
-        for name, made in plan.members
-    ]
-    return plan.name.rstrip("0123456789") + signature(replace(plan, members=members))
-
-
-def _merge(
-    plans: list[ClassPlan],
-    parameters: dict[str, list[str]],
-    replaced: dict[str, Call],
-) -> None:
-    """One class for all the plans; `replaced` says how each is called from now on."""
-    first = plans[0]
-    if len(plans) < 2:
-        return
-    slots, rows = [], []
-    for plan in plans:
-        seen: list[tuple[Slot, int]] = []
-        for name, made in plan.members:
-            _visited(made, name, parameters, _recorder(seen))
-        slots = [slot for slot, _ in seen]
-        rows.append(tuple(size for _, size in seen))
-    columns = list(zip(*rows, strict=True))
-    varying = [column for column in dict.fromkeys(columns) if len(set(column)) > 1]
-    names = _named(varying, columns, slots, {name for name, _ in first.members})
-    places = iter(columns)
-
-    def parameter(slot: Slot, size: int) -> Expression:
-        column = next(places)
-        return Name(names[column]) if column in names else Literal(size)
-
-    first.members = [
-        (name, _visited(made, name, parameters, parameter))
-        for name, made in first.members
-    ]
-    first.parameters = [names[column] for column in varying]
-    parameters[first.name] = first.parameters
-    first.contract = _contract([plan.contract for plan in plans], names)
-    for i, plan in enumerate(plans):
-        sizes = tuple(Literal(column[i]) for column in varying)
-        replaced[plan.name] = Call(first.name, sizes)
-
-
-def _recorder(seen: list[tuple[Slot, int]]) -> Change:
-    def record(slot: Slot, size: int) -> Expression:
-        seen.append((slot, size))
-        return Literal(size)
-
-    return record
-
-
-def _visited(
-    expression: Expression,
-    attribute: str,
-    parameters: dict[str, list[str]],
-    change: Change,
-) -> Expression:
-    """A constructor with every integer argument changed, in a fixed order."""
-    if isinstance(expression, Display):
-        items = (_visited(i, attribute, parameters, change) for i in expression.items)
-        return replace(expression, items=tuple(items))
-    if isinstance(expression, Repeat):
-        item = _visited(expression.item, attribute, parameters, change)
-        return Repeat(item, expression.count)
-    if not isinstance(expression, Call):
-        return expression
-    names = _parameters(expression.function, parameters)
-
-    def argument(value: Expression, name: str) -> Expression:
-        if isinstance(value, Literal) and type(value.value) is int:
-            return change(Slot(attribute, name), value.value)
-        return _visited(value, attribute, parameters, change)
-
-    given = [
-        argument(value, names[i] if i < len(names) else "size")
-        for i, value in enumerate(expression.args)
-    ]
-    options = [(name, argument(value, name)) for name, value in expression.options]
-    return Call(expression.function, tuple(given), tuple(options))
-
-
-def _parameters(function: str, known: dict[str, list[str]]) -> list[str]:
-    """What a constructor calls its positional arguments."""
-    if function in known:
-        return known[function]
-    kind = getattr(nn, function.removeprefix("nn."), None)
-    if not inspect.isclass(kind):
-        return []
-    return list(inspect.signature(kind).parameters)
-
-
-def _named(
-    varying: list[tuple[int, ...]],
-    columns: list[tuple[int, ...]],
-    slots: list[Slot],
-    attributes: set[str],
-) -> dict[tuple[int, ...], str]:
-    """A name for each size that varies, by where it is used."""
-    names: dict[tuple[int, ...], str] = {}
-    for column in varying:
-        uses = [
-            slot for slot, other in zip(slots, columns, strict=True) if other == column
-        ]
-        asked = dict.fromkeys(slot.parameter for slot in uses)
-        wanted = next(
-            (short for pair, short in _SHARED.items() if pair <= asked.keys()),
-            next(iter(asked)),
-        )
-        taken = set(names.values()) | {"self"}
-        if wanted in taken:
-            tail = wanted.rpartition("_")[2]
-            wanted = f"{uses[0].attribute}_{tail}"
-        names[column] = free(Identifier(wanted), taken)
-    return names
-
-
-def _contract(contracts: list[str], names: dict[tuple[int, ...], str]) -> str:
+def _contract(contracts: list[str], names: dict[Column, str]) -> str:
     """The shape contract of all; sizes that are arguments by their names."""
     parts = [re.split(r"([(), ]+)", contract) for contract in contracts]
     if len({len(part) for part in parts}) != 1:

@@ -24,7 +24,8 @@ class Program:
 class ClassPlan:
     """One class of the source: what it owns and what it computes.
 
-    members: attribute and constructor, in order; parameters: the constructor's own.
+    members: attribute and constructor, in order; parameters: the constructor's own,
+    defaults: what those have by themselves.
     inputs and `block.results` are what `forward` takes and returns.
     """
 
@@ -34,6 +35,7 @@ class ClassPlan:
     block: Block
     contract: str = ""
     parameters: list[str] = field(default_factory=list)
+    defaults: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(eq=False)

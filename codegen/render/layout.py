@@ -6,6 +6,7 @@ from burnish.codegen.program import (
     Apply,
     Attribute,
     Call,
+    Conditional,
     Display,
     Expression,
     Infix,
@@ -35,6 +36,8 @@ def laid_out(
         item = text(expression.item, names)
         inner = f"{pad}    {item} for _ in range({expression.count})"
         return [f"{pad}{prefix}[", inner, f"{pad}]{suffix}"]
+    if isinstance(expression, Conditional) and prefix.endswith(" ") and not suffix:
+        return _choice(prefix, expression, names, indent)
     if isinstance(expression, Literal) and isinstance(expression.value, tuple | list):
         expression = _display(expression.value)
     links = _links(expression, names)
@@ -61,6 +64,20 @@ def laid_out(
     for key, value in options:
         lines += laid_out(f"{key}=", value, names, indent + 4, ",")
     return [*lines, tail]
+
+
+def _choice(
+    prefix: str, expression: Conditional, names: Names, indent: int
+) -> list[str]:
+    """`(a if b else c)` on a line of its own, or on three."""
+    pad = " " * indent
+    whole = f"{pad}    {text(expression, names)}"
+    inside = [whole]
+    if not fits(whole):
+        inside = laid_out("", expression.then, names, indent + 4)
+        inside += [f"{pad}    if {text(expression.condition, names)}"]
+        inside += laid_out("else ", expression.otherwise, names, indent + 4)
+    return [f"{pad}{prefix}(", *inside, f"{pad})"]
 
 
 def _links(expression: Expression, names: Names) -> list[str]:

@@ -25,7 +25,7 @@ from burnish.codegen.render.environment import filled
 from burnish.codegen.render.layout import WIDTH, broken_signature, laid_out
 from burnish.codegen.render.names import named
 from burnish.codegen.render.tidy import Nested, tidied
-from burnish.codegen.render.words import text
+from burnish.codegen.render.words import literal, text
 
 
 @dataclass(frozen=True)
@@ -125,12 +125,20 @@ def _class(plan: ClassPlan, header: Header | None) -> ClassPage:
     return ClassPage(
         plan.name,
         _documented(plan.contract),
-        broken_signature("__init__", ["self", *plan.parameters], 4),
+        broken_signature("__init__", ["self", *_arguments(plan)], 4),
         init,
         decorators,
         broken_signature("forward", parameters, 4),
         parts,
     )
+
+
+def _arguments(plan: ClassPlan) -> list[str]:
+    """The constructor's arguments, with their defaults."""
+    return [
+        f"{name}={literal(plan.defaults[name])}" if name in plan.defaults else name
+        for name in plan.parameters
+    ]
 
 
 def _documented(contract: str) -> list[str]:

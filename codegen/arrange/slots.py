@@ -1,0 +1,209 @@
+"""Where integers stand in a class: in its constructors, and as sizes in its forward."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+
+from burnish import nn
+from burnish.codegen.program import (
+    Block,
+    Call,
+    ClassPlan,
+    Display,
+    Expression,
+    Infix,
+    Item,
+    Literal,
+    Method,
+    Repeat,
+    Slice,
+)
+
+Parameters = Mapping[str, list[str]]
+"""The constructor's arguments of each class of the source."""
+
+_SIZED = frozenset(("reshape", "expand", "repeat", "split"))
+_OPTIONS = frozenset(("shape", "sizes", "split_sizes", "num_heads", "repeats"))
+_SUMS = frozenset(("+", "-", "*", "//", "%"))
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Where a size stands: in which attribute, and what the callee calls it.
+
+    place: of several under one name, such as a shape's. attribute "": in the forward.
+    default: what the callee takes by itself.
+    """
+
+    attribute: str
+    parameter: str
+    place: int = 0
+    default: int | None = None
+
+
+Change = Callable[[Slot, int], Expression]
+
+
+def slots_of(plan: ClassPlan, parameters: Parameters) -> list[tuple[Slot, int]]:
+    """Every size of the class with its place, in a fixed order."""
+    seen: list[tuple[Slot, int]] = []
+
+    def record(slot: Slot, size: int) -> Expression:
+        seen.append((slot, size))
+        return Literal(size)
+
+    changed(plan, parameters, record)
+    return seen
+
+
+def changed(plan: ClassPlan, parameters: Parameters, change: Change) -> ClassPlan:
+    """The class with every size changed, in the order of `slots_of`."""
+    members = [
+        (name, constructor(made, name, parameters, change))
+        for name, made in plan.members
+    ]
+    return replace(plan, members=members, block=forward(plan.block, change))
+
+
+# --- constructors ---
+
+
+def constructor(
+    made: Expression, attribute: str, parameters: Parameters, change: Change
+) -> Expression:
+    """A constructor with its sizes changed; what then equals a default is left out."""
+    if isinstance(made, Display):
+        items = (constructor(i, attribute, parameters, change) for i in made.items)
+        return replace(made, items=tuple(items))
+    if isinstance(made, Repeat):
+        return replace(made, item=constructor(made.item, attribute, parameters, change))
+    if not isinstance(made, Call):
+        return made
+    names, defaults = _arguments(made.function, parameters)
+
+    def argument(value: Expression, name: str) -> Expression:
+        if isinstance(value, Literal):
+            if type(value.value) is int:
+                slot = Slot(attribute, name, default=defaults.get(name))
+                return change(slot, value.value)
+            if made.function in ("nn.Param", "nn.Buffer"):
+                return _shape(value, attribute, change)
+            return value
+        return constructor(value, attribute, parameters, change)
+
+    given = [
+        argument(value, names[i] if i < len(names) else "size")
+        for i, value in enumerate(made.args)
+    ]
+    written = dict(made.options)
+    options = []
+    for name in dict.fromkeys((*names[len(given) :], *written)):
+        if name in written:
+            options.append((name, argument(written[name], name)))
+        elif name in defaults:
+            slot = Slot(attribute, name, default=defaults[name])
+            value = change(slot, defaults[name])
+            if not isinstance(value, Literal) or value.value != defaults[name]:
+                options.append((name, value))
+    return replace(made, args=tuple(given), options=tuple(options))
+
+
+def _shape(value: Literal, attribute: str, change: Change) -> Expression:
+    """A shape with its sizes changed; one of ones and numbers stays a literal."""
+    if not isinstance(value.value, tuple) or not value.value:
+        return value
+    items = [
+        Literal(1) if size == 1 else change(Slot(attribute, "size", place), size)
+        for place, size in enumerate(value.value)
+    ]
+    if all(isinstance(item, Literal) for item in items):
+        return Literal(tuple(item.value for item in items if isinstance(item, Literal)))
+    return Display(tuple(items), "()")
+
+
+def _arguments(
+    function: str, parameters: Parameters
+) -> tuple[list[str], Mapping[str, int]]:
+    """What a constructor calls its arguments, and the integers it has by itself."""
+    if function in parameters:
+        return parameters[function], {}
+    return _layer_arguments(function)
+
+
+@cache
+def _layer_arguments(function: str) -> tuple[list[str], Mapping[str, int]]:
+    kind = getattr(nn, function.removeprefix("nn."), None)
+    if not inspect.isclass(kind):
+        return [], {}
+    found = inspect.signature(kind).parameters
+    own = {n: p.default for n, p in found.items() if type(p.default) is int}
+    return list(found), own
+
+
+# --- forward ---
+
+
+def forward(block: Block, change: Change) -> Block:
+    """The block with its sizes changed: what reshapes and slices are written with."""
+
+    def size(value: Expression, name: str, place: int) -> Expression:
+        if isinstance(value, Literal) and type(value.value) is int:
+            if value.value in (-1, 0, 1):
+                return value
+            return change(Slot("", name, place), value.value)
+        return visit(value)
+
+    def sizes(value: Expression, name: str) -> Expression:
+        if isinstance(value, Display):
+            items = (size(v, name, i) for i, v in enumerate(value.items))
+            return replace(value, items=tuple(items))
+        if isinstance(value, Literal) and isinstance(value.value, tuple):
+            made = [size(Literal(v), name, i) for i, v in enumerate(value.value)]
+            if all(isinstance(v, Literal) for v in made):
+                return value
+            return Display(tuple(made), "()")
+        return size(value, name, 0)
+
+    def visit(value: Expression) -> Expression:
+        if isinstance(value, Method) and value.name in _SIZED:
+            args = tuple(size(v, value.name, i) for i, v in enumerate(value.args))
+            return replace(value, target=visit(value.target), args=args)
+        if isinstance(value, Call) and value.options:
+            args = tuple(map(visit, value.args))
+            options = tuple(
+                (name, sizes(v, name) if name in _OPTIONS else visit(v))
+                for name, v in value.options
+            )
+            return replace(value, args=args, options=options)
+        if isinstance(value, Item):
+            keys = tuple(
+                Slice(
+                    k.start and size(k.start, "start", i),
+                    k.stop and size(k.stop, "stop", i),
+                    k.step,
+                )
+                if isinstance(k, Slice)
+                else visit(k)
+                for i, k in enumerate(value.keys)
+            )
+            return replace(value, target=visit(value.target), keys=keys)
+        if isinstance(value, Infix) and value.operator in _SUMS and _on_host(value):
+            return replace(
+                value,
+                left=size(value.left, "left", 0),
+                right=size(value.right, "right", 0),
+            )
+        return value.rebuilt(visit)
+
+    return block.rebuilt(visit)
+
+
+def _on_host(value: Infix) -> bool:
+    """Whether the sum is Python's, of sizes."""
+    return any(
+        getattr(side, "host", False) or (isinstance(side, Infix) and _on_host(side))
+        for side in (value.left, value.right)
+    )
