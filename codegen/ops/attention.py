@@ -6,7 +6,7 @@ import onnx_ir as ir
 
 from burnish.codegen.ops._rules import Result, call, method, onnx_op, tensor
 from burnish.codegen.ops._words import size
-from burnish.codegen.program import Expression, Literal, Method
+from burnish.codegen.program import Call, Expression, Literal, Method
 
 
 def _common(node: ir.Node) -> bool:
@@ -120,13 +120,7 @@ def _attend(
             _by_head(x, heads)
             for x, heads in ((q, q_num_heads), (k, kv_num_heads), (v, kv_num_heads))
         )
-    y = call(
-        "scaled_dot_product_attention",
-        *(q, k, v, mask if mask is None else tensor(mask)),
-        is_causal=bool(is_causal),
-        scale=scale,
-        softcap=softcap,
-    )
+    y = _attended(q, k, v, mask, is_causal, scale, softcap)
     if not flat:
         return y
     moved = Method(y, "transpose", tuple(map(Literal, (0, 2, 1, 3))))
@@ -137,3 +131,37 @@ def _by_head(x: Expression, heads: int | None) -> Expression:
     """(B, T, H * D) -> (B, H, T, D)"""
     parts = method(x, "reshape", size(x, 0), size(x, 1), heads, -1)
     return Method(parts, "transpose", tuple(map(Literal, (0, 2, 1, 3))))
+
+
+@onnx_op("Attention", domain="burnish")
+def attention_of_any_rank(
+    q: Expression,
+    k: Expression,
+    v: Expression,
+    mask: Expression | None = None,
+    *,
+    is_causal: int = 0,
+    scale: float | None = None,
+    softcap: float = 0.0,
+) -> Result:
+    """Attention over any number of axes: q (..., T, D), k (..., S, D), v (..., S, E)"""
+    return _attended(q, k, v, mask, is_causal, scale, softcap)
+
+
+def _attended(
+    q: Expression,
+    k: Expression,
+    v: Expression,
+    mask: Expression | None,
+    is_causal: int,
+    scale: float | None,
+    softcap: float,
+) -> Call:
+    return call(
+        "scaled_dot_product_attention",
+        *(q, k, v),
+        mask=mask if mask is None else tensor(mask),
+        is_causal=bool(is_causal),
+        scale=scale,
+        softcap=softcap,
+    )

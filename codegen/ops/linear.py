@@ -17,18 +17,27 @@ from burnish.codegen.program import Attribute, Expression, Infix, Literal, Weigh
 @onnx_op("MatMul")
 def matmul(A: Expression, B: Expression) -> Result:
     if isinstance(B, Weight) and owned(B) and len(B.shape) == 2:
-        return linear(A, B, None)
+        return linear(A, B)
     return infix("@", A, B)
 
 
 @onnx_op("Linear", domain="burnish")
-def linear(x: Expression, weight: Expression, bias: Expression | None = None) -> Result:
-    """x @ weight + bias, weight (in, out) as MatMul has it."""
+def linear(
+    x: Expression,
+    weight: Expression,
+    bias: Expression | None = None,
+    *,
+    transB: int = 0,
+) -> Result:
+    """x @ weight + bias, weight (in, out) as MatMul has it, or turned as Gemm may."""
     if not (isinstance(weight, Weight) and owned(weight, bias)):
-        product = infix("@", x, weight)
+        factor = Attribute(operand(weight), "T") if transB else weight
+        product = infix("@", x, factor)
         return product if bias is None else Infix("+", product, operand(bias))
-    n_in, n_out = weight.shape
-    weights = {"weight": weight.changed((n_out, n_in), lambda w: w.T)}
+    if not transB:
+        weight = weight.changed(weight.shape[::-1], lambda w: w.T)
+    n_out, n_in = weight.shape
+    weights = {"weight": weight}
     if isinstance(bias, Weight):
         weights["bias"] = bias
     return layer("Linear", (n_in, n_out), {"bias": bias is not None}, weights, x)

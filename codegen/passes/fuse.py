@@ -7,7 +7,7 @@ from collections.abc import Callable
 import onnx_ir as ir
 
 from burnish.codegen.errors import Explain
-from burnish.codegen.passes.graph import all_nodes, owner
+from burnish.codegen.passes.graph import all_nodes, initializer, owner
 from burnish.codegen.passes.pattern import Apply, Either, Match, Rule, match
 from burnish.codegen.passes.rules import RULES
 
@@ -27,7 +27,7 @@ def fuse_known_forms(
     changed = False
     for node in reversed(all_nodes(model)):
         for rule in by_root.get(node.op_type, ()):
-            if node.graph is None or node.domain != "":
+            if node.graph is None:
                 break
             changed |= _apply(model, rule, node, explain)
     return changed
@@ -72,10 +72,13 @@ def _shared(found: Match, root: ir.Node) -> str | None:
 
 def _replace(model: ir.Model, rule: Rule, root: ir.Node, found: Match) -> None:
     """Put the operator in the form's place; it inherits the form's name and scope."""
-    node = rule.rewrite(found)
+    made = rule.rewrite(found)
+    nodes = [made] if isinstance(made, ir.Node) else _without_constants(model, made)
+    node = nodes[-1]
     main = found.named.get("main", root)
-    node.name = node.name or main.name
-    node.metadata_props.update(main.metadata_props)
+    for each in nodes:
+        each.name = each.name or main.name
+        each.metadata_props.update(main.metadata_props)
     domain, _, version = rule.target
     if domain:
         model.opset_imports.setdefault(domain, version)
@@ -84,5 +87,19 @@ def _replace(model: ir.Model, rule: Rule, root: ir.Node, found: Match) -> None:
     graph = owner(root)
     users_first = [n for n in reversed(list(graph)) if n in set(found.nodes)]
     ir.convenience.replace_nodes_and_values(
-        graph, root, users_first, [node], [root.outputs[0]], [node.outputs[0]]
+        graph, root, users_first, nodes, [root.outputs[0]], [node.outputs[0]]
     )
+
+
+def _without_constants(model: ir.Model, nodes: list[ir.Node]) -> list[ir.Node]:
+    """The nodes, reading initializers where some of them are Constants."""
+    kept = []
+    for node in nodes:
+        if node.op_type != "Constant":
+            kept.append(node)
+            continue
+        tensor = node.attributes["value"].as_tensor()
+        output = node.outputs[0]
+        value = initializer(model, output, tensor, trains=False)
+        ir.convenience.replace_all_uses_with(output, value)
+    return kept

@@ -8,6 +8,7 @@ the runs and one reshape to the result, of which mostly two are nothing.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -40,10 +41,19 @@ def merge_views(model: ir.Model, explain: Explain) -> bool:
         if node.graph is None or not _is_view(node):
             continue
         chain = _chain(node)
-        if len(chain) > 1 and _shortened(model, chain):
-            explain(f"node {node.name!r}: {len(chain)} views in a row are fewer now")
-            changed = True
+        for part in _parts(chain):
+            if _shortened(model, part):
+                explain(f"node {node.name!r}: {len(part)} views in a row are fewer now")
+                changed = True
+                break
     return changed
+
+
+def _parts(chain: list[ir.Node]) -> Iterator[list[ir.Node]]:
+    """The chain and what it contains of two views and more, the longest first."""
+    for length in range(len(chain), 1, -1):
+        for start in range(len(chain) - length + 1):
+            yield chain[start : start + length]
 
 
 def _is_view(node: ir.Node) -> bool:

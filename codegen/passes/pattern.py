@@ -62,12 +62,20 @@ class Number(Pattern):
 
 
 @dataclass(frozen=True)
+class Scalar(Pattern):
+    """A constant of one element, whatever its number; the same name is the same one."""
+
+    name: str
+
+
+@dataclass(frozen=True)
 class Apply(Pattern):
-    """The first output of an operator of the default domain."""
+    """The first output of an operator."""
 
     op_type: str
     inputs: tuple[Pattern, ...]
-    name: str = ""  #: under which `Match.nodes` has the node
+    name: str = ""  #: under which `Match.named` has the node
+    domain: str = ""
 
 
 @dataclass(frozen=True)
@@ -82,9 +90,11 @@ def either(*ways: Pattern) -> Either:
     return Either(ways)
 
 
-def op(op_type: str, *inputs: Pattern | float, name: str = "") -> Apply:
+def op(
+    op_type: str, *inputs: Pattern | float, name: str = "", domain: str = ""
+) -> Apply:
     """An operator applied to patterns."""
-    return Apply(op_type, tuple(_pattern(i) for i in inputs), name)
+    return Apply(op_type, tuple(_pattern(i) for i in inputs), name, domain)
 
 
 def _pattern(of: Pattern | float) -> Pattern:
@@ -114,7 +124,8 @@ class Rule:
     name: str
     pattern: Pattern
     check: Check
-    rewrite: Callable[[Match], ir.Node]
+    #: the operator, or nodes of which it is the last
+    rewrite: Callable[[Match], ir.Node | list[ir.Node]]
     #: (domain, op_type, version) of what `rewrite` makes
     target: tuple[str, str, int]
 
@@ -128,7 +139,10 @@ def match(pattern: Pattern, value: ir.Value | None, found: Match) -> Iterator[Ma
     """Every way in which `value` matches."""
     if value is None:
         return
-    if isinstance(pattern, Any):
+    if isinstance(pattern, Scalar):
+        if scalar(value) is not None:
+            yield from match(Any(pattern.name), value, found)
+    elif isinstance(pattern, Any):
         known = found.values.get(pattern.name)
         if known is None:
             values = {**found.values, pattern.name: value}
@@ -149,7 +163,7 @@ def match(pattern: Pattern, value: ir.Value | None, found: Match) -> Iterator[Ma
 
 def _match_node(pattern: Apply, value: ir.Value, found: Match) -> Iterator[Match]:
     node = value.producer()
-    if node is None or node.op_type != pattern.op_type or node.domain != "":
+    if node is None or node.op_type != pattern.op_type or node.domain != pattern.domain:
         return
     if node.outputs[0] is not value or len(node.inputs) < len(pattern.inputs):
         return

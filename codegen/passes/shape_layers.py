@@ -19,7 +19,9 @@ def matmul(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
 
 def linear(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
     a, b = dims[0], dims[1]
-    return [None if a is None or b is None else [*a[:-1], b[-1]]]
+    if a is None or b is None:
+        return [None]
+    return [[*a[:-1], b[0] if attribute(node, "transB", 0) else b[-1]]]
 
 
 def gemm(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:

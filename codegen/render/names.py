@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from burnish.codegen.arrange.contracts import symbol
 from burnish.codegen.arrange.grouping import block_values
@@ -44,13 +44,17 @@ _ROLES = {
 
 
 def named(
-    inputs: list[Value], block: Block, keep_inputs: bool = False
+    inputs: list[Value],
+    block: Block,
+    keep_inputs: bool = False,
+    roles: Mapping[Value, str] | None = None,
 ) -> dict[Value, str]:
     """A name for every input and every value of a block.
 
     keep_inputs: inputs have the file's names, and no value takes over such a name.
+    roles: names of values whose place in the model says what they are.
     """
-    namer = _Namer()
+    namer = _Namer(roles or {})
     for value in inputs:
         namer.input(value, keep_inputs, len(inputs))
     namer.block(block, frozenset())
@@ -63,7 +67,8 @@ def input_names(inputs: list[Value]) -> dict[Value, str]:
 
 
 class _Namer:
-    def __init__(self) -> None:
+    def __init__(self, roles: Mapping[Value, str]) -> None:
+        self.roles = roles
         self.names: dict[Value, str] = {}
         self.fixed: set[str] = set()
 
@@ -77,6 +82,8 @@ class _Namer:
             self.fixed.add(name)
         elif value.host:
             name = _first_free(["size"], taken)
+        elif value in self.roles:
+            name = _first_free([self.roles[value]], taken)
         elif value.dtype == "bool" and taken:
             name = _first_free(["mask"], taken)
         else:
@@ -135,8 +142,12 @@ class _Namer:
         if target.host:
             wanted = size_name(expression) or _hinted(target) or "size"
             return free(Identifier.variable(wanted), taken | self.fixed)
+        role = self.roles.get(target)
+        if role is not None and role not in taken | self.fixed:
+            return role
         rolling = [self.names[v] for v in dying if not v.host]
-        rolling = [name for name in rolling if name not in self.fixed]
+        kept = self.fixed | set(self.roles.values())
+        rolling = [name for name in rolling if name not in kept]
         if rolls and rolling:
             return "x" if "x" in rolling else rolling[0]
         if "x" not in taken | self.fixed and rolls:

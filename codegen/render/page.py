@@ -24,6 +24,7 @@ from burnish.codegen.render.body import function_body
 from burnish.codegen.render.environment import filled
 from burnish.codegen.render.layout import WIDTH, broken_signature, laid_out
 from burnish.codegen.render.names import named
+from burnish.codegen.render.roles import Roles, roles_of
 from burnish.codegen.render.tidy import Nested, tidied
 from burnish.codegen.render.words import literal, text
 
@@ -58,8 +59,9 @@ def render(
     template_dir: Path | None = None,
 ) -> str:
     """The module's source; `embedded` is its weights as base64 text."""
+    roles = roles_of(plan)
     pages = [
-        _class(each, header if each is plan.classes[-1] else None)
+        _class(each, header if each is plan.classes[-1] else None, roles)
         for each in plan.classes
     ]
     return filled(
@@ -107,8 +109,8 @@ def _function(expression: Expression) -> Iterable[str]:
         yield expression.text
 
 
-def _class(plan: ClassPlan, header: Header | None) -> ClassPage:
-    names, parts = _forward(plan, header is not None)
+def _class(plan: ClassPlan, header: Header | None, roles: Roles) -> ClassPage:
+    names, parts = _forward(plan, header is not None, roles)
     init = [
         line
         for name, made in plan.members
@@ -153,16 +155,18 @@ def _documented(contract: str) -> list[str]:
     return lines if all(len(line) <= WIDTH for line in lines) else []
 
 
-def _forward(plan: ClassPlan, is_model: bool) -> tuple[dict[Value, str], list[str]]:
+def _forward(
+    plan: ClassPlan, is_model: bool, roles: Roles
+) -> tuple[dict[Value, str], list[str]]:
     """Names and lines; what makes a line too long gets a statement of its own."""
     pinned: set[Value] = set()
-    while crowded := _tried(plan, is_model, pinned).crowded:
+    while crowded := _tried(plan, is_model, pinned, roles).crowded:
         pinned |= crowded
     for value in [v for v in plan.block.results if v in pinned]:
         fewer = pinned - {value}
-        if not _tried(plan, is_model, fewer).crowded:
+        if not _tried(plan, is_model, fewer, roles).crowded:
             pinned = fewer
-    done = _tried(plan, is_model, pinned)
+    done = _tried(plan, is_model, pinned, roles)
     return done.names, done.lines
 
 
@@ -175,9 +179,9 @@ class _Trial:
     crowded: set[Value]
 
 
-def _tried(plan: ClassPlan, is_model: bool, pinned: set[Value]) -> _Trial:
+def _tried(plan: ClassPlan, is_model: bool, pinned: set[Value], roles: Roles) -> _Trial:
     block, absorbed = tidied(plan.block, pinned)
-    names = named(plan.inputs, block, keep_inputs=is_model)
+    names = named(plan.inputs, block, keep_inputs=is_model, roles=roles)
     parts = function_body(block, names, 8)
     crowded = {
         value

@@ -1,8 +1,13 @@
 """The known forms, one file a family; the first rule that fits at a node wins."""
 
 from burnish.codegen.passes.pattern import Rule
-from burnish.codegen.passes.rules import activation, linear, norm
+from burnish.codegen.passes.rules import activation, attention, linear, norm
 
-RULES: tuple[Rule, ...] = (*activation.RULES, *norm.RULES, *linear.RULES)
+RULES: tuple[Rule, ...] = (
+    *attention.RULES,
+    *activation.RULES,
+    *norm.RULES,
+    *linear.RULES,
+)
 
 __all__ = ["RULES"]

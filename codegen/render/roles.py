@@ -1,0 +1,228 @@
+"""What values are for, told from where they go and what they are made by.
+
+An argument of attention is a query, a key, a value or a mask, in the class that
+attends and in those around it that hand it down; what cosines make is `cos`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from burnish.codegen.program import (
+    Apply,
+    Assign,
+    Attribute,
+    Block,
+    Call,
+    ClassPlan,
+    Display,
+    Expression,
+    Infix,
+    Loop,
+    Method,
+    Own,
+    Plan,
+    Repeat,
+    Statement,
+    Value,
+    walk,
+)
+
+Roles = dict[Value, str]
+
+_ARGUMENTS = {
+    "ops.scaled_dot_product_attention": ("q", "k", "v"),
+    "ops.rotary_embedding": ("", "cos", "sin"),
+}
+_OPTIONS = {"ops.scaled_dot_product_attention": {"mask": "mask"}}
+_RESULTS = {"ops.cos": "cos", "ops.sin": "sin"}
+_HANDED_ON = frozenset(("cos", "sin", "mask"))
+_VIEWS = frozenset(("expand", "reshape", "squeeze", "to", "transpose", "unsqueeze"))
+_ROUNDS = 3
+
+
+def roles_of(plan: Plan) -> Roles:
+    """A name for every value whose place says what it is."""
+    finder = _Finder(plan)
+    for _ in range(_ROUNDS):
+        before = len(finder.roles)
+        for each in plan.classes:
+            finder.up(each)
+        for each in reversed(plan.classes):
+            finder.down(each)
+        if len(finder.roles) == before:
+            break
+    for each in plan.classes:
+        finder.residual(each)
+    return finder.roles
+
+
+class _Finder:
+    def __init__(self, plan: Plan):
+        self.roles: Roles = {}
+        self.classes = {each.name: each for each in plan.classes}
+
+    # --- from what reads a value to the value ---
+
+    def up(self, plan: ClassPlan) -> None:
+        statements = list(_statements(plan.block))
+        for statement in reversed(statements):
+            for expression in statement.expressions():
+                for part in walk(expression):
+                    self._arguments(plan, part, statements)
+            if isinstance(statement, Assign) and len(statement.targets) == 1:
+                self._came_from(statement, plan.inputs)
+        for result in plan.block.results:
+            for part in walk(result):
+                self._arguments(plan, part, statements)
+
+    def _arguments(
+        self, plan: ClassPlan, part: Expression, statements: list[Statement]
+    ) -> None:
+        if isinstance(part, Call):
+            names = _ARGUMENTS.get(part.function, ())
+            for argument, name in zip(part.args, names, strict=False):
+                self._note(argument, name)
+            options = _OPTIONS.get(part.function, {})
+            for option, value in part.options:
+                self._note(value, options.get(option, ""))
+        elif isinstance(part, Apply):
+            child = self._called(plan, part, statements)
+            inputs = [] if child is None else child.inputs
+            for argument, value in zip(part.inputs, inputs, strict=False):
+                self._note(argument, self.roles.get(value, ""))
+
+    def _note(self, value: Expression, role: str) -> None:
+        if role and isinstance(value, Value) and not value.host:
+            self.roles.setdefault(value, role)
+
+    def _came_from(self, statement: Assign, inputs: list[Value]) -> None:
+        """`q = q * cos + ...`: what a query is made of is one already."""
+        role = self.roles.get(statement.targets[0])
+        if role is None:
+            return
+        first = _first(statement.expression)
+        if first is not None and first not in inputs:
+            self._note(first, role)
+
+    # --- from what makes a value to the value ---
+
+    def down(self, plan: ClassPlan) -> None:
+        statements = list(_statements(plan.block))
+        for statement in statements:
+            if isinstance(statement, Assign):
+                self._made(plan, statement, statements)
+            for expression in statement.expressions():
+                for part in walk(expression):
+                    if isinstance(part, Apply):
+                        self._handed_down(plan, part, statements)
+        for result in plan.block.results:
+            for part in walk(result):
+                if isinstance(part, Apply):
+                    self._handed_down(plan, part, statements)
+
+    def _made(
+        self, plan: ClassPlan, statement: Assign, statements: list[Statement]
+    ) -> None:
+        expression = statement.expression
+        if isinstance(expression, Apply) and len(statement.targets) > 1:
+            child = self._called(plan, expression, statements)
+            results = [] if child is None else child.block.results
+            for target, result in zip(statement.targets, results, strict=False):
+                self._note(target, self._role(result))
+        elif len(statement.targets) == 1:
+            self._note(statement.targets[0], self._role(expression))
+
+    def _role(self, expression: Expression) -> str:
+        match expression:
+            case Value():
+                role = self.roles.get(expression, "")
+                return role if role in _HANDED_ON else ""
+            case Call(function=function):
+                return _RESULTS.get(function, "")
+            case Method(target=target, name=name) if name in _VIEWS:
+                return self._role(target)
+        return ""
+
+    def _handed_down(
+        self, plan: ClassPlan, part: Apply, statements: list[Statement]
+    ) -> None:
+        child = self._called(plan, part, statements)
+        for argument, value in zip(
+            part.inputs, [] if child is None else child.inputs, strict=False
+        ):
+            self._note(value, self._role(argument))
+
+    # --- residuals ---
+
+    def residual(self, plan: ClassPlan) -> None:
+        """An input after the first that is only added to something."""
+        for value in plan.inputs[1:]:
+            if value in self.roles or value.host:
+                continue
+            readers = [
+                part
+                for statement in _statements(plan.block)
+                for expression in statement.expressions()
+                for part in walk(expression)
+                if value in part.children()
+            ]
+            readers += [
+                part
+                for result in plan.block.results
+                for part in walk(result)
+                if value in part.children()
+            ]
+            if len(readers) == 1 and _adds(readers[0]):
+                self.roles[value] = "residual"
+
+    # --- which class is called ---
+
+    def _called(
+        self, plan: ClassPlan, part: Apply, statements: list[Statement]
+    ) -> ClassPlan | None:
+        target: Expression | None = part.target
+        if isinstance(target, Value):
+            loops = (s for s in statements if isinstance(s, Loop))
+            target = next((s.items for s in loops if s.index is part.target), None)
+        if not isinstance(target, Own):
+            return None
+        made = dict(plan.members).get(str(target.path[0]))
+        while made is not None and not isinstance(made, Call):
+            made = _inside(made)
+        return None if made is None else self.classes.get(made.function)
+
+
+def _adds(part: Expression) -> bool:
+    return isinstance(part, Infix) and part.operator == "+"
+
+
+def _inside(made: Expression) -> Expression | None:
+    """One of the modules of a list."""
+    match made:
+        case Repeat(item=item):
+            return item
+        case Display(items=(first, *_)):
+            return first
+    return None
+
+
+def _first(expression: Expression) -> Value | None:
+    """What an expression starts with: the x of `x * y + z` and of `x.reshape(2)`."""
+    match expression:
+        case Value():
+            return expression
+        case Infix(left=left):
+            return _first(left)
+        case Method(target=target) | Attribute(target=target):
+            return _first(target)
+        case Call(function=function, args=(first, *_)) if function in _ARGUMENTS:
+            return _first(first)
+    return None
+
+
+def _statements(block: Block) -> Iterator[Statement]:
+    for statement in block.statements:
+        yield statement
+        for inner in statement.blocks():
+            yield from _statements(inner)
