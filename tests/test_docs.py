@@ -63,6 +63,8 @@ class Reader:
         self.printed = ""
 
     def follow(self, block: Block) -> None:
+        if block.mark == "with PyTorch":
+            return
         if block.mark.startswith("generated: "):
             source = Path(block.mark.removeprefix("generated: ")).read_text("utf-8")
             assert _unindented(block.text) in _unindented(source)
@@ -71,8 +73,6 @@ class Reader:
             assert block.text.split() == [node.op_type for node in graph.node]
         elif block.mark == "prints":
             assert _squeezed(block.text) in _squeezed(self.printed)
-        elif block.mark == "with PyTorch":
-            return
         elif block.mark == "needs a GPU" and not _gpu():
             return
         elif block.language == "python":

@@ -8,10 +8,24 @@ from typing import Any
 
 
 def method(operator: Any) -> Any:
-    """An operator as a method: the tensor is its first argument."""
+    """An operator as a method: the tensor is its first argument.
+
+    What an operator takes by keyword alone a method takes in order too: `x.sort(1)`.
+    """
+    code = getattr(operator, "value", operator).__code__
+    arrays = code.co_argcount - 1
+    words = code.co_varnames[code.co_argcount :][: code.co_kwonlyargcount]
 
     @functools.wraps(operator)
     def bound(self: Any, *args: Any, **options: Any) -> Any:
+        if len(args) > arrays:
+            more = dict(zip(words, args[arrays:], strict=False))
+            if len(args) > arrays + len(words) or more.keys() & options.keys():
+                raise TypeError(
+                    f"{operator.__name__}: expected {arrays} tensors beside its own, "
+                    f"then {', '.join(words)}, got {len(args)} and {[*options]}"
+                )
+            return operator(self, *args[:arrays], **more, **options)
         return operator(self, *args, **options)
 
     return bound

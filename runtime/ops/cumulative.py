@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ def cum_prod(
     """Products of the elements up to each one; options as in `cum_sum`."""
     if reverse:
         x = flip(x, axes=axis)
-    if exclusive:  # a 1 comes in, the last element goes out
+    if exclusive and x.shape[axis]:  # a 1 comes in, the last element goes out
         moved = [(0, 0)] * len(x.shape)
         moved[axis] = (1, -1)
         x = pad(x, pads=moved, value=1)
@@ -80,7 +81,9 @@ def _(g, y, x, *, axes, keepdims):
     chosen = axes_of(axes, len(x.shape))
     order = (*(i for i in range(len(x.shape)) if i not in chosen), *chosen)
     moved = transpose(x, perm=order)
-    rows = reshape(moved, shape=(*moved.shape[: len(order) - len(chosen)], -1))
+    kept_axes = len(order) - len(chosen)
+    lead, reduced = moved.shape[:kept_axes], moved.shape[kept_axes:]
+    rows = reshape(moved, shape=(*lead, math.prod(reduced)))
     others = cum_prod(rows, axis=-1, exclusive=True) * cum_prod(
         rows, axis=-1, exclusive=True, reverse=True
     )

@@ -140,6 +140,9 @@ CASES = [
         exclusive=True,
         expect=lambda x: np.stack([x[1] * x[2], x[2], np.ones_like(x[0])]),
     ),
+    case(ops.reduce_prod, (0, 3), axes=0, expect=lambda x: x.prod(0)),
+    case(ops.reduce_prod, (0, 3), axes=1, expect=lambda x: x.prod(1)),
+    case(ops.cum_prod, (3, 0), axis=1, exclusive=True, expect=lambda x: x),
     case(
         ops.cum_prod,
         np.array([[2.0, 0.0, 3.0, 4.0], [0.0, 5.0, 0.0, 2.0]]),
