@@ -48,7 +48,7 @@ def dequantize_blocks(codes, scales, *, bits: int = 8, shape: tuple[int, ...]):
     _most(bits)
     if bits == 4:
         halves = xp.stack([codes & 15, codes >> 4], axis=-1).astype(np.int8)
-        codes = (halves - 8).reshape(len(codes), -1)
+        codes = (halves - 8).reshape(len(codes), 2 * codes.shape[1])
     values = codes * scales[:, None]
     return values.reshape(-1)[: math.prod(shape)].reshape(shape)
 
