@@ -119,6 +119,5 @@ def _huber(
     delta: float,
     scale: float,
 ) -> Tensor:
-    size = abs(difference(where, predictions, targets))
-    near = ops.clip(size, None, delta)
-    return mean((near * size - near * near * 0.5) * scale, reduction)
+    losses = ops.huber(difference(where, predictions, targets), delta=delta)
+    return mean(losses if scale == 1 else losses * scale, reduction)

@@ -198,7 +198,7 @@ from burnish.ops.linalg import (
     trace,
 )
 from burnish.ops.linear import det, gemm, inverse, linear, matmul, outer
-from burnish.ops.loss import binary_cross_entropy
+from burnish.ops.loss import binary_cross_entropy, huber
 from burnish.ops.low_rank import low_rank_add
 from burnish.ops.norm import (
     batch_norm,
@@ -401,6 +401,7 @@ __all__ = [
     "hard_sigmoid",
     "hard_swish",
     "hardmax",
+    "huber",
     "hypot",
     "im2col",
     "instance_norm",

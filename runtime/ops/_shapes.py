@@ -38,10 +38,10 @@ def sum_to(x, *, shape: tuple[int, ...]):
     axes = tuple(range(lead)) + tuple(
         lead + i for i, n in enumerate(shape) if n == 1 and x.shape[lead + i] != 1
     )
-    return _total(x, axes).reshape(shape)
+    return total(x, axes).reshape(shape)
 
 
-def _total(x: Any, axes: tuple[int, ...]) -> Any:
+def total(x: Any, axes: tuple[int, ...]) -> Any:
     """x summed over axes that keep size 1; the first and the last by products."""
     if x.dtype.kind != "f" or x.dtype.itemsize < 4 or x.size < 4096:
         return x.sum(axis=axes, keepdims=True, dtype=x.dtype)

@@ -16,14 +16,18 @@ from burnish.operator import operator
 from burnish.ops._scatter import put_flat
 from burnish.ops._shapes import plain
 from burnish.ops._window import beside
+from burnish.ops.compare import where
 from burnish.ops.linear import matmul
 from burnish.ops.pool import avg_pool
+from burnish.ops.reduce import reduce_mean
 
 
 def adaptive_avg_pool(x: Any, *, output_size: Any) -> Any:
     """The mean of what each place sees; None keeps an axis's size."""
     sizes = x.shape[2:]
     out = _sizes(sizes, output_size)
+    if prod(out) == 1:
+        return reduce_mean(x, axes=tuple(range(2, len(x.shape))), keepdims=True)
     if all(n % p == 0 for n, p in zip(sizes, out, strict=True)):
         kernel = tuple(n // p for n, p in zip(sizes, out, strict=True))
         return avg_pool(x, kernel_size=kernel)
@@ -53,11 +57,17 @@ def adaptive_max_pool_with_indices(x, *, output_size: Any):
         table = places[:, None, :, None] * length + line[None, :, None, :]
         places = table.reshape(len(places) * p, -1)
     places = xp.asarray(places)
-    seen = x.reshape(n * c, prod(sizes))[:, places]
-    best = seen.argmax(axis=-1)
-    where = xp.take_along_axis(places[None], best[..., None], axis=-1)[..., 0]
-    where = where + xp.arange(n * c)[:, None] * prod(sizes)
-    return x.reshape(-1)[where].reshape(n, c, *out), where.reshape(n, c, *out)
+    planes = x.reshape(n * c, prod(sizes))
+    best = planes.take(places[:, 0], axis=1)
+    chosen = xp.zeros(best.shape, np.min_scalar_type(places.shape[1]))
+    for number in range(1, places.shape[1]):
+        seen = planes.take(places[:, number], axis=1)
+        better = (seen > best) | ((seen != seen) & (best == best))  # NaN is greatest
+        chosen = where(better, chosen.dtype.type(number), chosen)
+        best = xp.maximum(best, seen)
+    found = places[xp.arange(len(places)), chosen]
+    found = found + xp.arange(n * c)[:, None] * prod(sizes)
+    return best.reshape(n, c, *out), found.reshape(n, c, *out)
 
 
 @adaptive_max_pool_with_indices.vjp

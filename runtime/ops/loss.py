@@ -6,6 +6,7 @@ import numpy as np
 
 from burnish.backend import namespace
 from burnish.operator import operator
+from burnish.ops._blocks import blockwise, filled
 from burnish.ops._shapes import unbroadcast
 from burnish.ops.arithmetic import clip
 
@@ -27,6 +28,24 @@ def _(g, y, p, target):
 @binary_cross_entropy.vjp("target")
 def _(g, y, p, target):
     return unbroadcast(g * (clipped_log(1 - p) - clipped_log(p)), target)
+
+
+@operator
+def huber(x, *, delta: float = 1.0):
+    """x ** 2 / 2 where |x| <= delta, delta * (|x| - delta / 2) elsewhere"""
+    return filled(_huber, x, delta)
+
+
+@huber.vjp
+def _(g, y, x, *, delta):
+    return blockwise(lambda g, x: g * clip(x, -delta, delta), g, x)
+
+
+def _huber(y, x, delta):
+    near = namespace(x).clip(x, -delta, delta)
+    namespace(x).multiply(near, -0.5, out=y)
+    y += x
+    y *= near
 
 
 @operator

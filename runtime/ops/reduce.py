@@ -12,7 +12,7 @@ import numpy as np
 
 from burnish.backend import namespace
 from burnish.operator import operator
-from burnish.ops._shapes import axes_of, broadcast_to, cast, plain
+from burnish.ops._shapes import axes_of, broadcast_to, cast, plain, total
 from burnish.ops.arithmetic import abs_, square
 from burnish.ops.compare import where
 from burnish.ops.elementary import exp, log, sqrt
@@ -34,7 +34,15 @@ def _count(x: Any, axes: Any) -> int:
 def reduce_sum(x, *, axes: Any = None, keepdims: bool = False):
     """The sum over axes."""
     dtype = None if x.dtype.kind == "b" else x.dtype
-    return x.sum(axis=axes_of(axes, x.ndim), keepdims=keepdims, dtype=dtype)
+    chosen = axes_of(axes, x.ndim)
+    if x.dtype.kind == "f":
+        return _without(total(x, chosen), chosen, keepdims)
+    return x.sum(axis=chosen, keepdims=keepdims, dtype=dtype)
+
+
+def _without(y, axes, keepdims):
+    """y, whose `axes` have length 1, without them unless they are kept."""
+    return y if keepdims else y.squeeze(axes)
 
 
 @reduce_sum.vjp
@@ -45,7 +53,10 @@ def _(g, y, x, *, axes, keepdims):
 @operator
 def reduce_mean(x, *, axes: Any = None, keepdims: bool = False):
     """The mean over axes."""
-    return x.mean(axis=axes_of(axes, x.ndim), keepdims=keepdims)
+    chosen = axes_of(axes, x.ndim)
+    if x.dtype.kind == "f" and x.dtype.itemsize >= 4 and x.size:
+        return _without(total(x, chosen) * (1 / _count(x, axes)), chosen, keepdims)
+    return x.mean(axis=chosen, keepdims=keepdims)
 
 
 @reduce_mean.vjp
