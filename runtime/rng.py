@@ -65,6 +65,14 @@ def restore(state: Any) -> None:
     generator().bit_generator.state = state
 
 
+def jump(times: int) -> None:
+    """Go on from a place that this source would reach only after 2**127 draws each."""
+    global _streams
+    first, second = _streams or _start(np.random.default_rng())
+    bits: Any = first.bit_generator
+    _streams = np.random.Generator(bits.jumped(times)), second
+
+
 def uniform(
     shape: tuple[int, ...], low: float, high: float, dtype: Any, device: Device
 ) -> Array:
