@@ -35,14 +35,15 @@ class _Table(Layer):
     def _shorten(self, ids: Tensor) -> None:
         """Scale the rows that are asked for to at most max_norm, for good."""
         xp = self.weight.device.xp
-        weight = self.weight.data
-        norms = xp.linalg.norm(weight, self.norm_type, axis=1, keepdims=True)
-        asked = xp.zeros((len(weight), 1), bool)
-        asked[ids.data.reshape(-1)] = True
-        long = asked & (norms > self.max_norm)
+        asked = xp.unique(ids.data % self.num_embeddings)
+        rows = self.weight.data[asked]
+        norms = xp.linalg.norm(rows, self.norm_type, axis=1)
+        long = norms > self.max_norm
         if long.any():
-            short = weight * (self.max_norm / (norms + 1e-7))
-            self.weight.assign(xp.where(long, short, weight).astype(weight.dtype))
+            weight = self.weight.data.copy()
+            scale = (self.max_norm / (norms[long] + 1e-7)).astype(weight.dtype)
+            weight[asked[long]] = rows[long] * scale[:, None]
+            self.weight.assign(weight)
 
     def _rarity(self, ids: Array, dtype: Any) -> Array:
         """1 / how often each id is asked for: (..., 1)"""
