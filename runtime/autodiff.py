@@ -177,9 +177,20 @@ class Gradients:
         return self._found.get(variable.node) if variable.node else None
 
     def set(self, variable: Variable, gradient: Any) -> None:
-        """Replace the gradient of `variable`, for example by a clipped one."""
+        """Replace the gradient of `variable`, for example by a clipped one.
+
+        Raises GradientError when the variable was not recorded or has another shape.
+        """
         if variable.node is None:
             raise GradientError("gradient: the tensor was not recorded")
+        if not isinstance(gradient, Variable):
+            array = variable.device.put(gradient, variable.dtype)
+            gradient = variable.wrap(array, variable.device)
+        if tuple(gradient.shape) != tuple(variable.shape):
+            raise GradientError(
+                f"gradient: expected shape {tuple(variable.shape)}, "
+                f"got {tuple(gradient.shape)}"
+            )
         self._found[variable.node] = gradient
 
     def __contains__(self, variable: object) -> bool:

@@ -329,6 +329,17 @@ def test_gradients_keep_dtype_and_device():
     assert not found.requires_grad
 
 
+def test_a_gradient_is_replaced_by_one_of_its_shape_alone():
+    x = Tensor(np.ones((2, 3), np.float32)).require_grad()
+    gradients = total(x * 2.0).backward()
+    gradients.set(x, np.zeros((2, 3)))
+    assert x in gradients
+    assert x.grad(gradients).dtype == np.float32
+    assert x.grad(gradients).tolist() == [[0, 0, 0], [0, 0, 0]]
+    with pytest.raises(GradientError, match=r"expected shape \(2, 3\), got \(3,\)"):
+        gradients.set(x, np.zeros(3))
+
+
 def test_the_engine_needs_no_tensor():
     x = Variable.wrap(np.array(3.0), Device("cpu:autodiff"), Node())
     from burnish.autodiff import backward
