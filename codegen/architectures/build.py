@@ -7,18 +7,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from burnish.codegen.architectures import decoders, encoders
+from burnish.codegen.architectures import decoders, encoders, gpt2, t5, vision
 from burnish.codegen.architectures.config import Config, read_config
 from burnish.codegen.architectures.family import find, head_of, model_types
 from burnish.codegen.architectures.fit import fitted, module_of
-from burnish.codegen.architectures.folder import Stored, tensors
 from burnish.codegen.architectures.page import page
 from burnish.codegen.errors import Explain, UnsupportedError
 from burnish.codegen.identifier import plain
 from burnish.codegen.program import Weight
+from burnish.serialize import LazyTensor, open_weights
 
-FAMILIES = (decoders, encoders)
+FAMILIES = (decoders, encoders, gpt2, t5, vision)
 """Their import registers what they write."""
+
+
+def is_model_folder(path: Path) -> bool:
+    """Whether a path is a folder with a configuration, as transformers saves it."""
+    return (path / "config.json").is_file()
 
 
 @dataclass(frozen=True)
@@ -38,12 +43,12 @@ def build(
 ) -> Architecture:
     """Read a folder with config.json and weights.
 
-    Raises ReadError for files that are damaged or do not fit together, and
+    Raises ReadError or RecordError for files that are damaged or do not fit, and
     UnsupportedError for what no template writes: each option by its name.
     """
     values, data = read_config(folder)
     where = str(folder / "config.json")
-    stored = tensors(folder)
+    stored = open_weights(folder)
     config = Config(values, where, stored)
     found = find(config.raw("model_type"))
     if found is None:
@@ -72,5 +77,5 @@ def build(
     )
 
 
-def _weight(path: str, stored: Stored, trained: bool) -> Weight:
+def _weight(path: str, stored: LazyTensor, trained: bool) -> Weight:
     return Weight(path, stored.dtype, stored.shape, stored.read, trained)

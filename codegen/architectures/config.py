@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from burnish.codegen.architectures.without_effect import WITHOUT_EFFECT
 from burnish.codegen.errors import ReadError, UnsupportedError
@@ -17,22 +19,28 @@ class Config:
     """The keys of a configuration; every reader says what it takes when there is none.
 
     null is as good as absent. Problems are collected, so that `finish` tells them all.
-    stored: the names of the weights, which decide what the configuration leaves open.
+    stored: the weights by name, which decide what the configuration leaves open.
     """
 
     def __init__(
-        self, values: dict[str, Any], where: str, stored: Iterable[str] = ()
+        self, values: dict[str, Any], where: str, stored: Mapping[str, Any]
     ) -> None:
         self.values = values
         self.where = where
-        self.stored = frozenset(stored)
+        self.stored = stored
         self.read: set[str] = set()
         self.problems: list[str] = []
         self.notes: list[str] = []
 
-    def holds(self, ending: str) -> bool:
-        """Whether a weight's name ends with this."""
-        return any(name.endswith(ending) for name in self.stored)
+    def holds(self, *endings: str) -> bool:
+        """Whether a weight's name ends with one of these."""
+        return any(name.endswith(endings) for name in self.stored)
+
+    def same(self, one: str, other: str) -> bool:
+        """Whether two weights are there and have the same values."""
+        if one not in self.stored or other not in self.stored:
+            return False
+        return np.array_equal(self.stored[one].read(), self.stored[other].read())
 
     def raw(self, key: str, default: Any = None) -> Any:
         """A value of any kind."""

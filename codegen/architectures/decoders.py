@@ -6,10 +6,9 @@ import json
 from typing import Any
 
 from burnish.codegen.architectures.config import Config
-from burnish.codegen.architectures.encoders import ACTIVATIONS
 from burnish.codegen.architectures.family import Values, family
 from burnish.codegen.architectures.rope import rope_values
-from burnish.codegen.architectures.words import accepts
+from burnish.codegen.architectures.words import ACTIVATIONS, accepts
 
 _HEADS = (
     "Model",

@@ -6,22 +6,7 @@ from typing import Any
 
 from burnish.codegen.architectures.config import Config
 from burnish.codegen.architectures.family import Values, family
-from burnish.codegen.architectures.words import accepts
-
-ACTIVATIONS = (
-    "gelu",
-    "gelu_new",
-    "gelu_pytorch_tanh",
-    "gelu_fast",
-    "relu",
-    "silu",
-    "swish",
-    "tanh",
-    "sigmoid",
-    "mish",
-    "linear",
-)
-"""What `hidden_act` may say."""
+from burnish.codegen.architectures.words import ACTIVATIONS, accepts, drops
 
 _HEADS = (
     "Model",
@@ -49,15 +34,22 @@ _POOLED = {
     "ForPreTraining",
     "ForNextSentencePrediction",
 }
+_POOLERS = ("pooler.dense.weight", "pooler.weight")
 
 
-def bert_values(config: Config, head: str, layout: str) -> Values:
+def _bert_values(
+    config: Config,
+    head: str,
+    layout: str,
+    dropout: float = 0.1,
+    act: str = "gelu",
+) -> Values:
     """What BERT's template and those like it want to know."""
     config.fixed(
         is_decoder=False, add_cross_attention=False, position_embedding_type="absolute"
     )
-    dropout = config.rate("hidden_dropout_prob", 0.1)
-    attention_dropout = config.rate("attention_probs_dropout_prob", 0.1)
+    attention_dropout = config.rate("attention_probs_dropout_prob", dropout)
+    dropout = config.rate("hidden_dropout_prob", dropout)
     sizes: dict[str, Any] = {
         "vocab": config.size("vocab_size", None),
         "positions": config.size("max_position_embeddings", 512),
@@ -69,10 +61,6 @@ def bert_values(config: Config, head: str, layout: str) -> Values:
     }
     if sizes["dim"] % sizes["heads"]:
         config.refuse("hidden_size", f"a multiple of {sizes['heads']}", sizes["dim"])
-    if dropout:
-        sizes["dropout"] = dropout
-    if attention_dropout:
-        sizes["attention_dropout"] = attention_dropout
     tied = config.flag("tie_word_embeddings", True)
     axes = "batch, choices, time" if head == "ForMultipleChoice" else "batch, time"
     return {
@@ -83,18 +71,13 @@ def bert_values(config: Config, head: str, layout: str) -> Values:
         "padding": config.raw("pad_token_id", 1 if layout == "roberta" else 0),
         "counts_tokens": False,
         "eps": config.number("layer_norm_eps", 1e-12),
-        "act": config.word("hidden_act", "gelu", ACTIVATIONS),
-        "dropout": dropout,
-        "attention_dropout": attention_dropout,
-        "drop": ", dropout" if dropout else "",
-        "attention_drop": ", attention_dropout" if attention_dropout else "",
-        "drops": (", dropout" if dropout else "")
-        + (", attention_dropout" if attention_dropout else ""),
+        "act": config.word("hidden_act", act, ACTIVATIONS),
+        **drops(sizes, dropout, attention_dropout),
         "classifier_dropout": config.rate("classifier_dropout", dropout),
         "labels": config.labels(),
         "tied": tied,
         "own_bias": not tied and config.holds("decoder.bias"),
-        "pooled": head in _POOLED or config.holds("pooler.dense.weight"),
+        "pooled": head in _POOLED or (head == "Model" and config.holds(*_POOLERS)),
         "accepts": accepts("input_ids", "attention_mask", "token_type_ids", axes=axes),
         "contract": _CONTRACTS[head],
     }
@@ -103,7 +86,7 @@ def bert_values(config: Config, head: str, layout: str) -> Values:
 @family("bert.py.jinja", {"bert": "Bert"}, _HEADS, "bert")
 def bert(config: Config, head: str) -> Values:
     return {
-        **bert_values(config, head, "bert"),
+        **_bert_values(config, head, "bert"),
         "base": "bert",
         "base_name": "BertModel",
     }
@@ -119,8 +102,9 @@ _ROBERTAS = {
 @family("bert.py.jinja", _ROBERTAS, _HEADS[:6], "roberta")
 def roberta(config: Config, head: str) -> Values:
     """Positions count tokens, from the padding's number on; the heads differ."""
-    made = bert_values(config, head, "roberta")
-    made["pooled"] = head == "ForMultipleChoice" or config.holds("pooler.dense.weight")
+    made = _bert_values(config, head, "roberta")
+    if head == "ForSequenceClassification":
+        made["pooled"] = False
     prefix = _ROBERTAS[config.values["model_type"]]
     return {
         **made,
@@ -138,7 +122,7 @@ def electra(config: Config, head: str) -> Values:
     config.ignore(
         "summary_type", "summary_use_proj", "summary_activation", "summary_last_dropout"
     )
-    made = bert_values(config, head, "electra")
+    made = _bert_values(config, head, "electra")
     narrow = config.size("embedding_size", 128)
     if narrow != made["sizes"]["dim"]:
         made["sizes"] = {"width": narrow, **made["sizes"]}
@@ -150,4 +134,56 @@ def electra(config: Config, head: str) -> Values:
         "pooled": False,
         "base": "electra",
         "base_name": "ElectraModel",
+    }
+
+
+@family("albert.py.jinja", {"albert": "Albert"}, _HEADS[:6], "albert")
+def albert(config: Config, head: str) -> Values:
+    """One layer, or a few, used again and again; embeddings are narrower."""
+    config.ignore("embedding_size", "net_structure_type", "num_memory_blocks")
+    config.fixed(down_scale_factor=1, gap_size=0)
+    groups = config.size("num_hidden_groups", 1)
+    made = _bert_values(config, head, "albert", dropout=0.0, act="gelu_new")
+    sizes = {"width": config.size("embedding_size", 128), **made["sizes"]}
+    if groups > 1:
+        sizes = {"groups": groups, **sizes}
+    return {
+        **made,
+        "sizes": sizes,
+        "groups": groups if groups > 1 else 0,
+        "inner": config.size("inner_group_num", 1),
+        "classifier_dropout": config.rate("classifier_dropout_prob", 0.1),
+        "base": "albert",
+        "base_name": "AlbertModel",
+    }
+
+
+@family("distilbert.py.jinja", {"distilbert": "DistilBert"}, _HEADS[:6], "distilbert")
+def distilbert(config: Config, head: str) -> Values:
+    """No token types, nothing is pooled."""
+    config.ignore("sinusoidal_pos_embds", "tie_weights_")  # what weights start as
+    sizes: dict[str, Any] = {
+        "vocab": config.size("vocab_size", 30522),
+        "positions": config.size("max_position_embeddings", 512),
+        "dim": config.size("dim", 768),
+        "depth": config.size("n_layers", 6),
+        "heads": config.size("n_heads", 12),
+        "hidden": config.size("hidden_dim", 3072),
+    }
+    if sizes["dim"] % sizes["heads"]:
+        config.refuse("dim", f"a multiple of {sizes['heads']}", sizes["dim"])
+    axes = "batch, choices, time" if head == "ForMultipleChoice" else "batch, time"
+    return {
+        "sizes": sizes,
+        **drops(
+            sizes, config.rate("dropout", 0.1), config.rate("attention_dropout", 0.1)
+        ),
+        "pooled_dropout": config.rate("seq_classif_dropout", 0.2),
+        "answer_dropout": config.rate("qa_dropout", 0.1),
+        "padding": config.raw("pad_token_id", 0),
+        "act": config.word("activation", "gelu", ACTIVATIONS),
+        "tied": config.flag("tie_word_embeddings", True),
+        "labels": config.labels(),
+        "accepts": accepts("input_ids", "attention_mask", axes=axes),
+        "contract": _CONTRACTS[head],
     }

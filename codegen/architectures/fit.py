@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from burnish.codegen.architectures.folder import Stored
+import numpy as np
+
 from burnish.codegen.errors import ReadError
 from burnish.nn import Buffer, Module
+from burnish.serialize import LazyTensor
 
 #: What old versions saved although it follows from the configuration.
 _DERIVED = re.compile(
@@ -32,31 +34,36 @@ def module_of(text: str) -> Any:
 
 
 def fitted(
-    model: Module, stored: Mapping[str, Stored], base: str, where: str
-) -> tuple[list[tuple[str, Stored, bool]], list[str]]:
+    model: Module, stored: Mapping[str, LazyTensor], base: str, where: str
+) -> tuple[list[tuple[str, LazyTensor, bool]], list[str]]:
     """(path, tensor, whether it is trained) for all of the model's, and notes.
 
     base: a base model alone is stored without this prefix. A tensor that several paths
     lead to is taken once. Raises ReadError for what is missing or of another shape.
     """
-    paths = dict(_paths(model))
-    names: dict[int, str] = {}
+    paths = dict(model.named_tensors(remove_duplicate=False))
+    names: dict[int, list[str]] = {}
     unused: list[str] = []
     for name in stored:
         if (path := _path(name, paths, base)) is not None:
-            names.setdefault(id(paths[path]), name)
+            names.setdefault(id(paths[path]), []).append(name)
         elif not _DERIVED.search(name):
             unused.append(name)
-    found: list[tuple[str, Stored, bool]] = []
+    found: list[tuple[str, LazyTensor, bool]] = []
     missing: list[str] = []
     wrong: list[str] = []
     for path, tensor in model.named_tensors():
         if id(tensor) not in names:
             missing.append(path)
             continue
-        name = names[id(tensor)]
+        name, *others = names[id(tensor)]
         if stored[name].shape != tensor.shape:
             wrong.append(f"{name}: expected {tensor.shape}, got {stored[name].shape}")
+        wrong += [
+            f"{name} and {other}: expected one tensor, got different values"
+            for other in others
+            if not _equal(stored[name], stored[other])
+        ]
         found.append((path, stored[name], not isinstance(tensor, Buffer)))
     if missing or wrong:
         problems = [f"missing {_some(missing)}"] if missing else []
@@ -67,13 +74,8 @@ def fitted(
     return found, [f"not used by this model: {_some(unused)}"] if unused else []
 
 
-def _paths(model: Module) -> Iterator[tuple[str, Any]]:
-    """Every path of every tensor; a shared one has several."""
-    yield from model.named_tensors()
-    for prefix, module in model.named_modules():
-        for name, value in vars(module).items():
-            if hasattr(value, "assign"):
-                yield (f"{prefix}.{name}" if prefix else name), value
+def _equal(one: LazyTensor, other: LazyTensor) -> bool:
+    return one.shares_memory(other) or np.array_equal(one.read(), other.read())
 
 
 def _path(name: str, paths: Mapping[str, Any], base: str) -> str | None:

@@ -2,6 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+ACTIVATIONS = (
+    "gelu",
+    "gelu_new",
+    "gelu_pytorch_tanh",
+    "gelu_fast",
+    "relu",
+    "silu",
+    "swish",
+    "tanh",
+    "sigmoid",
+    "mish",
+    "linear",
+)
+"""What `hidden_act` may say."""
+
 
 def accepts(*names: str, axes: str = "batch, time", **others: str) -> str:
     """The decorator that says what forward takes; masks may be of any dtype.
@@ -14,3 +31,26 @@ def accepts(*names: str, axes: str = "batch, time", **others: str) -> str:
         specs["position_ids"] = "int64[_, time]"  # one row does for all
     lines = [f'        {n}="{s}",' for n, s in (specs | others).items()]
     return "\n".join(["    @nn.accepts(", *lines, "    )"])
+
+
+def drops(
+    sizes: dict[str, Any], dropout: float, attention_dropout: float
+) -> dict[str, Any]:
+    """What templates write of dropout: nothing where a probability is 0.
+
+    Others become arguments of the constructor, at the end of `sizes`; `drop`,
+    `attention_drop` and `drops` are how they are handed on.
+    """
+    if dropout:
+        sizes["dropout"] = dropout
+    if attention_dropout:
+        sizes["attention_dropout"] = attention_dropout
+    drop = ", dropout" if dropout else ""
+    attention_drop = ", attention_dropout" if attention_dropout else ""
+    return {
+        "dropout": dropout,
+        "attention_dropout": attention_dropout,
+        "drop": drop,
+        "attention_drop": attention_drop,
+        "drops": drop + attention_drop,
+    }

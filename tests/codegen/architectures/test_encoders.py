@@ -45,6 +45,18 @@ CASES = [
     *((f"Camembert{head}", {}) for head in HEADS[1:3]),
     *((f"Electra{head}", {"embedding_size": 16}) for head in HEADS),
     ("ElectraForPreTraining", {"embedding_size": 32}),
+    *((f"Albert{head}", {"embedding_size": 16}) for head in HEADS),
+    (
+        "AlbertForMaskedLM",
+        {
+            "num_hidden_layers": 5,
+            "num_hidden_groups": 2,
+            "inner_group_num": 2,
+            "hidden_act": "relu",
+            "hidden_dropout_prob": 0.1,
+            "attention_probs_dropout_prob": 0.1,
+        },
+    ),
     ("ElectraForMaskedLM", {"tie_word_embeddings": False, "hidden_act": "relu"}),
 ]
 
@@ -75,3 +87,25 @@ def test_a_model_without_pooling(tmp_path: Path) -> None:
     assert "Pooler" not in case.text
     case.check_source()
     case.check_numbers(network, batch())
+
+
+@pytest.mark.parametrize("head", [*HEADS, "ForMultipleChoice"])
+@pytest.mark.parametrize("rate", [0.0, 0.1])
+def test_distilbert(head: str, rate: float, tmp_path: Path) -> None:
+    config = transformers.DistilBertConfig(
+        dim=32,
+        n_layers=2,
+        n_heads=4,
+        hidden_dim=40,
+        vocab_size=50,
+        max_position_embeddings=20,
+        dropout=rate,
+        attention_dropout=rate,
+        seq_classif_dropout=rate,
+        qa_dropout=rate,
+        activation="gelu" if rate else "relu",
+    )
+    inputs = batch()
+    if head == "ForMultipleChoice":
+        inputs = {name: array[:, None] for name, array in inputs.items()}
+    Folder(hugging_face(f"DistilBert{head}", config), tmp_path).check(**inputs)

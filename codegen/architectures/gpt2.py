@@ -1,0 +1,71 @@
+"""GPT-2: learned positions, weights that are stored the other way round."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from burnish.codegen.architectures.config import Config
+from burnish.codegen.architectures.decoders import CONTRACTS
+from burnish.codegen.architectures.family import Values, family
+from burnish.codegen.architectures.words import ACTIVATIONS, accepts, drops
+
+_HEADS = (
+    "Model",
+    "LMHeadModel",
+    "ForSequenceClassification",
+    "ForTokenClassification",
+    "ForQuestionAnswering",
+)
+
+
+@family("gpt2.py.jinja", {"gpt2": "GPT2"}, _HEADS, "transformer")
+def gpt2(config: Config, head: str) -> Values:
+    config.fixed(add_cross_attention=False)
+    config.ignore(
+        "reorder_and_upcast_attn",  # how half precision is kept from overflowing
+        "summary_type",
+        "summary_use_proj",
+        "summary_activation",
+        "summary_proj_to_labels",
+        "summary_first_dropout",
+    )
+    dim = config.size("n_embd", 768)
+    heads = config.size("n_head", 12)
+    if dim % heads:
+        config.refuse("n_embd", f"a multiple of {heads}", dim)
+    sizes: dict[str, Any] = {
+        "vocab": config.size("vocab_size", 50257),
+        "positions": config.size("n_positions", 1024),
+        "dim": dim,
+        "depth": config.size("n_layer", 12),
+        "heads": heads,
+        "hidden": config.size("n_inner", 4 * dim),
+    }
+    scaled = config.flag("scale_attn_weights", True)
+    by_layer = config.flag("scale_attn_by_inverse_layer_idx", False)
+    scale = ", scale=self.scale" if by_layer else "" if scaled else ", scale=1.0"
+    return {
+        "sizes": sizes,
+        **drops(sizes, config.rate("resid_pdrop", 0.1), config.rate("attn_pdrop", 0.1)),
+        "embedding_dropout": config.rate("embd_pdrop", 0.1),
+        "scaled": scaled,
+        "by_layer": by_layer,
+        "scale": scale,
+        "act": config.word("activation_function", "gelu_new", ACTIVATIONS),
+        "eps": config.number("layer_norm_epsilon", 1e-5),
+        "base": "transformer",
+        "base_name": "GPT2Model",
+        "embedding": "wte",
+        "lm_bias": False,
+        "final_softcap": 0.0,
+        "tied": config.flag("tie_word_embeddings", True),
+        "labels": config.labels(),
+        "classifier_dropout": config.rate(
+            "classifier_dropout", config.rate("hidden_dropout", 0.1)
+        ),
+        "score": "classifier",
+        "pad": config.raw("pad_token_id"),
+        "eos": config.raw("eos_token_id", 50256),
+        "contract": CONTRACTS[head],
+        "accepts": accepts("input_ids", "attention_mask", "position_ids"),
+    }
