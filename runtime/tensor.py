@@ -60,8 +60,6 @@ class Tensor(Methods):
         """With another dtype; itself where it has it."""
         return ops.cast(self, dtype=np.dtype(dtype))
 
-    cast = astype
-
     def clone(self) -> Tensor:
         """The same values in memory of their own, recorded as this tensor is."""
         return self.wrap(self.data.copy(), self.device, self.node, self.index)

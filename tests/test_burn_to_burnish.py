@@ -27,6 +27,7 @@ import pytest
 import burnish
 from burnish import Tensor
 
+ENGINE = {"derived", "index", "node", "resolve", "result_type", "wrap"}
 PAGE = Path(__file__).parent.parent / "docs" / "burn-to-burnish.md"
 SPAN = re.compile(r"`([^`]+)`")
 BETWEEN_CELLS = re.compile(r"(?<!\\)\|")
@@ -202,3 +203,10 @@ def compare(ours: Any, theirs: Any, shapes_only: bool) -> None:
 def test_every_section_has_rows_and_a_code_block() -> None:
     for section in {row.section.title: row.section for row in ROWS}.values():
         assert section.ours, f"{section.title}: no block sets up its names"
+
+
+def test_every_method_of_a_tensor_has_a_row() -> None:
+    cells = " ".join(row.burnish for row in ROWS)
+    names = {name for name in dir(Tensor) if not name.startswith("_")} - ENGINE
+    missing = {name for name in names if not re.search(rf"\.{name}\b", cells)}
+    assert not missing

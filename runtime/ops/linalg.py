@@ -87,6 +87,14 @@ def solve(a, b):
     return namespace(a, b).linalg.solve(a, b)
 
 
+@solve.on("cupy")
+def _(a, b):
+    xp = namespace(a, b)
+    lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])  # CuPy does not broadcast
+    a = xp.broadcast_to(a, (*lead, *a.shape[-2:]))
+    return xp.linalg.solve(a, xp.broadcast_to(b, (*lead, *b.shape[-2:])))
+
+
 @solve.vjp("a", "b")
 def _(g, y, a, b):
     part = solve(a.mT, g)

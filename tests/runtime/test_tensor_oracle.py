@@ -282,7 +282,9 @@ TABLE = [
     reduced("min", lambda x, a, k: x.amin(a, keepdim=k), dtypes=ALL, empty=False),
     reduced("any", lambda x, a, k: x.any(a, keepdim=k), dtypes=ALL),
     reduced("all", lambda x, a, k: x.all(a, keepdim=k), dtypes=ALL),
-    reduced("logsumexp", lambda x, a, k: x.logsumexp(a, keepdim=k), rtol=10),
+    reduced(
+        "logsumexp", lambda x, a, k: x.logsumexp(a, keepdim=k), empty=False, rtol=10
+    ),
     reduced("norm", lambda x, a, k: torch.linalg.vector_norm(x, 2, a, k)),
     reduced("var", variance, empty=False, rtol=20),
     reduced("std", lambda x, a, k: variance(x, a, k).sqrt(), empty=False, grad=False),
