@@ -81,5 +81,7 @@ STORAGES = {
 def decoded(raw: np.ndarray, kind: Element, where: str, swap: bool) -> np.ndarray:
     """Bytes as an array of one axis; a view where the layout allows."""
     if kind.name == "complex32":
-        return elements(raw, "float16", where, swap).astype(np.float32).view("c8")
+        with np.errstate(all="ignore"):
+            wide = elements(raw, "float16", where, swap).astype(np.float32)
+        return wide.view("c8")
     return elements(raw, str(kind.read_as), where, swap)

@@ -266,6 +266,8 @@ class Machine:
         elif hasattr(into, "build"):
             try:
                 into.build(self, state)
+            except RecordError:
+                raise
             except Refused as problem:
                 raise self.stream.damage(str(problem)) from None
             except _MISFIT as error:
@@ -281,6 +283,8 @@ class Machine:
         self.budget.take(_MADE)
         try:
             self.stack.append(self.persistent(key))
+        except RecordError:
+            raise
         except Refused as problem:
             raise self.stream.damage(str(problem)) from None
         except _MISFIT:

@@ -136,8 +136,9 @@ class StoredTensor(LazyTensor):
         )
         if not (self.conj or self.neg):
             return array
-        array = -array if self.neg else array
-        array = array.conj() if self.conj else array
+        with np.errstate(all="ignore"):
+            array = -array if self.neg else array
+            array = array.conj() if self.conj else array
         array.flags.writeable = False
         return array
 

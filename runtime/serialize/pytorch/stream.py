@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import struct
 from collections.abc import Callable
 from typing import Any
@@ -88,14 +89,12 @@ def _float_line(stream: Stream) -> float:
 
 
 def _quoted_line(stream: Stream) -> str | bytes:
-    import ast
-
     line = stream.line().strip()
     if len(line) < 2 or line[:1] != line[-1:] or line[:1] not in (b'"', b"'"):
         raise stream.damage("expected a quoted string")
     try:
-        return native(ast.literal_eval("b" + line.decode("ascii")))
-    except (ValueError, SyntaxError, MemoryError):
+        return native(codecs.escape_decode(line[1:-1])[0])
+    except ValueError:
         raise stream.damage("expected a quoted string") from None
 
 
