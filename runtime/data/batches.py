@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -42,16 +43,29 @@ class DataLoader:
         self.batcher = batcher
         self.device = Device(device)
         self.epoch = 0
+        self._part = (0, 1)
+
+    def part(self, rank: int, size: int) -> DataLoader:
+        """Part `rank` of `size` of every batch: together they are `size` batches.
+
+        One loader of `size` times the batch size has the items of all parts in this
+        order; the last batch may leave nothing for some parts.
+        """
+        parted = copy.copy(self)
+        parted._part = (rank, size)
+        return parted
 
     def __len__(self) -> int:
-        whole, rest = divmod(len(self.dataset), self.batch_size)
+        whole, rest = divmod(len(self.dataset), self.batch_size * self._part[1])
         return whole + (rest > 0 and not self.drop_last)
 
     def __iter__(self) -> Iterator[tuple[Tensor, ...]]:
         order = self.order(self.epoch)
         self.epoch += 1
+        rank, size = self._part
         for i in range(len(self)):
-            chosen = order[i * self.batch_size : (i + 1) * self.batch_size]
+            first = (i * size + rank) * self.batch_size
+            chosen = order[first : first + self.batch_size]
             arrays = take(self.dataset, chosen)
             if self.batcher is not None:
                 arrays = self.batcher(*arrays)

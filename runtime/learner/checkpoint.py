@@ -88,6 +88,15 @@ class Checkpoint:
     rest: dict[str, Any] = field(default_factory=dict)
     """Gradients and metrics of an epoch that was not finished."""
 
+    def told(self) -> dict[str, Any]:
+        """As a message to other processes."""
+        return asdict(self)
+
+    @classmethod
+    def heard(cls, told: dict[str, Any]) -> Checkpoint:
+        """What `told` said."""
+        return cls(RunState(**told.pop("state")), **told)
+
 
 class Checkpointer:
     """Writes and reads the checkpoints of one run."""

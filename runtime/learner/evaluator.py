@@ -65,8 +65,7 @@ class Evaluator:
         return found
 
     def _eval(self, batches: Iterable[Any], directory: Path | None) -> dict[str, float]:
-        store = EventStore()
-        store.register(self.metrics)
+        store = EventStore(self.metrics)
         loggers: list[MetricLogger] = [store]
         if directory is not None:
             directory.mkdir(parents=True, exist_ok=True)
@@ -77,7 +76,7 @@ class Evaluator:
         try:
             for iteration, batch in loop:
                 item = self.step(self.model, moved(batch, self.model.device))
-                entries = tracker.update(item, loop.moment(batch))
+                entries = tracker.add([tracker.measure(item, loop.moment(batch))])
                 for logger in loggers:
                     logger.step("test", 1, iteration, entries)
                 self.renderer.step(loop.progress(entries))

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Protocol
 
@@ -39,19 +39,18 @@ class MetricLogger(Protocol):
     def close(self) -> None: ...
 
 
-@dataclass
 class EventStore:
     """The values of a run, to be asked for; a metric logger in memory.
 
     higher_is_better: the direction of each metric by its name, None where neither is.
     """
 
-    higher_is_better: dict[str, bool | None] = field(default_factory=dict)
-    units: dict[str, str] = field(default_factory=dict)
-    _steps: dict[tuple[str, int, str], list[tuple[int, float]]] = field(
-        default_factory=dict
-    )
-    _epochs: dict[tuple[str, str], dict[int, float]] = field(default_factory=dict)
+    def __init__(self, metrics: Iterable[Metric] = ()):
+        self.higher_is_better: dict[str, bool | None] = {}
+        self.units: dict[str, str] = {}
+        self._steps: dict[tuple[str, int, str], list[tuple[int, float]]] = {}
+        self._epochs: dict[tuple[str, str], dict[int, float]] = {}
+        self.register(metrics)
 
     def register(self, metrics: Iterable[Metric]) -> None:
         """Remember which way is up for these metrics."""

@@ -40,7 +40,9 @@ class Loop:
         """Where the batch is that was just worked on; ends its time."""
         now = time.perf_counter()
         took, self._tick = now - self._tick, now
-        return Moment(self.split, self.epoch, self.iteration, rate, took, _size(batch))
+        return Moment(
+            self.split, self.epoch, self.iteration, rate, took, size_of(batch)
+        )
 
     def progress(self, entries: Sequence[Entry]) -> Progress:
         """What a renderer shows of it."""
@@ -71,11 +73,11 @@ def moved(batch: Any, device: Device) -> Any:
     return batch
 
 
-def _size(batch: Any) -> int:
+def size_of(batch: Any) -> int:
     """The items of a batch: the length of the first array in it."""
     if isinstance(batch, dict):
         batch = list(batch.values())
     if isinstance(batch, tuple | list):
-        return _size(batch[0]) if batch else 0
+        return size_of(batch[0]) if batch else 0
     shape = getattr(batch, "shape", ())
     return shape[0] if shape else 1

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from burnish.errors import InputError
 from burnish.learner.events import Entry
 from burnish.learner.metric.base import Metric, Moment, Statistics
+
+Measured: TypeAlias = dict[str, Statistics]
+"""The statistics of a batch, by the metric's name."""
 
 
 class Tracker:
@@ -22,19 +25,27 @@ class Tracker:
             raise InputError(
                 f"metrics: expected different names, got {twice[0]!r} twice"
             )
-        self._sums: dict[str, Statistics] = {name: {} for name in names}
+        self._sums: Measured = {name: {} for name in names}
 
-    def update(self, item: Any, moment: Moment) -> list[Entry]:
-        """Take one batch in; what each metric says of it and of the epoch so far."""
+    def measure(self, item: Any, moment: Moment) -> Measured:
+        """The statistics of one batch."""
+        return {m.name: m.statistics(item, moment) for m in self.metrics}
+
+    def add(self, parts: Iterable[Measured]) -> list[Entry]:
+        """Take one batch in, measured in parts; what is known of it and of the epoch.
+
+        Parts that hold nothing are passed over.
+        """
+        parts = [part for part in parts if part]
         entries = []
-        for metric in self.metrics:
-            batch = metric.statistics(item, moment)
+        for metric in self.metrics if parts else ():
+            batch: Statistics = {}
+            for part in parts:
+                batch = metric.merge(batch, part[metric.name])
             self._sums[metric.name] = metric.merge(self._sums[metric.name], batch)
-            value = metric.value(batch)
-            # a value of rows is not worked out anew at every batch
-            running = (
-                value if metric.collected else metric.value(self._sums[metric.name])
-            )
+            value = running = metric.value(batch)
+            if not metric.collected:  # a value of all rows waits for the last of them
+                running = metric.value(self._sums[metric.name])
             entries.append(Entry(metric.name, value, running, metric.shown(running)))
         return entries
 
@@ -56,8 +67,10 @@ class Tracker:
 
     def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
         """Go on from `state_dict()` of the same metrics."""
-        for name, value in state.items():
-            metric, _, key = name.rpartition(".")
-            if metric in self._sums:
-                held = value if value.ndim else value.item()
-                self._sums[metric][key] = held
+        for metric in self.metrics:
+            prefix = f"{metric.name}."
+            self._sums[metric.name] = {
+                name.removeprefix(prefix): value if value.ndim else value.item()
+                for name, value in state.items()
+                if name.startswith(prefix)
+            }

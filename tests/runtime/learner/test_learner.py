@@ -114,7 +114,7 @@ def test_a_directory_with_a_run_is_not_written_over(learner):
         learner("run", epochs=1).fit(train_batches())
     run = learner("run", epochs=1, overwrite=True)
     run.fit(train_batches())
-    assert list(read_events(run.directory).epochs("Loss", "train")) == [1]
+    assert list(read_events(run.artifacts.directory).epochs("Loss", "train")) == [1]
 
 
 def test_the_artifacts_are_those_of_the_book(learner, tmp_path):
@@ -174,7 +174,7 @@ def test_strategies_say_what_is_kept(learner, strategy, kept):
         valid_step=Losses(4.0, 1.0, 3.0, 2.0),
     )
     run.fit(train_batches(), valid_batches())
-    directory = run.directory / "checkpoint"
+    directory = run.artifacts.directory / "checkpoint"
     assert sorted(int(p.stem[6:]) for p in directory.glob("state-*")) == kept
     assert sorted(int(p.stem[6:]) for p in directory.glob("model-*")) == kept
 
@@ -210,7 +210,7 @@ def test_the_keyboard_stops_after_the_batch_and_twice_at_once(learner):
     before = signal.getsignal(signal.SIGINT)
     run.fit(train_batches())
     assert run.interrupter.reason == "interrupted by the keyboard"
-    assert run.checkpointer.moments()[-1] == (1, 3)
+    assert run.artifacts.checkpointer.moments()[-1] == (1, 3)
     assert signal.getsignal(signal.SIGINT) is before
 
     def twice():
@@ -253,13 +253,13 @@ def test_the_summary_is_of_the_epochs(learner):
         "valid  Loss       1      2     4      1",
     ]
     assert str(run.summary).splitlines() == lines
-    assert str(LearnerSummary.read(run.directory)).splitlines() == lines
+    assert str(LearnerSummary.read(run.artifacts.directory)).splitlines() == lines
 
 
 def test_the_store_answers_for_a_directory_too(learner):
     run = learner("run", epochs=2)
     run.fit(train_batches(), valid_batches())
-    read = read_events(run.directory)
+    read = read_events(run.artifacts.directory)
     for store in (run.store, read):
         assert store.metrics("train") == ["Accuracy", "Loss"]
         assert [i for i, _ in store.steps("Loss", 2, "train")] == [1, 2, 3, 4, 5]
@@ -268,13 +268,13 @@ def test_the_store_answers_for_a_directory_too(learner):
             store.epochs("Accuracy", "train").values()
         )
     assert read.epochs("Loss", "valid") == run.store.epochs("Loss", "valid")
-    with (run.directory / "train" / "epoch-2" / "Loss.log").open("a") as file:
+    with (run.artifacts.directory / "train" / "epoch-2" / "Loss.log").open("a") as file:
         file.write('{"iteration": 6, "va')  # a process that was killed
-    assert read_events(run.directory).steps("Loss", 2, "train") == read.steps(
+    assert read_events(run.artifacts.directory).steps("Loss", 2, "train") == read.steps(
         "Loss", 2, "train"
     )
     with pytest.raises(RecordError, match="expected the directory of a run"):
-        read_events(run.directory / "train")
+        read_events(run.artifacts.directory / "train")
 
 
 def test_an_epochs_value_is_of_all_its_items(learner):

@@ -85,7 +85,7 @@ def test_a_value_does_not_depend_on_the_batches(metric, shape, classes, size):
     tracker = Tracker([metric], "valid")
     for i in range(0, 24, size):
         item = StepOutput(None, Tensor(output[i : i + size]), targets[i : i + size])
-        tracker.update(item, MOMENT)
+        tracker.add([tracker.measure(item, MOMENT)])
     resumed = Tracker([metric], "valid")
     resumed.load_state_dict(tracker.state_dict())
     expected = pytest.approx(value(metric, output, targets))

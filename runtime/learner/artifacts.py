@@ -1,0 +1,99 @@
+"""What a run leaves in its directory, and where an earlier one stopped.
+
+DIRECTORY/experiment.log, metrics.json, checkpoint/, train/epoch-1/Loss.log, valid/...
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from burnish.errors import InputError
+from burnish.learner.checkpoint import Checkpoint, Checkpointer, Strategy
+from burnish.learner.events import (
+    EventStore,
+    FileLogger,
+    MetricLogger,
+    forget_after,
+    read_events,
+    write_metrics,
+)
+from burnish.learner.journal import journal
+from burnish.learner.metric.base import Metric
+
+_OWN = ("checkpoint", "train", "valid", "metrics.json")
+
+
+@dataclass(frozen=True)
+class Artifacts:
+    """The files of one run; nothing is written where `directory` is None."""
+
+    directory: Path | None
+    keep: Sequence[Strategy]
+    resume: int | Literal["last"] | None
+    overwrite: bool
+    log: str | None
+
+    @property
+    def checkpointer(self) -> Checkpointer | None:
+        """What keeps checkpoints; None where none are kept."""
+        if self.directory is None or not self.keep:
+            return None
+        return Checkpointer(self.directory, self.keep)
+
+    def open(self, metrics: Sequence[Metric]) -> tuple[EventStore, Checkpoint | None]:
+        """Make the directory ready: what is known of the run, and where it goes on."""
+        store, start = EventStore(), None
+        if self.resume is not None:
+            start = self._latest()
+        if self.directory is not None:
+            if self.resume is None:
+                self._clear(self.directory)
+            if start is not None:
+                epoch, iteration = start.state.epoch, start.state.iteration
+                forget_after(self.directory, epoch, iteration)
+                store = read_events(self.directory)
+        store.register(metrics)
+        if self.directory is not None:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            write_metrics(store, self.directory)
+        return store, start
+
+    def loggers(self, given: Sequence[MetricLogger] | None) -> list[MetricLogger]:
+        """Where values are written: as given, else to files."""
+        if given is None and self.directory is not None:
+            return [FileLogger(self.directory)]
+        return list(given or ())
+
+    def journal(self) -> AbstractContextManager[None]:
+        """The application log while a run goes."""
+        if self.directory is None or self.log is None:
+            return nullcontext()
+        return journal(self.directory / self.log)
+
+    def _clear(self, directory: Path) -> None:
+        names = [*_OWN, *([self.log] if self.log else [])]
+        held = [directory / name for name in names if (directory / name).exists()]
+        if held and not self.overwrite:
+            raise InputError(
+                f"{directory} holds a run: give resume='last' to go on with it, "
+                f"overwrite=True to start anew, or another directory"
+            )
+        for path in held:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    def _latest(self) -> Checkpoint | None:
+        checkpointer = self.checkpointer
+        if checkpointer is None:
+            raise InputError(
+                "resume: expected a directory and checkpoints to be kept, got none"
+            )
+        if self.resume == "last" and not checkpointer.moments():
+            return None
+        start = checkpointer.load(None if self.resume == "last" else self.resume)
+        checkpointer.forget_after(start.state.epoch, start.state.iteration)
+        return start

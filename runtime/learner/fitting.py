@@ -1,0 +1,190 @@
+"""The loop of a learner: epochs of training and validation."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from burnish.autodiff import Gradients
+from burnish.learner.checkpoint import Checkpoint, Checkpointer, RunState
+from burnish.learner.events import EventStore, MetricLogger
+from burnish.learner.interrupter import Interrupter
+from burnish.learner.loop import Loop, moved, size_of
+from burnish.learner.metric.base import Metric
+from burnish.learner.output import Step, TrainOutput
+from burnish.learner.parallel import Together
+from burnish.learner.renderer import Renderer
+from burnish.learner.stopping import EarlyStopping
+from burnish.learner.tracker import Tracker
+from burnish.nn import Module
+from burnish.optim import (
+    GradientsAccumulator,
+    GradientsParams,
+    Optimizer,
+    Schedule,
+)
+
+log = logging.getLogger("burnish.learner")
+
+
+@dataclass
+class Fitting:
+    """One run from where it starts to its last epoch."""
+
+    model: Module
+    optimizer: Optimizer
+    schedule: Schedule
+    step: Step
+    valid_step: Step | None
+    epochs: int
+    metrics: dict[str, list[Metric]]
+    accumulate: int
+    store: EventStore
+    loggers: Sequence[MetricLogger]
+    renderer: Renderer
+    checkpointer: Checkpointer | None
+    early_stopping: EarlyStopping | None
+    interrupter: Interrupter
+    together: Together
+
+    def run(
+        self, start: Checkpoint, train: Iterable[Any], valid: Iterable[Any] | None
+    ) -> None:
+        """Every epoch after `start`, whose state the model and the others have."""
+        log.info("from epoch %d of %d", start.state.epoch + 1, self.epochs)
+        for epoch in range(start.state.epoch + 1, self.epochs + 1):
+            if not self._train(epoch, train, start):
+                break
+            start = Checkpoint(RunState(epoch), {}, {}, {})
+            self.together.settle()
+            if valid is not None:
+                self._validate(epoch, valid)
+            self._save(RunState(epoch))
+            reason = self.early_stopping and self.early_stopping(self.store, epoch)
+            if reason:
+                self.interrupter.stop(reason)
+            if self.together.stops(self.interrupter):
+                break
+        if self.interrupter.stopped:
+            log.info("ended early: %s", self.interrupter.reason)
+
+    def _train(self, epoch: int, batches: Iterable[Any], start: Checkpoint) -> bool:
+        """One epoch from where `start` is; False when it was interrupted."""
+        tracker = Tracker(self.metrics["train"], "train")
+        sums = GradientsAccumulator()
+        waiting, done = start.state.accumulated, start.state.iteration
+        _take_up(start.rest, tracker, sums, self.together.is_first)
+        batches = self.together.part(batches)
+        loop = Loop("train", epoch, self.epochs, batches, done)
+        self.together.restore(start.state.random)  # what was skipped drew nothing
+        for iteration, batch in loop:
+            item, gradients = self._train_step(batch)
+            weight = self._share(tracker, loop, batch, item, self._rate())
+            sums.accumulate(gradients if weight == 1 else _scaled(gradients, weight))
+            waiting += 1
+            if waiting == self.accumulate or iteration == loop.total:
+                self._optimize(sums, waiting)
+                waiting = 0
+            if self.together.stops(self.interrupter):
+                rest = _rest(tracker, self.together.summed(sums, 1))
+                self._save(RunState(epoch - 1, iteration, waiting), rest)
+                return False
+        if waiting:
+            self._optimize(sums, waiting)
+        self._ended("train", epoch, tracker)
+        return True
+
+    def _validate(self, epoch: int, batches: Iterable[Any]) -> None:
+        tracker = Tracker(self.metrics["valid"], "valid")
+        model, step = self.model.valid(), self.valid_step or self.step
+        loop = Loop("valid", epoch, self.epochs, self.together.part(batches))
+        for _, batch in loop:
+            item = None
+            if size_of(batch):
+                item = step(model, moved(batch, model.device))
+            self._share(tracker, loop, batch, item)
+        self._ended("valid", epoch, tracker)
+
+    def _train_step(self, batch: Any) -> tuple[Any, GradientsParams]:
+        if not size_of(batch):  # other processes have the rest of the last batch
+            return None, GradientsParams({})
+        item = self.step(self.model, moved(batch, self.model.device))
+        if isinstance(item, TrainOutput):
+            item, gradients = item.item, item.gradients
+        else:
+            gradients = item.loss.backward()
+        if isinstance(gradients, Gradients):
+            gradients = GradientsParams.from_grads(gradients, self.model)
+        return item, gradients
+
+    def _rate(self) -> float:
+        """The rate of the optimizer step that this batch is for."""
+        return self.schedule.at(self.schedule.count)
+
+    def _optimize(self, sums: GradientsAccumulator, count: int) -> None:
+        gradients = self.together.summed(sums, 1 / count)
+        self.optimizer.step(self.schedule.step(), self.model, gradients)
+
+    # --- what is written and shown ---
+
+    def _share(
+        self,
+        tracker: Tracker,
+        loop: Loop,
+        batch: Any,
+        item: Any,
+        rate: float | None = None,
+    ) -> float:
+        """Measure a batch, with the other processes; this part's weight in it."""
+        moment = loop.moment(batch, rate)
+        measured = {} if item is None else tracker.measure(item, moment)
+        weight, parts = self.together.share(moment.batch_size, measured)
+        entries = tracker.add(parts)
+        for logger in self.loggers:
+            logger.step(moment.split, moment.epoch, moment.iteration, entries)
+        self.renderer.step(loop.progress(entries))
+        return weight
+
+    def _ended(self, split: str, epoch: int, tracker: Tracker) -> None:
+        values = tracker.values()
+        for logger in self.loggers:
+            logger.epoch(split, epoch, values)
+        self.renderer.epoch(split, epoch, values)
+        log.info("%s epoch %d: %s", split, epoch, values)
+
+    def _save(self, state: RunState, rest: dict[str, Any] | None = None) -> None:
+        state.random = self.together.random()
+        if self.checkpointer is None:
+            return
+        checkpoint = Checkpoint(
+            state,
+            model=self.model.state_dict(),
+            optim=self.optimizer.state_dict(),
+            scheduler=self.schedule.state_dict(),
+            rest=rest or {},
+        )
+        self.checkpointer.save(checkpoint, self.store)
+
+
+def _scaled(gradients: GradientsParams, weight: float) -> GradientsParams:
+    return GradientsParams({path: g * weight for path, g in gradients.items()})
+
+
+def _rest(tracker: Tracker, gradients: GradientsParams) -> dict[str, Any]:
+    """What an epoch that was not finished holds beside the model."""
+    metrics = {f"metric.{k}": v for k, v in tracker.state_dict().items()}
+    return metrics | {f"gradient.{k}": v for k, v in gradients.items()}
+
+
+def _take_up(
+    rest: dict[str, Any], tracker: Tracker, sums: GradientsAccumulator, first: bool
+) -> None:
+    parts: dict[str, dict[str, Any]] = {"metric": {}, "gradient": {}}
+    for name, value in rest.items():
+        kind, _, key = name.partition(".")
+        parts[kind][key] = value
+    tracker.load_state_dict(parts["metric"])
+    if first:  # they are of all processes together
+        sums.accumulate(GradientsParams(parts["gradient"]))
