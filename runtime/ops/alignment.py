@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from burnish.backend import Array, namespace
 from burnish.operator import operator
 from burnish.ops._shapes import plain
@@ -41,39 +43,55 @@ def ctc_shares(scores, skips, frames, states):
     xp = namespace(scores)
     ahead = _ctc_forward(scores, skips, frames)
     total = _totals(ahead[-1], states)
-    count, _, width = scores.shape
-    place = xp.arange(width)
-    last = states[:, None] - 1
-    end = xp.where((place == last) | (place == last - 1), 0.0, _NEVER)
-    behind = end.astype(scores.dtype)
-    skips_next = _shifted(skips, -2, False)
-    shares = xp.zeros_like(scores)
     total = xp.where(xp.isfinite(total), total, 0)[:, None]
-    for t in reversed(range(count)):
-        live = (frames > t)[:, None]
-        shares[t] = xp.where(live, xp.exp(ahead[t] + behind - total), 0)
-        step = behind + scores[t]
-        one, two = _shifted(step, -1, _NEVER), _shifted(step, -2, _NEVER)
-        two = xp.where(skips_next, two, _NEVER)
-        step = xp.logaddexp(xp.logaddexp(step, one), two)
-        behind = xp.where((frames > t) & (t > 0), step.T, behind.T).T
-    return shares
+    behind = _ctc_backward(scores, skips, frames, states)
+    live = xp.arange(len(scores))[:, None] < frames
+    return xp.where(live[..., None], xp.exp(ahead + behind - total), 0)
 
 
 def _ctc_forward(scores: Array, skips: Array, frames: Array) -> Array:
     """(T, N, S): of all beginnings that end in a state; it stays behind the end."""
     xp = namespace(scores)
     count, n, width = scores.shape
-    ahead = xp.full((max(count, 1), n, width), _NEVER, scores.dtype)
-    if not count:
-        return ahead
-    ahead[0, :, :2] = scores[0, :, :2]
+    # two states that are never reached, before the first
+    ahead = xp.full((max(count, 1), n, width + 2), _NEVER, scores.dtype)
+    ahead[:1, :, 2:4] = scores[:1, :, :2]
+    barred = xp.where(skips, 0, _NEVER).astype(scores.dtype)
+    shortest = int(frames.min()) if n else count
     for t in range(1, count):
-        old = ahead[t - 1]
-        two = xp.where(skips, _shifted(old, 2, _NEVER), _NEVER)
-        step = xp.logaddexp(xp.logaddexp(old, _shifted(old, 1, _NEVER)), two)
-        ahead[t] = xp.where((frames > t)[:, None], step + scores[t], old)
-    return ahead
+        old, new = ahead[t - 1], ahead[t, :, 2:]
+        ways = (old[:, 2:], old[:, 1:-1], old[:, :-2] + barred)
+        new[...] = _log_sum(*ways) + scores[t]
+        if t >= shortest:
+            new[...] = xp.where((frames > t)[:, None], new, old[:, 2:])
+    return ahead[:, :, 2:]
+
+
+def _ctc_backward(scores: Array, skips: Array, frames: Array, states: Array) -> Array:
+    """(T, N, S): of all ends that go on from a state, which is not counted itself."""
+    xp = namespace(scores)
+    count, n, width = scores.shape
+    behind = xp.full((count, n, width), _NEVER, scores.dtype)
+    place, last = xp.arange(width), states[:, None] - 1
+    end = xp.where((place == last) | (place == last - 1), 0, _NEVER)
+    barred = xp.full((n, width), _NEVER, scores.dtype)
+    barred[:, :-2] = xp.where(skips[:, 2:], 0, _NEVER)
+    step = xp.full((n, width + 2), _NEVER, scores.dtype)  # two more, as above
+    for t in reversed(range(count)):
+        if t + 1 < count:
+            step[:, :-2] = behind[t + 1] + scores[t + 1]
+        ways = (step[:, :-2], step[:, 1:-1], step[:, 2:] + barred)
+        behind[t] = xp.where((frames > t + 1)[:, None], _log_sum(*ways), end)
+    return behind
+
+
+def _log_sum(a: Array, b: Array, c: Array) -> Array:
+    """log(exp(a) + exp(b) + exp(c)), where all may be -inf."""
+    xp = namespace(a)
+    top = xp.maximum(xp.maximum(a, b), c)
+    top = xp.maximum(top, xp.finfo(top.dtype).min)
+    with np.errstate(divide="ignore"):
+        return xp.log(xp.exp(a - top) + xp.exp(b - top) + xp.exp(c - top)) + top
 
 
 def _totals(ends: Array, states: Array) -> Array:
