@@ -40,6 +40,11 @@ def numbers(like: Tensor, value: Any) -> Tensor:
     return found if found.dtype.kind == "f" else ops.cast(found, dtype=like.dtype)
 
 
+def weights(like: Tensor, value: Any) -> Tensor:
+    """`value` beside `like`, in its dtype."""
+    return ops.cast(beside(like, value), dtype=like.dtype)
+
+
 def summed(x: Tensor, axis: int | None = None) -> Tensor:
     """The sum along an axis, or of everything."""
     return ops.reduce_sum(x, axes=axis)
@@ -47,7 +52,7 @@ def summed(x: Tensor, axis: int | None = None) -> Tensor:
 
 def weighted(losses: Tensor, weight: Any) -> Tensor:
     """Losses times their weights, if there are any."""
-    return losses if weight is None else losses * numbers(losses, weight)
+    return losses if weight is None else losses * weights(losses, weight)
 
 
 def mean(losses: Tensor, reduction: str) -> Tensor:

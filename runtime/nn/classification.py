@@ -14,6 +14,7 @@ from burnish.nn._losses import (
     same_shape,
     summed,
     weighted,
+    weights,
 )
 from burnish.tensor import Tensor
 
@@ -39,7 +40,7 @@ def cross_entropy(
         same_shape("cross_entropy", logits, targets)
         wanted = targets * (1 - label_smoothing) + label_smoothing / classes
         if weight is not None:
-            wanted = wanted * _along(beside(logits, weight), logits, axis)
+            wanted = wanted * _along(weights(logits, weight), logits, axis)
         losses = -summed(wanted * scores, axis)
         count = losses.data.size
         return reduced(losses, reduction, lambda total: total * (1 / count))
@@ -47,7 +48,7 @@ def cross_entropy(
     if label_smoothing:
         each = scores
         if weight is not None:
-            each = scores * _along(beside(logits, weight), logits, axis)
+            each = scores * _along(weights(logits, weight), logits, axis)
         kept = beside(logits, (targets.data != ignore_index).astype(scores.dtype))
         spread = -summed(each, axis) * kept
         losses = losses * (1 - label_smoothing) + spread * (label_smoothing / classes)
@@ -103,7 +104,7 @@ def binary_cross_entropy_with_logits(
     if pos_weight is None:
         losses = logits * (1 - targets) + ops.softplus(-logits)
     else:
-        factor = targets * (numbers(logits, pos_weight) - 1) + 1
+        factor = targets * (weights(logits, pos_weight) - 1) + 1
         losses = logits * (1 - targets) + factor * ops.softplus(-logits)
     return mean(weighted(losses, weight), reduction)
 
@@ -201,7 +202,7 @@ def _picked(
         )
     shares = kept.astype(scores.dtype)
     if weight is not None:
-        shares = shares * beside(scores, weight).data[chosen]
+        shares = shares * weights(scores, weight).data[chosen]
     places = Tensor(xp.expand_dims(chosen, axis), device=scores.device)
     found = ops.take_along_axis(scores, places, axis=axis).reshape(expected)
     return -found * shares, shares

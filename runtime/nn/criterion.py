@@ -9,13 +9,19 @@ import inspect
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+import numpy as np
+
 from burnish.nn import alignment, classification, ranking, regression
 from burnish.nn.layer import Layer
+from burnish.nn.param import Buffer
 from burnish.tensor import Tensor
 
 
 class Criterion(Layer):
-    """A loss function whose options are given once; calls give it tensors."""
+    """A loss function whose options are given once; calls give it tensors.
+
+    Weights are buffers: they are saved and move with the module, as in PyTorch.
+    """
 
     function: ClassVar[Callable[..., Tensor]]
     __signature__: ClassVar[inspect.Signature]
@@ -33,7 +39,10 @@ class Criterion(Layer):
     def __init__(self, *args: Any, **options: Any):
         given = self.__signature__.bind(*args, **options)
         given.apply_defaults()
-        vars(self).update(given.arguments)
+        for name, value in given.arguments.items():
+            if name in ("weight", "pos_weight") and value is not None:
+                value = Buffer(value if hasattr(value, "dtype") else np.array(value))
+            setattr(self, name, value)
 
     def forward(self, *tensors: Any) -> Tensor:
         options = {name: getattr(self, name) for name in self.__signature__.parameters}

@@ -149,6 +149,9 @@ def test_whole_numbers_do_not_widen_a_loss():
     for loss in (nn.mse_loss, nn.binary_cross_entropy, nn.poisson_nll_loss):
         assert loss(x, targets).dtype == np.float32
         assert loss(x, targets == 1).dtype == np.float32
+    weighted = nn.CrossEntropyLoss([1.0, 2.0])
+    assert weighted(Tensor(np.eye(2, dtype=np.float32)), targets).dtype == np.float32
+    assert repr(weighted) == "CrossEntropyLoss()"
 
 
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])

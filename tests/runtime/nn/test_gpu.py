@@ -97,4 +97,4 @@ def test_layer(row):
 @pytest.mark.parametrize(("name", "inputs", "options"), LOSSES)
 def test_loss(name, inputs, options):
     loss = getattr(nn, name)(**options)
-    agree(*(outcome(loss, inputs, device) for device in ("cpu", "cuda")))
+    agree(*(outcome(loss.fork(place), inputs, place) for place in ("cpu", "cuda")))

@@ -134,7 +134,9 @@ def test_loss(name, inputs, options, reduction, dtype):
     want = getattr(torch.nn, name)(**tensors)(*given)
     got = getattr(nn, FUNCTIONS[name])(*leaves, **options)
     compare(got, want, "value", dtype)
-    compare(getattr(nn, name)(**options)(*leaves), want, "layer", dtype)
+    layer = getattr(nn, name)(**options)
+    assert [*layer.state_dict()] == [*getattr(torch.nn, name)(**tensors).state_dict()]
+    compare(layer(*leaves), want, "layer", dtype)
     g = np.random.default_rng(0).normal(size=want.shape).astype(dtype)
     want.backward(torch.tensor(g))
     gradients = got.backward(g)
