@@ -1,6 +1,8 @@
 """Say what a model file holds: operators, coverage, shapes, parameters, FLOPs.
 
-Nothing is converted or written. The exit code is 1 when an operator has no import rule.
+Of a weights file or folder (safetensors, PyTorch): names, shapes, dtypes and bytes;
+values are not read. Nothing is converted or written. The exit code is 1 when an
+operator has no import rule.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from burnish.codegen.cli import _weights as weights
 from burnish.codegen.cli._pairs import sizes
 
 if TYPE_CHECKING:
@@ -27,12 +30,20 @@ def arguments(command: argparse.ArgumentParser) -> None:
         metavar="NAME=SIZE",
         help="the size that an open dimension counts with (default: 1)",
     )
+    add(
+        "--inert",
+        action="store_true",
+        help="read objects of unknown classes in a pickle as records that do nothing",
+    )
     add("--json", action="store_true", help="print one JSON object instead of text")
 
 
 def run(options: argparse.Namespace) -> int:
     from burnish.codegen import console, inspect_model
+    from burnish.serialize import is_weights
 
+    if options.model.exists() and is_weights(options.model):
+        return weights.run(options.model, options.inert, options.json)
     found = inspect_model.inspect(options.model, dims=sizes(options.dim))
     if options.json:
         console.emit(found)

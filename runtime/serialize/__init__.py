@@ -6,7 +6,7 @@ header length, a JSON header `{name: {dtype, shape, data_offsets}}`, then the by
 safetensors package writes them.
 """
 
-from burnish.serialize.files import open_weights, read_pickle_data
+from burnish.serialize.files import is_weights, open_weights, read_pickle_data
 from burnish.serialize.header import Entry, Header
 from burnish.serialize.inert import Inert
 from burnish.serialize.lazy import LazyTensor
@@ -23,6 +23,7 @@ __all__ = [
     "from_bytes",
     "header",
     "is_pytorch_name",
+    "is_weights",
     "load_file",
     "open_weights",
     "read_pickle_data",

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from burnish.errors import RecordError
 from burnish.serialize import read
 from burnish.serialize.budget import Budget
+from burnish.serialize.header import MAX_HEADER
 from burnish.serialize.lazy import LazyTensor
 from burnish.serialize.weights import Weights, flatten
 
@@ -54,6 +55,23 @@ def open_weights(source: Source, inert: bool = False) -> Weights:
     if bytes(data[:64]).lstrip()[:1] == b"{":
         return _sharded(path, data, inert)
     return _read(data, path, inert)
+
+
+def is_weights(path: Path) -> bool:
+    """Whether a file (or a folder) looks like one for `open_weights`.
+
+    Told by its first bytes, a folder by names; nothing is checked.
+    """
+    path = os.fspath(path)
+    if os.path.isdir(path):
+        return any(name.endswith(_ENDINGS) for name in os.listdir(path))
+    if path.endswith(".index.json"):
+        return True
+    with open(path, "rb") as file:
+        head = file.read(512)
+    pickled = head[:1] == b"\x80" and head[1:2] in (b"\2", b"\3", b"\4", b"\5")
+    safe = head[8:9] == b"{" and int.from_bytes(head[:8], "little") <= MAX_HEADER
+    return pickled or safe or head[:2] == b"PK" or head[257:262] == b"ustar"
 
 
 def _read(data: memoryview, where: str, inert: bool) -> Weights:

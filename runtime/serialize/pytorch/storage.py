@@ -142,16 +142,13 @@ class StoredTensor(LazyTensor):
         array.flags.writeable = False
         return array
 
-    def shares_memory(self, other: LazyTensor) -> bool:
-        mine = self.storage
-        return isinstance(other, StoredTensor) and _root(mine) is _root(other.storage)
+    @property
+    def memory(self) -> object:
+        storage = self.storage
+        return storage.root if isinstance(storage, StorageView) else storage
 
     def _bits(self) -> int:
         return self.kind.bits
-
-
-def _root(storage: Storage) -> Storage:
-    return storage.root if isinstance(storage, StorageView) else storage
 
 
 _LARGEST = (1 << 62) - 1
