@@ -61,7 +61,6 @@ from burnish.nn.conv import (
     ConvTranspose1d,
     ConvTranspose2d,
     ConvTranspose3d,
-    DeformConv2d,
 )
 from burnish.nn.criterion import (
     BCELoss,
@@ -88,6 +87,7 @@ from burnish.nn.criterion import (
     TripletMarginWithDistanceLoss,
 )
 from burnish.nn.cross_attention import CrossAttention
+from burnish.nn.deform_conv import DeformConv2d
 from burnish.nn.display import DisplaySettings, pretty
 from burnish.nn.distance import (
     CosineSimilarity,
@@ -183,11 +183,9 @@ from burnish.nn.regression import (
 )
 from burnish.nn.reparameterize import Reparameterized, Reparameterizer
 from burnish.nn.style import GramMatrixLoss, gram_matrix
-from burnish.nn.transformer import (
-    Transformer,
-    TransformerDecoder,
+from burnish.nn.transformer import Transformer, TransformerDecoder, TransformerEncoder
+from burnish.nn.transformer_layers import (
     TransformerDecoderLayer,
-    TransformerEncoder,
     TransformerEncoderLayer,
 )
 from burnish.nn.tree import TreeEnsemble

@@ -18,7 +18,7 @@ from burnish.ops._window import each, pairs
 from burnish.tensor import Tensor
 
 
-class _Kernel(Layer):
+class Kernel(Layer):
     """What both directions share: weight and bias."""
 
     rank: ClassVar[int]
@@ -47,7 +47,7 @@ class _Kernel(Layer):
         return len(x.shape) == self.rank + 1
 
 
-class _Conv(_Kernel):
+class _Conv(Kernel):
     """(N, in_channels, *S) -> (N, out_channels, *P)
 
     padding: a number, one for each axis, (before, after) pairs, "same" or "valid".
@@ -121,7 +121,7 @@ class Conv3d(_Conv):
     rank = 3
 
 
-class _ConvTranspose(_Kernel):
+class _ConvTranspose(Kernel):
     """(N, in_channels, *P) -> (N, out_channels, *S): the adjoint of a convolution
 
     A call may name the *S that it wants: `layer(x, output_size=(9, 8))`.
@@ -213,59 +213,6 @@ class ConvTranspose2d(_ConvTranspose):
 class ConvTranspose3d(_ConvTranspose):
     __doc__ = _ConvTranspose.__doc__
     rank = 3
-
-
-class DeformConv2d(_Kernel):
-    """(N, in_channels, *S) -> (N, out_channels, *P), looking at shifted places
-
-    A call takes offsets (N, 2 * groups * K, *P), the rows' before the columns' for each
-    of the kernel's K places, and weights (N, groups * K, *P) for what is seen there.
-    The number of offset groups follows from their shape.
-    """
-
-    rank = 2
-
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        dilation: Any = 1,
-        groups: int = 1,
-        bias: bool = True,
-        dtype: Any = "float32",
-    ):
-        self.in_channels = in_channels
-        self.out_channels = out_channels
-        self.kernel_size = kernel_size
-        self.stride = stride
-        self.padding = padding
-        self.dilation = dilation
-        self.groups = groups
-        self._build(False, bias, dtype)
-
-    def forward(self, x: Tensor, offset: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Raises InputError for offsets that are no multiple of 2 * K."""
-        count = 2 * prod(self.weight.shape[2:])
-        if len(offset.shape) != 4 or not offset.shape[1] or offset.shape[1] % count:
-            raise InputError(
-                f"DeformConv2d: expected offset (N, a multiple of {count}, *P), "
-                f"got {offset.shape}"
-            )
-        return ops.deform_conv(
-            x,
-            self.weight,
-            offset,
-            self.bias,
-            mask,
-            stride=self.stride,
-            padding=self.padding,
-            dilation=self.dilation,
-            groups=self.groups,
-            offset_groups=offset.shape[1] // count,
-        )
 
 
 def sizes(kernel_size: Any, rank: int) -> tuple[int, ...]:
