@@ -124,12 +124,15 @@ def follow(
     top_p: float = 1.0,
     eos: int | Sequence[int] | None = None,
     pad: int | None = None,
+    suppress: Sequence[int] = (),
+    begin_suppress: Sequence[int] = (),
 ) -> Tensor:
     """ids (N, T) and up to max_new_tokens behind them.
 
     step: (new ids, cache) -> logits (N, 1, V). do_sample: draw from the distribution
     that `filtered` leaves, by `burnish.seed`'s source; else the likeliest token.
     eos: tokens that end a row; what follows them is `pad` (by default the first eos).
+    suppress: tokens that are never chosen; begin_suppress: that are never first.
     """
     check_choice(temperature, top_k, top_p)
     ends = [] if eos is None else [eos] if isinstance(eos, int) else list(eos)
@@ -139,6 +142,9 @@ def follow(
     rows, running = [ids.data], xp.ones((ids.shape[0], 1), bool)
     for _ in range(max_new_tokens):
         logits = step(new, cache).data[:, -1]
+        if banned := [*suppress, *(begin_suppress if len(rows) == 1 else ())]:
+            logits = logits.copy()
+            logits[:, banned] = -xp.inf
         if do_sample:
             chosen = drawn(filtered(logits, temperature, top_k, top_p))
         else:

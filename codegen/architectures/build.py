@@ -7,8 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from burnish.codegen.architectures import decoders, encoders, gpt2, t5, vision
-from burnish.codegen.architectures.config import Config, read_config
+from burnish.codegen.architectures import (
+    audio,
+    clip,
+    decoders,
+    encoders,
+    gpt2,
+    t5,
+    vision,
+)
+from burnish.codegen.architectures.config import Config, read_json
 from burnish.codegen.architectures.family import find, head_of, model_types
 from burnish.codegen.architectures.fit import fitted, module_of
 from burnish.codegen.architectures.page import page
@@ -17,7 +25,7 @@ from burnish.codegen.identifier import plain
 from burnish.codegen.program import Weight
 from burnish.serialize import LazyTensor, open_weights
 
-FAMILIES = (decoders, encoders, gpt2, t5, vision)
+FAMILIES = (audio, clip, decoders, encoders, gpt2, t5, vision)
 """Their import registers what they write."""
 
 
@@ -46,10 +54,12 @@ def build(
     Raises ReadError or RecordError for files that are damaged or do not fit, and
     UnsupportedError for what no template writes: each option by its name.
     """
-    values, data = read_config(folder)
+    values, data = read_json(folder / "config.json")
     where = str(folder / "config.json")
     stored = open_weights(folder)
     config = Config(values, where, stored)
+    if (beside := folder / "generation_config.json").is_file():
+        config.generation, _ = read_json(beside)
     found = find(config.raw("model_type"))
     if found is None:
         raise UnsupportedError(

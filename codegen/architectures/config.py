@@ -27,6 +27,7 @@ class Config:
     ) -> None:
         self.values = values
         self.where = where
+        self.generation: Mapping[str, Any] = {}
         self.stored = stored
         self.read: set[str] = set()
         self.problems: list[str] = []
@@ -47,6 +48,12 @@ class Config:
         self.read.add(key)
         value = self.values.get(key)
         return default if value is None else value
+
+    def token(self, key: str, default: Any = None) -> Any:
+        """What generation_config.json says, or else the configuration."""
+        self.read.add(key)
+        value = self.generation.get(key)
+        return self.raw(key, default) if value is None else value
 
     def size(self, key: str, default: int | None, least: int = 1) -> int:
         """A whole number, at least `least`; a default of None: it has to be there."""
@@ -150,9 +157,8 @@ class Config:
             raise UnsupportedError("\n".join(self.problems))
 
 
-def read_config(folder: Path) -> tuple[dict[str, Any], bytes]:
-    """The values of a folder's config.json, and its bytes."""
-    path = folder / "config.json"
+def read_json(path: Path) -> tuple[dict[str, Any], bytes]:
+    """The values of a JSON object, and the file's bytes."""
     data = path.read_bytes()
     try:
         values = json.loads(data)

@@ -63,7 +63,7 @@ def _values(config: Config, head: str, **own: Any) -> Values:
         "layer_is_local": local,
         "padding": config.raw("pad_token_id"),
         "pad": config.raw("pad_token_id"),
-        "eos": config.raw("eos_token_id", own.pop("eos", None)),
+        "eos": config.token("eos_token_id", own.pop("eos", None)),
         "tied": config.flag("tie_word_embeddings", own.pop("tied", False)),
         "labels": config.labels(),
         "classifier_dropout": config.rate(

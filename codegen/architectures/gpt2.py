@@ -65,7 +65,7 @@ def gpt2(config: Config, head: str) -> Values:
         ),
         "score": "classifier",
         "pad": config.raw("pad_token_id"),
-        "eos": config.raw("eos_token_id", 50256),
+        "eos": config.token("eos_token_id", 50256),
         "contract": CONTRACTS[head],
         "accepts": accepts("input_ids", "attention_mask", "position_ids"),
     }

@@ -23,14 +23,33 @@ def spaced(text: str) -> str:
 
 
 def _broken(line: str) -> list[str]:
-    """A line, or three where it is too long: what the last bracket holds in between."""
+    """A line, or several where it is too long.
+
+    What the last bracket holds gets a line of its own, or a line for each part: always
+    in a list, and where one line does not hold a call's arguments.
+    """
     body = line.removesuffix(":")
     if len(line) <= WIDTH or body[-1] not in _CLOSES:
         return [line]
     start = _opening(body)
     indent = " " * (len(line) - len(line.lstrip()))
-    inside = f"{indent}    {body[start + 1 : -1]}"
-    return [line[: start + 1], inside, f"{indent}{line[len(body) - 1 :]}"]
+    inside = [f"{indent}    {body[start + 1 : -1]}"]
+    parts = _parts(body[start + 1 : -1])
+    if len(inside[0]) > WIDTH or body[-1] == "]" and len(parts) > 1:
+        inside = [f"{indent}    {part}," for part in parts]
+    return [line[: start + 1], *inside, f"{indent}{line[len(body) - 1 :]}"]
+
+
+def _parts(text: str) -> list[str]:
+    """What commas outside of brackets separate."""
+    parts, depth = [""], 0
+    for character in text:
+        depth += (character in "([") - (character in ")]")
+        if character == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [part.strip() for part in parts]
 
 
 def _opening(body: str) -> int:

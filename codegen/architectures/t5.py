@@ -54,8 +54,8 @@ def _values(config: Config, head: str, every: bool, feed: str) -> Values:
         "tied": not config.holds("lm_head.weight")
         or config.same("lm_head.weight", "shared.weight"),
         "scaled": config.flag("scale_decoder_outputs", said),
-        "start": config.raw("decoder_start_token_id", config.raw("pad_token_id", 0)),
-        "eos": config.raw("eos_token_id", 1),
+        "start": config.token("decoder_start_token_id", config.raw("pad_token_id", 0)),
+        "eos": config.token("eos_token_id", 1),
         "accepts_encode": accepts("input_ids", "attention_mask"),
         "accepts": accepts("input_ids", "attention_mask")
         if head == "EncoderModel"

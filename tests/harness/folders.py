@@ -70,8 +70,9 @@ class Folder:
         self.check_numbers(again.eval(), inputs)
 
     def check_source(self) -> None:
-        assert formatted(self.text) == self.text
-        assert complaints(self.text, SELECT) == "", self.text
+        assert formatted(self.text) == self.text, self.text
+        found = complaints(self.text, SELECT)
+        assert not found, found
         assert f"class {type(self.network).__name__}(nn.Module):" in self.text
 
     def check_numbers(self, network: Any, inputs: dict[str, Any]) -> None:

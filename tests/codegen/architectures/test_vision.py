@@ -13,7 +13,7 @@ pytest.importorskip("transformers")
 import torch
 import transformers
 
-from tests.harness.folders import Folder, hugging_face
+from tests.harness.folders import Folder, batch, hugging_face
 
 pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
 
@@ -96,3 +96,63 @@ def test_pictures_that_are_not_square(tmp_path: Path) -> None:
     network = hugging_face("ViTModel", transformers.ViTConfig(**options))
     pictures = np.random.default_rng(0).normal(size=(2, 3, 16, 24))
     Folder(network, tmp_path).check(pixel_values=pictures.astype(np.float32))
+
+
+CLIP_TEXT: dict[str, Any] = {
+    "hidden_size": 24,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 40,
+    "vocab_size": 50,
+    "max_position_embeddings": 12,
+    "eos_token_id": 49,
+}
+CLIP_VISION = VIT | {"hidden_act": "quick_gelu"}
+
+
+@pytest.mark.parametrize(
+    ("text", "vision"),
+    [({}, {}), ({"eos_token_id": 2}, {"hidden_act": "gelu", "layer_norm_eps": 1e-6})],
+    ids=str,
+)
+def test_clip(text: dict[str, Any], vision: dict[str, Any], tmp_path: Path) -> None:
+    config = transformers.CLIPConfig(
+        text_config=CLIP_TEXT | text,
+        vision_config=CLIP_VISION | vision,
+        projection_dim=10,
+    )
+    rng = np.random.default_rng(0)
+    texts = batch((9, 5, 7), vocab=49)
+    for row in texts["input_ids"]:
+        row[np.flatnonzero(row)[-1]] = 49
+    pictures = rng.normal(size=(2, 3, 16, 16)).astype(np.float32)
+    made = Folder(hugging_face("CLIPModel", config), tmp_path)
+    made.check(**texts, pixel_values=pictures)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "CLIPTextModel",
+        "CLIPTextModelWithProjection",
+        "CLIPVisionModel",
+        "CLIPVisionModelWithProjection",
+        "CLIPForImageClassification",
+    ],
+)
+def test_half_of_clip(name: str, tmp_path: Path) -> None:
+    if name == "CLIPForImageClassification":
+        config = transformers.CLIPConfig(
+            text_config=CLIP_TEXT, vision_config=CLIP_VISION
+        )
+    elif "Text" in name:
+        config = transformers.CLIPTextConfig(**CLIP_TEXT, projection_dim=10)
+    else:
+        config = transformers.CLIPVisionConfig(**CLIP_VISION, projection_dim=10)
+    made = Folder(hugging_face(name, config), tmp_path)
+    if "Text" in name:
+        made.check(**batch((9, 9)))
+    else:
+        shape = (2, 3, 16, 16)
+        pictures = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+        made.check(pixel_values=pictures)
