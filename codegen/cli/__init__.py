@@ -13,11 +13,11 @@ import sys
 from collections.abc import Sequence
 
 from burnish import __version__
-from burnish.codegen.cli import check, demo, generate, inspect, upgrade, verify
+from burnish.codegen.cli import check, demo, generate, inspect, report, upgrade, verify
 from burnish.codegen.errors import ConversionError
 from burnish.errors import BurnishError
 
-COMMANDS = (generate, verify, inspect, check, upgrade, demo)
+COMMANDS = (generate, verify, inspect, check, upgrade, report, demo)
 
 #: What `pip install 'burnish[codegen]'` brings; asked for by import name.
 EXTRA = frozenset(

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+
 from burnish.learner.renderer import LineRenderer, Renderer
 
 
 def renderer_for_terminal() -> Renderer:
-    """Lines of text."""
+    """A live dashboard in a terminal where rich is installed, else lines of text."""
+    if sys.stdout.isatty():
+        try:
+            from burnish.learner.dashboard import Dashboard
+        except ImportError:
+            pass
+        else:
+            return Dashboard()
     return LineRenderer()
