@@ -77,7 +77,11 @@ def uniform(
     shape: tuple[int, ...], low: float, high: float, dtype: Any, device: Device
 ) -> Array:
     """Uniform values in [low, high), shape `shape`, on `device`."""
-    return device.put(generator().uniform(low, high, shape), dtype)
+    drawn = device.put(generator().uniform(low, high, shape), dtype)
+    if drawn.dtype.kind == "f":  # rounding to a narrow dtype may reach `high`
+        kind = drawn.dtype.type
+        device.xp.minimum(drawn, np.nextafter(kind(high), kind(low)), out=drawn)
+    return drawn
 
 
 def normal(

@@ -13,7 +13,7 @@ import numpy as np
 from burnish.backend import namespace
 from burnish.operator import operator
 from burnish.ops._shapes import axes_of, broadcast_to, cast, plain, total
-from burnish.ops.arithmetic import abs_, square
+from burnish.ops.arithmetic import abs_, pow_, square
 from burnish.ops.compare import where
 from burnish.ops.elementary import exp, log, sqrt
 from burnish.ops.shape import reshape
@@ -150,14 +150,15 @@ def vector_norm(
         extreme = reduce_max if p > 0 else reduce_min
         return extreme(size, axes=axes, keepdims=keepdims)
     nothing = plain(size) == 0
-    powers = where(nothing, 0 if p > 0 else math.inf, where(nothing, 1, size) ** p)
+    powers = where(nothing, 0 if p > 0 else math.inf, pow_(where(nothing, 1, size), p))
     total = reduce_sum(powers, axes=axes, keepdims=keepdims)
     return _root(total, p)
 
 
 def _root(total: Any, p: float) -> Any:
-    ends = (plain(total) == 0) | (plain(total) == math.inf)
-    return where(ends, plain(total) ** (1 / p), where(ends, 1, total) ** (1 / p))
+    value = plain(total)
+    ends = (value == 0) | (value == math.inf)
+    return where(ends, pow_(value, 1 / p), pow_(where(ends, 1, total), 1 / p))
 
 
 def reduce_sum_square(x: Any, *, axes: Any = None, keepdims: bool = False) -> Any:
