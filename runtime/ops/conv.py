@@ -15,6 +15,11 @@ import numpy as np
 from burnish.backend import Array, namespace
 from burnish.errors import InputError
 from burnish.operator import operator
+from burnish.ops._depthwise import (
+    depthwise,
+    depthwise_input_gradient,
+    depthwise_weight_gradient,
+)
 from burnish.ops._shapes import sum_to
 from burnish.ops._window import Window, columns, cropped, each, padded, pairs, window
 
@@ -133,16 +138,10 @@ def conv_input_gradient(
     n, o = g.shape[:2]
     xp = namespace(g)
     c = weight.shape[1] * groups
+    if groups > 1 and weight.shape[1] == 1:
+        return depthwise_input_gradient(g, weight, w, sizes, c)
     room = [s + b + a for s, (b, a) in zip(sizes, padding, strict=True)]
     out = xp.zeros((n, c, *room), xp.result_type(g, weight))
-    if groups > 1 and weight.shape[1] == 1:
-        steps = _split_groups(g, groups)
-        part = xp.empty(steps.shape, out.dtype)
-        for offset in w.offsets():
-            tap = weight[(slice(None), 0, *offset)].reshape(groups, -1)
-            xp.multiply(steps, _spread(tap, w), out=part)
-            out[w.under(offset)] += part[:, :, 0] if o == c else part.sum(axis=2)
-        return cropped(out, padding)
     kernel = weight.reshape(groups, o // groups, -1)
     cols = kernel.swapaxes(-1, -2) @ g.reshape(n, groups, o // groups, prod(w.out))
     cols = cols.reshape(n, c, *w.kernel, *w.out)
@@ -179,13 +178,7 @@ def conv_weight_gradient(
     xp = namespace(x)
     x = padded(x, padding)
     if groups > 1 and c == groups:
-        steps = _split_groups(g, groups)
-        axes = (0, *range(3, 3 + len(kernel)))
-        taps = [
-            (steps * x[w.under(offset)][:, :, None]).sum(axis=axes).reshape(o)
-            for offset in w.offsets()
-        ]
-        return xp.stack(taps, axis=-1).reshape(o, 1, *kernel)
+        return depthwise_weight_gradient(x, g, w)
     # one product for each group over all places of all examples
     cols = xp.moveaxis(columns(x, w), 0, 1 + len(kernel))
     cols = cols.reshape(groups, -1, n * prod(w.out))
@@ -208,37 +201,30 @@ def _correlate(x: Array, weight: Array, w: Window, groups: int) -> Array:
     n, c = x.shape[:2]
     o = weight.shape[0]
     if groups > 1 and c == groups:
-        return _depthwise(x, weight, w, groups)
+        return depthwise(x, weight, w)
     kernel = weight.reshape(groups, o // groups, -1)
     pointwise = prod(w.kernel) == 1
     cols = x[w.under((0,) * len(w.kernel))] if pointwise else columns(x, w)
-    if groups == 1:
-        y = kernel[0] @ cols.reshape(n, kernel.shape[-1], prod(w.out))
-    else:
+    if pointwise or namespace(x) is not np or not cols.size:
         y = kernel @ cols.reshape(n, groups, kernel.shape[-1], prod(w.out))
+        return y.reshape(n, o, *w.out)
+    dtype = np.result_type(x, weight)
+    y = np.empty((n, groups, o // groups, *w.out), dtype)
+    parts = cols.reshape(n, groups, c // groups, *cols.shape[2:])  # still a view
+    whole = (slice(None),) * (2 + len(w.kernel))
+    behind = prod(w.out[1:])
+    step = max(1, _COLUMNS // (kernel.shape[-1] * groups * behind))
+    for i in range(n):
+        for start in range(0, w.out[0], step):
+            rows = slice(start, start + step)
+            seen = parts[i][(*whole, rows)].reshape(groups, kernel.shape[-1], -1)
+            part = y[i, :, :, rows]
+            part[...] = (kernel @ seen).reshape(part.shape)
     return y.reshape(n, o, *w.out)
 
 
-def _depthwise(x: Array, weight: Array, w: Window, groups: int) -> Array:
-    """One channel for each group: a sum over the kernel's places needs no columns."""
-    xp = namespace(x)
-    n, o = x.shape[0], weight.shape[0]
-    y = xp.zeros((n, groups, o // groups, *w.out), xp.result_type(x, weight))
-    part = xp.empty_like(y)
-    for offset in w.offsets():
-        tap = weight[(slice(None), 0, *offset)].reshape(groups, -1)
-        y += xp.multiply(x[w.under(offset)][:, :, None], _spread(tap, w), out=part)
-    return y.reshape(n, o, *w.out)
-
-
-def _spread(tap: Array, w: Window) -> Array:
-    return tap.reshape(*tap.shape, *(1 for _ in w.out))
-
-
-def _split_groups(g: Array, groups: int) -> Array:
-    """(N, O, *P) -> (N, groups, O/groups, *P)"""
-    n, o, *sizes = g.shape
-    return g.reshape(n, groups, o // groups, *sizes)
+_COLUMNS = 1 << 18
+"""Elements of columns that are made at a time: they are used while in cache."""
 
 
 def _window(g: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Window:
