@@ -258,7 +258,13 @@ from burnish.ops.reduce import (
     vector_norm,
 )
 from burnish.ops.sample import multinomial
-from burnish.ops.scan import cum_max, cum_max_places, cum_min, cum_min_places
+from burnish.ops.scan import (
+    cum_max,
+    cum_max_places,
+    cum_min,
+    cum_min_places,
+    sum_runs,
+)
 from burnish.ops.shape import (
     concat,
     depth_to_space,
@@ -548,6 +554,7 @@ __all__ = [
     "string_split",
     "sub",
     "sum_",
+    "sum_runs",
     "sum_to",
     "svm_kernel",
     "swapaxes",

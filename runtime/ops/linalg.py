@@ -17,7 +17,7 @@ from burnish.ops.create import tril, triu
 from burnish.ops.index import take_along_axis
 from burnish.ops.linear import inverse, matmul
 from burnish.ops.reduce import reduce_mean, reduce_sum, vector_norm
-from burnish.ops.shape import concat, moveaxis, roll
+from burnish.ops.shape import concat, moveaxis, split
 
 _PANEL = 32  # columns that `lu_factor` takes one by one before a matrix product
 
@@ -247,9 +247,10 @@ def cross(a: Any, b: Any, *, axis: int = -1) -> Any:
         raise InputError(
             f"cross: expected length 3 along axis {axis}, got {a.shape} and {b.shape}"
         )
-    a1, a2 = roll(a, shift=-1, axis=axis), roll(a, shift=-2, axis=axis)
-    b1, b2 = roll(b, shift=-1, axis=axis), roll(b, shift=-2, axis=axis)
-    return a1 * b2 - a2 * b1
+    a0, a1, a2 = split(a, num=3, axis=axis)
+    b0, b1, b2 = split(b, num=3, axis=axis)
+    parts = (a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0)
+    return concat(*parts, axis=axis)
 
 
 def normalize(x: Any, *, p: float = 2.0, axis: int = 1, eps: float = 1e-12) -> Any:

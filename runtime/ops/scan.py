@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+import numpy as np
 
 from burnish.backend import Array, namespace
 from burnish.operator import operator
 from burnish.ops._scatter import put_flat
 from burnish.ops._shapes import axes_of, plain
-from burnish.ops.index import flat_places
+from burnish.ops.index import flat_places, take_along_axis
 
 
 @operator
@@ -27,7 +27,7 @@ def _(x, *, axis):
 
 @cum_max.vjp
 def _(g, y, x, *, axis):
-    return _put(g, cum_max_places(plain(x), axis=axis), axis)
+    return sum_runs(g, _reached(plain(x), plain(y)), axis=axis)
 
 
 @operator
@@ -46,30 +46,56 @@ def _(x, *, axis):
 
 @cum_min.vjp
 def _(g, y, x, *, axis):
-    return _put(g, cum_min_places(plain(x), axis=axis), axis)
+    return sum_runs(g, _reached(plain(x), plain(y)), axis=axis)
 
 
 @operator
 def cum_max_places(x, *, axis: int):
     """Where the greatest so far is, int64; of equal ones the last, as in PyTorch."""
-    return _places(x, cum_max(x, axis=axis), axis)
+    return _starts_before(_reached(x, cum_max(x, axis=axis)), axis)
 
 
 @operator
 def cum_min_places(x, *, axis: int):
     """Where the least so far is, int64; of equal ones the last, as in PyTorch."""
-    return _places(x, cum_min(x, axis=axis), axis)
+    return _starts_before(_reached(x, cum_min(x, axis=axis)), axis)
 
 
-def _places(x: Array, y: Array, axis: int) -> Array:
-    xp, axis = namespace(x), axes_of(axis, x.ndim)[0]
-    along = xp.arange(x.shape[axis]).reshape(-1, *(1,) * (x.ndim - 1 - axis))
-    reached = (x == y) | (x != x)  # a NaN is not equal to itself
-    return cum_max(xp.where(reached, along, 0), axis=axis)
+@operator
+def sum_runs(x, starts, *, axis: int):
+    """Runs along an axis added up at their starts (booleans), 0 elsewhere.
+
+    The first element of every line is a start.
+    """
+    moved, where_ = np.moveaxis(x, axis, -1), np.moveaxis(starts, axis, -1)
+    y = np.zeros(moved.shape, x.dtype)
+    places = np.flatnonzero(where_)
+    if len(places):
+        y.reshape(-1)[places] = np.add.reduceat(moved.reshape(-1), places)
+    return np.moveaxis(y, -1, axis)
 
 
-def _put(g: Any, places: Array, axis: int) -> Any:
-    return put_flat(g, flat_places(g.shape, places, axis), shape=g.shape)
+@sum_runs.on("cupy")
+def _(x, starts, *, axis):
+    places = flat_places(x.shape, _starts_before(starts, axis), axis)
+    return put_flat(x, places, shape=x.shape)
+
+
+@sum_runs.vjp("x")
+def _(g, y, x, starts, *, axis):
+    return take_along_axis(g, _starts_before(plain(starts), axis), axis=axis)
+
+
+def _starts_before(starts: Array, axis: int) -> Array:
+    """Where the run of each element starts."""
+    xp, axis = namespace(starts), axes_of(axis, starts.ndim)[0]
+    along = xp.arange(starts.shape[axis]).reshape(-1, *(1,) * (starts.ndim - 1 - axis))
+    return cum_max(xp.where(starts, along, 0), axis=axis)
+
+
+def _reached(x: Array, y: Array) -> Array:
+    """Where the scan y of x takes x's element; a NaN is not equal to itself."""
+    return (x == y) | (x != x)
 
 
 def _doubled(which: str, x: Array, axis: int) -> Array:

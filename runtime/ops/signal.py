@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from burnish.backend import namespace
+from burnish.backend import Array, namespace
 from burnish.errors import InputError
 from burnish.operator import operator
 from burnish.ops._window import beside
@@ -35,7 +35,7 @@ def dft(
     fft = namespace(x).fft
     axis, n = _axis(x, axis), _length(x, axis, length, inverse and onesided)
     wide = x.astype(np.float32) if x.dtype.itemsize < 4 else x
-    values = wide[..., 0] if x.shape[-1] == 1 else wide[..., 0] + 1j * wide[..., 1]
+    values = wide[..., 0] if x.shape[-1] == 1 else _complex(wide)
     if inverse and onesided:
         return fft.irfft(values, n, axis)[..., None].astype(x.dtype, copy=False)
     if inverse:
@@ -46,8 +46,8 @@ def dft(
         y = fft.fft(values, n, axis)
         if onesided:
             y = y[(slice(None),) * axis + (slice(n // 2 + 1),)]
-    pairs = namespace(x).stack([y.real, y.imag], axis=-1)
-    return pairs.astype(x.dtype, copy=False)
+    pairs = namespace(x).ascontiguousarray(y).view(y.real.dtype)
+    return pairs.reshape(*y.shape, 2).astype(x.dtype, copy=False)
 
 
 @dft.vjp
@@ -116,6 +116,12 @@ def _cosines(size: int, periodic: bool, dtype: Any, *shares: float) -> np.ndarra
     angle = np.arange(size) * (2 * np.pi / max(1, size if periodic else size - 1))
     waves = [(-1) ** i * a * np.cos(i * angle) for i, a in enumerate(shares)]
     return sum(waves).astype(dtype)
+
+
+def _complex(pairs: Array) -> Array:
+    """Pairs (..., 2) of single or double precision as complex numbers (...)."""
+    kind = np.complex64 if pairs.dtype == np.float32 else np.complex128
+    return namespace(pairs).ascontiguousarray(pairs).view(kind)[..., 0]
 
 
 def _axis(x: Any, axis: int) -> int:

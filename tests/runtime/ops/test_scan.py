@@ -16,6 +16,16 @@ CASES = [
     case(ops.cum_min, (2, 3, 2), axis=-2, expect=lambda x: np.minimum.accumulate(x, 1)),
     case(ops.cum_min, np.array([True, True, False, True]), axis=0, grad=False),
     case(
+        ops.sum_runs,
+        (2, 4),
+        np.array([[True, False, True, True], [True, False, False, False]]),
+        axis=-1,
+        expect=lambda x, s: np.stack(
+            [[x[0, 0] + x[0, 1], 0, x[0, 2], x[0, 3]], [x[1].sum(), 0, 0, 0]]
+        ).astype(x.dtype),
+        rtol=1e-5,
+    ),
+    case(
         ops.cum_max_places,
         TIED,
         axis=1,
