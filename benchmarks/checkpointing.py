@@ -1,4 +1,4 @@
-"""Peak memory and time of a deep network's gradients: `python benchmarks/checkpointing.py`.
+"""Memory and time of a deep network's gradients: `python benchmarks/checkpointing.py`.
 
 Ratios to keeping everything, in one run: memory by tracemalloc, which NumPy reports to,
 time as the best of several.

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from burnish import serialize
-from burnish.backend import Array
+from burnish.backend import Array, on_host
 
 
 class Remembered:
@@ -32,7 +32,7 @@ class Remembered:
 
         Raises RecordError for names that no such state has.
         """
-        self._recall({name: np.array(array) for name, array in state.items()})
+        self._recall({name: np.array(on_host(a)) for name, a in state.items()})
         return self
 
     def save_file(self, path: str | os.PathLike[str]) -> None:
