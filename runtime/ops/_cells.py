@@ -7,9 +7,10 @@ in an order that a string says: "iofc" in ONNX's LSTM, "ifco" in PyTorch's.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from burnish.autodiff import Variable
+from burnish.ops._lstm import lstm_sequence
 from burnish.ops.activation import (
     elu,
     hard_sigmoid,
@@ -40,6 +41,12 @@ def scan(
     each example ends: its states stay from there on, and its results are 0.
     """
     count, n, width = x.shape
+    if isinstance(step, PlainLstm) and lengths is None and count:
+        hs, cs, _ = lstm_sequence(
+            x, step.weight, *state, order=step.order, reverse=reverse
+        )
+        end = 0 if reverse else -1
+        return hs, (hs[end], cs[end])
     inputs = [part.reshape(n, width) for part in split(x, num=count, axis=0)]
     results: list[Any] = [None] * count
     if isinstance(lengths, Variable):
@@ -54,6 +61,17 @@ def scan(
             after = tuple(where(live, a, b) for a, b in zip(after, state, strict=True))
         state = after
     return stack(*results, axis=0), state
+
+
+class PlainLstm(NamedTuple):
+    """An LSTM's step of sigmoid gates and tanh, which `scan` has an operator for."""
+
+    weight: Any
+    order: str
+    step: Step
+
+    def __call__(self, x: Any, state: State) -> State:
+        return self.step(x, state)
 
 
 def lstm_step(
@@ -87,6 +105,9 @@ def lstm_step(
         h = gate(z["o"]) * output(c)
         return (h if projection is None else linear(h, projection)), c
 
+    extras = peephole is not None or input_forget or projection is not None
+    if not extras and tuple(activations) == (sigmoid, tanh, tanh):
+        return PlainLstm(weight, order, step)
     return step
 
 
@@ -145,6 +166,7 @@ _TABLE: dict[str, Callable[[Any, float | None, float | None], Any]] = {
     "thresholdedrelu": lambda x, a, b: thresholded_relu(x, alpha=_or(a, 1.0)),
 }
 ACTIVATIONS = frozenset(_TABLE)
+_PLAIN: dict[str, Activation] = {"sigmoid": sigmoid, "tanh": tanh}
 SCALED = {"affine": 2, "scaledtanh": 2, "hardsigmoid": 2, "elu": 1, "leakyrelu": 1}
 SCALED["thresholdedrelu"] = 1
 
@@ -157,6 +179,8 @@ def activation(
 ) -> Activation:
     """An activation by ONNX's name; what goes in is held between -bound and bound."""
     chosen = _TABLE[name.lower()]
+    if bound is None and name.lower() in _PLAIN:
+        return _PLAIN[name.lower()]
     if bound is None:
         return lambda x: chosen(x, alpha, beta)
     return lambda x: chosen(clip(x, -bound, bound), alpha, beta)

@@ -1,0 +1,104 @@
+"""An LSTM over a whole sequence as one operator: sigmoid gates, tanh, no extras.
+
+Legend: T time, N batch, H hidden. Recording a dozen operators a step costs several
+times what the step computes; here a step is a product and a few passes over (N, 4 * H).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from burnish.backend import namespace
+from burnish.operator import operator
+from burnish.ops.elementary import tanh
+from burnish.ops.shape import concat, stack
+
+
+@operator
+def lstm_sequence(x, weight, h, c, *, order: str, reverse: bool):
+    """x (T, N, 4 * H) inputs' share of the gates, weight (4 * H, H), h and c (N, H)
+
+    order: how the gates i, f, o, c lie beside each other. Returns every step's h and c
+    (T, N, H), and the gates (T, N, 4, H), which the gradient needs.
+    """
+    xp = namespace(x)
+    count, n, width = x.shape
+    hidden = width // 4
+    # sigmoid(z) = tanh(z / 2) / 2 + 1/2: one tanh is for all the gates
+    factor = np.full((4, 1), 0.5, x.dtype)
+    factor[order.index("c")] = 1
+    factor, rest = xp.asarray(factor), xp.asarray(1 - factor)
+    scaled = (weight.reshape(4, hidden, hidden) * factor[..., None]).reshape(width, -1)
+    scaled = xp.ascontiguousarray(scaled.T)
+    inputs = x.reshape(count, n, 4, hidden) * factor
+    gates = xp.empty_like(inputs)
+    hs, cs = (xp.empty((count, n, hidden), x.dtype) for _ in range(2))
+    i, f, o, new = (order.index(name) for name in "ifoc")
+    for t in reversed(range(count)) if reverse else range(count):
+        z = gates[t]
+        xp.add(inputs[t], (h @ scaled).reshape(n, 4, hidden), out=z)
+        xp.tanh(z, out=z)
+        z *= factor
+        z += rest
+        xp.multiply(z[:, f], c, out=cs[t])
+        cs[t] += z[:, i] * z[:, new]
+        c, h = cs[t], hs[t]
+        xp.tanh(c, out=h)
+        h *= z[:, o]
+    return hs, cs, gates
+
+
+@lstm_sequence.vjp("x", "weight", "h", "c")
+def _(g, y, x, weight, h, c, *, order, reverse):
+    hs, cs, gates = y
+    count, n, hidden = hs.shape
+    i, f, o, new = (gates[:, :, order.index(name)] for name in "ifoc")
+    c_before, h_before = _before(c, cs, reverse), _before(h, hs, reverse)
+    squashed = tanh(cs)
+    zero = squashed * 0
+    by_c = {
+        "i": new * i * (1 - i),
+        "f": c_before * f * (1 - f),
+        "c": i * (1 - new * new),
+    }
+    slopes = stack(*(by_c.get(name, zero) for name in order), axis=2)
+    by_h = squashed * o * (1 - o)
+    openings = stack(*(by_h if name == "o" else zero for name in order), axis=2)
+    inward = o * (1 - squashed * squashed)
+    own = None  # of the gates themselves: only gradients of gradients have some
+    if g[2] is not None:
+        bends = {"i": i * (1 - i), "f": f * (1 - f), "o": o * (1 - o)}
+        bends["c"] = 1 - new * new
+        own = g[2] * stack(*(bends[name] for name in order), axis=2)
+    dh = dc = None
+    found: list[Any] = [None] * count
+    for t in range(count) if reverse else reversed(range(count)):
+        dh = _sum(dh, g[0], t)
+        dc = _sum(dc, g[1], t)
+        if dh is None:
+            dh = zero[t]
+        dc = dh * inward[t] if dc is None else dc + dh * inward[t]
+        dz = dc[:, None] * slopes[t] + dh[:, None] * openings[t]
+        if own is not None:
+            dz = dz + own[t]
+        found[t] = dz = dz.reshape(n, 4 * hidden)
+        dh, dc = dz @ weight, dc * f[t]
+    pulled = stack(*found, axis=0)
+    rows = pulled.reshape(count * n, 4 * hidden)
+    return pulled, rows.T @ h_before.reshape(count * n, -1), dh, dc
+
+
+def _before(first: Any, states: Any, reverse: bool) -> Any:
+    """The state that each step began with."""
+    if reverse:
+        return concat(states[1:], first[None], axis=0)
+    return concat(first[None], states[:-1], axis=0)
+
+
+def _sum(part: Any, g: Any, t: int) -> Any:
+    """What comes from the step behind and from a result's own gradient, if any."""
+    if g is None:
+        return part
+    return g[t] if part is None else part + g[t]
