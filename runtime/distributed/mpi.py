@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,19 @@ class MpiGroup(Group):
         self.rank = self._communicator.Get_rank()
         self.size = self._communicator.Get_size()
         self.device = Device("cpu")
+        if self.size > 1:
+            sys.excepthook = self._abort
+
+    def _abort(
+        self,
+        kind: type[BaseException],
+        error: BaseException,
+        trace: TracebackType | None,
+    ) -> None:
+        """End all processes with an error of one; the others would wait for ever."""
+        sys.__excepthook__(kind, error, trace)
+        sys.stderr.flush()
+        self._communicator.Abort(1)
 
     def sum_array(self, array: Array) -> Array:
         total = np.empty_like(array)

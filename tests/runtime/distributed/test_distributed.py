@@ -114,3 +114,10 @@ def test_a_launcher_says_the_place(environment, expected):
 def test_places_are_numbers():
     with pytest.raises(DeviceError, match="expected whole numbers, got 'x', '2'"):
         place({"RANK": "x", "WORLD_SIZE": "2"})
+
+
+def test_an_error_of_one_ends_all(mpi, tmp_path):
+    (tmp_path / "metrics.json").write_text("{}")  # only the first process looks
+    with pytest.raises(subprocess.CalledProcessError) as failed:
+        run(tmp_path, 8, processes=2)
+    assert b"holds a run: give resume='last'" in failed.value.stderr
