@@ -32,6 +32,7 @@ from burnish.codegen.ops._words import (
 )
 from burnish.codegen.program import (
     Attribute,
+    Dim,
     Expression,
     Infix,
     Item,
@@ -128,8 +129,11 @@ def _sliced(
     keys: dict[int, Expression] = {}
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
         place = axis + data.rank if axis < 0 and data.rank is not None else axis
-        keys[place] = Slice(*_bounds(start, end, step))
-    if all(axis >= 0 for axis in keys):
+        size = data.shape[place] if data.shape is not None else None
+        keys[place] = Slice(*_bounds(start, end, step, size))
+    if data.rank is not None and data.rank > 2 and [*keys] == [data.rank - 1]:
+        key: tuple[Expression, ...] = (Literal(...), keys[data.rank - 1])
+    elif all(axis >= 0 for axis in keys):
         key = tuple(keys.get(i, WHOLE) for i in range(max(keys, default=-1) + 1))
     else:
         first = min(keys)
@@ -139,13 +143,16 @@ def _sliced(
     return Item(tensor(data), key)
 
 
-def _bounds(start: Any, end: Any, step: Any) -> tuple[Expression | None, ...]:
+def _bounds(
+    start: Any, end: Any, step: Any, size: Dim
+) -> tuple[Expression | None, ...]:
     """Python's bounds; those that say nothing are left out."""
     backwards = _is_known(step) and step < 0
+    far = size if isinstance(size, int) else _FAR
     parts: list[Any] = [start, end, step]
-    if _is_known(start) and (start >= _FAR if backwards else start == 0):
+    if _is_known(start) and (start == -1 or start >= _FAR if backwards else start == 0):
         parts[0] = None
-    if _is_known(end) and (end <= -_FAR if backwards else end >= _FAR):
+    if _is_known(end) and (end <= -_FAR if backwards else end >= far):
         parts[1] = None
     if step == 1:
         parts[2] = None

@@ -27,13 +27,28 @@ def drop_identities(model: ir.Model, explain: Explain) -> bool:
     """Forward the input of every node that is proven to change nothing."""
     changed = False
     for node in all_nodes(model):
-        test = _TESTS.get(node.op_type) if node.domain == "" else None
-        if test is None or not node.inputs or node.inputs[0] is None:
-            continue
-        if test(node) and forward(node, node.inputs[0]):
+        kept = _kept(node) if node.domain == "" and node.inputs else None
+        if kept is not None and forward(node, kept):
             explain(f"node {node.name!r} ({node.op_type}) changes nothing: dropped")
             changed = True
     return changed
+
+
+def _kept(node: ir.Node) -> ir.Value | None:
+    """The input that the node hands on, if it does nothing else."""
+    first, test = node.inputs[0], _TESTS.get(node.op_type)
+    if first is None:
+        return None
+    if test is not None and test(node):
+        return first
+    neutral = _EITHER.get(node.op_type)
+    whole = first.dtype is not None and not first.dtype.is_floating_point()
+    if neutral is None or not whole or len(node.inputs) != 2:
+        return None
+    for number, other in ((node.inputs[0], node.inputs[1]), tuple(node.inputs)[::-1]):
+        if other is not None and _is_number(number, neutral):
+            return other
+    return None
 
 
 def _always(_node: ir.Node) -> bool:
@@ -98,12 +113,30 @@ def _neutral(number: float) -> Callable[[ir.Node], bool]:
     def test(node: ir.Node) -> bool:
         if len(node.inputs) != 2 or node.inputs[0] is None:
             return False
-        other = constant(node.inputs[1])
-        rank_zero = other is not None and len(other.shape) == 0
-        fits = rank_zero and scalar(node.inputs[1]) == number
-        return fits and not constants.trains(node.inputs[1])
+        return _is_number(node.inputs[1], number)
 
     return test
+
+
+def _is_number(value: ir.Value | None, number: float) -> bool:
+    """A constant without axes, no weight, that is this number."""
+    tensor = constant(value)
+    if tensor is None or len(tensor.shape) != 0:
+        return False
+    return scalar(value) == number and not constants.trains(value)
+
+
+#: Whole numbers and booleans that do nothing on either side.
+_EITHER = {"Add": 0.0, "And": 1.0, "Mul": 1.0, "Or": 0.0}
+
+
+def _takes_all(node: ir.Node) -> bool:
+    """A slice from 0 on, in steps of 1, that keeps the shape."""
+    if len(node.inputs) < 3 or not _same_shape(node):
+        return False
+    starts = integers(node.inputs[1])
+    steps = integers(node.inputs[4]) if len(node.inputs) > 4 else [1]
+    return set(starts or [-1]) == {0} and set(steps or [0]) == {1}
 
 
 _TESTS: dict[str, Callable[[ir.Node], bool]] = {
@@ -118,6 +151,7 @@ _TESTS: dict[str, Callable[[ir.Node], bool]] = {
     "Flatten": _flat_already,
     "Pad": _all_of(0),
     "Reshape": _same_shape,
+    "Slice": _takes_all,
     "Tile": _all_of(1),
     "Transpose": _same_order,
     "Div": _neutral(1),

@@ -54,6 +54,8 @@ class _Follower:
 
     def node(self, node: ir.Node) -> bool:
         changed = self._shape(node)
+        if node.op_type == "Reshape" and node.domain == "":
+            changed |= self._open_size(node)
         numbers = self._evaluated(node)
         if numbers is None:
             return changed
@@ -91,6 +93,22 @@ class _Follower:
         if numbers is None:
             return None
         return [size_of(n, _leaf) for n in numbers.array.ravel()]
+
+    def _open_size(self, node: ir.Node) -> bool:
+        """Write the one size of a Reshape that is no number as -1."""
+        target, output = node.inputs[1], node.outputs[0]
+        sizes = self._sizes(target)
+        if sizes is None or target is None or g.constant(target) is not None:
+            return False
+        numbers = [None if size is None else size.value for size in sizes]
+        known = [n for n in numbers if n is not None]
+        if len(known) != len(numbers) - 1 or any(n <= 0 for n in known):
+            return False
+        array = np.array([-1 if n is None else n for n in numbers], np.int64)
+        like = ir.Value(name=f"{output.name}_shape")
+        constant = g.initializer(self.model, like, ir.tensor(array), trains=False)
+        node.replace_input_with(1, constant)
+        return True
 
     # --- numbers ---
 

@@ -16,6 +16,8 @@ from burnish.codegen.program import (
     Call,
     Expression,
     If,
+    Item,
+    Literal,
     Loop,
     Method,
     Own,
@@ -320,7 +322,25 @@ def _role(expression: Expression) -> str | None:
     return None
 
 
+_AXES = {
+    2: ("batch",),
+    3: ("batch", "time"),
+    4: ("batch", "channels", "height", "width"),
+    5: ("batch", "channels", "depth", "height", "width"),
+}
+"""What the axes of a tensor mostly are, by how many there are."""
+
+
 def size_name(expression: Expression) -> str | None:
-    """The symbolic name of `x.shape[i]`, where the file has one that can be written."""
+    """The name of `x.shape[i]`: the file's, where it can be written, or the axis's."""
     size = symbol(expression)
-    return size if size and size.isidentifier() and good_hint(size) else None
+    if size and size.isidentifier() and good_hint(size):
+        return size
+    match expression:
+        case Item(
+            target=Attribute(target=Value() as of, name="shape"),
+            keys=(Literal(value=int() as axis),),
+        ):
+            roles = _AXES.get(of.rank or 0, ())
+            return roles[axis] if 0 <= axis < len(roles) else None
+    return None

@@ -213,5 +213,6 @@ def _too_long(lines: list[str], block: Block, place: int) -> bool:
     if any(len(line) > WIDTH for line in lines):
         return True
     if place == len(block.statements):
-        return len(lines) > 1 and len(lines) != 3
+        grouped = lines[0].endswith("return (")  # a sum or product in brackets
+        return len(lines) > 1 and (len(lines) != 3 or grouped)
     return len(lines) > 1 and isinstance(block.statements[place], Assign)

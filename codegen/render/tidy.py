@@ -8,16 +8,20 @@ from typing import TypeAlias
 
 from burnish.codegen.program import (
     Assign,
+    Attribute,
     Block,
     Expression,
     If,
+    Item,
     Literal,
     Loop,
     Own,
+    Slice,
     Statement,
     Value,
     every_expression,
 )
+from burnish.codegen.render.names import size_name
 
 _DEEPEST = 3
 _LIGHT = frozenset({"Attribute", "Item", "Slice", "Display", "Infix", "Prefix"})
@@ -62,7 +66,7 @@ def _nested(
         less = room if type(expression).__name__ in _LIGHT else room - 1
         return expression.rebuilt(lambda child: filled(child, into, less))
 
-    for statement in block.statements:
+    for statement in _sizes_together(block.statements, uses):
         into: Nested = {}
         statement, inner = _with_blocks(statement, uses, pinned)
         if isinstance(statement, Assign):
@@ -95,6 +99,60 @@ def _nested(
     absorbed[len(kept)] = into
     made = Block([s for s in statements if s is not None], results)
     return made, absorbed
+
+
+# --- sizes ---
+
+
+def _sizes_together(
+    statements: list[Statement], uses: Counter[Expression]
+) -> list[Statement]:
+    """`batch, time, _ = x.shape`, where several sizes of one tensor are named."""
+    asked: dict[Value, dict[int, Assign]] = {}
+    for statement in statements:
+        if not isinstance(statement, Assign) or uses[statement.targets[0]] < 2:
+            continue
+        if (place := _size(statement)) is not None:
+            asked.setdefault(place[0], {}).setdefault(place[1], statement)
+    made: dict[int, Assign] = {}
+    gone: set[int] = set()
+    for tensor, sizes in asked.items():
+        together = _unpacked(tensor, sizes) if len(sizes) > 1 else None
+        if together is not None:
+            first, *others = map(id, sizes.values())
+            made[first] = together
+            gone.update(others)
+    return [made.get(id(s), s) for s in statements if id(s) not in gone]
+
+
+def _size(statement: Assign) -> tuple[Value, int] | None:
+    match statement.expression:
+        case Item(
+            target=Attribute(target=Value() as tensor, name="shape"),
+            keys=(Literal(value=int() as axis),),
+        ) if axis >= 0 and len(statement.targets) == 1:
+            return tensor, axis
+    return None
+
+
+def _unpacked(tensor: Value, sizes: dict[int, Assign]) -> Assign | None:
+    """The sizes of some neighbouring axes at once; None if others lie between."""
+    first, last = min(sizes), max(sizes)
+    if tensor.rank is None or last - first + 1 != len(sizes):
+        return None
+    shape: Expression = Attribute(tensor, "shape")
+    targets = [sizes[axis].targets[0] for axis in sorted(sizes)]
+    for axis, target in zip(sorted(sizes), targets, strict=True):
+        target.hint = size_name(sizes[axis].expression) or target.hint
+    if first == 0 and tensor.rank - last <= 2:
+        targets += [Value(host=True) for _ in range(tensor.rank - last - 1)]
+    elif first == 0:
+        shape = Item(shape, (Slice(None, Literal(last + 1)),))
+    elif last == tensor.rank - 1:
+        shape = Item(shape, (Slice(Literal(-len(sizes))),))
+    else:
+        return None
+    return Assign(tuple(targets), next(iter(sizes.values())).scope, shape)
 
 
 def _handed_on(

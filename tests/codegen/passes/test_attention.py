@@ -179,10 +179,7 @@ def test_heads_are_split_as_an_author_splits_them():
     }
     becomes(
         form(text, weights=weights, x="batch,time,8"),
-        """
-        batch = x.shape[0]
-        time = x.shape[1]
-        """,
+        "batch, time, _ = x.shape",
         """
         o = ops.scaled_dot_product_attention(q, k, v)
         return o.transpose(0, 2, 1, 3).reshape(batch, time, -1)

@@ -7,6 +7,7 @@ import onnx_ir as ir
 import pytest
 
 from burnish.codegen import passes
+from tests.codegen.passes.forms import becomes, form
 from tests.codegen.passes.test_passes import model_of, twin
 
 X = np.random.default_rng(0).standard_normal((2, 3, 8)).astype(np.float32)
@@ -103,3 +104,44 @@ def test_counted_names_of_inputs_are_roles():
         "time",
         8,
     ]
+
+
+SEVERAL = {
+    "all but the last": ("b,t,8", "b, t, _ = x.shape"),
+    "the first of many": ("b,t,2,2,2", "b, t = x.shape[:2]"),
+    "by their axes, where they have no names": ("s1,s2,8", "batch, time, _ = x.shape"),
+}
+
+
+@pytest.mark.parametrize("case", SEVERAL)
+def test_sizes_of_one_tensor_are_asked_at_once(case):
+    shape, line = SEVERAL[case]
+    text = """i0 = Constant<value_ints=[0]>() i1 = Constant<value_ints=[1]>()
+    s = Shape(x) n0 = Gather(s, i0) n1 = Gather(s, i1) m = Constant<value_ints=[-1]>()
+    c = Concat<axis=0>(n1, n0, m) r = Reshape(x, c) q = Relu(r)
+    o = Concat<axis=0>(n0, n1, m) z = Reshape(q, o) y = Neg(z)"""
+    becomes(form(text, x=shape), line)
+
+
+SLICES = {
+    "backwards": ("[-1]", "[-9223372036854775807]", "[-1]", "x[:, ::-1]"),
+    "to the end": ("[2]", "[6]", "[1]", "x[:, 2:]"),
+    "all": ("[0]", "[6]", "[1]", "x"),
+    "a part": ("[0]", "[5]", "[1]", "x[:, :5]"),
+}
+
+
+@pytest.mark.parametrize("case", SLICES)
+def test_slices_say_what_they_take(case):
+    start, end, step, words = SLICES[case]
+    text = f"""a = Constant<value_ints={start}>() b = Constant<value_ints={end}>()
+    s = Constant<value_ints={step}>() ax = Constant<value_ints=[1]>()
+    c = Slice(x, a, b, ax, s) y = Neg(c)"""
+    becomes(form(text, x="2,6"), f"return -{words}")
+
+
+def test_what_adds_nothing_to_whole_numbers_is_gone():
+    text = """o = Constant<value_int=1>() z = Constant<value_int=0>()
+    i = Cast<to=7>(x) a = Mul(o, i) b = Add(a, z) c = Add(b, i) y = Cast<to=1>(c)"""
+    left, _ = twin(model_of(text, x="2,3,8"), x=X)
+    assert left == ["Cast", "Add", "Cast"]
