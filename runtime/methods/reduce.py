@@ -59,9 +59,8 @@ class ReduceMethods(Variable):
         self, axis: Any = None, keepdims: bool = False, correction: float = 0
     ) -> tuple[Tensor, Tensor]:
         """The variance and the mean over axes."""
-        return self.var(axis, keepdims, correction=correction), self.mean(
-            axis, keepdims
-        )
+        spread = self.var(axis, keepdims, correction=correction)
+        return spread, self.mean(axis, keepdims)
 
     def softmax(self, axis: int = -1) -> Tensor:
         """exp, scaled to add up to 1 along an axis."""
