@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from burnish import rng
+from burnish.errors import InputError
 from burnish.nn.layer import Layer
 from burnish.tensor import Tensor
 
@@ -15,6 +16,8 @@ class Dropout(Layer):
     """x -> x with elements set to 0 with probability p, the others divided by 1 - p"""
 
     def __init__(self, p: float = 0.5):
+        if not 0 <= p <= 1:
+            raise InputError(f"{type(self).__name__}: expected p from 0 to 1, got {p}")
         self.p = p
 
     def forward(self, x: Tensor) -> Tensor:

@@ -177,6 +177,7 @@ def test_a_loss_of_style(reduction):
 
 
 REFUSED = [
+    (lambda: nn.AlphaDropout(1.5), "AlphaDropout: expected p from 0 to 1, got 1.5"),
     (lambda: nn.Conv2d(3, 4, 3, groups=2), "multiples of groups=2, got 3 and 4"),
     (lambda: nn.Conv1d(2, 2, 1, padding_mode="edge"), "expected padding_mode among"),
     (lambda: nn.ConvTranspose1d(2, 2, 1, padding_mode="reflect"), "'zeros', got"),
