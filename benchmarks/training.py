@@ -1,0 +1,161 @@
+"""Training steps beside PyTorch's: a small CNN and a transformer of two layers.
+
+    python benchmarks/training.py [--threads 1] [--rounds 7]
+
+A step is the forward pass, the loss, the gradients and Adam's update, float32. What is
+printed: milliseconds of each, and PyTorch's time divided by Burnish's.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from beside import Timing, limit_threads, measure, report
+
+RATE = 1e-3
+
+
+def cnn(nn: Any, relu: Any) -> Any:
+    """The guide's classifier of digits: (N, 1, 28, 28) -> (N, 10)"""
+
+    class Model(nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv1 = nn.Conv2d(1, 8, 3)
+            self.conv2 = nn.Conv2d(8, 16, 3)
+            self.pool = nn.AdaptiveAvgPool2d(8)
+            self.dropout = nn.Dropout(0.5)
+            self.linear1 = nn.Linear(16 * 8 * 8, 512)
+            self.linear2 = nn.Linear(512, 10)
+
+        def forward(self, x: Any) -> Any:
+            x = self.dropout(self.conv1(x))
+            x = relu(self.dropout(self.conv2(x)))
+            x = self.pool(x).reshape(x.shape[0], 16 * 8 * 8)
+            return self.linear2(relu(self.dropout(self.linear1(x))))
+
+    return Model()
+
+
+def transformer(nn: Any, gelu: Any, attend: Any) -> Any:
+    """Words (N, T) -> (N, 10): two layers, the first position decides"""
+    width, heads = 256, 8
+
+    class Block(nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm1 = nn.LayerNorm(width)
+            self.query = nn.Linear(width, width)
+            self.key = nn.Linear(width, width)
+            self.value = nn.Linear(width, width)
+            self.out = nn.Linear(width, width)
+            self.norm2 = nn.LayerNorm(width)
+            self.linear1 = nn.Linear(width, 4 * width)
+            self.linear2 = nn.Linear(4 * width, width)
+
+        def forward(self, x: Any) -> Any:
+            n, t, _ = x.shape
+            z = self.norm1(x)
+            q, k, v = (
+                layer(z).reshape(n, t, heads, width // heads).swapaxes(1, 2)
+                for layer in (self.query, self.key, self.value)
+            )
+            y = attend(q, k, v).swapaxes(1, 2).reshape(n, t, width)
+            x = x + self.out(y)
+            return x + self.linear2(gelu(self.linear1(self.norm2(x))))
+
+    class Model(nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.embedding = nn.Embedding(5000, width)
+            self.block1 = Block()
+            self.block2 = Block()
+            self.head = nn.Linear(width, 10)
+
+        def forward(self, words: Any) -> Any:
+            x = self.block2(self.block1(self.embedding(words)))
+            return self.head(x[:, 0])
+
+    return Model()
+
+
+def our_step(model: Any, x: Any, labels: Any) -> Callable[[], Any]:
+    from burnish import Tensor, nn, optim
+
+    model = model.to("cpu:autodiff")
+    adam = optim.Adam()
+    data, wanted = Tensor(x), Tensor(labels)
+
+    def step() -> Any:
+        loss = nn.cross_entropy(model(data), wanted)
+        adam.step(RATE, model, loss.backward())
+        return float(loss.data)
+
+    return step
+
+
+def their_step(model: Any, x: Any, labels: Any) -> Callable[[], Any]:
+    import torch
+
+    adam = torch.optim.Adam(model.parameters(), RATE)
+    data, wanted = torch.from_numpy(x), torch.from_numpy(labels)
+
+    def step() -> Any:
+        adam.zero_grad()
+        loss = torch.nn.functional.cross_entropy(model(data), wanted)
+        loss.backward()
+        adam.step()
+        return loss.item()
+
+    return step
+
+
+def timings(rounds: int) -> Iterator[Timing]:
+    import torch
+
+    from burnish import nn, ops
+
+    functional = torch.nn.functional
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 10, 64)
+    images = rng.normal(size=(64, 1, 28, 28)).astype(np.float32)
+    words = rng.integers(0, 5000, (8, 128))
+    attention = (
+        ops.scaled_dot_product_attention,
+        functional.scaled_dot_product_attention,
+    )
+    for name, ours, theirs, x in (
+        (
+            "guide CNN, 64 x 1 x 28 x 28",
+            cnn(nn, ops.relu),
+            cnn(torch.nn, torch.relu),
+            images,
+        ),
+        (
+            "transformer, 8 x 128 words",
+            transformer(nn, ops.gelu, attention[0]),
+            transformer(torch.nn, functional.gelu, attention[1]),
+            words,
+        ),
+    ):
+        state = {k: v.numpy().copy() for k, v in theirs.state_dict().items()}
+        ours.load_state_dict(state)
+        one = our_step(ours, x, labels[: len(x)])
+        other = their_step(theirs, x, labels[: len(x)])
+        yield measure(name, one, other, rounds)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=7)
+    options = parser.parse_args()
+    limit_threads(options.threads)
+    report(timings(options.rounds))
+
+
+if __name__ == "__main__":
+    main()
