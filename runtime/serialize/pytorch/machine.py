@@ -8,7 +8,6 @@ is not in the table.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Hashable
 from typing import Any
 
@@ -17,9 +16,10 @@ from burnish.serialize.budget import Budget
 from burnish.serialize.inert import Inert, Name
 from burnish.serialize.lazy import LazyTensor
 from burnish.serialize.pytorch.records import Constructor, Refused
+from burnish.serialize.pytorch.stack import SLOT, Stack
 from burnish.serialize.pytorch.stream import LITERALS, Stream, text
 
-_SLOT, _MARK, _ITEM, _MADE = 16, 48, 100, 160  # bytes that each of them takes
+_ITEM, _MADE = 100, 160  # bytes that each of them takes
 _MISFIT = (
     TypeError,
     ValueError,
@@ -29,7 +29,7 @@ _MISFIT = (
 )
 
 
-class Machine:
+class Machine(Stack):
     """Runs pickles of one file, one after another, from `stream`.
 
     find: the constructor that a qualified name stands for, or None.
@@ -43,18 +43,14 @@ class Machine:
         find: Callable[[str], Any],
         persistent: Callable[[Any], Any] | None = None,
     ):
-        self.stream = stream
-        self.budget = budget
+        super().__init__(stream, budget)
         self.find = find
         self.persistent = persistent
         self.unknown: dict[str, None] = {}
-        self.stack: list[Any] = []
-        self.marks: list[int] = []
-        self.memo: list[Any] = []
 
     def load(self) -> Any:
         """The object of the next pickle. Raises RecordError when it is damaged."""
-        self.stack, self.marks, self.memo = [], [], []
+        self.clear()
         stream = self.stream
         while True:
             code = stream.number(1)
@@ -66,73 +62,6 @@ class Machine:
                 action(self)
             else:
                 raise stream.damage(f"expected an opcode of pickle, got {code:#04x}")
-
-    # --- the stack ---
-
-    def pop(self) -> Any:
-        floor = self.marks[-1] if self.marks else 0
-        if len(self.stack) <= floor:
-            raise self.stream.damage("expected a value on the stack, got none")
-        return self.stack.pop()
-
-    def top(self) -> Any:
-        value = self.pop()
-        self.stack.append(value)
-        return value
-
-    def push(self, value: Any) -> None:
-        """Put a value that was just made on the stack."""
-        self.budget.take(_SLOT + sys.getsizeof(value))
-        self.stack.append(value)
-
-    def push_again(self, value: Any) -> None:
-        """Put a value on the stack that is held elsewhere too."""
-        self.budget.take(_SLOT)
-        self.stack.append(value)
-
-    def pop_mark(self) -> list[Any]:
-        if not self.marks:
-            raise self.stream.damage("expected a mark on the stack, got none")
-        start = self.marks.pop()
-        items = self.stack[start:]
-        del self.stack[start:]
-        return items
-
-    def mark(self) -> None:
-        self.budget.take(_MARK)
-        self.marks.append(len(self.stack))
-
-    def drop(self) -> None:
-        if self.marks and self.marks[-1] == len(self.stack):
-            self.marks.pop()
-        else:
-            self.pop()
-
-    def twice(self) -> None:
-        self.push_again(self.top())
-
-    # --- the memo ---
-
-    def put(self, index: int) -> None:
-        value = self.top()
-        if not 0 <= index <= len(self.stream.data):
-            raise self.stream.damage(f"expected a place in the memo, got {index}")
-        if index >= len(self.memo):
-            self.budget.take(_SLOT * (index + 1 - len(self.memo)))
-            self.memo.extend([_NOTHING] * (index + 1 - len(self.memo)))
-        self.memo[index] = value
-
-    def get(self, index: int) -> None:
-        value = self.memo[index] if 0 <= index < len(self.memo) else _NOTHING
-        if value is _NOTHING:
-            raise self.stream.damage(f"expected something in memo place {index}")
-        self.push_again(value)
-
-    def decimal(self) -> int:
-        line = self.stream.line()
-        if not line.isdigit() or len(line) > 18:
-            raise self.stream.damage(f"expected a place in the memo, got {line[:20]!r}")
-        return int(line)
 
     # --- containers ---
 
@@ -147,7 +76,7 @@ class Machine:
 
     def append(self, items: list[Any]) -> None:
         into = self.top()
-        self.budget.take(_SLOT * len(items))
+        self.budget.take(SLOT * len(items))
         if type(into) is list or type(into) is Inert:
             into.extend(items)
         elif type(into) is set:
@@ -295,7 +224,6 @@ class Machine:
 
 
 _KEYS = (str, bytes, bool, type(None), Inert, Name, Constructor, LazyTensor)
-_NOTHING = object()
 _STOP = ord(".")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from burnish.errors import RecordError
 from burnish.serialize.budget import Budget
-from burnish.serialize.pytorch import legacy, zipped
+from burnish.serialize.pytorch import legacy, tar, zipped
 
 _SHOWN = 8
 
@@ -25,7 +25,7 @@ def read(data: memoryview, where: str, inert: bool = False) -> tuple[Any, str]:
     if bytes(data[:2]) == b"PK":
         tree, unknown, kind = zipped.read(data, where, budget)
     elif is_tar(data):
-        tree, unknown, kind = legacy.read_tar(data, where, budget)
+        tree, unknown, kind = tar.read(data, where, budget)
     else:
         tree, unknown, kind = legacy.read(data, where, budget)
     if unknown and not inert:

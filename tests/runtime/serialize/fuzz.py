@@ -161,7 +161,7 @@ BOMBS = [
 
 def bomb(rng):
     begin, again = rng.choice(BOMBS)
-    many = begin + again * rng.choice((10, 1000, 20_000))
+    many = begin + again * rng.choice((10, 1000, 5000))
     return b"\x80\x02" + many + rng.choice((b".", b"", b"l.", b"t.", b"u.", b"d."))
 
 
