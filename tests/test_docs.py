@@ -1,6 +1,7 @@
 """Every code block of the README and of docs/ does what the page says.
 
-A page's blocks run from top to bottom in one folder that holds mnist.onnx: `python`
+A page's blocks run from top to bottom in one folder that holds mnist.onnx and
+my-gpt2/, a Hugging Face folder: `python`
 blocks in one namespace, lines of `sh` blocks that start with `burnish` by the command
 line's own main. A block behind `<!-- generated: NAME -->` is compared with what is
 generated, one behind `<!-- nodes: NAME -->` with a file's operators,
@@ -28,6 +29,7 @@ import pytest
 from burnish import Tensor
 from burnish.codegen.cli import main
 from burnish.errors import DeviceError
+from tests.harness.small_gpt2 import write_gpt2
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -125,6 +127,7 @@ def test_blocks_do_what_the_page_says(
 ) -> None:
     model = resources.files("burnish.models.mnist").joinpath("mnist.onnx")
     (tmp_path / "mnist.onnx").write_bytes(model.read_bytes())
+    write_gpt2(tmp_path / "my-gpt2")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("NO_COLOR", "1")

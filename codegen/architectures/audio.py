@@ -43,14 +43,14 @@ def whisper(config: Config, head: str) -> Values:
         "mels": mels,
         "source": source,
         "dim": config.size("d_model", 384),
-        "depth": config.size("encoder_layers", 4),
+        "depth": config.depth("encoder_layers", 4),
         "heads": config.size("encoder_attention_heads", 6),
         "hidden": config.size("encoder_ffn_dim", 1536),
     }
     decoder = {
         "vocab": config.size("vocab_size", 51865),
         "target": config.size("max_target_positions", 448),
-        "decoder_depth": config.size("decoder_layers", 4),
+        "decoder_depth": config.depth("decoder_layers", 4),
         "decoder_heads": config.size("decoder_attention_heads", 6),
         "decoder_hidden": config.size("decoder_ffn_dim", 1536),
     }
@@ -65,8 +65,8 @@ def whisper(config: Config, head: str) -> Values:
             config.refuse("d_model", f"a multiple of {sizes[heads]}", sizes["dim"])
     features = f"float32[batch, {mels}, {2 * source}]"
     suppress = {
-        "suppress": tuple(config.token("suppress_tokens") or ()),
-        "begin_suppress": tuple(config.token("begin_suppress_tokens") or ()),
+        "suppress": config.tokens("suppress_tokens"),
+        "begin_suppress": config.tokens("begin_suppress_tokens"),
     }
     suppress = {name: tokens for name, tokens in suppress.items() if tokens}
     return {
@@ -75,10 +75,10 @@ def whisper(config: Config, head: str) -> Values:
             sizes, config.rate("dropout", 0.0), config.rate("attention_dropout", 0.0)
         ),
         "act": config.word("activation_function", "gelu", ACTIVATIONS),
-        "padding": config.raw("pad_token_id", 50256),
+        "padding": config.token("pad_token_id", 50256),
         "tied": config.flag("tie_word_embeddings", True),
-        "start": config.token("decoder_start_token_id", 50257),
-        "eos": config.token("eos_token_id", 50256),
+        "start": config.token("decoder_start_token_id", 50257, generating=True),
+        "eos": config.tokens("eos_token_id", 50256),
         "suppressed": [(name, literal(tokens)) for name, tokens in suppress.items()],
         "accepts": accepts(
             input_features=features,
@@ -112,7 +112,7 @@ def wav2vec2(config: Config, head: str) -> Values:
         "taps": taps,
         "tap_groups": config.size("num_conv_pos_embedding_groups", 16),
         "dim": config.size("hidden_size", 768),
-        "depth": config.size("num_hidden_layers", 12),
+        "depth": config.depth("num_hidden_layers", 12),
         "heads": config.size("num_attention_heads", 12),
         "hidden": config.size("intermediate_size", 3072),
     }

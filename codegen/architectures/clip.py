@@ -23,7 +23,7 @@ _CONTRACTS = {
 def _tower(config: Config, sizes: dict[str, Any], dim: int, heads: int) -> Values:
     sizes |= {
         "dim": config.size("hidden_size", dim),
-        "depth": config.size("num_hidden_layers", 12),
+        "depth": config.depth("num_hidden_layers", 12),
         "heads": config.size("num_attention_heads", heads),
         "hidden": config.size("intermediate_size", 4 * dim),
     }

@@ -12,6 +12,7 @@ import numpy as np
 from burnish.codegen.architectures.without_effect import WITHOUT_EFFECT
 from burnish.codegen.errors import ReadError, UnsupportedError
 
+DEEPEST = 10_000
 _EMPTY: tuple[Any, ...] = (None, False, [], {}, "")
 
 
@@ -49,11 +50,42 @@ class Config:
         value = self.values.get(key)
         return default if value is None else value
 
-    def token(self, key: str, default: Any = None) -> Any:
-        """What generation_config.json says, or else the configuration."""
+    def token(
+        self, key: str, default: int | None = None, generating: bool = False
+    ) -> int | None:
+        """A token's number, which may be missing.
+
+        generating: what generation_config.json says goes before.
+        """
+        value = self.raw(key, default)
+        if generating:
+            value = self.generation.get(key, value)
+        if value is None or type(value) is int:
+            return value
+        self.refuse(key, "a whole number or null", value)
+        return default
+
+    def tokens(
+        self, key: str, default: int | None = None
+    ) -> int | tuple[int, ...] | None:
+        """Tokens' numbers; what generation_config.json says goes before."""
         self.read.add(key)
         value = self.generation.get(key)
-        return self.raw(key, default) if value is None else value
+        value = self.raw(key, default) if value is None else value
+        if isinstance(value, list) and all(type(token) is int for token in value):
+            return tuple(value)
+        if value is None or type(value) is int:
+            return value
+        self.refuse(key, "a whole number, a list of them or null", value)
+        return default
+
+    def depth(self, key: str, default: int | None) -> int:
+        """How many layers there are."""
+        value = self.size(key, default)
+        if value > DEEPEST:
+            self.refuse(key, f"at most {DEEPEST} layers", value)
+            return 1
+        return value
 
     def size(self, key: str, default: int | None, least: int = 1) -> int:
         """A whole number, at least `least`; a default of None: it has to be there."""

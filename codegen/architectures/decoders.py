@@ -36,7 +36,7 @@ def _values(config: Config, head: str, **own: Any) -> Values:
         config.refuse("num_key_value_heads", f"a divisor of {heads}", kv_heads)
     head_dim = config.size("head_dim", own.pop("head_dim", None) or dim // heads)
     positions = config.size("max_position_embeddings", own.pop("positions", 2048))
-    depth = config.size("num_hidden_layers", None)
+    depth = config.depth("num_hidden_layers", None)
     rope, share = rope_values(config, head_dim, positions)
     grouped, wide = kv_heads != heads, head_dim * heads != dim
     window, local = own.pop("windows", (None, ""))
@@ -61,9 +61,9 @@ def _values(config: Config, head: str, **own: Any) -> Values:
         "kv": "kv_heads" if grouped else "heads",
         "window": window,
         "layer_is_local": local,
-        "padding": config.raw("pad_token_id"),
-        "pad": config.raw("pad_token_id"),
-        "eos": config.token("eos_token_id", own.pop("eos", None)),
+        "padding": config.token("pad_token_id"),
+        "pad": config.token("pad_token_id"),
+        "eos": config.tokens("eos_token_id", own.pop("eos", None)),
         "tied": config.flag("tie_word_embeddings", own.pop("tied", False)),
         "labels": config.labels(),
         "classifier_dropout": config.rate(
@@ -214,7 +214,7 @@ def gemma2(config: Config, head: str) -> Values:
     bias = config.flag("attention_bias", False)
     config.fixed(use_bidirectional_attention=False)
     config.ignore("cache_implementation", "hidden_act")
-    depth = config.size("num_hidden_layers", None)
+    depth = config.depth("num_hidden_layers", None)
     kinds = ["sliding_attention", "full_attention"] * depth
     scalar = config.number("query_pre_attn_scalar", 256.0)
     return _values(
@@ -307,7 +307,7 @@ def _upper_windows(config: Config) -> tuple[int | None, str]:
     window = _window(config, 4096) if used else None
     config.ignore("sliding_window")
     first = config.size("max_window_layers", 28, least=0)
-    depth = config.size("num_hidden_layers", None)
+    depth = config.depth("num_hidden_layers", None)
     kinds = [
         "sliding_attention" if window and i >= first else "full_attention"
         for i in range(depth)

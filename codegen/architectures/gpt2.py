@@ -37,7 +37,7 @@ def gpt2(config: Config, head: str) -> Values:
         "vocab": config.size("vocab_size", 50257),
         "positions": config.size("n_positions", 1024),
         "dim": dim,
-        "depth": config.size("n_layer", 12),
+        "depth": config.depth("n_layer", 12),
         "heads": heads,
         "hidden": config.size("n_inner", 4 * dim),
     }
@@ -64,8 +64,8 @@ def gpt2(config: Config, head: str) -> Values:
             "classifier_dropout", config.rate("hidden_dropout", 0.1)
         ),
         "score": "classifier",
-        "pad": config.raw("pad_token_id"),
-        "eos": config.token("eos_token_id", 50256),
+        "pad": config.token("pad_token_id"),
+        "eos": config.tokens("eos_token_id", 50256),
         "contract": CONTRACTS[head],
         "accepts": accepts("input_ids", "attention_mask", "position_ids"),
     }

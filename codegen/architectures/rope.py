@@ -126,7 +126,9 @@ def _longrope(
     lists = {}
     for name in ("short", "long"):
         values = given.raw(f"{name}_factor", [])
-        if not isinstance(values, list) or len(values) != size // 2:
+        if not (isinstance(values, list) and len(values) == size // 2) or not all(
+            type(value) in (int, float) for value in values
+        ):
             given.refuse(f"{name}_factor", f"a list of {size // 2} numbers", values)
             values = []
         lists[name] = [float(value) for value in values]

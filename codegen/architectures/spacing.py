@@ -35,7 +35,7 @@ def _broken(line: str) -> list[str]:
     indent = " " * (len(line) - len(line.lstrip()))
     inside = [f"{indent}    {body[start + 1 : -1]}"]
     parts = _parts(body[start + 1 : -1])
-    if len(inside[0]) > WIDTH or body[-1] == "]" and len(parts) > 1:
+    if len(inside[0]) > WIDTH or (body[-1] == "]" and len(parts) > 1):
         inside = [f"{indent}    {part}," for part in parts]
     return [line[: start + 1], *inside, f"{indent}{line[len(body) - 1 :]}"]
 

@@ -26,12 +26,12 @@ def _values(config: Config, head: str, every: bool, feed: str) -> Values:
         "classifier_dropout",
         "output_past",
     )
-    depth = config.size("num_layers", None)
+    depth = config.depth("num_layers", None)
     sizes: dict[str, Any] = {
         "vocab": config.size("vocab_size", None),
         "dim": config.size("d_model", None),
         "depth": depth,
-        "decoder_depth": config.size("num_decoder_layers", depth),
+        "decoder_depth": config.depth("num_decoder_layers", depth),
         "heads": config.size("num_heads", None),
         "size": config.size("d_kv", 64),
         "hidden": config.size("d_ff", None),
@@ -54,8 +54,10 @@ def _values(config: Config, head: str, every: bool, feed: str) -> Values:
         "tied": not config.holds("lm_head.weight")
         or config.same("lm_head.weight", "shared.weight"),
         "scaled": config.flag("scale_decoder_outputs", said),
-        "start": config.token("decoder_start_token_id", config.raw("pad_token_id", 0)),
-        "eos": config.token("eos_token_id", 1),
+        "start": config.token(
+            "decoder_start_token_id", config.token("pad_token_id", 0), generating=True
+        ),
+        "eos": config.tokens("eos_token_id", 1),
         "accepts_encode": accepts("input_ids", "attention_mask"),
         "accepts": accepts("input_ids", "attention_mask")
         if head == "EncoderModel"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from burnish.codegen.architectures.config import Config
+from burnish.codegen.architectures.config import DEEPEST, Config
 from burnish.codegen.architectures.family import Values, family
 from burnish.codegen.architectures.words import ACTIVATIONS, accepts, drops
 
@@ -51,7 +51,7 @@ def _transformer(config: Config, head: str, prefix: str, base: str) -> Values:
         **patches(config, 16),
         "channels": config.size("num_channels", 3),
         "dim": config.size("hidden_size", 768),
-        "depth": config.size("num_hidden_layers", 12),
+        "depth": config.depth("num_hidden_layers", 12),
         "heads": config.size("num_attention_heads", 12),
         "hidden": config.size("intermediate_size", 3072),
     }
@@ -102,8 +102,9 @@ def _convolutional(config: Config, head: str, widths: list[int]) -> Values:
     config.ignore("out_features", "out_indices", "stage_names")  # of a backbone
     widths = config.sizes("hidden_sizes", widths)
     depths = config.sizes("depths", [3, 4, 6, 3])
-    if len(widths) != len(depths):
-        config.refuse("depths", f"{len(widths)} numbers", depths)
+    if len(widths) != len(depths) or sum(depths) > DEEPEST:
+        config.refuse("depths", f"{len(widths)} numbers up to {DEEPEST}", depths)
+        depths = [1] * len(widths)
     channels = config.size("num_channels", 3)
     return {
         "sizes": {

@@ -1,7 +1,7 @@
-"""Write Python source and its weights for each model file.
+"""Write Python source and its weights for each model.
 
-A model m.onnx becomes m.py and m.safetensors in DIR. Import m and call
-m.Model.from_file().
+A model m.onnx, or a folder m with config.json and weights as transformers saves them,
+becomes m.py and m.safetensors in DIR. Import m and call m.Model.from_file().
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Written:
 
 def arguments(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
-    add("models", nargs="+", type=Path, metavar="MODEL", help="a model file")
+    add("models", nargs="+", type=Path, metavar="MODEL", help="a model file or folder")
     add(
         "-o",
         "--out",
@@ -142,4 +142,5 @@ def _tell(result: Written, out: Path) -> None:
     for path in result.files:
         print(path)
     console.say(console.count(result.parameters, "parameter"))
-    console.say(f"next: burnish verify {result.model} {out}")
+    if not Path(result.model).is_dir():
+        console.say(f"next: burnish verify {result.model} {out}")

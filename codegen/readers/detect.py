@@ -57,9 +57,10 @@ def open_file(path: Path) -> MappedFile:
 def _mapped(path: Path) -> MappedFile:
     try:
         if path.is_dir():
-            raise ReadError(
-                f"{path}: expected a model file, got a folder; name the file inside it"
-            )
+            advice = "name the file inside it"
+            if (path / "config.json").is_file():
+                advice = "only `burnish generate` reads one with config.json"
+            raise ReadError(f"{path}: expected a model file, got a folder; {advice}")
         return MappedFile(path)
     except FileNotFoundError:
         raise ReadError(
