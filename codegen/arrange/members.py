@@ -110,7 +110,7 @@ class Members:
         ]
         first = filled[0]
         if len(filled) > 1 and all(_same(part, first) for part in filled):
-            return Repeat(first, len(filled))
+            return Repeat(first, Literal(len(filled)))
         return Display(tuple(filled))
 
 

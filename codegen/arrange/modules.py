@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from dataclasses import replace
 from itertools import pairwise
 
+from burnish.codegen.arrange.arguments import with_arguments
 from burnish.codegen.arrange.contracts import contract, has, merged, size_of, symbol
 from burnish.codegen.arrange.equality import signature
 from burnish.codegen.arrange.grouping import (
@@ -105,9 +106,9 @@ class _Arranger:
         items = grouped(statements)
         members, block, _ = self._body(items, results, self.told.weight_uses, {})
         model = ClassPlan("Model", members.listed(block), self.program.inputs, block)
-        return Plan(
-            sized([*self.classes.values(), model], self.explain), members.weights
-        )
+        classes = sized([*self.classes.values(), model], self.explain)
+        with_arguments(classes, self.program.output_names, self.explain)
+        return Plan(classes, members.weights)
 
     # --- one class ---
 

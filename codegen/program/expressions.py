@@ -191,10 +191,10 @@ class Repeat(Expression):
     """`[item for _ in range(count)]`"""
 
     item: Expression
-    count: int
+    count: Expression
 
     def children(self) -> tuple[Expression, ...]:
-        return (self.item,)
+        return (self.item, self.count)
 
     def rebuilt(self, change: Change) -> Expression:
-        return Repeat(change(self.item), self.count)
+        return Repeat(change(self.item), change(self.count))

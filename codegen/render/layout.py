@@ -34,7 +34,8 @@ def laid_out(
         return [line]
     if isinstance(expression, Repeat):
         item = text(expression.item, names)
-        inner = f"{pad}    {item} for _ in range({expression.count})"
+        count = text(expression.count, names)
+        inner = f"{pad}    {item} for _ in range({count})"
         return [f"{pad}{prefix}[", inner, f"{pad}]{suffix}"]
     if isinstance(expression, Conditional) and prefix.endswith(" ") and not suffix:
         return _choice(prefix, expression, names, indent)

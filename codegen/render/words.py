@@ -83,7 +83,7 @@ def _text(expression: Expression, names: Names) -> tuple[str, int]:
         case Attribute(target=target, name=name):
             return f"{bracketed(target, _POSTFIX, names)}.{name}", _POSTFIX
         case Repeat(item=item, count=count):
-            return f"[{text(item, names)} for _ in range({count})]", _ATOM
+            return f"[{text(item, names)} for _ in range({text(count, names)})]", _ATOM
     opening, parts, closing = pieces(expression, names)
     positional = ", ".join(text(part, names) for part in parts)
     return opening + _joined(expression, names, positional) + closing, _POSTFIX
