@@ -109,7 +109,7 @@ def _row_sums(a: Array, rank: int, b: Array | None = None) -> Array:
     )
 
 
-_LONG = 4096
+_LONG = 1 << 15
 
 
 @operator
