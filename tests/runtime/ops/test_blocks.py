@@ -56,7 +56,7 @@ ALONG = [
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("op", ALONG, ids=str)
+@pytest.mark.parametrize("op", ALONG, ids=lambda op: op.__name__)
 @pytest.mark.parametrize("shape", [(700, 2, 300), (5, 2, 20000)], ids=str)
 def test_rows_in_blocks(op, shape, dtype):
     x = values(dtype, *shape)
