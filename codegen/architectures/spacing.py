@@ -37,6 +37,9 @@ def _broken(line: str) -> list[str]:
     parts = _parts(body[start + 1 : -1])
     if len(inside[0]) > WIDTH or (body[-1] == "]" and len(parts) > 1):
         inside = [f"{indent}    {part}," for part in parts]
+        if len(parts) == 1:  # a comprehension
+            made, source = parts[0].split(" for ", 1)
+            inside = [f"{indent}    {made}", f"{indent}    for {source}"]
     return [line[: start + 1], *inside, f"{indent}{line[len(body) - 1 :]}"]
 
 
