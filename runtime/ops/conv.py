@@ -143,10 +143,13 @@ def conv_input_gradient(
     room = [s + b + a for s, (b, a) in zip(sizes, padding, strict=True)]
     out = xp.zeros((n, c, *room), xp.result_type(g, weight))
     kernel = weight.reshape(groups, o // groups, -1)
-    cols = kernel.swapaxes(-1, -2) @ g.reshape(n, groups, o // groups, prod(w.out))
-    cols = cols.reshape(n, c, *w.kernel, *w.out)
-    for offset in w.offsets():
-        out[w.under(offset)] += cols[(slice(None), slice(None), *offset)]
+    for part in _parts(n, c, w):
+        rows = g[part].reshape(-1, groups, o // groups, prod(w.out))
+        cols = kernel.swapaxes(-1, -2) @ rows
+        cols = cols.reshape(-1, c, *w.kernel, *w.out)
+        y = out[part]
+        for offset in w.offsets():
+            y[w.under(offset)] += cols[(slice(None), slice(None), *offset)]
     return cropped(out, padding)
 
 
@@ -179,11 +182,19 @@ def conv_weight_gradient(
     x = padded(x, padding)
     if groups > 1 and c == groups:
         return depthwise_weight_gradient(x, g, w)
-    # one product for each group over all places of all examples
-    cols = xp.moveaxis(columns(x, w), 0, 1 + len(kernel))
-    cols = cols.reshape(groups, -1, n * prod(w.out))
-    rows = xp.moveaxis(g, 0, 1).reshape(groups, o // groups, n * prod(w.out))
-    return (rows @ cols.swapaxes(-1, -2)).reshape(o, c // groups, *kernel)
+    total = xp.zeros((groups, o // groups, c // groups * prod(kernel)), x.dtype)
+    for part in _parts(n, c, w):  # a product for each group over all places of a part
+        cols = xp.moveaxis(columns(x[part], w), 0, 1 + len(kernel))
+        cols = cols.reshape(groups, total.shape[-1], -1)
+        rows = xp.moveaxis(g[part], 0, 1).reshape(groups, o // groups, -1)
+        total = total + rows @ cols.swapaxes(-1, -2)
+    return total.reshape(o, c // groups, *kernel)
+
+
+def _parts(n: int, c: int, w: Window) -> list[slice]:
+    """Parts of a batch whose columns are a few times those of `_COLUMNS`."""
+    step = max(1, 8 * _COLUMNS // max(1, c * prod(w.kernel) * prod(w.out)))
+    return [slice(start, start + step) for start in range(0, n, step)]
 
 
 @conv_weight_gradient.vjp("x")
