@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from burnish.errors import RecordError
 from burnish.serialize import read
 from burnish.serialize.budget import Budget
-from burnish.serialize.header import MAX_HEADER
+from burnish.serialize.header import MAX_HEADER, check_density
 from burnish.serialize.lazy import LazyTensor
 from burnish.serialize.weights import Weights, flatten
 
@@ -151,7 +151,8 @@ def _weight_map(path: str, data: memoryview) -> dict[str, str]:
     import json
 
     try:
-        names = json.loads(bytes(data))["weight_map"]
+        check_density(text := bytes(data))
+        names = json.loads(text)["weight_map"]
         if not all(isinstance(file, str) for file in names.values()):
             raise ValueError
     except (ValueError, KeyError, AttributeError, TypeError, RecursionError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ from burnish.errors import RecordError
 from burnish.serialize.elements import BITS, RANK
 
 MAX_HEADER = 100_000_000
-_FIELDS = {"dtype", "shape", "data_offsets"}
+_ONE = {code: code for code in BITS}  # one string for all tensors of a type
 
 
 class Entry(NamedTuple):
@@ -20,6 +21,15 @@ class Entry(NamedTuple):
     shape: tuple[int, ...]
     start: int
     stop: int
+
+
+class _Fields(NamedTuple):
+    """A JSON object with an entry's three keys, unchecked; a dict takes three times as
+    much memory."""
+
+    dtype: Any
+    shape: Any
+    data_offsets: Any
 
 
 class Header(NamedTuple):
@@ -93,11 +103,13 @@ def read_header(data: Any, size: int, where: str) -> Header:
         )
     page = _parse(bytes(data[8 : 8 + length]), where)
     metadata = page.pop("__metadata__", {})
+    if isinstance(metadata, _Fields):  # words of its own that happen to be these
+        metadata = metadata._asdict()
     if not _is_text_map(metadata):
         raise RecordError(
             f"{where}: expected __metadata__ of strings, got {_short(metadata)}"
         )
-    entries = {name: _entry(name, page[name], where) for name in page}
+    entries = {name: _entry(name, page.pop(name), where) for name in list(page)}
     _fill(entries, size - 8 - length, where)
     return Header(entries, metadata, 8 + length)
 
@@ -105,16 +117,23 @@ def read_header(data: Any, size: int, where: str) -> Header:
 def _parse(text: bytes, where: str) -> dict[str, Any]:
     import json
 
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def unique(pairs: list[tuple[str, Any]]) -> Any:
         made = dict(pairs)
         if len(made) < len(pairs):
-            names = [name for name, _ in pairs]
-            twice = next(name for name in names if names.count(name) > 1)
+            counts = Counter(name for name, _ in pairs)
+            twice = next(name for name in made if counts[name] > 1)
             raise ValueError(f"{_short(twice)} occurs twice")
-        return made
+        if made.keys() != set(_Fields._fields):
+            return made
+        code = made["dtype"]
+        made["dtype"] = _ONE.get(code, code) if isinstance(code, str) else code
+        return _Fields(**made)
 
     try:
+        check_density(text)
         page = json.loads(text.decode(), object_pairs_hook=unique)
+        if isinstance(page, _Fields):  # tensors that happen to have these names
+            page = page._asdict()
         for name in page:
             name.encode()
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
@@ -129,13 +148,24 @@ def _parse(text: bytes, where: str) -> dict[str, Any]:
     return page
 
 
+def check_density(text: bytes) -> None:
+    """Raise ValueError when JSON has so many values that they fill the memory.
+
+    A tensor's entry has three brackets and ten quotes in fifty bytes or more; an empty
+    list in two bytes takes sixty.
+    """
+    brackets = text.count(b"[") + text.count(b"{")
+    if 12 * brackets > len(text) + 12_000 or 4 * text.count(b'"') > len(text) + 16_000:
+        raise ValueError("more lists and strings than tensors need")
+
+
 def _entry(name: str, value: Any, where: str) -> Entry:
     where = f"{where}: tensor {_short(name)}"
-    if not isinstance(value, dict) or value.keys() != _FIELDS:
+    if not isinstance(value, _Fields):
         raise RecordError(
             f"{where}: expected dtype, shape and data_offsets, got {_short(value)}"
         )
-    code, shape, offsets = value["dtype"], value["shape"], value["data_offsets"]
+    code, shape, offsets = value
     if not isinstance(code, str) or code not in BITS:
         raise RecordError(
             f"{where}: expected a dtype out of {', '.join(BITS)}, got {_short(code)}"

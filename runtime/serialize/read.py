@@ -39,23 +39,25 @@ def header(path: Path) -> Header:
 class SafeTensor(LazyTensor):
     """A tensor of a safetensors file."""
 
-    __slots__ = ("entry", "view", "where")
+    __slots__ = ("entry", "file", "name", "view")
 
-    def __init__(self, entry: Entry, view: memoryview, where: str):
+    def __init__(self, name: str, entry: Entry, view: memoryview, file: str):
         super().__init__(name_of(entry.dtype), entry.shape)
+        self.name = name
         self.entry = entry
         self.view = view
-        self.where = where
+        self.file = file
 
     def read(self) -> np.ndarray:
         part = self.view[self.entry.start : self.entry.stop]
+        where = f"{self.file}: tensor {self.name!a}"
         try:
-            return decode(part, self.entry.dtype, self.shape, self.where)
+            return decode(part, self.entry.dtype, self.shape, where)
         except RecordError:
             raise
         except ValueError as error:
             raise RecordError(
-                f"{self.where}: shape {list(self.shape)} is too large: {error}"
+                f"{where}: shape {list(self.shape)} is too large: {error}"
             ) from None
 
     def _bits(self) -> int:
@@ -74,8 +76,7 @@ def lazy(data: Any, where: str) -> Lazy:
     entries, metadata, begin = read_header(data, len(data), where)
     view = memoryview(data).toreadonly()[begin:]
     tensors = {
-        name: SafeTensor(entry, view, f"{where}: tensor {name!a}")
-        for name, entry in entries.items()
+        name: SafeTensor(name, entry, view, where) for name, entry in entries.items()
     }
     return Lazy(tensors, metadata)
 

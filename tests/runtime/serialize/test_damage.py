@@ -40,6 +40,7 @@ CASES = {
     "lone surrogate": (file_of(b'{"\\ud800": 1}'), "a header in JSON"),
     "nested": (file_of(deep(100_000)), "a header in JSON"),
     "nested a little": (file_of(deep(500)), "'x': expected dtype, shape and data_off"),
+    "many lists": (file_of(b'{"x":[' + b"[]," * 9999 + b"0]}"), "more lists and str"),
     "long number": (file_of(b'{"x": ' + b"9" * 5000 + b"}"), "a header in JSON"),
     "a list": (file_of([]), "a JSON object"),
     "a number": (file_of(3), "JSON"),

@@ -105,6 +105,14 @@ def test_memory_order_and_byte_order_do_not_matter(array):
     assert loaded.dtype.isnative
 
 
+def test_tensors_may_be_called_as_the_fields_of_an_entry():
+    state = dict.fromkeys(["dtype", "shape", "data_offsets"], np.ones(2))
+    metadata = {"dtype": "a", "shape": "b", "data_offsets": "c"}
+    data = serialize.to_bytes(state, metadata)
+    same(serialize.from_bytes(data), state)
+    assert serialize.open_weights(data).metadata == metadata
+
+
 def test_metadata_comes_back(tmp_path):
     path = tmp_path / "a.safetensors"
     serialize.save_file({"x": np.ones(3)}, path, {"format": "pt", "step": "12"})
