@@ -7,7 +7,8 @@ in an order that a string says: "iofc" in ONNX's LSTM, "ifco" in PyTorch's.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from burnish.autodiff import Variable
 from burnish.ops._lstm import lstm_sequence
@@ -63,7 +64,8 @@ def scan(
     return stack(*results, axis=0), state
 
 
-class PlainLstm(NamedTuple):
+@dataclass(frozen=True)
+class PlainLstm:
     """An LSTM's step of sigmoid gates and tanh, which `scan` has an operator for."""
 
     weight: Any

@@ -270,8 +270,10 @@ def _pull_in_blocks(
             y -= shift.reshape(*lead, *ones)
 
     inward = filled(step, x, g, weight, per_row, whole=rank)
+    if weight is None:
+        return inward, None
     found = total if per_row is None else per_row
-    return inward, None if found is None else sum_to.value(found, shape=weight.shape)
+    return inward, sum_to.value(found, shape=weight.shape)
 
 
 def _count(x: Any, axes: tuple[int, ...]) -> int:
