@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import re
 from pathlib import Path
 from typing import Any
 
 from burnish.codegen.architectures.spacing import spaced
+from burnish.codegen.architectures.words import brief
 from burnish.codegen.render.environment import filled
 from burnish.codegen.render.words import literal
 
@@ -28,7 +28,7 @@ def page(
             template_dir,
             **values,
             literal=literal,
-            pi=math.pi,
+            brief=brief,
         )
     )
     if body.startswith(("class", "def")):

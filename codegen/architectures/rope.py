@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from burnish.codegen.architectures.config import Config
+from burnish.codegen.architectures.words import brief
 
 _KINDS = ("default", "linear", "dynamic", "llama3", "yarn", "longrope")
 
@@ -34,7 +35,7 @@ def rope_values(
     made = {
         "kind": kind,
         "theta": new.number("rope_theta", config.number("rope_theta", theta)),
-        "attention": 1.0,
+        "attention": "",
     }
     turned = int(size * share)
     if turned < 2 or turned % 2:
@@ -99,20 +100,27 @@ def _yarn(
     low, high = max(low, 0), min(high, size - 1)
     if low == high:
         high += 0.001
-    attention = _magnitude(factor)
+    attention = f"0.1 * math.log({brief(factor)}) + 1" if factor > 1 else ""
     all_dim = given.number("mscale_all_dim", 0.0)
     one = given.number("mscale", 0.0)
     if one and all_dim:
-        attention = _magnitude(factor, one) / _magnitude(factor, all_dim)
+        ratio = _magnitude(factor, one) / _magnitude(factor, all_dim)
+        attention = brief(ratio) if ratio != 1 else ""
     return {
         "factor": factor,
         "low": low,
         "high": high,
-        "attention": given.number("attention_factor", attention),
+        "attention": _given_attention(given, attention),
     }
 
 
-def _magnitude(factor: float, scale: float = 1.0) -> float:
+def _given_attention(given: Config, otherwise: str) -> str:
+    """What cosines and sines are multiplied by, in Python's words; "" for nothing."""
+    factor = given.number("attention_factor", 0.0)
+    return (brief(factor) if factor != 1 else "") if factor else otherwise
+
+
+def _magnitude(factor: float, scale: float) -> float:
     return 1.0 if factor <= 1 else 0.1 * scale * math.log(factor) + 1.0
 
 
@@ -120,9 +128,9 @@ def _longrope(
     given: Config, size: int, positions: int, before: int, theta: float
 ) -> dict[str, Any]:
     factor = given.number("factor", positions / before)
-    attention = 1.0
+    attention = ""
     if factor > 1:
-        attention = math.sqrt(1 + math.log(factor) / math.log(before))
+        attention = f"math.sqrt(1 + math.log({brief(factor)}) / math.log({before}))"
     lists = {}
     for name in ("short", "long"):
         values = given.raw(f"{name}_factor", [])
@@ -135,5 +143,5 @@ def _longrope(
     return {
         **lists,
         "context": before,
-        "attention": given.number("attention_factor", attention),
+        "attention": _given_attention(given, attention),
     }

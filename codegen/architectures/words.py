@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from burnish.codegen.render.words import number
+
 ACTIVATIONS = (
     "gelu",
     "gelu_new",
@@ -54,3 +56,9 @@ def drops(
         "attention_drop": attention_drop,
         "drops": drop + attention_drop,
     }
+
+
+def brief(value: float) -> str:
+    """A number as people write it: 4 for 4.0, nine digits of others."""
+    rounded = float(f"{value:.9g}")
+    return str(int(rounded)) if rounded == int(rounded) else number(rounded)
