@@ -15,6 +15,8 @@ import onnx_ir as ir
 _MARK = "burnish.constant"
 _COUNTED = re.compile(r"val_\d|onnx::|scalar_tensor|[a-z]+_cast(_\d+)?$")
 _NUMBERED = re.compile(r"[a-z]?_?\d+$")
+_MADE = re.compile(r"(arange|eye|full|linspace|ones|tril|triu|zeros)(_\d+)?$")
+_BUFFERS = re.compile(r"(.*\.)?((original_)?inv_freq|position_ids|\w+_buffer)$")
 _LONGEST = 4096
 _ARITHMETIC = frozenset(("Add", "Div", "Max", "Min", "Mul", "Pow", "Sub", "Where"))
 _PLACING = frozenset(("ScatterElements", "ScatterND", "Where"))
@@ -47,8 +49,11 @@ def trains(value: ir.Value | None) -> bool:
 def _is_exporters(value: ir.Value, tensor: ir.TensorProtocol) -> bool:
     """What torch's exporters made and only counted, used as no weight is used.
 
-    A factor written as an array ([0.5]), a norm's ones or zeros, a mask's parts.
+    A factor written as an array ([0.5]), a norm's ones or zeros, a mask's parts; what
+    a function made that has no parameters, and what authors keep as buffers.
     """
+    if _MADE.match(value.name or "") or _BUFFERS.match(value.name or ""):
+        return True
     if _NUMBERED.match(value.name or "") and len(tensor.shape) == 0:
         return True
     if not _COUNTED.match(value.name or ""):

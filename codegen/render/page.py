@@ -24,7 +24,7 @@ from burnish.codegen.render.body import function_body
 from burnish.codegen.render.environment import filled
 from burnish.codegen.render.layout import WIDTH, broken_signature, laid_out
 from burnish.codegen.render.names import named
-from burnish.codegen.render.roles import Roles, roles_of
+from burnish.codegen.render.roles import Roles, residuals, roles_of
 from burnish.codegen.render.tidy import Nested, tidied
 from burnish.codegen.render.words import literal, text
 
@@ -110,6 +110,7 @@ def _function(expression: Expression) -> Iterable[str]:
 
 
 def _class(plan: ClassPlan, header: Header | None, roles: Roles) -> ClassPage:
+    roles = residuals(plan) | roles
     names, parts = _forward(plan, header is not None, roles)
     init = [
         line

@@ -52,9 +52,22 @@ def roles_of(plan: Plan) -> Roles:
             finder.down(each)
         if len(finder.roles) == before:
             break
-    for each in plan.classes:
-        finder.residual(each)
     return finder.roles
+
+
+def residuals(plan: ClassPlan) -> Roles:
+    """The inputs after the first that a class only adds to something."""
+    roots = [e for s in _statements(plan.block) for e in s.expressions()]
+    readers: dict[Expression, list[Expression]] = {}
+    for root in [*roots, *plan.block.results]:
+        for part in walk(root):
+            for child in part.children():
+                readers.setdefault(child, []).append(part)
+    return {
+        value: "residual"
+        for value in plan.inputs[1:]
+        if not value.host and [*map(_adds, readers.get(value, []))] == [True]
+    }
 
 
 class _Finder:
@@ -152,29 +165,6 @@ class _Finder:
             part.inputs, [] if child is None else child.inputs, strict=False
         ):
             self._note(value, self._role(argument))
-
-    # --- residuals ---
-
-    def residual(self, plan: ClassPlan) -> None:
-        """An input after the first that is only added to something."""
-        for value in plan.inputs[1:]:
-            if value in self.roles or value.host:
-                continue
-            readers = [
-                part
-                for statement in _statements(plan.block)
-                for expression in statement.expressions()
-                for part in walk(expression)
-                if value in part.children()
-            ]
-            readers += [
-                part
-                for result in plan.block.results
-                for part in walk(result)
-                if value in part.children()
-            ]
-            if len(readers) == 1 and _adds(readers[0]):
-                self.roles[value] = "residual"
 
     # --- which class is called ---
 

@@ -75,6 +75,9 @@ def _check(found: Match) -> str | None:
     weights = [found.values[n] for n in ("kt", "k", "v") if n in found.values]
     if len(q) == 2 and any(constant(x) is not None for x in weights):
         return "the product is with a weight, not with keys"
+    half = found["q"].dtype in (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
+    if half and "up" not in found.named:
+        return "scores are rounded to half precision before softmax"
     for reason in (_heads(q, keys), _axis(found, len(q)), _numbers(found, q)):
         if reason is not None:
             return reason
