@@ -80,6 +80,7 @@ class _Arranger:
         self.program = program
         self.explain = explain
         self.classes: dict[str, ClassPlan] = {}
+        self.wanted: Counter[str] = Counter()
         self.readers: dict[Value, set[int]] = defaultdict(set)
         self.symbols: dict[Value, str] = {}
         for statement in program.body.statements:
@@ -107,6 +108,7 @@ class _Arranger:
         members, block, _ = self._body(items, results, self.told.weight_uses, {})
         model = ClassPlan("Model", members.listed(block), self.program.inputs, block)
         classes = sized([*self.classes.values(), model], self.explain)
+        _name(classes)
         with_arguments(classes, self.program.output_names, self.explain)
         return Plan(classes, members.weights)
 
@@ -189,8 +191,8 @@ class _Arranger:
             known = self.classes[key]
             known.contract = merged(known.contract, plan.contract)
         else:
-            taken = {other.name for other in self.classes.values()}
-            plan.name = free(Identifier(plan.name), taken)
+            self.wanted[plan.name] += 1
+            plan.name = f"{plan.name}#{self.wanted[plan.name]}"
             self.classes[key] = plan
         return self.classes[key].name
 
@@ -252,3 +254,21 @@ class _Arranger:
             if not self.readers[part.outputs[0]] <= following.statements:
                 return False
         return len(parts[-1].outputs) == 1
+
+
+def _name(classes: list[ClassPlan]) -> None:
+    """Names as the source has them: "Block#3" is what its second class is called."""
+    names: dict[str, str] = {}
+    for plan in classes[:-1]:
+        wanted = Identifier(plan.name.partition("#")[0])
+        names[plan.name] = free(wanted, names.values())
+
+    def renamed(expression: Expression) -> Expression:
+        made = expression.rebuilt(renamed)
+        if isinstance(made, Call) and made.function in names:
+            return replace(made, function=names[made.function])
+        return made
+
+    for plan in classes:
+        plan.name = names.get(plan.name, plan.name)
+        plan.members = [(attribute, renamed(made)) for attribute, made in plan.members]

@@ -85,11 +85,29 @@ class Roles:
             self._attention_names(statement, inside, names)
         if self._is_gated(statements):
             self._gated_names(statements, names)
+        for layer in self._shortcuts(statements):
+            names.setdefault(id(layer), "downsample")
         for number, group in self._by_base(statements, names).items():
             several = len(group) > 1
             for place, layer in enumerate(group, 1):
                 names[id(layer)] = f"{number}{place}" if several else number
         return names
+
+    def _shortcuts(self, statements: Sequence[Statement]) -> Iterable[Layer]:
+        """Convolutions of size 1 on the short way round a residual block."""
+        convs = [s for s in statements if any(map(_is_conv, layers_of(s)))]
+        for statement in convs:
+            read = [v for v in self.flow.reads[id(statement)] if not v.host]
+            beside = [s for s in convs if s is not statement]
+            shared = any(set(read) & set(self.flow.reads[id(s)]) for s in beside)
+            ends = [
+                expression(reader)
+                for target in statement.targets
+                for reader in self.flow.readers.get(target, ())
+            ]
+            adds = all(isinstance(e, Infix) and e.operator == "+" for e in ends)
+            if shared and ends and adds:
+                yield from (c for c in layers_of(statement) if _is_small(c))
 
     def _by_base(
         self, statements: Sequence[Statement], named: dict[int, str]
@@ -278,6 +296,10 @@ def _is_conv(layer: Layer) -> bool:
     return layer.kind.startswith("Conv")
 
 
+def _is_small(layer: Layer) -> bool:
+    return layer.args[2:3] in ((1,), ((1, 1),))
+
+
 def _linears(statements: Sequence[Statement]) -> Iterable[Layer]:
     return (e for s in statements for e in layers_of(s) if e.kind == "Linear")
 
@@ -293,5 +315,5 @@ def _conv_kind(convs: Sequence[Layer], sums: bool) -> str:
         return "InvertedResidual" if sums else "SeparableConv"
     if not sums:
         return "DoubleConv" if len(convs) == 2 else "ConvBlock"
-    wide = [c for c in convs if c.args[2:3] not in ((1,), ((1, 1),))]
+    wide = [c for c in convs if not _is_small(c)]
     return "Bottleneck" if len(wide) == 1 and len(convs) > 2 else "BasicBlock"

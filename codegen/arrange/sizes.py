@@ -113,7 +113,7 @@ class _Sizer:
             return Name("#") if slot.attribute or not exact else Literal(size)
 
         open_ = changed(plan, self.parameters, left_open)
-        return plan.name.rstrip("0123456789") + signature(open_)
+        return plan.name.partition("#")[0] + signature(open_)
 
     def _optional(self, kinds: list[_Kind]) -> list[_Kind]:
         """The kinds; where one lacks a part that another one has, both are one."""

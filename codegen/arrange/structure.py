@@ -66,9 +66,9 @@ def structure(program: Program, explain: Explain) -> dict[int, str]:
     most = 0
     for reach in _REACHES:
         segments = _trimmed(flow.segments(reach))
-        for word in (_kind_or_form, _form):
+        for word, worth in ((_kind_or_form, 5), (_form, 4)):
             units = _units(segments, [word(segment, roles) for segment in segments])
-            if (saved := _saved(units)) > most:
+            if (saved := _saved(units) * worth) > most:  # kinds may still become one
                 best, most = units, saved
     for unit in best:
         unit.kind = roles.kind(unit.statements)

@@ -1,0 +1,172 @@
+"""Files without names: what they repeat becomes classes, with the same numbers."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from burnish import Tensor
+from burnish.codegen.pipeline import Options, generate, write
+from burnish.optim import Adam
+from tests.harness.imported import imported, load_class
+from tests.harness.strip import stripped
+
+DIM, HEADS, DEPTH, VOCAB = 16, 4, 12, 23
+
+
+class Graph:
+    """Nodes and weights as they are added; what is not named is numbered."""
+
+    def __init__(self) -> None:
+        self.nodes: list[onnx.NodeProto] = []
+        self.weights: list[onnx.TensorProto] = []
+        self.rng = np.random.default_rng(0)
+
+    def __call__(self, kind: str, *inputs: str, **attributes: Any) -> str:
+        output = f"v{len(self.nodes)}"
+        self.nodes.append(helper.make_node(kind, inputs, [output], **attributes))
+        return output
+
+    def weight(self, *shape: int) -> str:
+        values = self.rng.normal(size=shape).astype(np.float32) / 4
+        return self.constant(values)
+
+    def constant(self, values: Any) -> str:
+        name = f"w{len(self.weights)}"
+        self.weights.append(numpy_helper.from_array(np.asarray(values), name))
+        return name
+
+    def linear(self, x: str, before: int, after: int) -> str:
+        y = self("MatMul", x, self.weight(before, after))
+        return self("Add", y, self.weight(after))
+
+    def norm(self, x: str) -> str:
+        return self("LayerNormalization", x, self.weight(DIM), self.weight(DIM))
+
+    def model(self, x: onnx.ValueInfoProto, y: str, shape: list[Any]) -> Any:
+        self.nodes.append(helper.make_node("Identity", [y], ["logits"]))
+        made = helper.make_tensor_value_info("logits", TensorProto.FLOAT, shape)
+        graph = helper.make_graph(self.nodes, "g", [x], [made], self.weights)
+        opsets = [helper.make_opsetid("", 20)]
+        return helper.make_model(graph, opset_imports=opsets, ir_version=10)
+
+
+def encoder(depth: int = DEPTH) -> onnx.ModelProto:
+    """Token ids to logits through layers of attention and an MLP."""
+    g = Graph()
+    ids = helper.make_tensor_value_info("ids", TensorProto.INT64, ["batch", 5])
+    x = g("Gather", g.weight(VOCAB, DIM), "ids")
+    shape = g.constant(np.array([0, 5, HEADS, DIM // HEADS]))
+    back = g.constant(np.array([0, 5, DIM]))
+    scale = g.constant(np.float32(0.5))
+    for _ in range(depth):
+        y = g.norm(x)
+        q, k, v = (g("Reshape", g.linear(y, DIM, DIM), shape) for _ in range(3))
+        q, v = (g("Transpose", z, perm=[0, 2, 1, 3]) for z in (q, v))
+        scores = g("MatMul", q, g("Transpose", k, perm=[0, 2, 3, 1]))
+        weights = g("Softmax", g("Mul", scores, scale), axis=-1)
+        y = g("Transpose", g("MatMul", weights, v), perm=[0, 2, 1, 3])
+        x = g("Add", x, g.linear(g("Reshape", y, back), DIM, DIM))
+        y = g("Gelu", g.linear(g.norm(x), DIM, 4 * DIM))
+        x = g("Add", x, g.linear(y, 4 * DIM, DIM))
+    return g.model(ids, g.linear(g.norm(x), DIM, 3), ["batch", 5, 3])
+
+
+def pyramid() -> onnx.ModelProto:
+    """Residual blocks of two convolutions, of which some change the size."""
+    g = Graph()
+    images = helper.make_tensor_value_info(
+        "images", TensorProto.FLOAT, ["batch", 3, 16, 16]
+    )
+
+    def conv(x: str, before: int, after: int, kernel: int, stride: int = 1) -> str:
+        pad = kernel // 2
+        weight = g.weight(after, before, kernel, kernel)
+        return g("Conv", x, weight, strides=[stride] * 2, pads=[pad] * 4)
+
+    x, width = g("Relu", conv("images", 3, 8, 3)), 8
+    for after in (8, 16, 32):
+        for stride in (1 if after == 8 else 2, 1):
+            y = conv(g("Relu", conv(x, width, after, 3, stride)), after, after, 3)
+            short = conv(x, width, after, 1, 2) if stride == 2 else x
+            x, width = g("Relu", g("Add", y, short)), after
+    pooled = g("Flatten", g("GlobalAveragePool", x))
+    return g.model(images, g.linear(pooled, 32, 10), ["batch", 10])
+
+
+def text_of(model: onnx.ModelProto, folder: Path, **options: Any) -> str:
+    path = folder / "model.onnx"
+    onnx.save(model, path)
+    return generate(path, Options(name="generated", **options)).text
+
+
+def classes_of(text: str) -> list[str]:
+    return re.findall(r"^class (\w+)", text, re.MULTILINE)
+
+
+def test_a_stripped_encoder_is_one_layer_class_and_a_loop(tmp_path):
+    text = text_of(stripped(encoder()), tmp_path)
+    assert classes_of(text) == ["Attention", "MLP", "EncoderLayer", "Model"]
+    assert "for _ in range(depth)]" in text
+    assert "        for layer in self.layers:\n            x = layer(x)\n" in text
+    for name in ("query", "key", "value", "output", "linear1", "norm2", "head"):
+        assert f"self.{name} = " in text
+    arguments = f"dim={DIM}, depth={DEPTH}, heads={HEADS}, hidden={4 * DIM}"
+    assert f"__init__(self, {arguments}, vocab={VOCAB}, classes=3):" in text
+
+
+def test_blocks_that_differ_in_sizes_and_a_shortcut_are_one_class(tmp_path):
+    text = text_of(stripped(pyramid()), tmp_path)
+    assert classes_of(text) == ["BasicBlock", "Model"]
+    assert "downsample=True" in text
+    assert "self.stage3 = nn.Sequential(" in text
+
+
+@pytest.mark.parametrize("build", [encoder, pyramid])
+def test_structure_changes_no_number(tmp_path, build):
+    model = stripped(build())
+    rng = np.random.default_rng(1)
+    if build is encoder:
+        given: Any = rng.integers(0, VOCAB, size=(2, 5))
+    else:
+        given = rng.normal(size=(2, 3, 16, 16)).astype(np.float32)
+    found = np.asarray(imported(model, tmp_path)(given))
+    path = tmp_path / "flat.onnx"
+    onnx.save(model, path)
+    source, weights = write(generate(path, Options(flat=True)), tmp_path)
+    assert classes_of(source.read_text()) == ["Model"]
+    expected = np.asarray(load_class(source).from_file(weights)(given))
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_other_sizes_give_a_model_that_learns(tmp_path):
+    path = tmp_path / "model.onnx"
+    onnx.save(stripped(encoder(3)), path)
+    source, _ = write(generate(path), tmp_path)
+    small = load_class(source)(dim=8, depth=2, heads=2, hidden=12, vocab=7, classes=4)
+    model = small.to("cpu:autodiff")
+    ids = Tensor(np.arange(10).reshape(2, 5) % 7, device="cpu:autodiff")
+    optimizer, losses = Adam(), []
+    for _ in range(8):
+        loss = (model(ids) - 1.0).square().mean()
+        losses.append(float(loss))
+        optimizer.step(1e-2, model, loss.backward())
+    assert model(ids).shape == (2, 5, 4)
+    assert losses[-1] < losses[0] / 2
+
+
+def test_the_same_file_gives_the_same_text_and_reasons(tmp_path):
+    path = tmp_path / "model.onnx"
+    onnx.save(stripped(encoder(2)), path)
+    told: list[list[str]] = [[], []]
+    texts = [generate(path, explain=lines.append).text for lines in told]
+    assert texts[0] == texts[1]
+    assert told[0] == told[1]
+    assert any(line.startswith("structure: layers holds 2") for line in told[0])
+    assert f"argument dim={DIM}" in "\n".join(told[0])
