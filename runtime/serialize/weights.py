@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from burnish.errors import RecordError
 from burnish.serialize.budget import Budget
@@ -11,7 +11,7 @@ from burnish.serialize.inert import Inert
 from burnish.serialize.lazy import LazyTensor
 
 _DEEPEST = 64
-_VISIT = 150  # bytes of memory for one tensor's place
+_STEP, _TENSOR = 16, 150  # what a step, and a tensor's place, count as
 
 
 class Weights(Mapping[str, LazyTensor]):
@@ -95,48 +95,37 @@ def flatten(tree: Any, budget: Budget) -> dict[str, LazyTensor]:
     if isinstance(tree, LazyTensor):
         return {"tensor": tree}
     found: dict[str, LazyTensor] = {}
-    frames = [_Frame("", tree, None, 0)]
-    while frames:
-        frame = frames.pop()
-        budget.take(_VISIT + len(frame.path))
-        if isinstance(frame.value, LazyTensor):
-            if found.setdefault(frame.path, frame.value) is not frame.value:
-                raise RecordError(
-                    f"{budget.where}: two tensors are called {frame.path[:80]!r}"
-                )
+    above = [tree]  # the containers that are being walked, outermost first
+    walks = [("", _pairs(tree))]
+    while walks:
+        prefix, pairs = walks[-1]
+        key, value = next(pairs, ("", _END))
+        if value is _END:
+            walks.pop()
+            above.pop()
             continue
-        if frame.depth > _DEEPEST:
-            raise RecordError(
-                f"{budget.where}: expected containers within containers {_DEEPEST} "
-                f"deep at most, got more"
-            )
-        frames.extend(reversed(list(_inside(frame, budget))))
+        if not isinstance(value, dict | list | tuple | Inert | LazyTensor):
+            continue
+        path = f"{prefix}.{key}" if prefix and key else prefix or key
+        budget.take(_STEP + len(path))
+        if isinstance(value, LazyTensor):
+            budget.take(_TENSOR + len(path))
+            if found.setdefault(path, value) is not value:
+                raise RecordError(
+                    f"{budget.where}: two tensors are called {path[:80]!r}"
+                )
+        elif not any(value is container for container in above):  # else a cycle
+            if len(walks) > _DEEPEST:
+                raise RecordError(
+                    f"{budget.where}: expected containers within containers "
+                    f"{_DEEPEST} deep at most, got more"
+                )
+            above.append(value)
+            walks.append((path, _pairs(value)))
     return found
 
 
-class _Frame(NamedTuple):
-    path: str
-    value: Any
-    above: Any
-    depth: int
-
-    def holds(self, value: Any) -> bool:
-        frame: Any = self
-        while frame is not None:
-            if frame.value is value:
-                return True
-            frame = frame.above
-        return False
-
-
-def _inside(frame: _Frame, budget: Budget) -> Iterator[_Frame]:
-    """The containers and tensors directly in one; a cycle is not followed."""
-    for key, value in _pairs(frame.value):
-        if isinstance(value, dict | list | tuple | Inert | LazyTensor) and value != ():
-            path = f"{frame.path}.{key}" if frame.path and key else frame.path or key
-            budget.take(len(path) + _VISIT)
-            if not frame.holds(value):
-                yield _Frame(path, value, frame, frame.depth + 1)
+_END = object()
 
 
 def _pairs(value: Any) -> Iterator[tuple[str, Any]]:

@@ -24,6 +24,7 @@ class Stack:
         self.stack: list[Any] = []
         self.marks: list[int] = []
         self.memo: list[Any] = []
+        self.most = 0  # how many values were ever on the stack
 
     def pop(self) -> Any:
         floor = self.marks[-1] if self.marks else 0
@@ -38,13 +39,15 @@ class Stack:
 
     def push(self, value: Any) -> None:
         """Put a value that was just made on the stack."""
-        self.budget.take(SLOT + sys.getsizeof(value))
-        self.stack.append(value)
+        self.budget.take(sys.getsizeof(value))
+        self.push_again(value)
 
     def push_again(self, value: Any) -> None:
         """Put a value on the stack that is held elsewhere too."""
-        self.budget.take(SLOT)
         self.stack.append(value)
+        if len(self.stack) > self.most:
+            self.most += 1
+            self.budget.take(SLOT)
 
     def pop_mark(self) -> list[Any]:
         if not self.marks:
