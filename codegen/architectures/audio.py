@@ -176,7 +176,7 @@ _OF_OTHER_HEADS = (
     "feat_extract_dropout",
     "feat_quantizer_dropout",
     "freeze_feat_extract_train",
-    "gradient_checkpointing",
+    "hidden_dropout_prob",
     "mask_channel_length",
     "mask_channel_min_space",
     "mask_channel_other",
@@ -197,5 +197,6 @@ _OF_OTHER_HEADS = (
     "tdnn_dilation",
     "tdnn_dim",
     "tdnn_kernel",
+    "tie_word_embeddings",
     "xvector_output_dim",
 )

@@ -29,7 +29,7 @@ def _tower(config: Config, sizes: dict[str, Any], dim: int, heads: int) -> Value
     }
     if sizes["dim"] % sizes["heads"]:
         config.refuse("hidden_size", f"a multiple of {sizes['heads']}", sizes["dim"])
-    config.ignore("dropout", "projection_dim")  # both serve elsewhere or nowhere
+    config.ignore("dropout", "projection_dim", "tie_word_embeddings")  # of others
     config.training_only("attention_dropout")
     return {
         "sizes": sizes,

@@ -24,7 +24,7 @@ def _values(config: Config, head: str, every: bool, feed: str) -> Values:
         "is_gated_act",  # both follow from feed_forward_proj
         "dense_act_fn",
         "classifier_dropout",
-        "output_past",
+        "n_positions",  # there is no table of positions
     )
     depth = config.depth("num_layers", None)
     sizes: dict[str, Any] = {

@@ -46,7 +46,7 @@ def patches(config: Config, patch: int) -> dict[str, Any]:
 
 
 def _transformer(config: Config, head: str, prefix: str, base: str) -> Values:
-    config.ignore("encoder_stride")  # of another head
+    config.ignore("encoder_stride", "tie_word_embeddings")  # of other heads
     sizes: dict[str, Any] = {
         **patches(config, 16),
         "channels": config.size("num_channels", 3),
@@ -100,6 +100,7 @@ def deit(config: Config, head: str) -> Values:
 
 def _convolutional(config: Config, head: str, widths: list[int]) -> Values:
     config.ignore("out_features", "out_indices", "stage_names")  # of a backbone
+    config.ignore("tie_word_embeddings")
     widths = config.sizes("hidden_sizes", widths)
     depths = config.sizes("depths", [3, 4, 6, 3])
     if len(widths) != len(depths) or sum(depths) > DEEPEST:
