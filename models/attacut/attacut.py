@@ -11,17 +11,7 @@ from burnish import nn, ops
 class ConvolutionBatchNorm(nn.Module):
     """(1, 48, seq_len) -> (1, 64, seq_len)"""
 
-    def __init__(self):
-        self.conv = nn.Conv1d(48, 64, 3, padding=1)
-
-    def forward(self, x):
-        return self.conv(x)
-
-
-class ConvolutionBatchNorm2(nn.Module):
-    """(1, 48, seq_len) -> (1, 64, seq_len)"""
-
-    def __init__(self, kernel_size, padding, dilation):
+    def __init__(self, kernel_size, padding, dilation=1):
         self.conv = nn.Conv1d(48, 64, kernel_size, padding=padding, dilation=dilation)
 
     def forward(self, x):
@@ -34,9 +24,9 @@ class Network(nn.Module):
     def __init__(self):
         self.ch_embeddings = nn.Embedding(139, 32)
         self.sy_embeddings = nn.Embedding(6227, 16)
-        self.conv1 = ConvolutionBatchNorm()
-        self.conv2 = ConvolutionBatchNorm2(5, 6, 3)
-        self.conv3 = ConvolutionBatchNorm2(9, 8, 2)
+        self.conv1 = ConvolutionBatchNorm(3, 1)
+        self.conv2 = ConvolutionBatchNorm(5, 6, dilation=3)
+        self.conv3 = ConvolutionBatchNorm(9, 8, dilation=2)
         self.linear1 = nn.Linear(64, 32)
         self.linear2 = nn.Linear(32, 1)
 

@@ -9,14 +9,14 @@ from burnish import nn, ops
 
 
 class BertEmbeddings(nn.Module):
-    """(batch, sequence), (batch, sequence) -> (batch, sequence, 384)"""
+    """(batch, sequence), (batch, sequence) -> (batch, sequence, dim)"""
 
-    def __init__(self):
+    def __init__(self, dim, vocab):
         self.position_ids = nn.Buffer(nn.init.zeros, (1, 512), dtype="int64")
-        self.word_embeddings = nn.Embedding(30522, 384)
-        self.token_type_embeddings = nn.Embedding(2, 384)
-        self.position_embeddings = nn.Embedding(512, 384)
-        self.LayerNorm = nn.LayerNorm(384, eps=1e-12)
+        self.word_embeddings = nn.Embedding(vocab, dim)
+        self.token_type_embeddings = nn.Embedding(2, dim)
+        self.position_embeddings = nn.Embedding(512, dim)
+        self.LayerNorm = nn.LayerNorm(dim, eps=1e-12)
 
     def forward(self, input_ids, token_type_ids):
         x = self.word_embeddings(input_ids) + self.token_type_embeddings(token_type_ids)
@@ -26,79 +26,79 @@ class BertEmbeddings(nn.Module):
 
 
 class BertSelfAttention(nn.Module):
-    """(batch, sequence, 384), (batch, 1, sequence, sequence)
-    -> (batch, sequence, 384)
+    """(batch, sequence, dim), (batch, 1, sequence, sequence)
+    -> (batch, sequence, dim)
     """
 
-    def __init__(self):
-        self.query = nn.Linear(384, 384)
-        self.key = nn.Linear(384, 384)
-        self.value = nn.Linear(384, 384)
+    def __init__(self, dim, heads):
+        self.heads = heads
+        self.query = nn.Linear(dim, dim)
+        self.key = nn.Linear(dim, dim)
+        self.value = nn.Linear(dim, dim)
 
     def forward(self, x, mask):
-        batch = x.shape[0]
-        sequence = x.shape[1]
-        query = self.query(x).reshape(batch, sequence, -1, 32).transpose(0, 2, 1, 3)
-        key = self.key(x).reshape(batch, sequence, -1, 32).transpose(0, 2, 1, 3)
-        x = self.value(x).reshape(batch, sequence, -1, 32).transpose(0, 2, 1, 3)
-        x = ops.scaled_dot_product_attention(query, key, x, mask, scale=0.17677669)
+        batch, sequence, _ = x.shape
+        q = self.query(x).reshape(batch, sequence, self.heads, -1).transpose(0, 2, 1, 3)
+        k = self.key(x).reshape(batch, sequence, self.heads, -1).transpose(0, 2, 1, 3)
+        v = self.value(x).reshape(batch, sequence, self.heads, -1).transpose(0, 2, 1, 3)
+        x = ops.scaled_dot_product_attention(q, k, v, mask=mask, scale=0.17677669)
         return x.transpose(0, 2, 1, 3).reshape(batch, sequence, -1)
 
 
 class BertSelfOutput(nn.Module):
-    """(batch, sequence, 384), (batch, sequence, 384) -> (batch, sequence, 384)"""
+    """(batch, sequence, dim), (batch, sequence, dim) -> (batch, sequence, dim)"""
 
-    def __init__(self):
-        self.dense = nn.Linear(384, 384)
-        self.LayerNorm = nn.LayerNorm(384, eps=1e-12)
+    def __init__(self, dim):
+        self.dense = nn.Linear(dim, dim)
+        self.LayerNorm = nn.LayerNorm(dim, eps=1e-12)
 
-    def forward(self, x, y):
-        return self.LayerNorm(self.dense(x) + y)
+    def forward(self, x, residual):
+        return self.LayerNorm(self.dense(x) + residual)
 
 
 class BertAttention(nn.Module):
-    """(batch, sequence, 384), (batch, 1, sequence, sequence)
-    -> (batch, sequence, 384)
+    """(batch, sequence, dim), (batch, 1, sequence, sequence)
+    -> (batch, sequence, dim)
     """
 
-    def __init__(self):
-        self.self = BertSelfAttention()
-        self.output = BertSelfOutput()
+    def __init__(self, dim, heads):
+        self.self = BertSelfAttention(dim, heads)
+        self.output = BertSelfOutput(dim)
 
     def forward(self, x, mask):
         return self.output(self.self(x, mask), x)
 
 
 class BertIntermediate(nn.Module):
-    """(batch, sequence, 384) -> (batch, sequence, 1536)"""
+    """(batch, sequence, dim) -> (batch, sequence, hidden)"""
 
-    def __init__(self):
-        self.dense = nn.Linear(384, 1536)
+    def __init__(self, dim, hidden):
+        self.dense = nn.Linear(dim, hidden)
 
     def forward(self, x):
         return ops.gelu(self.dense(x))
 
 
 class BertOutput(nn.Module):
-    """(batch, sequence, 1536), (batch, sequence, 384) -> (batch, sequence, 384)"""
+    """(batch, sequence, hidden), (batch, sequence, dim) -> (batch, sequence, dim)"""
 
-    def __init__(self):
-        self.dense = nn.Linear(1536, 384)
-        self.LayerNorm = nn.LayerNorm(384, eps=1e-12)
+    def __init__(self, dim, hidden):
+        self.dense = nn.Linear(hidden, dim)
+        self.LayerNorm = nn.LayerNorm(dim, eps=1e-12)
 
-    def forward(self, x, y):
-        return self.LayerNorm(self.dense(x) + y)
+    def forward(self, x, residual):
+        return self.LayerNorm(self.dense(x) + residual)
 
 
 class BertLayer(nn.Module):
-    """(batch, sequence, 384), (batch, 1, sequence, sequence)
-    -> (batch, sequence, 384)
+    """(batch, sequence, dim), (batch, 1, sequence, sequence)
+    -> (batch, sequence, dim)
     """
 
-    def __init__(self):
-        self.attention = BertAttention()
-        self.intermediate = BertIntermediate()
-        self.output = BertOutput()
+    def __init__(self, dim, heads, hidden):
+        self.attention = BertAttention(dim, heads)
+        self.intermediate = BertIntermediate(dim, hidden)
+        self.output = BertOutput(dim, hidden)
 
     def forward(self, x, mask):
         x = self.attention(x, mask)
@@ -106,12 +106,12 @@ class BertLayer(nn.Module):
 
 
 class BertEncoder(nn.Module):
-    """(batch, sequence, 384), (batch, 1, sequence, sequence)
-    -> (batch, sequence, 384)
+    """(batch, sequence, dim), (batch, 1, sequence, sequence)
+    -> (batch, sequence, dim)
     """
 
-    def __init__(self):
-        self.layer = [BertLayer() for _ in range(6)]
+    def __init__(self, dim, depth, heads, hidden):
+        self.layer = [BertLayer(dim, heads, hidden) for _ in range(depth)]
 
     def forward(self, x, mask):
         for layer in self.layer:
@@ -120,9 +120,9 @@ class BertEncoder(nn.Module):
 
 
 class Model(nn.Module):
-    def __init__(self):
-        self.embeddings = BertEmbeddings()
-        self.encoder = BertEncoder()
+    def __init__(self, dim=384, depth=6, heads=12, hidden=1536, vocab=30522):
+        self.embeddings = BertEmbeddings(dim, vocab)
+        self.encoder = BertEncoder(dim, depth, heads, hidden)
 
     @nn.accepts(
         input_ids="int64[batch, sequence]",
@@ -132,5 +132,5 @@ class Model(nn.Module):
     def forward(self, input_ids, attention_mask, token_type_ids):
         sequence = token_type_ids.shape[1]
         x = attention_mask.unsqueeze((1, 2)) > 0
-        x = ops.expand(x, shape=(token_type_ids.shape[0], 1, sequence, sequence))
-        return self.encoder(self.embeddings(input_ids, token_type_ids), x)
+        mask = ops.expand(x, shape=(token_type_ids.shape[0], 1, sequence, sequence))
+        return self.encoder(self.embeddings(input_ids, token_type_ids), mask)

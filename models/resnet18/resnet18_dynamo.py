@@ -8,25 +8,17 @@ weights in resnet18_dynamo.safetensors.
 from burnish import nn, ops
 
 
-class BasicBlock(nn.Module):
-    """(batch, channels, _, _) -> (batch, channels, _, _)"""
-
-    def __init__(self, channels):
-        self.conv1 = nn.Conv2d(channels, channels, 3, padding=1)
-        self.conv2 = nn.Conv2d(channels, channels, 3, padding=1)
-
-    def forward(self, x):
-        x = self.conv2(ops.relu(self.conv1(x))) + x
-        return ops.relu(x)
-
-
 class BasicBlock2(nn.Module):
     """(batch, in_channels, _, _) -> (batch, channels, _, _)"""
 
-    def __init__(self, in_channels, channels):
-        self.conv1 = nn.Conv2d(in_channels, channels, 3, stride=2, padding=1)
+    def __init__(self, in_channels, channels, stride=1, downsample=False):
+        self.conv1 = nn.Conv2d(in_channels, channels, 3, stride=stride, padding=1)
         self.conv2 = nn.Conv2d(channels, channels, 3, padding=1)
-        self.downsample = nn.Sequential(nn.Conv2d(in_channels, channels, 1, stride=2))
+        self.downsample = (
+            nn.Sequential(nn.Conv2d(in_channels, channels, 1, stride=2))
+            if downsample
+            else nn.Identity()
+        )
 
     def forward(self, x):
         x = self.conv2(ops.relu(self.conv1(x))) + self.downsample(x)
@@ -34,13 +26,19 @@ class BasicBlock2(nn.Module):
 
 
 class Model(nn.Module):
-    def __init__(self):
+    def __init__(self, classes=1000):
         self.conv1 = nn.Conv2d(3, 64, 7, stride=2, padding=3)
-        self.layer1 = [BasicBlock(64) for _ in range(2)]
-        self.layer2 = nn.Sequential(BasicBlock2(64, 128), BasicBlock(128))
-        self.layer3 = nn.Sequential(BasicBlock2(128, 256), BasicBlock(256))
-        self.layer4 = nn.Sequential(BasicBlock2(256, 512), BasicBlock(512))
-        self.fc = nn.Linear(512, 1000)
+        self.layer1 = [BasicBlock2(64, 64) for _ in range(2)]
+        self.layer2 = nn.Sequential(
+            BasicBlock2(64, 128, stride=2, downsample=True), BasicBlock2(128, 128)
+        )
+        self.layer3 = nn.Sequential(
+            BasicBlock2(128, 256, stride=2, downsample=True), BasicBlock2(256, 256)
+        )
+        self.layer4 = nn.Sequential(
+            BasicBlock2(256, 512, stride=2, downsample=True), BasicBlock2(512, 512)
+        )
+        self.fc = nn.Linear(512, classes)
 
     @nn.accepts(images="float32[batch, 3, 224, 224]")
     def forward(self, images):

@@ -11,10 +11,10 @@ from burnish import nn, ops
 class Fire(nn.Module):
     """(batch, in_channels, _, _) -> (batch, _, _, _)"""
 
-    def __init__(self, in_channels, channels, out_channels):
+    def __init__(self, in_channels, channels):
         self.squeeze = nn.Conv2d(in_channels, channels, 1)
-        self.expand1x1 = nn.Conv2d(channels, out_channels, 1)
-        self.expand3x3 = nn.Conv2d(channels, out_channels, 3, padding=1)
+        self.expand1x1 = nn.Conv2d(channels, 4 * channels, 1)
+        self.expand3x3 = nn.Conv2d(channels, 4 * channels, 3, padding=1)
 
     def forward(self, x):
         x = ops.relu(self.squeeze(x))
@@ -29,16 +29,16 @@ class Model(nn.Module):
             nn.Conv2d(3, 64, 3, stride=2),
             nn.ReLU(),
             nn.MaxPool2d(3, stride=2, ceil_mode=True),
-            Fire(64, 16, 64),
-            Fire(128, 16, 64),
+            Fire(64, 16),
+            Fire(128, 16),
             nn.MaxPool2d(3, stride=2, ceil_mode=True),
-            Fire(128, 32, 128),
-            Fire(256, 32, 128),
+            Fire(128, 32),
+            Fire(256, 32),
             nn.MaxPool2d(3, stride=2, ceil_mode=True),
-            Fire(256, 48, 192),
-            Fire(384, 48, 192),
-            Fire(384, 64, 256),
-            Fire(512, 64, 256),
+            Fire(256, 48),
+            Fire(384, 48),
+            Fire(384, 64),
+            Fire(512, 64),
         )
         self.classifier = [nn.Identity(), nn.Conv2d(512, 1000, 1)]
 
