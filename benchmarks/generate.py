@@ -1,7 +1,7 @@
 """How long generating takes as the graph grows: `python benchmarks/generate.py`.
 
 Two graphs of each size: blocks of a dozen nodes in numbered scopes, as exporters leave
-them, and the same nodes without any scopes.
+them, and the same nodes without any names.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ def graph(blocks: int, scoped: bool) -> onnx.ModelProto:
 
     def weight(name: str, *shape: int) -> str:
         values = rng.normal(size=shape).astype(np.float32) / 4
+        name = name if scoped else f"w{len(weights)}"
         weights.append(numpy_helper.from_array(values, name))
         return name
 
@@ -40,7 +41,7 @@ def graph(blocks: int, scoped: bool) -> onnx.ModelProto:
     weights.append(numpy_helper.from_array(np.array([0, 0, WIDTH]), "like"))
     x = "x"
     for n in range(blocks):
-        path = f"layers.{n}" if scoped else f"l{n}"
+        path = f"layers.{n}"
         where = f"layers.{n}"
         y = node(where, "Mul", x, weight(f"{path}.scale", WIDTH))
         for part in ("fc1", "fc2"):
@@ -77,12 +78,14 @@ def seconds(model: onnx.ModelProto) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--blocks", type=int, nargs="*", default=[50, 100, 200, 400])
+    parser.add_argument(
+        "--blocks", type=int, nargs="*", default=[50, 100, 200, 416, 4166]
+    )
     for blocks in parser.parse_args().blocks:
         for scoped in (True, False):
             model = graph(blocks, scoped)
             took = seconds(model)
-            kind = "scoped" if scoped else "flat"
+            kind = "scoped" if scoped else "bare"
             count = len(model.graph.node)
             print(f"{count:6d} nodes  {kind:6s}  {took:6.2f} s", flush=True)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from burnish.codegen.program import (
@@ -29,20 +27,22 @@ class Lacking:
     place: int
 
 
-def without(plan: ClassPlan) -> Iterator[Lacking]:
-    """The class without each of the parts that an identity could stand for."""
-    calls = Counter(
-        e.path[0] for e in every_expression(plan.block) if isinstance(e, Own)
+def without(plan: ClassPlan, name: str) -> Lacking | None:
+    """The class without a part; None where no identity could stand for the part."""
+    calls = sum(
+        isinstance(e, Own) and e.path[0] == name for e in every_expression(plan.block)
     )
-    for place, (name, made) in enumerate(plan.members):
-        if calls[name] != 1 or not isinstance(made, Call):
-            continue
-        if made.function not in ("nn.Param", "nn.Buffer"):
-            block = _passed(plan.block, name)
-            members = [member for member in plan.members if member[0] != name]
-            if block is not None and members:
-                left = replace(plan, members=members, block=block)
-                yield Lacking(left, name, made, place)
+    place = [attribute for attribute, _ in plan.members].index(name)
+    made = plan.members[place][1]
+    if calls != 1 or not isinstance(made, Call):
+        return None
+    if made.function in ("nn.Param", "nn.Buffer"):
+        return None
+    block = _passed(plan.block, name)
+    members = [member for member in plan.members if member[0] != name]
+    if block is None or not members:
+        return None
+    return Lacking(replace(plan, members=members, block=block), name, made, place)
 
 
 def _passed(block: Block, name: str) -> Block | None:

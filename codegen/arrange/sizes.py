@@ -117,30 +117,30 @@ class _Sizer:
 
     def _optional(self, kinds: list[_Kind]) -> list[_Kind]:
         """The kinds; where one lacks a part that another one has, both are one."""
-        by_skeleton = {self._skeleton(kind.plans[0]): kind for kind in kinds}
         joined: set[int] = set()
         for kind in kinds:
-            if id(kind) in joined:
-                continue
-            for name in [each.name for each in without(kind.plans[0])]:
-                lacking = [self._lacking(plan, name) for plan in kind.plans]
-                other = by_skeleton.get(self._skeleton(lacking[0].plan))
-                if other is None or other is kind or id(other) in joined:
+            for other in kinds:
+                if kind.lacking or id(kind) in joined or id(other) in joined:
                     continue
-                whole = _Kind([*kind.plans, *other.plans], lacking)
-                if other.lacking or not self._follows(whole):
+                name = _more(kind.plans[0], other.plans[0])
+                if name is None or other.lacking:
+                    continue
+                lacking = [without(plan, name) for plan in kind.plans]
+                parts = [each for each in lacking if each is not None]
+                if len(parts) < len(kind.plans) or self._skeleton(
+                    parts[0].plan
+                ) != self._skeleton(other.plans[0]):
+                    continue
+                whole = _Kind([*kind.plans, *other.plans], parts)
+                if not self._follows(whole):
                     continue
                 self.explain(
                     f"class {kind.plans[0].name}: {other.plans[0].name} is the same"
                     f" without {name}, which is optional in one class"
                 )
-                kind.plans, kind.lacking = whole.plans, lacking
+                kind.plans, kind.lacking = whole.plans, parts
                 joined.add(id(other))
-                break
         return [kind for kind in kinds if id(kind) not in joined]
-
-    def _lacking(self, plan: ClassPlan, name: str) -> Lacking:
-        return next(each for each in without(plan) if each.name == name)
 
     def _follows(self, kind: _Kind) -> bool:
         """Whether the sizes of the optional part are also sizes of the rest."""
@@ -334,6 +334,16 @@ class _Table:
         same = [i for i in found if self.slots[i].parameter == slot.parameter]
         last = same[-1:] if slot.parameter.startswith("out_") else same[:1]
         return next(iter([*last, *found]), None)
+
+
+def _more(one: ClassPlan, other: ClassPlan) -> str | None:
+    """The one attribute that a class of the same name has more than another."""
+    if one.name.partition("#")[0] != other.name.partition("#")[0]:
+        return None
+    if len(one.members) != len(other.members) + 1:
+        return None
+    more = {name for name, _ in one.members} - {name for name, _ in other.members}
+    return more.pop() if len(more) == 1 else None
 
 
 def _recorder(seen: list[tuple[Slot, int]]) -> Change:
