@@ -77,7 +77,12 @@ class Flow:
                     ends[last].append(value)
         made: list[Segment] = []
         live: dict[Value, None] = {}
-        segment = Segment()
+        for value in self._given():
+            last = max(place.get(id(s), -1) for s in self.readers[value])
+            if last > 0 and behind[last] <= reach:
+                live[value] = None
+                ends[last].append(value)
+        segment = Segment(entry=next(iter(live)) if len(live) == 1 else None)
         for i, statement in enumerate(self.heavy):
             segment.statements.append(statement)
             live.update(dict.fromkeys(begins[i]))
@@ -88,6 +93,11 @@ class Flow:
                 made.append(segment)
                 segment = Segment(entry=segment.exit)
         return self._linked(made)
+
+    def _given(self) -> list[Value]:
+        """The model's inputs that heavy statements read."""
+        read = (v for s in self.heavy for v in self.reads[id(s)])
+        return [v for v in dict.fromkeys(read) if v not in self.maker and not v.host]
 
     def _linked(self, segments: list[Segment]) -> list[Segment]:
         """The segments with what else only they read, in order."""

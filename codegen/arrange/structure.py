@@ -72,6 +72,8 @@ def structure(program: Program, explain: Explain) -> dict[int, str]:
                 best, most = units, saved
     for unit in best:
         unit.kind = roles.kind(unit.statements)
+        if unit.kind in ("Attention", "MLP") and _branch(unit.segments[0], roles):
+            unit.kind += "Block"
     names: dict[int, str] = {}
     for stage, numbered in _stages(best):
         for number, unit in enumerate(stage.units):
