@@ -1,4 +1,4 @@
-"""A model file without what its author called things: only inputs and outputs keep names.
+"""A model file without what its author called things: inputs and outputs keep names.
 
 What graph optimizers, converters and hand-written exporters leave behind.
 """
