@@ -10,7 +10,6 @@ transformers with no name left over and give the same numbers.
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ import torch
 import transformers
 
 from burnish.codegen.pipeline import Options, generate, write
+from tests.harness.imported import load_module
 from tests.harness.ruff import complaints, formatted
 
 TOLERANCE = 1e-4
@@ -33,16 +33,6 @@ def hugging_face(name: str, config: Any, seed: int = 0) -> Any:
     for parameter in model.parameters():
         parameter.data += 0.05 * torch.randn_like(parameter)
     return model
-
-
-def load_module(path: Path) -> Any:
-    """The module of a source file that is in no package."""
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 class Folder:

@@ -32,9 +32,14 @@ def imported(source: Path | onnx.ModelProto | str, folder: Path) -> Any:
 
 def load_class(path: Path) -> Any:
     """`Model` of a source file that is in no package."""
+    return load_module(path).Model
+
+
+def load_module(path: Path) -> Any:
+    """The module of a source file that is in no package."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.Model
+    return module

@@ -21,7 +21,8 @@ from burnish.codegen.errors import ConversionError, ReadError, UnsupportedError
 from burnish.codegen.pipeline import Options, generate, write
 from burnish.errors import RecordError
 from burnish.serialize import load_file, save_file
-from tests.harness.folders import Folder, batch, hugging_face, load_module
+from tests.harness.folders import Folder, batch, hugging_face
+from tests.harness.imported import load_module
 
 pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
 
@@ -169,6 +170,7 @@ def test_everything_that_is_wrong_is_told_at_once(bert: Path) -> None:
 def test_keys_that_change_nothing_are_passed_over(bert: Path) -> None:
     plain = generate(bert)
     configured(bert, _name_or_path="x", problem_type="regression", top_k=50, mine=None)
+    configured(bert, directionality="bidi", pooler_type="first_token_transform")
     assert [e.path for e in generate(bert).weights] == [e.path for e in plain.weights]
 
 
