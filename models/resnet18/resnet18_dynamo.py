@@ -8,7 +8,7 @@ weights in resnet18_dynamo.safetensors.
 from burnish import nn, ops
 
 
-class BasicBlock2(nn.Module):
+class BasicBlock(nn.Module):
     """(batch, in_channels, _, _) -> (batch, channels, _, _)"""
 
     def __init__(self, in_channels, channels, stride=1, downsample=False):
@@ -28,15 +28,15 @@ class BasicBlock2(nn.Module):
 class Model(nn.Module):
     def __init__(self, classes=1000):
         self.conv1 = nn.Conv2d(3, 64, 7, stride=2, padding=3)
-        self.layer1 = [BasicBlock2(64, 64) for _ in range(2)]
+        self.layer1 = [BasicBlock(64, 64) for _ in range(2)]
         self.layer2 = nn.Sequential(
-            BasicBlock2(64, 128, stride=2, downsample=True), BasicBlock2(128, 128)
+            BasicBlock(64, 128, stride=2, downsample=True), BasicBlock(128, 128)
         )
         self.layer3 = nn.Sequential(
-            BasicBlock2(128, 256, stride=2, downsample=True), BasicBlock2(256, 256)
+            BasicBlock(128, 256, stride=2, downsample=True), BasicBlock(256, 256)
         )
         self.layer4 = nn.Sequential(
-            BasicBlock2(256, 512, stride=2, downsample=True), BasicBlock2(512, 512)
+            BasicBlock(256, 512, stride=2, downsample=True), BasicBlock(512, 512)
         )
         self.fc = nn.Linear(512, classes)
 

@@ -8,7 +8,7 @@ weights in resnet18_torchscript.safetensors.
 from burnish import nn, ops
 
 
-class Layer2(nn.Module):
+class Layer(nn.Module):
     """(batch, in_channels, _, _) -> (batch, channels, _, _)"""
 
     def __init__(self, in_channels, channels, stride=1, downsample=False):
@@ -36,15 +36,15 @@ class Model(nn.Module):
     def __init__(self, classes=1000):
         self.conv1 = nn.Conv2d(3, 64, 7, stride=2, padding=3, bias=False)
         self.bn1 = nn.BatchNorm2d(64)
-        self.layer1 = [Layer2(64, 64) for _ in range(2)]
+        self.layer1 = [Layer(64, 64) for _ in range(2)]
         self.layer2 = nn.Sequential(
-            Layer2(64, 128, stride=2, downsample=True), Layer2(128, 128)
+            Layer(64, 128, stride=2, downsample=True), Layer(128, 128)
         )
         self.layer3 = nn.Sequential(
-            Layer2(128, 256, stride=2, downsample=True), Layer2(256, 256)
+            Layer(128, 256, stride=2, downsample=True), Layer(256, 256)
         )
         self.layer4 = nn.Sequential(
-            Layer2(256, 512, stride=2, downsample=True), Layer2(512, 512)
+            Layer(256, 512, stride=2, downsample=True), Layer(512, 512)
         )
         self.fc = nn.Linear(512, classes)
 
