@@ -60,6 +60,26 @@ class Tensor(Methods):
         """With another dtype; itself where it has it."""
         return ops.cast(self, dtype=np.dtype(dtype))
 
+    def quantize(self, scheme: Any, params: Any = None) -> Tensor:
+        """As small numbers, a QuantizedTensor: see `burnish.quantization`.
+
+        scheme: a QuantScheme. params: (scales, zero_points or None); None takes them
+        from this tensor's own range. Raises InputError unless these are finite floats.
+        """
+        if not hasattr(scheme, "quantize"):
+            raise InputError(
+                f"quantize: expected a burnish.quantization.QuantScheme, got {scheme!r}"
+            )
+        return scheme.quantize(self, params)
+
+    def quantize_dynamic(self, scheme: Any) -> Tensor:
+        """`quantize` with scales from this tensor's own range."""
+        return self.quantize(scheme)
+
+    def dequantize(self) -> Tensor:
+        """The values of a quantized tensor; any other one as it is."""
+        return self
+
     def clone(self) -> Tensor:
         """The same values in memory of their own, recorded as this tensor is."""
         return self.wrap(self.data.copy(), self.device, self.node, self.index)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from burnish.errors import InputError
 from burnish.nn.groups import ParamGroup
+from burnish.nn.param import Param
 from burnish.nn.reparameterize import (
     Reparameterized,
     Reparameterizer,
@@ -54,7 +55,14 @@ def computed(module: Module) -> Iterator[Reparameterized]:
 
 def make_plain(module: Module, merged: bool) -> None:
     """Parameters again, with the adapters in them or without."""
-    made = {id(item): plain(item, merged) for item in computed(module)}
+    replace_computed(module, lambda item: plain(item, merged))
+
+
+def replace_computed(
+    module: Module, change: Callable[[Reparameterized], Param]
+) -> None:
+    """Put what `change` gives where computed parameters are."""
+    made = {id(item): change(item) for item in computed(module)}
     _replace(module, lambda item: made.get(id(item), item))
 
 

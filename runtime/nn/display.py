@@ -46,7 +46,7 @@ def _tree(module: Module, settings: DisplaySettings, each: str) -> str:
     settings = getattr(module, "display_settings", settings)
     head = f"{type(module).__name__}({module.extra_repr()}"
     count = module.num_params if settings.num_params else 0
-    note = f"  # {count:,} params{each}" if count else ""
+    note = f"  # {count:,} params{_small(module)}{each}" if count else ""
     parts = [*_own(module, settings), *_children(module, settings)]
     if not parts:
         return f"{head}){note}"
@@ -58,6 +58,17 @@ def _tree(module: Module, settings: DisplaySettings, each: str) -> str:
     return "\n".join([head + note, *lines, ")"])
 
 
+def _small(module: Module) -> str:
+    """How many bytes a module takes, where some of it is quantized."""
+    if all(tensor.scheme is None for _, tensor in module.named_tensors()):
+        return ""
+    size, unit = float(module.num_bytes), "bytes"
+    for larger in ("KB", "MB", "GB"):
+        if size >= 1000:
+            size, unit = size / 1000, larger
+    return f" in {size:,.1f} {unit}" if unit != "bytes" else f" in {size:.0f} bytes"
+
+
 def _own(module: Module, settings: DisplaySettings) -> Iterator[str]:
     """A module's own tensors and attributes, as far as they are wanted."""
     tensors = {
@@ -65,7 +76,9 @@ def _own(module: Module, settings: DisplaySettings) -> Iterator[str]:
     }
     if settings.tensors:
         for name, tensor in tensors.items():
-            yield f"{name}: {type(tensor).__name__}{tensor.shape} {tensor.dtype}"
+            scheme = f" as {tensor.scheme}" if tensor.scheme else ""
+            kind = f"{type(tensor).__name__}{tensor.shape} {tensor.dtype}"
+            yield f"{name}: {kind}{scheme}"
     if settings.attributes:
         children = {name.partition(".")[0] for name, _ in module.named_children()}
         for name, value in vars(module).items():

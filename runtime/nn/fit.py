@@ -9,6 +9,8 @@ import numpy as np
 
 from burnish.autodiff import Variable
 from burnish.errors import RecordError
+from burnish.lowbit import Packed, QuantizedTensor
+from burnish.nn.quantized import joined
 from burnish.serialize import LazyTensor
 
 if TYPE_CHECKING:
@@ -123,7 +125,7 @@ def fit(
     several, and any will do. The report's values are in the tensors' own dtypes, with
     keep_dtype in those they came in.
     """
-    report = Report(kind)
+    report, state = Report(kind), joined(state)
     names: dict[int, list[str]] = {}
     stored: dict[int, Stored] = {}
     for path, item in paths:
@@ -148,6 +150,8 @@ def fit(
 
 
 def _array(value: Any) -> Any:
+    if isinstance(value, QuantizedTensor):
+        return value.packed
     value = value.data if isinstance(value, Variable) else value
     return value if hasattr(value, "astype") else np.asarray(value)
 
@@ -191,6 +195,8 @@ def is_float(dtype: Any) -> bool:
 def _equal(a: Any, b: Any) -> bool:
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and _same_place(a, b):
         return True
+    if isinstance(a, Packed) or isinstance(b, Packed):
+        return a.tobytes() == b.tobytes()
     return a.tobytes() == b.tobytes() or bool((a == b).all())
 
 

@@ -16,8 +16,9 @@ import numpy as np
 
 from burnish import ops
 from burnish.errors import InputError
+from burnish.lowbit import Level, QuantScheme
 from burnish.nn import init
-from burnish.nn.param import Buffer, Param, Stored
+from burnish.nn.param import Param, Stored
 from burnish.nn.reparameterize import Reparameterizer
 
 
@@ -73,20 +74,18 @@ class Lora(Reparameterizer):
 
 @dataclass(frozen=True)
 class QLora(Lora):
-    """LoRA on a base of `bits` bits (4 or 8), a scale for every `block_size` values."""
+    """LoRA on a base of `bits` bits (8, 4 or 2), a scale for `block_size` of a row."""
 
     bits: int = 4
     block_size: int = 64
 
-    def split(self, param: Param) -> dict[str, Stored]:
-        codes, scales = ops.quantize_blocks(
-            param.data, bits=self.bits, block_size=self.block_size
-        )
-        adapters = self._adapters(param)
-        return {"codes": Buffer(codes), "scales": Buffer(scales), **adapters}
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.bits not in (2, 4, 8):
+            raise InputError(f"QLoRA bits: expected 8, 4 or 2, got {self.bits}")
 
-    def base(self, **parts: Any) -> Any:
-        shape = (parts["lora_B"].shape[0], parts["lora_A"].shape[1])
-        return ops.dequantize_blocks(
-            parts["codes"], parts["scales"], bits=self.bits, shape=shape
-        )
+    def split(self, param: Param) -> dict[str, Stored]:
+        scheme = QuantScheme(f"q{self.bits}s", level=Level.block(self.block_size))
+        base = param.copy()
+        base.assign(base.quantize(scheme))
+        return super().split(base)

@@ -20,6 +20,7 @@ from burnish.nn.display import tree
 from burnish.nn.groups import ParamGroup
 from burnish.nn.lora import Lora, QLora
 from burnish.nn.param import Buffer, Param, Stored
+from burnish.nn.quantized import arrays, inputs_installed
 from burnish.nn.reparameterize import Reparameterizer
 
 Path: TypeAlias = str | os.PathLike[str]
@@ -29,11 +30,18 @@ class Module:
     """Base of every layer and model; `module(x)` calls `forward`."""
 
     device: Device = Device("cpu")
+    on_input: Module | None = None  #: what the first argument goes through, if anything
 
     def forward(self, *args: Any, **options: Any) -> Any:
         raise TypeError(f"{type(self).__name__} has no forward method")
 
     def __call__(self, *args: Any, **options: Any) -> Any:
+        if self.on_input is not None:
+            if args:
+                args = (self.on_input(args[0]), *args[1:])
+            else:
+                first = next(iter(options))
+                options[first] = self.on_input(options[first])
         return self.forward(*args, **options)
 
     @property
@@ -105,6 +113,11 @@ class Module:
     def num_params(self) -> int:
         """The number of values in all parameters, frozen ones too."""
         return sum(param.size for param in self.parameters())
+
+    @property
+    def num_bytes(self) -> int:
+        """The bytes that all parameters and buffers take."""
+        return sum(item.nbytes for _, item in self.named_tensors())
 
     def visit(self, visitor: Callable[[str, Stored], None]) -> None:
         """Call `visitor(path, tensor)` for every parameter and buffer."""
@@ -185,9 +198,10 @@ class Module:
         bits: int = 4,
         block_size: int = 64,
     ) -> Self:
-        """`apply_lora` with the weights held as integers of 4 or 8 bits.
+        """`apply_lora` with the weights held as integers of 8, 4 or 2 bits.
 
-        block_size: how many values share a scale.
+        block_size: how many values of a row share a scale. Weights that a Quantizer has
+        made small stay so under `apply_lora`, which is the same with any scheme.
         """
         return self._adapted(QLora(rank, alpha, dtype, bits, block_size), group)
 
@@ -222,15 +236,27 @@ class Module:
         make_plain(self, merge)
         return self
 
+    # --- quantization ---
+
+    def quantize_weights(self, quantizer: Any, group: ParamGroup | None = None) -> Self:
+        """Hold weights as small numbers, in place; they do not train then.
+
+        quantizer: a `burnish.quantization.Quantizer`; its `report` says what was lost.
+        group: these parameters; None is all with two axes or more.
+        """
+        quantizer.quantize(self, group)
+        return self
+
     # --- records ---
 
     def state_dict(self, group: ParamGroup | None = None) -> dict[str, Any]:
         """Every parameter's and buffer's array by its path; nothing is copied.
 
-        group: these parameters alone, and no buffers.
+        group: these parameters alone, and no buffers. A quantized parameter has
+        several: "weight.codes", "weight.scales", "weight.scheme".
         """
         held = self.named_tensors() if group is None else group.params(self).items()
-        return {path: item.data for path, item in held}
+        return {name: a for path, item in held for name, a in arrays(path, item)}
 
     def load_state_dict(
         self,
@@ -245,11 +271,13 @@ class Module:
         before anything is changed.
         """
         kind = type(self).__name__
-        every = list(_every_path(self))
-        if group is not None:
-            chosen = {id(param) for param in group.params(self).values()}
-            every = [(path, item) for path, item in every if id(item) in chosen]
-        for item, array in record.fitted(kind, every, state, strict):
+        with inputs_installed(self, state):
+            every = list(_every_path(self))
+            if group is not None:
+                chosen = {id(param) for param in group.params(self).values()}
+                every = [(path, item) for path, item in every if id(item) in chosen]
+            values = record.fitted(kind, every, state, strict)
+        for item, array in values:
             item.assign(array)
         return self
 
@@ -269,7 +297,8 @@ class Module:
         """
         state = self.state_dict(group)
         if group is None and serialize.is_pytorch_name(path):
-            state = {name: x.data for name, x in self.named_tensors(False)}
+            held = self.named_tensors(False)
+            state = {name: a for path, x in held for name, a in arrays(path, x)}
         serialize.save_file(record.cast(state, dtype), path, metadata)
 
     def load_file(

@@ -13,6 +13,7 @@ from burnish import rng
 from burnish.autodiff import Node, Variable, recording
 from burnish.backend import Array, Device
 from burnish.errors import InputError
+from burnish.lowbit import Packed, QuantizedTensor, QuantScheme
 from burnish.tensor import Tensor
 
 _making = threading.RLock()
@@ -23,6 +24,9 @@ class Stored(Tensor):
 
     initial: an array, or a function `(shape, dtype, device) -> array` called once.
     shape, dtype: what a function is asked for; an array has its own.
+
+    It may hold its values as small numbers: once it is assigned a QuantizedTensor they
+    are computed at every use, and it is frozen until it is assigned plain values.
     """
 
     __slots__ = ("_dtype", "_initial", "_shape", "_value", "trainable")
@@ -32,7 +36,7 @@ class Stored(Tensor):
     _dtype: np.dtype[Any]
     _initial: Callable[..., Array] | None
     _shape: tuple[int, ...]
-    _value: Array
+    _value: Array | Packed
     trainable: bool
 
     def __init__(
@@ -52,10 +56,11 @@ class Stored(Tensor):
             self._initial, self._value = initial, None
         else:
             self._hold(initial)
-            self.device = Device.of(self._value)
+            held = self._value
+            self.device = Device.of(held.codes if isinstance(held, Packed) else held)
 
     def _hold(self, value: Any) -> None:
-        value = value.data if isinstance(value, Variable) else value
+        value = _plain(value)
         self._value = value if hasattr(value, "dtype") else np.asarray(value)
         self._shape, self._dtype = self._value.shape, self._value.dtype
         self._initial = None
@@ -68,17 +73,28 @@ class Stored(Tensor):
         """
         if recording.replaying and not self.learns:
             return
-        value = value.data if isinstance(value, Variable) else value
+        value = _plain(value)
         if tuple(getattr(value, "shape", ())) != self._shape:
             raise InputError(
                 f"assign: expected values of shape {self._shape}, "
                 f"got {tuple(getattr(value, 'shape', ()))}"
             )
-        self._hold(self.device.put(value, dtype))
+        was, now = type(self._value) is Packed, type(value) is Packed
+        self._hold(_put(self.device, value, dtype))
+        if was is not now:
+            self.freeze(now)
 
     @property
     def data(self) -> Array:
-        """The values; a lazy tensor makes them now."""
+        """The values; a lazy tensor makes them now, a quantized one every time."""
+        value = self._value
+        if value is None:
+            value = self.held
+        return value.unpack() if type(value) is Packed else value
+
+    @property
+    def held(self) -> Array | Packed:
+        """What is in memory: an array, or small numbers that stand for one."""
         if self._value is None:
             with _making:
                 if self._value is None and self._initial is not None:
@@ -86,6 +102,27 @@ class Stored(Tensor):
                         value = self._initial(self._shape, self._dtype, self.device)
                     self._hold(self.device.put(value, self._dtype))
         return self._value
+
+    def arrays(self) -> dict[str, Array]:
+        """What a file keeps of it, with what stands behind its name: "" for itself."""
+        held = self.held
+        return held.arrays() if isinstance(held, Packed) else {"": held}
+
+    @property
+    def scheme(self) -> QuantScheme | None:
+        """How its values are quantized, None when they are not."""
+        return self._value.scheme if isinstance(self._value, Packed) else None
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes that its values take, or will take."""
+        if isinstance(self._value, Packed):
+            return self._value.nbytes
+        return self.size * self._dtype.itemsize
+
+    def dequantize(self) -> Tensor:
+        """A plain tensor of its values; itself where it holds plain numbers."""
+        return self if self.scheme is None else Tensor.wrap(self.data, self.device)
 
     def parts(self) -> Iterator[tuple[str, Stored]]:
         """What a module keeps of it, with what stands behind its name: itself."""
@@ -115,13 +152,14 @@ class Stored(Tensor):
     def place(self, device: Device) -> None:
         """Move to `device`; on an autodiff device a trainable one is recorded."""
         if self._value is not None and device.inner() is not self.device.inner():
-            self._value = device.put(self._value)
+            self._value = _put(device, self._value)
         self.device = device
         self._track()
 
     def freeze(self, frozen: bool = True) -> None:
-        """Keep the values out of gradients (or let them back in)."""
-        self.trainable = self.learns and not frozen
+        """Keep the values out of gradients (or let them back in, unless quantized)."""
+        quantized = isinstance(self._value, Packed)
+        self.trainable = self.learns and not frozen and not quantized
         self._track()
 
     def _track(self) -> None:
@@ -132,16 +170,17 @@ class Stored(Tensor):
 
     def copy(self) -> Self:
         """Another one with the same values (arrays are shared: they never change)."""
-        return _restored(type(self), self.data, self.device, self.trainable)
+        return _restored(type(self), self.held, self.device, self.trainable)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (type(self), self.data, self.device, self.trainable)
+        return _restored, (type(self), self.held, self.device, self.trainable)
 
     def __repr__(self) -> str:
         lazy = ", lazy" if self.is_lazy else ""
         frozen = ", frozen" if self.learns and not self.trainable else ""
+        scheme = f" as {self.scheme}" if self.scheme else ""
         return (
-            f"{type(self).__name__}({self._shape}, {self._dtype}, "
+            f"{type(self).__name__}({self._shape}, {self._dtype}{scheme}, "
             f"device='{self.device}'{lazy}{frozen})"
         )
 
@@ -150,9 +189,24 @@ def _restored(kind: Any, value: Array, device: Device, trainable: bool) -> Any:
     made = object.__new__(kind)
     made.node, made.index = None, 0
     made.device, made.trainable = device, trainable
-    made._hold(device.put(value))
+    made._hold(_put(device, value))
     made._track()
     return made
+
+
+def _plain(value: Any) -> Any:
+    """What a variable holds: an array, or the small numbers of a quantized one."""
+    if isinstance(value, QuantizedTensor):
+        return value.packed
+    if isinstance(value, Stored) and not value.derived:
+        return value.held
+    return value.data if isinstance(value, Variable) else value
+
+
+def _put(device: Device, value: Any, dtype: Any = None) -> Any:
+    if isinstance(value, Packed):
+        return (value if dtype is None else value.astype(dtype)).put(device)
+    return device.put(value, dtype)
 
 
 class Param(Stored):

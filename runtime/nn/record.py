@@ -11,6 +11,7 @@ import numpy as np
 from burnish.backend import namespace
 from burnish.errors import RecordError
 from burnish.nn.fit import fit, is_float
+from burnish.nn.quantized import quantized
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,14 +22,16 @@ if TYPE_CHECKING:
 def cast(state: Mapping[str, Any], dtype: Any) -> dict[str, Any]:
     """`state` with its floating-point arrays in `dtype`; None leaves them.
 
-    Raises RecordError where a finite value would become infinite.
+    The scales of quantized tensors stay as they are. Raises RecordError where a finite
+    value would become infinite.
     """
     if dtype is None:
         return dict(state)
     made: dict[int, Any] = {}  # one array under two names stays one
+    kept = {name for names in quantized(state).values() for name in names}
     for name, array in state.items():
         if id(array) not in made:
-            wanted = is_float(array.dtype)
+            wanted = is_float(array.dtype) and name not in kept
             made[id(array)] = _narrow(name, array, dtype) if wanted else array
     return {name: made[id(array)] for name, array in state.items()}
 

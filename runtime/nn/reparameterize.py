@@ -187,7 +187,11 @@ def _restored(*state: Any) -> Reparameterized:
 
 def plain(item: Reparameterized, merged: bool) -> Param:
     """A parameter with the value, or with the base alone; it trains as it once did."""
-    made = Param((item.resolve() if merged else item.base).data)
+    base = dict(item.parts()).get("")
+    if isinstance(base, Param) and not merged:
+        made = base.copy()
+    else:
+        made = Param((item.resolve() if merged else item.base).data)
     made.place(item.device)
     made.freeze(not item.trained)
     return made

@@ -85,7 +85,13 @@ from burnish.ops.bits import (
     shift_left,
     shift_right,
 )
-from burnish.ops.blocks import dequantize_blocks, quantize_blocks
+from burnish.ops.blocks import (
+    block_sums,
+    dequantize_blocks,
+    fake_quantize,
+    fake_quantize_slopes,
+    quantize_blocks,
+)
 from burnish.ops.boxes import max_roi_pool, non_max_suppression, roi_align
 from burnish.ops.classical import (
     label_encoder,
@@ -334,6 +340,7 @@ __all__ = [
     "bitwise_or",
     "bitwise_xor",
     "blackman_window",
+    "block_sums",
     "broadcast_to",
     "cast",
     "ceil",
@@ -383,6 +390,8 @@ __all__ = [
     "expand",
     "expm1",
     "eye_like",
+    "fake_quantize",
+    "fake_quantize_slopes",
     "flatten",
     "flip",
     "floor",

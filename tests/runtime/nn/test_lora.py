@@ -297,8 +297,8 @@ class Wrong(nn.Reparameterizer):
             lambda: Net().apply_lora(2, group=ParamGroup.from_regex("bias$")),
             "found none among 2 of Net",
         ),
-        (lambda: Net().apply_qlora(2, bits=3), "expected 4 or 8 bits, got 3"),
-        (lambda: Net().apply_qlora(2, block_size=5), "even for 4 bits, got 5"),
+        (lambda: Net().apply_qlora(2, bits=3), "bits: expected 8, 4 or 2, got 3"),
+        (lambda: Net().apply_qlora(2, block_size=0), "sizes of 1 or more, got"),
         (lambda: adapted().mix.assign(np.ones((4, 6))), "computed by Lora"),
         (
             lambda: nn.Linear(3, 2).apply_reparameterization(Wrong())(np.ones((1, 3))),

@@ -1,0 +1,19 @@
+"""Arrays of small numbers: the schemes, and tensors that are held so.
+
+`burnish.quantization` is the page for users; this is what modules need of it.
+"""
+
+from burnish.lowbit.calibration import Calibration
+from burnish.lowbit.level import Level
+from burnish.lowbit.packed import Packed
+from burnish.lowbit.scheme import QParams, QuantScheme
+from burnish.lowbit.tensor import QuantizedTensor
+
+__all__ = [
+    "Calibration",
+    "Level",
+    "Packed",
+    "QParams",
+    "QuantScheme",
+    "QuantizedTensor",
+]

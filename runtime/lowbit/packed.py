@@ -1,0 +1,77 @@
+"""Packed: an array as small numbers, with all that is needed to read them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from burnish import ops
+from burnish.backend import Array, Device
+
+if TYPE_CHECKING:
+    from burnish.lowbit.scheme import QuantScheme
+
+
+@dataclass(frozen=True, eq=False)
+class Packed:
+    """A quantized array; it never changes.
+
+    codes: as `scheme.store` says. scales, zero_points: one number a block (zero_points
+    None for symmetric ones). shape, dtype: the array's that it stands for.
+    """
+
+    scheme: QuantScheme
+    codes: Array
+    scales: Array
+    zero_points: Array | None
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of codes, scales and zero points."""
+        return sum(part.nbytes for part in self.parts().values())
+
+    def unpack(self) -> Array:
+        """The array, computed anew at every call."""
+        return ops.dequantize_blocks(
+            self.codes,
+            self.scales,
+            self.zero_points,
+            value=self.scheme.value,
+            blocks=self.scheme.level.blocks(self.shape),
+            shape=self.shape,
+            dtype=self.dtype,
+        )
+
+    def arrays(self) -> dict[str, Array]:
+        """What is saved of it: the parts, and as "scheme" the bytes of a JSON text."""
+        text = self.scheme.to_text(self.shape, self.dtype)
+        scheme = np.frombuffer(text.encode(), np.uint8)
+        return {**self.parts(), "scheme": scheme}
+
+    def parts(self) -> dict[str, Array]:
+        """The arrays by name."""
+        parts = {"codes": self.codes, "scales": self.scales}
+        if self.zero_points is not None:
+            parts["zero_points"] = self.zero_points
+        return parts
+
+    def put(self, device: Device) -> Packed:
+        """On another device."""
+        parts = {name: device.put(part) for name, part in self.parts().items()}
+        return replace(self, **parts)
+
+    def astype(self, dtype: Any, copy: bool = False) -> Packed:
+        """The same numbers, standing for an array of another dtype."""
+        return replace(self, dtype=np.dtype(dtype))
+
+    def tobytes(self) -> bytes:
+        """All of it, to compare."""
+        host = Device("cpu")
+        return b"".join(host.put(a).tobytes() for a in self.arrays().values())
+
+    def __repr__(self) -> str:
+        return f"Packed({self.shape}, {self.dtype}, {self.scheme})"

@@ -1,0 +1,142 @@
+"""Numbers of two to eight bits: what they can be, and how they lie in memory.
+
+Whole numbers are two's complement. Small floats have a sign, `exponent` and `mantissa`
+bits, no infinities here: what is beyond the greatest becomes it. Everything is plain
+arithmetic on bytes, which CuPy does as NumPy does.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import NamedTuple
+
+import numpy as np
+
+from burnish.backend import namespace
+from burnish.errors import InputError
+
+
+class Small(NamedTuple):
+    """A kind of numbers: its bits, the least and the greatest.
+
+    mantissa, least: of floats, how many bits behind the point and the exponent of the
+    least number that is not subnormal; mantissa 0 is whole numbers.
+    """
+
+    bits: int
+    low: float
+    high: float
+    mantissa: int = 0
+    least: int = 0
+
+    @property
+    def whole(self) -> bool:
+        return self.mantissa == 0
+
+
+SMALL = {
+    "q8s": Small(8, -127, 127),
+    "q8f": Small(8, -128, 127),
+    "q4s": Small(4, -7, 7),
+    "q4f": Small(4, -8, 7),
+    "q2s": Small(2, -1, 1),
+    "q2f": Small(2, -2, 1),
+    "e4m3": Small(8, -448, 448, 3, -6),
+    "e5m2": Small(8, -57344, 57344, 2, -14),
+    "e2m1": Small(4, -6, 6, 1, 0),
+}
+STORES = ("native", "packed_u8", "packed_u32")
+
+
+def small(value: str) -> Small:
+    """What is known of a kind of numbers; InputError for a name that is none."""
+    try:
+        return SMALL[value]
+    except (KeyError, TypeError):
+        raise InputError(
+            f"quantization: expected values out of {', '.join(SMALL)}, got {value!r}"
+        ) from None
+
+
+def rounded(y, kind: Small):
+    """y in kind's range, as the nearest number that kind has; halves go to even."""
+    xp = namespace(y)
+    y = xp.clip(y, kind.low, kind.high)
+    if kind.whole:
+        return xp.rint(y)
+    unit = xp.ldexp(y.dtype.type(1), _exponents(y, kind) - kind.mantissa)
+    return xp.rint(y / unit) * unit
+
+
+def encoded(numbers, kind: Small):
+    """Numbers that `rounded` gave as codes, int8 (uint8 for floats), one a byte."""
+    xp = namespace(numbers)
+    if kind.whole:
+        return numbers.astype(np.int8)
+    exponents = _exponents(numbers, kind)
+    parts = xp.abs(numbers) / xp.ldexp(numbers.dtype.type(1), exponents - kind.mantissa)
+    codes = ((exponents - kind.least) << kind.mantissa) + parts.astype(np.int32)
+    return (codes + (numbers < 0) * 2 ** (kind.bits - 1)).astype(np.uint8)
+
+
+def _exponents(y, kind: Small):
+    xp = namespace(y)
+    _, exponents = xp.frexp(y)
+    return xp.maximum(exponents - 1, kind.least)
+
+
+def packed(codes, kind: Small, store: str):
+    """Codes of any shape as they are kept.
+
+    "native" leaves them, one a byte. "packed_u8" and "packed_u32" lay them one after
+    the other into bytes, the first one in the lowest bits, filled up with zeros.
+    """
+    if store == "native":
+        return codes
+    xp, each = namespace(codes), 8 // kind.bits
+    wide = each * (4 if store == "packed_u32" else 1)
+    flat = xp.zeros(-(-codes.size // wide) * wide, np.uint8)
+    flat[: codes.size] = codes.reshape(-1).view(np.uint8) & (2**kind.bits - 1)
+    held = flat[::each].copy()
+    for place in range(1, each):
+        held |= flat[place::each] << (place * kind.bits)
+    return held.view("<u4") if store == "packed_u32" else held
+
+
+def unpacked(held, kind: Small, shape: tuple[int, ...]):
+    """The numbers that `packed` codes stand for, int8 or float32, in their shape."""
+    if held.dtype == np.int8:
+        return held.reshape(shape)
+    xp = namespace(held)
+    size = int(np.prod(shape, dtype=np.int64))
+    data = held.reshape(-1).view(np.uint8)
+    if data.size == size and kind.bits < 8:  # one a byte
+        numbers = xp.asarray(_numbers(kind))[data]
+    elif kind.bits == 8:
+        whole = data.view(np.int8)
+        numbers = whole if kind.whole else xp.asarray(_numbers(kind))[data]
+    else:
+        numbers = xp.take(xp.asarray(_table(kind)), data, axis=0).reshape(-1)
+    return numbers[:size].reshape(shape)
+
+
+@functools.cache
+def _numbers(kind: Small) -> np.ndarray:
+    """The number of every code."""
+    codes = np.arange(2**kind.bits)
+    half = 2 ** (kind.bits - 1)
+    if kind.whole:
+        return ((codes ^ half) - half).astype(np.int8)
+    fields, parts = np.divmod(codes % half, 2**kind.mantissa)
+    parts = parts + np.where(fields > 0, 2.0**kind.mantissa, 0)
+    exponents = np.maximum(fields, 1) - 1 + kind.least - kind.mantissa
+    sizes = np.ldexp(parts, exponents)
+    return np.where(codes < half, sizes, -sizes).astype(np.float32)
+
+
+@functools.cache
+def _table(kind: Small) -> np.ndarray:
+    """The numbers in every byte, from the lowest bits on: (256, 8 // bits)"""
+    places = np.arange(8 // kind.bits) * kind.bits
+    codes = np.arange(256)[:, None] >> places & (2**kind.bits - 1)
+    return _numbers(kind)[codes]
