@@ -2,28 +2,16 @@
 
 import json
 import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from burnish import Device, data, distributed, serialize
+from burnish import Device, data, distributed
 from burnish.distributed.launch import place
 from burnish.distributed.message import decode, encode
 from burnish.errors import DeviceError
-from burnish.learner import read_events
 
-PROGRAM = Path(__file__).with_name("program.py")
-
-
-def run(directory, batch_size, *, processes=1, mode="whole"):
-    command = [sys.executable, str(PROGRAM), str(directory), str(batch_size), mode]
-    if processes > 1:
-        launcher = Path(sys.executable).with_name("mpiexec")
-        command = [str(launcher), "-n", str(processes), *command]
-    subprocess.run(command, check=True, timeout=240, capture_output=True)
-    return serialize.load_file(directory / "trained.safetensors")
+from .curves import run, run_on_gpus, same_curves, same_weights
 
 
 @pytest.fixture(scope="module")
@@ -37,27 +25,11 @@ def alone(tmp_path_factory):
     return directory, run(directory, 16)
 
 
-def same_curves(one, other):
-    one, other = read_events(one), read_events(other)
-    for split in ("train", "valid"):
-        for name in one.metrics(split):
-            epochs = one.epochs(name, split)
-            assert epochs == pytest.approx(other.epochs(name, split), rel=1e-4)
-            for epoch in epochs:
-                steps = one.steps(name, epoch, split)
-                found = other.steps(name, epoch, split)
-                assert [i for i, _ in steps] == [i for i, _ in found]
-                np.testing.assert_allclose(
-                    [v for _, v in steps], [v for _, v in found], rtol=1e-4
-                )
-
-
 def test_two_processes_are_one_with_the_doubled_batch(mpi, alone, tmp_path):
     directory, weights = alone
     found = run(tmp_path, 8, processes=2)
     assert json.loads((tmp_path / "where.json").read_text())["size"] == 2
-    for name, value in weights.items():
-        np.testing.assert_allclose(found[name], value, rtol=1e-4, atol=1e-6)
+    same_weights(weights, found)
     same_curves(directory, tmp_path)
 
 
@@ -67,6 +39,16 @@ def test_two_processes_stop_together_and_go_on(mpi, alone, tmp_path):
     assert where == {"size": 2, "reason": "a test"}
     run(tmp_path, 8, processes=2, mode="resume")
     same_curves(alone[0], tmp_path)
+
+
+def test_two_gpus_are_one_process_with_the_doubled_batch(alone, tmp_path):
+    found = sum(device.kind == "cuda" for device in Device.enumerate())
+    if found < 2:
+        pytest.skip(f"needs 2 GPUs, found {found}")
+    directory, weights = alone
+    same_weights(weights, run_on_gpus(tmp_path, 8, processes=2))
+    assert json.loads((tmp_path / "where.json").read_text())["size"] == 2
+    same_curves(directory, tmp_path)
 
 
 @pytest.mark.parametrize(("count", "size"), [(24, 2), (25, 3), (1, 2), (7, 4)])
