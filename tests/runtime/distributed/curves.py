@@ -12,14 +12,14 @@ from burnish import serialize
 from burnish.learner import read_events
 
 PROGRAM = Path(__file__).with_name("program.py")
+LAUNCHER = Path(sys.executable).with_name("mpiexec")
 
 
 def run(directory, batch_size, *, processes=1, mode="whole"):
     """The weights that processes under MPI have trained."""
     command = [sys.executable, str(PROGRAM), str(directory), str(batch_size), mode]
     if processes > 1:
-        launcher = Path(sys.executable).with_name("mpiexec")
-        command = [str(launcher), "-n", str(processes), *command]
+        command = [str(LAUNCHER), "-n", str(processes), *command]
     subprocess.run(command, check=True, timeout=240, capture_output=True)
     return serialize.load_file(directory / "trained.safetensors")
 

@@ -11,12 +11,14 @@ from burnish.distributed.launch import place
 from burnish.distributed.message import decode, encode
 from burnish.errors import DeviceError
 
-from .curves import run, run_on_gpus, same_curves, same_weights
+from .curves import LAUNCHER, run, run_on_gpus, same_curves, same_weights
 
 
 @pytest.fixture(scope="module")
 def mpi():
     pytest.importorskip("mpi4py", reason="pip install 'burnish[mpi]'")
+    if not LAUNCHER.exists():
+        pytest.skip(f"no launcher {LAUNCHER}: pip install 'burnish[mpi]'")
 
 
 @pytest.fixture(scope="module")
