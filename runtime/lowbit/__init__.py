@@ -6,10 +6,11 @@
 from burnish.lowbit.calibration import Calibration
 from burnish.lowbit.level import Level
 from burnish.lowbit.packed import Packed
-from burnish.lowbit.scheme import QParams, QuantScheme
+from burnish.lowbit.scheme import VALUES, QParams, QuantScheme
 from burnish.lowbit.tensor import QuantizedTensor
 
 __all__ = [
+    "VALUES",
     "Calibration",
     "Level",
     "Packed",

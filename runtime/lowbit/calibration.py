@@ -14,7 +14,7 @@ from burnish.ops.blocks import block_groups
 if TYPE_CHECKING:
     from burnish.lowbit.scheme import QuantScheme
 
-_SHRINKS = np.linspace(1.0, 0.2, 81)  # the shares of the range that are tried
+_SHARES = (*np.linspace(0.985, 0.3, 46), *np.geomspace(0.29, 0.005, 34))
 _BINS = 2048
 _METHODS = ("min_max", "percentile", "mse", "entropy")
 
@@ -89,16 +89,28 @@ class Calibration:
 
 
 def _best(groups: Any, low: Any, high: Any, scheme: QuantScheme, lose: Any) -> Any:
-    """Of every group the range, out of shrunk ones, that loses the least."""
-    xp = namespace(groups)
-    least = share = None
-    for part in _SHRINKS:
-        lost = lose(groups, part * low, part * high, scheme)
-        if least is None:
-            least, share = lost, xp.full(low.shape, part, groups.dtype)
-        better = lost < least
-        least, share = xp.where(better, lost, least), xp.where(better, part, share)
-    return low * share, high * share
+    """Of every group the range, out of smaller ones, that loses the least.
+
+    Affine: the upper end first, then the lower one.
+    """
+    if scheme.mode == "symmetric":
+        edge = namespace(low).maximum(-low, high)
+        edge = _least(edge, lambda e: lose(groups, -e, e, scheme))
+        return -edge, edge
+    high = _least(high, lambda e: lose(groups, low, e, scheme))
+    return _least(low, lambda e: lose(groups, e, high, scheme)), high
+
+
+def _least(edge: Any, lose: Any) -> Any:
+    """Of every group the share of `edge` for which `lose(share * edge)` is least."""
+    xp = namespace(edge)
+    least, best = lose(edge), edge
+    for share in _SHARES:
+        less = (share * edge).astype(edge.dtype)
+        lost = lose(less)
+        best = xp.where(lost < least, less, best)
+        least = xp.minimum(least, lost)
+    return best
 
 
 def _squares(groups: Any, low: Any, high: Any, scheme: QuantScheme) -> Any:

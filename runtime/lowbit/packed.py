@@ -42,6 +42,7 @@ class Packed:
             self.zero_points,
             value=self.scheme.value,
             blocks=self.scheme.level.blocks(self.shape),
+            store=self.scheme.store,
             shape=self.shape,
             dtype=self.dtype,
         )

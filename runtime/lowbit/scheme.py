@@ -18,9 +18,10 @@ from burnish.lowbit.calibration import Calibration
 from burnish.lowbit.level import Level
 from burnish.lowbit.packed import Packed
 from burnish.lowbit.tensor import QuantizedTensor
-from burnish.ops._small import STORES, Small, small
 from burnish.ops.quantize import small_type
+from burnish.ops.small import SMALL, STORES, Small, small
 
+VALUES = tuple(SMALL)
 _PARAMS = ("float32", "float16", "bfloat16")
 
 

@@ -19,7 +19,7 @@ from burnish.backend import namespace
 from burnish.errors import InputError
 from burnish.operator import memory_bound, operator
 from burnish.ops._shapes import cast
-from burnish.ops._small import STORES, encoded, packed, rounded, small, unpacked
+from burnish.ops.small import STORES, encoded, packed, rounded, small, unpacked
 
 
 @operator
@@ -57,11 +57,12 @@ def dequantize_blocks(
     *,
     value: str = "q8s",
     blocks: tuple[int, ...],
+    store: str = "native",
     shape: tuple[int, ...],
     dtype: Any = np.float32,
 ):
     """(q - zero_point) * scale of `quantize_blocks`, in the shape that x had"""
-    numbers = _split(unpacked(codes, small(value), shape), blocks)
+    numbers = _split(unpacked(codes, small(value), store, shape), blocks)
     values = _values(numbers, scales, zero_points, _view(shape, blocks), blocks)
     return _joined(values, shape, blocks).astype(dtype, copy=False)
 

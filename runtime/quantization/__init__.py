@@ -9,7 +9,14 @@ print(quantizer.report)
 model.save_file("small.safetensors")
 """
 
-from burnish.lowbit import Calibration, Level, QParams, QuantizedTensor, QuantScheme
+from burnish.lowbit import (
+    VALUES,
+    Calibration,
+    Level,
+    QParams,
+    QuantizedTensor,
+    QuantScheme,
+)
 from burnish.quantization.activations import quantize_dynamic, quantize_static
 from burnish.quantization.mapper import Dequantize
 from burnish.quantization.observer import Observer
@@ -18,6 +25,7 @@ from burnish.quantization.report import Loss, Report
 from burnish.quantization.training import convert_qat, prepare_qat
 
 __all__ = [
+    "VALUES",
     "Calibration",
     "Dequantize",
     "Level",

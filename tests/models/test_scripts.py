@@ -62,6 +62,15 @@ def test_minilm_ranks_by_meaning(run: Run) -> None:
     assert float(lines[1].split()[0]) > 0.7 > 0.1 > float(lines[2].split()[0])
 
 
+def test_minilm_in_eight_bits_ranks_the_same(run: Run, tmp_path: Path) -> None:
+    needs("minilm", "model.safetensors", "vocab.txt")
+    file = tmp_path / "small.safetensors"
+    lines = run("minilm.quantize", f"--out={file}")
+    whole = (cache_folder("minilm") / "model.safetensors").stat().st_size
+    assert file.stat().st_size < 0.3 * whole
+    assert lines[-1] == "the ranking is the same"
+
+
 def test_the_weights_of_the_package_are_those_of_the_onnx_file() -> None:
     entry = BY_MODULE["minilm"]
     needs("minilm", "model.safetensors")

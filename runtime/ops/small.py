@@ -8,6 +8,7 @@ arithmetic on bytes, which CuPy does as NumPy does.
 from __future__ import annotations
 
 import functools
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -82,7 +83,7 @@ def encoded(numbers, kind: Small):
 def _exponents(y, kind: Small):
     xp = namespace(y)
     _, exponents = xp.frexp(y)
-    return xp.maximum(exponents - 1, kind.least)
+    return xp.where(y == 0, kind.least, xp.maximum(exponents - 1, kind.least))
 
 
 def packed(codes, kind: Small, store: str):
@@ -103,21 +104,16 @@ def packed(codes, kind: Small, store: str):
     return held.view("<u4") if store == "packed_u32" else held
 
 
-def unpacked(held, kind: Small, shape: tuple[int, ...]):
+def unpacked(held, kind: Small, store: str, shape: tuple[int, ...]):
     """The numbers that `packed` codes stand for, int8 or float32, in their shape."""
-    if held.dtype == np.int8:
-        return held.reshape(shape)
-    xp = namespace(held)
-    size = int(np.prod(shape, dtype=np.int64))
-    data = held.reshape(-1).view(np.uint8)
-    if data.size == size and kind.bits < 8:  # one a byte
-        numbers = xp.asarray(_numbers(kind))[data]
-    elif kind.bits == 8:
-        whole = data.view(np.int8)
-        numbers = whole if kind.whole else xp.asarray(_numbers(kind))[data]
+    xp, data = namespace(held), held.reshape(-1).view(np.uint8)
+    if kind.bits == 8 or store == "native":
+        numbers = data.view(np.int8)
+        if not kind.whole:
+            numbers = xp.take(xp.asarray(_numbers(kind)), data)
     else:
         numbers = xp.take(xp.asarray(_table(kind)), data, axis=0).reshape(-1)
-    return numbers[:size].reshape(shape)
+    return numbers[: math.prod(shape)].reshape(shape)
 
 
 @functools.cache
