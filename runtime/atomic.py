@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -12,12 +13,15 @@ from typing import BinaryIO
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A binary file that takes `path`'s place when the block ends without an error.
 
-    It is written beside `path` and flushed to the disk first; after an error it is
-    removed and whatever was at `path` stays.
+    It is written beside `path` and flushed to the disk first, and so is the folder's
+    entry afterwards where the platform can; after an error the file is removed and
+    whatever was at `path` stays.
     """
     target = os.path.realpath(path)
     folder, name = os.path.split(target)
     temporary = os.path.join(folder, f".{name}.{os.urandom(6).hex()}.tmp")
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(errno.ENOENT, "No such folder to write to", folder)
     with open(temporary, "xb") as file:
         try:
             yield file
@@ -30,3 +34,16 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             with suppress(FileNotFoundError):
                 os.unlink(temporary)
             raise
+    _flush_entry(folder)
+
+
+def _flush_entry(folder: str) -> None:
+    """Let a power failure not bring the old file back."""
+    if not hasattr(os, "O_DIRECTORY"):  # Windows
+        return
+    with suppress(OSError):  # some file systems cannot; the file is whole all the same
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

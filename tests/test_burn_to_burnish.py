@@ -120,7 +120,8 @@ def set_up(row: Row) -> dict[str, Any]:
     burnish.seed(0)
     names: dict[str, Any] = {"__name__": PAGE.stem}
     for line, text in row.section.ours:
-        exec(compile("\n" * (line - 1) + text, str(PAGE), "exec"), names)
+        code = compile("\n" * (line - 1) + text, str(PAGE), "exec", dont_inherit=True)
+        exec(code, names)
     return names
 
 

@@ -85,7 +85,8 @@ class Reader:
 
     def _execute(self, block: Block) -> None:
         # line numbers of the page, so that a failure points at it
-        code = compile("\n" * block.line + block.text, str(self.page), "exec")
+        text = "\n" * block.line + block.text
+        code = compile(text, str(self.page), "exec", dont_inherit=True)
         exec(code, self.names)
 
     def _command(self, line: str) -> None:

@@ -24,6 +24,7 @@ from burnish.learner.events import (
 )
 from burnish.learner.journal import journal
 from burnish.learner.metric.base import Metric
+from burnish.record import Recorder
 
 _OWN = ("checkpoint", "train", "valid", "metrics.json")
 
@@ -34,6 +35,7 @@ class Artifacts:
 
     directory: Path | None
     keep: Sequence[Strategy]
+    recorder: Recorder
     resume: int | Literal["last"] | None
     overwrite: bool
     log: str | None
@@ -43,7 +45,7 @@ class Artifacts:
         """What keeps checkpoints; None where none are kept."""
         if self.directory is None or not self.keep:
             return None
-        return Checkpointer(self.directory, self.keep)
+        return Checkpointer(self.directory, self.keep, self.recorder)
 
     def open(self, metrics: Sequence[Metric]) -> tuple[EventStore, Checkpoint | None]:
         """Make the directory ready: what is known of the run, and where it goes on."""

@@ -1,23 +1,21 @@
 """Checkpoints: the state of a run in files, and which of them are kept.
 
 DIRECTORY/checkpoint/model-3.safetensors, optim-3.safetensors, scheduler-3.safetensors
-and state-3.json, which is written last: without it the others do not count. In the
-middle of an epoch the names are model-3-120 and so on: 3 epochs and 120 batches.
+and state-3.json, which names them and is written last: without it they do not count. In
+the middle of an epoch the names are model-3-120 and so on: 3 epochs and 120 batches.
 """
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from burnish import serialize
-from burnish.atomic import atomic_write
 from burnish.errors import InputError, RecordError
 from burnish.learner.events import EventStore
+from burnish.record import PrettyJsonRecorder, Recorder
 
 Strategy: TypeAlias = Callable[[EventStore, Sequence[int]], Iterable[int]]
 """Called with the values so far and the saved epochs; gives those to keep."""
@@ -25,6 +23,7 @@ Strategy: TypeAlias = Callable[[EventStore, Sequence[int]], Iterable[int]]
 Moment: TypeAlias = tuple[int, int]
 
 _PARTS = ("model", "optim", "scheduler", "rest")
+_STATES = PrettyJsonRecorder()
 
 
 @dataclass(frozen=True)
@@ -101,9 +100,15 @@ class Checkpoint:
 class Checkpointer:
     """Writes and reads the checkpoints of one run."""
 
-    def __init__(self, directory: str | os.PathLike[str], keep: Iterable[Strategy]):
+    def __init__(
+        self,
+        directory: str | os.PathLike[str],
+        keep: Iterable[Strategy],
+        recorder: Recorder,
+    ):
         self.directory = Path(directory) / "checkpoint"
         self.keep = tuple(keep)
+        self.recorder = recorder
 
     def moments(self) -> list[Moment]:
         """What can be gone on from: (epochs, batches of the next one), in order."""
@@ -119,11 +124,14 @@ class Checkpointer:
         self.directory.mkdir(parents=True, exist_ok=True)
         moment = (checkpoint.state.epoch, checkpoint.state.iteration)
         self._remove(moment)
+        files = {}
         for part in _PARTS:
             if state := getattr(checkpoint, part):
-                serialize.save_file(state, self._file(part, moment))
-        with atomic_write(self._state(moment)) as file:
-            file.write(json.dumps(asdict(checkpoint.state)).encode())
+                file = self.directory / f"{part}-{_key(moment)}"
+                files[part] = self.recorder.record(state, file).name
+        _STATES.record(
+            {"files": files, "state": vars(checkpoint.state)}, self._state(moment)
+        )
         saved = self.moments()
         whole = [epoch for epoch, iteration in saved if not iteration]
         chosen = {epoch for strategy in self.keep for epoch in strategy(store, whole)}
@@ -134,7 +142,7 @@ class Checkpointer:
     def load(self, epoch: int | None = None) -> Checkpoint:
         """The checkpoint of the end of an epoch, or the latest one of all.
 
-        Raises RecordError where there is none.
+        Raises RecordError where there is none, and for damaged or missing files.
         """
         saved = self.moments()
         moment = (epoch, 0) if epoch is not None else (saved or [(0, 0)])[-1]
@@ -144,12 +152,23 @@ class Checkpointer:
                 f"{self.directory}: expected a checkpoint of epoch {moment[0]}, "
                 f"found {found}"
             )
-        parts = {}
-        for part in _PARTS:
-            path = self._file(part, moment)
-            parts[part] = serialize.load_file(path) if path.exists() else {}
-        text = self._state(moment).read_text("utf-8")
-        return Checkpoint(RunState(**json.loads(text)), **parts)
+        page = _STATES.load(self._state(moment))
+        parts: dict[str, dict[str, Any]] = {part: {} for part in _PARTS}
+        for part, name in page["files"].items():
+            parts[part] = self._part(name)
+        return Checkpoint(RunState(**page["state"]), **parts)
+
+    def _part(self, name: str) -> dict[str, Any]:
+        path = self.directory / name
+        if self.recorder.path(path) != path:
+            raise RecordError(
+                f"{path}: expected a name that ends in {self.recorder.suffix}; go on "
+                f"with the recorder that this checkpoint was written with"
+            )
+        if not path.is_file():
+            raise RecordError(f"{path}: expected a file of this checkpoint, found none")
+        loaded: dict[str, Any] = self.recorder.load(path)
+        return loaded
 
     def forget_after(self, epoch: int, iteration: int) -> None:
         """Take away the checkpoints after a moment, to write them again."""
@@ -160,10 +179,8 @@ class Checkpointer:
     def _remove(self, moment: Moment) -> None:
         self._state(moment).unlink(missing_ok=True)
         for part in _PARTS:
-            self._file(part, moment).unlink(missing_ok=True)
-
-    def _file(self, part: str, moment: Moment) -> Path:
-        return self.directory / f"{part}-{_key(moment)}.safetensors"
+            for file in self.directory.glob(f"{part}-{_key(moment)}.*"):
+                file.unlink()
 
     def _state(self, moment: Moment) -> Path:
         return self.directory / f"state-{_key(moment)}.json"

@@ -32,6 +32,7 @@ from burnish.learner.summary import LearnerSummary
 from burnish.learner.terminal import renderer_for_terminal
 from burnish.nn import Module
 from burnish.optim import Constant, Optimizer, Schedule
+from burnish.record import DefaultRecorder, Recorder
 
 _SPLITS = ("train", "valid")
 _LATEST = KeepLast(2)
@@ -47,6 +48,8 @@ class Learner:
     metrics: of training and validation, or `{"train": [...], "valid": [...]}`.
     directory: where the run is written; None writes nothing.
     checkpoints: which to keep; several strategies keep what any of them keeps.
+    recorder: how they are written; None is `DefaultRecorder()`, from whose files a run
+    goes on bit for bit. With another precision what is loaded is rounded.
     accumulate: batches an optimizer step; their gradients are averaged.
     resume: the epoch to go on after, or "last" for the latest checkpoint, where there
     is one; overwrite: start anew in a directory that holds a run.
@@ -67,6 +70,7 @@ class Learner:
         metrics: Sequence[Metric] | dict[str, Sequence[Metric]] = (),
         directory: str | os.PathLike[str] | None = None,
         checkpoints: Strategy | Sequence[Strategy] = _LATEST,
+        recorder: Recorder | None = None,
         early_stopping: EarlyStopping | None = None,
         accumulate: int = 1,
         renderer: Renderer | None = None,
@@ -100,6 +104,7 @@ class Learner:
         self.artifacts = Artifacts(
             Path(directory) if directory and self.workers.is_first else None,
             [checkpoints] if callable(checkpoints) else checkpoints,
+            recorder or DefaultRecorder(),
             resume,
             overwrite,
             log,

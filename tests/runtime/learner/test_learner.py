@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -27,6 +28,12 @@ from burnish.learner import (
     read_events,
 )
 from burnish.optim import GradientsParams
+from burnish.record import (
+    BinGzRecorder,
+    BinRecorder,
+    CompactRecorder,
+    PrettyJsonRecorder,
+)
 
 from .conftest import (
     Network,
@@ -325,3 +332,64 @@ def test_named_test_sets(tmp_path):
 def test_mistakes_are_said(learner, options, message):
     with pytest.raises(InputError, match=message):
         learner(**options).fit(train_batches(), valid_batches())
+
+
+RECORDED = [
+    (None, ".safetensors", True),
+    (BinGzRecorder(), ".bin.gz", True),
+    (PrettyJsonRecorder("full"), ".json", True),
+    (CompactRecorder(), ".safetensors", False),
+]
+
+
+@pytest.mark.parametrize(("recorder", "suffix", "exact"), RECORDED)
+def test_checkpoints_are_written_with_the_recorder(learner, recorder, suffix, exact):
+    whole = learner().fit(train_batches())
+    run = learner("run", epochs=2, recorder=recorder)
+    run.fit(train_batches())
+    directory = run.artifacts.directory / "checkpoint"
+    assert (directory / f"model-2{suffix}").is_file()
+    again = learner("run", recorder=recorder, resume="last", checkpoints=KeepLast(1))
+    tuned = again.fit(train_batches())
+    assert same(tuned, whole) == exact
+    for name, value in whole.state_dict().items():
+        np.testing.assert_allclose(tuned.state_dict()[name], value, 0.1, 0.01)
+    left = sorted(path.name for path in directory.iterdir())
+    assert left == [
+        f"model-4{suffix}",
+        f"optim-4{suffix}",
+        f"scheduler-4{suffix}",
+        "state-4.json",
+    ]
+
+
+def damage(path):
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+BROKEN = [
+    ("model-2.safetensors", damage, "the file is damaged"),
+    ("optim-2.safetensors", damage, "the file is damaged"),
+    ("state-2.json", damage, "expected"),
+    ("model-2.safetensors", Path.unlink, "expected a file of this checkpoint"),
+]
+
+
+@pytest.mark.parametrize(("name", "action", "message"), BROKEN)
+def test_a_damaged_checkpoint_is_named(learner, name, action, message):
+    run = learner("run", epochs=2)
+    run.fit(train_batches())
+    action(run.artifacts.directory / "checkpoint" / name)
+    again = learner("run", resume="last")
+    before = {key: value.copy() for key, value in again.model.state_dict().items()}
+    with pytest.raises(RecordError, match=rf"{name}: .*{message}"):
+        again.fit(train_batches())
+    assert all((again.model.state_dict()[k] == v).all() for k, v in before.items())
+
+
+def test_another_recorder_than_the_checkpoints_is_named(learner):
+    learner("run", epochs=1).fit(train_batches())
+    with pytest.raises(RecordError, match=r"ends in \.bin; go on with the recorder"):
+        learner("run", resume="last", recorder=BinRecorder()).fit(train_batches())
