@@ -11,7 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from burnish.autodiff import Variable
+from burnish.backend import namespace
+from burnish.ops._gru import gru_sequence
 from burnish.ops._lstm import lstm_sequence
+from burnish.ops._rnn import rnn_sequence
+from burnish.ops._states import alive
 from burnish.ops.activation import (
     elu,
     hard_sigmoid,
@@ -42,16 +46,16 @@ def scan(
     each example ends: its states stay from there on, and its results are 0.
     """
     count, n, width = x.shape
-    if isinstance(step, PlainLstm) and lengths is None and count:
-        hs, cs, _ = lstm_sequence(
-            x, step.weight, *state, order=step.order, reverse=reverse
-        )
-        end = 0 if reverse else -1
-        return hs, (hs[end], cs[end])
-    inputs = [part.reshape(n, width) for part in split(x, num=count, axis=0)]
-    results: list[Any] = [None] * count
     if isinstance(lengths, Variable):
         lengths = lengths.data
+    if isinstance(step, Whole) and count:
+        xp, live = namespace(lengths), None
+        if lengths is not None:
+            live = (xp.arange(count)[:, None] < lengths)[..., None]
+        states = step.sequence(x, state, live, reverse)
+        return alive(live, states[0]), tuple(s[0 if reverse else -1] for s in states)
+    inputs = [part.reshape(n, width) for part in split(x, num=count, axis=0)]
+    results: list[Any] = [None] * count
     for t in reversed(range(count)) if reverse else range(count):
         after = step(inputs[t], state)
         if lengths is None:
@@ -65,12 +69,14 @@ def scan(
 
 
 @dataclass(frozen=True)
-class PlainLstm:
-    """An LSTM's step of sigmoid gates and tanh, which `scan` has an operator for."""
+class Whole:
+    """A step that there is an operator over whole sequences for.
 
-    weight: Any
-    order: str
+    sequence: (x, state, live, reverse) -> every step's states, each (T, N, H).
+    """
+
     step: Step
+    sequence: Callable[[Any, State, Any, bool], State]
 
     def __call__(self, x: Any, state: State) -> State:
         return self.step(x, state)
@@ -109,7 +115,13 @@ def lstm_step(
 
     extras = peephole is not None or input_forget or projection is not None
     if not extras and tuple(activations) == (sigmoid, tanh, tanh):
-        return PlainLstm(weight, order, step)
+
+        def sequence(x: Any, state: State, live: Any, reverse: bool) -> State:
+            return lstm_sequence(x, weight, *state, live, order=order, reverse=reverse)[
+                :2
+            ]
+
+        return Whole(step, sequence)
     return step
 
 
@@ -146,12 +158,28 @@ def gru_step(
             new = candidate(z["h"] + linear(reset * h, weights["h"], biases["h"]))
         return (new + update * (h - new),)
 
+    def sequence(x: Any, state: State, live: Any, reverse: bool) -> State:
+        options = {"order": order, "reset_after": linear_before_reset}
+        return gru_sequence(x, weight, *state, bias, live, reverse=reverse, **options)[
+            :1
+        ]
+
+    if (gate, candidate) == (sigmoid, tanh):
+        return Whole(step, sequence)
     return step
 
 
 def rnn_step(weight: Any, activation: Activation) -> Step:
     """(h,) -> (h,); weight (H, H)"""
-    return lambda x, state: (activation(x + linear(state[0], weight)),)
+
+    def step(x: Any, state: State) -> State:
+        return (activation(x + linear(state[0], weight)),)
+
+    def sequence(x: Any, state: State, live: Any, reverse: bool) -> State:
+        bend = "tanh" if activation is tanh else "relu"
+        return (rnn_sequence(x, weight, *state, live, bend=bend, reverse=reverse),)
+
+    return Whole(step, sequence) if activation in (tanh, relu) else step
 
 
 _TABLE: dict[str, Callable[[Any, float | None, float | None], Any]] = {
@@ -159,16 +187,13 @@ _TABLE: dict[str, Callable[[Any, float | None, float | None], Any]] = {
     "elu": lambda x, a, b: elu(x, alpha=_or(a, 1.0)),
     "hardsigmoid": lambda x, a, b: hard_sigmoid(x, alpha=_or(a, 0.2), beta=_or(b, 0.5)),
     "leakyrelu": lambda x, a, b: leaky_relu(x, alpha=_or(a, 0.01)),
-    "relu": lambda x, a, b: relu(x),
     "scaledtanh": lambda x, a, b: tanh(x * _or(b, 1.0)) * _or(a, 1.0),
-    "sigmoid": lambda x, a, b: sigmoid(x),
     "softplus": lambda x, a, b: softplus(x),
     "softsign": lambda x, a, b: softsign(x),
-    "tanh": lambda x, a, b: tanh(x),
     "thresholdedrelu": lambda x, a, b: thresholded_relu(x, alpha=_or(a, 1.0)),
 }
-ACTIVATIONS = frozenset(_TABLE)
-_PLAIN: dict[str, Activation] = {"sigmoid": sigmoid, "tanh": tanh}
+_PLAIN: dict[str, Activation] = {"relu": relu, "sigmoid": sigmoid, "tanh": tanh}
+ACTIVATIONS = frozenset([*_TABLE, *_PLAIN])
 SCALED = {"affine": 2, "scaledtanh": 2, "hardsigmoid": 2, "elu": 1, "leakyrelu": 1}
 SCALED["thresholdedrelu"] = 1
 
@@ -180,12 +205,11 @@ def activation(
     bound: float | None = None,
 ) -> Activation:
     """An activation by ONNX's name; what goes in is held between -bound and bound."""
-    chosen = _TABLE[name.lower()]
-    if bound is None and name.lower() in _PLAIN:
-        return _PLAIN[name.lower()]
+    plain, scaled = _PLAIN.get(name.lower()), _TABLE.get(name.lower())
+    chosen = plain or (lambda x: scaled(x, alpha, beta))
     if bound is None:
-        return lambda x: chosen(x, alpha, beta)
-    return lambda x: chosen(clip(x, -bound, bound), alpha, beta)
+        return chosen
+    return lambda x: chosen(clip(x, -bound, bound))
 
 
 def _or(value: float | None, default: float) -> float:

@@ -12,16 +12,18 @@ import numpy as np
 
 from burnish.backend import namespace
 from burnish.operator import operator
+from burnish.ops._states import added, alive, before
 from burnish.ops.elementary import tanh
-from burnish.ops.shape import concat, stack
+from burnish.ops.shape import stack
 
 
 @operator
-def lstm_sequence(x, weight, h, c, *, order: str, reverse: bool):
+def lstm_sequence(x, weight, h, c, live=None, *, order: str, reverse: bool):
     """x (T, N, 4 * H) inputs' share of the gates, weight (4 * H, H), h and c (N, H)
 
-    order: how the gates i, f, o, c lie beside each other. Returns every step's h and c
-    (T, N, H), and the gates (T, N, 4, H), which the gradient needs.
+    order: how the gates i, f, o, c lie beside each other. live (T, N, 1): where an
+    example goes on; else h and c stay. Returns every step's h and c (T, N, H), and the
+    gates (T, N, 4, H), which the gradient needs.
     """
     xp = namespace(x)
     count, n, width = x.shape
@@ -44,18 +46,21 @@ def lstm_sequence(x, weight, h, c, *, order: str, reverse: bool):
         z += rest
         xp.multiply(z[:, f], c, out=cs[t])
         cs[t] += z[:, i] * z[:, new]
-        c, h = cs[t], hs[t]
-        xp.tanh(c, out=h)
-        h *= z[:, o]
+        after = xp.tanh(cs[t], out=hs[t])
+        after *= z[:, o]
+        if live is not None:
+            xp.copyto(cs[t], c, where=~live[t])
+            xp.copyto(after, h, where=~live[t])
+        c, h = cs[t], after
     return hs, cs, gates
 
 
 @lstm_sequence.vjp("x", "weight", "h", "c")
-def _(g, y, x, weight, h, c, *, order, reverse):
+def _(g, y, x, weight, h, c, live=None, *, order, reverse):
     hs, cs, gates = y
     count, n, hidden = hs.shape
     i, f, o, new = (gates[:, :, order.index(name)] for name in "ifoc")
-    c_before, h_before = _before(c, cs, reverse), _before(h, hs, reverse)
+    c_before, h_before = before(c, cs, reverse), before(h, hs, reverse)
     squashed = tanh(cs)
     zero = squashed * 0
     by_c = {
@@ -63,20 +68,23 @@ def _(g, y, x, weight, h, c, *, order, reverse):
         "f": c_before * f * (1 - f),
         "c": i * (1 - new * new),
     }
-    slopes = stack(*(by_c.get(name, zero) for name in order), axis=2)
+    slopes = alive(live, stack(*(by_c.get(name, zero) for name in order), axis=2))
     by_h = squashed * o * (1 - o)
     openings = stack(*(by_h if name == "o" else zero for name in order), axis=2)
-    inward = o * (1 - squashed * squashed)
+    openings = alive(live, openings)
+    inward = alive(live, o * (1 - squashed * squashed))
+    through = alive(live, f, 1)
+    kept = None if live is None else alive(~live, zero + 1)
     own = None  # of the gates themselves: only gradients of gradients have some
     if g[2] is not None:
         bends = {"i": i * (1 - i), "f": f * (1 - f), "o": o * (1 - o)}
         bends["c"] = 1 - new * new
-        own = g[2] * stack(*(bends[name] for name in order), axis=2)
+        own = alive(live, g[2] * stack(*(bends[name] for name in order), axis=2))
     dh = dc = None
     found: list[Any] = [None] * count
     for t in range(count) if reverse else reversed(range(count)):
-        dh = _sum(dh, g[0], t)
-        dc = _sum(dc, g[1], t)
+        dh = added(dh, g[0], t)
+        dc = added(dc, g[1], t)
         if dh is None:
             dh = zero[t]
         dc = dh * inward[t] if dc is None else dc + dh * inward[t]
@@ -84,21 +92,8 @@ def _(g, y, x, weight, h, c, *, order, reverse):
         if own is not None:
             dz = dz + own[t]
         found[t] = dz = dz.reshape(n, 4 * hidden)
-        dh, dc = dz @ weight, dc * f[t]
+        dh = dz @ weight if kept is None else dz @ weight + dh * kept[t]
+        dc = dc * through[t]
     pulled = stack(*found, axis=0)
     rows = pulled.reshape(count * n, 4 * hidden)
     return pulled, rows.T @ h_before.reshape(count * n, -1), dh, dc
-
-
-def _before(first: Any, states: Any, reverse: bool) -> Any:
-    """The state that each step began with."""
-    if reverse:
-        return concat(states[1:], first[None], axis=0)
-    return concat(first[None], states[:-1], axis=0)
-
-
-def _sum(part: Any, g: Any, t: int) -> Any:
-    """What comes from the step behind and from a result's own gradient, if any."""
-    if g is None:
-        return part
-    return g[t] if part is None else part + g[t]

@@ -85,6 +85,38 @@ CASES = [
         layout=1,
         dtypes=[np.float64],
     ),
+    *(
+        case(
+            ops.gru,
+            (2, N, INPUTS),
+            *weights(3, 2),
+            np.array([2, 1]),
+            (2, N, H),
+            direction="bidirectional",
+            linear_before_reset=reset,
+            dtypes=[np.float64],
+        )
+        for reset in (False, True)
+    ),
+    case(
+        ops.rnn,
+        (2, N, INPUTS),
+        *weights(1, 2),
+        np.array([2, 1]),
+        (2, N, H),
+        direction="bidirectional",
+        activations=["Relu", "Tanh"],
+        dtypes=[np.float64],
+    ),
+    case(
+        ops.lstm,
+        (2, N, INPUTS),
+        *weights(4),
+        np.array([2, 1]),
+        (1, N, H),
+        (1, N, H),
+        dtypes=[np.float64],
+    ),
     case(
         ops.rnn,
         (2, N, INPUTS),
