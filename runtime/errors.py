@@ -1,6 +1,7 @@
 """What the runtime raises: every message says where, what was expected, what came.
 
 BurnishError
+├── DataError        an item of a dataset that cannot be loaded (also a ValueError)
 ├── DeviceError      a device that is not there, or tensors on different ones
 ├── GradientError    a gradient that was not recorded or does not exist
 ├── InputError       an argument's shape, dtype or value (also a ValueError)
@@ -10,6 +11,10 @@ BurnishError
 
 class BurnishError(Exception):
     """Base of everything that Burnish raises on purpose."""
+
+
+class DataError(BurnishError, ValueError):
+    """An item of a dataset that cannot be loaded; its cause is the error it met."""
 
 
 class DeviceError(BurnishError):

@@ -1,28 +1,84 @@
-"""Datasets, and batches of them.
+"""Datasets, views of them, where they come from, and batches of them.
 
 train, test = data.train_test_split(data.ArrayDataset(images, labels), test=0.2)
 for x, y in data.batches(train, 64, shuffle=0): ...
 """
 
+from burnish.data.audio import AudioFolderDataset, SpeechCommandsDataset, read_wav
 from burnish.data.batches import DataLoader, batches
+from burnish.data.cifar import Cifar10Dataset, Cifar100Dataset
+from burnish.data.collate import as_lists, padded
 from burnish.data.dataset import (
     ArrayDataset,
+    BatchDataset,
     Dataset,
+    FakeDataset,
+    TableDataset,
+    stack,
+)
+from burnish.data.frame import DataframeDataset, read_parquet
+from burnish.data.huggingface import huggingface_dataset
+from burnish.data.idx import read_idx
+from burnish.data.images import ImageFolderDataset, channels_first
+from burnish.data.mnist import MnistDataset
+from burnish.data.picture import read_mask, read_picture
+from burnish.data.sqlite import SqliteDataset, SqliteWriter
+from burnish.data.strategy import BatchStrategy, FixedBatches, LengthBatches
+from burnish.data.table import read_csv, read_json_lines
+from burnish.data.text import AgNewsDataset, TextFolderDataset
+from burnish.data.transforms import (
+    ConcatDataset,
     MappedDataset,
+    SamplerDataset,
+    ShuffledDataset,
     Subset,
+    WindowsDataset,
+    split,
+    split_chunks,
     train_test_split,
 )
-from burnish.data.idx import read_idx
-from burnish.data.mnist import MnistDataset
 
 __all__ = [
+    "AgNewsDataset",
     "ArrayDataset",
+    "AudioFolderDataset",
+    "BatchDataset",
+    "BatchStrategy",
+    "Cifar10Dataset",
+    "Cifar100Dataset",
+    "ConcatDataset",
     "DataLoader",
+    "DataframeDataset",
     "Dataset",
+    "FakeDataset",
+    "FixedBatches",
+    "ImageFolderDataset",
+    "LengthBatches",
     "MappedDataset",
     "MnistDataset",
+    "SamplerDataset",
+    "ShuffledDataset",
+    "SpeechCommandsDataset",
+    "SqliteDataset",
+    "SqliteWriter",
     "Subset",
+    "TableDataset",
+    "TextFolderDataset",
+    "WindowsDataset",
+    "as_lists",
     "batches",
+    "channels_first",
+    "huggingface_dataset",
+    "padded",
+    "read_csv",
     "read_idx",
+    "read_json_lines",
+    "read_mask",
+    "read_parquet",
+    "read_picture",
+    "read_wav",
+    "split",
+    "split_chunks",
+    "stack",
     "train_test_split",
 ]

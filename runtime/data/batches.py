@@ -3,47 +3,81 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from burnish.backend import Device
-from burnish.data.dataset import ArrayDataset, Dataset, take
+from burnish.data.collate import Collate
+from burnish.data.dataset import ArrayDataset, Dataset
+from burnish.data.job import Augment, Batcher, Job
+from burnish.data.pool import Pool, ThreadPool, in_order
+from burnish.data.strategy import BatchStrategy, FixedBatches
 from burnish.errors import InputError
 from burnish.tensor import Tensor
 
-Batcher = Callable[..., Sequence[Any]]
-
 
 class DataLoader:
-    """Tuples of tensors, `batch_size` items each; every loop over it is an epoch.
+    """Batches of tensors; every loop over it is an epoch.
 
-    batcher: called with the arrays of a batch, returns those of the result (to scale
-    images, for example); device: where the tensors go. With a shuffle seed each epoch
-    has its own order, which depends on the seed and the epoch alone.
+    batch_size: items of a batch, or a strategy that cuts an epoch into batches;
+    shuffle: a seed, with which each epoch has its own order, which depends on the seed
+    and the epoch alone; drop_last: leave out what is left and fills no batch.
+
+    augment: called with an item and a NumPy Generator that depends on (seed, epoch,
+    index) alone; collate: makes the fields of a batch of a list of items (`stack` is
+    the default); batcher: called with the fields (a dict as one argument), returns
+    those of the result, to scale images, for example; device: where the tensors go.
+
+    num_workers: threads, or processes, that load; 0 loads in the caller's thread.
+    prefetch: batches each of them has ready or at work. Whoever loads, batches and
+    their order are the same. Workers end with the loop, however it ends; in a `with`
+    block of the loader they are kept from one epoch to the next.
+
+    Raises DataError with the item's index when an item cannot be loaded.
     """
 
     def __init__(
         self,
         dataset: Dataset[Any],
-        batch_size: int,
+        batch_size: int | BatchStrategy,
         *,
         shuffle: int | None = None,
         drop_last: bool = False,
+        augment: Augment | None = None,
+        seed: int = 0,
+        collate: Collate | None = None,
         batcher: Batcher | None = None,
         device: Device | str = "cpu",
+        num_workers: int = 0,
+        processes: bool = False,
+        prefetch: int = 2,
     ):
-        if batch_size < 1:
-            raise InputError(f"batches: expected a batch size from 1, got {batch_size}")
+        if num_workers < 0 or prefetch < 1:
+            raise InputError(
+                "batches: expected num_workers from 0 and prefetch from 1, got "
+                f"{num_workers} and {prefetch}"
+            )
+        whole = isinstance(batch_size, int | np.integer)
+        self.strategy: BatchStrategy = (
+            FixedBatches(int(batch_size), drop_last) if whole else batch_size  # type: ignore[assignment,arg-type]
+        )
         self.dataset = dataset
         self.batch_size = batch_size
         self.shuffle = shuffle
         self.drop_last = drop_last
+        self.augment = augment
+        self.seed = seed
+        self.collate = collate
         self.batcher = batcher
         self.device = Device(device)
+        self.num_workers = num_workers
+        self.processes = processes
+        self.prefetch = prefetch
         self.epoch = 0
         self._part = (0, 1)
+        self._kept = _Kept()
 
     def part(self, rank: int, size: int) -> DataLoader:
         """Part `rank` of `size` of every batch: together they are `size` batches.
@@ -55,48 +89,114 @@ class DataLoader:
         parted._part = (rank, size)
         return parted
 
+    def to(self, device: Device | str) -> DataLoader:
+        """The same batches on another device."""
+        moved = copy.copy(self)
+        moved.device = Device(device)
+        return moved
+
     def __len__(self) -> int:
-        whole, rest = divmod(len(self.dataset), self.batch_size * self._part[1])
+        size = self._part[1]
+        if isinstance(self.strategy, FixedBatches):
+            whole, rest = divmod(len(self.dataset), self.strategy.size * size)
+        else:
+            whole, rest = divmod(len(self._batches(self.epoch)), size)
         return whole + (rest > 0 and not self.drop_last)
 
-    def __iter__(self) -> Iterator[tuple[Tensor, ...]]:
-        order = self.order(self.epoch)
+    def __iter__(self) -> Iterator[Any]:
+        epoch = self.epoch
         self.epoch += 1
-        rank, size = self._part
-        for i in range(len(self)):
-            first = (i * size + rank) * self.batch_size
-            chosen = order[first : first + self.batch_size]
-            arrays = take(self.dataset, chosen)
-            if self.batcher is not None:
-                arrays = self.batcher(*arrays)
-            yield tuple(Tensor(array, device=self.device) for array in arrays)
+        tasks = [(epoch, indices) for indices in self._plan(epoch)]
+        job = Job(self.dataset, self.collate, self.augment, self.batcher, self.seed)
+        if not self.num_workers:
+            for task in tasks:
+                yield on_device(job(*task), self.device)
+            return
+        pool = self._kept.pool or self._pool(job)
+        if self._kept.wanted:
+            self._kept.pool = pool
+        try:
+            ahead = self.num_workers * self.prefetch
+            for fields in in_order(pool, tasks, ahead):
+                yield on_device(fields, self.device)
+        finally:
+            if pool is not self._kept.pool:
+                pool.close()
+
+    def __enter__(self) -> DataLoader:
+        self._kept.wanted = True
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._kept.close()
 
     def order(self, epoch: int) -> np.ndarray:
         """The indices of one epoch in the order in which they are visited."""
+        rng = self._rng(epoch)
+        count = len(self.dataset)
+        return np.arange(count) if rng is None else rng.permutation(count)
+
+    def _rng(self, epoch: int) -> np.random.Generator | None:
         if self.shuffle is None:
-            return np.arange(len(self.dataset))
-        return np.random.default_rng([self.shuffle, epoch]).permutation(
-            len(self.dataset)
-        )
+            return None
+        return np.random.default_rng([self.shuffle, epoch])
+
+    def _batches(self, epoch: int) -> list[np.ndarray]:
+        return list(self.strategy(self.order(epoch), self._rng(epoch)))
+
+    def _plan(self, epoch: int) -> list[np.ndarray]:
+        """This part's batches of an epoch."""
+        rank, size = self._part
+        batches = self._batches(epoch)
+        steps = len(batches) // size if self.drop_last else -(-len(batches) // size)
+        batches += [np.arange(0)] * (steps * size - len(batches))
+        return batches[rank : steps * size : size]
+
+    def _pool(self, job: Job) -> Pool:
+        if not self.processes:
+            return ThreadPool(job, self.num_workers)
+        from burnish.data.processes import ProcessPool
+
+        return ProcessPool(job, self.num_workers)
+
+
+class _Kept:
+    """Workers that outlive an epoch, of a loader and its parts."""
+
+    def __init__(self) -> None:
+        self.wanted = False
+        self.pool: Pool | None = None
+
+    def close(self) -> None:
+        pool, self.pool, self.wanted = self.pool, None, False
+        if pool is not None:
+            pool.close()
+
+
+def on_device(fields: Any, device: Device) -> Any:
+    """Fields with arrays of numbers as tensors on `device`; anything else stays.
+
+    Arrays are found in tuples, lists and dicts.
+    """
+    if isinstance(fields, dict):
+        return {name: on_device(value, device) for name, value in fields.items()}
+    if isinstance(fields, tuple) and hasattr(fields, "_fields"):
+        return type(fields)(*(on_device(value, device) for value in fields))
+    if isinstance(fields, tuple | list):
+        return type(fields)(on_device(value, device) for value in fields)
+    if isinstance(fields, Tensor):
+        return fields.to(device)
+    if getattr(getattr(fields, "dtype", None), "kind", "O") in "OSTUMm":
+        return fields
+    return Tensor(fields, device=device)
 
 
 def batches(
     dataset: Dataset[Any] | tuple[Any, ...],
-    batch_size: int,
-    *,
-    shuffle: int | None = None,
-    drop_last: bool = False,
-    batcher: Batcher | None = None,
-    device: Device | str = "cpu",
+    batch_size: int | BatchStrategy,
+    **options: Any,
 ) -> DataLoader:
-    """A DataLoader over a dataset, or over arrays of one length."""
+    """A DataLoader over a dataset, or over arrays of one length; its options too."""
     if isinstance(dataset, tuple):
         dataset = ArrayDataset(*dataset)
-    return DataLoader(
-        dataset,
-        batch_size,
-        shuffle=shuffle,
-        drop_last=drop_last,
-        batcher=batcher,
-        device=device,
-    )
+    return DataLoader(dataset, batch_size, **options)

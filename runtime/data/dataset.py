@@ -1,27 +1,30 @@
-"""Datasets: things with a length and items; views of them; arrays as one."""
+"""Datasets: things with a length and items; arrays and columns as datasets."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
 from burnish.errors import InputError
 
-T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 
 class Dataset(Protocol[T_co]):
-    """Whatever has a length and items from 0 upwards; a list is one.
-
-    `dataset.take(indices)`, where it exists, gives a batch at once.
-    """
+    """Whatever has a length and items from 0 upwards; a list is one."""
 
     def __len__(self) -> int: ...
 
     def __getitem__(self, index: int, /) -> T_co: ...
+
+
+@runtime_checkable
+class BatchDataset(Protocol):
+    """A dataset that gives several items at once, stacked field by field."""
+
+    def get_batch(self, indices: np.ndarray, /) -> Any: ...
 
 
 class ArrayDataset:
@@ -41,65 +44,101 @@ class ArrayDataset:
     def __getitem__(self, index: int, /) -> tuple[Any, ...]:
         return tuple(array[index] for array in self.arrays)
 
-    def take(self, indices: np.ndarray) -> tuple[Any, ...]:
+    def get_batch(self, indices: np.ndarray) -> tuple[Any, ...]:
         """The rows of a batch, one array of them for each array."""
         return tuple(array[indices] for array in self.arrays)
 
 
-class Subset:
-    """The items of a dataset that `indices` names, in that order."""
+class TableDataset:
+    """Columns of one length by name, seen as items (rows): dicts of name and value.
 
-    def __init__(self, dataset: Dataset[Any], indices: Any):
-        self.dataset = dataset
-        self.indices = np.asarray(indices)
-
-    def __len__(self) -> int:
-        return len(self.indices)
-
-    def __getitem__(self, index: int, /) -> Any:
-        return self.dataset[int(self.indices[index])]
-
-    def take(self, indices: np.ndarray) -> Any:
-        """The items of a batch."""
-        return take(self.dataset, self.indices[indices])
-
-
-class MappedDataset:
-    """`function(item)` for every item of a dataset, computed when asked for."""
-
-    def __init__(self, dataset: Dataset[T], function: Callable[[T], Any]):
-        self.dataset = dataset
-        self.function = function
-
-    def __len__(self) -> int:
-        return len(self.dataset)
-
-    def __getitem__(self, index: int, /) -> Any:
-        return self.function(self.dataset[index])
-
-
-def take(dataset: Dataset[Any], indices: np.ndarray) -> Any:
-    """The items at `indices`, stacked field by field."""
-    if hasattr(dataset, "take"):
-        return dataset.take(indices)
-    items = [dataset[int(index)] for index in indices]
-    if isinstance(items[0], tuple):
-        return tuple(np.stack(field) for field in zip(*items, strict=True))
-    return (np.stack(items),)
-
-
-def train_test_split(
-    dataset: Dataset[Any], test: float = 0.2, seed: int = 0
-) -> tuple[Subset, Subset]:
-    """Two parts of a dataset with nothing in common; the same ones for one seed.
-
-    test: the second part's share, or its length when it is a whole number above 0.
+    Text is kept in NumPy's StringDType; a batch has a list of it.
     """
-    total = len(dataset)
-    count = test if isinstance(test, int) else round(total * test)
-    if not 0 <= count <= total:
+
+    def __init__(self, columns: Mapping[str, Any]):
+        self.columns = {name: _column(column) for name, column in columns.items()}
+        lengths = {name: len(column) for name, column in self.columns.items()}
+        if len(set(lengths.values())) != 1:
+            raise InputError(
+                f"TableDataset: expected columns of one length, got {lengths}"
+            )
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())))
+
+    def __getitem__(self, index: int, /) -> dict[str, Any]:
+        return {name: column[index] for name, column in self.columns.items()}
+
+    def get_batch(self, indices: np.ndarray) -> dict[str, Any]:
+        """The rows of a batch, an array for each column of numbers."""
+        return {
+            name: column[indices].tolist()
+            if column.dtype.kind == "T"
+            else column[indices]
+            for name, column in self.columns.items()
+        }
+
+
+def _column(values: Any) -> np.ndarray:
+    text = len(values) and isinstance(values[0], str)
+    return np.asarray(values, np.dtypes.StringDType() if text else None)
+
+
+class FakeDataset:
+    """`length` items that `make(generator)` draws; item i is the same every time.
+
+    make: called with a NumPy Generator that depends on `seed` and i alone.
+    """
+
+    def __init__(
+        self, length: int, make: Callable[[np.random.Generator], Any], seed: int = 0
+    ):
+        if length < 0:
+            raise InputError(f"FakeDataset: expected a length from 0, got {length}")
+        self.length = length
+        self.make = make
+        self.seed = seed
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __getitem__(self, index: int, /) -> Any:
+        return self.make(np.random.default_rng([self.seed, in_range(index, self)]))
+
+
+def in_range(index: int, dataset: Dataset[Any]) -> int:
+    """`index` counted from the start; IndexError when there is no such item."""
+    count = len(dataset)
+    if not -count <= index < count:
+        name = type(dataset).__name__
+        raise IndexError(f"{name}: expected an index below {count}, got {index}")
+    return index % count
+
+
+def stack(items: Sequence[Any]) -> Any:
+    """Items as one: arrays and numbers stacked, tuples and dicts field by field.
+
+    Anything else (text, None, lists of unequal length) stays a list of the items'
+    values. Raises InputError when arrays differ in shape.
+    """
+    first = items[0]
+    if isinstance(first, tuple | dict):
+        return by_field(items, stack)
+    if not isinstance(first, np.ndarray | np.generic | int | float | complex):
+        return list(items)
+    shapes = list(dict.fromkeys(np.shape(item) for item in items))
+    if len(shapes) > 1:
         raise InputError(
-            f"train_test_split: expected a share or at most {total} items, got {test}"
+            f"stack: expected items of one shape, got {shapes[0]} and {shapes[1]}; "
+            "give batches `collate=data.padded()` or `collate=data.as_lists`"
         )
-    order = np.random.default_rng(seed).permutation(total)
-    return Subset(dataset, order[count:]), Subset(dataset, order[:count])
+    return np.stack(items)
+
+
+def by_field(items: Sequence[Any], make: Callable[[Sequence[Any]], Any]) -> Any:
+    """`make(values)` for every field of items that are tuples or dicts."""
+    first = items[0]
+    if isinstance(first, dict):
+        return {name: make([item[name] for item in items]) for name in first}
+    fields = [make(values) for values in zip(*items, strict=True)]
+    return type(first)(*fields) if hasattr(first, "_fields") else tuple(fields)

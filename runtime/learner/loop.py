@@ -23,9 +23,9 @@ class Loop:
         self.epoch = epoch
         self.epochs = epochs
         self.iteration = done
-        self.total = len(batches) if isinstance(batches, Sized) else None
         if hasattr(batches, "epoch"):
             batches.epoch = epoch - 1
+        self.total = len(batches) if isinstance(batches, Sized) else None
         self._batches = iter(batches)
         for _ in range(done):
             next(self._batches, None)

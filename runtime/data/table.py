@@ -1,0 +1,126 @@
+"""Tables from text files: CSV and JSON lines. Both say the line that is wrong."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from burnish.data.dataset import TableDataset
+from burnish.errors import InputError, RecordError
+
+Path = str | os.PathLike[str]
+
+
+def read_csv(
+    path: Path,
+    *,
+    delimiter: str = ",",
+    names: Sequence[str] | None = None,
+    types: Mapping[str, Callable[[str], Any]] | None = None,
+) -> TableDataset:
+    """The rows of a CSV file (UTF-8) as dicts.
+
+    names: of the columns, for files whose first line does not have them; types: what
+    makes a column's text its values, such as `str` for numbers with leading zeros. A
+    column without one is int64, float64 or text, the first that all its values are.
+    Raises RecordError with the line of a row that does not fit.
+    """
+    where = os.fspath(path)
+    rows = _rows(where, delimiter)
+    if names is None:
+        line, names = next(rows, (1, []))
+        if not names or len(set(names)) != len(names):
+            raise RecordError(
+                f"{where}, line {line}: expected a line of different names, got {names}"
+            )
+    if types and (unknown := sorted(set(types) - set(names))):
+        raise InputError(f"read_csv: expected columns {list(names)}, got {unknown[0]}")
+    lines, values = [], []
+    for line, row in rows:
+        if len(row) != len(names):
+            raise RecordError(
+                f"{where}, line {line}: expected {len(names)} fields "
+                f"({', '.join(names)}), got {len(row)}"
+            )
+        lines.append(line)
+        values.append(row)
+    columns = list(zip(*values, strict=True)) or [()] * len(names)
+    return TableDataset(
+        {
+            name: _column(where, name, texts, lines, (types or {}).get(name))
+            for name, texts in zip(names, columns, strict=True)
+        }
+    )
+
+
+def _rows(where: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """(line it begins in, fields) for every row that is not empty."""
+    with open(where, encoding="utf-8-sig", newline="") as file:
+        reader = csv.reader(file, delimiter=delimiter, strict=True)
+        begin = 1
+        try:
+            for row in reader:
+                if row:
+                    yield begin, row
+                begin = reader.line_num + 1
+        except csv.Error as error:
+            raise RecordError(
+                f"{where}, line {begin}: expected a row of CSV, got damage: {error}"
+            ) from None
+        except UnicodeDecodeError as error:
+            raise RecordError(
+                f"{where}: expected UTF-8, got byte {error.object[error.start]:#04x} "
+                f"near line {begin}"
+            ) from None
+
+
+def _column(
+    where: str,
+    name: str,
+    texts: Sequence[str],
+    lines: Sequence[int],
+    make: Callable[[str], Any] | None,
+) -> Any:
+    if make is None:
+        for dtype in (np.int64, np.float64):
+            try:
+                return np.array([*map(dtype, texts)], dtype)
+            except (ValueError, OverflowError):
+                continue
+        return texts
+    values = []
+    for line, text in zip(lines, texts, strict=True):
+        try:
+            values.append(make(text))
+        except Exception as error:
+            kind = getattr(make, "__name__", repr(make))
+            raise RecordError(
+                f"{where}, line {line}, column {name!r}: expected {kind}, got "
+                f"{text!r} ({error})"
+            ) from None
+    return values
+
+
+def read_json_lines(path: Path) -> list[Any]:
+    """The values of a file that has one JSON value a line; empty lines are passed over.
+
+    Raises RecordError with the line that is not JSON.
+    """
+    where, found = os.fspath(path), []
+    with open(where, "rb") as file:
+        for number, line in enumerate(file, 1):
+            if not line.strip():
+                continue
+            try:
+                found.append(json.loads(line))
+            except ValueError as error:
+                raise RecordError(
+                    f"{where}, line {number}: expected a JSON value, got "
+                    f"{line[:40].decode('utf-8', 'replace').strip()!r} ({error})"
+                ) from None
+    return found
