@@ -11,11 +11,12 @@ from burnish.codegen.program import (
     Expression,
     Infix,
     Item,
+    Keyed,
     Literal,
     Method,
     Repeat,
 )
-from burnish.codegen.render.words import Names, operands, pieces, text
+from burnish.codegen.render.words import Names, operands, pieces, quoted, text
 
 WIDTH = 88
 
@@ -37,6 +38,13 @@ def laid_out(
         count = text(expression.count, names)
         inner = f"{pad}    {item} for _ in range({count})"
         return [f"{pad}{prefix}[", inner, f"{pad}]{suffix}"]
+    if isinstance(expression, Keyed):
+        rows = [
+            laid_out(f"{quoted(key)}: ", value, names, indent + 4, ",")
+            for key, value in expression.items
+        ]
+        inside = [line for row in rows for line in row]
+        return [f"{pad}{prefix}{{", *inside, f"{pad}}}{suffix}"]
     if isinstance(expression, Conditional) and prefix.endswith(" ") and not suffix:
         return _choice(prefix, expression, names, indent)
     if isinstance(expression, Literal) and isinstance(expression.value, tuple | list):
@@ -45,7 +53,8 @@ def laid_out(
     if len(links) > 2 and not suffix.startswith(")"):
         return _chain(prefix, links, indent, suffix)
     if isinstance(expression, Infix) and not suffix and prefix.endswith(" "):
-        return _bracketed_chain(prefix, expression, names, pad) or [line]
+        whole = _bracketed_chain(prefix, expression, names, pad)
+        return whole or _last_broken(prefix, expression, names, indent) or [line]
     if not isinstance(expression, Apply | Call | Display | Method):
         return [line]
     opening, parts, closing = pieces(expression, names)
@@ -118,6 +127,23 @@ def _bracketed_chain(
     whole = f"{pad}    {' '.join(words)}"
     inside = [whole] if fits(whole) else [f"{pad}    {word}" for word in words]
     return [f"{pad}{prefix}(", *inside, f"{pad})"] if all(map(fits, inside)) else None
+
+
+def _last_broken(
+    prefix: str, expression: Infix, names: Names, indent: int
+) -> list[str] | None:
+    """`a * (` with the last operand's brackets broken; None where nothing fits."""
+    first, last = operands(expression, names)
+    operator = last.split(" ")[0]
+    head, right = f"{prefix}{first} {operator} ", expression.right
+    if last.startswith(f"{operator} (") and isinstance(right, Infix):
+        pad, words = " " * indent, operands(right, names)
+        whole = f"{pad}    {' '.join(words)}"
+        inside = [whole] if fits(whole) else [f"{pad}    {word}" for word in words]
+        lines = [f"{pad}{head}(", *inside, f"{pad})"]
+    else:
+        lines = laid_out(head, right, names, indent)
+    return lines if all(map(fits, lines)) else None
 
 
 def _display(values: tuple[object, ...] | list[object]) -> Display:

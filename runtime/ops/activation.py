@@ -336,8 +336,14 @@ def glu(x: Any, *, axis: int = -1) -> Any:
 
 @operator
 def softmax(x, *, axis: int = -1):
-    """exp(x), scaled to add up to 1 along an axis."""
+    """exp(x), scaled to add up to 1 along an axis.
+
+    Half precision is rounded at every step, as ONNX's definition is.
+    """
     axis = axis - x.ndim if axis >= 0 else axis
+    if x.dtype == np.float16:
+        y = namespace(x).exp(x - _top(x, axis))
+        return y / y.sum(axis=axis, keepdims=True)
     return filled(_softmax, x, axis, whole=-axis)
 
 

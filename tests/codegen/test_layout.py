@@ -31,3 +31,15 @@ def test_a_chain_of_calls_breaks_as_a_formatter_breaks_it(width):
             lines = laid_out("value = ", expression, {x: "x"}, 4)
             source = "\n".join(["def f(x):", *lines, ""])
             assert formatted(source) == source
+
+
+@pytest.mark.parametrize("width", range(1, 40, 3))
+def test_the_last_operand_of_two_breaks_as_a_formatter_breaks_it(width):
+    x = Value("x", "float32", (2, 3))
+    long = Call("f", (Literal("a" * width), Literal("b" * 30)))
+    for last in (Infix("-", Attribute(x, "mT"), long), long):
+        for operator in "@*":
+            made = Infix(operator, Attribute(x, "mT"), last)
+            lines = laid_out("value = ", made, {x: "x"}, 4)
+            source = "\n".join(["def f(x):", *lines, ""])
+            assert formatted(source) == source

@@ -272,7 +272,7 @@ def test_literals(value, words):
         (Infix("@", A, Attribute(B, "mT")), "a @ b.mT"),
         (Call("f", (Prefix("*", A),)), "f(*a)"),
         (Own(("layers", 0, "conv")), "self.layers[0].conv"),
-        (Repeat(Call("Block"), 2), "[Block() for _ in range(2)]"),
+        (Repeat(Call("Block"), Literal(2)), "[Block() for _ in range(2)]"),
         (Method(Name("self"), "f", (), (("a", Literal(1)),)), "self.f(a=1)"),
     ],
 )

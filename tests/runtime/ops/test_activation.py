@@ -140,3 +140,10 @@ def test_dropout_at_its_ends():
     x = np.ones(4)
     assert ops.dropout(x, p=0) is x
     assert ops.dropout(x, p=1).tolist() == [0, 0, 0, 0]
+
+
+def test_softmax_of_half_precision_is_rounded_as_onnx_rounds_it():
+    x = np.float16([[0.1, 2.3, -1.7], [11.5, 12.5, 60000]])
+    y = np.exp(x - x.max(-1, keepdims=True))
+    y /= y.sum(-1, keepdims=True)
+    np.testing.assert_array_equal(ops.softmax(x), y)
