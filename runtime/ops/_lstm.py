@@ -29,18 +29,21 @@ def lstm_sequence(x, weight, h, c, live=None, *, order: str, reverse: bool):
     count, n, width = x.shape
     hidden = width // 4
     # sigmoid(z) = tanh(z / 2) / 2 + 1/2: one tanh is for all the gates
-    factor = np.full((4, 1), 0.5, x.dtype)
+    factor = np.full((4, hidden), 0.5, x.dtype)
     factor[order.index("c")] = 1
-    factor, rest = xp.asarray(factor), xp.asarray(1 - factor)
-    scaled = (weight.reshape(4, hidden, hidden) * factor[..., None]).reshape(width, -1)
-    scaled = xp.ascontiguousarray(scaled.T)
-    inputs = x.reshape(count, n, 4, hidden) * factor
+    factor = xp.asarray(factor.reshape(width))
+    scaled = xp.ascontiguousarray((weight * factor[:, None]).T)
+    inputs = x * factor
+    factor = xp.tile(factor, (n, 1))  # whole arrays are faster than broadcast rows
+    rest = 1 - factor
     gates = xp.empty_like(inputs)
     hs, cs = (xp.empty((count, n, hidden), x.dtype) for _ in range(2))
-    i, f, o, new = (order.index(name) for name in "ifoc")
+    i, f, o, new = (
+        slice(k * hidden, (k + 1) * hidden) for k in map(order.index, "ifoc")
+    )
     for t in reversed(range(count)) if reverse else range(count):
-        z = gates[t]
-        xp.add(inputs[t], (h @ scaled).reshape(n, 4, hidden), out=z)
+        z = xp.dot(h, scaled, out=gates[t])
+        z += inputs[t]
         xp.tanh(z, out=z)
         z *= factor
         z += rest
@@ -52,7 +55,7 @@ def lstm_sequence(x, weight, h, c, live=None, *, order: str, reverse: bool):
             xp.copyto(cs[t], c, where=~live[t])
             xp.copyto(after, h, where=~live[t])
         c, h = cs[t], after
-    return hs, cs, gates
+    return hs, cs, gates.reshape(count, n, 4, hidden)
 
 
 @lstm_sequence.vjp("x", "weight", "h", "c")

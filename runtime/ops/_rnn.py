@@ -26,7 +26,8 @@ def rnn_sequence(x, weight, h, live=None, *, bend: str, reverse: bool):
     turned = xp.ascontiguousarray(weight.T)
     hs = xp.empty_like(x)
     for t in reversed(range(count)) if reverse else range(count):
-        z = xp.add(x[t], h @ turned, out=hs[t])
+        z = xp.dot(h, turned, out=hs[t])
+        z += x[t]
         if bend == "tanh":
             xp.tanh(z, out=z)
         else:
