@@ -98,12 +98,9 @@ class Recorder:
                 return load_weights(
                     item, state, partial=not strict, contiguous_indices=False
                 )
-            item.load_state_dict(state)
+            return _go_on(item, state)
         except RecordError as error:
             raise RecordError(f"{where}: {error}") from None
-        report = Report(_kind(item))
-        report.applied = list(state)
-        return report
 
     def _write(self, out: BinaryIO, item: Any, where: str) -> None:
         try:
@@ -128,9 +125,15 @@ class Recorder:
     def _read(self, data: memoryview, where: str) -> Any:
         head = bytes(data[:64])
         if not self.format.begins(head):
+            others = [
+                kind.__name__
+                for kind in Recorder.__subclasses__()
+                if kind.format.begins(head)
+            ]
+            hint = f"; try {' or '.join(others)}" if others else ""
             raise RecordError(
                 f"{where}: expected a record in {self.format.kind}, got {len(data)} "
-                f"bytes that begin with {head[:8]!r}"
+                f"bytes that begin with {head[:8]!r}{hint}"
             )
         try:
             page, arrays = self.format.read(data)
@@ -148,6 +151,22 @@ class Recorder:
             raise RecordError(
                 f"{where}: expected a record in {self.format.kind}: {problem:.200}"
             ) from None
+
+
+def _go_on(item: Any, state: dict[str, Any]) -> Report:
+    """Give an optimizer or its like a state; after an error it has the one it had."""
+    before = item.state_dict()
+    try:
+        item.load_state_dict(state)
+    except (*_DAMAGE, *_TOO_MUCH) as error:
+        item.load_state_dict(before)
+        if isinstance(error, RecordError):
+            raise
+        text = f"{_kind(item)} cannot go on from {list(state)[:5]}: {error}"
+        raise RecordError(text) from None
+    report = Report(_kind(item))
+    report.applied = list(state)
+    return report
 
 
 def _kind(value: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar, overload
 
+from burnish.config import Config
 from burnish.errors import RecordError
 from burnish.serialize import Inert, LazyTensor, read_pickle_data
 from burnish.serialize.files import Source
@@ -37,9 +38,9 @@ def config_from_file(
 ) -> Any:
     """The numbers, texts and containers in a PyTorch file, without its tensors.
 
-    kind: a class to make of them, `kind(**values)`: a dataclass, say. top_level_key:
-    where in the file they are. inert: also out of records of unknown classes, such as
-    argparse.Namespace.
+    kind: a class to make of them: a Config, which checks them, or `kind(**values)`.
+    top_level_key: where in the file they are. inert: also out of records of unknown
+    classes, such as argparse.Namespace.
 
     Raises RecordError when there is no dict, or when its keys do not fit `kind`.
     """
@@ -50,6 +51,8 @@ def config_from_file(
         raise RecordError(f"config: expected a dict {at}, got {type(tree).__name__}")
     if kind is None:
         return values
+    if isinstance(kind, type) and issubclass(kind, Config):
+        return kind.from_dict(values)
     try:
         return kind(**values)
     except TypeError as error:

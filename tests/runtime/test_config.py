@@ -361,6 +361,20 @@ def test_dataclasses_of_others_are_read_too():
         from_plain(Plain, {"width": "3"}, "here")
 
 
+@pytest.mark.oracle
+def test_a_configuration_is_read_from_a_pytorch_file(tmp_path):
+    from burnish.store import config_from_file
+
+    values = {"config": LEAST.to_dict()}
+    torch = pytest.importorskip("torch")
+    torch.save(values, tmp_path / "net.pt")
+    assert config_from_file(tmp_path / "net.pt", TrainConfig, "config") == LEAST
+    values["config"]["epochs"] = "x"
+    torch.save(values, tmp_path / "net.pt")
+    with pytest.raises(RecordError, match="TrainConfig: epochs: expected int, got 'x'"):
+        config_from_file(tmp_path / "net.pt", TrainConfig, "config")
+
+
 def test_a_module_is_made_by_convention():
     from burnish import nn
 

@@ -18,6 +18,7 @@ import burnish
 from burnish import Tensor, optim, serialize, store
 from burnish.config import Config
 from burnish.errors import InputError, RecordError
+from burnish.quantization import Quantizer
 from burnish.record import (
     BinRecorder,
     CompactRecorder,
@@ -52,6 +53,7 @@ class Outer(Config):
 
 
 MODEL, ADAM, SCHEDULE = trained()
+SMALL = Network().quantize_weights(Quantizer())
 NESTED = {
     "model": MODEL.state_dict(),
     "step": 3,
@@ -68,6 +70,7 @@ NESTED = {
     ("item", "expected"),
     {
         "model": (MODEL, MODEL.state_dict()),
+        "quantized": (SMALL, SMALL.state_dict()),
         "optimizer": (ADAM, ADAM.state_dict()),
         "schedule": (SCHEDULE, SCHEDULE.state_dict()),
         "arrays": (MIXED, MIXED),
@@ -284,6 +287,13 @@ def test_a_record_of_another_optimizer_is_refused():
     with pytest.raises(RecordError, match="binary bytes: optimizer state: SGD needs"):
         recorder.load_into(sgd, recorder.to_bytes(ADAM))
     assert sgd.state_dict() == {}
+    both = optim.Composed(optim.Constant(0.5), optim.Cosine(0.5, 12))
+    both.step()
+    before = both.state_dict()
+    wrong = {name: np.ones(3) for name in before}
+    with pytest.raises(RecordError, match="bytes: Composed cannot go on from"):
+        recorder.load_into(both, recorder.to_bytes(wrong))
+    same(both.state_dict(), before)
 
 
 # --- what cannot be recorded ---
