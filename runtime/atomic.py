@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import BinaryIO
@@ -15,7 +16,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
     It is written beside `path` and flushed to the disk first, and so is the folder's
     entry afterwards where the platform can; after an error the file is removed and
-    whatever was at `path` stays.
+    whatever was at `path` stays. A file that is replaced leaves its permissions.
     """
     target = os.path.realpath(path)
     folder, name = os.path.split(target)
@@ -28,6 +29,8 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
             file.close()
+            with suppress(FileNotFoundError):
+                os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))
             os.replace(temporary, target)
         except BaseException:
             file.close()

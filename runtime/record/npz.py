@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import struct
 import zipfile
 import zlib
 from typing import Any, BinaryIO
@@ -24,6 +25,13 @@ from burnish.record.format import Content, Format, check_sum
 _PAGE = "burnish.json"
 _COMMENT = b"burnish.crc32:"
 _END = re.compile(_COMMENT + rb"([0-9a-f]{8})\Z")
+_DAMAGE = (
+    zipfile.BadZipFile,
+    NotImplementedError,
+    RuntimeError,
+    zlib.error,
+    struct.error,
+)
 _SAFE = re.compile(r"[\w.\- ]{1,200}", re.ASCII)
 
 
@@ -57,7 +65,7 @@ def read(data: memoryview) -> Content:
             if not end and _PAGE in archive.namelist():
                 raise RecordError("expected a checksum at the end, found none")
             return _contents(archive)
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+    except _DAMAGE as error:
         raise RecordError(f"expected a whole ZIP archive: {error}") from None
 
 

@@ -1,7 +1,9 @@
 """Damaged and hostile records: one RecordError with the path, or the same values."""
 
 import gzip
+import io
 import json
+import random
 import re
 import zipfile
 import zlib
@@ -206,6 +208,62 @@ def test_hostile_contents_are_named(kind, data, message, tmp_path):
     path.write_bytes(data)
     with pytest.raises(RecordError, match=rf"record\{kind().suffix}: .*{message}"):
         kind().load(path)
+
+
+def mutated(data, chance):
+    """`data` with a few bytes changed, taken out or put in."""
+    data = bytearray(data)
+    for _ in range(chance.choice([1, 1, 2, 4])):
+        at, size = chance.randrange(len(data)), chance.randrange(1, 9)
+        new = chance.randbytes(size)
+        data[at : at + chance.choice([0, size, 2 * size])] = new
+        if chance.random() < 0.3:
+            del data[at : at + size]
+    return bytes(data)
+
+
+def sealed_archive(data):
+    return data[:-8] + b"%08x" % zlib.crc32(data[:-8])
+
+
+def archive_of_numpy(save):
+    file = io.BytesIO()
+    save(file, w=np.arange(5.0), b=np.ones((2, 2), "int16"))
+    return file.getvalue()
+
+
+def edited(data):
+    """JSON without its checksum."""
+    page = json.loads(data)
+    del page["crc32"]
+    return json.dumps(page).encode()
+
+
+HALF = {kind: kind("half").to_bytes(STATE) for kind in SEALED}
+MUTATED = {
+    "binary": (BinRecorder, HALF[BinRecorder][:-4], sealed),
+    "MessagePack": (NamedMpkRecorder, HALF[NamedMpkRecorder][:-4], sealed),
+    "JSON": (PrettyJsonRecorder, edited(HALF[PrettyJsonRecorder]), bytes),
+    "archive": (NpzRecorder, HALF[NpzRecorder], sealed_archive),
+    "theirs": (NpzRecorder, archive_of_numpy(np.savez), bytes),
+    "compressed": (NpzRecorder, archive_of_numpy(np.savez_compressed), bytes),
+    "safetensors": (
+        SafetensorsRecorder,
+        HALF[SafetensorsRecorder].replace(b"burnish.crc32", b"something.els"),
+        bytes,
+    ),
+}
+
+
+@pytest.mark.parametrize(("kind", "data", "seal"), MUTATED.values(), ids=MUTATED)
+def test_whatever_a_file_holds_there_is_one_kind_of_error(kind, data, seal):
+    chance, refused = random.Random(0), 0
+    for _ in range(1000):
+        try:
+            kind().load(seal(mutated(data, chance)))
+        except RecordError:
+            refused += 1
+    assert refused > 500
 
 
 def test_the_messages_of_damage(tmp_path):

@@ -51,6 +51,16 @@ def test_a_link_stays_one(tmp_path):
     assert (tmp_path / "link").is_symlink()
 
 
+@pytest.mark.skipif(os.name != "posix", reason="permissions are POSIX's")
+def test_a_private_file_stays_private(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    path.chmod(0o600)
+    with atomic_write(path) as file:
+        file.write(b"new")
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
 def test_a_missing_folder_is_named(tmp_path):
     with (
         pytest.raises(FileNotFoundError, match=r"No such folder .*nowhere'$"),
