@@ -74,8 +74,8 @@ class Calibration:
         if x.dtype.itemsize < 4:
             x = x.astype(np.float32)
         groups = block_groups(x, blocks)
-        low = groups.min(axis=-1, initial=0)
-        high = groups.max(axis=-1, initial=0)
+        low = xp.minimum(groups.min(axis=-1), 0)
+        high = xp.maximum(groups.max(axis=-1), 0)
         if not bool(xp.isfinite(low + high).all()):
             raise InputError("quantization: expected finite values, got inf or nan")
         if self.method == "percentile" and groups.size:

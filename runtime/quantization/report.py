@@ -31,7 +31,7 @@ class Loss:
 
     @classmethod
     def of(cls, path: str, x: Any, packed: Packed) -> Loss:
-        """What `packed` has lost of the array x."""
+        """What `packed` has lost of the array x, which is not empty."""
         xp = namespace(x)
         wide = np.float64 if x.dtype == np.float64 else np.float32
         values = x.astype(wide, copy=False)
@@ -44,8 +44,8 @@ class Loss:
             tuple(x.shape),
             str(packed.scheme),
             snr,
-            float(error.max(initial=0)),
-            float(error.mean(dtype=np.float64)) if error.size else 0.0,
+            float(error.max()),
+            float(error.mean(dtype=np.float64)),
             x.nbytes,
             packed.nbytes,
         )
