@@ -13,6 +13,7 @@ from burnish.codegen import architectures, passes
 from burnish.codegen.arrange import arrange
 from burnish.codegen.errors import Explain, UsageError, silent
 from burnish.codegen.identifier import Identifier, plain
+from burnish.codegen.infer import infer as infer_modules
 from burnish.codegen.lift import lift
 from burnish.codegen.ops import has_rule
 from burnish.codegen.program import Program, Value
@@ -28,6 +29,7 @@ from burnish.codegen.weights import (
     entries,
     write_files,
 )
+from burnish.serialize import is_weights
 
 EMBED_AS_TEXT = 8 * 1024 * 1024
 """Embedded weights up to this many bytes stand in the source, larger ones beside it."""
@@ -90,6 +92,8 @@ def generate(
     explain = explain or silent
     if architectures.is_model_folder(Path(path)):
         return _from_folder(Path(path), options, template_dir, explain)
+    if _holds_weights(Path(path)):
+        return _from_weights(Path(path), options, template_dir, explain)
 
     def stage(number: int) -> None:
         tell(_STAGES[number], number, len(_STAGES))
@@ -126,6 +130,39 @@ def _from_folder(
     where = _where(name, weights, in_source) + _spelled(options)
     text = made.text(where, as_text(weights) if in_source else None)
     return Generated(name, text, weights, in_source, _count(weights), made.notes)
+
+
+def _holds_weights(path: Path) -> bool:
+    """Whether a path is a weights file, or a folder with one."""
+    return path.exists() and is_weights(path)
+
+
+def _from_weights(
+    path: Path, options: Options, template_dir: Path | None, explain: Explain
+) -> Generated:
+    """A model of which there are weights alone: what their names and shapes tell."""
+    if options.flat:
+        raise UsageError(f"--flat: expected a model file with a graph, got {path}")
+    made = infer_modules(path, explain)
+    stem = path.resolve().name if path.is_dir() else _stem(path)
+    name = _module_name(options.name or stem, options.name is not None)
+    weights = entries(made.plan.weights, options.half)
+    in_source = _fits_source(weights, options)
+    lines = (
+        f"Imported from {plain(made.file.name)} ({made.kind}), sha256",
+        f"{made.sha256};",
+        f"{_where(name, weights, in_source)}{_spelled(options)}.",
+        *(("", *made.said) if made.said else ()),
+    )
+    header = Header("What weights alone tell of a model", lines, (), {})
+    embedded = as_text(weights) if in_source else None
+    text = render(made.plan, header, embedded, template_dir)
+    return Generated(name, text, weights, in_source, _count(weights), made.notes)
+
+
+def _stem(path: Path) -> str:
+    """A weights file's name without its endings: "model" of model.safetensors."""
+    return path.name.removesuffix(".index.json").partition(".")[0] or path.stem
 
 
 def _fits_source(weights: tuple[Entry, ...], options: Options) -> bool:

@@ -5,7 +5,8 @@ BurnishError
 ├── DeviceError      a device that is not there, or tensors on different ones
 ├── GradientError    a gradient that was not recorded or does not exist
 ├── InputError       an argument's shape, dtype or value (also a ValueError)
-└── RecordError      a file or record that does not fit (also a ValueError)
+├── RecordError      a file or record that does not fit (also a ValueError)
+└── UnwrittenError   a step of a model that nobody has written yet
 """
 
 
@@ -31,3 +32,7 @@ class InputError(BurnishError, ValueError):
 
 class RecordError(BurnishError, ValueError):
     """A weights file or record that is damaged or does not fit the module."""
+
+
+class UnwrittenError(BurnishError):
+    """A step that a model's weights do not tell, called before somebody wrote it."""

@@ -49,17 +49,21 @@ class _Use:
 
 
 def with_arguments(
-    classes: list[ClassPlan], outputs: list[str], explain: Explain
+    classes: list[ClassPlan],
+    outputs: list[str],
+    explain: Explain,
+    by_number: bool = False,
 ) -> None:
     """Give the classes arguments for the sizes that tie them together, in place.
 
-    outputs: what the file calls the model's results.
+    outputs: what the file calls the model's results. by_number: features of one number
+    are the same size, where no data flow tells which are.
     """
-    _Arguments(classes, outputs).run(explain)
+    _Arguments(classes, outputs, by_number).run(explain)
 
 
 class _Arguments:
-    def __init__(self, classes: list[ClassPlan], outputs: list[str]):
+    def __init__(self, classes: list[ClassPlan], outputs: list[str], by_number: bool):
         self.classes = classes
         self.tells_apart = any(_CLASSES.search(name.lower()) for name in outputs)
         self.sizes = Sizes(classes)
@@ -67,12 +71,23 @@ class _Arguments:
         self.values: dict[str, int] = {}
         self.named: dict[Node, str] = {}
         self.uses: dict[Node, list[_Use]] = defaultdict(list)
+        if by_number:
+            self._tie()
         for plan in classes:
             for place, (slot, _) in enumerate(slots_of(plan, self.parameters)):
                 root = self.sizes.find(("slot", plan.name, place))
                 self.uses[root].append(_Use(plan, place, slot))
         self.splits: dict[str, list[Split]] = {}
         self.depths = list(self._repeats())
+
+    def _tie(self) -> None:
+        """Let features of one number be one size."""
+        first: dict[int, Node] = {}
+        for plan in self.classes:
+            for place, (slot, size) in enumerate(slots_of(plan, self.parameters)):
+                if slot.parameter in _FEATURES:
+                    node = ("slot", plan.name, place)
+                    self.sizes.same(first.setdefault(size, node), node)
 
     def run(self, explain: Explain) -> None:
         self._width()

@@ -107,9 +107,9 @@ class _Arranger:
         items = grouped(statements)
         members, block, _ = self._body(items, results, self.told.weight_uses, {})
         model = ClassPlan("Model", members.listed(block), self.program.inputs, block)
-        classes = sized([*self.classes.values(), model], self.explain)
-        _name(classes)
-        with_arguments(classes, self.program.output_names, self.explain)
+        classes = finished(
+            [*self.classes.values(), model], self.program.output_names, self.explain
+        )
         return Plan(classes, members.weights)
 
     # --- one class ---
@@ -254,6 +254,22 @@ class _Arranger:
             if not self.readers[part.outputs[0]] <= following.statements:
                 return False
         return len(parts[-1].outputs) == 1
+
+
+def finished(
+    classes: list[ClassPlan],
+    output_names: list[str],
+    explain: Explain,
+    by_number: bool = False,
+) -> list[ClassPlan]:
+    """The classes, small to large, merged where only sizes differ, with arguments.
+
+    by_number: see `with_arguments`.
+    """
+    classes = sized(classes, explain)
+    _name(classes)
+    with_arguments(classes, output_names, explain, by_number)
+    return classes
 
 
 def _name(classes: list[ClassPlan]) -> None:

@@ -1,7 +1,9 @@
 """Write Python source and its weights for each model.
 
 A model m.onnx, or a folder m with config.json and weights as transformers saves them,
-becomes m.py and m.safetensors in DIR. Import m and call m.Model.from_file().
+becomes m.py and m.safetensors in DIR. Import m and call m.Model.from_file(). Weights
+alone (m.pt, m.safetensors, a folder of them) give the modules; what they do not tell of
+forward is an nn.Unwritten in the source.
 """
 
 from __future__ import annotations
@@ -136,11 +138,12 @@ def _written(model: Path, generated: Generated, files: list[Path]) -> Written:
 
 def _tell(result: Written, out: Path) -> None:
     from burnish.codegen import console
+    from burnish.serialize import is_weights
 
     for note in result.notes:
         console.say(f"note: {note}")
     for path in result.files:
         print(path)
     console.say(console.count(result.parameters, "parameter"))
-    if not Path(result.model).is_dir():
+    if not is_weights(result.model):
         console.say(f"next: burnish verify {result.model} {out}")

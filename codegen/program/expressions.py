@@ -115,6 +115,19 @@ class Display(Expression):
 
 
 @dataclass(frozen=True, eq=False)
+class Keyed(Expression):
+    """A dict with strings for keys: `{"a": b}`."""
+
+    items: tuple[tuple[str, Expression], ...]
+
+    def children(self) -> tuple[Expression, ...]:
+        return tuple(value for _, value in self.items)
+
+    def rebuilt(self, change: Change) -> Expression:
+        return Keyed(tuple((key, change(value)) for key, value in self.items))
+
+
+@dataclass(frozen=True, eq=False)
 class Slice(Expression):
     """`start:stop:step` inside an Item."""
 

@@ -25,7 +25,8 @@ class ClassPlan:
     """One class of the source: what it owns and what it computes.
 
     members: attribute and constructor, in order; parameters: the constructor's own,
-    defaults: what those have by themselves.
+    defaults: what those have by themselves. base: the class that it extends; what is
+    made under the name "" calls that one's constructor.
     inputs and `block.results` are what `forward` takes and returns.
     """
 
@@ -36,6 +37,7 @@ class ClassPlan:
     contract: str = ""
     parameters: list[str] = field(default_factory=list)
     defaults: dict[str, Any] = field(default_factory=dict)
+    base: str = "nn.Module"
 
 
 @dataclass(eq=False)

@@ -39,12 +39,10 @@ def laid_out(
         inner = f"{pad}    {item} for _ in range({count})"
         return [f"{pad}{prefix}[", inner, f"{pad}]{suffix}"]
     if isinstance(expression, Keyed):
-        rows = [
-            laid_out(f"{quoted(key)}: ", value, names, indent + 4, ",")
-            for key, value in expression.items
-        ]
-        inside = [line for row in rows for line in row]
-        return [f"{pad}{prefix}{{", *inside, f"{pad}}}{suffix}"]
+        opened = [f"{pad}{prefix}{{"]
+        for key, value in expression.items:
+            opened += laid_out(f"{quoted(key)}: ", value, names, indent + 4, ",")
+        return [*opened, f"{pad}}}{suffix}"]
     if isinstance(expression, Conditional) and prefix.endswith(" ") and not suffix:
         return _choice(prefix, expression, names, indent)
     if isinstance(expression, Literal) and isinstance(expression.value, tuple | list):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from burnish.codegen.program import (
+    Apply,
     Assign,
     Block,
     Call,
@@ -44,6 +45,7 @@ class ClassPage:
     """One class as finished strings."""
 
     name: str
+    base: str
     contract: list[str]
     constructor: list[str]
     init: list[str]
@@ -112,10 +114,11 @@ def _function(expression: Expression) -> Iterable[str]:
 def _class(plan: ClassPlan, header: Header | None, roles: Roles) -> ClassPage:
     roles = residuals(plan) | roles
     names, parts = _forward(plan, header is not None, roles)
+    own = bool(plan.block.results)  # else what it extends has a forward
     init = [
         line
         for name, made in plan.members
-        for line in laid_out(f"self.{name} = ", made, {}, 8)
+        for line in laid_out(f"self.{name} = " if name else "", made, {}, 8)
     ]
     parameters = ["self"]
     for value in plan.inputs:
@@ -127,12 +130,13 @@ def _class(plan: ClassPlan, header: Header | None, roles: Roles) -> ClassPage:
         decorators = laid_out("@", Call("nn.accepts", (), specs), {}, 4)
     return ClassPage(
         plan.name,
+        plan.base,
         _documented(plan.contract),
         broken_signature("__init__", ["self", *_arguments(plan)], 4),
         init,
         decorators,
-        broken_signature("forward", parameters, 4),
-        parts,
+        broken_signature("forward", parameters, 4) if own else [],
+        parts if own else [],
     )
 
 
@@ -160,15 +164,27 @@ def _forward(
     plan: ClassPlan, is_model: bool, roles: Roles
 ) -> tuple[dict[Value, str], list[str]]:
     """Names and lines; what makes a line too long gets a statement of its own."""
-    pinned: set[Value] = set()
+    steps = set(_steps(plan.block))
+    pinned = set(steps)
     while crowded := _tried(plan, is_model, pinned, roles).crowded:
         pinned |= crowded
     for value in [v for v in plan.block.results if v in pinned]:
+        if value in steps:
+            continue
         fewer = pinned - {value}
         if not _tried(plan, is_model, fewer, roles).crowded:
             pinned = fewer
     done = _tried(plan, is_model, pinned, roles)
     return done.names, done.lines
+
+
+def _steps(block: Block) -> Iterable[Value]:
+    """What steps that are to be written take and give: each stands on its own line."""
+    for statement in block.statements:
+        made = statement.expression if isinstance(statement, Assign) else None
+        if isinstance(made, Apply) and isinstance(made.target, Call):
+            yield from (t for t in statement.targets if t not in block.results)
+            yield from (x for x in made.inputs if isinstance(x, Value))
 
 
 @dataclass(frozen=True)

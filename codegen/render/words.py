@@ -15,6 +15,7 @@ from burnish.codegen.program import (
     Expression,
     Infix,
     Item,
+    Keyed,
     Literal,
     Method,
     Name,
@@ -82,6 +83,9 @@ def _text(expression: Expression, names: Names) -> tuple[str, int]:
             return f"{bracketed(target, _POSTFIX, names)}[{inside}]", _POSTFIX
         case Attribute(target=target, name=name):
             return f"{bracketed(target, _POSTFIX, names)}.{name}", _POSTFIX
+        case Keyed(items=items):
+            pairs = (f"{quoted(key)}: {text(value, names)}" for key, value in items)
+            return f"{{{', '.join(pairs)}}}", _ATOM
         case Repeat(item=item, count=count):
             return f"[{text(item, names)} for _ in range({text(count, names)})]", _ATOM
     opening, parts, closing = pieces(expression, names)

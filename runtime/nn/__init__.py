@@ -197,6 +197,7 @@ from burnish.nn.unpool import (
     MaxUnpool2d,
     MaxUnpool3d,
 )
+from burnish.nn.unwritten import Unwritten
 from burnish.nn.visit import ModuleMapper, ModuleVisitor
 
 __all__ = [
@@ -355,6 +356,7 @@ __all__ = [
     "TripletMarginWithDistanceLoss",
     "Unflatten",
     "Unfold",
+    "Unwritten",
     "Upsample",
     "UpsamplingBilinear2d",
     "UpsamplingNearest2d",

@@ -1,0 +1,66 @@
+"""Numbered modules: a list of equals, a Sequential, or a list without an order."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+from burnish.codegen.arrange.members import alike
+from burnish.codegen.infer.parts import Form, Part
+from burnish.codegen.program import Call, Display, Expression, Literal, Repeat
+
+_APART = re.compile(r"expert|head|branch|stem_|classifiers|^heads?$|_list$|convs$")
+
+
+def joined(name: str, parts: dict[int, Part]) -> Part:
+    """What holds these parts by their numbers; name: what it is called itself.
+
+    A number that is missing held something without weights, which only a Sequential
+    has: so the rest is one. Equal parts are a list, which also runs from the first to
+    the last where their features fit.
+    """
+    weights = [
+        (f"{number}.{path}", weight)
+        for number, part in parts.items()
+        for path, weight in part.weights
+    ]
+    every = list(parts.values())
+    whole = list(parts) == list(range(len(parts)))
+    simple = all(part.form == "module" and part.results == 1 for part in every)
+    runs = simple and _fits(every) and not _APART.search(name)
+    if whole and len(every) > 1 and _equal(every):
+        made: Expression = Repeat(every[0].made, Literal(len(every)))
+        form: Form = "chain" if runs else "loose"
+        return Part(made, form, weights, every[0].takes, every[-1].gives)
+    if simple and (runs or not whole):
+        made = Call("nn.Sequential", tuple(_filled(parts)))
+        return Part(made, "module", weights, every[0].takes, every[-1].gives)
+    if whole:
+        return Part(Display(tuple(part.made for part in every)), "loose", weights)
+    items = tuple(_filled(parts))
+    return Part(Display(items), "loose", weights)
+
+
+def _filled(parts: dict[int, Part]) -> list[Expression]:
+    """The parts, and a step to be written for every missing number."""
+    return [
+        parts[number].made
+        if number in parts
+        else Call("nn.Unwritten", (Literal((number,)),))
+        for number in range(max(parts) + 1)
+    ]
+
+
+def _fits(parts: list[Part]) -> bool:
+    """Whether what each gives is what the next one takes, as far as is known.
+
+    Equal kernels' first axes side by side are no chain: (1 -> 8), (1 -> 8).
+    """
+    return all(
+        one.gives is None or other.takes is None or one.gives == other.takes
+        for one, other in pairwise(parts)
+    )
+
+
+def _equal(parts: list[Part]) -> bool:
+    return all(alike(parts[0].made, part.made) for part in parts)

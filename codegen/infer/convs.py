@@ -1,0 +1,85 @@
+"""Convolutions, their groups, and which of them are transposed."""
+
+from __future__ import annotations
+
+import re
+
+from burnish.codegen.infer.leaves import Around, Leaf, shape
+from burnish.codegen.infer.tree import Node
+
+_UP = re.compile(r"up|deconv|transpose|convt|tconv|^ct|unpool", re.IGNORECASE)
+_DEPTHWISE = re.compile(r"depth|dw|separable", re.IGNORECASE)
+_PATH = 2
+
+
+def convolution(node: Node, around: Around) -> Leaf | None:
+    """A convolution of one, two or three axes, either direction."""
+    first, second, *kernel = shape(node, "weight")
+    bias = shape(node, "bias")
+    if bias and len(bias) != 1:
+        return None
+    if "bilinear" in node.name.lower() and len(kernel) == 1 and bias == (first,):
+        sizes = (second, kernel[0], first)
+        return Leaf("Bilinear", sizes, {}, None, first, 0)
+    groups = _transposed_groups(node, around, first, second, bias)
+    options = {} if bias else {"bias": False}
+    size = kernel[0] if len(set(kernel)) == 1 else tuple(kernel)
+    rank = len(kernel)
+    if groups:
+        outs = second * groups
+        grouped = {"groups": groups} if groups > 1 else {}
+        kind = f"ConvTranspose{rank}d"
+        return Leaf(kind, (first, outs, size), grouped | options, first, outs, rank)
+    if bias and bias[0] != first:
+        return None
+    count = _groups(node, around, first, second, tuple(kernel))
+    ins = second * count
+    grouped = {"groups": count} if count > 1 else {}
+    return Leaf(f"Conv{rank}d", (ins, first, size), grouped | options, ins, first, rank)
+
+
+def _transposed_groups(
+    node: Node, around: Around, first: int, second: int, bias: tuple[int, ...]
+) -> int:
+    """The groups of a transposed convolution (in, out / groups, ...); 0: it is none."""
+    if bias and bias[0] != first:
+        groups, rest = divmod(bias[0], second)
+        return 0 if rest or not groups or first % groups else groups
+    named = any(_UP.search(part) for part in node.path.split(".")[-_PATH:])
+    if bias and first != second:
+        return 0
+    if first != second:  # without a bias: by what stands beside it
+        norm = around.after and shape(around.after, "running_mean")
+        if norm and norm[0] in (first, second):
+            return int(norm[0] == second)
+        before = around.before.gives if around.before else None
+        if around.chained and before in (first, second):
+            return int(before == first)
+        if before == first and before != second and named:
+            return 1
+    if named:
+        if first == second:
+            around.doubt(node.path, "transposed by its name")
+        return 1
+    return 0
+
+
+def _groups(
+    node: Node, around: Around, outs: int, second: int, kernel: tuple[int, ...]
+) -> int:
+    """How many groups: 1, unless what comes before is that many times wider."""
+    before = around.before
+    if before is None or before.gives is None:
+        return outs if _DEPTHWISE.search(node.name) and second == 1 else 1
+    width = before.gives
+    count, rest = divmod(width, second)
+    parallel = second == before.takes and before.rank == len(kernel)
+    fits = not rest and count > 1 and outs % count == 0
+    if fits and around.chained and not parallel:
+        return count
+    if fits and width == outs and max(kernel) > 1 and second not in around.widths:
+        around.doubt(node.path, "groups by the channels of what stands before")
+        return count
+    if second == 1 and outs > 1 and _DEPTHWISE.search(node.path):
+        return outs
+    return 1

@@ -1,0 +1,57 @@
+"""Attributes and classes by what the file calls its modules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from keyword import iskeyword
+
+from burnish import nn
+from burnish.codegen.arrange.kinds import singular
+from burnish.codegen.identifier import Identifier, free
+from burnish.codegen.infer.leaves import Doubt
+
+_RESERVED = frozenset(dir(nn.Module))
+_LONGEST = 60
+_CLASSES = {"h": "Block", "model": "Base", "transformer": "Base"}
+
+
+def usable(name: str) -> bool:
+    """Whether a name of the file can be an attribute as it stands."""
+    return (
+        name.isidentifier()
+        and name.isascii()
+        and not iskeyword(name)
+        and not (name.startswith("__"))
+        and name not in _RESERVED
+        and len(name) <= _LONGEST
+    )
+
+
+def attributes(names: Iterable[str], where: str, doubt: Doubt) -> dict[str, str]:
+    """An attribute for each name: the name itself wherever it can be one."""
+    names = list(names)
+    taken = {name for name in names if usable(name)}
+    found: dict[str, str] = {}
+    for name in names:
+        if usable(name):
+            found[name] = name
+            continue
+        made = free(Identifier(name), taken | _RESERVED)
+        taken.add(made)
+        found[name] = made
+        doubt(where + name, f"no name for an attribute; it is {made} here")
+    return found
+
+
+def class_of(path: str) -> str:
+    """A class by its attribute: "layers.3" is a Layer, "encoder" an Encoder."""
+    words = [part for part in path.split(".") if not part.isdigit()]
+    if not words:
+        return "Block"
+    numbered = path.rpartition(".")[2].isdigit()
+    word = words[-1]
+    if word in _CLASSES:
+        return _CLASSES[word]
+    bare = singular(word) if numbered else word.rstrip("0123456789_") or word
+    made = Identifier.class_name(bare)
+    return "Block" if len(made) < 2 else made

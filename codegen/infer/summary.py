@@ -1,0 +1,50 @@
+"""What the command tells of a model: its layers, and what was a guess."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from burnish.codegen.identifier import plain
+from burnish.codegen.infer.leaves import Leaf
+from burnish.codegen.infer.tree import Node
+from burnish.codegen.program import Call, ClassPlan, every_expression, walk
+
+_SHOWN = 6
+_NAMED = 2
+
+
+def summary(
+    root: Node,
+    leaves: Mapping[Node, Leaf],
+    classes: list[ClassPlan],
+    doubts: list[tuple[str, str]],
+) -> tuple[str, ...]:
+    """Lines for the user, most telling first."""
+    modules = sum(1 for _ in root.walk())
+    kinds = Counter(leaf.kind for leaf in leaves.values())
+    said = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+    lines = [f"{modules} modules, of these layers: {said or 'none'}"]
+    if steps := sum(map(_steps, classes)):
+        lines.append(
+            f"{steps} steps of forward are to be written: look for nn.Unwritten"
+        )
+    return (*lines, *_grouped(doubts))
+
+
+def _grouped(doubts: list[tuple[str, str]]) -> Iterator[str]:
+    """Each guess once, with the first modules that it is about."""
+    places: dict[str, list[str]] = {}
+    for words, where in doubts:
+        places.setdefault(words, []).append(plain(where))
+    for words, found in list(places.items())[:_SHOWN]:
+        more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+        yield f"{', '.join(found[:_NAMED])}{more}: {words}"
+    if len(places) > _SHOWN:
+        yield f"{len(places) - _SHOWN} more guesses; --explain tells them"
+
+
+def _steps(plan: ClassPlan) -> int:
+    every = [e for _, made in plan.members for e in walk(made)]
+    every += every_expression(plan.block)
+    return sum(isinstance(e, Call) and e.function == "nn.Unwritten" for e in every)

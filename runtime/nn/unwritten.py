@@ -1,0 +1,27 @@
+"""A step that somebody has yet to write."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from burnish.errors import UnwrittenError
+from burnish.nn.layer import Layer
+
+
+class Unwritten(Layer):
+    """What weights alone do not tell: a call raises UnwrittenError with the place.
+
+    step: where it stands and the shapes around it. Source that is made from weights
+    alone has one wherever something without weights may stand; its author puts the
+    layer or the operators there, `nn.ReLU()` or `ops.relu(x)`.
+    """
+
+    def __init__(self, step: str):
+        self.step = step
+
+    def forward(self, *inputs: Any) -> NoReturn:
+        shapes = ", ".join(str(getattr(x, "shape", x)) for x in inputs)
+        raise UnwrittenError(
+            f"{self.step}: expected a step that weights do not tell, got none written; "
+            f"in the source, put it where nn.Unwritten stands (called with {shapes})"
+        )
