@@ -23,6 +23,7 @@ from burnish.errors import RecordError
 _C = TypeVar("_C")
 _BAD: Any = object()
 _NOT_FINITE = ("nan", "inf", "-inf")
+_TOO_LARGE = 1 << 1023  # for a whole number to become a float
 _SHOWN = 10
 
 
@@ -74,8 +75,9 @@ class _Reader:
         if origin is float:
             if isinstance(value, str) and value in _NOT_FINITE:
                 return float(value)
-            whole = type(value) is int
-            return float(value) if whole else self._is(float, kind, value, path)
+            if type(value) is int and abs(value) < _TOO_LARGE:
+                return float(value)
+            return self._is(float, kind, value, path)
         if origin in (bool, int, str, type(None)):
             return self._is(origin, kind, value, path)
         if origin is os.PathLike or issubclass(origin, PurePath):
@@ -206,5 +208,5 @@ def _same(one: Any, value: Any) -> bool:
 
 def close(name: Any, names: Collection[Any]) -> str:
     """Words for a message: which of the names was probably meant."""
-    found = difflib.get_close_matches(str(name), [str(one) for one in names], 1)
+    found = difflib.get_close_matches(str(name)[:80], [str(one) for one in names], 1)
     return f" (is {found[0]!r} meant?)" if found else ""

@@ -145,6 +145,10 @@ MISTAKES = {
     ),
     "text": (changed(epochs="ten"), "epochs: expected int, got 'ten'"),
     "fraction": (changed(epochs=1.0), "epochs: expected int, got 1.0"),
+    "large": (
+        changed(dropout=10**400),
+        f"dropout: expected float, got {'1' + '0' * 59}",
+    ),
     "truth": (changed(epochs=True), "epochs: expected int, got True"),
     "number": (changed(bias=1), "bias: expected bool, got 1"),
     "null": (changed(name=None), "name: expected str, got null"),
