@@ -28,6 +28,7 @@ from burnish.codegen.program import (
     Item,
     Literal,
     Method,
+    Shape,
     Value,
     Weight,
 )
@@ -161,6 +162,36 @@ def rnn(
     return _outputs(parts, ("y", "h"), node)
 
 
+@onnx_op("Recurrent", domain="burnish")
+def recurrent(
+    x: Expression,
+    *given: Expression,
+    kind: str,
+    nonlinearity: str,
+    layers: int = 1,
+    directions: int = 1,
+    bias: int = 1,
+    batch_first: int = 0,
+    node: NodeContext,
+) -> Result:
+    """Layers that follow each other; y (T, N, D * H), states (L * D, N, H)."""
+    each = 3 if bias else 2
+    weights: dict[str, Weight] = {}
+    for number in range(layers):
+        W, R, *rest = given[number * each : (number + 1) * each]
+        weights |= _weights(kind, number, W, R, rest[0] if rest else None)
+    hidden, inputs = _sizes(kind, given[0])
+    options: dict[str, Any] = {"num_layers": layers, "bias": bool(bias)}
+    options |= {"batch_first": bool(batch_first), "bidirectional": directions == 2}
+    if kind == "RNN":
+        options["nonlinearity"] = nonlinearity
+    states = tuple(map(operand, given[layers * each :]))
+    run = layer(kind, (inputs, hidden), options, weights, x, *_together(states))
+    y, last = _emitted(kind, run, x, node.shapes[0], node)
+    ends = tuple(Inline(Item(last, (Literal(i),))) for i in range(2))
+    return (y, *ends) if kind == "LSTM" else (y, last)
+
+
 def _usual(given: list[str] | None, names: list[str]) -> bool:
     """Whether the activations are the usual ones, in every direction."""
     lowered = [name.lower() for name in given or names]
@@ -187,30 +218,58 @@ def _layer(
     options: dict[str, Any],
     node: NodeContext,
 ) -> Result | None:
-    directions, rows, inputs = W.shape
-    hidden = rows // len(_ORDER[kind])
-    weights: dict[str, Weight] = {}
-    for d in range(directions):
-        end = "_l0" + "_reverse" * d
-        weights[f"weight_ih{end}"] = _gates(kind, W, d, (rows, inputs))
-        weights[f"weight_hh{end}"] = _gates(kind, R, d, (rows, hidden))
-        if B is not None:
-            weights[f"bias_ih{end}"] = _gates(kind, B, d, (rows,), slice(rows))
-            weights[f"bias_hh{end}"] = _gates(kind, B, d, (rows,), slice(rows, None))
-    given: tuple[Expression, ...] = tuple(map(operand, states))
-    if len(given) == 2:
-        given = (Display(given, "()"),)
+    directions = W.shape[0]
+    hidden, inputs = _sizes(kind, W)
+    weights = _weights(kind, 0, W, R, B)
     options = {**options, "bias": B is not None, "bidirectional": directions == 2}
+    given = _together(tuple(map(operand, states)))
     run = layer(kind, (inputs, hidden), options, weights, x, *given)
     shape = None if x.shape is None else (*x.shape[:2], hidden * directions)
-    y = _part("y", x, shape)
-    last = _part("state" if kind == "LSTM" else "h", x, None)
-    node.emit(Assign((y, last), (), run))
+    y, last = _emitted(kind, run, x, shape, node)
     parts: tuple[Expression, ...] = (_by_direction(y, directions, hidden), last)
     if kind == "LSTM":
         ends = [Inline(Item(last, (Literal(i),))) for i in range(2)]
         parts = (parts[0], *ends)
     return parts[: len(node.outputs)]
+
+
+def _sizes(kind: str, W: Expression) -> tuple[int, int]:
+    """Of what comes out of one direction, and of what goes in."""
+    assert isinstance(W, Weight)
+    return W.shape[1] // len(_ORDER[kind]), W.shape[2]
+
+
+def _weights(
+    kind: str, number: int, W: Expression, R: Expression, B: Expression | None
+) -> dict[str, Weight]:
+    """The parameters of one of PyTorch's layers."""
+    assert isinstance(W, Weight)
+    directions, rows, inputs = W.shape
+    hidden = rows // len(_ORDER[kind])
+    weights: dict[str, Weight] = {}
+    for d in range(directions):
+        end = f"_l{number}" + "_reverse" * d
+        weights[f"weight_ih{end}"] = _gates(kind, W, d, (rows, inputs))
+        weights[f"weight_hh{end}"] = _gates(kind, R, d, (rows, hidden))
+        if B is not None:
+            weights[f"bias_ih{end}"] = _gates(kind, B, d, (rows,), slice(rows))
+            weights[f"bias_hh{end}"] = _gates(kind, B, d, (rows,), slice(rows, None))
+    return weights
+
+
+def _together(states: tuple[Expression, ...]) -> tuple[Expression, ...]:
+    """Initial states as the layer takes them: one, or a pair."""
+    return (Display(states, "()"),) if len(states) == 2 else states
+
+
+def _emitted(
+    kind: str, run: Expression, x: Expression, shape: Shape | None, node: NodeContext
+) -> tuple[Value, Value]:
+    """The layer's two results, with a statement that makes them."""
+    y = _part("y", x, shape)
+    last = _part("state" if kind == "LSTM" else "h", x, None)
+    node.emit(Assign((y, last), (), run))
+    return y, last
 
 
 def _gates(

@@ -6,7 +6,8 @@ operators are never merged or folded, broadcasts never dropped.
 A fused node may be newer than the model's opset (Gelu is ONNX's since 20): it then
 carries its own `version`, and everything that asks for a node's version looks there
 first. What ONNX has no operator for is in the domain `burnish`:
-`Linear(x, weight (in, out), bias (out,))` and `LayerNormalization(x)` without a scale.
+`Linear(x, weight (in, out), bias (out,))`, `LayerNormalization(x)` without a scale, and
+`Recurrent`, as many layers of LSTM, GRU or RNN as follow each other.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from burnish.codegen.passes.follow_sizes import follow_sizes
 from burnish.codegen.passes.fuse import Supported, fuse_known_forms
 from burnish.codegen.passes.inline_if import inline_constant_if
 from burnish.codegen.passes.merge_views import merge_views
+from burnish.codegen.passes.stack_recurrent import stack_recurrent
 from burnish.codegen.passes.untie_weights import untie_weights
 
 Pass = Callable[[ir.Model, Explain], bool]
@@ -32,6 +34,7 @@ PASSES: tuple[Pass, ...] = (
     untie_weights,  # before the identities that tell of it are gone
     follow_sizes,  # so that what changes no shape is seen to change none
     drop_identities,  # so that patterns see real producers
+    stack_recurrent,  # before views merge, which hide the layers' own
     merge_views,  # patterns know a swap of axes as one Transpose
     fuse_known_forms,  # before folding, which would tear the patterns
     fold_constants,  # what is known now need not be computed later
