@@ -13,6 +13,7 @@ from burnish.backend import Device, namespace, special
 from burnish.operator import operator
 from burnish.ops._blocks import blockwise, filled, positive
 from burnish.ops._shapes import unbroadcast
+from burnish.ops._slopes import gelu_gradient, hard_swish_gradient
 from burnish.ops.arithmetic import abs_, maximum, minimum, square
 from burnish.ops.compare import where
 from burnish.ops.elementary import exp, tanh
@@ -176,39 +177,6 @@ def _gelu(y, x):
     special.put_normal_share(y, x, times=x)
 
 
-@operator
-def gelu_gradient(g, x):
-    """g times the slope of the exact gelu at x; one shape."""
-    return filled(_gelu_slope, x, g)
-
-
-@gelu_gradient.vjp("g")
-def _(g, y, outer, x):
-    return gelu_gradient(g, x)
-
-
-@gelu_gradient.vjp("x")
-def _(g, y, outer, x):
-    bend = (2 - square(x)) * exp(square(x) * -0.5) * _DENSITY
-    return g * outer * bend
-
-
-def _gelu_slope(y, x, g):
-    """The share below x, and x times the density there."""
-    xp = namespace(x)
-    special.put_normal_share(y, x)
-    part = x * x
-    part *= -0.5
-    xp.exp(part, out=part)
-    part *= x
-    part *= _DENSITY
-    y += part
-    y *= g
-
-
-_DENSITY = 1 / math.sqrt(2 * math.pi)
-
-
 def _gelu_tanh(y, x):
     xp = namespace(x)
     xp.multiply(x, x, out=y)
@@ -350,35 +318,6 @@ def _(g, y, x):
 def _hard_swish(y, x):
     _ramp(y, x, 1 / 6, 0.5)
     y *= x
-
-
-@operator
-def hard_swish_gradient(g, x):
-    """g times the slope of hard_swish at x; one shape."""
-    return filled(_hard_swish_slope, x, g)
-
-
-@hard_swish_gradient.vjp("g")
-def _(g, y, outer, x):
-    return hard_swish_gradient(g, x)
-
-
-@hard_swish_gradient.vjp("x")
-def _(g, y, outer, x):
-    return g * where(abs_(x) < 3, outer / 3, 0)
-
-
-def _hard_swish_slope(y, x, g):
-    """x / 3 + 1/2 between -3 and 3, 0 below and 1 above."""
-    xp = namespace(x)
-    part = xp.abs(x)
-    part = (part < 3).astype(y.dtype)
-    part += 1
-    xp.clip(x, -3, 3, out=y)
-    y *= 1 / 6
-    y *= part
-    y += 0.5
-    y *= g
 
 
 def glu(x: Any, *, axis: int = -1) -> Any:
