@@ -18,16 +18,8 @@ from burnish.codegen.sizes import parse
 
 STATES = {"LSTM": 2, "GRU": 1, "RNN": 1}
 _USUAL = {"LSTM": [b"sigmoid", b"tanh", b"tanh"], "GRU": [b"sigmoid", b"tanh"]}
-_PLAIN = frozenset(
-    [
-        "activations",
-        "direction",
-        "hidden_size",
-        "input_forget",
-        "layout",
-        "linear_before_reset",
-    ]
-)
+_PLAIN = {"activations", "direction", "hidden_size", "input_forget", "layout"}
+_PLAIN |= {"linear_before_reset"}
 SWAP = (1, 0, 2)
 
 
@@ -43,20 +35,8 @@ def start_from_nothing(node: ir.Node) -> bool:
     return True
 
 
-_MOVES = frozenset(
-    [
-        "Cast",
-        "Expand",
-        "Gather",
-        "Reshape",
-        "Slice",
-        "Split",
-        "Squeeze",
-        "Tile",
-        "Transpose",
-        "Unsqueeze",
-    ]
-)
+_MOVES = {"Cast", "Expand", "Gather", "Reshape", "Slice", "Split", "Squeeze", "Tile"}
+_MOVES |= {"Transpose", "Unsqueeze"}
 
 
 def _is_zero(value: ir.Value | None) -> bool:
