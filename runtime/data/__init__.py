@@ -37,6 +37,7 @@ from burnish.data.transforms import (
     split_chunks,
     train_test_split,
 )
+from burnish.errors import DataError
 
 __all__ = [
     "AgNewsDataset",
@@ -47,6 +48,7 @@ __all__ = [
     "Cifar10Dataset",
     "Cifar100Dataset",
     "ConcatDataset",
+    "DataError",
     "DataLoader",
     "DataframeDataset",
     "Dataset",

@@ -96,12 +96,9 @@ class DataLoader:
         return moved
 
     def __len__(self) -> int:
-        size = self._part[1]
         if isinstance(self.strategy, FixedBatches):
-            whole, rest = divmod(len(self.dataset), self.strategy.size * size)
-        else:
-            whole, rest = divmod(len(self._batches(self.epoch)), size)
-        return whole + (rest > 0 and not self.drop_last)
+            return self._steps(self.strategy.count(len(self.dataset)))
+        return self._steps(len(self._batches(self.epoch)))
 
     def __iter__(self) -> Iterator[Any]:
         epoch = self.epoch
@@ -148,9 +145,14 @@ class DataLoader:
         """This part's batches of an epoch."""
         rank, size = self._part
         batches = self._batches(epoch)
-        steps = len(batches) // size if self.drop_last else -(-len(batches) // size)
+        steps = self._steps(len(batches))
         batches += [np.arange(0)] * (steps * size - len(batches))
         return batches[rank : steps * size : size]
+
+    def _steps(self, batches: int) -> int:
+        """What there is for each part of so many batches."""
+        size = self._part[1]
+        return batches // size if self.drop_last else -(-batches // size)
 
     def _pool(self, job: Job) -> Pool:
         if not self.processes:

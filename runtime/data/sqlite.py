@@ -135,8 +135,6 @@ class SqliteWriter:
     """
 
     def __init__(self, path: Path, *, overwrite: bool = False):
-        import sqlite3
-
         self.path = os.path.abspath(path)
         if os.path.exists(self.path) and not overwrite:
             raise FileExistsError(
@@ -147,11 +145,12 @@ class SqliteWriter:
         self._kinds: dict[str, dict[str, str]] = {}
         self._rows: dict[str, list[tuple[Any, ...]]] = {}
         self._counts: dict[str, int] = {}
-        self._connection = sqlite3.connect(self._temporary, check_same_thread=False)
-        self._connection.execute("PRAGMA journal_mode = OFF")  # whole or not at all
+        self._connection: Any = None
 
     def write(self, item: Any, split: str = "train") -> None:
         """Add an item to a split, which is made with its first one."""
+        if self._connection is None:
+            raise InputError("SqliteWriter: expected to be in its `with` block")
         fields = _fields(item)
         with self._lock:
             count = self._counts.get(split, 0) + 1
@@ -189,6 +188,10 @@ class SqliteWriter:
         self._rows[split].clear()
 
     def __enter__(self) -> SqliteWriter:
+        import sqlite3
+
+        self._connection = sqlite3.connect(self._temporary, check_same_thread=False)
+        self._connection.execute("PRAGMA journal_mode = OFF")  # whole or not at all
         return self
 
     def __exit__(self, kind: object, *error: object) -> None:
@@ -202,6 +205,7 @@ class SqliteWriter:
                 os.replace(self._temporary, self.path)
         finally:
             self._connection.close()
+            self._connection = None
             if os.path.exists(self._temporary):
                 os.unlink(self._temporary)
 

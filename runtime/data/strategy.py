@@ -34,10 +34,12 @@ class FixedBatches:
     def __call__(
         self, order: np.ndarray, rng: np.random.Generator | None
     ) -> list[np.ndarray]:
-        end = len(order)
-        if self.drop_last:
-            end -= end % self.size
-        return [order[i : i + self.size] for i in range(0, end, self.size)]
+        begins = range(0, self.count(len(order)) * self.size, self.size)
+        return [order[i : i + self.size] for i in begins]
+
+    def count(self, total: int) -> int:
+        """The batches of `total` items."""
+        return total // self.size if self.drop_last else -(-total // self.size)
 
 
 class LengthBatches:

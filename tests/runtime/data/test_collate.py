@@ -70,6 +70,15 @@ def test_a_part_without_items_has_empty_fields(dataset, parts):
     assert {len(each) for each in fields} == {len(fields[0])}
 
 
+@given(st.integers(0, 20), st.integers(1, 4), st.booleans(), st.booleans())
+def test_a_length_is_what_comes(count, parts, drop, drop_last):
+    strategy = data.FixedBatches(3, drop)
+    loader = data.batches((np.arange(count),), strategy, drop_last=drop_last)
+    for rank in range(parts if count else 0):
+        part = loader.part(rank, parts)
+        assert len(list(part)) == len(part)
+
+
 def test_to_another_device():
     loader = data.batches((np.zeros(4),), 2).to("cpu:autodiff")
     assert str(next(iter(loader))[0].device) == "cpu:autodiff"

@@ -178,6 +178,8 @@ def test_a_sqlite_file_appears_whole_or_not_at_all(tmp_path):
     write(path, [1])
     with pytest.raises(FileExistsError, match="overwrite=True"):
         data.SqliteWriter(path)
+    with pytest.raises(InputError, match="in its `with` block"):
+        data.SqliteWriter(path, overwrite=True).write(1)
     write(path, [2, 3], overwrite=True)
     assert items(data.SqliteDataset(path)) == [2, 3]
     assert [file.name for file in tmp_path.iterdir()] == ["rows"]
