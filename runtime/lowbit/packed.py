@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from burnish import ops
-from burnish.backend import Array, Device
+from burnish.backend import Array, Device, namespace
 
 if TYPE_CHECKING:
     from burnish.lowbit.scheme import QuantScheme
@@ -46,6 +46,26 @@ class Packed:
             shape=self.shape,
             dtype=self.dtype,
         )
+
+    def take(self, rows: Array) -> Array:
+        """Rows of the array, (..., n) for rows (...); no others are computed.
+
+        rows: places along the first axis. Raises IndexError beyond them.
+        """
+        xp = namespace(self.codes)
+        counts = self.scheme.level.counts(self.shape)
+        shared = counts == (1,)
+        apart = len(counts) == len(self.shape) and counts[0] == self.shape[0] > 1
+        if self.scheme.store != "native" or not (shared or apart) or not rows.size:
+            return xp.take(self.unpack(), rows, axis=0)
+        flat = rows.reshape(-1)
+        few = {"codes": xp.take(self.codes, flat, axis=0)}
+        for name, part in self.parts().items():
+            if name != "codes":
+                few[name] = xp.take(part, flat, axis=0) if apart else part
+        shape = (flat.size, *self.shape[1:])
+        made = replace(self, shape=shape, **few).unpack()
+        return made.reshape(*rows.shape, *self.shape[1:])
 
     def arrays(self) -> dict[str, Array]:
         """What is saved of it: the parts, and as "scheme" the bytes of a JSON text."""

@@ -188,10 +188,12 @@ class QuantScheme:
     def packed(cls, arrays: Mapping[str, Array]) -> Packed:
         """The opposite of `Packed.arrays`; InputError where they do not fit."""
         scheme, shape, dtype = cls.from_bytes(arrays["scheme"])
+        scales = arrays["scales"]
+        if scales.dtype.kind in "fV":  # a file of another precision has them in that
+            scales = scales.astype(small_type(scheme.param), copy=False)
         made = Packed(
-            scheme, arrays["codes"], arrays["scales"], arrays.get("zero_points"),
-            shape, dtype,
-        )  # fmt: skip
+            scheme, arrays["codes"], scales, arrays.get("zero_points"), shape, dtype
+        )
         scheme._check(made)
         return made
 

@@ -9,6 +9,7 @@ import numpy as np
 from burnish import ops
 from burnish.backend import Array, Device
 from burnish.errors import InputError
+from burnish.lowbit import Packed
 from burnish.nn import init
 from burnish.nn.layer import Layer
 from burnish.nn.param import Param
@@ -27,10 +28,23 @@ class _Table(Layer):
         """ids (...) -> (..., D)"""
         if self.max_norm is not None:
             self._shorten(ids)
+        if (few := self._few(ids)) is not None:
+            return few
         rows = ops.embedding(self.weight, ids, padding_idx=self.padding_idx)
         if self.scale_grad_by_freq and rows.node is not None:
             rows = _held(rows, self._rarity(ids.data, rows.dtype))
         return rows
+
+    def _few(self, ids: Any) -> Tensor | None:
+        """Rows of a quantized table, of which no others are computed."""
+        table = self.weight.held if self.weight.scheme is not None else None
+        if not isinstance(table, Packed):
+            return None
+        places = ids.data if isinstance(ids, Tensor) else np.asarray(ids)
+        try:
+            return Tensor.wrap(table.take(places), self.weight.device)
+        except IndexError:
+            return None  # `ops.embedding` says which ids there are
 
     def _shorten(self, ids: Tensor) -> None:
         """Scale the rows that are asked for to at most max_norm, for good."""

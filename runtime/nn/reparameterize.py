@@ -153,6 +153,18 @@ class Reparameterized(Param):
     def is_lazy(self) -> bool:
         return False
 
+    @property
+    def held(self) -> Array:
+        return self.data
+
+    @property
+    def scheme(self) -> None:
+        return None
+
+    @property
+    def nbytes(self) -> int:
+        return sum(part.nbytes for part in self._named.values())
+
     def assign(self, value: Any, dtype: Any = None) -> None:
         raise InputError(
             f"assign: this value is computed by {type(self.method).__name__}; assign "

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from burnish.lowbit import Packed
 from burnish.nn import record
 from burnish.nn.fit import Report, fit, is_float
 from burnish.nn.module import Module
+from burnish.nn.quantized import inputs_installed, joined
 from burnish.serialize import LazyTensor, Weights, open_weights
 from burnish.serialize.files import Source
 from burnish.store.filter import Filter
@@ -62,13 +64,19 @@ def load(
     names = _counted(names, here, layout, contiguous_indices, weights.where)
     if debug:
         print(listing(weights, {old: new for new, old in names.items()}))
-    state = _laid_out(names, weights, here, layout, dequantize)
-    report = _fit(module, here, state, only, keep_dtype=precision is not None)
-    if ignore_mismatched_sizes:
-        for path in [p for p, m in report.misfits.items() if m.what == "shape"]:
-            del report.misfits[path]
-            report.skipped.append(path)
-    report.check(strict=not partial)
+    with inputs_installed(module, {new: weights[old] for new, old in names.items()}):
+        here = list(places(module))
+        state = dict(joined(_laid_out(names, weights, here, layout, dequantize)))
+        if dequantize:
+            state = {
+                n: v.unpack() if type(v) is Packed else v for n, v in state.items()
+            }
+        report = _fit(module, here, state, only, keep_dtype=precision is not None)
+        if ignore_mismatched_sizes:
+            for path in [p for p, m in report.misfits.items() if m.what == "shape"]:
+                del report.misfits[path]
+                report.skipped.append(path)
+        report.check(strict=not partial)
     _assign(report, here, precision)
     return report
 
@@ -155,7 +163,7 @@ def _assign(report: Report, here: list[Place], wanted: Any) -> None:
     layers = {id(place.item): place for place in here}
     values = []
     for item, array in report.values:
-        if want is not None:
+        if want is not None and not isinstance(array, Packed):
             place = layers[id(item)]
             dtype = want.of(place.layer)
             if dtype is not None and is_float(item.dtype):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from burnish import serialize
@@ -14,7 +14,8 @@ from burnish.store.filter import Filter
 from burnish.store.frameworks import PYTORCH
 from burnish.store.layout import Layout
 from burnish.store.names import Renaming, renamer, unique
-from burnish.store.places import places
+from burnish.store.places import Place, places
+from burnish.store.precision import Precision
 from burnish.store.precision import precision as precision_of
 
 
@@ -29,14 +30,15 @@ def collect(
 ) -> dict[str, Any]:
     """The module's arrays by name, in the layout that is asked for; nothing is copied.
 
-    With `load` it moves parts of one module to another. only: a Filter. rename: applied
+    With `load` it moves parts of one module to another. Quantized parameters stay so in
+    PyTorch's layout, and are plain numbers in others. only: a Filter. rename: applied
     last. precision: a dtype or Precision for floating-point values. every_name: a
     shared parameter comes under all its paths, else under the first.
     """
     change, want = renamer(rename), precision_of(precision)
     names: list[tuple[str, str]] = []
     state: dict[str, Any] = {}
-    arrays: dict[Any, Any] = {}  # a shared parameter stays one array
+    arrays: dict[int, dict[str, Any]] = {}  # a shared parameter stays one array
     for place in places(module):
         path, key = place.path, id(place.item)
         if only is not None and not only(path, place.item):
@@ -44,15 +46,27 @@ def collect(
         if key in arrays and not every_name:
             continue
         if key not in arrays:
-            array = place.item.data
-            dtype = want.of(place.layer) if want else None
-            array = record.cast({path: array}, dtype)[path]
-            arrays[key] = layout.write(array, place.layer, place.attribute)
+            arrays[key] = dict(_parts(place, layout, want))
         theirs = layout.name(place.layer, place.attribute)
-        names.append((path, change(path.removesuffix(place.attribute) + theirs)))
-        state[path] = arrays[key]
+        for end, array in arrays[key].items():
+            new = path.removesuffix(place.attribute) + theirs + end
+            names.append((path + end, change(new)))
+            state[path + end] = array
     found = unique(names, type(module).__name__)
     return {new: state[old] for new, old in found.items()}
+
+
+def _parts(
+    place: Place, layout: Layout, want: Precision | None
+) -> Iterator[tuple[str, Any]]:
+    """What is kept of a tensor, by what stands behind its name."""
+    if place.item.scheme is not None and layout is PYTORCH:
+        for part, array in place.item.arrays().items():
+            yield f".{part}", array
+        return
+    dtype = want.of(place.layer) if want else None
+    array = record.cast({place.path: place.item.data}, dtype)[place.path]
+    yield "", layout.write(array, place.layer, place.attribute)
 
 
 def save(

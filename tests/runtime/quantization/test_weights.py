@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import pytest
 
-from burnish import nn, ops, optim, serialize
+from burnish import nn, ops, optim, serialize, store
 from burnish.errors import InputError, RecordError
 from burnish.models.mnist.mnist import Model as Mnist
 from burnish.nn import ParamGroup
@@ -16,6 +16,7 @@ from burnish.quantization import (
     Level,
     Quantizer,
     QuantScheme,
+    quantize_dynamic,
 )
 
 BLOCKS = QuantScheme("q4f", "affine", Level.block(8), param="float16")
@@ -103,6 +104,24 @@ def test_pytorch_opens_the_file(torch, tmp_path):
     state = torch.load(tmp_path / "net.pt")
     weight = state["weight.codes"].float() * state["weight.scales"]
     np.testing.assert_array_equal(weight, net.weight.numpy())
+
+
+def test_stores_keep_and_rename_what_is_small(tmp_path):
+    net = nn.Sequential(nn.Linear(7, 5)).quantize_weights(Quantizer(scheme=BLOCKS))
+    file = tmp_path / "net.safetensors"
+    store.save(net, file, rename=[("^0", "fc")])
+    again = nn.Sequential(nn.Linear(7, 5))
+    assert store.load(again, file, rename=[("^fc", "0")]).complete
+    assert again[0].weight.scheme == BLOCKS
+    np.testing.assert_array_equal(again[0].weight.numpy(), net[0].weight.numpy())
+    store.load(again, file, rename=[("^fc", "0")], dequantize=True)
+    assert again[0].weight.scheme is None
+    np.testing.assert_array_equal(again[0].weight.numpy(), net[0].weight.numpy())
+    flax = store.collect(net, layout=store.FLAX)
+    np.testing.assert_array_equal(flax["0.kernel"].T, net[0].weight.numpy())
+    store.save(quantize_dynamic(net), file)
+    store.load(again, file)
+    assert repr(again) == repr(net)
 
 
 def test_a_half_precision_file_keeps_scales(tmp_path):
@@ -208,6 +227,22 @@ def test_generated_source_reads_digits_in_eight_bits():
     model.quantize_weights(Quantizer())
     np.testing.assert_allclose(model(x).numpy(), before, atol=0.1)
     assert model.num_bytes < 0.3 * Mnist.from_file().num_bytes
+
+
+@pytest.mark.parametrize("kept", ["native", "packed_u8"])
+@pytest.mark.parametrize(
+    "level",
+    [Level.tensor(), Level.row(), Level.channel(1), Level.block(4), Level.block(2, 3)],
+    ids=str,
+)
+def test_a_table_gives_the_rows_of_the_whole_one(level, kept):
+    scheme = QuantScheme("q8f", "affine", level, kept)
+    table = nn.Embedding(9, 7, padding_idx=2).quantize_weights(Quantizer(scheme=scheme))
+    np.testing.assert_array_equal(table(IDS).numpy(), table.weight.numpy()[IDS])
+    np.testing.assert_array_equal(table(-IDS).numpy(), table.weight.numpy()[-IDS])
+    assert table(np.zeros((0, 2), int)).shape == (0, 2, 7)
+    with pytest.raises(InputError, match="expected ids from 0 to 8, got 9 to 9"):
+        table(np.array([9]))
 
 
 def test_a_tied_and_a_derived_value_can_be_assigned():
