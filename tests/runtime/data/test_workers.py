@@ -13,7 +13,7 @@ import time
 import numpy as np
 import pytest
 
-from burnish import Tensor, data
+from burnish import Tensor, data, learner, nn, optim, seed
 from burnish.data.mnist import normalized
 from burnish.errors import DataError, InputError
 
@@ -318,3 +318,49 @@ def alive(pid):
             return file.read().split()[2] != "Z"
     except FileNotFoundError:
         return False
+
+
+def flipped(item, rng):
+    x, y = item
+    return x * rng.choice([-1, 1]), y
+
+
+@pytest.mark.parametrize("options", BUSY.values(), ids=BUSY)
+def test_a_run_that_goes_on_in_an_epoch_is_the_same_with_workers(
+    tmp_path, options, no_leak
+):
+    x = np.random.default_rng(0).normal(size=(24, 4)).astype(np.float32)
+    y = (x[:, 0] > 0).astype(np.int64)
+
+    def fit(folder, more, stop=None, **rest):
+        train = data.batches((x, y), 4, shuffle=1, augment=flipped, **more)
+        seed(5)
+        model = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5), nn.Linear(4, 2))
+        interrupter = learner.Interrupter()
+
+        def step(model, batch):
+            fit.steps += 1
+            if fit.steps == stop:
+                interrupter.stop("enough")
+            return supervised(model, batch)
+
+        fit.steps = 0
+        supervised = learner.Supervised(nn.CrossEntropyLoss())
+        run = learner.Learner(
+            model,
+            optim.Adam(),
+            1e-2,
+            step=step,
+            epochs=2,
+            directory=tmp_path / folder,
+            interrupter=interrupter,
+            renderer=learner.Renderer(),
+            **rest,
+        )
+        return run.fit(train).state_dict()
+
+    whole = fit("whole", {})
+    fit("parts", options, stop=8)
+    parts = fit("parts", options, resume="last")
+    assert fit.steps == 4
+    assert all((whole[name] == parts[name]).all() for name in whole)
