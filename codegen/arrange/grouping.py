@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, TypeGuard
 
@@ -37,12 +37,12 @@ def grouped(items: list[Statement], depth: int = 0) -> list[Item]:
     cannot stand together even so is dissolved: its inner scopes carry its name in
     front of theirs.
     """
-    result: list[Item] = list(items)
+    row = _Row(items)
     members = _members(items, depth)
     waiting = deque(members)
     while waiting:
         level = waiting.popleft()
-        result, amid = _gather(result, {id(s) for s in members[level]}, level)
+        amid = row.gather(members[level], level)
         joining = [item for item in amid if _may_join(item, depth)]
         if not amid:
             continue
@@ -60,11 +60,11 @@ def grouped(items: list[Statement], depth: int = 0) -> list[Item]:
                 return grouped(items, depth)
             members.update(new)
             waiting.extendleft(reversed(new))
-    for item in result:
+    for item in row.items():
         if isinstance(item, Group):
             within = [s for s in item.items if isinstance(s, Statement)]
             item.items = grouped(within, depth + 1)
-    return result
+    return row.items()
 
 
 def _members(items: list[Statement], depth: int) -> dict[Level, list[Statement]]:
@@ -88,38 +88,61 @@ def _dissolved(scope: tuple[Level, ...], depth: int) -> tuple[Level, ...]:
     return (*scope[:depth], joined, *scope[depth + 2 :])
 
 
-def _gather(
-    items: list[Item], members: set[int], level: Level
-) -> tuple[list[Item], list[Item]]:
-    """`items` with the members as one group, and nothing.
+class _Row:
+    """Items in their order; what is gathered moves within the stretch it came from."""
 
-    Where that breaks the order: the items that would have to run amid the members.
-    """
-    places = [i for i, item in enumerate(items) if id(item) in members]
-    first, last = places[0], places[-1]
-    group, before, after = Group(level), [], []
-    late: dict[Value, Item] = {}
-    inside: set[Value] = set()
-    amid: set[Item] = set()
-    for item in items[first : last + 1]:
-        needs = set(used(item))
-        if id(item) in members:
-            amid |= {late[value] for value in needs & late.keys()}
-            group.items.append(item)
-            inside.update(defined(item))
-        elif needs & (inside | late.keys()):
-            after.append(item)
-            late.update((value, item) for value in defined(item))
-        else:
-            before.append(item)
-    if amid:
-        for item in reversed(after):
-            if any(
-                value in set(defined(item)) for other in amid for value in used(other)
-            ):
-                amid.add(item)
-        return items, [item for item in items if item in amid]
-    return [*items[:first], *before, group, *after, *items[last + 1 :]], []
+    def __init__(self, items: Sequence[Item]):
+        self.slots: list[Item | None] = list(items)
+        self.places = {id(item): place for place, item in enumerate(items)}
+
+    def items(self) -> list[Item]:
+        return [item for item in self.slots if item is not None]
+
+    def gather(self, members: list[Statement], level: Level) -> list[Item]:
+        """Make the members one group; nothing comes back.
+
+        Where that breaks the order: the items that would have to run amid the members.
+        """
+        inside = {id(member) for member in members}
+        places = [self.places[key] for key in inside]
+        first, last = min(places), max(places)
+        group, before, after = Group(level), list[Item](), list[Item]()
+        made: set[Value] = set()
+        late: dict[Value, Item] = {}
+        amid: dict[int, Item] = {}
+        for item in self.slots[first : last + 1]:
+            if item is None:
+                continue
+            needs = set(used(item))
+            if isinstance(item, Statement) and id(item) in inside:
+                amid.update((id(late[v]), late[v]) for v in needs & late.keys())
+                group.items.append(item)
+                made.update(defined(item))
+            elif needs & made or needs & late.keys():
+                after.append(item)
+                late.update((value, item) for value in defined(item))
+            else:
+                before.append(item)
+        if amid:
+            return _with_makers(amid, after)
+        stretch: list[Item] = [*before, group, *after]
+        for place, item in enumerate(stretch, first):
+            self.slots[place] = item
+            self.places[id(item)] = place
+        free = last + 1 - first - len(stretch)
+        self.slots[last + 1 - free : last + 1] = [None] * free
+        return []
+
+
+def _with_makers(amid: dict[int, Item], items: list[Item]) -> list[Item]:
+    """Those of the items that are in `amid`, or that those there need."""
+    wanted = {value for item in amid.values() for value in used(item)}
+    found = []
+    for item in reversed(items):
+        if id(item) in amid or not wanted.isdisjoint(defined(item)):
+            wanted.update(used(item))
+            found.append(item)
+    return found[::-1]
 
 
 def defined(item: Item) -> Iterator[Value]:

@@ -84,10 +84,8 @@ def _replace(model: ir.Model, rule: Rule, root: ir.Node, found: Match) -> None:
         model.opset_imports.setdefault(domain, version)
     elif model.opset_imports.get("", version) < version:
         node.version = version
-    graph = owner(root)
-    users_first = [n for n in reversed(list(graph)) if n in set(found.nodes)]
     ir.convenience.replace_nodes_and_values(
-        graph, root, users_first, nodes, [root.outputs[0]], [node.outputs[0]]
+        owner(root), root, found.nodes, nodes, [root.outputs[0]], [node.outputs[0]]
     )
 
 
