@@ -1,9 +1,10 @@
-"""Training steps beside PyTorch's: a small CNN and a transformer of two layers.
+"""Training steps beside PyTorch's: a small CNN, a transformer, optimizers alone.
 
     python benchmarks/training.py [--threads 1] [--rounds 7]
 
-A step is the forward pass, the loss, the gradients and Adam's update, float32. What is
-printed: milliseconds of each, and PyTorch's time divided by Burnish's.
+A step is the forward pass, the loss, the gradients and Adam's update, float32; that of
+an optimizer alone updates the transformer's weights by the same gradients over and
+over. What is printed: milliseconds of each, and PyTorch's time divided by Burnish's.
 """
 
 from __future__ import annotations
@@ -146,6 +147,42 @@ def timings(rounds: int) -> Iterator[Timing]:
         one = our_step(ours, x, labels[: len(x)])
         other = their_step(theirs, x, labels[: len(x)])
         yield measure(name, one, other, rounds)
+    yield from optimizers(rounds)
+
+
+OPTIMIZERS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("SGD", {}),
+    ("SGD", {"momentum": 0.9}),
+    *((name, {}) for name in ("Adam", "AdamW", "NAdam", "RAdam", "Adamax")),
+    *((name, {}) for name in ("Adagrad", "Adadelta", "RMSprop", "Rprop")),
+)
+
+
+def optimizers(rounds: int) -> Iterator[Timing]:
+    """A step of each on a transformer's weights."""
+    import torch
+
+    from burnish import Tensor, nn, ops, optim
+
+    words = np.random.default_rng(0).integers(0, 5000, (2, 16))
+    for name, options in OPTIMIZERS:
+        attend = ops.scaled_dot_product_attention
+        ours = transformer(nn, ops.gelu, attend).to("cpu:autodiff")
+        grads = ours(Tensor(words)).sum().backward()
+        rule = getattr(optim, name)(**options)
+        peers = [
+            torch.nn.Parameter(torch.from_numpy(np.array(p.data)))
+            for p in ours.parameters()
+        ]
+        for peer in peers:
+            peer.grad = torch.ones_like(peer)
+        peer_rule = getattr(torch.optim, name)(peers, RATE, **options)
+        given = ", ".join(f"{k}={v}" for k, v in options.items())
+
+        def one(rule: Any = rule, model: Any = ours, grads: Any = grads) -> None:
+            rule.step(RATE, model, grads)
+
+        yield measure(f"{name}({given})", one, peer_rule.step, rounds)
 
 
 def main() -> None:

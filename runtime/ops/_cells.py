@@ -205,11 +205,15 @@ def activation(
     bound: float | None = None,
 ) -> Activation:
     """An activation by ONNX's name; what goes in is held between -bound and bound."""
-    plain, scaled = _PLAIN.get(name.lower()), _TABLE.get(name.lower())
-    chosen = plain or (lambda x: scaled(x, alpha, beta))
+    chosen = _PLAIN.get(name.lower()) or _scaled(name.lower(), alpha, beta)
     if bound is None:
         return chosen
     return lambda x: chosen(clip(x, -bound, bound))
+
+
+def _scaled(name: str, alpha: float | None, beta: float | None) -> Activation:
+    chosen = _TABLE[name]
+    return lambda x: chosen(x, alpha, beta)
 
 
 def _or(value: float | None, default: float) -> float:

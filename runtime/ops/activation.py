@@ -333,8 +333,8 @@ def softmax(x, *, axis: int = -1):
     Half precision is rounded at every step, as ONNX's definition is.
     """
     axis = axis - x.ndim if axis >= 0 else axis
-    if x.dtype == np.float16:
-        y = namespace(x).exp(x - _top(x, axis))
+    if x.dtype == np.float16 and x.size:
+        y = namespace(x).exp(x - x.max(axis=axis, keepdims=True))
         return y / y.sum(axis=axis, keepdims=True)
     return filled(_softmax, x, axis, whole=-axis)
 
@@ -347,13 +347,15 @@ def _(g, y, x, *, axis):
 
 def _softmax(y, x, axis):
     """Moderate numbers are not moved: that saves finding every row's greatest."""
+    if not x.size:
+        return
     xp = namespace(x)
-    if xp is np and x.size and x.max() < _MODERATE:
+    if xp is np and x.max() < _MODERATE:
         total = xp.exp(x, out=y).sum(axis=axis, keepdims=True)
         if total.min() > 1 / _MODERATE:
             y /= total
             return
-    xp.subtract(x, _top(x, axis), out=y)
+    xp.subtract(x, x.max(axis=axis, keepdims=True), out=y)
     xp.exp(y, out=y)
     y /= y.sum(axis=axis, keepdims=True)
 
@@ -392,18 +394,15 @@ def _(g, y, x, *, axis):
 
 
 def _log_softmax(y, x, axis):
+    if not x.size:
+        return
     xp = namespace(x)
-    xp.subtract(x, _top(x, axis), out=y)
+    xp.subtract(x, x.max(axis=axis, keepdims=True), out=y)
     y -= xp.log(xp.exp(y).sum(axis=axis, keepdims=True))
 
 
 def _log_softmax_slope(g, y, axis):
     return g - exp(y) * reduce_sum(g, axes=axis, keepdims=True)
-
-
-def _top(x: Any, axis: int) -> Any:
-    """The greatest along an axis; 0 where there is nothing."""
-    return x.max(axis=axis, keepdims=True) if x.size else 0
 
 
 @operator

@@ -142,6 +142,13 @@ def test_dropout_at_its_ends():
     assert ops.dropout(x, p=1).tolist() == [0, 0, 0, 0]
 
 
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0)])
+@pytest.mark.parametrize("op", [ops.softmax, ops.log_softmax])
+def test_softmax_of_nothing_says_nothing(op, shape):
+    with np.errstate(all="raise"):
+        assert op(np.zeros(shape, np.float32)).shape == shape
+
+
 def test_softmax_of_half_precision_is_rounded_as_onnx_rounds_it():
     x = np.float16([[0.1, 2.3, -1.7], [11.5, 12.5, 60000]])
     y = np.exp(x - x.max(-1, keepdims=True))
