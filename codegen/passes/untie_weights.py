@@ -4,7 +4,8 @@ torch's exporters keep one of several equal initializers (fresh biases, say). Th
 one writes `Identity` nodes that carry the names of the others: a copy under such a name
 is a weight of its own. The newer one, and both for transposed ones, leave no trace but
 the scopes: what modules of one list read in the same place ("layers.0.norm",
-"layers.1.norm") was one weight each.
+"layers.1.norm") was one weight each, and so was what any modules read whose elements
+are all the same number: fresh biases and scales.
 What the file itself uses twice stays one.
 """
 
@@ -46,7 +47,7 @@ def _by_scopes(model: ir.Model, value: ir.Value, explain: Explain) -> bool:
             return False
         places[tuple(level.name for level in scope_of(node))].append((node, index))
     shapes = {tuple("#" if p.isdigit() else p for p in place) for place in places}
-    if len(places) < 2 or len(shapes) > 1:
+    if len(places) < 2 or (len(shapes) > 1 and not (named and _is_fresh(tensor))):
         return False
     first, *others = places
     for place in others:
@@ -54,23 +55,32 @@ def _by_scopes(model: ir.Model, value: ir.Value, explain: Explain) -> bool:
         copy = g.initializer(model, output, _copy(tensor), trains=True)
         for node, index in places[place]:
             node.replace_input_with(index, copy)
-    explain(f"weight {name!r} was one for {len(places)} modules of a list: untied")
+    explain(f"weight {name!r} was one for {len(places)} modules: untied")
     return True
+
+
+def _is_fresh(tensor: ir.TensorProtocol) -> bool:
+    """Whether a vector's elements are one number, as before any training."""
+    if len(tensor.shape) != 1 or tensor.size < 2:
+        return False
+    values = tensor.numpy()
+    return bool((values == values[0]).all())
 
 
 def _renamed(
     model: ir.Model, name: str, first: tuple[str, ...], place: tuple[str, ...]
 ) -> str:
     """`layers.0.fc.weight` for another place; what was only counted counts on."""
-    parts = name.split(".")
+    parts, taken = name.split("."), model.graph.initializers
     if tuple(parts[: len(first)]) == first:
         return ".".join((*place, *parts[len(first) :]))
+    if place and (made := ".".join((*place, parts[-1]))) not in taken:
+        return made
     counted = _COUNTED.fullmatch(name)
     if counted is None:
         return name
-    taken = model.graph.initializers
-    made = (f"{counted[1]}{i}" for i in range(len(taken) + 1))
-    return next(new for new in made if new not in taken)
+    numbers = (f"{counted[1]}{i}" for i in range(len(taken) + 1))
+    return next(new for new in numbers if new not in taken)
 
 
 def _by_names(model: ir.Model, explain: Explain) -> bool:

@@ -124,14 +124,41 @@ def _bracketed_chain(
         return None
     whole = f"{pad}    {' '.join(words)}"
     inside = [whole] if fits(whole) else [f"{pad}    {word}" for word in words]
-    return [f"{pad}{prefix}(", *inside, f"{pad})"] if all(map(fits, inside)) else None
+    if not all(map(fits, inside)):
+        if len(words) == 2:
+            return None
+        inside = _broken_operands(expression, words, names, len(pad) + 4)
+    return [f"{pad}{prefix}(", *inside, f"{pad})"]
+
+
+def _broken_operands(
+    expression: Expression, words: list[str], names: Names, indent: int
+) -> list[str]:
+    """Each operand of a chain on lines of its own; calls that are long are broken."""
+    lines: list[str] = []
+    for word in reversed(words[1:]):
+        assert isinstance(expression, Infix)
+        last, expression = expression.right, expression.left
+        lines = _operand(word, last, names, indent) + lines
+    return _operand(words[0], expression, names, indent) + lines
+
+
+def _operand(word: str, operand: Expression, names: Names, indent: int) -> list[str]:
+    """`+ b`, which is `word`, with the brackets of b broken where it is too long."""
+    line = " " * indent + word
+    if fits(line) or not isinstance(operand, Apply | Call | Method):
+        return [line]
+    return laid_out(word.removesuffix(text(operand, names)), operand, names, indent)
 
 
 def _last_broken(
     prefix: str, expression: Infix, names: Names, indent: int
 ) -> list[str] | None:
     """`a * (` with the last operand's brackets broken; None where nothing fits."""
-    first, last = operands(expression, names)
+    words = operands(expression, names)
+    if len(words) > 2:
+        return None
+    first, last = words
     operator = last.split(" ")[0]
     head, right = f"{prefix}{first} {operator} ", expression.right
     if last.startswith(f"{operator} (") and isinstance(right, Infix):

@@ -43,3 +43,14 @@ def test_the_last_operand_of_two_breaks_as_a_formatter_breaks_it(width):
             lines = laid_out("value = ", made, {x: "x"}, 4)
             source = "\n".join(["def f(x):", *lines, ""])
             assert formatted(source) == source
+
+
+@pytest.mark.parametrize("width", range(3, 90, 3))
+def test_a_chain_of_operands_breaks_as_a_formatter_breaks_it(width):
+    x = Value("x", "float32", (2, 3))
+    call = Call("ops.select", (Literal("a" * width), x), (("axis", Literal(-1)),))
+    for left in (Infix("+", x, call), Infix("+", call, x), Infix("-", call, call)):
+        for expression in (Infix("+", left, call), Infix("-", left, x)):
+            lines = laid_out("value = ", expression, {x: "x"}, 4)
+            source = "\n".join(["def f(x):", *lines, ""])
+            assert formatted(source) == source

@@ -455,6 +455,33 @@ def test_weights_of_a_list_of_modules_are_untied_by_scope():
     np.testing.assert_array_equal(run(model, feeds)[0], before[0])
 
 
+def test_fresh_weights_of_any_modules_are_untied_by_scope():
+    text = """a = Mul(x, ones) b = Add(a, zeros) c = Add(b, zeros) d = Mul(c, uneven)
+        e = Mul(d, uneven) y = Add(e, zeros)"""
+    weights = {name: np.float32([1, 1, 1]) for name in ("ones", "zeros")}
+    weights |= {"zeros": np.float32([0, 0, 0]), "uneven": np.float32([1, 2, 1])}
+    model = model_of(text, weights=weights, x="2, 3")
+    for name, own in (
+        ("ones", "norm.weight"),
+        ("zeros", "norm.bias"),
+        ("uneven", "scale.weight"),
+    ):
+        model.graph.initializers[name].name = own
+    scopes = ["norm", "norm", "block.fc", "scale", "other", "head"]
+    for node, scope in zip(model.graph, scopes, strict=True):
+        path = ["", scope.split(".")[0], scope, "call"]
+        node.metadata_props["pkg.torch.onnx.name_scopes"] = repr(path)
+    feeds = {"x": RANDOM.normal(size=(2, 3)).astype(np.float32)}
+    before = run(model, feeds)
+    assert untie_weights(model, print)
+    assert not untie_weights(model, print)
+    assert [node.inputs[1].name for node in model.graph] == [
+        *("norm.weight", "norm.bias", "block.fc.bias"),
+        *("scale.weight", "scale.weight", "head.bias"),
+    ]
+    np.testing.assert_array_equal(run(model, feeds)[0], before[0])
+
+
 def test_transposed_weights_of_the_older_exporter_are_untied_by_node_names():
     text = "a = MatMul(x, shared) b = Relu(a) y = MatMul(b, shared)"
     model = model_of(text, weights={"shared": np.eye(3, dtype=np.float32)}, x="2, 3")
