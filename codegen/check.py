@@ -139,6 +139,8 @@ def _state(path: Path, header: Header | None, models: dict[str, list[Path]]) -> 
     places = list(models.get(header.model, ()))
     beside = (p for p in path.parent.iterdir() if shown_name(p) == header.model)
     places[:0] = [p for p in beside if p.is_file()]
+    own = path.with_suffix(".safetensors")
+    places = [p for p in places if p != own] or places  # its weights, of that name too
     if not places:
         return Result(path, header.model, "missing", f"{header.model} was not found")
     for place in places:

@@ -64,7 +64,11 @@ class Options:
 
 @dataclass(frozen=True)
 class Generated:
-    """Source, and weights that are read from the model file when they are written."""
+    """Source, and weights that are read from the model file when they are written.
+
+    origin: the weights file that they come from, where it is one; as_stored: that one
+    has the same tensors under the same names.
+    """
 
     name: str
     text: str
@@ -72,6 +76,8 @@ class Generated:
     in_source: bool
     parameters: int
     notes: tuple[str, ...]
+    origin: Path | None = None
+    as_stored: bool = False
 
 
 def generate(
@@ -91,6 +97,9 @@ def generate(
     tell = progress or _deaf
     explain = explain or silent
     if architectures.is_model_folder(Path(path)):
+        if reason := architectures.unknown(Path(path)):
+            note = f"{reason}; so this is what the weights alone tell"
+            return _from_weights(Path(path), options, template_dir, explain, note)
         return _from_folder(Path(path), options, template_dir, explain)
     if _holds_weights(Path(path)):
         return _from_weights(Path(path), options, template_dir, explain)
@@ -138,7 +147,11 @@ def _holds_weights(path: Path) -> bool:
 
 
 def _from_weights(
-    path: Path, options: Options, template_dir: Path | None, explain: Explain
+    path: Path,
+    options: Options,
+    template_dir: Path | None,
+    explain: Explain,
+    *notes: str,
 ) -> Generated:
     """A model of which there are weights alone: what their names and shapes tell."""
     if options.flat:
@@ -157,7 +170,10 @@ def _from_weights(
     header = Header("What weights alone tell of a model", lines, (), {})
     embedded = as_text(weights) if in_source else None
     text = render(made.plan, header, embedded, template_dir)
-    return Generated(name, text, weights, in_source, _count(weights), made.notes)
+    notes = (*notes, *made.notes)
+    return Generated(
+        name, text, weights, in_source, _count(weights), notes, made.file, made.whole
+    )
 
 
 def _stem(path: Path) -> str:
@@ -194,13 +210,24 @@ def _simplify(source: Source, explain: Explain, simplify: bool) -> None:
 def write(
     generated: Generated, out_dir: str | Path, *, progress: Progress | None = None
 ) -> list[Path]:
-    """Write the source, and the weights beside it; both appear whole or not at all."""
+    """Write the source, and the weights beside it; both appear whole or not at all.
+
+    Weights that come from the very file that would be written stay as they are there.
+    Raises UsageError where that file does not hold them as the source has them.
+    """
+    stored = Path(out_dir, f"{generated.name}.safetensors")
+    weights = () if generated.in_source else generated.weights
+    origin = generated.origin
+    if weights and origin and stored.exists() and stored.samefile(origin):
+        half = any(entry.dtype != entry.weight.dtype for entry in weights)
+        if half or not generated.as_stored:
+            raise UsageError(
+                f"{stored}: expected another folder (-o) or --name, got the model file "
+                f"itself, which the weights would replace"
+            )
+        weights = ()
     return write_files(
-        Path(out_dir),
-        generated.name,
-        generated.text,
-        () if generated.in_source else generated.weights,
-        progress or _deaf,
+        Path(out_dir), generated.name, generated.text, weights, progress or _deaf
     )
 
 

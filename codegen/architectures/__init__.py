@@ -6,6 +6,11 @@ configuration needs and nothing else. `fit` brings the folder's weights under th
 that the source has, which are transformers' own.
 """
 
-from burnish.codegen.architectures.build import Architecture, build, is_model_folder
+from burnish.codegen.architectures.build import (
+    Architecture,
+    build,
+    is_model_folder,
+    unknown,
+)
 
-__all__ = ["Architecture", "build", "is_model_folder"]
+__all__ = ["Architecture", "build", "is_model_folder", "unknown"]

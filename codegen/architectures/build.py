@@ -34,6 +34,21 @@ def is_model_folder(path: Path) -> bool:
     return (path / "config.json").is_file()
 
 
+def unknown(folder: Path) -> str:
+    """Why no template writes what a configuration describes; "" where one does.
+
+    Raises ReadError for a config.json that is none.
+    """
+    values, _ = read_json(folder / "config.json")
+    named = values.get("model_type")
+    if find(named) is not None:
+        return ""
+    return (
+        f"{folder / 'config.json'}: model_type: expected one out of "
+        f"{', '.join(model_types())}, got {plain(str(named))}"
+    )
+
+
 @dataclass(frozen=True)
 class Architecture:
     """A model of a folder.
@@ -62,10 +77,7 @@ def build(
         config.generation, _ = read_json(beside)
     found = find(config.raw("model_type"))
     if found is None:
-        raise UnsupportedError(
-            f"{where}: model_type: expected one out of {', '.join(model_types())}, "
-            f"got {plain(str(values.get('model_type')))}"
-        )
+        raise UnsupportedError(unknown(folder))
     head = head_of(config, found)
     name = found.prefixes[values["model_type"]] + head
     explain(f"{where}: {name}, written by {found.template}")

@@ -27,13 +27,15 @@ class Inferred:
     """A model of a weights file.
 
     plan: its classes and weights. file: the file that names the tensors; sha256: its.
-    kind: "safetensors" or "pytorch". said: what the page's header says beside that.
+    kind: "safetensors" or "pytorch". whole: the file has these tensors and no others,
+    under these names. said: what the page's header says beside that.
     """
 
     plan: Plan
     file: Path
     sha256: str
     kind: str
+    whole: bool
     said: tuple[str, ...]
     notes: tuple[str, ...]
 
@@ -64,11 +66,13 @@ def infer(path: Path, explain: Explain) -> Inferred:
     with file.open("rb") as opened:
         digest = hashlib.file_digest(opened, "sha256").hexdigest()
     kinds = list(leaves.values())
+    names = {name for name, _ in held}
     return Inferred(
         Plan(classes, held),
         file,
         digest,
         "safetensors" if weights.kind.startswith("safetensors") else "pytorch",
+        weights.kind == "safetensors" and names == set(weights),
         _said(kinds),
         (*found.notes, *summary(root, leaves, classes, doubts)),
     )

@@ -77,7 +77,8 @@ def _groups(
     fits = not rest and count > 1 and outs % count == 0
     if fits and around.chained and not parallel:
         return count
-    if fits and width == outs and max(kernel) > 1 and second not in around.widths:
+    alone = second not in around.widths or (around.beside and second != around.fed)
+    if fits and width == outs and max(kernel) > 1 and alone:
         around.doubt(node.path, "groups by the channels of what stands before")
         return count
     if second == 1 and outs > 1 and _DEPTHWISE.search(node.path):

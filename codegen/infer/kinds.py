@@ -40,16 +40,20 @@ def layers(root: Node, doubt: Doubt) -> dict[Node, Leaf]:
     found: dict[Node, Leaf] = {}
     before: Leaf | None = None
     last: Node | None = None
+    fed: int | None = None
     widths: set[int] = set()
     for place, (node, chained) in enumerate(nodes):
         rule = _rule(node)
         if rule is None:
             continue
         after = nodes[place + 1][0] if place + 1 < len(nodes) else None
+        beside = last is not None and _beside(last, node)
         around = Around(
             before,
             after,
-            chained and last is not None and _beside(last, node),
+            chained and beside,
+            beside,
+            fed,
             frozenset(widths),
             facts,
             doubt,
@@ -61,6 +65,7 @@ def layers(root: Node, doubt: Doubt) -> dict[Node, Leaf]:
         widths |= {w for w in (leaf.takes, leaf.gives) if w is not None}
         if leaf.gives is not None:
             before, last = leaf, node
+            fed = fed if "Norm" in leaf.kind else leaf.takes
     return found
 
 

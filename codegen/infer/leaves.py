@@ -37,12 +37,15 @@ class Around:
 
     before: the layer before it, in the file's order; after: the tensors' shapes of the
     module behind it. chained: whether the layer before is known to feed it.
-    widths: every number of features that some layer before gives or takes.
+    beside: whether it belongs to the same module. fed: what the last layer that was no
+    norm takes. widths: every number of features that some layer before gives or takes.
     """
 
     before: Leaf | None
     after: Node | None
     chained: bool
+    beside: bool
+    fed: int | None
     widths: frozenset[int]
     facts: Facts
     doubt: Doubt

@@ -26,9 +26,8 @@ def summary(
     said = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
     lines = [f"{modules} modules, of these layers: {said or 'none'}"]
     if steps := sum(map(_steps, classes)):
-        lines.append(
-            f"{steps} steps of forward are to be written: look for nn.Unwritten"
-        )
+        said = "step of forward is" if steps == 1 else "steps of forward are"
+        lines.append(f"{steps} {said} to be written: look for nn.Unwritten")
     return (*lines, *_grouped(doubts))
 
 

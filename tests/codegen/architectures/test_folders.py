@@ -133,7 +133,6 @@ def test_a_base_model_alone_and_weights_that_nothing_uses(tmp_path: Path) -> Non
 # --- what is refused ---
 
 REFUSED = [
-    ({"model_type": "mamba"}, "model_type: expected one out of albert, .*, got mamba"),
     ({"architectures": ["BertLMHeadModel"]}, "expected one out of BertModel, .*LMHead"),
     ({"is_decoder": True}, "is_decoder: expected false, got true"),
     ({"position_embedding_type": "relative_key"}, 'expected "absolute", got "rel'),
@@ -158,6 +157,14 @@ def test_options_are_refused_by_name(
     configured(bert, **changes)
     with pytest.raises(UnsupportedError, match=message):
         generate(bert)
+
+
+def test_another_model_type_is_made_from_its_weights(bert: Path) -> None:
+    configured(bert, model_type="mamba")
+    made = generate(bert)
+    assert "model_type: expected one out of albert, " in made.notes[0]
+    assert made.notes[0].endswith("got mamba; so this is what the weights alone tell")
+    assert "nn.Unwritten" in made.text
 
 
 def test_everything_that_is_wrong_is_told_at_once(bert: Path) -> None:

@@ -1,0 +1,205 @@
+"""What weights files hold beside a model, hostile names, refusals, the command."""
+
+from __future__ import annotations
+
+import builtins
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from burnish.codegen.cli import main
+from burnish.codegen.errors import UnsupportedError, UsageError
+from burnish.codegen.pipeline import Options, generate, write
+from burnish.errors import RecordError, UnwrittenError
+from burnish.nn import Module, Unwritten
+from burnish.serialize import save_file
+from tests.codegen.test_injection import ACT, PAYLOADS
+from tests.harness.imported import load_class
+from tests.harness.ruff import complaints, formatted
+
+
+def ones(*shape: int) -> np.ndarray:
+    return np.ones(shape, np.float32)
+
+
+def linear(prefix: str, ins: int = 3, outs: int = 4) -> dict[str, np.ndarray]:
+    return {f"{prefix}.weight": ones(outs, ins), f"{prefix}.bias": ones(outs)}
+
+
+def loaded(source: Path) -> Module:
+    return load_class(source).from_file(source.with_suffix(".safetensors"))
+
+
+NAMES = PAYLOADS | {
+    "quote and import": 'a"; import os',
+    "digits": "007",
+    "far": "999999",
+    "empty parts": "..",
+    "deep": ".".join("abcdefghij"),
+    "forward": "forward",
+    "device": "device",
+    "numbers with a name": "0.a.1",
+}
+
+
+PLACES = ("{0}", "a.{0}", "{0}.b", "blocks.0.{0}", "a{0}")
+
+
+def hostile(name: str, place: str) -> dict[str, np.ndarray]:
+    return linear("first") | linear(place.format(name)) | {f"{name}.x": ones(2)}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("name", NAMES.values(), ids=NAMES.keys())
+def test_a_hostile_name(name: str, place: str, tmp_path: Path) -> None:
+    held = hostile(name, place)
+    path = tmp_path / "hostile.safetensors"
+    save_file(held, path)
+    explained: list[str] = []
+    generated = generate(path, explain=explained.append)
+    write(generated, tmp_path / "out")
+    model = loaded(tmp_path / "out" / "hostile.py")
+    assert not hasattr(builtins, "pwned")
+    assert len(list(model.named_tensors())) == len(held)
+
+
+def test_hostile_sources_are_well_formed(tmp_path: Path) -> None:
+    """One call of the formatter and the linter for all of them."""
+    path = tmp_path / "hostile.safetensors"
+    texts = []
+    for name in NAMES.values():
+        for place in PLACES:
+            save_file(hostile(name, place), path)
+            texts.append(generate(path).text.partition("from burnish import nn\n")[2])
+    whole = "from burnish import nn\n" + "".join(texts)
+    assert whole == formatted(whole)
+    assert not complaints(whole, "E9,F401,F821")
+
+
+def test_names_that_are_keys_stay(tmp_path: Path) -> None:
+    held = linear("heads.a-b") | linear("heads.3x3") | linear(f"heads.{ACT}")
+    save_file(held, tmp_path / "some.safetensors")
+    write(generate(tmp_path / "some.safetensors"), tmp_path / "out")
+    model = loaded(tmp_path / "out" / "some.py")
+    assert set(model.state_dict()) == set(held)
+
+
+def test_a_hostile_file_name(tmp_path: Path) -> None:
+    path = tmp_path / f'a"""; {ACT}.safetensors'.replace("/", "")
+    save_file(linear("fc"), path)
+    text = generate(path).text
+    exec(compile(text, "hostile", "exec"), {"__name__": "hostile"})
+    assert not hasattr(builtins, "pwned")
+
+
+@pytest.mark.parametrize("holder", ["state_dict", "model", "params", "theirs"])
+def test_the_model_beside_an_optimizer(holder: str, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    layer = torch.nn.Linear(3, 4)
+    tuned = torch.optim.Adam(layer.parameters())
+    layer(torch.ones(1, 3)).sum().backward()
+    tuned.step()
+    held = {holder: {f"module.fc.{n}": t for n, t in layer.state_dict().items()}}
+    beside = {} if holder == "theirs" else {"optimizer": tuned.state_dict()}
+    torch.save(held | beside | {"epoch": 3}, tmp_path / "last.ckpt")
+    made = generate(tmp_path / "last.ckpt")
+    assert "self.fc = nn.Linear(3, 4)" in made.text
+    assert {entry.path for entry in made.weights} == {"fc.weight", "fc.bias"}
+    assert any(holder in note for note in made.notes)
+
+
+@pytest.mark.parametrize(
+    ("held", "said"),
+    [
+        ({}, "expected tensors, the file holds none"),
+        ({"a": ones(2), "a.b": ones(2)}, "'a' is both"),
+        ({".".join("a" * 60): ones(2)}, "modules at most, got 59"),
+    ],
+    ids=["nothing", "a tensor and a module", "endless"],
+)
+def test_refusals(held: dict[str, np.ndarray], said: str, tmp_path: Path) -> None:
+    save_file(held, tmp_path / "some.safetensors")
+    with pytest.raises(UnsupportedError, match=said):
+        generate(tmp_path / "some.safetensors")
+
+
+@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor")
+def test_quantized_tensors_are_refused(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    small = torch.quantize_per_tensor(torch.ones(2, 2), 0.1, 0, torch.qint8)
+    torch.save({"fc.weight": small}, tmp_path / "some.pt")
+    with pytest.raises(UnsupportedError, match=r"got quantized tensors: 'fc\.weight'"):
+        generate(tmp_path / "some.pt")
+
+
+def test_objects_are_refused(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    torch.save(torch.nn.Linear(3, 4), tmp_path / "whole.pt")
+    with pytest.raises(RecordError, match="nothing of them was run"):
+        generate(tmp_path / "whole.pt")
+
+
+def test_a_step_says_where_it_is(tmp_path: Path) -> None:
+    save_file(linear("a", 3, 4) | linear("b", 4, 2), tmp_path / "some.safetensors")
+    write(generate(tmp_path / "some.safetensors"), tmp_path)
+    model = loaded(tmp_path / "some.py")
+    with pytest.raises(UnwrittenError, match=r"a -> b: \(..., 4\): expected a step"):
+        model(ones(2, 3))
+    with pytest.raises(UnwrittenError, match=r"called with \(2, 3\)"):
+        Unwritten("there")(ones(2, 3))
+
+
+def test_the_same_bytes_every_time(tmp_path: Path) -> None:
+    held = linear("a") | linear("heads.x-y") | {"table": ones(2, 3)}
+    save_file(held, tmp_path / "some.safetensors")
+    texts = {generate(tmp_path / "some.safetensors").text for _ in range(2)}
+    assert len(texts) == 1
+
+
+def test_half_precision_computes_in_single(tmp_path: Path) -> None:
+    held = {"fc.weight": np.ones((4, 3), np.float16), "scale": np.ones(2, np.float16)}
+    save_file(held, tmp_path / "some.safetensors")
+    write(generate(tmp_path / "some.safetensors"), tmp_path / "out")
+    model = loaded(tmp_path / "out" / "some.py")
+    assert {str(tensor.dtype) for _, tensor in model.named_tensors()} == {"float32"}
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "some.safetensors"
+    save_file(linear("a") | linear("b", 4, 2), path)
+    assert main(["generate", str(path), "-o", str(tmp_path / "out")]) == 0
+    out, told = capsys.readouterr()
+    assert "some.py" in out
+    assert "3 modules, of these layers: 2 Linear" in told
+    assert "1 step of forward is to be written: look for nn.Unwritten" in told
+    assert "verify" not in told
+    source = str(tmp_path / "out")
+    assert main(["check", source, "--source", str(tmp_path)]) == 0
+    save_file(linear("a"), path)
+    assert main(["check", source, "--source", str(tmp_path)]) == 1
+
+
+def test_weights_that_lie_where_they_would_be_written(tmp_path: Path) -> None:
+    path = tmp_path / "some.safetensors"
+    save_file(linear("a"), path)
+    before = path.read_bytes()
+    assert write(generate(path), tmp_path) == [tmp_path / "some.py"]
+    assert path.read_bytes() == before
+    assert loaded(tmp_path / "some.py").num_params == 16
+    with pytest.raises(UsageError, match="expected another folder"):
+        write(generate(path, Options(half=True)), tmp_path)
+    save_file(linear("module.a"), path)
+    with pytest.raises(UsageError, match="expected another folder"):
+        write(generate(path), tmp_path)
+
+
+def test_the_command_in_json(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "some.safetensors"
+    save_file(linear("a"), path)
+    assert main(["generate", str(path), "--json", "-o", str(tmp_path)]) == 0
+    (made,) = json.loads(capsys.readouterr().out)["generated"]
+    assert made["parameters"] == 16
