@@ -1,11 +1,12 @@
 """The guide: a convolutional network learns to read digits, with a Learner.
 
     python -m burnish.models.examples.guide [--data FOLDER] [--epochs 10]
-        [--run runs/guide]
+        [--run runs/guide] [--resume]
 
 FOLDER holds MNIST's four files; without it the few digits that ship are used. The run's
 directory has the log, the metrics of every epoch, checkpoints and the configuration;
-`burnish report runs/guide` makes a page of it.
+`burnish report runs/guide` makes a page of it. A run that was stopped goes on with
+--resume.
 """
 
 from __future__ import annotations
@@ -83,7 +84,9 @@ def shifted(item: Any, generator: np.random.Generator) -> Any:
     return np.roll(image, generator.integers(-1, 2, 2), (0, 1)), label
 
 
-def train(config: TrainingConfig, folder: Path, run: Path) -> dict[str, float]:
+def train(
+    config: TrainingConfig, folder: Path, run: Path, resume: bool = False
+) -> dict[str, float]:
     """Train on the training digits of `folder`; the metrics of its test digits."""
     run.mkdir(parents=True, exist_ok=True)
     config.save(run / "config.json")
@@ -109,7 +112,8 @@ def train(config: TrainingConfig, folder: Path, run: Path) -> dict[str, float]:
         epochs=config.num_epochs,
         directory=run,
         checkpoints=[KeepLast(1), KeepBest("Accuracy")],
-        overwrite=True,
+        resume="last" if resume else None,
+        overwrite=not resume,
     )
     model = learner.fit(batches, unseen)
     model.save_file(run / "model.safetensors")
@@ -125,15 +129,18 @@ def infer(run: Path, images: np.ndarray) -> np.ndarray:
 
 
 def main(argv: list[str] | None = None) -> dict[str, float]:
+    """Train, read some test digits, and give the test digits' metrics."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", type=Path, default=DIGITS)
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--run", type=Path, default=Path("runs/guide"))
+    parser.add_argument("--resume", action="store_true", help="go on with the run")
     options = parser.parse_args(argv)
+
     config = TrainingConfig(num_epochs=options.epochs)
-    found = train(config, options.data, options.run)
+    found = train(config, options.data, options.run, options.resume)
     test = data.MnistDataset(options.data, "test")
     print("read:", infer(options.run, test.images[:8]), "are:", test.labels[:8])
     return found

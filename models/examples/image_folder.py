@@ -1,7 +1,7 @@
 """A folder of pictures, one folder a class, and a small convolutional network.
 
-    python -m burnish.models.examples.image_folder [--folder runs/shapes] [--count 900]
-        [--epochs 15] [--workers 2] [--run runs/image_folder]
+    python -m burnish.models.examples.image_folder [--folder runs/shapes] [--count 600]
+        [--epochs 10] [--workers 2] [--run runs/image_folder]
 
 A folder that is not there is made up first: bright discs, squares and triangles of
 many sizes on dark ground. Pictures are read when they are needed, by threads, and
@@ -33,13 +33,10 @@ def make_up(folder: Path, count: int) -> None:
         shape = SHAPES[number % len(SHAPES)]
         radius = rng.uniform(6, 10)
         across, down = (grid - rng.uniform(12, 20) for grid in (x, y))
-        turn = rng.uniform(0, 2 * np.pi)
-        a = across * np.cos(turn) + down * np.sin(turn)
-        b = down * np.cos(turn) - across * np.sin(turn)
         inside = {
-            "disc": a * a + b * b < radius * radius,
-            "square": np.maximum(abs(a), abs(b)) < 0.85 * radius,
-            "triangle": (b < radius / 2) & (3**0.5 * abs(a) < radius + b),
+            "disc": across**2 + down**2 < radius**2,
+            "square": np.maximum(abs(across), abs(down)) < 0.85 * radius,
+            "triangle": (down < radius / 2) & (3**0.5 * abs(across) < radius + down),
         }[shape]
         ground, colour = rng.uniform(0, 110, 3), rng.uniform(145, 255, 3)
         picture = np.where(inside[:, :, None], colour, ground)
@@ -52,7 +49,7 @@ def make_up(folder: Path, count: int) -> None:
 def turned(item: Any, generator: np.random.Generator) -> Any:
     """A picture turned by quarters and mirrored, whatever comes; its class stays."""
     image, label = item
-    image = np.rot90(image, generator.integers(4))
+    image = np.rot90(image, int(generator.integers(4)))
     return image[:, :: generator.choice((-1, 1))], label
 
 
@@ -81,8 +78,8 @@ def main(argv: list[str] | None = None) -> dict[str, float]:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--folder", type=Path, default=Path("runs/shapes"))
-    parser.add_argument("--count", type=int, default=900, help="of pictures made up")
-    parser.add_argument("--epochs", type=int, default=15)
+    parser.add_argument("--count", type=int, default=600, help="of pictures made up")
+    parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--workers", type=int, default=2, help="threads that read")
     parser.add_argument("--run", type=Path, default=Path("runs/image_folder"))
     options = parser.parse_args(argv)
