@@ -1,13 +1,14 @@
 """The known forms, one file a family; the first rule that fits at a node wins."""
 
 from burnish.codegen.passes.pattern import Rule
-from burnish.codegen.passes.rules import activation, attention, linear, norm
+from burnish.codegen.passes.rules import activation, attention, linear, norm, places
 
 RULES: tuple[Rule, ...] = (
     *attention.RULES,
     *activation.RULES,
     *norm.RULES,
     *linear.RULES,
+    *places.RULES,
 )
 
 __all__ = ["RULES"]

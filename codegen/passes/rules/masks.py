@@ -119,7 +119,7 @@ def is_lower_triangle(value: ir.Value) -> bool:
         return not attribute(node, "upper", 1) and _diagonal(node) == 0 and _ones(node)
     if node is not None and node.op_type in _ORDER:
         earlier, later = (node.inputs[i] for i in _ORDER[node.op_type])
-        return _counts(earlier, -1) and _counts(later, -2)
+        return counts(earlier, -1) and counts(later, -2)
     table = _table(value)
     return table is not None and bool(
         (table.astype(bool) == np.tri(*table.shape)).all()
@@ -130,7 +130,7 @@ def is_lower_triangle(value: ir.Value) -> bool:
 _ORDER = {"LessOrEqual": (0, 1), "GreaterOrEqual": (1, 0)}
 
 
-def _counts(value: ir.Value | None, axis: int) -> bool:
+def counts(value: ir.Value | None, axis: int) -> bool:
     """Whether the value is 0, 1, 2, ... along an axis and has no other."""
     dims = declared(value)
     if value is None or not dims or len(dims) < -axis:
