@@ -74,13 +74,12 @@ def _renamed(
     parts, taken = name.split("."), model.graph.initializers
     if tuple(parts[: len(first)]) == first:
         return ".".join((*place, *parts[len(first) :]))
-    if place and (made := ".".join((*place, parts[-1]))) not in taken:
-        return made
     counted = _COUNTED.fullmatch(name)
-    if counted is None:
-        return name
-    numbers = (f"{counted[1]}{i}" for i in range(len(taken) + 1))
-    return next(new for new in numbers if new not in taken)
+    if counted is not None:
+        numbers = (f"{counted[1]}{i}" for i in range(len(taken) + 1))
+        return next(new for new in numbers if new not in taken)
+    own = ".".join((*place, parts[-1]))
+    return name if own in taken else own
 
 
 def _by_names(model: ir.Model, explain: Explain) -> bool:
