@@ -23,6 +23,8 @@ from burnish.ops.small import SMALL, STORES, Small, small
 
 VALUES = tuple(SMALL)
 _PARAMS = ("float32", "float16", "bfloat16")
+_FLOATS = (*_PARAMS, "float64")
+_NO_SCHEME = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 
 
 class QParams(NamedTuple):
@@ -168,12 +170,14 @@ class QuantScheme:
         """A scheme, a shape and a dtype; InputError for a text that says none."""
         try:
             page = json.loads(text)
-            shape, dtype = tuple(page.pop("shape")), small_type(page.pop("dtype"))
+            shape, dtype = tuple(page.pop("shape")), page.pop("dtype")
             level = Level.from_value(page.pop("level"))
             if not all(type(n) is int and n >= 0 for n in shape):
                 raise ValueError(f"shape {shape}")
-            return cls(level=level, **page), shape, dtype
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            if dtype not in _FLOATS:
+                raise ValueError(f"dtype {dtype}")
+            return cls(level=level, **page), shape, small_type(dtype)
+        except _NO_SCHEME as error:
             raise InputError(
                 f"quantization: expected a scheme in JSON, got {text[:80]!r}: {error!r}"
             ) from None

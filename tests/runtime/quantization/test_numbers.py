@@ -228,6 +228,32 @@ def test_a_tensor_is_quantized():
     assert x.dequantize() is x
 
 
+TEXT = QuantScheme().to_text((2, 3), np.float32)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[1]",
+        "[" * 100_000,
+        "{}",
+        TEXT.replace('"float32", "shape"', '"float8", "shape"'),
+        TEXT.replace("[2, 3]", "[2, -3]"),
+        TEXT.replace("[2, 3]", "3"),
+        TEXT.replace('"dtype": "float32"', '"dtype": "object"'),
+        TEXT.replace('"tensor"', '"channel"'),
+        TEXT.replace('["tensor"]', '["block", 0]'),
+        TEXT.replace('"q8s"', "[]"),
+        TEXT.replace('"mode"', '"more"'),
+    ],
+)
+def test_texts_that_say_no_scheme(text):
+    with pytest.raises(InputError):
+        QuantScheme.from_text(text)
+    assert QuantScheme.from_text(TEXT) == (QuantScheme(), (2, 3), np.float32)
+
+
 def row(message, act):
     return pytest.param(act, message, id=message)
 

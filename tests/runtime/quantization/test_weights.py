@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import pytest
 
-from burnish import nn, ops, optim, serialize, store
+from burnish import nn, ops, optim, record, serialize, store
 from burnish.errors import InputError, RecordError
 from burnish.models.mnist.mnist import Model as Mnist
 from burnish.nn import ParamGroup
@@ -104,6 +104,19 @@ def test_pytorch_opens_the_file(torch, tmp_path):
     state = torch.load(tmp_path / "net.pt")
     weight = state["weight.codes"].float() * state["weight.scales"]
     np.testing.assert_array_equal(weight, net.weight.numpy())
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [record.NamedMpkGzRecorder, record.PrettyJsonRecorder, record.NpzRecorder],
+)
+@pytest.mark.parametrize("precision", ["half", "full", "double"])
+def test_recorders_keep_what_is_small(kind, precision, tmp_path):
+    net = nn.Linear(7, 5, bias=False).quantize_weights(Quantizer(scheme=BLOCKS))
+    recorder, again = kind(precision), nn.Linear(7, 5, bias=False)
+    recorder.load_into(again, recorder.record(net, tmp_path / "net"))
+    assert again.weight.scheme == BLOCKS
+    np.testing.assert_array_equal(again.weight.numpy(), net.weight.numpy())
 
 
 def test_stores_keep_and_rename_what_is_small(tmp_path):
