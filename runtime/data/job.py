@@ -33,13 +33,14 @@ class Job:
 
     def __call__(self, epoch: int, indices: np.ndarray) -> Any:
         if not len(indices):  # one process's part of a batch that is too small for all
-            return self._batched(_nothing(self._fields(epoch, np.zeros(1, int))), "")
+            fields = _nothing(self._fields(epoch, np.zeros(1, int)))
+            return self._batched(fields, "no items")
         return self._batched(self._fields(epoch, indices), _told(indices))
 
     def _fields(self, epoch: int, indices: np.ndarray) -> Any:
         dataset: Any = self.dataset
         places = indices
-        while isinstance(dataset, Subset):
+        while getattr(type(dataset), "__getitem__", None) is Subset.__getitem__:
             dataset, places = dataset.dataset, dataset.indices[places]
         whole = self.collate is None and self.augment is None
         if whole and isinstance(dataset, BatchDataset):

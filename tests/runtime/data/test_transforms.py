@@ -156,3 +156,13 @@ def test_views_travel(view):
 def test_what_cannot_be_is_refused(make, message):
     with pytest.raises(InputError, match=message):
         make()
+
+
+class Doubled(data.Subset):
+    def __getitem__(self, index):
+        return 2 * super().__getitem__(index)
+
+
+def test_a_view_of_ones_own_is_asked_itself():
+    (found,) = next(iter(data.batches(Doubled(range(10), [4, 2]), 2)))
+    assert found.tolist() == [8, 4]
