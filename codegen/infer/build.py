@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -113,10 +114,20 @@ def _spelled(name: str) -> str:
 
 
 def _said(leaves: list[Leaf]) -> tuple[str, ...]:
-    kinds = " ".join(leaf.kind for leaf in leaves)
-    if "Conv" not in kinds.replace("Conv1D", ""):
+    """What weights do not tell of these layers, and what they have instead."""
+    kinds = {leaf.kind for leaf in leaves}
+    told = []
+    if any(leaf.rank and "Conv" in leaf.kind for leaf in leaves):
+        told.append("stride 1, padding 0 and dilation 1")
+    if "MultiheadAttention" in kinds:
+        told.append("heads of 64 features")
+    if "GroupNorm" in kinds:
+        told.append("GroupNorm in 32 groups or fewer")
+    if kinds & {"LSTM", "GRU", "RNN", "MultiheadAttention"}:
+        told.append("the batch on the second axis")
+    if any("Norm" in kind for kind in kinds):
+        told.append("eps of each norm")
+    if not told:
         return ()
-    return (
-        "Weights do not tell stride, padding and dilation: convolutions have the",
-        "defaults 1, 0 and 1 until somebody writes others.",
-    )
+    words = f"Weights do not tell everything; by default: {', '.join(told)}."
+    return tuple(textwrap.wrap(words, 80))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import pairwise
 
 from burnish.codegen.arrange.members import alike
@@ -24,6 +25,7 @@ def joined(name: str, parts: dict[int, Part]) -> Part:
         for number, part in parts.items()
         for path, weight in part.weights
     ]
+    parts = _open_ended(parts)
     every = list(parts.values())
     whole = list(parts) == list(range(len(parts)))
     simple = all(part.form == "module" and part.results == 1 for part in every)
@@ -39,6 +41,33 @@ def joined(name: str, parts: dict[int, Part]) -> Part:
         return Part(Display(tuple(part.made for part in every)), "loose", weights)
     items = tuple(_filled(parts))
     return Part(Display(items), "loose", weights)
+
+
+def _open_ended(parts: dict[int, Part]) -> dict[int, Part]:
+    """Sequentials among the parts with a step at their end.
+
+    What came last in one may have had no weights, and nothing else would tell so: where
+    the row ends its owner has a step.
+    """
+    last = max(parts)
+    equal = len(parts) > 1 and _equal(list(parts.values()))
+    return {
+        number: part if number == last and not equal else _with_end(part)
+        for number, part in parts.items()
+    }
+
+
+def _with_end(part: Part) -> Part:
+    made = part.made
+    if not isinstance(made, Call) or made.function != "nn.Sequential":
+        return part
+    ends = made.args[-1]
+    if not isinstance(ends, Call) or not ends.function.startswith("nn."):
+        return part
+    if ends.function in ("nn.Sequential", "nn.Unwritten"):
+        return part
+    step = Call("nn.Unwritten", (Literal((len(made.args),)),))
+    return replace(part, made=replace(made, args=(*made.args, step)))
 
 
 def _filled(parts: dict[int, Part]) -> list[Expression]:

@@ -104,6 +104,10 @@ def _wraps(parts: Mapping[str, Part]) -> bool:
 def _in_order(writer: _Writer, parts: Mapping[str, Part]) -> None:
     """The attributes one after another, as the file has them."""
     before = ""
+    tables = [name for name, part in parts.items() if _is_table(part)]
+    if len(tables) > 1:
+        parts = {name: part for name, part in parts.items() if name not in tables}
+        writer.step(("tables", *tables), (writer.x,))
     for name, part in parts.items():
         own = Own((name,))
         if part.form == "loose":
@@ -122,6 +126,10 @@ def _in_order(writer: _Writer, parts: Mapping[str, Part]) -> None:
         else:
             writer.x = writer.call(own, (writer.x,) * part.inputs)
         before = name
+
+
+def _is_table(part: Part) -> bool:
+    return part.leaf is not None and part.leaf.kind == "Embedding"
 
 
 def _follows(one: Part, other: Part) -> bool:

@@ -12,7 +12,7 @@ from burnish.codegen.infer.leaves import Doubt
 
 _RESERVED = frozenset(dir(nn.Module))
 _LONGEST = 60
-_CLASSES = {"h": "Block", "model": "Base", "transformer": "Base"}
+_CLASSES = {"h": "Block", "mlp": "MLP", "model": "Base", "transformer": "Base"}
 
 
 def usable(name: str) -> bool:

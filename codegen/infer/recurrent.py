@@ -76,7 +76,7 @@ def attention(node: Node, around: Around) -> Leaf | None:
     elif shape(node, "in_proj_weight") != (3 * dim, dim):
         return None
     heads = usual_heads(dim)
-    around.doubt(node.path, f"{heads} heads, which weights do not tell")
+    around.doubt(node.path, f"num_heads={heads}, which weights do not tell")
     return Leaf("MultiheadAttention", (dim, heads), options, dim, dim, 0)
 
 

@@ -74,7 +74,8 @@ def _worded(items: Sequence[Expression], shapes: _Shapes) -> Iterator[Expression
         before = [each for each in items[:place] if _words(each) is None]
         after = [each for each in items[place:] if _words(each) is None]
         given = shapes.of(before[-1], last=True) if before else "(...)"
-        yield _step(f"{words[0]}: {given} -> {shapes.of(after[0], last=False)}")
+        taken = shapes.of(after[0], last=False) if after else "what comes next"
+        yield _step(f"{words[0]}: {given} -> {taken}")
 
 
 def _told(
@@ -102,6 +103,8 @@ def _told(
             return f"attention of {', '.join(rest)} {shapes.of(held[-1], True)}"
         case "activation":
             return f"activation of {rest[0]} {shapes.of(held[0], True)}"
+        case "tables":
+            return f"rows of {', '.join(rest)} {shapes.of(held[0], True)}"
         case "whole":
             return "how these run"
     return f"use of {', '.join(rest)}"
