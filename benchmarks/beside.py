@@ -1,6 +1,6 @@
 """Two implementations timed in turn, in one process: what the benchmarks share.
 
-A ratio is PyTorch's time divided by Burnish's: 1 is equal, 2 is twice as fast, 0.5
+A ratio is the peer's time divided by Burnish's: 1 is equal, 2 is twice as fast, 0.5
 takes twice as long. Both run in short turns, one after the other, and the least time of
 each counts: what else runs on the machine only ever adds to it.
 """
@@ -67,9 +67,9 @@ def seconds(run: Callable[[], Any], times: int) -> float:
     return (time.perf_counter() - start) / times
 
 
-def report(timings: Iterable[Timing], worst: int = 10) -> None:
-    """A line for each, as they come, and the slowest against PyTorch at the end."""
-    print(f"{'':44} {'burnish':>10} {'torch':>10}  ratio")
+def report(timings: Iterable[Timing], worst: int = 10, peer: str = "torch") -> None:
+    """A line for each, as they come, and the slowest against the peer at the end."""
+    print(f"{'':44} {'burnish':>10} {peer:>10}  ratio")
     seen = []
     for timing in timings:
         print(_line(timing), flush=True)
