@@ -1,1 +1,1 @@
-"""The gallery: imported models, each with its source and a script to run."""
+"""The gallery: imported models, each with its source and a script to run; examples."""

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from burnish import Tensor, data, nn, ops, optim, seed
+from burnish.errors import InputError
 from burnish.learner import Accuracy, KeepBest, Learner, Loss, Supervised
 
 SIZE = 32
@@ -25,8 +26,12 @@ SHAPES = ("disc", "square", "triangle")
 
 def make_up(folder: Path, count: int) -> None:
     """Write `count` pictures as PNG files: folder/disc/0000.png and so on."""
-    from PIL import Image
-
+    try:
+        from PIL import Image
+    except ImportError:
+        raise InputError(
+            "image_folder: expected the package Pillow; pip install 'burnish[data]'"
+        ) from None
     rng = np.random.default_rng(0)
     y, x = np.mgrid[:SIZE, :SIZE].astype(np.float32)
     for number in range(count):

@@ -107,7 +107,10 @@ def main(argv: list[str] | None = None) -> dict[str, float]:
     seed(0)
     if not options.file.exists():
         make_up(options.file, options.rows)
-    rest, test = data.train_test_split(data.read_csv(options.file), test=0.2)
+    houses = data.read_csv(options.file)
+    if missing := {*COLUMNS, TARGET} - houses.columns.keys():
+        parser.error(f"{options.file}: expected columns {', '.join(sorted(missing))}")
+    rest, test = data.train_test_split(houses, test=0.2)
     train, valid = data.train_test_split(rest, test=0.1)
     normalizer = Normalizer(train)
     batches = data.batches(train, 64, shuffle=0, batcher=normalizer)

@@ -12,6 +12,7 @@ import pytest
 
 from burnish import Tensor, data, nn, seed
 from burnish.data.mnist import normalized
+from burnish.errors import InputError
 from burnish.generation import Cache
 from burnish.learner import Progress, Run, read_events
 from burnish.learner.events import Entry
@@ -147,6 +148,17 @@ def test_wgan_leaves_grey_for_ink_and_paper() -> None:
     assert near < far / 2
 
 
+def test_wgan_without_pillow(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    wgan.main(["--steps=1"])
+    assert "pip install 'burnish[data]'" in capsys.readouterr().out
+    assert [path.name for path in Path("runs/wgan").iterdir()] == [
+        "generator.safetensors"
+    ]
+
+
 def test_wgan_penalty_is_of_the_slope() -> None:
     gan = wgan.Gan()
     gan.critic = nn.Sequential(nn.Linear(784, 1)).to("cpu:autodiff")
@@ -183,6 +195,16 @@ def test_regression_explains_prices() -> None:
     assert len(made.read_text().splitlines()) == 201  # the user's file stays
 
 
+def test_regression_says_which_columns_lack(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("houses.csv").write_text("income,age,rooms,price\n1,2,3,4\n")
+    with pytest.raises(SystemExit):
+        regression.main(["--file=houses.csv"])
+    told = capsys.readouterr().err
+    assert "houses.csv: expected columns bedrooms, east, household, north" in told
+
+
 def test_regression_normalizes_with_the_rows_it_was_given() -> None:
     regression.make_up(Path("houses.csv"), 100)
     table = data.read_csv("houses.csv")
@@ -206,6 +228,13 @@ def test_image_folder_tells_shapes_apart(capsys: pytest.CaptureFixture[str]) -> 
     assert len(list(Path("runs/shapes").glob("*/*.png"))) == 300
     out = capsys.readouterr().out
     assert out.startswith("300 pictures of disc, square, triangle\n")
+
+
+def test_image_folder_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    with pytest.raises(InputError, match=r"Pillow; pip install 'burnish\[data\]'"):
+        image_folder.main([])
+    assert not Path("runs").exists()
 
 
 # --- text ---
