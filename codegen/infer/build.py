@@ -20,7 +20,6 @@ from burnish.codegen.infer.steps import spelled_out
 from burnish.codegen.infer.summary import summary
 from burnish.codegen.infer.tree import grown, is_number
 from burnish.codegen.program import ClassPlan, Own, Plan, Weight
-from burnish.codegen.render.words import own
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,7 @@ def _tie(
     names = [name for name, _ in held]
     for name, first in found.tied.items():
         if "." in name and name in names and first in names and _reached(name, first):
-            model.members.append((_spelled(name), Own(_path(first))))
+            model.shared.append((Own(_path(name)), Own(_path(first))))
             names.remove(name)
     kept = set(names)
     return [(name, weight) for name, weight in held if name in kept]
@@ -106,11 +105,6 @@ def _reached(*names: str) -> bool:
 
 def _path(name: str) -> tuple[str | int, ...]:
     return tuple(int(part) if is_number(part) else part for part in name.split("."))
-
-
-def _spelled(name: str) -> str:
-    """What stands behind `self.` on the left of an assignment."""
-    return own(_path(name)).removeprefix("self.")
 
 
 def _said(leaves: list[Leaf]) -> tuple[str, ...]:

@@ -16,30 +16,33 @@ _CLASSES = {"h": "Block", "mlp": "MLP", "model": "Base", "transformer": "Base"}
 
 
 def usable(name: str) -> bool:
-    """Whether a name of the file can be an attribute as it stands."""
+    """Whether a name of the file can stand behind `self.` in the source."""
     return (
         name.isidentifier()
         and name.isascii()
         and not iskeyword(name)
-        and not (name.startswith("__"))
-        and name not in _RESERVED
+        and not _is_reserved(name)
         and len(name) <= _LONGEST
     )
 
 
+def _is_reserved(name: str) -> bool:
+    return not name or name.startswith("__") or name in _RESERVED
+
+
 def attributes(names: Iterable[str], where: str, doubt: Doubt) -> dict[str, str]:
-    """An attribute for each name: the name itself wherever it can be one."""
+    """An attribute for each name: the name itself, unless modules have it already."""
     names = list(names)
-    taken = {name for name in names if usable(name)}
+    taken = {name for name in names if not _is_reserved(name)}
     found: dict[str, str] = {}
     for name in names:
-        if usable(name):
+        if name in taken:
             found[name] = name
             continue
         made = free(Identifier(name), taken | _RESERVED)
         taken.add(made)
         found[name] = made
-        doubt(where + name, f"no name for an attribute; it is {made} here")
+        doubt(where + name, f"every module has an attribute of this name; here {made}")
     return found
 
 

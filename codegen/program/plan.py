@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from burnish.codegen.program.expressions import Own
 from burnish.codegen.program.leaves import Expression, Shape, Value, Weight
 from burnish.codegen.program.statements import Block
 
@@ -26,7 +27,8 @@ class ClassPlan:
 
     members: attribute and constructor, in order; parameters: the constructor's own,
     defaults: what those have by themselves. base: the class that it extends; what is
-    made under the name "" calls that one's constructor.
+    made under the name "" calls that one's constructor. shared: what is another's
+    in the end, and that one.
     inputs and `block.results` are what `forward` takes and returns.
     """
 
@@ -38,6 +40,7 @@ class ClassPlan:
     parameters: list[str] = field(default_factory=list)
     defaults: dict[str, Any] = field(default_factory=dict)
     base: str = "nn.Module"
+    shared: list[tuple[Own, Own]] = field(default_factory=list)
 
 
 @dataclass(eq=False)

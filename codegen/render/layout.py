@@ -14,6 +14,7 @@ from burnish.codegen.program import (
     Keyed,
     Literal,
     Method,
+    Prefix,
     Repeat,
 )
 from burnish.codegen.render.words import Names, operands, pieces, quoted, text
@@ -36,8 +37,14 @@ def laid_out(
     if isinstance(expression, Repeat):
         item = text(expression.item, names)
         count = text(expression.count, names)
-        inner = f"{pad}    {item} for _ in range({count})"
-        return [f"{pad}{prefix}[", inner, f"{pad}]{suffix}"]
+        inner = [f"{pad}    {item} for _ in range({count})"]
+        if not fits(inner[0]):
+            inner = laid_out("", expression.item, names, indent + 4)
+            inner.append(f"{pad}    for _ in range({count})")
+        return [f"{pad}{prefix}[", *inner, f"{pad}]{suffix}"]
+    if isinstance(expression, Prefix) and expression.operator == "*":
+        starred = f"{prefix}{expression.operator}"
+        return laid_out(starred, expression.operand, names, indent, suffix)
     if isinstance(expression, Keyed):
         opened = [f"{pad}{prefix}{{"]
         for key, value in expression.items:

@@ -27,7 +27,7 @@ from burnish.codegen.render.layout import WIDTH, broken_signature, laid_out
 from burnish.codegen.render.names import named
 from burnish.codegen.render.roles import Roles, residuals, roles_of
 from burnish.codegen.render.tidy import Nested, tidied
-from burnish.codegen.render.words import literal, text
+from burnish.codegen.render.words import attribute, literal, text
 
 
 @dataclass(frozen=True)
@@ -118,8 +118,10 @@ def _class(plan: ClassPlan, header: Header | None, roles: Roles) -> ClassPage:
     init = [
         line
         for name, made in plan.members
-        for line in laid_out(f"self.{name} = " if name else "", made, {}, 8)
+        for line in laid_out(f"{attribute(name)} = " if name else "", made, {}, 8)
     ]
+    for one, other in plan.shared:
+        init += laid_out(f"{text(one, {})} = ", other, {}, 8)
     parameters = ["self"]
     for value in plan.inputs:
         default = "=None" if header and names[value] in header.optional else ""

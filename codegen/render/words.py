@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from keyword import iskeyword
 from typing import Any
 
 from burnish.codegen.program import (
@@ -191,8 +192,16 @@ def _key(key: Expression, names: Names) -> str:
 
 def own(path: tuple[str | int, ...]) -> str:
     """`self.layers[0].conv`"""
-    parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in path]
-    return "self" + "".join(parts)
+    first, *rest = path
+    parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in rest]
+    return attribute(str(first)) + "".join(parts)
+
+
+def attribute(name: str) -> str:
+    """`self.conv`; what no attribute can be called stands in `vars(self)`."""
+    if name.isidentifier() and name.isascii() and not iskeyword(name):
+        return f"self.{name}"
+    return f"vars(self)[{quoted(name)}]"
 
 
 def literal(value: Any) -> str:
