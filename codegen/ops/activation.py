@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from burnish.codegen.ops._rules import (
@@ -117,10 +118,13 @@ def gelu(X: Expression, *, approximate: str = "none") -> Result:
 @onnx_op("PRelu", since=7)
 def prelu(X: Expression, slope: Expression) -> Result:
     if isinstance(slope, Weight) and owned(slope) and slope.trained:
-        count = int(slope.array.size)
-        channels = slope.shape[0] if slope.shape else 1
-        spatial = None if X.rank is None else X.rank - 2
-        if count == 1 or (count == channels and len(slope.shape) - 1 == spatial):
+        count = math.prod(slope.shape)
+        spatial = None if X.rank is None else (1,) * (X.rank - 2)
+        by_channel = spatial is not None and slope.shape[-1 - len(spatial) :] == (
+            count,
+            *spatial,
+        )
+        if count == 1 or by_channel:
             weight = slope.changed((count,), lambda w: w.reshape(-1))
             return layer("PReLU", (), {"num_parameters": count}, {"weight": weight}, X)
     return call("prelu", X, slope)

@@ -96,7 +96,23 @@ def _all_of(number: int) -> Callable[[ir.Node], bool]:
 
 
 def _expands_nothing(node: ir.Node) -> bool:
-    return _same_shape(node) or (_all_of(1)(node) and _rank_covers(node))
+    if _same_shape(node) or (_all_of(1)(node) and _rank_covers(node)):
+        return True
+    return not node.outputs[0].is_graph_output() and _broadcasts_anyway(node.outputs[0])
+
+
+def _broadcasts_anyway(value: ir.Value) -> bool:
+    """Whether all who read it combine it with a value of its shape."""
+    for user, place in value.uses():
+        other = user.inputs[1 - place] if len(user.inputs) == 2 else None
+        if user.op_type not in _BROADCASTING or user.domain or other is None:
+            return False
+        if other is value or not proven_equal(other, value):
+            return False
+    return True
+
+
+_BROADCASTING = frozenset(("Add", "Div", "Mul", "Pow", "Sub"))
 
 
 def _rank_covers(node: ir.Node) -> bool:

@@ -1,12 +1,20 @@
 """The known forms, one file a family; the first rule that fits at a node wins."""
 
 from burnish.codegen.passes.pattern import Rule
-from burnish.codegen.passes.rules import activation, attention, linear, norm, places
+from burnish.codegen.passes.rules import (
+    activation,
+    attention,
+    groups,
+    linear,
+    norm,
+    places,
+)
 
 RULES: tuple[Rule, ...] = (
     *attention.RULES,
     *activation.RULES,
     *norm.RULES,
+    *groups.RULES,
     *linear.RULES,
     *places.RULES,
 )

@@ -73,6 +73,13 @@ def _alpha_is_number(found: Match) -> str | None:
     return None if known else "the factor inside the sigmoid is not a constant"
 
 
+def _leaves_softplus(found: Match) -> str | None:
+    if found["x"].dtype == ir.DataType.DOUBLE:
+        return "double precision tells it from x"
+    above = scalar(found["above"])
+    return None if above is not None and above >= 20 else "it begins too early"
+
+
 def _slope_is_hard_swish(found: Match) -> str | None:
     node = found.named["sigmoid"]
     slope, shift = attribute(node, "alpha", 0.2), attribute(node, "beta", 0.5)
@@ -140,6 +147,13 @@ RULES = (
         "Softplus",
         op("Log", 1 + op("Exp", x)),
         accept,
+        lambda found: _node("Softplus", found),
+        ("", "Softplus", 1),
+    ),
+    Rule(
+        "Softplus that is x where x is large",
+        op("Where", op("Greater", x, Any("above")), x, op("Softplus", x)),
+        _leaves_softplus,
         lambda found: _node("Softplus", found),
         ("", "Softplus", 1),
     ),
