@@ -10,7 +10,7 @@ from pathlib import Path
 from burnish.codegen.arrange import finished
 from burnish.codegen.errors import Explain
 from burnish.codegen.identifier import plain
-from burnish.codegen.infer.checkpoint import Checkpoint, open_checkpoint
+from burnish.codegen.infer.checkpoint import Checkpoint, checkpoint
 from burnish.codegen.infer.classes import Classes
 from burnish.codegen.infer.kinds import layers
 from burnish.codegen.infer.leaves import Leaf
@@ -20,6 +20,7 @@ from burnish.codegen.infer.steps import spelled_out
 from burnish.codegen.infer.summary import summary
 from burnish.codegen.infer.tree import grown, is_number
 from burnish.codegen.program import ClassPlan, Own, Plan, Weight
+from burnish.serialize import open_weights
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,8 @@ def infer(path: Path, explain: Explain) -> Inferred:
     Raises RecordError for a damaged file and UnsupportedError for one that holds no
     plain tensors.
     """
-    weights, found = open_checkpoint(str(path))
+    weights = open_weights(path)
+    found = checkpoint(weights)
     root = grown(found.tensors, weights.where)
     if found.sorted_ and weights.kind.startswith("safetensors"):
         in_use_order(root)

@@ -10,7 +10,8 @@ from burnish.codegen.arrange.members import alike
 from burnish.codegen.infer.parts import Form, Part
 from burnish.codegen.program import Call, Display, Expression, Literal, Repeat
 
-_APART = re.compile(r"expert|head|branch|stem_|classifiers|^heads?$|_list$|convs$")
+_APART = re.compile(r"expert|head|branch|classifiers|convs$")
+"""Lists under such names hold things side by side."""
 
 
 def joined(name: str, parts: dict[int, Part]) -> Part:
@@ -81,10 +82,7 @@ def _filled(parts: dict[int, Part]) -> list[Expression]:
 
 
 def _fits(parts: list[Part]) -> bool:
-    """Whether what each gives is what the next one takes, as far as is known.
-
-    Equal kernels' first axes side by side are no chain: (1 -> 8), (1 -> 8).
-    """
+    """Whether what each gives is what the next one takes, as far as is known."""
     return all(
         one.gives is None or other.takes is None or one.gives == other.takes
         for one, other in pairwise(parts)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from burnish.codegen.errors import UnsupportedError
 from burnish.codegen.identifier import plain
-from burnish.serialize import LazyTensor, Weights, open_weights
+from burnish.serialize import LazyTensor, Weights
 
 _HOLDERS = (
     "state_dict",
@@ -58,11 +58,6 @@ def checkpoint(weights: Weights) -> Checkpoint:
     _refuse_quantized(weights.where, tensors)
     names = list(tensors)
     return Checkpoint(tensors, _tied(tensors), names == sorted(names), notes)
-
-
-def open_checkpoint(path: str) -> tuple[Weights, Checkpoint]:
-    weights = open_weights(path)
-    return weights, checkpoint(weights)
 
 
 def _model(weights: Weights, notes: list[str]) -> Weights:

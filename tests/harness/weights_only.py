@@ -39,10 +39,14 @@ class Made:
         self.model: nn.Module = kind.from_file(self.source.with_suffix(".safetensors"))
 
     def check(self, network: torch.nn.Module, skip: tuple[str, ...] = ()) -> None:
-        """The network's layers, sizes, names and values; it takes what is saved."""
+        """The network's layers and sizes; and what `check_values` does."""
+        check_layers(network, self.model, skip)
+        self.check_values(network)
+
+    def check_values(self, network: torch.nn.Module) -> None:
+        """Names and values are the network's, which takes what is saved."""
         assert self.text == formatted(self.text)
         assert not complaints(self.text)
-        check_layers(network, self.model, skip)
         ours = {n: t.data for n, t in self.model.named_tensors(False)}
         for name, tensor in network.state_dict().items():
             np.testing.assert_array_equal(ours[name], tensor.numpy(), err_msg=name)

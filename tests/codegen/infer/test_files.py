@@ -78,8 +78,10 @@ def test_hostile_sources_are_well_formed(tmp_path: Path) -> None:
     assert not complaints(whole, "E9,F401,F821")
 
 
-def test_names_that_are_keys_stay(tmp_path: Path) -> None:
-    held = linear("heads.a-b") | linear("heads.3x3") | linear(f"heads.{ACT}")
+@pytest.mark.parametrize("prefix", ["heads.", "", "heads.0.", "first.x."])
+def test_names_that_are_no_attributes_stay(prefix: str, tmp_path: Path) -> None:
+    held = linear(f"{prefix}a-b") | linear(f"{prefix}3x3") | linear(f"{prefix}{ACT}")
+    held |= linear("first.y")
     save_file(held, tmp_path / "some.safetensors")
     write(generate(tmp_path / "some.safetensors"), tmp_path / "out")
     model = loaded(tmp_path / "out" / "some.py")
