@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import secrets
 import shutil
 from typing import Any
 
@@ -65,7 +66,8 @@ class Block:
                 f"{shutil.disk_usage(_MEMORY).free}; give the container more "
                 "(--shm-size), or use threads"
             )
-        self._memory: Any = SharedMemory(create=True, size=max(size, 1))
+        name = f"burnish_{os.getpid()}_{secrets.token_hex(4)}"
+        self._memory: Any = SharedMemory(name, create=True, size=max(size, 1))
         self.name = self._memory.name
 
     @property

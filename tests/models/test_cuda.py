@@ -69,7 +69,7 @@ def test_a_model_on_the_gpu(name: str, cuda: Device) -> None:
         float(((found[path].numpy() - g.numpy()) ** 2).sum())
         for path, g in wanted.items()
     )
-    assert off < 1e-4 * size
+    assert off < 1e-3 * size
 
 
 def outputs(result: Any) -> tuple[Tensor, ...]:

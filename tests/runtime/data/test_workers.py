@@ -69,10 +69,11 @@ def plain(value):
 
 
 def shared_blocks():
-    folder = "/dev/shm"
+    """Those of this process; others may run tests as well."""
+    folder, own = "/dev/shm", f"burnish_{os.getpid()}_"
     if not os.path.isdir(folder):
         return set()
-    return {name for name in os.listdir(folder) if name.startswith("psm_")}
+    return {name for name in os.listdir(folder) if name.startswith(own)}
 
 
 def open_files():
