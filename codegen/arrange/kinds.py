@@ -91,6 +91,12 @@ def groups(group: Group) -> list[Group]:
     return [item for item in group.items if isinstance(item, Group)]
 
 
+def has_name(layer: Layer) -> bool:
+    """Whether a weight's name in the file tells the layer's: "encoder.conv.weight"."""
+    paths = (weight.path.split(".") for weight in layer.weights.values())
+    return any(len(path) > 1 and path[-2].isidentifier() for path in paths)
+
+
 def free_weights(statements: Iterable[Statement]) -> Iterable[Weight]:
     for statement in statements:
         for expression in leaves(statement):

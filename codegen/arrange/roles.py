@@ -6,6 +6,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 
 from burnish.codegen.arrange.grouping import leaves
+from burnish.codegen.arrange.kinds import has_name
 from burnish.codegen.arrange.segments import Flow, dense
 from burnish.codegen.program import (
     Assign,
@@ -115,7 +116,8 @@ class Roles:
         found: dict[str, list[Layer]] = {}
         for statement in statements:
             for layer in layers_of(statement):
-                if id(layer) not in named and layer.weights:
+                told = id(layer) in named or has_name(layer)
+                if not told and layer.weights:
                     found.setdefault(self._base(layer), []).append(layer)
         return found
 

@@ -15,6 +15,7 @@ from burnish import Tensor
 from burnish.codegen.pipeline import Options, generate, write
 from burnish.optim import Adam
 from tests.harness.imported import imported, load_class
+from tests.harness.source import check_source, floats, graph
 from tests.harness.strip import stripped
 
 DIM, HEADS, DEPTH, VOCAB = 16, 4, 12, 23
@@ -170,3 +171,22 @@ def test_the_same_file_gives_the_same_text_and_reasons(tmp_path):
     assert told[0] == told[1]
     assert any(line.startswith("structure: layers holds 2") for line in told[0])
     assert f"argument dim={DIM}" in "\n".join(told[0])
+
+
+def test_names_of_the_file_stay_in_branches():
+    def branch(model):
+        ends = [helper.make_empty_tensor_value_info("h")]
+        given = ["x", f"{model}.encoder.0.stem.weight"]
+        made = [helper.make_node("Conv", given, ["h"], pads=[1, 1])]
+        return helper.make_graph(made, "branch", [], ends)
+
+    weights = {
+        f"{model}.encoder.0.stem.weight": floats(4, 3, 3, seed=seed)
+        for seed, model in enumerate(("fast", "slow"))
+    }
+    both = helper.make_node(
+        "If", ["c"], ["y"], then_branch=branch("fast"), else_branch=branch("slow")
+    )
+    inputs = {"c": (TensorProto.BOOL, ()), "x": (2, 3, 8)}
+    model = graph([both], weights, **inputs)
+    check_source(model, "if c:\n    y = self.stem(x)\nelse:\n    y = self.stem2(x)")
