@@ -47,13 +47,26 @@ def _snake(text: str) -> str:
 
 def free(wanted: Identifier, taken: Iterable[str]) -> Identifier:
     """`wanted`, or with the first number behind it that is not taken."""
-    taken = set(taken)
-    name, number = wanted, 2
-    while name in taken:
-        room = _LONGEST - len(str(number))
-        name = Identifier(f"{wanted[:room]}{number}")
-        number += 1
-    return name
+    return Names(taken).new(wanted)
+
+
+class Names:
+    """Names that are taken, each once."""
+
+    def __init__(self, taken: Iterable[str] = ()):
+        self.taken = set(taken)
+        self.numbers: dict[str, int] = {}
+
+    def new(self, wanted: Identifier) -> Identifier:
+        """`wanted`, or with the first number behind it that is not taken; it is now."""
+        name, number = wanted, self.numbers.get(wanted, 2)
+        while name in self.taken:
+            room = _LONGEST - len(str(number))
+            name = Identifier(f"{wanted[:room]}{number}")
+            number += 1
+        self.numbers[wanted] = number
+        self.taken.add(name)
+        return name
 
 
 def plain(text: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from burnish import nn, ops
 from burnish.codegen.arrange.grouping import Group, statements_of
-from burnish.codegen.identifier import Identifier, free
+from burnish.codegen.identifier import Identifier, Names
 from burnish.codegen.program import (
     Block,
     Call,
@@ -41,6 +41,7 @@ class Members:
     single: dict[str, Expression] = field(default_factory=dict)
     numbered: dict[str, dict[int, Expression]] = field(default_factory=dict)
     weights: list[WeightPath] = field(default_factory=list)
+    names: Names = field(default_factory=lambda: Names(_RESERVED))
 
     def add(
         self, wanted: str, constructor: Expression, weights: list[WeightPath]
@@ -91,9 +92,10 @@ class Members:
             self.weights.append((f"{name}.{path}" if path else name, weight))
 
     def _free(self, wanted: str) -> str:
-        name = Identifier(wanted) if wanted != "self" else wanted
-        taken = {*self.single, *self.numbered, *_RESERVED}
-        return free(Identifier(name), taken) if name in taken else name
+        if wanted == "self" and wanted not in self.names.taken:
+            self.names.taken.add(wanted)
+            return wanted
+        return self.names.new(Identifier(wanted))
 
     def listed(self, block: Block) -> list[tuple[str, Expression]]:
         """Attributes and constructors in the order in which the block uses them."""

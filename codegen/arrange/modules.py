@@ -44,7 +44,7 @@ from burnish.codegen.arrange.sequences import (
 from burnish.codegen.arrange.sizes import sized
 from burnish.codegen.arrange.structure import structure
 from burnish.codegen.errors import Explain, silent
-from burnish.codegen.identifier import Identifier, free
+from burnish.codegen.identifier import Identifier, Names
 from burnish.codegen.program import (
     Assign,
     Block,
@@ -275,9 +275,9 @@ def finished(
 def _name(classes: list[ClassPlan]) -> None:
     """Names as the source has them: "Block#3" is what its second class is called."""
     names: dict[str, str] = {}
+    taken = Names()
     for plan in classes[:-1]:
-        wanted = Identifier(plan.name.partition("#")[0])
-        names[plan.name] = free(wanted, names.values())
+        names[plan.name] = taken.new(Identifier(plan.name.partition("#")[0]))
 
     def renamed(expression: Expression) -> Expression:
         made = expression.rebuilt(renamed)

@@ -43,6 +43,8 @@ _TELLING = 3
 Column = tuple[int, ...]
 """One size in each of several classes."""
 
+_Outline = tuple[str, frozenset[str]]
+
 
 def sized(classes: list[ClassPlan], explain: Explain) -> list[ClassPlan]:
     """The classes; those that differ only in sizes or in one part are merged."""
@@ -117,30 +119,44 @@ class _Sizer:
 
     def _optional(self, kinds: list[_Kind]) -> list[_Kind]:
         """The kinds; where one lacks a part that another one has, both are one."""
+        places: dict[str, list[int]] = {}
+        for place, kind in enumerate(kinds):
+            places.setdefault(self._skeleton(kind.plans[0]), []).append(place)
+        outlines = {_outline(kind.plans[0]) for kind in kinds}
         joined: set[int] = set()
-        for kind in kinds:
-            for other in kinds:
-                if kind.lacking or id(kind) in joined or id(other) in joined:
+        for place, kind in enumerate(kinds):
+            if place in joined:
+                continue
+            for other, parts in self._fewer(kind, outlines, places):
+                if other in joined or kinds[other].lacking:
                     continue
-                name = _more(kind.plans[0], other.plans[0])
-                if name is None or other.lacking:
-                    continue
-                lacking = [without(plan, name) for plan in kind.plans]
-                parts = [each for each in lacking if each is not None]
-                if len(parts) < len(kind.plans) or self._skeleton(
-                    parts[0].plan
-                ) != self._skeleton(other.plans[0]):
-                    continue
-                whole = _Kind([*kind.plans, *other.plans], parts)
+                whole = _Kind([*kind.plans, *kinds[other].plans], parts)
                 if not self._follows(whole):
                     continue
                 self.explain(
-                    f"class {kind.plans[0].name}: {other.plans[0].name} is the same"
-                    f" without {name}, which is optional in one class"
+                    f"class {kind.plans[0].name}: {kinds[other].plans[0].name} is the"
+                    f" same without {parts[0].name}, which is optional in one class"
                 )
                 kind.plans, kind.lacking = whole.plans, parts
-                joined.add(id(other))
-        return [kind for kind in kinds if id(kind) not in joined]
+                joined.add(other)
+                break
+        return [kind for place, kind in enumerate(kinds) if place not in joined]
+
+    def _fewer(
+        self, kind: _Kind, outlines: set[_Outline], places: dict[str, list[int]]
+    ) -> list[tuple[int, list[Lacking]]]:
+        """Where those kinds are that have all of this one's parts but one."""
+        name, attributes = _outline(kind.plans[0])
+        found = []
+        for attribute, _ in kind.plans[0].members:
+            if (name, attributes - {attribute}) not in outlines:
+                continue
+            lacking = [without(plan, attribute) for plan in kind.plans]
+            parts = [each for each in lacking if each is not None]
+            if len(parts) == len(kind.plans):
+                same = places.get(self._skeleton(parts[0].plan), ())
+                found += [(other, parts) for other in same]
+        return sorted(found, key=lambda each: each[0])
 
     def _follows(self, kind: _Kind) -> bool:
         """Whether the sizes of the optional part are also sizes of the rest."""
@@ -336,14 +352,9 @@ class _Table:
         return next(iter([*last, *found]), None)
 
 
-def _more(one: ClassPlan, other: ClassPlan) -> str | None:
-    """The one attribute that a class of the same name has more than another."""
-    if one.name.partition("#")[0] != other.name.partition("#")[0]:
-        return None
-    if len(one.members) != len(other.members) + 1:
-        return None
-    more = {name for name, _ in one.members} - {name for name, _ in other.members}
-    return more.pop() if len(more) == 1 else None
+def _outline(plan: ClassPlan) -> _Outline:
+    """A class's name and what its attributes are called."""
+    return plan.name.partition("#")[0], frozenset(name for name, _ in plan.members)
 
 
 def _recorder(seen: list[tuple[Slot, int]]) -> Change:

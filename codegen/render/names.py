@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
 from burnish.codegen.arrange.contracts import symbol
@@ -71,6 +72,7 @@ def input_names(inputs: list[Value]) -> dict[Value, str]:
 class _Namer:
     def __init__(self, roles: Mapping[Value, str]) -> None:
         self.roles = roles
+        self.kept = set(roles.values())
         self.names: dict[Value, str] = {}
         self.fixed: set[str] = set()
 
@@ -98,12 +100,10 @@ class _Namer:
         """Name what the block defines; `outer` are names that must stay as they are."""
         last = _last_uses(block)
         own = {t for s in block.statements for t in s.targets}
+        held = _Held(last)
+        held.add((v for v in last if v in self.names), self.names)
         for place, statement in enumerate(block.statements):
-            live = {
-                self.names[v]
-                for v, end in last.items()
-                if end > place and v in self.names
-            } | outer
+            live = held.after(place) | outer
             dying = [
                 v
                 for v in _operands(statement)
@@ -121,6 +121,7 @@ class _Namer:
                 self._if(statement, live)
             elif isinstance(statement, Loop):
                 self._loop(statement, live, dying)
+            held.add(statement.targets, self.names)
 
     def _assign(self, statement: Assign, live: set[str], dying: list[Value]) -> None:
         taken = set(live)
@@ -148,8 +149,7 @@ class _Namer:
         if role is not None and role not in taken | self.fixed:
             return role
         rolling = [self.names[v] for v in dying if not v.host]
-        kept = self.fixed | set(self.roles.values())
-        rolling = [name for name in rolling if name not in kept]
+        rolling = [n for n in rolling if n not in self.fixed and n not in self.kept]
         if rolls and rolling:
             return "x" if "x" in rolling else rolling[0]
         if "x" not in taken | self.fixed and rolls:
@@ -246,6 +246,31 @@ class _Namer:
                 and last.get(carried, -1) <= made[result]
             ):
                 self.names.setdefault(result, self.names[carried])
+
+
+class _Held:
+    """The names of what is still to be read, while a block runs."""
+
+    def __init__(self, last: Mapping[Value, int]):
+        self.last = last
+        self.names: Counter[str] = Counter()
+        self.ends: dict[int, list[str]] = defaultdict(list)
+        self.known: set[Value] = set()
+
+    def add(self, values: Iterable[Value], names: Mapping[Value, str]) -> None:
+        for value in values:
+            if value in self.last and value not in self.known:
+                self.known.add(value)
+                self.names[names[value]] += 1
+                self.ends[self.last[value]].append(names[value])
+
+    def after(self, place: int) -> set[str]:
+        """The names that are read behind a place, asked for in order."""
+        for name in self.ends.pop(place, ()):
+            self.names[name] -= 1
+            if not self.names[name]:
+                del self.names[name]
+        return set(self.names)
 
 
 def _first_free(names: Iterable[str], taken: set[str]) -> str:

@@ -74,6 +74,7 @@ class _Finder:
     def __init__(self, plan: Plan):
         self.roles: Roles = {}
         self.classes = {each.name: each for each in plan.classes}
+        self.members = {each.name: dict(each.members) for each in plan.classes}
 
     # --- from what reads a value to the value ---
 
@@ -177,7 +178,7 @@ class _Finder:
             target = next((s.items for s in loops if s.index is part.target), None)
         if not isinstance(target, Own):
             return None
-        made = dict(plan.members).get(str(target.path[0]))
+        made = self.members[plan.name].get(str(target.path[0]))
         while made is not None and not isinstance(made, Call):
             made = _inside(made)
         return None if made is None else self.classes.get(made.function)
