@@ -97,14 +97,14 @@ def dense(node: Node, around: Around) -> Leaf | None:
 
 
 def _feeds_as_table(node: Node, around: Around) -> bool:
-    """Whether the first module's columns, not its rows, are what the next one takes."""
+    """Whether the first module's columns, not its rows, are what the next one takes.
+
+    Two matrices that take the same are no evidence, unless they are numbered.
+    """
     if around.before is not None or around.after is None:
         return False
     rows, columns = shape(node, "weight")
-    after = around.after
-    takes = {
-        shape(after, name)[1]
-        for name in ("weight", "weight_ih_l0", "in_proj_weight")
-        if len(shape(after, name)) == 2
-    }
-    return columns in takes and rows not in takes
+    numbered = node.name.isdigit() and around.after.name.isdigit()
+    names = ("weight_ih_l0", "in_proj_weight", *(("weight",) if numbered else ()))
+    takes = [shape(around.after, name)[1:] for name in names]
+    return (columns,) in takes and (rows,) not in takes

@@ -143,6 +143,15 @@ def test_objects_are_refused(tmp_path: Path) -> None:
         generate(tmp_path / "whole.pt")
 
 
+def test_a_table_is_known_by_what_follows(tmp_path: Path) -> None:
+    path = tmp_path / "some.safetensors"
+    gate = {f"mlp.{name}.weight": ones(6, 4) for name in ("w1", "w3")}
+    save_file(gate, path)
+    assert "nn.Embedding" not in generate(path).text
+    save_file({"0.weight": ones(6, 4), "1.weight": ones(3, 4)}, path)
+    assert "nn.Embedding(6, 4), nn.Linear(4, 3, bias=False)" in generate(path).text
+
+
 def test_a_step_says_where_it_is(tmp_path: Path) -> None:
     save_file(linear("a", 3, 4) | linear("b", 4, 2), tmp_path / "some.safetensors")
     write(generate(tmp_path / "some.safetensors"), tmp_path)
