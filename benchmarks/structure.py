@@ -188,10 +188,10 @@ def lines_of_classes(model: Any) -> int:
         beside = vars(sys.modules[user.__module__])
         for name in set(re.findall(r"\w+", found[user])):
             named = beside.get(name)
-            if inspect.isfunction(named) and named.__module__ == user.__module__:
-                if named not in found:
-                    found[named] = inspect.getsource(named)
-                    waiting.append(named)
+            own = inspect.isfunction(named) and named.__module__ == user.__module__
+            if own and named not in found:
+                found[named] = inspect.getsource(named)
+                waiting.append(named)
     return sum(map(code_lines, found.values()))
 
 
