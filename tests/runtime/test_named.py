@@ -28,6 +28,7 @@ def same(found: NamedTensor, names: str, array: Any) -> None:
 
 OPERATORS = [
     operator.add, operator.sub, operator.mul, operator.truediv, operator.pow,
+    operator.floordiv, operator.mod,
     operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge,
 ]  # fmt: skip
 
@@ -125,6 +126,7 @@ def test_shapes_go_by_name() -> None:
     same(x.select(b=1), "a c", X[:, 1])
     same(x.select(c=slice(1, 3), a=-1), "b c", X[-1, :, 1:3])
     same(-x, "a b c", -X)
+    same(abs(-x), "a b c", X)
     same(x.map(ops.exp), "a b c", np.exp(X))
     shares = np.exp(X) / np.exp(X).sum(1, keepdims=True)
     same(x.map(ops.softmax, "b"), "a b c", shares)
@@ -174,6 +176,8 @@ x, flat = named(X, "a b c"), named(X[0], "b c")
         (lambda: x.dot(flat, "a"), "dot.*out of 'b', 'c', got 'a'"),
         (lambda: flat.dot(x.select(b=slice(2)), "c"), "dot: .* size of 'b'"),
         (lambda: x.sum("d"), "sum: expected a name out of 'a', 'b', 'c', got 'd'"),
+        (lambda: x.sum("b", "b"), "sum: expected different names, got 'b', 'b'"),
+        (lambda: x.dot(flat, "c", "c"), "dot: expected different names"),
         (lambda: x.argmax("d"), "argmax.*got 'd'"),
         (lambda: x.permute("a", "b"), "permute.*got 'a', 'b'"),
         (lambda: x.swap("a", "d"), "swap.*got 'd'"),

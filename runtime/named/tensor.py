@@ -1,15 +1,10 @@
-"""Tensors whose axes have names: operators check and align them by name.
-
-queries = NamedTensor(q, "batch", "time", "unit")
-keys = NamedTensor(k, "batch", "place", "unit")
-shares = queries.dot(keys, "unit").map(ops.softmax, "place")
-"""
+"""NamedTensor: a tensor, the names of its axes, and operators that go by them."""
 
 from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,25 +12,25 @@ import numpy as np
 from burnish import ops
 from burnish.autodiff import Gradients, Variable
 from burnish.errors import InputError
+from burnish.named.axes import (
+    Names,
+    axes,
+    axis,
+    check_sizes,
+    common,
+    different,
+    told,
+    told_sizes,
+)
 from burnish.tensor import Tensor
 
 
-def _arithmetic(function: Callable[[Any, Any], Any]) -> Any:
+def _arithmetic(function: Callable[[Any, Any], Any], reflected: bool = False) -> Any:
     """An operator of two tensors on axes of the same names, as a method."""
 
     def apply(self: NamedTensor, other: Any) -> NamedTensor:
         a, b, names = self._aligned(other, function.__name__)
-        return NamedTensor(function(a, b), *names)
-
-    return apply
-
-
-def _reflected(function: Callable[[Any, Any], Any]) -> Any:
-    """The method that Python tries on the right of a number."""
-
-    def apply(self: NamedTensor, other: Any) -> NamedTensor:
-        a, b, names = self._aligned(other, function.__name__)
-        return NamedTensor(function(b, a), *names)
+        return NamedTensor(function(b, a) if reflected else function(a, b), *names)
 
     return apply
 
@@ -44,9 +39,9 @@ def _reduction(name: str) -> Any:
     """A tensor's method over the axes of some names, or of all."""
 
     def apply(self: NamedTensor, *names: str, **options: Any) -> NamedTensor:
-        axes = tuple(self._axis(each, name) for each in names) or None
-        made = getattr(self.tensor, name)(axis=axes, **options)
-        rest = [each for each in self.names if axes and each not in names]
+        places = axes(self.sizes, names, name) or None
+        made = getattr(self.tensor, name)(axis=places, **options)
+        rest = [each for each in self.names if names and each not in names]
         return NamedTensor(made, *rest)
 
     apply.__name__ = name
@@ -67,10 +62,10 @@ class NamedTensor:
     def __init__(self, data: Any, *names: str):
         self.tensor = data if isinstance(data, Tensor) else Tensor(data)
         self.names = names
-        if len(names) != self.tensor.ndim or not _different(names):
+        if len(names) != self.tensor.ndim or not different(names):
             raise InputError(
                 f"NamedTensor: expected {self.tensor.ndim} different names for shape "
-                f"{self.tensor.shape}, got {_listed(names)}"
+                f"{self.tensor.shape}, got {told(names)}"
             )
 
     @property
@@ -79,20 +74,24 @@ class NamedTensor:
         return dict(zip(self.names, self.tensor.shape, strict=True))
 
     def __repr__(self) -> str:
-        return f"NamedTensor{_described(self)}: {self.tensor!r}"
+        return f"NamedTensor{_kind(self)}: {self.tensor!r}"
 
     # --- arithmetic and comparison, element by element ---
 
     __add__ = _arithmetic(operator.add)
-    __radd__ = _reflected(operator.add)
+    __radd__ = _arithmetic(operator.add, reflected=True)
     __sub__ = _arithmetic(operator.sub)
-    __rsub__ = _reflected(operator.sub)
+    __rsub__ = _arithmetic(operator.sub, reflected=True)
     __mul__ = _arithmetic(operator.mul)
-    __rmul__ = _reflected(operator.mul)
+    __rmul__ = _arithmetic(operator.mul, reflected=True)
     __truediv__ = _arithmetic(operator.truediv)
-    __rtruediv__ = _reflected(operator.truediv)
+    __rtruediv__ = _arithmetic(operator.truediv, reflected=True)
+    __floordiv__ = _arithmetic(operator.floordiv)
+    __rfloordiv__ = _arithmetic(operator.floordiv, reflected=True)
+    __mod__ = _arithmetic(operator.mod)
+    __rmod__ = _arithmetic(operator.mod, reflected=True)
     __pow__ = _arithmetic(operator.pow)
-    __rpow__ = _reflected(operator.pow)
+    __rpow__ = _arithmetic(operator.pow, reflected=True)
     __eq__ = _arithmetic(operator.eq)
     __ne__ = _arithmetic(operator.ne)
     __gt__ = _arithmetic(operator.gt)
@@ -105,17 +104,20 @@ class NamedTensor:
     def __neg__(self) -> NamedTensor:
         return self.map(operator.neg)
 
+    def __abs__(self) -> NamedTensor:
+        return self.map(operator.abs)
+
     def map(self, function: Callable[..., Any], *names: str) -> NamedTensor:
         """What a function makes of the tensor; it keeps the shape.
 
         names: axes that it is given as `axis`: `x.map(ops.softmax, "time")`.
         """
-        axes = [self._axis(name, "map") for name in names]
-        options = {"axis": axes[0] if len(axes) == 1 else tuple(axes)} if axes else {}
+        places = axes(self.sizes, names, "map")
+        options = {"axis": places if len(places) > 1 else places[0]} if places else {}
         made = function(self.tensor, **options)
         if made.shape != self.tensor.shape:
             raise InputError(
-                f"map: expected a function that keeps the shape of {_described(self)}, "
+                f"map: expected a function that keeps the shape of {_kind(self)}, "
                 f"got shape {made.shape}"
             )
         return NamedTensor(made, *self.names)
@@ -132,7 +134,7 @@ class NamedTensor:
 
     def argmax(self, name: str) -> NamedTensor:
         """Where along an axis the largest value is."""
-        made = self.tensor.argmax(self._axis(name, "argmax"))
+        made = self.tensor.argmax(axis(self.sizes, name, "argmax"))
         return NamedTensor(made, *(each for each in self.names if each != name))
 
     # --- products ---
@@ -146,12 +148,11 @@ class NamedTensor:
         if not names or not isinstance(other, NamedTensor):
             raise InputError(
                 f"dot: expected a NamedTensor and names of axes to sum over, got "
-                f"{_described(other)} and {_listed(names)}"
+                f"{_kind(other)} and {told(names)}"
             )
-        self._check_sizes(other, "dot")
+        check_sizes(self.sizes, other.sizes, "dot")
         for side in (self, other):
-            for name in names:
-                side._axis(name, "dot")
+            axes(side.sizes, names, "dot")
         shared = [n for n in self.names if n in other.names and n not in names]
         rows = [n for n in self.names if n not in other.names]
         columns = [n for n in other.names if n not in self.names]
@@ -170,14 +171,14 @@ class NamedTensor:
         """
         if not isinstance(other, NamedTensor) or not self.names or not other.names:
             raise InputError(
-                f"matmul: expected two named tensors with axes, got {_described(self)} "
-                f"and {_described(other)}"
+                f"matmul: expected two named tensors with axes, got {_kind(self)} "
+                f"and {_kind(other)}"
             )
         inner = self.names[-1]
         if other.names[-2:][0] != inner:  # of a vector: its only one
             raise InputError(
                 f"matmul: expected the left's last name {inner!r} as the right's last "
-                f"but one, got {_described(self)} and {_described(other)}; "
+                f"but one, got {_kind(self)} and {_kind(other)}; "
                 f"dot(other, name) sums over any axis"
             )
         if {*self.names[-2:-1]} & {*other.names[-1:]} - {inner}:
@@ -193,15 +194,14 @@ class NamedTensor:
         """The axes in the order of `names`, which are all of them."""
         if sorted(names) != sorted(self.names):
             raise InputError(
-                f"permute: expected an order of {_listed(self.names)}, got "
-                f"{_listed(names)}"
+                f"permute: expected an order of {told(self.names)}, got {told(names)}"
             )
-        axes = [self.names.index(name) for name in names]
-        return NamedTensor(self.tensor.permute(*axes), *names)
+        places = [self.names.index(name) for name in names]
+        return NamedTensor(self.tensor.permute(*places), *names)
 
     def swap(self, one: str, other: str) -> NamedTensor:
         """Two axes in each other's place, with their names."""
-        a, b = self._axis(one, "swap"), self._axis(other, "swap")
+        a, b = axis(self.sizes, one, "swap"), axis(self.sizes, other, "swap")
         names = list(self.names)
         names[a], names[b] = other, one
         return self.permute(*names)
@@ -209,13 +209,13 @@ class NamedTensor:
     def rename(self, **names: str) -> NamedTensor:
         """Other names, the same tensor: `x.rename(time="place")`."""
         for name in names:
-            self._axis(name, "rename")
+            axis(self.sizes, name, "rename")
         return NamedTensor(self.tensor, *(names.get(n, n) for n in self.names))
 
     def select(self, **places: int | slice) -> NamedTensor:
         """One place of an axis, which goes, or a slice: `x.select(time=0)`."""
         for name in places:
-            self._axis(name, "select")
+            axis(self.sizes, name, "select")
         index = tuple(places.get(name, slice(None)) for name in self.names)
         rest = [n for n in self.names if isinstance(places.get(n, slice(0)), slice)]
         return NamedTensor(self.tensor[index], *rest)
@@ -237,69 +237,36 @@ class NamedTensor:
 
     # --- alignment ---
 
-    def _axis(self, name: str, where: str) -> int:
-        if name not in self.names:
-            raise InputError(
-                f"{where}: expected a name out of {_listed(self.names)}, got {name!r}"
-            )
-        return self.names.index(name)
-
-    def _check_sizes(self, other: NamedTensor, where: str) -> None:
-        for name in self.names:
-            if self.sizes[name] != other.sizes.get(name, self.sizes[name]):
-                raise InputError(
-                    f"{where}: expected one size of {name!r}, got {_described(self)} "
-                    f"and {_described(other)}"
-                )
-
-    def _aligned(self, other: Any, where: str) -> tuple[Any, Any, tuple[str, ...]]:
+    def _aligned(self, other: Any, where: str) -> tuple[Any, Any, Names]:
         """Both sides with axes in one order, and the names of these."""
         if not isinstance(other, NamedTensor):
             shape = np.shape(other.data if isinstance(other, Variable) else other)
             if shape:
                 raise InputError(
                     f"{where}: expected a NamedTensor or a number beside "
-                    f"{_described(self)}, got {type(other).__name__} of shape "
+                    f"{_kind(self)}, got {type(other).__name__} of shape "
                     f"{shape}; give its axes names"
                 )
             return self.tensor, other, self.names
-        few, many = sorted((self, other), key=lambda side: len(side.names))
-        if extra := [name for name in few.names if name not in many.names]:
-            raise InputError(
-                f"{where}: expected the names of one side among the other's, got "
-                f"{_described(self)} and {_described(other)}; {_listed(extra)} "
-                f"is not among {_listed(many.names)}"
-            )
-        self._check_sizes(other, where)
-        names = self.names if len(self.names) == len(many.names) else many.names
+        names = common(self.sizes, other.sizes, where)
         return self._spread(names), other._spread(names), names
 
-    def _spread(self, names: tuple[str, ...]) -> Tensor:
+    def _spread(self, names: Names) -> Tensor:
         """The tensor with axes in the order of `names`, of size 1 for missing ones."""
         own = self.permute(*(name for name in names if name in self.names)).tensor
         return own[tuple(slice(None) if n in self.names else None for n in names)]
 
-    def _matrices(
-        self, shared: Iterable[str], rows: Iterable[str], columns: Iterable[str]
-    ) -> Tensor:
+    def _matrices(self, shared: Names, rows: Names, columns: Names) -> Tensor:
         """(shared..., all rows, all columns)"""
-        groups = [*shared], [*rows], [*columns]
         sizes = self.sizes
-        shape = [sizes[name] for name in groups[0]]
-        shape += [math.prod(sizes[name] for name in group) for group in groups[1:]]
-        return self.permute(*groups[0], *groups[1], *groups[2]).tensor.reshape(*shape)
+        shape = [sizes[name] for name in shared]
+        shape += [math.prod(sizes[n] for n in group) for group in (rows, columns)]
+        ordered = self.permute(*shared, *rows, *columns)
+        return ordered.tensor.reshape(*shape)
 
 
-def _different(names: Iterable[Hashable]) -> bool:
-    listed = [*names]
-    return len(set(listed)) == len(listed) and all(isinstance(n, str) for n in listed)
-
-
-def _listed(names: Iterable[Any]) -> str:
-    return ", ".join(map(repr, names)) or "none"
-
-
-def _described(value: Any) -> str:
-    if not isinstance(value, NamedTensor):
-        return type(value).__name__
-    return f"({', '.join(f'{name} {size}' for name, size in value.sizes.items())})"
+def _kind(value: Any) -> str:
+    """What came where a named tensor was expected."""
+    if isinstance(value, NamedTensor):
+        return told_sizes(value.sizes)
+    return type(value).__name__
