@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -35,6 +36,7 @@ from burnish.codegen.arrange.members import (
     weights_say,
 )
 from burnish.codegen.arrange.owner import Owner, Told
+from burnish.codegen.arrange.segments import holds_weights
 from burnish.codegen.arrange.sequences import (
     Part,
     as_loop,
@@ -61,6 +63,8 @@ from burnish.codegen.program import (
     pruned,
 )
 
+_FEW = 8  # one layer in so many that has a scope is no structure
+
 
 def arrange(program: Program, flat: bool = False, explain: Explain = silent) -> Plan:
     """The program as classes, small to large, and the path of every weight.
@@ -70,9 +74,18 @@ def arrange(program: Program, flat: bool = False, explain: Explain = silent) -> 
     names: dict[int, str] = {}
     for statement in program.body.statements:
         statement.scope = () if flat else module_scope(statement)
-    if not flat and not any(s.scope for s in program.body.statements):
+    if not flat and _is_nameless(program.body.statements):
+        for statement in program.body.statements:
+            statement.scope = ()
         names = structure(program, explain)
     return _Arranger(program, names, explain).plan()
+
+
+def _is_nameless(statements: Sequence[Statement]) -> bool:
+    """Whether next to none of the layers says where it is from."""
+    layers = [s for s in statements if holds_weights(s)]
+    named = sum(bool(s.scope) for s in layers or statements)
+    return named * _FEW <= len(layers or statements)
 
 
 class _Arranger:

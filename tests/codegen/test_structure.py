@@ -129,6 +129,17 @@ def test_blocks_that_differ_in_sizes_and_a_shortcut_are_one_class(tmp_path):
     assert "self.stage3 = nn.Sequential(" in text
 
 
+def test_one_name_that_a_simplifier_left_is_no_structure(tmp_path):
+    model = stripped(encoder())
+    for tensor in model.graph.initializer:
+        if tuple(tensor.dims) == (DIM, 3):
+            left, tensor.name = tensor.name, "head.weight"
+    for node in model.graph.node:
+        node.input[:] = ["head.weight" if i == left else i for i in node.input]
+    expected = ["Attention", "MLP", "EncoderLayer", "Model"]
+    assert classes_of(text_of(model, tmp_path)) == expected
+
+
 @pytest.mark.parametrize("build", [encoder, pyramid])
 def test_structure_changes_no_number(tmp_path, build):
     model = stripped(build())
