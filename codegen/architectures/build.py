@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from burnish.codegen.architectures import (
     audio,
@@ -53,9 +54,14 @@ def unknown(folder: Path) -> str:
 class Architecture:
     """A model of a folder.
 
-    text: the source, from words on where its weights are and the weights it embeds.
+    name: the class that is written. sizes: its constructor's defaults, of a CLIP model
+    those of both halves. text: the source, from words on where its weights are and the
+    weights it embeds.
     """
 
+    name: str
+    model_type: str
+    sizes: dict[str, object]
     text: Callable[[str, str | None], str]
     weights: tuple[tuple[str, Weight], ...]
     notes: tuple[str, ...]
@@ -93,10 +99,23 @@ def build(
     model = module_of(text("", None))
     weights, notes = fitted(model, stored, found.base, str(folder))
     return Architecture(
+        name,
+        values["model_type"],
+        _sizes(made),
         text,
         tuple((path, _weight(path, held, trained)) for path, held, trained in weights),
         (*config.notes, *notes),
     )
+
+
+def _sizes(made: dict[str, Any]) -> dict[str, object]:
+    """The sizes of a model, or those of the models inside it, with a prefix."""
+    if "sizes" in made:
+        return dict(made["sizes"])
+    inner = [(half, made[half]) for half in ("text", "vision") if made[half]]
+    return {
+        f"{h}.{n}": value for h, part in inner for n, value in part["sizes"].items()
+    }
 
 
 def _weight(path: str, stored: LazyTensor, trained: bool) -> Weight:

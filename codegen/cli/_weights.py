@@ -28,17 +28,37 @@ class Contents:
     bytes: int  #: what is shared counts each time
     metadata: dict[str, str]
     beside: dict[str, str]  #: top-level keys without tensors, and what they hold
+    architecture: Described | None  #: of a folder with config.json
+
+
+@dataclass(frozen=True)
+class Described:
+    """What config.json says of the model, and why it cannot be written as such."""
+
+    model_type: str
+    name: str  #: the class that is written; "" where there is no template
+    sizes: dict[str, object]
+    notes: tuple[str, ...]
+    refused: str  #: "" when the model can be written
 
 
 def run(path: Path, inert: bool, as_json: bool) -> int:
-    """Print the tensors by name. Raises RecordError for a damaged file."""
+    """Print the tensors by name; 1 when a folder's configuration is refused.
+
+    Raises RecordError for a damaged file.
+    """
     from burnish.codegen import console
 
     found = contents(path, inert)
     if as_json:
         console.emit(found)
-        return 0
-    print(f"{path.name}: {found.kind}\n")
+        return _code(found)
+    print(f"{path.resolve().name}: {found.kind}")
+    if found.architecture and found.architecture.name:
+        print(f"{found.architecture.name}, model_type {found.architecture.model_type}")
+        sizes = found.architecture.sizes.items()
+        print(", ".join(f"{name}={value}" for name, value in sizes))
+    print()
     console.table(
         ("tensor", "shape", "dtype", "bytes", "shares"),
         [
@@ -51,7 +71,24 @@ def run(path: Path, inert: bool, as_json: bool) -> int:
             print(f"{title}: {name} = {text}")
     many = console.count(len(found.tensors), "tensor")
     print(f"\n{many}, {found.parameters:,} values, {found.bytes:,} bytes")
-    return 0
+    if found.architecture:
+        _advise(found.architecture, path)
+    return _code(found)
+
+
+def _advise(described: Described, path: Path) -> None:
+    from burnish.codegen.console import say
+
+    for note in described.notes:
+        say(f"note: {note}")
+    if described.refused:
+        say(described.refused)
+    else:
+        say(f"next: burnish generate {path}")
+
+
+def _code(found: Contents) -> int:
+    return 1 if found.architecture and found.architecture.refused else 0
 
 
 def contents(path: Path, inert: bool = False) -> Contents:
@@ -65,7 +102,7 @@ def contents(path: Path, inert: bool = False) -> Contents:
         first = owners.setdefault(id(tensor.memory), name)
         shares = None if first == name else first
         held.append(Held(name, tensor.shape, tensor.dtype, tensor.nbytes, shares))
-    tops = {name.partition(".")[0] for name in weights}
+    taken = {name[:end] for name in weights for end in _ends(name)}
     tree = weights.tree if isinstance(weights.tree, dict) else {}
     return Contents(
         str(path),
@@ -74,5 +111,28 @@ def contents(path: Path, inert: bool = False) -> Contents:
         sum(tensor.size for tensor in weights.values()),
         weights.nbytes,
         weights.metadata,
-        {str(k): repr(v)[:60] for k, v in tree.items() if str(k) not in tops},
+        {str(k): repr(v)[:60] for k, v in tree.items() if str(k) not in taken},
+        _described(path),
     )
+
+
+def _ends(name: str) -> list[int]:
+    """Where a name may be cut: before each dot, and at its end."""
+    return [at for at, letter in enumerate(name) if letter == "."] + [len(name)]
+
+
+def _described(path: Path) -> Described | None:
+    from burnish.codegen import architectures
+    from burnish.codegen.errors import ReadError, UnsupportedError, silent
+    from burnish.errors import RecordError
+
+    if not architectures.is_model_folder(path):
+        return None
+    try:
+        if reason := architectures.unknown(path):
+            note = f"{reason}; weights alone decide what is written"
+            return Described("", "", {}, (note,), "")
+        made = architectures.build(path, explain=silent)
+    except (ReadError, RecordError, UnsupportedError) as error:
+        return Described("", "", {}, (), str(error))
+    return Described(made.model_type, made.name, made.sizes, made.notes, "")

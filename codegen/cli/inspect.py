@@ -1,8 +1,9 @@
 """Say what a model file holds: operators, coverage, shapes, parameters, FLOPs.
 
 Of a weights file or folder (safetensors, PyTorch): names, shapes, dtypes and bytes;
-values are not read. Nothing is converted or written. The exit code is 1 when an
-operator has no import rule.
+values are not read. Of a folder with config.json also the class and its sizes. Nothing
+is converted or written. The exit code is 1 when an operator has no import rule, or when
+a configuration is refused.
 """
 
 from __future__ import annotations

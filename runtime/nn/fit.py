@@ -71,13 +71,20 @@ class Report:
         return found
 
     def _hint(self) -> str:
+        """What to do about the names."""
         if not (self.missing and self.unexpected):
-            return ""
+            return " (burnish.store.load(..., partial=True) allows either)"
         if prefix := self._prefix():
-            return f" (without the prefix {prefix!r} the names fit better)"
-        for name, other in self.meant().items():
-            return f" (is {name!r} meant to be {other!r}?)"
-        return ""
+            key = prefix.removesuffix(".")
+            return (
+                f" (without the prefix {prefix!r} the names fit better: "
+                f"burnish.store.load(..., top_level_key={key!r}))"
+            )
+        close = "".join(
+            f"is {name!r} meant to be {other!r}? "
+            for name, other in list(self.meant().items())[:1]
+        )
+        return f" ({close}burnish.store.load takes rename= and top_level_key=)"
 
     def _prefix(self) -> str | None:
         """What most missing names have in front of them in the file, if anything."""

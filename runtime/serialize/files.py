@@ -83,6 +83,11 @@ def _read(data: memoryview, where: str, inert: bool) -> Weights:
     for magic, what in _OTHERS:
         if bytes(data[:32]).startswith(magic):
             raise RecordError(f"{where}: expected a weights file, got {what}")
+    if not data:
+        raise RecordError(
+            f"{where}: expected a weights file, got an empty one; download or save it "
+            f"again"
+        )
     if not (bytes(data[:2]) == b"PK" or pytorch.is_tar(data) or _is_pickle(data)):
         raise RecordError(
             f"{where}: expected safetensors or a PyTorch file, got {len(data)} bytes "

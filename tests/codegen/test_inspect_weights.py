@@ -8,6 +8,7 @@ import pytest
 
 from burnish import serialize
 from burnish.codegen.cli import main
+from tests.harness.small_gpt2 import CONFIG, write_gpt2
 
 SAMPLES = Path(__file__).parent.parent / "runtime" / "serialize" / "samples"
 
@@ -30,6 +31,8 @@ def test_a_folder_of_safetensors_as_json(capsys, tmp_path):
     found = json.loads(capsys.readouterr().out)
     assert found["kind"] == "safetensors"
     assert found["metadata"] == {"format": "pt"}
+    assert found["beside"] == {}
+    assert found["architecture"] is None
     (tensor,) = found["tensors"]
     assert (tensor["name"], tensor["shape"], tensor["bytes"]) == ("a", [2, 3], 48)
 
@@ -47,3 +50,42 @@ def test_a_damaged_file_is_an_error(capsys, tmp_path):
     path.write_bytes((SAMPLES / "zip.pt").read_bytes()[:-50])
     assert main(["inspect", str(path)]) == 1
     assert "a.pt: ZIP archive" in capsys.readouterr().err
+
+
+def test_tensors_with_dots_in_their_names_are_not_beside_themselves(capsys, tmp_path):
+    path = tmp_path / "a.safetensors"
+    serialize.save_file({"fc.0.weight": np.ones(2), "fc": np.ones(1)}, path)
+    assert main(["inspect", str(path)]) == 0
+    assert "beside" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "out", "err"),
+    [
+        (
+            {},
+            0,
+            "GPT2LMHeadModel, model_type gpt2\nvocab=50, positions=32, dim=16,",
+            "",
+        ),
+        (
+            {"model_type": "gptx"},
+            0,
+            "transformer.wte.weight",
+            "got gptx; weights alone",
+        ),
+        ({"alibi": True}, 1, "transformer.wte.weight", "config.json: alibi: expected"),
+        ({"n_embd": 18}, 1, "16 tensors", "weights do not fit config.json"),
+    ],
+)
+def test_a_folder_says_what_its_configuration_describes(
+    change, code, out, err, capsys, tmp_path
+):
+    folder = tmp_path / "my-gpt2"
+    write_gpt2(folder)
+    (folder / "config.json").write_text(json.dumps(CONFIG | change))
+    assert main(["inspect", str(folder)]) == code
+    printed = capsys.readouterr()
+    assert printed.out.startswith("my-gpt2: safetensors\n")
+    assert out in printed.out
+    assert (err or f"next: burnish generate {folder}") in printed.err

@@ -92,16 +92,25 @@ def weights(**changes):
 @pytest.mark.parametrize(
     ("state", "message"),
     [
-        (weights(steps=None), r"missing ['steps'], unexpected []"),
+        (
+            weights(steps=None),
+            "missing ['steps'], unexpected [] (burnish.store.load(..., partial=True)",
+        ),
         (weights(extra=np.ones(1)), r"missing [], unexpected ['extra']"),
         (
             weights(head__bias=None, head__bios=np.ones(4)),
             "missing ['head.bias'], unexpected ['head.bios'] "
-            "(is 'head.bios' meant to be 'head.bias'?)",
+            "(is 'head.bios' meant to be 'head.bias'? "
+            "burnish.store.load takes rename= and top_level_key=)",
         ),
         (
             {f"model.{k}": v for k, v in weights().items()},
-            "(without the prefix 'model.' the names fit better)",
+            "(without the prefix 'model.' the names fit better: "
+            "burnish.store.load(..., top_level_key='model'))",
+        ),
+        (
+            {f"a.model.{k}": v for k, v in weights(b=np.ones(1)).items()},
+            "top_level_key='a.model'",
         ),
         (weights(head__bias=np.ones(5)), "head.bias has shape (4,), got (5,)"),
         (weights(steps=np.float32(1)), "steps has dtype int64, got float32"),
@@ -111,7 +120,8 @@ def weights(**changes):
         ),
         (
             weights(head__bias=np.ones(5), steps=None, a=np.ones(1)),
-            "missing ['steps'], unexpected ['a']; head.bias has shape (4,), got (5,)",
+            "missing ['steps'], unexpected ['a'] (burnish.store.load takes rename= and "
+            "top_level_key=); head.bias has shape (4,), got (5,)",
         ),
         (
             {f"n{i}": np.ones(1) for i in range(9)},

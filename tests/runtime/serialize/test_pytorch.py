@@ -237,7 +237,7 @@ HOSTILE = {
     "checksum": (archive(tensor()).replace(b"cpu", b"cpv", 1), "have its checksum"),
     "cut off": (archive(tensor())[:-30], "a list of members at its end"),
     "not weights": (b"hello world", "safetensors or a PyTorch file, got 11 bytes"),
-    "empty": (b"", "got 0 bytes"),
+    "empty": (b"", "got an empty one; download or save it again"),
     "onnx": (b"\x08\x07\x12\x07pytorch", "safetensors or a PyTorch file"),
     "hdf5": (b"\x89HDF\r\n\x1a\n" + bytes(20), r"an HDF5 file \(Keras"),
     "lfs": (b"version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
