@@ -18,6 +18,7 @@ import onnx_ir as ir
 
 from burnish.codegen.errors import Explain, silent
 from burnish.codegen.ops import find
+from burnish.codegen.passes.chain_concats import chain_concats
 from burnish.codegen.passes.drop_dead import drop_dead
 from burnish.codegen.passes.drop_identities import drop_identities
 from burnish.codegen.passes.fold_constants import fold_constants
@@ -37,6 +38,7 @@ PASSES: tuple[Pass, ...] = (
     stack_recurrent,  # before views merge, which hide the layers' own
     merge_views,  # patterns know a swap of axes as one Transpose
     fuse_known_forms,  # before folding, which would tear the patterns
+    chain_concats,  # layers that take all before them take one tensor
     fold_constants,  # what is known now need not be computed later
     inline_constant_if,  # folding has made conditions constant
     drop_dead,  # last: the others leave orphans

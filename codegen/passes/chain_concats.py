@@ -1,0 +1,40 @@
+"""Let a Concat that starts as an earlier one does go on from that one's result.
+
+DenseNets feed each layer everything before it: `concat(a, b)`, then `concat(a, b, c)`.
+As `x = concat(a, b)` and `concat(x, c)` every layer takes one tensor, so that layers
+are alike.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from burnish.codegen.errors import Explain
+
+
+def chain_concats(model: ir.Model, explain: Explain) -> bool:
+    """Shorten the inputs of every Concat by the longest one before it."""
+    return any([_chained(graph, explain) for graph in model.graphs()])
+
+
+def _chained(graph: ir.Graph | ir.Function, explain: Explain) -> bool:
+    made: dict[tuple[object, ...], ir.Value] = {}
+    lengths: set[int] = set()
+    changed = 0
+    for node in graph:
+        if node.op_type != "Concat" or node.domain != "":
+            continue
+        axis, inputs = node.attributes["axis"].as_int(), tuple(node.inputs)
+        for length in sorted(lengths, reverse=True):
+            start = made.get((axis, *inputs[:length])) if length < len(inputs) else None
+            if start is not None:
+                node.resize_inputs(1 + len(inputs) - length)
+                for place, value in enumerate((start, *inputs[length:])):
+                    node.replace_input_with(place, value)
+                changed += 1
+                break
+        made.setdefault((axis, *inputs), node.outputs[0])
+        lengths.add(len(inputs))
+    if changed:
+        explain(f"{changed} of the Concats go on from the one before")
+    return changed > 0
