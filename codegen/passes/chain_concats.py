@@ -14,7 +14,7 @@ from burnish.codegen.errors import Explain
 
 def chain_concats(model: ir.Model, explain: Explain) -> bool:
     """Shorten the inputs of every Concat by the longest one before it."""
-    return any([_chained(graph, explain) for graph in model.graphs()])
+    return sum(_chained(graph, explain) for graph in model.graphs()) > 0
 
 
 def _chained(graph: ir.Graph | ir.Function, explain: Explain) -> bool:

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from burnish.codegen.passes.chain_concats import chain_concats
-
-from .test_passes import RANDOM, model_of, run
+from tests.codegen.passes.test_passes import RANDOM, model_of, run
 
 CASES = [
     # (text, inputs of each Concat afterwards)
