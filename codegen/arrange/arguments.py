@@ -29,7 +29,7 @@ from burnish.codegen.program import (
     Value,
 )
 
-_ORDER = ("dim", "depth", "heads", "hidden", "vocab", "classes")
+_ORDER = ("dim", "depth", "heads", "hidden", "vocab", "classes", "outputs")
 _FEATURES = frozenset(
     ("in_features", "out_features", "normalized_shape", "embedding_dim")
 )
@@ -37,6 +37,7 @@ _WIDTH = frozenset(("normalized_shape", "embedding_dim"))
 _CLASSES = re.compile("logit|class|prob|score")
 _WORDS = re.compile("word|tok|wte|^embed")
 _HEAD = re.compile("(.*_)?(head|fc|classifier|logits)$")
+_UNTOLD = re.compile(r"(out|output|result|y)?s?[\d_.]*$")
 _LEAST = 4
 """A size is the width of a model where it stands in so many places."""
 
@@ -66,17 +67,20 @@ class _Arguments:
     def __init__(self, classes: list[ClassPlan], outputs: list[str], by_number: bool):
         self.classes = classes
         self.tells_apart = any(_CLASSES.search(name.lower()) for name in outputs)
+        self.untold = any(_UNTOLD.match(name.lower()) for name in outputs)
         self.sizes = Sizes(classes)
         self.parameters = self.sizes.parameters
         self.values: dict[str, int] = {}
         self.named: dict[Node, str] = {}
         self.uses: dict[Node, list[_Use]] = defaultdict(list)
+        self.beside: dict[tuple[str, int], list[Node]] = defaultdict(list)
         if by_number:
             self._tie()
         for plan in classes:
             for place, (slot, _) in enumerate(slots_of(plan, self.parameters)):
                 root = self.sizes.find(("slot", plan.name, place))
                 self.uses[root].append(_Use(plan, place, slot))
+                self.beside[plan.name, slot.call].append(root)
         self.splits: dict[str, list[Split]] = {}
         self.depths = list(self._repeats())
 
@@ -133,16 +137,17 @@ class _Arguments:
         dim = wide[0][1]
         number = self.sizes.number[dim]
         for root, uses, size in list(self._roots()):
-            if size == number and root != dim and self._may_be(uses):
+            if size == number and root != dim and self._may_be(uses, dim):
                 self.sizes.same(dim, root)
                 self.named[root] = "dim"
         self._call(dim, "dim")
         self._hidden(number)
         self._heads(number)
 
-    def _may_be(self, uses: list[_Use]) -> bool:
-        """Whether a size with the width's number is the width."""
-        return all(
+    def _may_be(self, uses: list[_Use], dim: Node) -> bool:
+        """Whether a size with the width's number is the width: not beside it."""
+        calls = {(u.plan.name, u.slot.call) for u in uses if u.slot.call}
+        return not any(dim in self.beside[call] for call in calls) and all(
             u.slot.parameter in _FEATURES
             or (u.slot.parameter == "reshape" and not u.slot.attribute)
             or (u.slot.parameter == "size" and u.slot.place > 0)
@@ -186,14 +191,15 @@ class _Arguments:
         self._call(root, "vocab")
 
     def _results(self) -> None:
-        """How many classes the last layer tells apart."""
+        """How many classes the last layer tells apart, or how many numbers it gives."""
         _, results = self.sizes.outlines[self.classes[-1].name]
         ends = {self.sizes.find(dims[-1]) for dims in results if dims}
         for root, uses, _ in list(self._roots()):
             kinds = {u.slot.parameter for u in uses}
             told = self.tells_apart or all(_HEAD.match(u.slot.attribute) for u in uses)
             if {root} == ends and kinds == {"out_features"} and told:
-                self._call(root, "classes")
+                classes = self.tells_apart or self.untold
+                self._call(root, "classes" if classes else "outputs")
 
     def _repeats(self) -> Iterator[int]:
         for plan in self.classes:
@@ -221,13 +227,17 @@ class _Arguments:
             return said if times == 1 else Infix("*", Literal(times), said)
 
         attributes = {attribute for attribute, _ in plan.members}
-        cut = [] if "heads" in attributes else self.splits.get(plan.name, [])
+        taken = attributes & {"heads", "head_dim"}
+        cut = [] if taken else self.splits.get(plan.name, [])
         made = changed(plan, self.parameters, size)
+        members: list[tuple[str, Expression]] = []
         if cut and "heads" in self.values:
             own.add("heads")
             held.add("heads")
             made.block = by_heads(made.block, cut)
-        members = []
+            if any(split.is_open for split in cut):
+                own.add("dim")
+                members.append(("head_dim", Infix("//", Name("dim"), Name("heads"))))
         for name, part in made.members:
             if isinstance(part, Repeat) and "depth" in self.values:
                 own.add("depth")

@@ -199,6 +199,8 @@ class _Outline:
                 return self.dims(target)
             case Item():
                 return self._item(expression)
+            case Call(function="ops.expand", args=(x,), options=(("shape", shape),)):
+                return self._expanded(self.dims(x), shape)
             case Call(function=function, args=args):
                 return self._function(function, args)
         return None
@@ -238,6 +240,16 @@ class _Outline:
                 self.sizes.same(a, b)
             if self.sizes.of(before[-1]) == self.sizes.of(after[-1]) is not None:
                 self.sizes.same(before[-1], after[-1])
+        return after
+
+    def _expanded(self, before: Dims | None, shape: Expression) -> Dims | None:
+        """What is repeated along axes of length 1, and along new ones."""
+        if before is None or not isinstance(shape, Display):
+            return None
+        after = [self._size(item) for item in shape.items]
+        for i, size in enumerate(reversed(before[-len(after) :]), 1):
+            if self.sizes.of(size) != 1:
+                after[-i] = size
         return after
 
     def _broadcast(self, shapes: list[Dims | None]) -> Dims | None:
@@ -290,8 +302,6 @@ class _Outline:
             for shape in shapes[1:]:
                 self._kept(shapes[0], shape)
             return None
-        if function == "ops.expand" and shapes[0]:
-            return shapes[0] if 1 not in map(self.sizes.of, shapes[0][-1:]) else None
         if function in _SAME and shapes:
             return shapes[0]
         return None

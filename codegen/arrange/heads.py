@@ -20,11 +20,13 @@ from burnish.codegen.program import (
 class Split:
     """`x.reshape(..., heads, size)` of features that are `heads * size` wide.
 
-    place: which of the block's statements it is.
+    place: which of the block's statements it is. is_open: another axis is written as
+    -1, so that the size of a head has to be said.
     """
 
     place: int
     heads: int
+    is_open: bool
 
 
 def splits(plan: ClassPlan, dim: int) -> Iterator[Split]:
@@ -34,41 +36,42 @@ def splits(plan: ClassPlan, dim: int) -> Iterator[Split]:
         cut = _cut(statement)
         if cut is None:
             continue
-        heads, size = cut
+        heads, size, is_open = cut
         if heads * size != dim:
             return
-        found.append(Split(place, heads))
+        found.append(Split(place, heads, is_open))
     yield from found
 
 
-def _cut(statement: Statement) -> tuple[int, int] | None:
-    """How many heads of which size a statement makes."""
+def _cut(statement: Statement) -> tuple[int, int, bool] | None:
+    """How many heads of which size a statement makes; whether another axis is -1."""
     if not isinstance(statement, Assign) or len(statement.targets) != 1:
         return None
     made, shape = statement.expression, statement.targets[0].shape
     if not isinstance(made, Method) or made.name != "reshape" or shape is None:
         return None
-    before = made.target.shape
-    if len(shape) != 4 or len(made.args) != 4 or before is None or not before:
+    given = made.target.shape
+    if len(shape) != 4 or len(made.args) != 4 or not given:
         return None
-    heads, size, width = shape[-2], shape[-1], before[-1]
+    heads, size, width = shape[-2], shape[-1], given[-1]
     if not (isinstance(heads, int) and isinstance(size, int)):
         return None
-    written = [a.value for a in made.args if isinstance(a, Literal)]
-    if -1 in written[:-2] or heads * size != width:
+    if heads * size != width:
         return None
-    return heads, size
+    before = made.args[:-2]
+    return heads, size, any(isinstance(a, Literal) and a.value == -1 for a in before)
 
 
 def by_heads(block: Block, cut: list[Split]) -> Block:
-    """The block with those cuts written as `(self.heads, -1)`."""
+    """The block with those cuts written as `(self.heads, -1)`, or with the size."""
     statements = list(block.statements)
     for split in cut:
         statement = statements[split.place]
         assert isinstance(statement, Assign)
         made = statement.expression
         assert isinstance(made, Method)
-        args = (*made.args[:-2], Own(("heads",)), Literal(-1))
+        size = Own(("head_dim",)) if split.is_open else Literal(-1)
+        args = (*made.args[:-2], Own(("heads",)), size)
         statements[split.place] = replace(
             statement, expression=replace(made, args=args)
         )

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import count
 
 from burnish import nn
 from burnish.codegen.program import (
@@ -35,13 +36,14 @@ class Slot:
     """Where a size stands: in which attribute, and what the callee calls it.
 
     place: of several under one name, such as a shape's. attribute "": in the forward.
-    default: what the callee takes by itself.
+    default: what the callee takes by itself. call: which of the forward's reshapes.
     """
 
     attribute: str
     parameter: str
     place: int = 0
     default: int | None = None
+    call: int = 0
 
 
 Change = Callable[[Slot, int], Expression]
@@ -149,11 +151,13 @@ def _layer_arguments(function: str) -> tuple[list[str], Mapping[str, int]]:
 def forward(block: Block, change: Change) -> Block:
     """The block with its sizes changed: what reshapes and slices are written with."""
 
-    def size(value: Expression, name: str, place: int) -> Expression:
+    calls = count(1)
+
+    def size(value: Expression, name: str, place: int, call: int = 0) -> Expression:
         if isinstance(value, Literal) and type(value.value) is int:
             if value.value in (-1, 0, 1):
                 return value
-            return change(Slot("", name, place), value.value)
+            return change(Slot("", name, place, call=call), value.value)
         return visit(value)
 
     def sizes(value: Expression, name: str) -> Expression:
@@ -169,7 +173,8 @@ def forward(block: Block, change: Change) -> Block:
 
     def visit(value: Expression) -> Expression:
         if isinstance(value, Method) and value.name in _SIZED:
-            args = tuple(size(v, value.name, i) for i, v in enumerate(value.args))
+            call = next(calls)
+            args = tuple(size(v, value.name, i, call) for i, v in enumerate(value.args))
             return replace(value, target=visit(value.target), args=args)
         if isinstance(value, Call) and value.options:
             args = tuple(map(visit, value.args))

@@ -185,11 +185,22 @@ def split(
 
 
 def _split(x: Expression, axis: int, sizes: Any, count: int) -> Result:
-    if sizes is None:
+    if sizes is None or _in_equal_parts(x, axis, sizes):
         parts = call("split", x, num=count, axis=axis)
     else:
         parts = call("split", x, sizes=sizes, axis=axis)
     return Item(parts, (Literal(0),)) if count == 1 else parts
+
+
+def _in_equal_parts(x: Expression, axis: int, sizes: Any) -> bool:
+    """Whether the sizes are what dividing the axis gives."""
+    listed = sizes.value if isinstance(sizes, Literal) else sizes
+    if not isinstance(listed, list | tuple) or x.shape is None:
+        return False
+    plain = [s.value if isinstance(s, Literal) else s for s in listed]
+    if len(set(map(repr, plain))) != 1 or type(plain[0]) is not int or not plain[0]:
+        return False
+    return x.shape[axis] == plain[0] * len(plain)
 
 
 @onnx_op("Tile", since=6)
