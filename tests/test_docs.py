@@ -7,6 +7,7 @@ line's own main. A block behind `<!-- generated: NAME -->` is compared with what
 generated, one behind `<!-- nodes: NAME -->` with a file's operators,
 one behind `<!-- prints -->` with what the blocks before it printed; one
 behind `<!-- needs a GPU -->` is passed over where there is none, one behind
+`<!-- needs tokenizers -->` where that package is missing, one behind
 `<!-- with PyTorch -->` is left to tests/test_burn_to_burnish.py.
 """
 
@@ -20,6 +21,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import resources
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +78,8 @@ class Reader:
         elif block.mark == "prints":
             assert _squeezed(block.text) in _squeezed(self.printed)
         elif block.mark == "needs a GPU" and not _gpu():
+            return
+        elif block.mark == "needs tokenizers" and not find_spec("tokenizers"):
             return
         elif block.language == "python":
             self._hear(self._execute, block)

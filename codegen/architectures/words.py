@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from burnish.codegen.render.layout import WIDTH
 from burnish.codegen.render.words import number
 
 ACTIVATIONS = (
@@ -31,8 +32,10 @@ def accepts(*names: str, axes: str = "batch, time", **others: str) -> str:
     if "position_ids" in specs:
         specs["attention_mask"] = "any[batch, _]"  # reaches back as far as a cache
         specs["position_ids"] = "int64[_, time]"  # one row does for all
-    lines = [f'        {n}="{s}",' for n, s in (specs | others).items()]
-    return "\n".join(["    @nn.accepts(", *lines, "    )"])
+    words = [f'{n}="{s}"' for n, s in (specs | others).items()]
+    if len(line := f"    @nn.accepts({', '.join(words)})") <= WIDTH:
+        return line
+    return "\n".join(["    @nn.accepts(", *(f"        {w}," for w in words), "    )"])
 
 
 def drops(

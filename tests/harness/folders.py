@@ -10,6 +10,7 @@ transformers with no name left over and give the same numbers.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,9 @@ from tests.harness.imported import load_module
 from tests.harness.ruff import complaints, formatted
 
 TOLERANCE = 1e-4
-SELECT = "E,F,I,B,UP,RUF,ARG,SIM,C4,PT"
+SELECT = "E,F,I,B,UP,RUF,ARG,SIM,C4,PT,PLW0127"
+#: An empty line between two attributes that are set.
+GAP = re.compile(r"^ {8}self\..*\n\n {8}\w", re.MULTILINE)
 
 
 def hugging_face(name: str, config: Any, seed: int = 0) -> Any:
@@ -63,6 +66,7 @@ class Folder:
         assert formatted(self.text) == self.text, self.text
         found = complaints(self.text, SELECT)
         assert not found, found
+        assert not GAP.search(self.text), self.text
         assert f"class {type(self.network).__name__}(nn.Module):" in self.text
 
     def check_numbers(self, network: Any, inputs: dict[str, Any]) -> None:

@@ -37,11 +37,23 @@ SHAPES = {
     "ln_f.weight": (16,),
     "ln_f.bias": (16,),
 }
+WORDS = ("<unk>", "the", "a", "cat", "dog", "sat", "ran", "on", "mat", "and")
+TOKENIZER = {
+    "version": "1.0",
+    "added_tokens": [],
+    "pre_tokenizer": {"type": "Whitespace"},
+    "model": {
+        "type": "WordLevel",
+        "vocab": {w: i for i, w in enumerate((*WORDS, *map(chr, range(945, 985))))},
+        "unk_token": "<unk>",
+    },
+}
 
 
 def write_gpt2(folder: Path) -> None:
-    """config.json and random weights in safetensors."""
+    """config.json, tokenizer.json and random weights in safetensors."""
     folder.mkdir()
+    (folder / "tokenizer.json").write_text(json.dumps(TOKENIZER))
     (folder / "config.json").write_text(json.dumps(CONFIG))
     rng = np.random.default_rng(0)
     state = {
