@@ -103,6 +103,14 @@ def test_every_class_has_a_body_of_its_own(entry: Entry) -> None:
 
 
 @every_entry
+def test_every_class_is_short(entry: Entry) -> None:
+    """A class is seen at one glance; what is longer has parts that are classes."""
+    for owner in classes(entry):
+        assert owner.end_lineno is not None
+        assert owner.end_lineno - owner.lineno < 60, owner.name
+
+
+@every_entry
 def test_every_class_is_used(entry: Entry) -> None:
     *parts, model = (owner.name for owner in classes(entry))
     assert model == "Model"
