@@ -63,11 +63,16 @@ def mean(losses: Tensor, reduction: str) -> Tensor:
 
 def reduced(losses: Tensor, reduction: str, mean: Callable[[Tensor], Tensor]) -> Tensor:
     """Losses reduced; `mean` makes the mean of their sum."""
-    if reduction == "none":
+    if check_reduction(reduction) == "none":
         return losses
-    if reduction not in ("mean", "sum"):
+    total = summed(losses)
+    return mean(total) if reduction == "mean" else total
+
+
+def check_reduction(reduction: str) -> str:
+    """The reduction; raises InputError unless it is one."""
+    if reduction not in ("mean", "sum", "none"):
         raise InputError(
             f"loss: expected reduction 'mean', 'sum' or 'none', got {reduction!r}"
         )
-    total = summed(losses)
-    return mean(total) if reduction == "mean" else total
+    return reduction

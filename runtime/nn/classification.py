@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from burnish import ops
 from burnish.errors import InputError
 from burnish.nn._losses import (
     beside,
+    check_reduction,
     mean,
     numbers,
     reduced,
@@ -34,25 +37,28 @@ def cross_entropy(
     """
     targets = beside(logits, targets)
     axis = 1 if len(logits.shape) > 1 else 0
-    classes = logits.shape[axis]
-    scores = ops.log_softmax(logits, axis=axis)
     if _is_float(targets):
         same_shape("cross_entropy", logits, targets)
-        wanted = targets * (1 - label_smoothing) + label_smoothing / classes
+        wanted = targets * (1 - label_smoothing) + label_smoothing / logits.shape[axis]
         if weight is not None:
             wanted = wanted * _along(weights(logits, weight), logits, axis)
-        losses = -summed(wanted * scores, axis)
-        count = losses.data.size
-        return reduced(losses, reduction, lambda total: total * (1 / count))
-    losses, shares = _picked(scores, targets, weight, ignore_index, axis)
-    if label_smoothing:
+        losses = -summed(wanted * ops.log_softmax(logits, axis=axis), axis)
+        return mean(losses, reduction)
+    if label_smoothing or not targets.data.size:  # the mean of none is not a number
+        scores = ops.log_softmax(logits, axis=axis)
+        losses, shares = _picked(scores, targets, weight, ignore_index, axis)
         each = scores
         if weight is not None:
             each = scores * _along(weights(logits, weight), logits, axis)
         kept = beside(logits, (targets.data != ignore_index).astype(scores.dtype))
-        spread = -summed(each, axis) * kept
-        losses = losses * (1 - label_smoothing) + spread * (label_smoothing / classes)
-    return reduced(losses, reduction, lambda total: total / float(shares.sum()))
+        spread = -summed(each, axis) * kept / logits.shape[axis]
+        losses = losses * (1 - label_smoothing) + spread * label_smoothing
+        return reduced(losses, reduction, lambda total: total / float(shares.sum()))
+    chosen, shares = _chosen(logits, targets, weight, ignore_index, axis)
+    if reduction == "mean":
+        shares = shares / shares.sum()
+    total = check_reduction(reduction) != "none"
+    return ops.cross_entropy(logits, chosen, shares, axis=axis, summed=total)[0]
 
 
 def nll_loss(
@@ -181,6 +187,17 @@ def _picked(
     scores: Tensor, targets: Tensor, weight: Any, ignore_index: int | None, axis: int
 ) -> tuple[Tensor, Any]:
     """The negative score of each target class times its weight; and those weights."""
+    chosen, shares = _chosen(scores, targets, weight, ignore_index, axis)
+    shares = shares.astype(scores.dtype, copy=False)
+    places = Tensor(scores.device.xp.expand_dims(chosen, axis), device=scores.device)
+    found = ops.take_along_axis(scores, places, axis=axis).reshape(targets.shape)
+    return -found * shares, shares
+
+
+def _chosen(
+    scores: Tensor, targets: Tensor, weight: Any, ignore_index: int | None, axis: int
+) -> tuple[Any, Any]:
+    """The class of each target, and its weight: 0 and 0 for ignored ones."""
     xp = scores.device.xp
     classes = scores.shape[axis]
     expected = scores.shape[:axis] + scores.shape[axis + 1 :]
@@ -190,22 +207,21 @@ def _picked(
             f"got {targets.shape}"
         )
     chosen = targets.data
-    kept = xp.asarray(
-        chosen == chosen if ignore_index is None else chosen != ignore_index
-    )
-    chosen = xp.where(kept, chosen, 0)
+    dtype = np.result_type(scores.dtype, np.float32)
+    shares = xp.ones(expected, dtype)
+    if ignore_index is not None:
+        kept = xp.asarray(chosen != ignore_index)
+        if not kept.all():
+            chosen, shares = xp.where(kept, chosen, 0), kept.astype(dtype)
     if chosen.size and (chosen.min() < 0 or chosen.max() >= classes):
         raise InputError(
             f"loss: expected classes from 0 to {classes - 1}"
             f"{'' if ignore_index is None else f' or {ignore_index}'}, "
             f"got {chosen.min()} to {chosen.max()}"
         )
-    shares = kept.astype(scores.dtype)
     if weight is not None:
-        shares = shares * weights(scores, weight).data[chosen]
-    places = Tensor(xp.expand_dims(chosen, axis), device=scores.device)
-    found = ops.take_along_axis(scores, places, axis=axis).reshape(expected)
-    return -found * shares, shares
+        shares = shares * weights(scores, weight).data[chosen].astype(dtype)
+    return chosen, shares
 
 
 def _is_float(x: Tensor) -> bool:

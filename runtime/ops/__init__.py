@@ -204,7 +204,7 @@ from burnish.ops.linalg import (
     trace,
 )
 from burnish.ops.linear import det, gemm, inverse, linear, matmul, outer
-from burnish.ops.loss import binary_cross_entropy, huber
+from burnish.ops.loss import binary_cross_entropy, cross_entropy, huber
 from burnish.ops.low_rank import low_rank_add
 from burnish.ops.norm import (
     batch_norm,
@@ -356,6 +356,7 @@ __all__ = [
     "conv_weight_gradient",
     "cos",
     "cosh",
+    "cross_entropy",
     "cosine_similarity",
     "cov",
     "cross",

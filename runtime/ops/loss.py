@@ -1,17 +1,97 @@
-"""Losses whose gradient must be written by hand to stay finite."""
+"""Losses whose gradient is written by hand, to stay finite or to take few steps."""
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
+from burnish.autodiff import Variable
 from burnish.backend import namespace
 from burnish.operator import operator
 from burnish.ops._blocks import blockwise, filled
 from burnish.ops._shapes import unbroadcast
 from burnish.ops.arithmetic import clip
+from burnish.ops.reduce import reduce_sum
 
 _FLOOR = -100.0
 _STEEPEST = 1e-12
+
+
+@operator
+def cross_entropy(x, classes, shares, *, axis: int = -1, summed: bool = False):
+    """-log(softmax(x)) at one class of each row along an axis, times shares; softmax(x)
+
+    classes and shares have x's shape without the axis. summed: the sum of all instead.
+    """
+    xp = namespace(x)
+    shape, rows = classes.shape, _rows(x, axis)
+    rows = rows.astype(np.result_type(x, np.float32), copy=False)
+    top = xp.empty((len(rows), 1, rows.shape[2]), rows.dtype)
+    total = xp.empty_like(top)
+    share = filled(_shares, rows, top, total, whole=2)
+    losses = top - rows.reshape(-1)[_places(rows, classes)].reshape(top.shape)
+    losses += xp.log(total)
+    losses = losses.reshape(shape) * shares
+    losses = losses.sum() if summed else losses
+    share = share.reshape(x.shape)
+    return losses.astype(x.dtype), share.astype(x.dtype, copy=False)
+
+
+@cross_entropy.vjp("x")
+def _(g, y, x, classes, shares, *, axis, summed):
+    (slope, share_g), share = g, y[1]
+    if share_g is None and not isinstance(slope, Variable):
+        return _pull_rows(slope * shares, share, classes, axis)
+    xp, axis = namespace(classes), axis % len(x.shape)
+    parts = []
+    if slope is not None:
+        each = xp.arange(x.shape[axis]).reshape(-1, *(1,) * (len(x.shape) - axis - 1))
+        chosen = (xp.expand_dims(classes, axis) == each).astype(x.dtype)
+        along = slope * shares
+        along = along.reshape(*x.shape[:axis], 1, *x.shape[axis + 1 :])
+        parts.append((share - chosen) * along)
+    if share_g is not None:
+        inner = reduce_sum(share_g * share, axes=axis, keepdims=True)
+        parts.append(share * (share_g - inner))
+    return sum(parts[1:], parts[0])
+
+
+def _shares(y, x, top, total):
+    """Softmax along the middle axis, the greatest there, the sum below the line."""
+    if not x.size:
+        return
+    x.max(axis=1, keepdims=True, out=top)
+    xp = namespace(x)
+    xp.subtract(x, top, out=y)
+    xp.exp(y, out=y)
+    y.sum(axis=1, keepdims=True, out=total)
+    y /= total
+
+
+def _pull_rows(slope, share, classes, axis):
+    """slope * (share - 1 at the classes, share elsewhere)"""
+    rows = _rows(share, axis)
+    slope = slope.reshape(len(rows), 1, -1)
+    pulled = rows * slope
+    pulled.reshape(-1)[_places(rows, classes)] -= slope.reshape(-1)
+    return pulled.reshape(share.shape).astype(share.dtype, copy=False)
+
+
+def _rows(x, axis):
+    """x (*A, C, *B) as (A, C, B)"""
+    axis %= x.ndim
+    lead, rest = x.shape[:axis], x.shape[axis + 1 :]
+    return x.reshape(math.prod(lead), x.shape[axis], math.prod(rest))
+
+
+def _places(rows, classes):
+    """Where the class of each row of (A, C, B) is, in the array flattened."""
+    xp, (a, c, b) = namespace(rows), rows.shape
+    first = xp.arange(0, a * c * b, c * b)
+    if b == 1:
+        return first + classes.reshape(-1)
+    return (first[:, None] + xp.arange(b) + classes.reshape(a, b) * b).reshape(-1)
 
 
 @operator

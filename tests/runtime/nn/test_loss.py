@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from burnish import Tensor, nn
+from burnish.autodiff import backward
 from burnish.errors import InputError
 
 LOGITS = np.array([[2.0, 0.0, -1.0], [0.5, 1.5, 0.0]])
@@ -32,6 +33,16 @@ def test_the_gradient_of_cross_entropy_is_shares_less_targets():
     loss = nn.CrossEntropyLoss()(logits, CLASSES)
     want = (SHARES - np.eye(3)[CLASSES]) / 2
     np.testing.assert_allclose(logits.grad(loss.backward()).numpy(), want)
+
+
+def test_cross_entropy_can_be_differentiated_twice():
+    logits = Tensor(LOGITS).require_grad()
+    loss = nn.cross_entropy(logits, CLASSES, reduction="sum")
+    slope = logits.grad(backward(loss, create_graph=True))
+    towards = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 2.0]])
+    bend = logits.grad((slope * Tensor(towards)).sum().backward()).numpy()
+    inner = (SHARES * towards).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(bend, SHARES * (towards - inner))
 
 
 def test_far_logits_stay_finite():
