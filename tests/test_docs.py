@@ -77,9 +77,7 @@ class Reader:
             assert block.text.split() == [node.op_type for node in graph.node]
         elif block.mark == "prints":
             assert _squeezed(block.text) in _squeezed(self.printed)
-        elif block.mark == "needs a GPU" and not _gpu():
-            return
-        elif block.mark == "needs tokenizers" and not find_spec("tokenizers"):
+        elif block.mark in MISSING and MISSING[block.mark]():
             return
         elif block.language == "python":
             self._hear(self._execute, block)
@@ -116,6 +114,13 @@ def _gpu() -> bool:
     except DeviceError:
         return False
     return True
+
+
+#: Marks of blocks that want something, and whether it is not there.
+MISSING = {
+    "needs a GPU": lambda: not _gpu(),
+    "needs tokenizers": lambda: find_spec("tokenizers") is None,
+}
 
 
 def _unindented(text: str) -> str:

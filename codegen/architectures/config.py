@@ -184,9 +184,12 @@ class Config:
 
     def finish(self) -> None:
         """Raise UnsupportedError with everything that is wrong or was never read."""
+        if quantized := self.raw("quantization_config"):
+            expected = "weights that are not quantized (save them dequantized)"
+            self.refuse("quantization_config", expected, quantized)
         self.unread()
         if self.problems:
-            raise UnsupportedError("\n".join(self.problems))
+            raise UnsupportedError("\n".join(dict.fromkeys(self.problems)))
 
 
 def read_json(path: Path) -> tuple[dict[str, Any], bytes]:

@@ -59,7 +59,10 @@ def _mapped(path: Path) -> MappedFile:
         if path.is_dir():
             advice = "name the file inside it"
             if (path / "config.json").is_file():
-                advice = "only `burnish generate` reads one with config.json"
+                advice = (
+                    "`burnish generate` and `burnish inspect` read one with "
+                    "config.json; compare its numbers with transformers' own model"
+                )
             raise ReadError(f"{path}: expected a model file, got a folder; {advice}")
         return MappedFile(path)
     except FileNotFoundError:
