@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from burnish.autodiff import Gradients
+from burnish.errors import InputError
 from burnish.learner.checkpoint import Checkpoint, Checkpointer, RunState
 from burnish.learner.events import EventStore, MetricLogger
 from burnish.learner.interrupter import Interrupter
@@ -91,6 +92,11 @@ class Fitting:
                 rest = _rest(tracker, self.together.summed(sums, 1))
                 self._save(RunState(epoch - 1, iteration, waiting), rest)
                 return False
+        if not loop.iteration:
+            raise InputError(
+                f"training, epoch {epoch}: expected batches, got none; a generator gives "
+                f"its batches once, a list or a DataLoader every epoch"
+            )
         if waiting:
             self._optimize(sums, waiting)
         self._ended("train", epoch, tracker)
@@ -113,8 +119,13 @@ class Fitting:
         item = self.step(self.model, moved(batch, self.model.device))
         if isinstance(item, TrainOutput):
             item, gradients = item.item, item.gradients
-        else:
+        elif hasattr(item, "loss"):
             gradients = item.loss.backward()
+        else:
+            raise InputError(
+                f"a training step returns a StepOutput, a TrainOutput or another object "
+                f"with a loss, got {type(item).__name__}"
+            )
         if isinstance(gradients, Gradients):
             gradients = GradientsParams.from_grads(gradients, self.model)
         return item, gradients

@@ -99,6 +99,11 @@ class Learner:
             if isinstance(metrics, dict)
             else {split: list(metrics) for split in _SPLITS}
         )
+        for metric in (m for chosen in self.metrics.values() for m in chosen):
+            if not isinstance(metric, Metric):
+                raise InputError(
+                    f"Learner metrics: expected metrics, such as Loss(), got {metric!r}"
+                )
         self.accumulate = accumulate
         self.workers = workers or Group()
         self.artifacts = Artifacts(

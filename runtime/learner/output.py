@@ -46,6 +46,11 @@ class Supervised:
     loss: Callable[[Any, Any], Any]
 
     def __call__(self, model: Module, batch: Any) -> StepOutput:
+        if not isinstance(batch, tuple | list) or len(batch) < 2:
+            raise InputError(
+                f"Supervised: expected a batch (*inputs, targets), got "
+                f"{type(batch).__name__}"
+            )
         *inputs, targets = batch
         output = model(*inputs)
         return StepOutput(self.loss(output, targets), output, targets)

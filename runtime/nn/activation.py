@@ -50,6 +50,8 @@ class PReLU(Layer):
         slope: Tensor = self.weight
         if self.num_parameters > 1:
             slope = slope.reshape(-1, *(1 for _ in x.shape[2:]))
+        elif not x.shape:
+            slope = slope.reshape(())
         return ops.prelu(x, slope)
 
 
@@ -73,11 +75,16 @@ class CELU(Layer):
         return ops.celu(x, alpha=self.alpha)
 
 
+_SELU_ALPHA = 1.6732632423543772848170429916717
+_SELU_GAMMA = 1.0507009873554804934193349852946
+"""In full, as PyTorch has them; ONNX's defaults are their float32 values."""
+
+
 class SELU(Layer):
     """The ELU whose scale keeps activations standardized"""
 
     def forward(self, x: Tensor) -> Tensor:
-        return ops.selu(x)
+        return ops.selu(x, alpha=_SELU_ALPHA, gamma=_SELU_GAMMA)
 
 
 class GELU(Layer):

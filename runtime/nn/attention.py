@@ -131,7 +131,8 @@ class MultiheadAttention(Layer):
         elif not self.batch_first:
             x = x.transpose(1, 0, 2)
         n, length, _ = x.shape
-        return x.reshape(n, length, self.num_heads, -1).transpose(0, 2, 1, 3)
+        size = self.embed_dim // self.num_heads
+        return x.reshape(n, length, self.num_heads, size).transpose(0, 2, 1, 3)
 
     def _extended(self, x: Tensor, learned: str) -> Tensor:
         """Keys or values (N, heads, S, E / heads) with those that no input gave."""

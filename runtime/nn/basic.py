@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import Any
 
 from burnish.nn.layer import Layer
@@ -25,10 +24,7 @@ class Flatten(Layer):
         self.end_dim = end_dim
 
     def forward(self, x: Tensor) -> Tensor:
-        rank = len(x.shape)
-        start, end = self.start_dim % rank, self.end_dim % rank + 1
-        shape = x.shape
-        return x.reshape(*shape[:start], prod(shape[start:end]), *shape[end:])
+        return x.flatten(self.start_dim, self.end_dim)
 
 
 class Unflatten(Layer):

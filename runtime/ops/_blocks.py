@@ -51,6 +51,8 @@ def filled(step: Callable[..., Any], x: Array, *others: Any, whole: int = 0) -> 
         return filled(step, _wide(x), *others, whole=whole).astype(x.dtype)
     if x.dtype.kind != "f":
         x = x.astype(np.float64)
+    if not x.ndim:  # arithmetic would make it a scalar that nothing writes into
+        return filled(step, x.reshape(1), *others).reshape(())
     y = xp.empty(x.shape, x.dtype)
     arrays = [y, x, *others]
     given = [a for a in arrays if hasattr(a, "shape")]

@@ -113,9 +113,9 @@ def _(g, y, x, weight, h, bias=None, live=None, *, order, reset_after, reverse):
     pulled = concat(both, inward, axis=-1)
     offsets = concat(both, to_share, axis=-1) if reset_after else pulled
     states = [
-        a.reshape(count * n, -1) for a in (began, began if reset_after else shares)
+        a.reshape(count * n, hidden) for a in (began, began if reset_after else shares)
     ]
-    sides = _cut(offsets.reshape(count * n, -1), hidden)
+    sides = _cut(offsets.reshape(count * n, 3 * hidden), hidden)
     weights = concat(*(a.T @ b for a, b in zip(sides, states, strict=True)), axis=0)
     return pulled, weights, dh, offsets.sum(axis=(0, 1))
 

@@ -99,4 +99,4 @@ def _(g, y, x, weight, h, c, live=None, *, order, reverse):
         dc = dc * through[t]
     pulled = stack(*found, axis=0)
     rows = pulled.reshape(count * n, 4 * hidden)
-    return pulled, rows.T @ h_before.reshape(count * n, -1), dh, dc
+    return pulled, rows.T @ h_before.reshape(count * n, h_before.shape[-1]), dh, dc

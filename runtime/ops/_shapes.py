@@ -101,8 +101,15 @@ def axes_of(axes: Any, ndim: int) -> tuple[int, ...]:
         return tuple(range(ndim))
     chosen = (axes,) if isinstance(axes, int | np.integer) else tuple(axes)
     for axis in chosen:
+        if not ndim:
+            raise InputError(f"axis: expected none for a scalar, got {axis}")
         if not -ndim <= axis < ndim:
             raise InputError(
                 f"axis: expected -{ndim} to {ndim - 1} for {ndim} axes, got {axis}"
             )
     return tuple(int(axis) % ndim for axis in chosen)
+
+
+def reduced_axes(axes: Any, ndim: int) -> tuple[int, ...]:
+    """`axes_of`, where a scalar may be reduced along its axis 0 or -1, as it is."""
+    return () if not ndim and axes in (0, -1) else axes_of(axes, ndim)

@@ -10,7 +10,7 @@ import numpy as np
 
 from burnish.backend import namespace
 from burnish.operator import operator
-from burnish.ops._shapes import axes_of, plain
+from burnish.ops._shapes import axes_of, plain, reduced_axes
 from burnish.ops.compare import not_equal, where
 from burnish.ops.padding import pad
 from burnish.ops.reduce import kept, reduce_sum
@@ -53,6 +53,7 @@ def cum_prod(
     x: Any, *, axis: int, exclusive: bool = False, reverse: bool = False
 ) -> Any:
     """Products of the elements up to each one; options as in `cum_sum`."""
+    axis = axes_of(axis, len(x.shape))[0]
     if reverse:
         x = flip(x, axes=axis)
     if exclusive and x.shape[axis]:  # a 1 comes in, the last element goes out
@@ -85,12 +86,12 @@ def _(g, y, x, *, axis):
 @operator
 def reduce_prod(x, *, axes: Any = None, keepdims: bool = False):
     """The product over axes."""
-    return x.prod(axis=axes_of(axes, x.ndim), keepdims=keepdims, dtype=x.dtype)
+    return x.prod(axis=reduced_axes(axes, x.ndim), keepdims=keepdims, dtype=x.dtype)
 
 
 @reduce_prod.vjp
 def _(g, y, x, *, axes, keepdims):
-    chosen = axes_of(axes, len(x.shape))
+    chosen = reduced_axes(axes, len(x.shape))
     order = (*(i for i in range(len(x.shape)) if i not in chosen), *chosen)
     moved = transpose(x, perm=order)
     kept_axes = len(order) - len(chosen)

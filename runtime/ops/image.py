@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import floor
+from math import floor, prod
 from typing import Any
 
 import numpy as np
@@ -166,7 +166,7 @@ def _product(x, matrix, axis):
     if axis == x.ndim - 1:
         return x @ matrix.T
     lead = x.shape[: axis + 1]
-    y = matrix @ x.reshape(*lead, -1)
+    y = matrix @ x.reshape(*lead, prod(x.shape[axis + 1 :]))
     return y.reshape(*lead[:-1], len(matrix), *x.shape[axis + 1 :])
 
 

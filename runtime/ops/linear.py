@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from burnish.backend import namespace
@@ -60,8 +61,8 @@ def _(g, y, x, weight, bias=None):
 
 @linear.vjp("weight")
 def _(g, y, x, weight, bias=None):
-    rows = g.reshape(-1, g.shape[-1])
-    return rows.T @ x.reshape(-1, x.shape[-1])
+    rows = math.prod(x.shape[:-1])
+    return g.reshape(rows, g.shape[-1]).T @ x.reshape(rows, x.shape[-1])
 
 
 @linear.vjp("bias")

@@ -23,6 +23,7 @@ def sort(x: Any, *, axis: int = -1, descending: bool = False) -> Any:
 @operator
 def arg_sort(x, *, axis: int = -1, descending: bool = False):
     """Where the elements of x in order are; of equal ones the first comes first."""
+    axis = axes_of(axis, x.ndim)[0]
     xp, n = namespace(x), x.shape[axis]
     if not descending:
         return xp.argsort(x, axis, kind="stable")
@@ -44,12 +45,12 @@ def top_k(
 @operator
 def top_k_places(x, *, k: int, axis: int = -1, largest: bool = True):
     """Where the k greatest (or least) along an axis are, best first."""
+    axis = axes_of(axis, x.ndim)[0]
     n = x.shape[axis]
     if k > n:
         raise InputError(
             f"top_k: expected k up to {n}, the length of the axis, got {k}"
         )
-    axis = axes_of(axis, x.ndim)[0]
     if namespace(x) is np and 0 < k <= n // 4:
         places = _chosen(np.moveaxis(x, axis, -1), k, largest)
         if places is not None:

@@ -12,7 +12,14 @@ import numpy as np
 
 from burnish.backend import namespace
 from burnish.operator import operator
-from burnish.ops._shapes import axes_of, broadcast_to, cast, plain, total
+from burnish.ops._shapes import (
+    axes_of,
+    broadcast_to,
+    cast,
+    plain,
+    reduced_axes,
+    total,
+)
 from burnish.ops.arithmetic import abs_, pow_, square
 from burnish.ops.compare import where
 from burnish.ops.elementary import exp, log, sqrt
@@ -21,20 +28,20 @@ from burnish.ops.shape import reshape
 
 def kept(a: Any, x: Any, axes: Any) -> Any:
     """`a`, reduced from x over `axes`, with those axes again, of length 1."""
-    chosen = axes_of(axes, len(x.shape))
+    chosen = reduced_axes(axes, len(x.shape))
     shape = tuple(1 if i in chosen else n for i, n in enumerate(x.shape))
     return a if a.shape == shape else reshape(a, shape=shape)
 
 
 def _count(x: Any, axes: Any) -> int:
-    return math.prod(x.shape[i] for i in axes_of(axes, len(x.shape)))
+    return math.prod(x.shape[i] for i in reduced_axes(axes, len(x.shape)))
 
 
 @operator
 def reduce_sum(x, *, axes: Any = None, keepdims: bool = False):
     """The sum over axes."""
     dtype = None if x.dtype.kind == "b" else x.dtype
-    chosen = axes_of(axes, x.ndim)
+    chosen = reduced_axes(axes, x.ndim)
     if x.dtype.kind == "f":
         return _without(total(x, chosen), chosen, keepdims)
     return x.sum(axis=chosen, keepdims=keepdims, dtype=dtype)
@@ -53,7 +60,7 @@ def _(g, y, x, *, axes, keepdims):
 @operator
 def reduce_mean(x, *, axes: Any = None, keepdims: bool = False):
     """The mean over axes."""
-    chosen = axes_of(axes, x.ndim)
+    chosen = reduced_axes(axes, x.ndim)
     if x.dtype.kind == "f" and x.dtype.itemsize >= 4 and x.size:
         return _without(total(x, chosen) * (1 / _count(x, axes)), chosen, keepdims)
     return x.mean(axis=chosen, keepdims=keepdims)
@@ -93,7 +100,7 @@ def _(g, y, x, *, axes, keepdims):
 
 
 def _extreme(which, x, axes, keepdims):
-    options = {"axis": axes_of(axes, x.ndim), "keepdims": keepdims}
+    options = {"axis": reduced_axes(axes, x.ndim), "keepdims": keepdims}
     if x.size:
         return getattr(x, which)(**options)
     xp = namespace(x)
@@ -120,7 +127,9 @@ def reduce_l1(x: Any, *, axes: Any = None, keepdims: bool = False) -> Any:
 @operator
 def reduce_l2(x, *, axes: Any = None, keepdims: bool = False):
     """The root of the sum of squares over axes; the gradient at 0 is 0."""
-    total = (x * x).sum(axis=axes_of(axes, x.ndim), keepdims=keepdims, dtype=x.dtype)
+    total = (x * x).sum(
+        axis=reduced_axes(axes, x.ndim), keepdims=keepdims, dtype=x.dtype
+    )
     return namespace(x).sqrt(total).astype(x.dtype, copy=False)
 
 
@@ -174,7 +183,7 @@ def reduce_log_sum(x: Any, *, axes: Any = None, keepdims: bool = False) -> Any:
 @operator
 def reduce_log_sum_exp(x, *, axes: Any = None, keepdims: bool = False):
     """log(sum(exp(x))) over axes, without overflow."""
-    xp, axes = namespace(x), axes_of(axes, x.ndim)
+    xp, axes = namespace(x), reduced_axes(axes, x.ndim)
     if x.dtype.kind != "f":
         x = x.astype(float)
     top = _extreme("max", x, axes, True)
@@ -237,19 +246,19 @@ def _place(which, x, axis, keepdims, last):
 @operator
 def reduce_any(x, *, axes: Any = None, keepdims: bool = False):
     """Whether any element over axes is true (not zero)."""
-    return x.any(axis=axes_of(axes, x.ndim), keepdims=keepdims)
+    return x.any(axis=reduced_axes(axes, x.ndim), keepdims=keepdims)
 
 
 @operator
 def reduce_all(x, *, axes: Any = None, keepdims: bool = False):
     """Whether every element over axes is true (not zero)."""
-    return x.all(axis=axes_of(axes, x.ndim), keepdims=keepdims)
+    return x.all(axis=reduced_axes(axes, x.ndim), keepdims=keepdims)
 
 
 @operator
 def var(x, *, axes: Any = None, keepdims: bool = False, correction: float = 0):
     """The mean squared distance from the mean; its divisor is less by `correction`."""
-    return x.var(axis=axes_of(axes, x.ndim), keepdims=keepdims, ddof=correction)
+    return x.var(axis=reduced_axes(axes, x.ndim), keepdims=keepdims, ddof=correction)
 
 
 @var.vjp

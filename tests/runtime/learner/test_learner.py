@@ -318,11 +318,26 @@ def test_named_test_sets(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("batches", "options", "message"),
+    [
+        (list, {}, "epoch 1: expected batches, got none"),
+        (lambda: iter([(X, Y)]), {}, "epoch 2: expected batches, got none; a gener"),
+        (lambda: [X], {}, r"expected a batch \(\*inputs, targets\), got ndarray"),
+        (lambda: [(X, Y)], {"step": lambda *_: None}, "with a loss, got NoneType"),
+    ],
+)
+def test_batches_and_steps_that_are_none(learner, batches, options, message):
+    with pytest.raises(InputError, match=message):
+        learner(**options).fit(batches())
+
+
+@pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"epochs": 0}, "epochs: expected 1 or more, got 0"),
         ({"accumulate": 0}, "accumulate: expected 1 or more, got 0"),
         ({"metrics": [Loss(), Loss()]}, "different names, got 'Loss' twice"),
+        ({"metrics": ["Loss"]}, r"expected metrics, such as Loss\(\), got 'Loss'"),
         (
             {"early_stopping": NoImprovement("Learning Rate", split="train")},
             "best 'Learning Rate': expected one of .*'Accuracy', 'Loss'",

@@ -1,5 +1,6 @@
 """Activations against torch's of the same name."""
 
+import numpy as np
 import pytest
 
 from tests.runtime.nn.oracle import DTYPES, layer
@@ -14,10 +15,12 @@ LAYERS = [
     layer("LeakyReLU", X, 0.2),
     layer("PReLU", X),
     layer("PReLU", (2, 3, 4, 2), 3),
+    layer("PReLU", [np.array(-0.7)]),
     layer("ELU", X, 0.7),
     layer("CELU", X, 0.7),
     layer("SELU", X),
     layer("GELU", X),
+    layer("GELU", [np.array(0.7)]),
     layer("GELU", X, "tanh"),
     layer("SiLU", X),
     layer("Mish", X),

@@ -124,6 +124,10 @@ def test_multihead_attention(options, batch_first):
     row.but({"need_weights": False}).check()
 
 
+def test_multihead_attention_of_no_example():
+    Row("MultiheadAttention", [(4, 0, 8)] * 3, (8, 2), {}).check()
+
+
 def test_multihead_attention_of_one_example():
     row = Row("MultiheadAttention", [(4, 8)] * 3, (8, 2), {})
     row.but({"average_attn_weights": False}).check()

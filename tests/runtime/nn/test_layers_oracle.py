@@ -15,6 +15,9 @@ LAYERS = [
     layer("Linear", (2, 3, 5), 5, 4),
     layer("Linear", (2, 5), 5, 4, bias=False),
     layer("Linear", (5,), 5, 4),
+    layer("Linear", (0, 5), 5, 4),
+    layer("Linear", (2, 3), 3, 0),
+    layer("Linear", (2, 0), 0, 3),
     layer("Bilinear", [(2, 4, 3), (2, 4, 5)], 3, 5, 6),
     layer("Bilinear", [(2, 3), (2, 5)], 3, 5, 6, bias=False),
     layer("Embedding", [IDS], 5, 3),
@@ -49,6 +52,7 @@ LAYERS = [
     layer("PairwiseDistance", [(4,), (4,)], p=3.0, eps=1e-3),
     layer("PairwiseDistance", [(3, 4), (3, 4)], p=float("inf")),
     layer("Flatten", (2, 3, 4)),
+    layer("Flatten", [np.array(1.5)], 0),
     layer("Flatten", (2, 3, 4), 0, 1),
     layer("Unflatten", (2, 12), 1, (3, 4)),
     layer("Unflatten", (2, 12, 2), -2, (3, -1)),
@@ -96,6 +100,7 @@ LAYERS = [
     layer("Upsample", (2, 3, 5), scale_factor=2.3, mode="linear", align_corners=True),
     layer("Upsample", IMAGE, (9, 4), mode="bilinear"),
     layer("Upsample", IMAGE, scale_factor=1.6, mode="bilinear"),
+    layer("Upsample", (0, 2, 3, 4), scale_factor=2, mode="bilinear"),
     layer("Upsample", IMAGE, None, 1.6, "bilinear", None, True),
     layer("Upsample", IMAGE, (3, 11), mode="bicubic"),
     layer("Upsample", IMAGE, (3, 11), mode="bicubic", align_corners=True),
@@ -109,6 +114,7 @@ LAYERS = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:Initializing zero-element")
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("row", LAYERS, ids=str)
 def test_layer(row, dtype):

@@ -64,6 +64,17 @@ CASES = [
     *over_axes(ops.reduce_log_sum_exp, log_sum_exp, atol=1e-6),
     *over_axes(ops.var, np.var),
     *over_axes(ops.std, np.std, grad=False),
+    *(
+        case(op, (), axes=axis, keepdims=axis == 0, expect=lambda x: x)
+        for op in (
+            ops.reduce_sum,
+            ops.reduce_mean,
+            ops.reduce_max,
+            ops.reduce_prod,
+            ops.reduce_log_sum_exp,
+        )
+        for axis in (0, -1)
+    ),
     case(ops.std, (3, 4), axes=1, expect=lambda x: x.std(1)),
     case(ops.var, (3, 4), axes=1, correction=1, expect=lambda x: x.var(1, ddof=1)),
     case(
