@@ -61,7 +61,7 @@ class PickledArray(LazyTensor):
             raise Refused("an array without a dtype")
         self.kind, self.shape, self.fortran = kind, shape, fortran
         if kind.dtype is None:
-            self.shape, self.dtype = (0,), kind.text
+            self.dtype = kind.text
             return
         if isinstance(data, str):
             data = data.encode("latin-1")

@@ -23,6 +23,11 @@ def read(data: memoryview, where: str, budget: Budget) -> tuple[Any, Any, str]:
     found = [n for n in archive.members if n == _PICKLE or n.endswith("/" + _PICKLE)]
     if not found:
         some = ", ".join(list(archive.members)[:3])
+        if any(name.endswith("/archive_format") for name in archive.members):
+            raise RecordError(
+                f"{where}: expected a ZIP archive of PyTorch with data.pkl in it, got "
+                f"a program of torch.export; save its state_dict with torch.save"
+            )
         raise RecordError(
             f"{where}: expected a ZIP archive of PyTorch with data.pkl in it, "
             f"got members {some[:200]!a}"

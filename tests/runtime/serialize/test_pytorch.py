@@ -189,6 +189,14 @@ def test_a_tensor_by_hand():
     assert open_weights(archive(tensor()))["w"].read().tolist() == BASE.tolist()
 
 
+@pytest.mark.parametrize("values", [["a", "b"], [None, "x"]])
+def test_arrays_of_other_things_are_listed_and_not_read(values):
+    held = open_weights(archive(pickle.dumps({"a": np.array(values)}, 2)))["a"]
+    assert held.shape == (2,)
+    with pytest.raises(RecordError, match="is not plain numbers and is not read"):
+        held.read()
+
+
 HOSTILE = {
     "behind the end": (archive(tensor(offset="K\x01")), "reach element 6 of .* with 6"),
     "long strides": (archive(tensor(strides="K\x04K\x01\x86")), "reach element 6"),
@@ -216,6 +224,10 @@ HOSTILE = {
     "no pickle": (
         archive(b"").replace(b"data.pkl", b"data.txt"),
         "with data.pkl in it",
+    ),
+    "exported program": (
+        archive(b"", archive_format=b"pt2").replace(b"data.pkl", b"data.txt"),
+        "got a program of torch.export; save its state_dict",
     ),
     "empty pickle": (archive(b""), "expected 1 more bytes, got the end"),
     "unknown opcode": (
