@@ -9,6 +9,7 @@ from burnish import ops
 from burnish.autodiff import Variable
 from burnish.errors import InputError
 from burnish.methods._bind import method, shape_from
+from burnish.ops._shapes import axes_of
 
 if TYPE_CHECKING:
     from burnish.tensor import Tensor
@@ -49,7 +50,7 @@ class ShapeMethods(Variable):
 
     def flatten(self, start: int = 0, end: int = -1) -> Tensor:
         """The axes from start to end as one."""
-        first, last = start % max(self.ndim, 1), end % max(self.ndim, 1)
+        first, last = axes_of((start, end), max(self.ndim, 1))
         count = math.prod(self.shape[first : last + 1])
         return self.reshape(*self.shape[:first], count, *self.shape[last + 1 :])
 

@@ -79,6 +79,11 @@ class GroupNorm(Layer):
         bias: bool = True,
         dtype: Any = "float32",
     ):
+        if num_channels % num_groups:
+            raise InputError(
+                f"GroupNorm: expected num_channels as a multiple of "
+                f"num_groups={num_groups}, got {num_channels}"
+            )
         self.num_groups = num_groups
         self.num_channels = num_channels
         self.eps = eps
@@ -93,6 +98,11 @@ class GroupNorm(Layer):
 
     def forward(self, x: Tensor) -> Tensor:
         groups = self.num_groups
+        if len(x.shape) < 2 or x.shape[1] != self.num_channels:
+            raise InputError(
+                f"GroupNorm: expected x with {self.num_channels} channels in axis 1, "
+                f"got shape {x.shape}"
+            )
         return ops.group_norm(
             x, self.weight, self.bias, num_groups=groups, eps=self.eps
         )

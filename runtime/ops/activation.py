@@ -10,10 +10,11 @@ import numpy as np
 from burnish import rng
 from burnish.autodiff import Variable
 from burnish.backend import Device, namespace, special
+from burnish.errors import InputError
 from burnish.operator import operator
 from burnish.ops._blocks import blockwise, filled, positive
-from burnish.ops._shapes import unbroadcast
-from burnish.ops._slopes import gelu_gradient, hard_swish_gradient
+from burnish.ops._shapes import axes_of, unbroadcast
+from burnish.ops._slopes import gelu_gradient, hard_swish_gradient, swish_gradient
 from burnish.ops.arithmetic import abs_, maximum, minimum, square
 from burnish.ops.compare import where
 from burnish.ops.elementary import exp, tanh
@@ -226,19 +227,12 @@ def swish(x, *, alpha: float = 1.0):
 
 @swish.vjp
 def _(g, y, x, *, alpha):
-    return blockwise(_swish_slope, g, y, x, alpha)
+    return swish_gradient(g, x, alpha=alpha)
 
 
 def _swish(y, x, alpha):
     _sigmoid(y, x, alpha)
     y *= x
-
-
-def _swish_slope(g, y, x, alpha):
-    if alpha != 1:
-        x, y = alpha * x, alpha * y
-    s = sigmoid(x)
-    return g * (s + y * (1 - s))
 
 
 def silu(x: Any) -> Any:
@@ -322,6 +316,8 @@ def _hard_swish(y, x):
 
 def glu(x: Any, *, axis: int = -1) -> Any:
     """One half of x along an axis, times the sigmoid of the other half."""
+    if x.shape[axes_of(axis, len(x.shape))[0]] % 2:
+        raise InputError(f"glu: expected an even length of axis {axis}, got {x.shape}")
     a, b = split(x, num=2, axis=axis)
     return a * sigmoid(b)
 
@@ -332,7 +328,7 @@ def softmax(x, *, axis: int = -1):
 
     Half precision is rounded at every step, as ONNX's definition is.
     """
-    axis = axis - x.ndim if axis >= 0 else axis
+    axis = _from_the_end(axis, x.ndim)
     if x.dtype == np.float16 and x.size:
         y = namespace(x).exp(x - x.max(axis=axis, keepdims=True))
         return y / y.sum(axis=axis, keepdims=True)
@@ -341,7 +337,7 @@ def softmax(x, *, axis: int = -1):
 
 @softmax.vjp
 def _(g, y, x, *, axis):
-    axis = axis - len(x.shape) if axis >= 0 else axis
+    axis = _from_the_end(axis, len(x.shape))
     return blockwise(_softmax_slope, g, y, axis, whole=-axis)
 
 
@@ -365,6 +361,11 @@ def _softmax_slope(g, y, axis):
     return weighted - y * reduce_sum(weighted, axes=axis, keepdims=True)
 
 
+def _from_the_end(axis, ndim):
+    """The axis, counted from the last, which is -1; a scalar is a row of one."""
+    return axes_of(axis, max(ndim, 1))[0] - max(ndim, 1)
+
+
 _MODERATE = 50  # a sum of exp of such numbers is far from any overflow
 
 
@@ -383,13 +384,13 @@ def quiet_softmax(x: Any, *, axis: int = -1) -> Any:
 @operator
 def log_softmax(x, *, axis: int = -1):
     """log(softmax(x)), without overflow."""
-    axis = axis - x.ndim if axis >= 0 else axis
+    axis = _from_the_end(axis, x.ndim)
     return filled(_log_softmax, x, axis, whole=-axis)
 
 
 @log_softmax.vjp
 def _(g, y, x, *, axis):
-    axis = axis - len(x.shape) if axis >= 0 else axis
+    axis = _from_the_end(axis, len(x.shape))
     return blockwise(_log_softmax_slope, g, y, axis, whole=-axis)
 
 

@@ -11,6 +11,8 @@ from burnish.ops.index import put_rows
 @operator
 def embedding(weight, ids, *, padding_idx: int | None = None):
     """weight (rows, dim), ids (...) -> (..., dim); no gradient to row padding_idx"""
+    if ids.dtype.kind not in "iu":
+        raise InputError(f"embedding: expected ids of integers, got {ids.dtype}")
     try:
         return namespace(weight).take(weight, ids, axis=0)
     except IndexError:

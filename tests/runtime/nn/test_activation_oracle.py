@@ -43,6 +43,8 @@ LAYERS = [
     layer("GLU", X),
     layer("GLU", (4, 3), 0),
     layer("Softmax", X, 1),
+    layer("Softmax", [np.array(0.7)], -1),
+    layer("LogSoftmax", [np.array(0.7)], 0),
     layer("Softmax", X, -1),
     layer("Softmin", X, 1),
     layer("Softmax2d", (2, 3, 4, 2)),

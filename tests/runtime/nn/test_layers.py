@@ -108,7 +108,18 @@ MESSAGES = [
     (nn.LayerNorm(5), (2, 4), "LayerNorm: expected x with the last axes (5,)"),
     (nn.MaxPool2d(2), (8, 8), "MaxPool2d: expected x with the axes"),
     (nn.LSTM(3, 4), (5, 2, 7), "LSTM: expected x with 3 axes"),
+    (nn.GroupNorm(2, 4), (1, 3), "GroupNorm: expected x with 4 channels in axis 1"),
+    (nn.Softmax(3), (1, 3), "axis: expected -2 to 1 for 2 axes, got 3"),
+    (nn.LogSoftmax(-3), (1, 3), "axis: expected -2 to 1 for 2 axes, got -3"),
+    (nn.GLU(), (1, 3), "glu: expected an even length of axis -1, got (1, 3)"),
+    (nn.Flatten(3), (1, 3), "axis: expected -2 to 1 for 2 axes, got 3"),
+    (nn.Embedding(5, 3), (2,), "embedding: expected ids of integers, got float32"),
 ]
+
+
+def test_groups_divide_the_channels():
+    with pytest.raises(InputError, match="a multiple of num_groups=2, got 3"):
+        nn.GroupNorm(2, 3)
 
 
 @pytest.mark.parametrize(("layer", "shape", "message"), MESSAGES)
