@@ -12,7 +12,7 @@ from burnish.operator import operator
 from burnish.ops._blocks import filled
 from burnish.ops.arithmetic import abs_, square
 from burnish.ops.compare import where
-from burnish.ops.elementary import exp
+from burnish.ops.elementary import exp, tanh
 
 
 @operator
@@ -74,4 +74,37 @@ def _hard_swish_slope(y, x, g):
     y *= 1 / 6
     y *= part
     y += 0.5
+    y *= g
+
+
+@operator
+def swish_gradient(g, x, *, alpha: float = 1.0):
+    """g times the slope of swish at x; one shape."""
+    return filled(_swish_slope, x, g, alpha)
+
+
+@swish_gradient.vjp("g")
+def _(g, y, outer, x, *, alpha):
+    return swish_gradient(g, x, alpha=alpha)
+
+
+@swish_gradient.vjp("x")
+def _(g, y, outer, x, *, alpha):
+    t = tanh(x * (alpha / 2))
+    return g * outer * ((1 - square(t)) * (2 - alpha * x * t) * (alpha / 4))
+
+
+def _swish_slope(y, x, g, alpha):
+    """s + alpha * x * s * (1 - s), s the sigmoid of alpha * x"""
+    xp = namespace(x)
+    xp.multiply(x, -alpha, out=y)
+    xp.exp(y, out=y)
+    y += 1
+    xp.reciprocal(y, out=y)
+    part = xp.subtract(1, y)
+    part *= x
+    if alpha != 1:
+        part *= alpha
+    part += 1
+    y *= part
     y *= g
