@@ -66,7 +66,7 @@ def _shares(y, x, top, total):
     xp.subtract(x, top, out=y)
     xp.exp(y, out=y)
     y.sum(axis=1, keepdims=True, out=total)
-    y /= total
+    y *= 1 / total  # a division each costs more
 
 
 def _pull_rows(slope, share, classes, axis):
