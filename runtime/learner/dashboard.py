@@ -108,7 +108,8 @@ class Dashboard(Renderer):
         return (progress.epochs - progress.epoch) * sum(seconds.values())
 
     def _table(self, progress: Progress) -> Table:
-        table = Table(box=None, padding=(0, 2), header_style="dim")
+        space = 2 if self.console.width >= 100 else 1  # none is cut off
+        table = Table(box=None, padding=(0, space), header_style="dim")
         for title in ("metric", "batch", "train", "valid", "epochs", "this epoch"):
             right = title in ("batch", "train", "valid")
             table.add_column(title, justify="right" if right else "left")
@@ -133,7 +134,7 @@ class Dashboard(Renderer):
                 Text(shown["train"] or shown["test"], style=_STYLE["train"]),
                 Text(shown["valid"], style=_STYLE["valid"]),
                 Text(" ").join(trends),
-                Text(plot(self._batches.get(name, []), 20, 1)[0], style="dim"),
+                Text(plot(self._batches.get(name, []), 10 * space, 1)[0], style="dim"),
             )
         return table
 

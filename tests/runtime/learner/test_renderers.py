@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from burnish.learner import Accuracy, LineRenderer, Loss, Renderer
+from burnish.learner import Accuracy, IterationSpeed, LineRenderer, Loss, Renderer
 from burnish.learner.braille import plot
 from burnish.learner.terminal import renderer_for_terminal
 
@@ -45,14 +45,16 @@ def test_lines_within_a_long_epoch_and_the_reason(learner):
     assert text[-1] == "ended early: enough"
 
 
-def test_the_dashboard_draws_and_leaves_the_summary(learner):
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_dashboard_draws_and_leaves_the_summary(learner, width):
     console = pytest.importorskip("rich.console").Console(
-        file=io.StringIO(), force_terminal=True, width=120
+        file=io.StringIO(), force_terminal=True, width=width
     )
     from burnish.learner.dashboard import Dashboard
 
     dashboard = Dashboard(console)
-    run = learner(epochs=3, renderer=dashboard, metrics=[Accuracy(), Loss()])
+    metrics = [Accuracy(), Loss(), IterationSpeed()]
+    run = learner(epochs=3, renderer=dashboard, metrics=metrics)
     run.fit(train_batches(), valid_batches())
     console.print(dashboard.picture())
     text = console.file.getvalue()
@@ -66,6 +68,7 @@ def test_the_dashboard_draws_and_leaves_the_summary(learner):
         "Split  Metric",
     ):
         assert part in text
+    assert "\u2026" not in text  # an ellipsis: no plot lacks its newest part
 
 
 def test_a_renderer_that_fails_ends_the_run_and_is_ended(learner):
