@@ -94,8 +94,8 @@ class Fitting:
                 return False
         if not loop.iteration:
             raise InputError(
-                f"training, epoch {epoch}: expected batches, got none; a generator gives "
-                f"its batches once, a list or a DataLoader every epoch"
+                f"training, epoch {epoch}: expected batches, got none; a generator "
+                f"gives its batches once, a list or a DataLoader every epoch"
             )
         if waiting:
             self._optimize(sums, waiting)
@@ -123,8 +123,8 @@ class Fitting:
             gradients = item.loss.backward()
         else:
             raise InputError(
-                f"a training step returns a StepOutput, a TrainOutput or another object "
-                f"with a loss, got {type(item).__name__}"
+                f"a training step returns a StepOutput, a TrainOutput or another "
+                f"object with a loss, got {type(item).__name__}"
             )
         if isinstance(gradients, Gradients):
             gradients = GradientsParams.from_grads(gradients, self.model)

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
-from torch import nn
 
 from burnish import Tensor
 from burnish.codegen.pipeline import generate, write
 from burnish.optim import Adam
 from tests.harness.imported import load_class
+
+torch = pytest.importorskip("torch", reason="pip install 'burnish[oracle]'")
+nn = torch.nn
 
 pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
 
