@@ -11,15 +11,24 @@ from burnish.codegen.arrange import finished
 from burnish.codegen.errors import Explain
 from burnish.codegen.identifier import plain
 from burnish.codegen.infer.checkpoint import Checkpoint, checkpoint
-from burnish.codegen.infer.classes import Classes
+from burnish.codegen.infer.classes import Classes, is_container
 from burnish.codegen.infer.kinds import layers
 from burnish.codegen.infer.leaves import Leaf
 from burnish.codegen.infer.names import usable
 from burnish.codegen.infer.order import in_use_order
 from burnish.codegen.infer.steps import spelled_out
 from burnish.codegen.infer.summary import summary
-from burnish.codegen.infer.tree import grown, is_number
-from burnish.codegen.program import ClassPlan, Own, Plan, Weight
+from burnish.codegen.infer.tree import Node, grown, is_number
+from burnish.codegen.program import (
+    Attribute,
+    ClassPlan,
+    Expression,
+    Item,
+    Literal,
+    Own,
+    Plan,
+    Weight,
+)
 from burnish.serialize import open_weights
 
 
@@ -60,7 +69,7 @@ def infer(path: Path, explain: Explain) -> Inferred:
     leaves = layers(root, doubt)
     classes, held = Classes(leaves, doubt).model(root)
     classes = finished(classes, [], explain, by_number=True)
-    held = _tie(classes[-1], held, found)
+    held = _tie(classes[-1], root, held, found)
     spelled_out(classes)
     for words, where in doubts:
         explain(f"{plain(where)}: {words}")
@@ -81,7 +90,7 @@ def infer(path: Path, explain: Explain) -> Inferred:
 
 
 def _tie(
-    model: ClassPlan, held: list[tuple[str, Weight]], found: Checkpoint
+    model: ClassPlan, root: Node, held: list[tuple[str, Weight]], found: Checkpoint
 ) -> list[tuple[str, Weight]]:
     """Let what the file keeps once be one, in the model's constructor.
 
@@ -89,24 +98,36 @@ def _tie(
     """
     names = [name for name, _ in held]
     for name, first in found.tied.items():
-        if "." in name and name in names and first in names and _reached(name, first):
-            model.shared.append((Own(_path(name)), Own(_path(first))))
+        if "." not in name or name not in names or first not in names:
+            continue
+        one, other = _reached(root, name), _reached(root, first)
+        if one is not None and other is not None:
+            model.shared.append((one, other))
             names.remove(name)
     kept = set(names)
     return [(name, weight) for name, weight in held if name in kept]
 
 
-def _reached(*names: str) -> bool:
-    """Whether all steps of these paths can be written: attributes and places."""
-    parts = [part for name in names for part in name.split(".")]
-    tops = [name.partition(".")[0] for name in names]
-    return all(usable(part) or is_number(part) for part in parts) and not any(
-        map(is_number, tops)
-    )
-
-
-def _path(name: str) -> tuple[str | int, ...]:
-    return tuple(int(part) if is_number(part) else part for part in name.split("."))
+def _reached(root: Node, name: str) -> Expression | None:
+    """`self.layers[0].weight`; None where a step of the path cannot be written."""
+    first, *rest = name.split(".")
+    if is_number(first) or not usable(first) or is_container(root):
+        return None
+    reached: Expression = Own((first,))
+    node = root.children.get(first)
+    for part in rest:
+        if node is not None and not node.is_numbered and is_container(node):
+            names = [*node.tensors, *node.children]
+            is_list = names == [str(i) for i in range(len(names))]
+            reached = Item(reached, (Literal(int(part) if is_list else part),))
+        elif is_number(part):
+            reached = Item(reached, (Literal(int(part)),))
+        elif usable(part):
+            reached = Attribute(reached, part)
+        else:
+            return None
+        node = node and node.children.get(part)
+    return reached
 
 
 def _said(leaves: list[Leaf]) -> tuple[str, ...]:

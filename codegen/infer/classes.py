@@ -45,7 +45,7 @@ class Classes:
 
     def model(self, root: Node) -> tuple[list[ClassPlan], list[tuple[str, Weight]]]:
         """Every class, and every tensor by its path in the model."""
-        if root in self.leaves or _is_container(root):
+        if root in self.leaves or is_container(root):
             plan, weights = self._extending(root)
         else:
             plan, weights = self._class(root, "Model", is_model=True)
@@ -66,7 +66,7 @@ class Classes:
         if node.is_numbered:
             parts = {int(n): self._part(child) for n, child in node.children.items()}
             return joined(node.name, parts)
-        if _is_container(node):
+        if is_container(node):
             return self._keyed(node)
         plan, weights = self._class(node, class_of(node.path))
         return Part(Call(self._known(plan)), "module", weights)
@@ -163,7 +163,7 @@ class Classes:
         )
 
 
-def _is_container(node: Node) -> bool:
+def is_container(node: Node) -> bool:
     """Whether it only holds things, under names that are no attributes."""
     if node.tensors and node.children:
         return False

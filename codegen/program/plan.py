@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from burnish.codegen.program.expressions import Own
 from burnish.codegen.program.leaves import Expression, Shape, Value, Weight
 from burnish.codegen.program.statements import Block
 
@@ -40,7 +39,7 @@ class ClassPlan:
     parameters: list[str] = field(default_factory=list)
     defaults: dict[str, Any] = field(default_factory=dict)
     base: str = "nn.Module"
-    shared: list[tuple[Own, Own]] = field(default_factory=list)
+    shared: list[tuple[Expression, Expression]] = field(default_factory=list)
 
 
 @dataclass(eq=False)

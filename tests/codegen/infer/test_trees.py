@@ -73,3 +73,17 @@ def test_a_tree_of_any_modules(network: nn.Module, name: str) -> None:
         Made(saved(state, Path(folder) / name), Path(folder) / "out").check_values(
             network
         )
+
+
+def test_what_is_shared_stays_shared_under_names_of_no_attribute(
+    tmp_path: Path,
+) -> None:
+    one, other = torch.ones(9), torch.randn(4, 4)
+    state = {f"conv.fc.self.{i}": one for i in range(3)}
+    state |= {"conv.fc.x-y.weight": torch.randn(3, 4), "e.p.3": one, "e.p.7": one}
+    state |= {"a.weight": other, "b.c.weight": other}
+    model = Made(saved(state, tmp_path / "some.pt"), tmp_path / "out").model
+    assert len(model.state_dict()) == 4
+    ours = {name: tensor.data for name, tensor in model.named_tensors(False)}
+    for name, tensor in state.items():
+        assert (ours[name] == tensor.numpy()).all()
