@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from burnish.errors import InputError
+from burnish.learner.audience import Audience
 from burnish.learner.events import EventStore, FileLogger, MetricLogger, write_metrics
 from burnish.learner.loop import Loop, moved
 from burnish.learner.metric.base import Metric
@@ -71,21 +72,16 @@ class Evaluator:
             directory.mkdir(parents=True, exist_ok=True)
             write_metrics(store, directory)
             loggers.append(FileLogger(directory, new=True))
+        audience = Audience(loggers, self.renderer)
         self.renderer.start(Run.of(self.model, epochs=1, units=store.units))
         tracker, loop = Tracker(self.metrics, "test"), Loop("test", 1, 1, batches)
         try:
-            for iteration, batch in loop:
+            for _, batch in loop:
                 item = self.step(self.model, moved(batch, self.model.device))
                 entries = tracker.add([tracker.measure(item, loop.moment(batch))])
-                for logger in loggers:
-                    logger.step("test", 1, iteration, entries)
-                self.renderer.step(loop.progress(entries))
+                audience.step(loop, entries)
             values = tracker.values()
-            for logger in loggers:
-                logger.epoch("test", 1, values)
-            self.renderer.epoch("test", 1, values)
+            audience.epoch(loop, values)
         finally:
-            for logger in loggers:
-                logger.close()
-            self.renderer.end(str(LearnerSummary.of(store)), None)
+            audience.end(str(LearnerSummary.of(store)), None)
         return values

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from burnish.autodiff import Gradients
 from burnish.errors import InputError
+from burnish.learner.audience import Audience
 from burnish.learner.checkpoint import Checkpoint, Checkpointer, RunState
-from burnish.learner.events import EventStore, MetricLogger
+from burnish.learner.events import EventStore
 from burnish.learner.interrupter import Interrupter
 from burnish.learner.loop import Loop, moved, size_of
 from burnish.learner.metric.base import Metric
 from burnish.learner.output import Step, TrainOutput
 from burnish.learner.parallel import Together
-from burnish.learner.renderer import Renderer
 from burnish.learner.stopping import EarlyStopping
 from burnish.learner.tracker import Tracker
 from burnish.nn import Module
@@ -43,8 +43,7 @@ class Fitting:
     metrics: dict[str, list[Metric]]
     accumulate: int
     store: EventStore
-    loggers: Sequence[MetricLogger]
-    renderer: Renderer
+    audience: Audience
     checkpointer: Checkpointer | None
     early_stopping: EarlyStopping | None
     interrupter: Interrupter
@@ -99,7 +98,7 @@ class Fitting:
             )
         if waiting:
             self._optimize(sums, waiting)
-        self._ended("train", epoch, tracker)
+        self._ended(loop, tracker)
         return True
 
     def _validate(self, epoch: int, batches: Iterable[Any]) -> None:
@@ -111,7 +110,7 @@ class Fitting:
             if size_of(batch):
                 item = step(model, moved(batch, model.device))
             self._share(tracker, loop, batch, item)
-        self._ended("valid", epoch, tracker)
+        self._ended(loop, tracker)
 
     def _train_step(self, batch: Any) -> tuple[Any, GradientsParams]:
         if not size_of(batch):  # other processes have the rest of the last batch
@@ -152,18 +151,13 @@ class Fitting:
         moment = loop.moment(batch, rate)
         measured = {} if item is None else tracker.measure(item, moment)
         weight, parts = self.together.share(moment.batch_size, measured)
-        entries = tracker.add(parts)
-        for logger in self.loggers:
-            logger.step(moment.split, moment.epoch, moment.iteration, entries)
-        self.renderer.step(loop.progress(entries))
+        self.audience.step(loop, tracker.add(parts))
         return weight
 
-    def _ended(self, split: str, epoch: int, tracker: Tracker) -> None:
+    def _ended(self, loop: Loop, tracker: Tracker) -> None:
         values = tracker.values()
-        for logger in self.loggers:
-            logger.epoch(split, epoch, values)
-        self.renderer.epoch(split, epoch, values)
-        log.info("%s epoch %d: %s", split, epoch, values)
+        self.audience.epoch(loop, values)
+        log.info("%s epoch %d: %s", loop.split, loop.epoch, values)
 
     def _save(self, state: RunState, rest: dict[str, Any] | None = None) -> None:
         state.random = self.together.random()

@@ -19,6 +19,7 @@ from typing import Any, Literal
 from burnish.distributed import Group
 from burnish.errors import InputError
 from burnish.learner.artifacts import Artifacts
+from burnish.learner.audience import Audience
 from burnish.learner.checkpoint import Checkpoint, KeepLast, Strategy
 from burnish.learner.events import EventStore, MetricLogger
 from burnish.learner.fitting import Fitting
@@ -145,6 +146,7 @@ class Learner:
         start = together.begin(found)
         self._take_up(start)
         loggers = [self.store, *(self.artifacts.loggers(self.loggers) if first else ())]
+        audience = Audience(loggers, self.renderer if first else Renderer())
         fitting = Fitting(
             model=self.model,
             optimizer=self.optimizer,
@@ -155,8 +157,7 @@ class Learner:
             metrics=self.metrics,
             accumulate=self.accumulate,
             store=self.store,
-            loggers=loggers,
-            renderer=self.renderer if first else Renderer(),
+            audience=audience,
             checkpointer=self.artifacts.checkpointer,
             early_stopping=self.early_stopping,
             interrupter=self.interrupter,
@@ -165,8 +166,8 @@ class Learner:
         with ExitStack() as stack:
             stack.enter_context(self.artifacts.journal())
             stack.enter_context(self.interrupter.on_keyboard())
-            stack.callback(self._close, fitting)
-            fitting.renderer.start(
+            stack.callback(self._close, audience)
+            audience.renderer.start(
                 Run.of(self.model, self.epochs, self.store.units, start.state.epoch + 1)
             )
             fitting.run(start, train, valid)
@@ -178,7 +179,5 @@ class Learner:
             self.optimizer.load_state_dict(start.optim)
             self.schedule.load_state_dict(start.scheduler)
 
-    def _close(self, fitting: Fitting) -> None:
-        for logger in fitting.loggers:
-            logger.close()
-        fitting.renderer.end(str(self.summary), self.interrupter.reason)
+    def _close(self, audience: Audience) -> None:
+        audience.end(str(self.summary), self.interrupter.reason)
