@@ -66,8 +66,9 @@ class Together:
             told = self.workers.gather(told)[0]
             start = None if told is None else Checkpoint.heard(told)
         if start is None:
-            state = self.model.state_dict()
-            self.model.load_state_dict(self.workers.from_first(state))
+            if self.workers.size > 1:
+                state = self.model.state_dict()
+                self.model.load_state_dict(self.workers.from_first(state))
             if self.workers.rank:
                 rng.jump(self.workers.rank)
             start = Checkpoint(RunState(0), {}, {}, {})
