@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 import onnx_ir as ir
 
+from burnish.codegen.account import Account
 from burnish.codegen.errors import silent
 from burnish.codegen.flops import Unknown, macs
 from burnish.codegen.ops import find
@@ -186,7 +187,7 @@ def _close(model: ir.Model, dims: Mapping[str, int]) -> set[str]:
     # shapes make shape arithmetic constant, and that makes shapes
     for _ in range(_ROUNDS):
         shapes.infer(model, silent)
-        if not fold_constants(model, silent):
+        if not fold_constants(model, Account()):
             break
     return assumed
 

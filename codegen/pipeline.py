@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from burnish.codegen import architectures, passes
+from burnish.codegen.account import Accounts
 from burnish.codegen.arrange import arrange
 from burnish.codegen.errors import Explain, UsageError, silent
 from burnish.codegen.identifier import Identifier, plain
@@ -202,9 +203,12 @@ def _count(weights: tuple[Entry, ...]) -> int:
 
 def _simplify(source: Source, explain: Explain, simplify: bool) -> None:
     """Passes, until the shapes that they make known lead to no other change."""
-    changed = passes.run(source.model, explain, simplify=simplify)
-    while simplify and changed and infer(source.model, explain):
-        changed = passes.run(source.model, explain)
+    model = source.model
+    accounts = Accounts(passes.places(model), near=explain is not silent)
+    changed = passes.run(model, accounts, simplify=simplify)
+    while simplify and changed and infer(model, silent):
+        changed = passes.run(model, accounts)
+    accounts.tell(explain, passes.places(model))
 
 
 def write(

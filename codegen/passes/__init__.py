@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 import onnx_ir as ir
 
-from burnish.codegen.errors import Explain, silent
+from burnish.codegen.account import Account, Accounts
 from burnish.codegen.ops import find
 from burnish.codegen.passes.chain_concats import chain_concats
 from burnish.codegen.passes.drop_dead import drop_dead
@@ -24,12 +24,13 @@ from burnish.codegen.passes.drop_identities import drop_identities
 from burnish.codegen.passes.fold_constants import fold_constants
 from burnish.codegen.passes.follow_sizes import follow_sizes
 from burnish.codegen.passes.fuse import Supported, fuse_known_forms
+from burnish.codegen.passes.graph import all_nodes, label
 from burnish.codegen.passes.inline_if import inline_constant_if
 from burnish.codegen.passes.merge_views import merge_views
 from burnish.codegen.passes.stack_recurrent import stack_recurrent
 from burnish.codegen.passes.untie_weights import untie_weights
 
-Pass = Callable[[ir.Model, Explain], bool]
+Pass = Callable[[ir.Model, Account], bool]
 
 PASSES: tuple[Pass, ...] = (
     untie_weights,  # before the identities that tell of it are gone
@@ -50,7 +51,7 @@ _ROUNDS = 20
 
 def run(
     model: ir.Model,
-    explain: Explain = silent,
+    accounts: Accounts | None = None,
     *,
     simplify: bool = True,
     supported: Supported | None = None,
@@ -61,34 +62,30 @@ def run(
     default those of `codegen/ops`: no form is fused into one that has none.
     """
     supported = supported or _has_rule
+    accounts = accounts or Accounts()
     if not simplify:
-        return sum(step(model, explain) for step in NEEDED) > 0
-    once = _once(explain)
+        return sum(step(model, accounts.of(step.__name__)) for step in NEEDED) > 0
     changed = False
     for _ in range(_ROUNDS):
         again = False
         for step in PASSES:
+            account = accounts.of(step.__name__)
             if step is fuse_known_forms:
-                again |= fuse_known_forms(model, once, supported)
+                again |= fuse_known_forms(model, account, supported)
             else:
-                again |= step(model, once)
+                again |= step(model, account)
         changed |= again
         if not again:
             break
     return changed
 
 
+def places(model: ir.Model) -> dict[str, int]:
+    """What accounts speak of, in the order of the file."""
+    names = [*(v.name for v in model.graph.inputs), *model.graph.initializers]
+    names += map(label, all_nodes(model))
+    return {name: place for place, name in enumerate(names) if name}
+
+
 def _has_rule(domain: str, op_type: str, version: int) -> bool:
     return find(domain, op_type, version) is not None
-
-
-def _once(explain: Explain) -> Explain:
-    """The same, without repeating in one round what was said in another."""
-    said: set[str] = set()
-
-    def listen(line: str) -> None:
-        if line not in said:
-            said.add(line)
-            explain(line)
-
-    return listen

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from burnish.codegen.errors import Explain
+from burnish.codegen.account import Account
+from burnish.codegen.passes.graph import label
 
 
-def chain_concats(model: ir.Model, explain: Explain) -> bool:
+def chain_concats(model: ir.Model, account: Account) -> bool:
     """Shorten the inputs of every Concat by the longest one before it."""
-    return sum(_chained(graph, explain) for graph in model.graphs()) > 0
+    return sum(_chained(graph, account) for graph in model.graphs()) > 0
 
 
-def _chained(graph: ir.Graph | ir.Function, explain: Explain) -> bool:
+def _chained(graph: ir.Graph | ir.Function, account: Account) -> bool:
     made: dict[tuple[object, ...], ir.Value] = {}
     lengths: set[int] = set()
-    changed = 0
+    changed = False
     for node in graph:
         if node.op_type != "Concat" or node.domain != "":
             continue
@@ -31,10 +32,9 @@ def _chained(graph: ir.Graph | ir.Function, explain: Explain) -> bool:
                 node.resize_inputs(1 + len(inputs) - length)
                 for place, value in enumerate((start, *inputs[length:])):
                     node.replace_input_with(place, value)
-                changed += 1
+                account.did("Concat that goes on from an earlier one", label(node))
+                changed = True
                 break
         made.setdefault((axis, *inputs), node.outputs[0])
         lengths.add(len(inputs))
-    if changed:
-        explain(f"{changed} of the Concats go on from the one before")
-    return changed > 0
+    return changed

@@ -11,25 +11,26 @@ from collections.abc import Callable
 import onnx_ir as ir
 
 from burnish.codegen import constants
-from burnish.codegen.errors import Explain
+from burnish.codegen.account import Account
 from burnish.codegen.passes.graph import (
     all_nodes,
     attribute,
     constant,
     forward,
     integers,
+    label,
     proven_equal,
     scalar,
 )
 
 
-def drop_identities(model: ir.Model, explain: Explain) -> bool:
+def drop_identities(model: ir.Model, account: Account) -> bool:
     """Forward the input of every node that is proven to change nothing."""
     changed = False
     for node in all_nodes(model):
         kept = _kept(node) if node.domain == "" and node.inputs else None
         if kept is not None and forward(node, kept):
-            explain(f"node {node.name!r} ({node.op_type}) changes nothing: dropped")
+            account.did("node that changes nothing", label(node))
             changed = True
     return changed
 

@@ -12,13 +12,14 @@ import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen import constants
-from burnish.codegen.errors import Explain
+from burnish.codegen.account import Account
 from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.evaluate import evaluate
 
 #: Bytes; a constant that a person would not want to see computed at import is larger.
 LIMIT = 1 << 20
 
+_DONE = "node computed now"
 #: Kept although constant: quantized weights stay quantized, Constant is one already.
 _KEPT = frozenset(("Constant", "DequantizeLinear", "QuantizeLinear", "If"))
 #: Operators on one weight that only move or convert its elements.
@@ -27,14 +28,14 @@ _LAYOUT = frozenset(("Cast", "Flatten", "Reshape", "Squeeze", "Transpose", "Unsq
 _PARTS = frozenset(("Slice", "Split"))
 
 
-def fold_constants(model: ir.Model, explain: Explain) -> bool:
+def fold_constants(model: ir.Model, account: Account) -> bool:
     """Replace nodes of known result by initializers, in bodies too."""
     changed = False
     for node in g.all_nodes(model):
         if node.graph is None or not _may_fold(node):
             continue
         trains = any(map(constants.trains, node.inputs))
-        folded = _static(node) or _fold(model, node, explain)
+        folded = _static(node) or _fold(model, node, account)
         if folded is None:
             continue
         for output, tensor in zip(node.outputs, folded, strict=True):
@@ -42,6 +43,7 @@ def fold_constants(model: ir.Model, explain: Explain) -> bool:
                 value = g.initializer(model, output, tensor, trains)
                 ir.convenience.replace_all_uses_with(output, value)
         node.graph.remove(node, safe=True)
+        account.did(_DONE, g.label(node))
         changed = True
     return changed
 
@@ -82,7 +84,7 @@ def _static(node: ir.Node) -> list[ir.TensorProtocol] | None:
 
 
 def _fold(
-    model: ir.Model, node: ir.Node, explain: Explain
+    model: ir.Model, node: ir.Node, account: Account
 ) -> list[ir.TensorProtocol] | None:
     inputs = [None if v is None else g.constant(v) for v in node.inputs]
     known = all(
@@ -90,19 +92,18 @@ def _fold(
     )
     if not known:
         return None
-    where = f"node {node.name!r} ({node.op_type})"
     large = sum(t.nbytes for t in inputs if t is not None) > LIMIT
     if large or _result_bytes(node, inputs) > LIMIT:
-        return _lazily(model, node, inputs, explain)
+        return _lazily(model, node, inputs, account)
     try:
         results = evaluate(node, _version(model, node), [_array(t) for t in inputs])
     except Exception as error:  # the evaluator raises many kinds; the node just stays
-        explain(f"{where} is constant but was not folded: {type(error).__name__}")
+        account.left(_DONE, g.label(node), f"{node.op_type}: {type(error).__name__}")
         return None
     if not all(isinstance(result, np.ndarray) for result in results):
         return None
     if sum(result.nbytes for result in results) > LIMIT:
-        explain(f"{where} is constant but large: it is computed at run time")
+        account.left(_DONE, g.label(node), f"{node.op_type}, too large")
         return None
     return [
         ir.tensor(result, dtype=output.dtype) if output.dtype else ir.tensor(result)
@@ -123,17 +124,14 @@ def _lazily(
     model: ir.Model,
     node: ir.Node,
     inputs: list[ir.TensorProtocol | None],
-    explain: Explain,
+    account: Account,
 ) -> list[ir.TensorProtocol] | None:
     """A large weight in another layout, as a tensor that is made on demand."""
     weight, output = node.inputs[0], node.outputs[0]
     dims = g.static_dims(output)
     alone = weight is not None and len(weight.uses()) == 1
     if node.op_type not in _LAYOUT or dims is None or output.dtype is None or not alone:
-        explain(
-            f"node {node.name!r} ({node.op_type}) is constant but large: it is "
-            "computed at run time"
-        )
+        account.left(_DONE, g.label(node), f"{node.op_type}, too large")
         return None
     dtype = output.dtype
     make = _maker(node, _version(model, node), inputs, dtype)

@@ -14,7 +14,7 @@ import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen import host
-from burnish.codegen.errors import Explain
+from burnish.codegen.account import Account
 from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.shape_rules import RULES
 from burnish.codegen.passes.shape_words import Dims, Shapes, Sizes, declared
@@ -34,9 +34,9 @@ _INTEGERS = (ir.DataType.INT32, ir.DataType.INT64, ir.DataType.BOOL)
 _COUNTED = re.compile(r"(s|u|unk__)\d+", re.ASCII)
 
 
-def follow_sizes(model: ir.Model, explain: Explain) -> bool:
+def follow_sizes(model: ir.Model, account: Account) -> bool:
     """Note what is known of every shape; replace what is known to be a constant."""
-    follower = _Follower(model)
+    follower = _Follower(model, account)
     changed = False
     for node in list(model.graph):
         changed |= follower.node(node)
@@ -44,8 +44,9 @@ def follow_sizes(model: ir.Model, explain: Explain) -> bool:
 
 
 class _Follower:
-    def __init__(self, model: ir.Model):
+    def __init__(self, model: ir.Model, account: Account):
         self.model = model
+        self.account = account
         self.version = model.opset_imports.get("", 28)
         self.numbers: dict[ir.Value, Host] = {}
         self.names: dict[str, str] = {}
@@ -69,6 +70,7 @@ class _Follower:
         array = np.array(flat, output.dtype.numpy()).reshape(numbers.array.shape)
         constant = g.initializer(self.model, output, ir.tensor(array), trains=False)
         ir.convenience.replace_all_uses_with(output, constant)
+        self.account.did("numbers of known sizes", g.label(node))
         return True
 
     # --- shapes ---
@@ -84,7 +86,9 @@ class _Follower:
             if node.op_type in _FREE and isinstance(output.type, ir.TensorType | None):
                 output.shape = _without_names(output.shape)
             dims = found[i] if i < len(found) else None
-            changed |= _write(output, dims, self.names)
+            if _write(output, dims, self.names):
+                self.account.did("shape in numbers", g.label(node))
+                changed = True
         return changed
 
     def _sizes(self, value: ir.Value | None) -> Sizes | None:
@@ -108,6 +112,7 @@ class _Follower:
         like = ir.Value(name=f"{output.name}_shape")
         constant = g.initializer(self.model, like, ir.tensor(array), trains=False)
         node.replace_input_with(1, constant)
+        self.account.did("size left to Reshape", g.label(node))
         return True
 
     # --- numbers ---

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import onnx_ir as ir
 
-from burnish.codegen.errors import Explain
-from burnish.codegen.passes.graph import all_nodes, initializer, owner
+from burnish.codegen.account import Account
+from burnish.codegen.passes.graph import all_nodes, initializer, label, owner
 from burnish.codegen.passes.pattern import Apply, Either, Match, Rule, match
 from burnish.codegen.passes.rules import RULES
 
 #: (domain, op_type, version) -> is there an import rule?
 Supported = Callable[[str, str, int], bool]
 
+_TELLING = 3
+"""So many nodes in a form's order are no accident."""
+
 
 def fuse_known_forms(
-    model: ir.Model, explain: Explain, supported: Supported | None = None
+    model: ir.Model, account: Account, supported: Supported | None = None
 ) -> bool:
-    """Try every rule at every node; reasons for declining go to `explain`."""
+    """Try every rule at every node; reasons for declining go to `account`."""
     rules = [r for r in RULES if supported is None or supported(*r.target)]
     by_root: dict[str, list[Rule]] = {}
     for rule in rules:
@@ -29,7 +32,7 @@ def fuse_known_forms(
         for rule in by_root.get(node.op_type, ()):
             if node.graph is None:
                 break
-            changed |= _apply(model, rule, node, explain)
+            changed |= _apply(model, rule, node, account)
     return changed
 
 
@@ -39,19 +42,30 @@ def _roots(rule: Rule) -> set[str]:
     return {way.op_type for way in ways if isinstance(way, Apply)}
 
 
-def _apply(model: ir.Model, rule: Rule, root: ir.Node, explain: Explain) -> bool:
+def _apply(model: ir.Model, rule: Rule, root: ir.Node, account: Account) -> bool:
     """Rewrite the first way in which the rule matches at `root`, if any."""
+    where = label(root)
     reasons: dict[str, None] = {}
     for found in match(rule.pattern, root.outputs[0], Match()):
         reason = _shared(found, root) or rule.check(found)
         if reason is None:
             _replace(model, rule, root, found)
-            explain(f"node {root.name!r}: {rule.name} recognised")
+            account.did(rule.name, where)
             return True
         reasons[reason] = None
+    if not reasons and account.near:
+        reasons = dict.fromkeys(_nearly(rule, root))
     for reason in reasons:
-        explain(f"node {root.name!r}: not taken for {rule.name}: {reason}")
+        account.left(rule.name, where, reason)
     return False
+
+
+def _nearly(rule: Rule, root: ir.Node) -> Iterator[str]:
+    """The one condition but for which the rule matches at `root`, if it is one."""
+    for found in match(rule.pattern, root.outputs[0], Match(slack=1)):
+        if len(found.nodes) >= _TELLING:
+            yield found.missed
+            return
 
 
 def _shared(found: Match, root: ir.Node) -> str | None:

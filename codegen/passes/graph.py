@@ -29,6 +29,11 @@ def all_nodes(model: ir.Model) -> list[ir.Node]:
     return [node for graph in model.graphs() for node in graph]
 
 
+def label(node: ir.Node) -> str:
+    """What a node is called where people read of it."""
+    return node.name or next((v.name for v in node.outputs if v.name), node.op_type)
+
+
 def owner(node: ir.Node) -> ir.Graph:
     """The graph that the node is in."""
     graph = node.graph

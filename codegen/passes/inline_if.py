@@ -5,11 +5,11 @@ from __future__ import annotations
 import onnx_ir as ir
 from onnx_ir.passes import common
 
-from burnish.codegen.errors import Explain
-from burnish.codegen.passes.graph import all_nodes, owner, scalar
+from burnish.codegen.account import Account
+from burnish.codegen.passes.graph import all_nodes, label, owner, scalar
 
 
-def inline_constant_if(model: ir.Model, explain: Explain) -> bool:
+def inline_constant_if(model: ir.Model, account: Account) -> bool:
     """Move the taken branch's nodes to where the If stood."""
     changed = False
     for node in all_nodes(model):
@@ -20,7 +20,7 @@ def inline_constant_if(model: ir.Model, explain: Explain) -> bool:
             continue
         taken = "then_branch" if condition else "else_branch"
         _inline(node, node.attributes[taken].as_graph())
-        explain(f"node {node.name!r} (If): its condition is constant, {taken} is taken")
+        account.did(f"If whose condition is constant: {taken}", label(node))
         changed = True
     if changed:
         common.NameFixPass()(model)

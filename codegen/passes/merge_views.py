@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 import onnx_ir as ir
 
-from burnish.codegen.errors import Explain
+from burnish.codegen.account import Account
 from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.shape_words import declared
 from burnish.codegen.scopes import scope_of
@@ -34,7 +34,7 @@ class Atom:
 Axes = list[list[Atom]]
 
 
-def merge_views(model: ir.Model, explain: Explain) -> bool:
+def merge_views(model: ir.Model, account: Account) -> bool:
     """Write every chain of views of one tensor in the fewest steps."""
     changed = False
     for node in reversed(g.all_nodes(model)):
@@ -43,7 +43,7 @@ def merge_views(model: ir.Model, explain: Explain) -> bool:
         chain = _chain(node)
         for part in _parts(chain):
             if _shortened(model, part):
-                explain(f"node {node.name!r}: {len(part)} views in a row are fewer now")
+                account.did(f"{len(part)} views in a row, now fewer", g.label(node))
                 changed = True
                 break
     return changed

@@ -9,7 +9,7 @@ of one element; commutative operators match both ways round.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import onnx_ir as ir
 
@@ -108,6 +108,8 @@ class Match:
     values: Mapping[str, ir.Value] = field(default_factory=dict)
     nodes: tuple[ir.Node, ...] = ()
     named: Mapping[str, ir.Node] = field(default_factory=dict)
+    slack: int = 0  #: how many conditions may still not hold
+    missed: str = ""
 
     def __getitem__(self, name: str) -> ir.Value:
         return self.values[name]
@@ -146,19 +148,29 @@ def match(pattern: Pattern, value: ir.Value | None, found: Match) -> Iterator[Ma
         known = found.values.get(pattern.name)
         if known is None:
             values = {**found.values, pattern.name: value}
-            yield Match(values, found.nodes, found.named)
+            yield replace(found, values=values)
         elif known is value:
             yield found
+        elif found.slack:
+            came = f"{known.name!r} and {value.name!r}"
+            yield _but_for(found, f"one {pattern.name}", came)
     elif isinstance(pattern, Number):
         number = scalar(value)
         wanted = pattern.number
         if number is not None and abs(number - wanted) <= _TOLERANCE * abs(wanted):
             yield found
+        elif number is not None and found.slack:
+            yield _but_for(found, f"{wanted:g}", f"{number:g}")
     elif isinstance(pattern, Either):
         for way in pattern.ways:
             yield from match(way, value, found)
     elif isinstance(pattern, Apply):
         yield from _match_node(pattern, value, found)
+
+
+def _but_for(found: Match, expected: str, came: str) -> Match:
+    missed = f"expected {expected}, got {came}"
+    return replace(found, slack=found.slack - 1, missed=missed)
 
 
 def _match_node(pattern: Apply, value: ir.Value, found: Match) -> Iterator[Match]:
@@ -169,7 +181,7 @@ def _match_node(pattern: Apply, value: ir.Value, found: Match) -> Iterator[Match
         return
     nodes = found.nodes if node in found.nodes else (*found.nodes, node)
     named = {**found.named, pattern.name: node} if pattern.name else found.named
-    start = Match(found.values, nodes, named)
+    start = replace(found, nodes=nodes, named=named)
     orders = [tuple(node.inputs[: len(pattern.inputs)])]
     if node.op_type in _COMMUTATIVE:
         orders.append(orders[0][::-1])

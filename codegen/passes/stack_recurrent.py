@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from burnish.codegen.errors import Explain
+from burnish.codegen.account import Account
 from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.recurrent_layer import (
     SWAP,
@@ -21,23 +21,23 @@ from burnish.codegen.passes.shape_words import declared
 from burnish.codegen.sizes import parse
 
 
-def stack_recurrent(model: ir.Model, explain: Explain) -> bool:
+def stack_recurrent(model: ir.Model, account: Account) -> bool:
     """Rewrite every node that is one of PyTorch's layers, or several of them."""
     changed = False
     for node in g.all_nodes(model):
         if start_from_nothing(node):
-            explain(f"node {node.name!r} starts from zeros anyway: its states dropped")
+            account.did("states of zeros, which are the default", g.label(node))
             changed = True
         if as_layer(model, node):
-            explain(f"node {node.name!r}: a layer as PyTorch's recognised")
+            account.did("recurrent layer as PyTorch has it", g.label(node))
             changed = True
     for node in g.all_nodes(model):
         if node.graph is not None and (count := _stacked(node)) > 1:
-            explain(f"node {node.name!r}: {count} layers in a row are one")
+            account.did(f"{count} recurrent layers in a row", g.label(node))
             changed = True
     for node in g.all_nodes(model):
         if node.graph is not None and _with_batch_first(node):
-            explain(f"node {node.name!r}: batch comes first")
+            account.did("recurrent layer with batch first", g.label(node))
             changed = True
     if changed:
         model.opset_imports.setdefault("burnish", 1)

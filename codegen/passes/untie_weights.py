@@ -17,7 +17,7 @@ from collections import defaultdict
 import onnx_ir as ir
 
 from burnish.codegen import constants
-from burnish.codegen.errors import Explain
+from burnish.codegen.account import Account
 from burnish.codegen.passes import graph as g
 from burnish.codegen.scopes import scope_of
 
@@ -27,15 +27,15 @@ _COUNTED = re.compile(r"(val_|onnx::\w+_)\d+")
 _WEIGHTED = frozenset(("Conv", "ConvTranspose", "Gemm", "Linear", "MatMul"))
 
 
-def untie_weights(model: ir.Model, explain: Explain) -> bool:
+def untie_weights(model: ir.Model, account: Account) -> bool:
     """Undo what both of torch's exporters do to equal weights."""
-    changed = _by_names(model, explain)
+    changed = _by_names(model, account)
     for value in list(model.graph.initializers.values()):
-        changed |= _by_scopes(model, value, explain)
+        changed |= _by_scopes(model, value, account)
     return changed
 
 
-def _by_scopes(model: ir.Model, value: ir.Value, explain: Explain) -> bool:
+def _by_scopes(model: ir.Model, value: ir.Value, account: Account) -> bool:
     """Give each module of a list its own copy of the weight that they all read."""
     tensor, name = value.const_value, value.name or ""
     named = _PARAMETER.fullmatch(name) is not None
@@ -55,7 +55,7 @@ def _by_scopes(model: ir.Model, value: ir.Value, explain: Explain) -> bool:
         copy = g.initializer(model, output, _copy(tensor), trains=True)
         for node, index in places[place]:
             node.replace_input_with(index, copy)
-    explain(f"weight {name!r} was one for {len(places)} modules: untied")
+    account.did(f"weight that {len(places)} modules shared", name)
     return True
 
 
@@ -82,7 +82,7 @@ def _renamed(
     return name if own in taken else own
 
 
-def _by_names(model: ir.Model, explain: Explain) -> bool:
+def _by_names(model: ir.Model, account: Account) -> bool:
     """Turn each Identity of a weight that is named like another one into that one."""
     changed = False
     for node in g.all_nodes(model):
@@ -101,7 +101,7 @@ def _by_names(model: ir.Model, explain: Explain) -> bool:
         value.name = copy.name = name
         ir.convenience.replace_all_uses_with(output, value)
         g.owner(node).remove(node, safe=True)
-        explain(f"weight {name!r} had been merged with an equal one: untied")
+        account.did("weight merged with an equal one", name)
         changed = True
     return changed
 

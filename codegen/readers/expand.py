@@ -9,6 +9,7 @@ import onnx
 import onnx_ir as ir
 from onnx_ir.passes import common
 
+from burnish.codegen.account import Account
 from burnish.codegen.errors import Explain
 from burnish.codegen.readers import shapes
 from burnish.codegen.readers.normal import lift_constants
@@ -25,8 +26,9 @@ def expand(model: ir.Model, has_rule: HasRule, explain: Explain) -> bool:
     The nodes inherit the operator's metadata, so they stay where the author had it.
     """
     changed = False
+    account = Account()
     for _ in range(_DEEPEST):
-        if not _once(model, has_rule, explain):
+        if not _once(model, has_rule, account):
             break
         changed = True
         common.InlinePass()(model)
@@ -35,10 +37,12 @@ def expand(model: ir.Model, has_rule: HasRule, explain: Explain) -> bool:
         common.NameFixPass()(model)
         lift_constants(model)
         shapes.infer(model, explain)
+    for line in account.lines({}):
+        explain(line)
     return changed
 
 
-def _once(model: ir.Model, has_rule: HasRule, explain: Explain) -> bool:
+def _once(model: ir.Model, has_rule: HasRule, account: Account) -> bool:
     """Make a function of every operator to expand, and its node a call of it."""
     found = 0
     for node in list(model.graph.all_nodes()):
@@ -49,7 +53,7 @@ def _once(model: ir.Model, has_rule: HasRule, explain: Explain) -> bool:
         body = _body(node, version)
         if body is None:
             continue
-        explain(f"node {node.name!r} ({node.op_type}): expanded to its definition")
+        account.did(f"{node.op_type} expanded to its definition", node.name or "")
         body.domain, body.name = _DOMAIN, f"{node.op_type}_{found}"
         _only_asked_for(body, len(node.outputs))
         _take_along(node, body)
