@@ -32,7 +32,7 @@ from burnish.nn.activation import (
 )
 from burnish.nn.alignment import ctc_loss, rnnt_loss
 from burnish.nn.attention import MultiheadAttention
-from burnish.nn.basic import Flatten, Identity, Sequential, Unflatten
+from burnish.nn.basic import Flatten, Identity, Unflatten
 from burnish.nn.batch_norm import (
     BatchNorm1d,
     BatchNorm2d,
@@ -54,6 +54,7 @@ from burnish.nn.classification import (
     nll_loss,
     soft_margin_loss,
 )
+from burnish.nn.containers import ModuleDict, Sequential
 from burnish.nn.conv import (
     Conv1d,
     Conv2d,
@@ -296,6 +297,7 @@ __all__ = [
     "MhaCache",
     "Mish",
     "Module",
+    "ModuleDict",
     "ModuleMapper",
     "ModuleVisitor",
     "MultiLabelMarginLoss",

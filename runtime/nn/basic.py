@@ -1,11 +1,10 @@
-"""Layers that do nothing of their own, and the one that holds others."""
+"""Layers that compute nothing: what goes in comes out, in its own shape or another."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from burnish.nn.layer import Layer
-from burnish.nn.module import Module
 from burnish.tensor import Tensor
 
 
@@ -38,33 +37,3 @@ class Unflatten(Layer):
         axis = self.dim % len(x.shape)
         shape = x.shape
         return x.reshape(*shape[:axis], *self.unflattened_size, *shape[axis + 1 :])
-
-
-class Sequential(Module):
-    """Layers one after another; `Sequential(a, b)` or `Sequential({"name": a})`"""
-
-    def __init__(self, *layers: Any):
-        if len(layers) == 1 and isinstance(layers[0], dict):
-            named = layers[0]
-        else:
-            named = {str(i): layer for i, layer in enumerate(layers)}
-        vars(self).update(named)
-
-    def forward(self, x: Any) -> Any:
-        for layer in self:
-            x = layer(x)
-        return x
-
-    def __iter__(self) -> Any:
-        return (item for item in vars(self).values() if isinstance(item, Module))
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-    def __getitem__(self, place: Any) -> Any:
-        chosen = list(self)[place]
-        return Sequential(*chosen) if isinstance(place, slice) else chosen
-
-    def __setitem__(self, place: int, layer: Module) -> None:
-        names = [name for name, item in vars(self).items() if isinstance(item, Module)]
-        vars(self)[names[place]] = layer

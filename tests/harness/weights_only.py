@@ -77,7 +77,7 @@ def check_layers(
         kind = type(layer).__name__
         if not layer.state_dict() or name not in ours or not hasattr(nn, kind):
             continue
-        if kind in ("Module", "Sequential", "Transformer") or "former" in kind:
+        if kind in ("Module", "ModuleDict", "Sequential") or "former" in kind:
             continue
         own = ours[name]
         kinds = [base.__name__ for base in type(own).__mro__]

@@ -94,8 +94,41 @@ def test_sequential_takes_names_and_slices():
     layers = nn.Sequential({"first": nn.Linear(2, 3), "second": nn.Linear(3, 1)})
     assert next(iter(layers.state_dict())) == "first.weight"
     assert len(layers) == 2
-    assert len(layers[:1]) == 1
+    assert list(layers[1:].state_dict()) == ["second.weight", "second.bias"]
     assert layers[1] is layers.second
+    layers[1] = nn.Identity()
+    assert list(layers.state_dict()) == ["first.weight", "first.bias"]
+
+
+def test_a_module_dict_is_a_dict_of_modules():
+    parts = nn.ModuleDict({"b": nn.Linear(2, 3), "a": nn.Identity()})
+    parts["c"] = nn.Linear(3, 1, bias=False)
+    assert list(parts) == list(parts.keys()) == ["b", "a", "c"]
+    assert list(parts.items()) == list(zip(parts, parts.values(), strict=True))
+    assert "a" in parts
+    assert "d" not in parts
+    assert list(parts.state_dict()) == ["b.weight", "b.bias", "c.weight"]
+    taken = parts.pop("b")
+    parts.update({"c": taken})
+    assert parts["c"] is taken
+    assert list(parts) == ["a", "c"]
+    del parts["a"]
+    parts.clear()
+    assert not len(parts)
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({"a": 3}, "expected a module, got int as 'a'"),
+        ({"a.b": nn.ReLU()}, "a text without dots as a name, got 'a.b'"),
+        ({"": nn.ReLU()}, "a text without dots as a name, got ''"),
+        ({"items": nn.ReLU()}, "a name that is no method's, got 'items'"),
+    ],
+)
+def test_a_module_dict_says_what_it_does_not_hold(parts, message):
+    with pytest.raises(InputError, match=message):
+        nn.ModuleDict(parts)
 
 
 MESSAGES = [
