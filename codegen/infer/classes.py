@@ -118,7 +118,8 @@ class Classes:
         if isinstance(made, Call):
             base, args, options = made.function, made.args, made.options
         elif isinstance(made, Display):
-            args = made.items
+            alone = len(made.items) == 1 and isinstance(made.items[0], Keyed)
+            args = (Keyed((("0", made.items[0]),)),) if alone else made.items
         elif isinstance(made, Repeat):
             args = (Prefix("*", made),)
         begin = Method(Name("super()"), "__init__", args, options)
