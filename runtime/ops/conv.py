@@ -45,9 +45,8 @@ def conv(
     if x.dtype == np.float16:  # summed in single precision, rounded once
         wide = (None if a is None else a.astype(np.float32) for a in (x, weight, bias))
         x, weight, bias = wide
-        y = _correlate(padded(x, w.pads), weight, w, groups)
-        return _with_bias(y, bias).astype(np.float16)
-    return _with_bias(_correlate(padded(x, w.pads), weight, w, groups), bias)
+        return _with_bias(_correlate(x, weight, w, groups), bias).astype(np.float16)
+    return _with_bias(_correlate(x, weight, w, groups), bias)
 
 
 @conv.vjp("x")
@@ -179,9 +178,9 @@ def conv_weight_gradient(
     n, c = x.shape[:2]
     o = g.shape[1]
     xp = namespace(x)
-    x = padded(x, padding)
     if groups > 1 and c == groups:
         return depthwise_weight_gradient(x, g, w)
+    x = padded(x, padding)
     total = xp.zeros((groups, o // groups, c // groups * prod(kernel)), x.dtype)
     for part in _parts(n, c, w):  # a product for each group over all places of a part
         cols = xp.moveaxis(columns(x[part], w), 0, 1 + len(kernel))
@@ -208,11 +207,12 @@ def _(g, y, x, grad, *, kernel, **options):
 
 
 def _correlate(x: Array, weight: Array, w: Window, groups: int) -> Array:
-    """Every kernel at every place of the padded x."""
+    """Every kernel at every place of x."""
     n, c = x.shape[:2]
     o = weight.shape[0]
     if groups > 1 and c == groups:
         return depthwise(x, weight, w)
+    x = padded(x, w.pads)
     kernel = weight.reshape(groups, o // groups, -1)
     pointwise = prod(w.kernel) == 1
     cols = x[w.under((0,) * len(w.kernel))] if pointwise else columns(x, w)
