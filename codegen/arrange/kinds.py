@@ -104,6 +104,11 @@ def free_weights(statements: Iterable[Statement]) -> Iterable[Weight]:
                 yield expression
 
 
+def without_rank(kind: str) -> str:
+    """A layer's kind for any number of axes: Conv2d is a Conv."""
+    return kind[:-2] if kind[-2:] in ("1d", "2d", "3d") else kind
+
+
 def class_word(name: str) -> str:
     """A class by its attribute; the source's own class is called Model already."""
     word = name if name[:1].isupper() else singular(name)

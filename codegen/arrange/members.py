@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from burnish import nn, ops
 from burnish.codegen.arrange.grouping import Group, statements_of
+from burnish.codegen.arrange.kinds import without_rank
 from burnish.codegen.identifier import Identifier, Names
 from burnish.codegen.program import (
     Block,
@@ -167,7 +168,7 @@ def layer_name(layer: Layer) -> str:
         parts = weight.path.split(".")
         if len(parts) > 1 and parts[-2].isidentifier():
             return parts[-2]
-    kind = layer.kind.rstrip("123d") if layer.kind[-1] == "d" else layer.kind
+    kind = without_rank(layer.kind)
     return _SHORT.get(kind, Identifier.variable(kind))
 
 

@@ -6,7 +6,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 
 from burnish.codegen.arrange.grouping import leaves
-from burnish.codegen.arrange.kinds import has_name
+from burnish.codegen.arrange.kinds import has_name, without_rank
 from burnish.codegen.arrange.segments import Flow, dense
 from burnish.codegen.program import (
     Assign,
@@ -122,7 +122,7 @@ class Roles:
         return found
 
     def _base(self, layer: Layer) -> str:
-        kind = layer.kind.rstrip("123d") if layer.kind[-1] == "d" else layer.kind
+        kind = without_rank(layer.kind)
         if kind == "Embedding" and not self._from_input(layer.inputs[0]):
             return "position_embed"
         return _BASES.get(kind, "norm" if kind.endswith("Norm") else kind.lower())

@@ -92,6 +92,8 @@ def selu(
 
 @onnx_op("HardSigmoid", since=6)
 def hard_sigmoid(X: Expression, *, alpha: float = 0.2, beta: float = 0.5) -> Result:
+    if math.isclose(alpha, 1 / 6, rel_tol=1e-6) and beta == 0.5:
+        return layer("Hardsigmoid", (), {}, {}, X)
     return call("hard_sigmoid", X, alpha=alpha, beta=beta)
 
 
@@ -102,6 +104,8 @@ def thresholded_relu(X: Expression, *, alpha: float = 1.0) -> Result:
 
 @onnx_op("Swish")
 def swish(X: Expression, *, alpha: float = 1.0) -> Result:
+    if alpha == 1:
+        return call("silu", X)
     return call("swish", X, alpha=alpha)
 
 
@@ -176,7 +180,7 @@ def _of_rows(operator: str, x: Expression, axis: int) -> Result:
 
 @onnx_op("SwiGLU")
 def swiglu(A: Expression, B: Expression, *, alpha: float = 1.0) -> Result:
-    return Infix("*", call("swish", A, alpha=alpha), B)
+    return Infix("*", swish(A, alpha=alpha), B)
 
 
 @onnx_op("Dropout", since=7)
@@ -216,3 +220,18 @@ def _dropout(
     ones = named(node, made("ones", shape, dtype=data.dtype), "ones")
     kept = named(node, drop(ones), "kept", data.dtype, data.shape)
     return infix("*", data, kept), infix("!=", kept, Literal(0))
+
+
+@onnx_op("Softplus", domain="burnish")
+def softplus_with_factor(x: Expression, *, beta: float) -> Result:
+    return layer("Softplus", (), {"beta": beta}, {}, x)
+
+
+@onnx_op("LogSigmoid", domain="burnish")
+def log_sigmoid(x: Expression) -> Result:
+    return call("log_sigmoid", x)
+
+
+@onnx_op("GLU", domain="burnish")
+def glu(x: Expression, *, axis: int) -> Result:
+    return call("glu", x, axis=axis)

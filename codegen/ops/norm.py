@@ -243,6 +243,8 @@ def lrn(
     bias: float = 1.0,
     size: int,
 ) -> Result:
+    if size % 2:
+        return local_response_norm(X, size=size, alpha=alpha, beta=beta, k=bias)
     return call("lrn", X, size=size, alpha=alpha, beta=beta, bias=bias)
 
 
@@ -256,3 +258,24 @@ def mean_variance_normalization(
     X: Expression, *, axes: tuple[int, ...] | list[int] = (0, 2, 3)
 ) -> Result:
     return call("mean_variance_normalization", X, axes=tuple(axes))
+
+
+@onnx_op("LocalResponseNorm", domain="burnish")
+def local_response_norm(
+    x: Expression, *, size: int, alpha: float, beta: float, k: float
+) -> Result:
+    """As PyTorch counts the channels around one: of an even size, one more before."""
+    options = {"alpha": alpha, "beta": beta, "k": k}
+    return layer("LocalResponseNorm", (size,), options, {}, x)
+
+
+@onnx_op("Normalize", domain="burnish")
+def normalize(x: Expression, *, axis: int, p: int, epsilon: float) -> Result:
+    return call("normalize", x, p=p, axis=axis, eps=epsilon)
+
+
+@onnx_op("CosineSimilarity", domain="burnish")
+def cosine_similarity(
+    a: Expression, b: Expression, *, axis: int, epsilon: float
+) -> Result:
+    return call("cosine_similarity", a, b, axis=axis, eps=epsilon)

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from burnish.codegen.ops._rules import NodeContext, Result, call, onnx_op, operand
+from burnish.codegen.ops._rules import (
+    NodeContext,
+    Result,
+    call,
+    layer,
+    onnx_op,
+    operand,
+)
 from burnish.codegen.ops._words import numbers, size
 from burnish.codegen.ops.conv import alike, padding
 from burnish.codegen.program import Expression, Infix, Literal
@@ -128,3 +135,10 @@ def max_unpool(
         for asked, n in zip(wanted, plain, strict=True)
     )
     return call("pad", y, pads=tuple(map(operand, pairs)))
+
+
+@onnx_op("AdaptiveAveragePool", domain="burnish")
+def adaptive_average_pool(x: Expression, *, output_size: list[int]) -> Result:
+    """Windows that overlap where the size is no multiple of what is asked for."""
+    kind = f"AdaptiveAvgPool{len(output_size)}d"
+    return layer(kind, (alike(output_size),), {}, {}, x)

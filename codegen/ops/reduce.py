@@ -260,3 +260,27 @@ def arg_min(
 def _place(name: str, data: Expression, axis: int, keepdims: int, last: int) -> Result:
     options = {"axis": axis, "keepdims": bool(keepdims)}
     return call(name, data, **options, select_last_index=bool(last))
+
+
+@onnx_op("Variance", domain="burnish")
+def variance(
+    x: Expression, *, axes: list[int], keepdims: int, correction: float = 0.0
+) -> Result:
+    return _spread("var", x, axes, keepdims, correction)
+
+
+@onnx_op("StandardDeviation", domain="burnish")
+def standard_deviation(
+    x: Expression, *, axes: list[int], keepdims: int, correction: float = 0.0
+) -> Result:
+    return _spread("std", x, axes, keepdims, correction)
+
+
+def _spread(
+    name: str, x: Expression, axes: list[int], keepdims: int, correction: float
+) -> Result:
+    options: dict[str, Any] = {"keepdims": True} if keepdims else {}
+    if correction:
+        whole = int(correction) == correction
+        options["correction"] = int(correction) if whole else correction
+    return method(x, name, axes_option(axes), **options)

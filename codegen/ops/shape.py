@@ -11,6 +11,7 @@ from burnish.codegen.ops._rules import (
     Result,
     call,
     ints,
+    layer,
     method,
     onnx_op,
     operand,
@@ -245,6 +246,8 @@ def size_(data: Expression) -> Result:
 
 @onnx_op("DepthToSpace")
 def depth_to_space(input_: Expression, *, blocksize: int, mode: str = "DCR") -> Result:
+    if mode == "CRD":
+        return layer("PixelShuffle", (blocksize,), {}, {}, input_)
     return call("depth_to_space", input_, blocksize=blocksize, mode=mode)
 
 
@@ -257,3 +260,20 @@ def space_to_depth(input_: Expression, *, blocksize: int, mode: str = "DCR") -> 
     blocks = method(input_, "reshape", n, c, high, b, wide, b)
     moved = Method(blocks, "transpose", tuple(map(Literal, (0, 1, 3, 5, 2, 4))))
     return Method(moved, "reshape", (n, Literal(-1), high, wide))
+
+
+@onnx_op("PixelUnshuffle", domain="burnish")
+def pixel_unshuffle(x: Expression, *, blocksize: int) -> Result:
+    return layer("PixelUnshuffle", (blocksize,), {}, {}, x)
+
+
+@onnx_op("ChannelShuffle", domain="burnish")
+def channel_shuffle(x: Expression, *, groups: int) -> Result:
+    return layer("ChannelShuffle", (groups,), {}, {}, x)
+
+
+@onnx_op("Roll", domain="burnish")
+def roll(x: Expression, *, shifts: list[int], axes: list[int]) -> Result:
+    one = len(axes) == 1
+    shift, axis = (n[0] if one else tuple(n) for n in (shifts, axes))
+    return method(x, "roll", shift, axis)

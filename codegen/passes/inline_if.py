@@ -18,8 +18,10 @@ def inline_constant_if(model: ir.Model, account: Account) -> bool:
         condition = scalar(node.inputs[0])
         if condition is None:
             continue
-        taken = "then_branch" if condition else "else_branch"
+        names = ("then_branch", "else_branch")
+        taken, other = names if condition else names[::-1]
         _inline(node, node.attributes[taken].as_graph())
+        _let_go(node.attributes[other].as_graph())
         account.did(f"If whose condition is constant: {taken}", label(node))
         changed = True
     if changed:
@@ -42,3 +44,10 @@ def _inline(node: ir.Node, branch: ir.Graph) -> None:
     ir.convenience.replace_nodes_and_values(
         graph, node, [node], ends, node.outputs, [end.outputs[0] for end in ends]
     )
+
+
+def _let_go(branch: ir.Graph) -> None:
+    """What the branch reads from outside has one reader less."""
+    for node in branch.all_nodes():
+        for index in range(len(node.inputs)):
+            node.replace_input_with(index, None)

@@ -63,7 +63,7 @@ class Number(Pattern):
 
 @dataclass(frozen=True)
 class Scalar(Pattern):
-    """A constant of one element, whatever its number; the same name is the same one."""
+    """A constant of one element; the same name is the same number."""
 
     name: str
 
@@ -142,7 +142,10 @@ def match(pattern: Pattern, value: ir.Value | None, found: Match) -> Iterator[Ma
     if value is None:
         return
     if isinstance(pattern, Scalar):
-        if scalar(value) is not None:
+        number, known = scalar(value), found.values.get(pattern.name)
+        if number is not None and known is not None and scalar(known) == number:
+            yield found
+        elif number is not None:
             yield from match(Any(pattern.name), value, found)
     elif isinstance(pattern, Any):
         known = found.values.get(pattern.name)

@@ -77,6 +77,16 @@ def gather_nd(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
     return [[*at[:-1], *data[batch + at[-1].value :]]]
 
 
+def padded(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
+    data, pads = dims[0], numbers(ask(node.inputs[1]))
+    named = len(node.inputs) > 3 and node.inputs[3] is not None
+    if data is None or pads is None or named or len(pads) != 2 * len(data):
+        return [None if data is None else [None] * len(data)]
+    around = [a + b for a, b in zip(pads[: len(data)], pads[len(data) :], strict=True)]
+    sizes = zip(data, around, strict=True)
+    return [[None if size is None else size + Size.number(n) for size, n in sizes]]
+
+
 def index_shaped(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
     return [dims[1]]
 

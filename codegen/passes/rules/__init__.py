@@ -6,8 +6,12 @@ from burnish.codegen.passes.rules import (
     attention,
     groups,
     linear,
+    measure,
     norm,
     places,
+    pool,
+    shrink,
+    shuffle,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -17,6 +21,10 @@ RULES: tuple[Rule, ...] = (
     *groups.RULES,
     *linear.RULES,
     *places.RULES,
+    *shrink.RULES,
+    *shuffle.RULES,
+    *pool.RULES,
+    *measure.RULES,  # last: a norm has a variance inside
 )
 
 __all__ = ["RULES"]

@@ -1,4 +1,7 @@
-"""Activations that exporters spell out: Gelu, Swish, HardSwish, Mish, Softplus."""
+"""Activations that exporters spell out as one function: Gelu, Swish, Mish, Softmax.
+
+Those that they write case by case are in `shrink.py`.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from burnish.codegen.passes.pattern import (
     Match,
     Pattern,
     Rule,
+    Scalar,
     accept,
     either,
     op,
@@ -80,6 +84,23 @@ def _leaves_softplus(found: Match) -> str | None:
     return None if above is not None and above >= 20 else "it begins too early"
 
 
+_STEEP = x * Scalar("beta")
+_SOFT = op("Softplus", _STEEP) / Scalar("beta")
+
+
+def _is_steep(found: Match) -> str | None:
+    beta = scalar(found["beta"])
+    if beta is None or beta <= 0:
+        return "the factor is not above 0"
+    return _leaves_softplus(found) if "above" in found.values else None
+
+
+def _steep(found: Match) -> ir.Node:
+    beta = scalar(found["beta"])
+    assert beta is not None
+    return ir.Node("burnish", "Softplus", [found["x"]], [ir.AttrFloat32("beta", beta)])
+
+
 def _slope_is_hard_swish(found: Match) -> str | None:
     node = found.named["sigmoid"]
     slope, shift = attribute(node, "alpha", 0.2), attribute(node, "beta", 0.5)
@@ -118,6 +139,23 @@ RULES = (
         ("", "Swish", 24),
     ),
     Rule(
+        "Swish (exponential form)",
+        x / (1 + op("Exp", op("Neg", x))),
+        accept,
+        lambda found: _node("Swish", found),
+        ("", "Swish", 24),
+    ),
+    Rule(
+        "Sigmoid",
+        either(
+            1 / (1 + op("Exp", op("Neg", x))),
+            op("Reciprocal", 1 + op("Exp", op("Neg", x))),
+        ),
+        accept,
+        lambda found: _node("Sigmoid", found),
+        ("", "Sigmoid", 13),
+    ),
+    Rule(
         "HardSwish",
         x * op("HardSigmoid", x, name="sigmoid"),
         _slope_is_hard_swish,
@@ -135,6 +173,13 @@ RULES = (
         accept,
         lambda found: _node("HardSwish", found),
         ("", "HardSwish", 14),
+    ),
+    Rule(
+        "HardSigmoid (clip form)",
+        either(op("Clip", x + 3, 0, 6) / 6, op("Clip", x + 3, 0, 6) * (1 / 6)),
+        accept,
+        lambda found: _node("HardSigmoid", found, alpha=1 / 6),
+        ("", "HardSigmoid", 6),
     ),
     Rule(
         "Mish",
@@ -156,5 +201,29 @@ RULES = (
         _leaves_softplus,
         lambda found: _node("Softplus", found),
         ("", "Softplus", 1),
+    ),
+    Rule(
+        "Softplus with a factor",
+        either(
+            op("Where", op("Greater", _STEEP, Any("above")), x, _SOFT),
+            _SOFT,
+        ),
+        _is_steep,
+        _steep,
+        ("burnish", "Softplus", 1),
+    ),
+    Rule(
+        "LogSigmoid",
+        either(op("Log", op("Sigmoid", x)), op("Neg", op("Softplus", op("Neg", x)))),
+        accept,
+        lambda found: ir.Node("burnish", "LogSigmoid", [found["x"]]),
+        ("burnish", "LogSigmoid", 1),
+    ),
+    Rule(
+        "Softsign",
+        x / (1 + op("Abs", x)),
+        accept,
+        lambda found: _node("Softsign", found),
+        ("", "Softsign", 1),
     ),
 )

@@ -29,11 +29,16 @@ _LAYER = _divided(_CENTRED, op("ReduceMean", _square(_CENTRED), name="variance")
 _RMS = _divided(x, op("ReduceMean", _square(x), name="variance") + eps)
 
 
-def _axes(node: ir.Node) -> list[int] | None:
-    held = node.attributes.get("axes")
-    if held is not None:
-        return list(held.as_ints())
-    return integers(node.inputs[1]) if len(node.inputs) > 1 else None
+def axes_over(node: ir.Node) -> list[int] | None:
+    """The axes of a reduction, negative and ascending, if they are known."""
+    held, of = node.attributes.get("axes"), node.inputs[0]
+    given = integers(node.inputs[1]) if len(node.inputs) > 1 else None
+    axes = given if held is None else list(held.as_ints())
+    if axes is None or of is None or not any(axis >= 0 for axis in axes):
+        return None if axes is None else sorted(axes)
+    if of.shape is None:
+        return None
+    return sorted(a - len(of.shape) if a >= 0 else a for a in axes)
 
 
 def _normal_axes(found: Match) -> list[int] | str:
@@ -43,17 +48,11 @@ def _normal_axes(found: Match) -> list[int] | str:
         node = found.named.get(name)
         if node is None:
             continue
-        axes, of = _axes(node), node.inputs[0]
+        axes = axes_over(node)
         if attribute(node, "keepdims", 1) != 1:
             return "a mean drops its dimension"
         if not axes:
             return "the axes of a mean are not known"
-        assert of is not None
-        if any(axis >= 0 for axis in axes):
-            if of.shape is None:
-                return "axes count from the front and the rank is not known"
-            axes = [a - len(of.shape) if a >= 0 else a for a in axes]
-        axes.sort()
         if axes != list(range(-len(axes), 0)):
             return f"the mean is over axes {axes}, not over the last ones"
         if result and result != axes:
