@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 _MOST = 3
-"""So many reasons are told for what was not done; the rest are counted."""
+"""So many of a kind are told; the rest are counted."""
 
 
 @dataclass
@@ -55,6 +55,12 @@ class Account:
                 yield f"not {what}: {_counted(places)}: {why}"
             if len(reasons) > _MOST:
                 yield f"not {what}: {len(reasons) - _MOST} more reasons"
+
+
+def few(words: Sequence[str]) -> str:
+    """The first of several words, and how many more there are."""
+    more = len(words) - _MOST
+    return ", ".join(words[:_MOST]) + (f" and {more} more" if more > 0 else "")
 
 
 def _counted(places: list[str]) -> str:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, TypeGuard
 
+from burnish.codegen.identifier import plain
 from burnish.codegen.program import (
     Assign,
     Block,
     Expression,
     Level,
+    Scope,
     Statement,
     Value,
     every_expression,
@@ -28,14 +30,15 @@ class Group:
 
 
 Item: TypeAlias = Statement | Group
+Decide: TypeAlias = Callable[[str, Scope], None]
 
 
-def grouped(items: list[Statement], depth: int = 0) -> list[Item]:
+def grouped(items: list[Statement], decide: Decide, depth: int = 0) -> list[Item]:
     """The statements with those of one scope below `depth` gathered into groups.
 
     Statements that would have to run in the middle of a module join it. A scope that
     cannot stand together even so is dissolved: its inner scopes carry its name in
-    front of theirs.
+    front of theirs, and `decide` is told of it.
     """
     row = _Row(items)
     members = _members(items, depth)
@@ -53,17 +56,20 @@ def grouped(items: list[Statement], depth: int = 0) -> list[Item]:
             waiting.appendleft(level)
         else:
             apart = members.pop(level)
+            other = next(item for item in amid if not _may_join(item, depth))
+            words = f"no module, {_named(other, depth)} would have to run amid it"
+            decide(words, apart[0].scope[: depth + 1])
             for statement in apart:
                 statement.scope = _dissolved(statement.scope, depth)
             new = _members(apart, depth)
             if new.keys() & members.keys():
-                return grouped(items, depth)
+                return grouped(items, decide, depth)
             members.update(new)
             waiting.extendleft(reversed(new))
     for item in row.items():
         if isinstance(item, Group):
             within = [s for s in item.items if isinstance(s, Statement)]
-            item.items = grouped(within, depth + 1)
+            item.items = grouped(within, decide, depth + 1)
     return row.items()
 
 
@@ -74,6 +80,15 @@ def _members(items: list[Statement], depth: int) -> dict[Level, list[Statement]]
         if len(statement.scope) > depth:
             found.setdefault(statement.scope[depth], []).append(statement)
     return found
+
+
+def _named(item: Item, depth: int) -> str:
+    """What explains an item: its module, else its kind of statement."""
+    if isinstance(item, Group):
+        return plain(item.level.name)
+    if len(item.scope) > depth:
+        return plain(item.scope[depth].name)
+    return "a branch or a loop"
 
 
 def _may_join(item: Item, depth: int) -> TypeGuard[Statement]:
@@ -199,6 +214,13 @@ def block_values(block: Block) -> Iterator[Value]:
     for statement in block.statements:
         yield from statement.targets
         yield from _inner_values(statement)
+
+
+def scope_of(group: Group) -> Scope:
+    """Where a group is in the author's tree."""
+    scope = statements_of(group)[0].scope
+    depth = scope.index(group.level) if group.level in scope else len(scope) - 1
+    return scope[: depth + 1]
 
 
 def statements_of(item: Item) -> list[Statement]:

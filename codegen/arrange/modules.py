@@ -16,6 +16,7 @@ from burnish.codegen.arrange.grouping import (
     defined,
     grouped,
     leaves,
+    scope_of,
     statements_of,
     used,
 )
@@ -36,6 +37,7 @@ from burnish.codegen.arrange.members import (
     weights_say,
 )
 from burnish.codegen.arrange.owner import Owner, Told
+from burnish.codegen.arrange.reasons import Reasons, no_chain, no_loop
 from burnish.codegen.arrange.segments import holds_weights
 from burnish.codegen.arrange.sequences import (
     Part,
@@ -74,24 +76,33 @@ def arrange(program: Program, flat: bool = False, explain: Explain = silent) -> 
     names: dict[int, str] = {}
     for statement in program.body.statements:
         statement.scope = () if flat else module_scope(statement)
-    if not flat and _is_nameless(program.body.statements):
+    if flat:
+        explain("scopes: left aside, one class as --flat says")
+    elif _is_nameless(program.body.statements, explain):
         for statement in program.body.statements:
             statement.scope = ()
         names = structure(program, explain)
     return _Arranger(program, names, explain).plan()
 
 
-def _is_nameless(statements: Sequence[Statement]) -> bool:
+def _is_nameless(statements: Sequence[Statement], explain: Explain) -> bool:
     """Whether next to none of the layers says where it is from."""
     layers = [s for s in statements if holds_weights(s)]
-    named = sum(bool(s.scope) for s in layers or statements)
-    return named * _FEW <= len(layers or statements)
+    asked, what = (layers, "layers") if layers else (statements, "statements")
+    named = sum(bool(s.scope) for s in asked)
+    nameless = named * _FEW <= len(asked)
+    explain(
+        f"scopes: {named} of {len(asked)} {what} say which module they are of"
+        + ("; what the graph repeats is looked for" if nameless else "")
+    )
+    return nameless
 
 
 class _Arranger:
     def __init__(self, program: Program, names: dict[int, str], explain: Explain):
         self.program = program
         self.explain = explain
+        self.reasons = Reasons()
         self.classes: dict[str, ClassPlan] = {}
         self.wanted: Counter[str] = Counter()
         self.readers: dict[Value, set[int]] = defaultdict(set)
@@ -117,11 +128,14 @@ class _Arranger:
         statements = self.program.body.statements
         results = self.program.body.results
         hoist(statements, results)
-        items = grouped(statements)
+        items = grouped(statements, self.reasons.decide)
         members, block, _ = self._body(items, results, self.told.weight_uses, {})
         model = ClassPlan("Model", members.listed(block), self.program.inputs, block)
         classes = finished(
-            [*self.classes.values(), model], self.program.output_names, self.explain
+            [*self.classes.values(), model],
+            self.program.output_names,
+            self.explain,
+            reasons=self.reasons,
         )
         return Plan(classes, members.weights)
 
@@ -145,6 +159,7 @@ class _Arranger:
                 statements.append(item)
             elif is_transparent(item):
                 self._name_layers(item, item.level.name)
+                self.reasons.is_little(scope_of(item))
                 statements += statements_of(item)
             elif holds_numbered(item):
                 statements += self._container(item, members)
@@ -179,6 +194,7 @@ class _Arranger:
         plan.contract = contract(values, outputs)
         known = self._known(plan)
         given: tuple[Value | Weight, ...] = (*inputs, *outside)
+        self.reasons.is_class(known, scope_of(group))
         return Part(Call(known), members.weights, given, outputs, inside)
 
     def _inputs(self, group: Group) -> tuple[list[Value], dict[Value, Expression]]:
@@ -223,10 +239,14 @@ class _Arranger:
             if self._is_chain(chain):
                 in_order = list(whole) == list(range(len(whole)))
                 if in_order and (loop := as_loop(chain, singular(name))):
+                    self.reasons.decide("a list and a loop, all alike", scope_of(group))
                     return [loop(Own((members.add_list(name, entries),)))]
                 if sequence := as_sequential(whole):
+                    words = f"a Sequential and no loop, {no_loop(whole)}"
+                    self.reasons.decide(words, scope_of(group))
                     own = members.add(name, sequence.constructor, sequence.weights)
                     return [sequence.call(own)]
+        self.reasons.decide(f"a list, {no_chain(parts)}", scope_of(group))
         return self._numbered(group, members)
 
     def _part(self, child: Group, container: str) -> Part | None:
@@ -274,19 +294,27 @@ def finished(
     output_names: list[str],
     explain: Explain,
     by_number: bool = False,
+    reasons: Reasons | None = None,
 ) -> list[ClassPlan]:
     """The classes, small to large, merged where only sizes differ, with arguments.
 
-    by_number: see `with_arguments`.
+    by_number: see `with_arguments`. reasons: where the classes are from.
     """
-    classes = sized(classes, explain)
-    _name(classes)
+    said: list[str] = []
+    classes = sized(classes, said.append)
+    names = _name(classes)
+    if explain is not silent:
+        for line in (reasons or Reasons()).lines(classes, names, said):
+            explain(line)
     with_arguments(classes, output_names, explain, by_number)
     return classes
 
 
-def _name(classes: list[ClassPlan]) -> None:
-    """Names as the source has them: "Block#3" is what its second class is called."""
+def _name(classes: list[ClassPlan]) -> dict[str, str]:
+    """Names as the source has them: "Block#3" is what its second class is called.
+
+    The result has the names by what they were.
+    """
     names: dict[str, str] = {}
     taken = Names()
     for plan in classes[:-1]:
@@ -301,3 +329,4 @@ def _name(classes: list[ClassPlan]) -> None:
     for plan in classes:
         plan.name = names.get(plan.name, plan.name)
         plan.members = [(attribute, renamed(made)) for attribute, made in plan.members]
+    return names

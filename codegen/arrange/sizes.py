@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from burnish.codegen.account import few
 from burnish.codegen.arrange.equality import signature
 from burnish.codegen.arrange.optional import Lacking, without
 from burnish.codegen.arrange.slots import (
@@ -227,10 +228,10 @@ class _Sizer:
             )
             options = (*unusual, *(has if i < len(kind.lacking) else ()))
             self.replaced[plan.name] = Call(first.name, sizes, options)
-        others = ", ".join(dict.fromkeys(plan.name for plan in kind.plans[1:]))
+        others = list(dict.fromkeys(plan.name for plan in kind.plans[1:]))
         self.explain(
-            f"class {first.name}: the same as {others} but for"
-            f" {', '.join(first.parameters) or 'names'}: one class"
+            f"class {first.name}: the same as {few(others)} but for"
+            f" {few(first.parameters) or 'names'}: one class"
         )
         return first
 
