@@ -180,7 +180,8 @@ def _of_rows(operator: str, x: Expression, axis: int) -> Result:
 
 @onnx_op("SwiGLU")
 def swiglu(A: Expression, B: Expression, *, alpha: float = 1.0) -> Result:
-    return Infix("*", swish(A, alpha=alpha), B)
+    gate = call("silu", A) if alpha == 1 else call("swish", A, alpha=alpha)
+    return Infix("*", gate, B)
 
 
 @onnx_op("Dropout", since=7)

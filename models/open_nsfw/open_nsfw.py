@@ -9,7 +9,7 @@ from burnish import nn, ops
 
 
 class Bottleneck(nn.Module):
-    """(_, _, _, _) -> (_, _, _, _)"""
+    """(batch, _, _, _) -> (batch, _, _, _)"""
 
     def __init__(self, channels, stride=1):
         self.conv1 = nn.Conv2d(2 * channels, channels, 1, stride=stride, bias=False)
@@ -45,7 +45,7 @@ class Bottleneck(nn.Module):
 
 
 class Bottleneck2(nn.Module):
-    """(_, _, _, _) -> (_, _, _, _)"""
+    """(batch, _, _, _) -> (batch, _, _, _)"""
 
     def __init__(self, channels):
         self.conv1 = nn.Conv2d(4 * channels, channels, 1, bias=False)

@@ -77,8 +77,8 @@ FORMS = {
         "ops.shrink(x)",
     ),
     "soft shrink": (
-        f"""{HALF} {ZERO} m = Constant<value_float=-0.5>() o = Constant<value_float=0.5>()
-        g = Greater(x, h) a = Sub(x, o) p = Where(g, a, z)
+        f"""{HALF} {ZERO} m = Constant<value_float=-0.5>()
+        o = Constant<value_float=0.5>() g = Greater(x, h) a = Sub(x, o) p = Where(g, a, z)
         l = Less(x, m) b = Add(x, o) n = Where(l, b, z) y = Add(p, n)""",
         "ops.shrink(x, bias=0.5)",
     ),
@@ -156,7 +156,8 @@ NEAR_MISSES = {
         "shrink",
     ),
     "shrunk to another": (
-        f"{HALF} {HALF.replace('h', 'g')} a = Abs(x) c = Greater(a, h) y = Where(c, x, g)",
+        f"""{HALF} g = Constant<value_float=0.25>() a = Abs(x) c = Greater(a, h)
+        y = Where(c, x, g)""",
         "shrink",
     ),
     "the sum of all": (POWERS.replace("ReduceSum(e, ax)", "ReduceSum(e)"), "softmax"),
