@@ -6,6 +6,8 @@ import functools
 from operator import index
 from typing import Any
 
+from burnish import ops
+
 
 def method(operator: Any) -> Any:
     """An operator as a method: the tensor is its first argument.
@@ -51,6 +53,21 @@ def reduction(operator: Any) -> Any:
         return operator(self, axes=axis, keepdims=keepdims, **options)
 
     return bound
+
+
+def along(bound: Any) -> Any:
+    """A method along an axis that takes a scalar as PyTorch does: a vector of one."""
+
+    @functools.wraps(bound)
+    def either(self: Any, *args: Any, **options: Any) -> Any:
+        if self.data.ndim:
+            return bound(self, *args, **options)
+        found = bound(ops.reshape(self, shape=(1,)), *args, **options)
+        if isinstance(found, tuple):
+            return tuple(ops.reshape(part, shape=part.shape[1:]) for part in found)
+        return ops.reshape(found, shape=found.shape[1:])
+
+    return either
 
 
 def shape_from(sizes: tuple[Any, ...]) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from burnish import ops
 from burnish.autodiff import Variable
-from burnish.methods._bind import method
+from burnish.methods._bind import along, method
 from burnish.ops.index import to_index
 
 if TYPE_CHECKING:
@@ -41,12 +41,13 @@ class ElementMethods(Variable):
         return ops.slice_(self, (start,), (stop,), (axis,))
 
     def masked_fill(self, mask: Any, value: Any) -> Tensor:
-        """`value` where the mask holds."""
-        return ops.where(mask, value, self)
+        """`value` where the mask holds; the dtype stays."""
+        return ops.cast(ops.where(mask, value, self), dtype=self.dtype)
 
     def argwhere(self) -> Tensor:
         """The positions of what is not zero, one a row."""
-        return ops.non_zero(self).T
+        places = ops.non_zero(self).T
+        return places if self.data.ndim else places[:, :0]
 
     def one_hot(
         self,
@@ -78,14 +79,16 @@ class ElementMethods(Variable):
     scatter_nd = method(ops.scatter_nd)
     scatter_slices = method(ops.scatter_slices)
     non_zero = method(ops.non_zero)
-    sort = method(ops.sort)
-    argsort = method(ops.arg_sort)
-    top_k = method(ops.top_k)
+    sort = along(method(ops.sort))
+    argsort = along(method(ops.arg_sort))
+    top_k = along(method(ops.top_k))
 
+    @along
     def arg_top_k(self, k: int, axis: int = -1, largest: bool = True) -> Tensor:
         """Where the k greatest (or least) along an axis are, best first."""
         return ops.top_k_places(self, k=k, axis=axis, largest=largest)
 
+    @along
     def sort_with_indices(
         self, axis: int = -1, descending: bool = False
     ) -> tuple[Tensor, Tensor]:

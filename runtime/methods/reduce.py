@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from burnish import ops
 from burnish.autodiff import Variable
-from burnish.methods._bind import method, reduction
+from burnish.methods._bind import along, method, reduction
 
 if TYPE_CHECKING:
     from burnish.tensor import Tensor
@@ -28,28 +28,32 @@ class ReduceMethods(Variable):
     var = reduction(ops.var)
     std = reduction(ops.std)
 
+    @along
     def argmax(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
         """Where the greatest is; the first of equal ones."""
         return ops.arg_max(self, axis=axis, keepdims=keepdims)
 
+    @along
     def argmin(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
         """Where the least is; the first of equal ones."""
         return ops.arg_min(self, axis=axis, keepdims=keepdims)
 
+    @along
     def max_with_indices(
         self, axis: int, keepdims: bool = False
     ) -> tuple[Tensor, Tensor]:
         """The greatest along an axis and where it is: of equal ones the first."""
         return _extreme(ops.arg_max, self, axis, keepdims)
 
+    @along
     def min_with_indices(
         self, axis: int, keepdims: bool = False
     ) -> tuple[Tensor, Tensor]:
         """The least along an axis and where it is: of equal ones the first."""
         return _extreme(ops.arg_min, self, axis, keepdims)
 
-    median = method(ops.median)
-    median_with_indices = method(ops.median_with_indices)
+    median = along(method(ops.median))
+    median_with_indices = along(method(ops.median_with_indices))
 
     def norm(self, axis: Any = None, keepdims: bool = False, p: float = 2.0) -> Tensor:
         """The p-norm over axes, as of vectors; see `ops.vector_norm`."""
@@ -70,21 +74,29 @@ class ReduceMethods(Variable):
         """The logarithm of softmax, without overflow."""
         return ops.log_softmax(self, axis=axis)
 
+    @along
     def cumsum(self, axis: int) -> Tensor:
-        """Sums of the elements up to each one."""
-        return ops.cum_sum(self, axis=axis)
+        """Sums of the elements up to each one; booleans are counted."""
+        return ops.cum_sum(_counted(self), axis=axis)
 
+    @along
     def cumprod(self, axis: int) -> Tensor:
-        """Products of the elements up to each one."""
-        return ops.cum_prod(self, axis=axis)
+        """Products of the elements up to each one; booleans are counted."""
+        return ops.cum_prod(_counted(self), axis=axis)
 
+    @along
     def cummax(self, axis: int) -> Tensor:
         """The greatest of the elements up to each one."""
         return ops.cum_max(self, axis=axis)
 
+    @along
     def cummin(self, axis: int) -> Tensor:
         """The least of the elements up to each one."""
         return ops.cum_min(self, axis=axis)
+
+
+def _counted(x: Any) -> Any:
+    return ops.cast(x, dtype="int64") if x.dtype.kind == "b" else x
 
 
 def _extreme(place: Any, x: Any, axis: int, keepdims: bool) -> Any:

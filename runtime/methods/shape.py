@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from burnish import ops
 from burnish.autodiff import Variable
 from burnish.errors import InputError
-from burnish.methods._bind import method, shape_from
+from burnish.methods._bind import along, method, shape_from
 from burnish.ops._shapes import axes_of
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class ShapeMethods(Variable):
         return ops.unsqueeze(self, axes=shape_from(axes))
 
     def expand(self, *shape: Any) -> Tensor:
-        """Broadcast together with a shape."""
+        """Broadcast together with a shape; -1 there keeps this tensor's length."""
         return ops.expand(self, shape=shape_from(shape))
 
     def tile(self, *repeats: Any) -> Tensor:
@@ -73,13 +73,16 @@ class ShapeMethods(Variable):
     def split(self, sizes: Any, axis: int = 0) -> tuple[Tensor, ...]:
         """Parts of these sizes, or of one size, along an axis."""
         if isinstance(sizes, int):
-            full, rest = divmod(self.shape[axis], sizes)
-            sizes = (sizes,) * full + ((rest,) if rest else ())
+            sizes = _parts(self._length(axis), sizes)
         return ops.split(self, sizes=tuple(sizes), axis=axis)
 
     def chunk(self, num: int, axis: int = 0) -> tuple[Tensor, ...]:
-        """`num` parts along an axis, the last maybe shorter."""
-        return ops.split(self, num=num, axis=axis)
+        """`num` parts of one size along an axis, fewer where that is enough."""
+        length = self._length(axis)
+        if num < 1:
+            raise InputError(f"chunk: expected one part or more, got {num}")
+        sizes = _parts(length, -(-length // num)) if length else (0,) * num
+        return ops.split(self, sizes=sizes, axis=axis)
 
     def flip(self, *axes: Any) -> Tensor:
         """Backwards along axes, all when none is named."""
@@ -105,10 +108,22 @@ class ShapeMethods(Variable):
         """The slices along an axis, without it."""
         return ops.unbind(self, axis=axis)
 
+    @along
     def unfold(self, axis: int, size: int, step: int) -> Tensor:
         """Windows of `size` along an axis, one every `step`, as a new last axis."""
         return ops.unfold(self, axis=axis, size=size, step=step)
 
-    swapaxes = method(ops.swapaxes)
-    moveaxis = method(ops.moveaxis)
+    def _length(self, axis: int) -> int:
+        return self.shape[axes_of(axis, self.ndim)[0]]
+
+    swapaxes = along(method(ops.swapaxes))
+    moveaxis = along(method(ops.moveaxis))
     repeat = tile
+
+
+def _parts(length: int, size: int) -> tuple[int, ...]:
+    """`length` cut into parts of `size`, the last maybe shorter; at least one part."""
+    if size < 1:
+        raise InputError(f"split: expected a size of 1 or more, got {size}")
+    full, rest = divmod(length, size)
+    return (size,) * full + ((rest,) if rest or not full else ())

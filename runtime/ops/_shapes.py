@@ -112,4 +112,4 @@ def axes_of(axes: Any, ndim: int) -> tuple[int, ...]:
 
 def reduced_axes(axes: Any, ndim: int) -> tuple[int, ...]:
     """`axes_of`, where a scalar may be reduced along its axis 0 or -1, as it is."""
-    return () if not ndim and axes in (0, -1) else axes_of(axes, ndim)
+    return () if not ndim and axes in (0, -1, (0,), (-1,)) else axes_of(axes, ndim)

@@ -243,8 +243,8 @@ def _(g, y, x):
 
 @operator
 def sign(x):
-    """-1, 0 or 1."""
-    return namespace(x).sign(x)
+    """-1, 0 or 1; of booleans itself."""
+    return x if x.dtype.kind == "b" else namespace(x).sign(x)
 
 
 @sign.vjp

@@ -318,6 +318,7 @@ def flat_places(
 ) -> Any:
     """Where in an array of `shape`, flattened, indices along an axis point."""
     xp = namespace(indices)
+    shape = shape or (1,)  # a scalar is a vector of one
     axis = axes_of(axis, len(shape))[0]
     sizes = shape if broadcasts else indices.shape
     places = xp.where(indices < 0, indices + shape[axis], indices)

@@ -22,7 +22,7 @@ from burnish.ops._shapes import (
 )
 from burnish.ops.arithmetic import abs_, pow_, square
 from burnish.ops.compare import where
-from burnish.ops.elementary import exp, log, sqrt
+from burnish.ops.elementary import exp, log
 from burnish.ops.shape import reshape
 
 
@@ -264,11 +264,24 @@ def var(x, *, axes: Any = None, keepdims: bool = False, correction: float = 0):
 @var.vjp
 def _(g, y, x, *, axes, keepdims, correction):
     distance = x - reduce_mean(x, axes=axes, keepdims=True)
-    return distance * (kept(g, x, axes) * (2 / (_count(x, axes) - correction)))
+    return distance * (kept(g, x, axes) * _over(2, x, axes, correction))
 
 
-def std(
-    x: Any, *, axes: Any = None, keepdims: bool = False, correction: float = 0
-) -> Any:
-    """The standard deviation: the root of `var`."""
-    return sqrt(var(x, axes=axes, keepdims=keepdims, correction=correction))
+def _over(number: float, x: Any, axes: Any, correction: float) -> float:
+    """A number over what `var` divides by, of which it takes none below 0."""
+    divisor = max(_count(x, axes) - correction, 0)
+    return number / divisor if divisor else math.inf
+
+
+@operator
+def std(x, *, axes: Any = None, keepdims: bool = False, correction: float = 0):
+    """The standard deviation: the root of `var`; the gradient at 0 is 0."""
+    return x.std(axis=reduced_axes(axes, x.ndim), keepdims=keepdims, ddof=correction)
+
+
+@std.vjp
+def _(g, y, x, *, axes, keepdims, correction):
+    y = kept(y, x, axes)
+    distance = x - reduce_mean(x, axes=axes, keepdims=True)
+    share = kept(g, x, axes) / where(y == 0, 1, y)
+    return distance * (share * _over(1, x, axes, correction))

@@ -10,7 +10,14 @@ import numpy as np
 from burnish.backend import namespace
 from burnish.errors import InputError
 from burnish.operator import operator
-from burnish.ops._shapes import axes_of, broadcast_to, plain, sum_to, unbroadcast
+from burnish.ops._shapes import (
+    axes_of,
+    broadcast_to,
+    plain,
+    reduced_axes,
+    sum_to,
+    unbroadcast,
+)
 
 
 @operator
@@ -52,6 +59,7 @@ def _(g, y, x, *, perm):
 def swapaxes(x: Any, a: int, b: int) -> Any:
     """x with the axes a and b exchanged."""
     order = list(range(len(x.shape)))
+    a, b = axes_of((a, b), len(order))
     order[a], order[b] = order[b], order[a]
     return transpose(x, perm=tuple(order))
 
@@ -101,7 +109,7 @@ def squeeze(x: Any, *, axes: Any = None) -> Any:
     shape = x.shape
     if axes is None:
         return reshape(x, shape=tuple(n for n in shape if n != 1))
-    chosen = axes_of(axes, len(shape))
+    chosen = reduced_axes(axes, len(shape))
     if any(shape[i] != 1 for i in chosen):
         raise InputError(f"squeeze: expected length 1 in axes {axes}, got {shape}")
     return reshape(x, shape=tuple(n for i, n in enumerate(shape) if i not in chosen))
@@ -117,8 +125,15 @@ def unsqueeze(x: Any, *, axes: Any) -> Any:
 
 
 def expand(x: Any, *, shape: tuple[int, ...]) -> Any:
-    """x broadcast together with `shape`: a 1 there keeps x's own length."""
-    return broadcast_to(x, shape=np.broadcast_shapes(x.shape, shape))
+    """x broadcast together with `shape`: a 1 or -1 there keeps x's own length."""
+    lead = len(shape) - len(x.shape)
+    sizes = tuple(1 if n == -1 and i >= lead else n for i, n in enumerate(shape))
+    try:
+        return broadcast_to(x, shape=np.broadcast_shapes(x.shape, sizes))
+    except ValueError:
+        raise InputError(
+            f"expand: expected a shape that x {x.shape} broadcasts with, got {shape}"
+        ) from None
 
 
 @operator
@@ -199,7 +214,7 @@ def _(g, y, x, *, repeats):
 @operator
 def flip(x, *, axes: Any = None):
     """x backwards along axes."""
-    return namespace(x).flip(x, axes_of(axes, x.ndim))
+    return namespace(x).flip(x, reduced_axes(axes, x.ndim))
 
 
 @flip.vjp

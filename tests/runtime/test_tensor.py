@@ -342,6 +342,37 @@ def test_gradients_come_back_from_another_device():
     assert again.tolist() == [18, 32]
 
 
-def test_a_mistaken_shape_is_explained():
-    with pytest.raises(InputError, match="reshape: expected a shape of 6 elements"):
-        Tensor.zeros(2, 3).reshape(4)
+def test_a_scalar_is_a_vector_of_one_without_its_axis():
+    x = Tensor(2.5).require_grad()
+    for same in (x.sort(0), x.cumsum(-1), x.flip(0), x.squeeze(0), x.top_k(1)[0]):
+        assert (same.shape, same.item()) == ((), 2.5)
+        assert x.grad(same.backward()).item() == 1
+    assert x.gather_elements(Tensor(0)).item() == 2.5
+    assert x.scatter_elements(Tensor(0), Tensor(7.0)).item() == 7
+    assert x.unfold(0, 1, 1).shape == (1,)
+    assert x.argwhere().shape == (1, 0)
+    with pytest.raises(InputError, match="axis: expected -1 to 0"):
+        x.sort(1)
+
+
+def test_dtypes_stay():
+    flags = Tensor([True, False])
+    assert flags.sign().tolist() == [True, False]
+    assert flags.masked_fill(flags, 0).tolist() == [False, False]
+    assert Tensor([1, 2]).masked_fill(flags, 9.0).dtype == "int64"
+
+
+@pytest.mark.parametrize(
+    ("call", "what"),
+    [
+        (lambda x: x.reshape(4), "reshape: expected a shape of 6 elements"),
+        (lambda x: x.expand(3, 3), r"expand: .* x \(2, 3\) .* got \(3, 3\)"),
+        (lambda x: x.expand(-1, 2, 3), r"expand: .* got \(-1, 2, 3\)"),
+        (lambda x: x[0].mT, "axis: expected -1 to 0 for 1 axes, got -2"),
+        (lambda x: x.chunk(0), "chunk: expected one part or more, got 0"),
+        (lambda x: x.split(0), "split: expected a size of 1 or more, got 0"),
+    ],
+)
+def test_mistaken_arguments_are_explained(call, what):
+    with pytest.raises(InputError, match=what):
+        call(Tensor.zeros(2, 3))
