@@ -13,6 +13,8 @@ import numpy as np
 import onnx_ir as ir
 
 _MARK = "burnish.constant"
+_TRAINS = "burnish.weight"
+_TENSORFLOW = re.compile(r".*(:\d+|__\d+)$")
 _COUNTED = re.compile(r"val_\d|onnx::|scalar_tensor|[a-z]+_cast(_\d+)?$")
 _NUMBERED = re.compile(r"[a-z]?_?\d+$")
 _MADE = re.compile(r"(arange|eye|full|linspace|ones|tril|triu|zeros)(_\d+)?$")
@@ -35,6 +37,21 @@ def is_marked(value: ir.Value) -> bool:
     return _MARK in value.metadata_props
 
 
+def mark_weight(node: ir.Node) -> None:
+    """Say that a Constant, which a pass made of weights, is a weight as well."""
+    node.metadata_props[_TRAINS] = "yes"
+
+
+def makes_weight(node: ir.Node) -> bool:
+    """Whether a Constant is a weight."""
+    return _TRAINS in node.metadata_props
+
+
+def is_counted(name: str) -> bool:
+    """Whether an exporter made the name, and no author."""
+    return bool(_COUNTED.match(name) or _TENSORFLOW.match(name))
+
+
 def trains(value: ir.Value | None) -> bool:
     """Whether the value is a floating-point weight of the file."""
     return (
@@ -54,8 +71,9 @@ def _is_exporters(value: ir.Value, tensor: ir.TensorProtocol) -> bool:
     """
     if _MADE.match(value.name or "") or _BUFFERS.match(value.name or ""):
         return True
-    if _NUMBERED.match(value.name or "") and len(tensor.shape) == 0:
-        return True
+    for pattern in (_NUMBERED, _TENSORFLOW):
+        if pattern.match(value.name or "") and len(tensor.shape) == 0:
+            return True
     if not _COUNTED.match(value.name or ""):
         return False
     if len(tensor.shape) == 0:

@@ -19,6 +19,7 @@ import onnx_ir as ir
 from burnish.codegen.account import Account, Accounts
 from burnish.codegen.ops import find
 from burnish.codegen.passes.chain_concats import chain_concats
+from burnish.codegen.passes.channels_first import channels_first
 from burnish.codegen.passes.drop_dead import drop_dead
 from burnish.codegen.passes.drop_identities import drop_identities
 from burnish.codegen.passes.fold_constants import fold_constants
@@ -36,6 +37,7 @@ PASSES: tuple[Pass, ...] = (
     untie_weights,  # before the identities that tell of it are gone
     follow_sizes,  # so that what changes no shape is seen to change none
     drop_identities,  # so that patterns see real producers
+    channels_first,  # so that what follows meets layers, not the axes between them
     stack_recurrent,  # before views merge, which hide the layers' own
     merge_views,  # patterns know a swap of axes as one Transpose
     fuse_known_forms,  # before folding, which would tear the patterns

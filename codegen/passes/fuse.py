@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 import onnx_ir as ir
 
+from burnish.codegen import constants
 from burnish.codegen.account import Account
 from burnish.codegen.passes.graph import all_nodes, initializer, label, owner
 from burnish.codegen.passes.pattern import Apply, Either, Match, Rule, match
@@ -112,6 +113,6 @@ def _without_constants(model: ir.Model, nodes: list[ir.Node]) -> list[ir.Node]:
             continue
         tensor = node.attributes["value"].as_tensor()
         output = node.outputs[0]
-        value = initializer(model, output, tensor, trains=False)
+        value = initializer(model, output, tensor, trains=constants.makes_weight(node))
         ir.convenience.replace_all_uses_with(output, value)
     return kept

@@ -120,6 +120,9 @@ def initializer(
     """
     taken = model.graph.initializers
     base, name, count = like.name or "constant", like.name or "constant", 0
+    before = taken.get(name)
+    if before is not None and [user for user, _ in before.uses()] == [like.producer()]:
+        del taken[name]  # the same weight, written in another way
     while name in taken:
         count += 1
         name = f"{base}_{count}"

@@ -4,7 +4,9 @@ from burnish.codegen.passes.pattern import Rule
 from burnish.codegen.passes.rules import (
     activation,
     attention,
+    channel,
     groups,
+    lengths,
     linear,
     measure,
     norm,
@@ -20,6 +22,8 @@ RULES: tuple[Rule, ...] = (
     *norm.RULES,
     *groups.RULES,
     *linear.RULES,
+    *channel.RULES,
+    *lengths.RULES,
     *places.RULES,
     *shrink.RULES,
     *shuffle.RULES,

@@ -9,7 +9,7 @@ import math
 
 import onnx_ir as ir
 
-from burnish.codegen.passes.graph import attribute, scalar
+from burnish.codegen.passes.graph import attribute, constant, scalar
 from burnish.codegen.passes.pattern import (
     Any,
     Match,
@@ -99,6 +99,18 @@ def _steep(found: Match) -> ir.Node:
     beta = scalar(found["beta"])
     assert beta is not None
     return ir.Node("burnish", "Softplus", [found["x"]], [ir.AttrFloat32("beta", beta)])
+
+
+def _falls(found: Match) -> str | None:
+    known = constant(found["slope"]) is not None
+    return None if known else "the slope is no constant"
+
+
+def _prelu(found: Match) -> list[ir.Node]:
+    """What is added is the slope times -x where x is below 0."""
+    slope = ir.Node("", "Neg", [found["slope"]])
+    slope.outputs[0].name = found["slope"].name  # a weight, not counted
+    return [slope, ir.Node("", "PRelu", [found["x"], slope.outputs[0]])]
 
 
 def _slope_is_hard_swish(found: Match) -> str | None:
@@ -218,6 +230,13 @@ RULES = (
         accept,
         lambda found: ir.Node("burnish", "LogSigmoid", [found["x"]]),
         ("burnish", "LogSigmoid", 1),
+    ),
+    Rule(
+        "PRelu",
+        op("Relu", x) + op("Relu", op("Neg", x)) * Any("slope"),
+        _falls,
+        _prelu,
+        ("", "PRelu", 16),
     ),
     Rule(
         "Softsign",

@@ -78,7 +78,8 @@ FORMS = {
     ),
     "soft shrink": (
         f"""{HALF} {ZERO} m = Constant<value_float=-0.5>()
-        o = Constant<value_float=0.5>() g = Greater(x, h) a = Sub(x, o) p = Where(g, a, z)
+        o = Constant<value_float=0.5>() g = Greater(x, h) a = Sub(x, o)
+        p = Where(g, a, z)
         l = Less(x, m) b = Add(x, o) n = Where(l, b, z) y = Add(p, n)""",
         "ops.shrink(x, bias=0.5)",
     ),

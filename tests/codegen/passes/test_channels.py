@@ -1,0 +1,156 @@
+"""What TensorFlow's exporters write with channels last has them first."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.codegen.passes.forms import becomes, form, stays
+
+RANDOM = np.random.default_rng(0)
+
+
+def made(*shape):
+    return RANDOM.standard_normal(shape).astype(np.float32)
+
+
+IN, OUT = "Transpose<perm=[0,3,1,2]>", "Transpose<perm=[0,2,3,1]>"
+TWICE = f"""a = {IN}(x) b = Conv(a, v) c = {OUT}(b) {{}} e = {IN}(d) f = Conv(e, w)
+    y = {OUT}(f)"""
+CONVS = {"v": made(4, 3, 1, 1), "w": made(2, 4, 1, 1)}
+BETWEEN = {
+    "activation": ("d = Relu(c)", "ops.relu(self.conv1("),
+    "author's factor": (
+        "d = Mul(c, gain)",
+        "self.gain = nn.Param(nn.init.normal(0.02), (1, 4, 1, 1))",
+    ),
+    "factor of all axes": ("d = Mul(c, place)", "(1, 4, 5, 6)"),
+    "sum of two": ("r = Relu(c) d = Add(c, r)", "b + ops.relu(b)"),
+    "softmax": ("d = Softmax(c)", "axis=1"),
+    "padding": (
+        "p = Constant<value_ints=[0,1,0,0,0,0,2,0]>() d = Pad(c, p)",
+        "pads=((0, 0), (0, 0), (1, 0), (0, 2))",
+    ),
+    "halves": (
+        "g, h = Split<axis=3, num_outputs=2>(c) d = Concat<axis=-1>(h, g)",
+        "axis=1)",
+    ),
+    "slice": (
+        """i = Constant<value_ints=[1]>() j = Constant<value_ints=[5]>()
+        k = Constant<value_ints=[2]>() d = Slice(c, i, j, k)""",
+        "[..., 1:5]",
+    ),
+    "excitation": (
+        """k = Constant<value_ints=[1,2]>() m = ReduceMean(c, k) s = Sigmoid(m)
+        d = Mul(c, s)""",
+        "mean((2, 3), keepdims=True)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "part"), BETWEEN.values(), ids=BETWEEN)
+def test_between_convolutions(text, part):
+    weights = {**CONVS, "gain": made(4), "place": made(5, 6, 4)}
+    model = form(TWICE.format(text), weights=weights, x="batch,5,6,3")
+    source = becomes(model)
+    assert source.count("transpose(") == 2, source
+    assert part in source, source
+
+
+def test_what_needs_channels_last_has_them_last():
+    text = f"""a = {IN}(x) b = Conv(a, v) c = {OUT}(b) r = Relu(c)
+        y = LayerNormalization(r, s, s)"""
+    source = becomes(form(text, weights={**CONVS, "s": made(4)}, x="batch,5,6,3"))
+    assert source.count("transpose(") == 2
+
+
+def test_means_of_places_need_no_transpose():
+    text = f"""b = Conv(x, v) c = {OUT}(b) r = Relu(c) k = Constant<value_ints=[1,2]>()
+        y = ReduceMean<keepdims=0>(r, k)"""
+    model = form(text, weights=CONVS, x="batch,3,5,6")
+    becomes(model, "return ops.relu(self.conv(x)).mean((2, 3))")
+
+
+def test_an_input_is_turned_at_once():
+    text = f"""p = Constant<value_ints=[0,1,1,0,0,1,1,0]>() q = Pad(x, p) a = {IN}(q)
+        y = Conv(a, v)"""
+    source = becomes(form(text, weights=CONVS, x="batch,5,6,3"))
+    assert "ops.pad(x.transpose(0, 3, 1, 2), pads=" in source
+
+
+def test_an_output_keeps_its_name():
+    text = f"a = {IN}(x) b = Conv(a, v) c = {OUT}(b) y = Sigmoid(c)"
+    source = becomes(form(text, weights=CONVS, x="batch,5,6,3"))
+    assert source.startswith('"""x -> y')
+    assert source.count("transpose(") == 2
+
+
+CONV = "a = Conv(x, v)"
+BEHIND = {
+    "bias": ("y = Add(a, p__1)", "nn.Conv2d(3, 4, 1)"),
+    "the author's bias": ("y = Add(a, p)", "nn.Conv2d(3, 4, 1)"),
+    "folded normalisation": (
+        "b = Sub(a, p__1) c = Mul(b, q__1) y = Add(c, p__2)",
+        "nn.Conv2d(3, 4, 1)",
+    ),
+    "divided": ("y = Div(a, q__1)", "nn.Conv2d(3, 4, 1, bias=False)"),
+}
+
+
+@pytest.mark.parametrize(("text", "line"), BEHIND.values(), ids=BEHIND)
+def test_behind_a_layer(text, line):
+    names = ("p__1", "q__1", "p__2", "p", "gain")
+    weights = {"v": made(4, 3, 1, 1)} | {name: 2 + made(4, 1, 1) for name in names}
+    weights = {name: array for name, array in weights.items() if name in text + "v"}
+    model = form(f"{CONV} {text}", weights=weights, x="batch,3,5,6")
+    source = becomes(model)
+    assert f"self.conv = {line}" in source, source
+    assert "return self.conv(x)" in source, source
+
+
+@pytest.mark.parametrize(
+    "text", ["y = Mul(a, gain)", "b = Relu(a) c = Add(a, p__1) y = Add(b, c)"]
+)
+def test_what_is_not_the_layers(text):
+    weights = {"v": made(4, 3, 1, 1), "gain": made(4, 1, 1), "p__1": made(4, 1, 1)}
+    weights = {name: array for name, array in weights.items() if name in text + "v"}
+    source = stays(form(f"{CONV} {text}", weights=weights, x="batch,3,5,6"))
+    assert "nn.Param(" in source
+
+
+@pytest.mark.parametrize(
+    ("text", "weight", "line"),
+    [
+        (
+            "b = Conv<pads=[0,1,0,1], strides=[1,2]>(a, v)",
+            (4, 3, 1, 3),
+            "nn.Conv1d(3, ",
+        ),
+        ("b = ConvTranspose<strides=[1,2]>(a, v)", (3, 4, 1, 3), "nn.ConvTranspose1d("),
+        ("b = MaxPool<kernel_shape=[1,2]>(a)", None, "ops.max_pool(x, kernel_size=2"),
+    ],
+)
+def test_layers_of_sequences(text, weight, line):
+    weights = {} if weight is None else {"v": made(*weight)}
+    around = (
+        f"k = Constant<value_ints=[2]>() a = Unsqueeze(x, k) {text} y = Squeeze(b, k)"
+    )
+    source = becomes(form(around, weights=weights, x="batch,3,8"))
+    assert line in source
+    assert "squeeze" not in source
+
+
+@pytest.mark.parametrize("last", ["y = MatMul(f, w)", "y = Gemm<transB=1>(f, w)"])
+def test_a_matrix_behind_an_image(last):
+    text = f"""b = Conv(x, v) c = {OUT}(b) s = Constant<value_ints=[-1,120]>()
+        f = Reshape(c, s) {last}"""
+    shape = (120, 2) if "MatMul" in last else (2, 120)
+    weights = {"v": CONVS["v"], "w": made(*shape)}
+    source = becomes(form(text, weights=weights, x="batch,3,5,6"))
+    assert "self.linear(ops.flatten(self.conv(x)))" in source
+
+
+def test_a_slope_below_zero():
+    text = "a = Relu(x) n = Neg(x) b = Relu(n) c = Mul(b, p) y = Add(a, c)"
+    model = form(text, weights={"p": made(4, 1, 1)}, x="batch,4,5,6")
+    assert "nn.PReLU(num_parameters=4)" in becomes(model)
