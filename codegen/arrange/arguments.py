@@ -27,6 +27,7 @@ from burnish.codegen.program import (
     Own,
     Repeat,
     Value,
+    walk,
 )
 
 _ORDER = ("dim", "depth", "heads", "hidden", "vocab", "classes", "outputs")
@@ -97,7 +98,8 @@ class _Arguments:
         self._width()
         self._vocabulary()
         self._results()
-        if len(self.depths) == 1 and "dim" in self.values:
+        told = any("depth" in plan.parameters for plan in self.classes)
+        if len(self.depths) == 1 and "dim" in self.values and not told:
             self.values["depth"] = self.depths[0]
         if not self.values:
             return
@@ -204,8 +206,9 @@ class _Arguments:
     def _repeats(self) -> Iterator[int]:
         for plan in self.classes:
             for _, made in plan.members:
-                if isinstance(made, Repeat) and isinstance(made.count, Literal):
-                    yield made.count.value
+                for part in walk(made):
+                    if isinstance(part, Repeat) and isinstance(part.count, Literal):
+                        yield part.count.value
 
     # --- classes with arguments ---
 
@@ -226,6 +229,15 @@ class _Arguments:
             said: Expression = Name(name) if slot.attribute else Own((name,))
             return said if times == 1 else Infix("*", Literal(times), said)
 
+        def deep(made: Expression) -> Expression:
+            made = made.rebuilt(deep)
+            if not isinstance(made, Repeat) or not isinstance(made.count, Literal):
+                return made
+            if "depth" not in self.values:
+                return made
+            own.add("depth")
+            return replace(made, count=Name("depth"))
+
         attributes = {attribute for attribute, _ in plan.members}
         taken = attributes & {"heads", "head_dim"}
         cut = [] if taken else self.splits.get(plan.name, [])
@@ -239,10 +251,7 @@ class _Arguments:
                 own.add("dim")
                 members.append(("head_dim", Infix("//", Name("dim"), Name("heads"))))
         for name, part in made.members:
-            if isinstance(part, Repeat) and "depth" in self.values:
-                own.add("depth")
-                part = replace(part, count=Name("depth"))
-            members.append((name, _passed_on(part, needed, own)))
+            members.append((name, _passed_on(deep(part), needed, own)))
         names = sorted(own, key=_ORDER.index)
         self._contract(plan)
         kept = sorted(held, key=_ORDER.index)

@@ -6,7 +6,7 @@ layer before it gave; what is added has one shape; a part's input is its owner's
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 
 from burnish.codegen.arrange.slots import changed, slots_of
 from burnish.codegen.program import (
@@ -21,6 +21,7 @@ from burnish.codegen.program import (
     Expression,
     Infix,
     Item,
+    Keyed,
     Literal,
     Loop,
     Method,
@@ -136,8 +137,10 @@ class _Outline:
             after = statement.body.results[offset:]
             for target, result in zip(statement.targets, after, strict=False):
                 self.sizes.alike(self._value(target), self.dims(result))
-            if isinstance(statement.items, Own) and statement.index is not None:
-                self.members[f"#{id(statement.index)}"] = statement.items
+            over = statement.items
+            if isinstance(over, Own | Method) and statement.index is not None:
+                own = over if isinstance(over, Own) else Own(("",))  # self.values()
+                self.members[f"#{id(statement.index)}"] = own
                 self._looped(statement)
         if isinstance(statement, Assign):
             self._assigned(statement)
@@ -338,10 +341,12 @@ class _Outline:
             return self._part(made.item, inputs)
         if isinstance(made, Display):
             return self._part(made.items[0], inputs) if made.items else None
+        if isinstance(made, Method):
+            return self._part(made.args[0], inputs)  # super().__init__(...)
         if not isinstance(made, Call):
             return None
         if made.function == "nn.Sequential":
-            for part in made.args:
+            for part in _in_order(made):
                 found = self._part(part, inputs)
                 inputs = found if found is not None else [None]
             return inputs
@@ -393,6 +398,13 @@ class _Outline:
             self.sizes.same(x[1], first)
             return x
         return x if kind in _LAYERS else None
+
+
+def _in_order(made: Call) -> Iterator[Expression]:
+    """What a Sequential runs; of what it repeats, two."""
+    named = len(made.args) == 1 and isinstance(made.args[0], Keyed)
+    for part in made.args[0].children() if named else made.args:
+        yield from (part, part) if isinstance(part, Repeat) else (part,)
 
 
 _SAME = frozenset(

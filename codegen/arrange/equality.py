@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any
 
@@ -21,6 +22,13 @@ def signature(plan: ClassPlan) -> str:
     inputs = [_shape_of(value, numbers) for value in plan.inputs]
     members = [(name, _text(part, numbers)) for name, part in plan.members]
     return repr((inputs, members, _block(plan.block, numbers)))
+
+
+def outline(statements: Iterable[Statement]) -> tuple[str, list[Value]]:
+    """Text that is equal where the same is done, and the values by first use."""
+    numbers: dict[Value, int] = {}
+    said = repr([_statement(statement, numbers) for statement in statements])
+    return said, list(numbers)
 
 
 def _shape_of(value: Value, numbers: dict[Value, int]) -> Any:

@@ -35,8 +35,8 @@ def hoist(statements: Sequence[Statement], results: Sequence[Expression]) -> Non
             for target in statement.targets:
                 for scope in readers[target]:
                     depth = min(depth, common(statement.scope, scope))
-            if depth < len(statement.scope) and statement.scope[depth].name.isdigit():
-                depth = max(depth - 1, 0)  # not into a list of modules
+            if _is_list(statement.scope, depth):
+                depth = max(depth - 1, 0)
             if base[id(statement)] <= depth:
                 statement.scope = statement.scope[:depth]
         for value in used(statement):
@@ -69,6 +69,14 @@ def common(one: Scope, other: Scope) -> int:
             break
         depth += 1
     return depth
+
+
+def _is_list(scope: Scope, depth: int) -> bool:
+    """Whether what is at that depth holds nothing but modules, one after another."""
+    if depth == len(scope):
+        return False
+    named = depth > 0 and scope[depth - 1].kind == "Sequential"
+    return named or scope[depth].name.isdigit()
 
 
 def _holds_weights(statement: Statement) -> bool:

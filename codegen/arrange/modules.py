@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from burnish import nn
 from burnish.codegen.arrange.arguments import with_arguments
 from burnish.codegen.arrange.contracts import contract, has, merged, size_of, symbol
 from burnish.codegen.arrange.equality import signature
@@ -42,6 +43,7 @@ from burnish.codegen.arrange.segments import holds_weights
 from burnish.codegen.arrange.sequences import (
     Part,
     as_loop,
+    as_named_sequential,
     as_sequential,
     function_part,
 )
@@ -182,7 +184,9 @@ class _Arranger:
                 self.told.names[id(expression)] = told or name
 
     def _made(self, group: Group, name: str) -> Part:
-        """A group as a class of its own."""
+        """A group as a class of its own, or as the Sequential that it was."""
+        if (sequence := self._named_sequence(group)) is not None:
+            return sequence
         inside = {id(statement) for statement in statements_of(group)}
         outputs = tuple(v for v in defined(group) if self.readers[v] - inside)
         inputs, local = self._inputs(group)
@@ -224,6 +228,31 @@ class _Arranger:
             plan.name = f"{plan.name}#{self.wanted[plan.name]}"
             self.classes[key] = plan
         return self.classes[key].name
+
+    def _named_sequence(self, group: Group) -> Part | None:
+        """A Sequential whose parts have names, where its class is told to be one."""
+        children = [item for item in group.items if isinstance(item, Group)]
+        names = [self._told_name(child) for child in children]
+        if group.level.kind != "Sequential" or len(children) < len(group.items):
+            return None
+        if len(set(names)) < len(names) or any(
+            hasattr(nn.Sequential, n) for n in names
+        ):
+            return None
+        parts = {
+            name: self._part(c, name) for name, c in zip(names, children, strict=True)
+        }
+        whole = {name: part for name, part in parts.items() if part is not None}
+        if len(whole) < len(parts) or not self._is_chain(list(whole.values())):
+            return None
+        return as_named_sequential(whole)
+
+    def _told_name(self, group: Group) -> str:
+        """A part's name; a layer's is that of its weights."""
+        layers = [e for e in leaves(group) if isinstance(e, Layer)]
+        if len(layers) == 1 and is_transparent(group):
+            return weights_say(layers[0], group) or group.level.name
+        return group.level.name
 
     # --- numbered children ---
 

@@ -16,6 +16,7 @@ from burnish.codegen.program import (
     Block,
     Call,
     Expression,
+    Keyed,
     Layer,
     Literal,
     Loop,
@@ -108,6 +109,22 @@ def as_sequential(parts: dict[int, Part]) -> Part | None:
     ]
     statements = set().union(*(part.statements for part in chain))
     made = Call("nn.Sequential", tuple(filled))
+    return Part(made, weights, chain[0].inputs, chain[-1].outputs, statements)
+
+
+def as_named_sequential(parts: dict[str, Part]) -> Part | None:
+    """A chain of one-input modules as `nn.Sequential({"name": ...})`."""
+    chain = list(parts.values())
+    if any(len(part.inputs) != 1 for part in chain):
+        return None
+    named = Keyed(tuple((name, part.constructor) for name, part in parts.items()))
+    weights = [
+        (f"{name}.{path}", weight)
+        for name, part in parts.items()
+        for path, weight in part.weights
+    ]
+    statements = set().union(*(part.statements for part in chain))
+    made = Call("nn.Sequential", (named,))
     return Part(made, weights, chain[0].inputs, chain[-1].outputs, statements)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from burnish.codegen.account import few
 from burnish.codegen.arrange.equality import signature
+from burnish.codegen.arrange.families import as_sequential, counted, with_loops
 from burnish.codegen.arrange.optional import Lacking, without
 from burnish.codegen.arrange.slots import (
     Change,
@@ -76,7 +77,13 @@ class _Sizer:
         kept: dict[int, ClassPlan] = {}
         for level in _levels(classes):
             for plan in level:
-                plan.members = [(a, self._constructed(m)) for a, m in plan.members]
+                plan.members = [
+                    (a, counted(self._constructed(m))) for a, m in plan.members
+                ]
+                with_loops(plan, self.explain)
+                if plan is not classes[-1] and (made := as_sequential(plan)):
+                    self.replaced[plan.name] = made
+            level = [plan for plan in level if plan.name not in self.replaced]
             for kind in self._optional(list(self._kinds(level))):
                 place = min(places[id(plan)] for plan in kind.plans)
                 kept[place] = self._merged(kind)

@@ -17,6 +17,7 @@ from burnish.codegen.program import (
     Expression,
     Infix,
     Item,
+    Keyed,
     Literal,
     Method,
     Repeat,
@@ -64,7 +65,7 @@ def slots_of(plan: ClassPlan, parameters: Parameters) -> list[tuple[Slot, int]]:
 def changed(plan: ClassPlan, parameters: Parameters, change: Change) -> ClassPlan:
     """The class with every size changed, in the order of `slots_of`."""
     members = [
-        (name, constructor(made, name, parameters, change))
+        (name, constructor(made, name or "super", parameters, change))
         for name, made in plan.members
     ]
     return replace(plan, members=members, block=forward(plan.block, change))
@@ -77,11 +78,20 @@ def constructor(
     made: Expression, attribute: str, parameters: Parameters, change: Change
 ) -> Expression:
     """A constructor with its sizes changed; what then equals a default is left out."""
-    if isinstance(made, Display):
-        items = (constructor(i, attribute, parameters, change) for i in made.items)
-        return replace(made, items=tuple(items))
+
+    def inner(part: Expression) -> Expression:
+        return constructor(part, attribute, parameters, change)
+
+    if isinstance(made, Keyed):
+        parts = ((k, constructor(v, k, parameters, change)) for k, v in made.items)
+        return Keyed(tuple(parts))
+    if isinstance(made, Display | Method):
+        return made.rebuilt(inner)
     if isinstance(made, Repeat):
-        return replace(made, item=constructor(made.item, attribute, parameters, change))
+        size = made.count
+        if isinstance(size, Literal):
+            size = change(Slot(attribute, "depth"), size.value)
+        return replace(made, item=inner(made.item), count=size)
     if not isinstance(made, Call):
         return made
     names, defaults = _arguments(made.function, parameters)
@@ -94,7 +104,10 @@ def constructor(
             if made.function in ("nn.Param", "nn.Buffer"):
                 return _shape(value, attribute, change)
             return value
-        return constructor(value, attribute, parameters, change)
+        if isinstance(value, Infix):  # what grows from part to part
+            first, step = argument(value.left, name), argument(value.right, "growth")
+            return replace(value, left=first, right=step)
+        return inner(value)
 
     given = [
         argument(value, names[i] if i < len(names) else "size")

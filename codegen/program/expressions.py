@@ -200,14 +200,32 @@ class Apply(Expression):
 
 
 @dataclass(frozen=True, eq=False)
+class Numbered(Expression):
+    """`f"layer{index}"`: a name that counts."""
+
+    stem: str
+    index: Expression
+
+    def children(self) -> tuple[Expression, ...]:
+        return (self.index,)
+
+    def rebuilt(self, change: Change) -> Expression:
+        return Numbered(self.stem, change(self.index))
+
+
+@dataclass(frozen=True, eq=False)
 class Repeat(Expression):
-    """`[item for _ in range(count)]`"""
+    """`[item for _ in range(count)]`, or `{name: item for i in range(count)}`
+
+    The item and the name may read the number: `Name("i")`.
+    """
 
     item: Expression
     count: Expression
+    name: Numbered | None = None
 
     def children(self) -> tuple[Expression, ...]:
         return (self.item, self.count)
 
     def rebuilt(self, change: Change) -> Expression:
-        return Repeat(change(self.item), change(self.count))
+        return Repeat(change(self.item), change(self.count), self.name)

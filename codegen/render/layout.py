@@ -17,7 +17,7 @@ from burnish.codegen.program import (
     Prefix,
     Repeat,
 )
-from burnish.codegen.render.words import Names, operands, pieces, quoted, text
+from burnish.codegen.render.words import Names, operands, pieces, quoted, repeated, text
 
 WIDTH = 88
 
@@ -35,13 +35,13 @@ def laid_out(
     if fits(line):
         return [line]
     if isinstance(expression, Repeat):
-        item = text(expression.item, names)
-        count = text(expression.count, names)
-        inner = [f"{pad}    {item} for _ in range({count})"]
+        opening, item, turns, closing = repeated(expression, names)
+        inner = [f"{pad}    {item} {turns}"]
         if not fits(inner[0]):
-            inner = laid_out("", expression.item, names, indent + 4)
-            inner.append(f"{pad}    for _ in range({count})")
-        return [f"{pad}{prefix}[", *inner, f"{pad}]{suffix}"]
+            key = expression.name and f"{text(expression.name, names)}: "
+            inner = laid_out(key or "", expression.item, names, indent + 4)
+            inner.append(f"{pad}    {turns}")
+        return [f"{pad}{prefix}{opening}", *inner, f"{pad}{closing}{suffix}"]
     if isinstance(expression, Prefix) and expression.operator == "*":
         starred = f"{prefix}{expression.operator}"
         return laid_out(starred, expression.operand, names, indent, suffix)

@@ -176,9 +176,10 @@ class _Finder:
         if isinstance(target, Value):
             loops = (s for s in statements if isinstance(s, Loop))
             target = next((s.items for s in loops if s.index is part.target), None)
-        if not isinstance(target, Own):
+        if not isinstance(target, Method | Own):
             return None
-        made = self.members[plan.name].get(str(target.path[0]))
+        name = str(target.path[0]) if isinstance(target, Own) else ""  # self.values()
+        made = self.members[plan.name].get(name)
         while made is not None and not isinstance(made, Call):
             made = _inside(made)
         return None if made is None else self.classes.get(made.function)
@@ -193,7 +194,7 @@ def _inside(made: Expression) -> Expression | None:
     match made:
         case Repeat(item=item):
             return item
-        case Display(items=(first, *_)):
+        case Display(items=(first, *_)) | Method(args=(first, *_)):
             return first
     return None
 

@@ -20,11 +20,13 @@ from burnish.codegen.program import (
     Literal,
     Method,
     Name,
+    Numbered,
     Own,
     Prefix,
     Repeat,
     Slice,
     Value,
+    walk,
 )
 
 _PRECEDENCE = {
@@ -87,11 +89,27 @@ def _text(expression: Expression, names: Names) -> tuple[str, int]:
         case Keyed(items=items):
             pairs = (f"{quoted(key)}: {text(value, names)}" for key, value in items)
             return f"{{{', '.join(pairs)}}}", _ATOM
-        case Repeat(item=item, count=count):
-            return f"[{text(item, names)} for _ in range({text(count, names)})]", _ATOM
+        case Numbered(stem=stem, index=index):
+            words = quoted(stem.replace("{", "{{").replace("}", "}}"))
+            return f"f{words[:-1]}{{{text(index, names)}}}{words[-1]}", _ATOM
+        case Repeat():
+            opening, item, turns, closing = repeated(expression, names)
+            return f"{opening}{item} {turns}{closing}", _ATOM
     opening, parts, closing = pieces(expression, names)
     positional = ", ".join(text(part, names) for part in parts)
     return opening + _joined(expression, names, positional) + closing, _POSTFIX
+
+
+def repeated(expression: Repeat, names: Names) -> tuple[str, str, str, str]:
+    """A comprehension: its bracket, what it makes, `for i in range(n)`, its bracket."""
+    item, count = text(expression.item, names), text(expression.count, names)
+    if expression.name is not None:
+        item = f"{text(expression.name, names)}: {item}"
+    counts = expression.name is not None or any(
+        isinstance(part, Name) and part.text == "i" for part in walk(expression.item)
+    )
+    opening, closing = "[]" if expression.name is None else "{}"
+    return opening, item, f"for {'i' if counts else '_'} in range({count})", closing
 
 
 def _joined(expression: Expression, names: Names, positional: str) -> str:

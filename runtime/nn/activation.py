@@ -47,8 +47,14 @@ class PReLU(Layer):
         self.weight = _slopes(num_parameters, init, dtype)
 
     def forward(self, x: Tensor) -> Tensor:
+        """Raises InputError for another number of channels."""
         slope: Tensor = self.weight
         if self.num_parameters > 1:
+            if x.shape[1:2] != (self.num_parameters,):
+                raise InputError(
+                    f"PReLU: expected x with {self.num_parameters} channels in axis 1, "
+                    f"got shape {x.shape}"
+                )
             slope = slope.reshape(-1, *(1 for _ in x.shape[2:]))
         elif not x.shape:
             slope = slope.reshape(())

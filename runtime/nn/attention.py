@@ -85,7 +85,9 @@ class MultiheadAttention(Layer):
         is_causal: bool = False,
         cache: MhaCache | None = None,
     ) -> tuple[Tensor, Tensor | None]:
+        """Raises InputError for inputs or masks that do not go together."""
         single = len(query.shape) == 2
+        self._check(query, key, value)
         parts: list[Any] = [
             part if part is None else self._batched(part, single)
             for part in self._projected(query, key, value)
@@ -96,7 +98,7 @@ class MultiheadAttention(Layer):
         length = k.shape[2]
         if is_causal and attn_mask is None:
             attn_mask = ~np.tri(q.shape[2], length, length - q.shape[2], dtype=bool)
-        mask = self._mask(attn_mask, key_padding_mask, q)
+        mask = self._mask(attn_mask, key_padding_mask, q, length)
         k, v = self._extended(k, "bias_k"), self._extended(v, "bias_v")
         mask = _widened(mask, k.shape[2] - length)
         weights = ops.attention_weights(q, k, mask)
@@ -112,6 +114,34 @@ class MultiheadAttention(Layer):
         elif not self.batch_first:
             y = y.transpose(1, 0, 2)
         return y, weights if need_weights else None
+
+    def _check(self, query: Tensor, key: Tensor | None, value: Tensor | None) -> None:
+        batch = 0 if self.batch_first else 1
+        rank = 2 if len(query.shape) == 2 else 3
+        widths = (
+            self.embed_dim,
+            self.kdim or self.embed_dim,
+            self.vdim or self.embed_dim,
+        )
+        fits = True
+        for part, width in zip((query, key, value), widths, strict=True):
+            if part is not None:
+                fits &= len(part.shape) == rank and part.shape[-1] == width
+                fits &= rank == 2 or part.shape[batch] == query.shape[batch]
+        if fits and key is not None and value is not None:
+            fits = key.shape[:-1] == value.shape[:-1]
+        if not fits:
+            axes = ("{}, {}", "N, {}, {}" if self.batch_first else "{}, N, {}")[
+                rank - 2
+            ]
+            wanted = [
+                f"({axes.format(*pair)})" for pair in zip("TSS", widths, strict=True)
+            ]
+            got = [None if p is None else p.shape for p in (query, key, value)]
+            raise InputError(
+                f"MultiheadAttention: expected query, key and value "
+                f"{', '.join(wanted)}, got {', '.join(map(str, got))}"
+            )
 
     def _projected(self, *parts: Any) -> list[Any]:
         biases = ops.split(self.in_proj_bias, num=3) if self.bias else (None,) * 3
@@ -145,19 +175,28 @@ class MultiheadAttention(Layer):
             more.append(Tensor.zeros(n, heads, 1, size, dtype=x.dtype, device=x.device))
         return ops.concat(x, *more, axis=2) if more else x
 
-    def _mask(self, attn: Any, padding: Any, q: Tensor) -> Any:
+    def _mask(self, attn: Any, padding: Any, q: Tensor, length: int) -> Any:
         """Both masks as one to add or to keep by: (N, heads, T, S)"""
+        n, heads, queries, _ = q.shape
         masks = []
         if attn is not None:
             attn = _array(attn, q)
-            masks.append(
-                attn.reshape(-1, self.num_heads, *attn.shape[1:])
-                if len(attn.shape) == 3
-                else attn
-            )
+            if attn.shape == (n * heads, queries, length):
+                attn = attn.reshape(n, heads, queries, length)
+            elif not _broadcasts(attn.shape, (n, heads, queries, length)):
+                raise InputError(
+                    f"MultiheadAttention: expected attn_mask {(queries, length)} or "
+                    f"{(n * heads, queries, length)}, got {attn.shape}"
+                )
+            masks.append(attn)
         if padding is not None:
             padding = _array(padding, q)
-            masks.append(padding.reshape(-1, 1, 1, padding.shape[-1]))
+            if padding.shape not in ((n, length), (length,) * (n == 1)):
+                raise InputError(
+                    f"MultiheadAttention: expected key_padding_mask {(n, length)}, "
+                    f"got {padding.shape}"
+                )
+            masks.append(padding.reshape(-1, 1, 1, length))
         if all(mask.dtype == bool for mask in masks):
             kept = None
             for mask in masks:
@@ -177,6 +216,12 @@ def _widened(mask: Any, count: int) -> Any:
         return mask
     pads = ((0, 0),) * (len(mask.shape) - 1) + ((0, count),)
     return ops.pad(mask, pads=pads, value=mask.dtype.type(mask.dtype == bool))
+
+
+def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    """Whether an array of `shape` broadcasts to `target`."""
+    ends = zip(reversed(shape), reversed(target), strict=False)
+    return len(shape) <= len(target) and all(a in (1, b) for a, b in ends)
 
 
 def _array(mask: Any, q: Tensor) -> Any:

@@ -41,7 +41,7 @@ def cross_entropy(
         same_shape("cross_entropy", logits, targets)
         wanted = targets * (1 - label_smoothing) + label_smoothing / logits.shape[axis]
         if weight is not None:
-            wanted = wanted * _along(weights(logits, weight), logits, axis)
+            wanted = wanted * _along(_for_classes(logits, weight, axis), logits, axis)
         losses = -summed(wanted * ops.log_softmax(logits, axis=axis), axis)
         return mean(losses, reduction)
     if label_smoothing or not targets.data.size:  # the mean of none is not a number
@@ -49,16 +49,18 @@ def cross_entropy(
         losses, shares = _picked(scores, targets, weight, ignore_index, axis)
         each = scores
         if weight is not None:
-            each = scores * _along(weights(logits, weight), logits, axis)
+            each = scores * _along(_for_classes(logits, weight, axis), logits, axis)
         kept = beside(logits, (targets.data != ignore_index).astype(scores.dtype))
         spread = -summed(each, axis) * kept / logits.shape[axis]
         losses = losses * (1 - label_smoothing) + spread * label_smoothing
-        return reduced(losses, reduction, lambda total: total / float(shares.sum()))
+        return reduced(losses, reduction, lambda total: _shared(total, shares))
     chosen, shares = _chosen(logits, targets, weight, ignore_index, axis)
-    if reduction == "mean":
-        shares = shares / shares.sum()
     total = check_reduction(reduction) != "none"
-    return ops.cross_entropy(logits, chosen, shares, axis=axis, summed=total)[0]
+    count = float(shares.sum()) if reduction == "mean" else 1.0
+    if count:
+        shares = shares / count
+    loss = ops.cross_entropy(logits, chosen, shares, axis=axis, summed=total)[0]
+    return loss if count else _of_none(loss)
 
 
 def nll_loss(
@@ -73,7 +75,7 @@ def nll_loss(
     losses, shares = _picked(
         scores, beside(scores, targets), weight, ignore_index, axis
     )
-    return reduced(losses, reduction, lambda total: total / float(shares.sum()))
+    return reduced(losses, reduction, lambda total: _shared(total, shares))
 
 
 def binary_cross_entropy(
@@ -220,8 +222,31 @@ def _chosen(
             f"got {chosen.min()} to {chosen.max()}"
         )
     if weight is not None:
-        shares = shares * weights(scores, weight).data[chosen].astype(dtype)
+        each = _for_classes(scores, weight, axis)
+        shares = shares * each.data[chosen].astype(dtype)
     return chosen, shares
+
+
+def _for_classes(scores: Tensor, weight: Any, axis: int) -> Tensor:
+    """One weight for each class; raises InputError for more or fewer."""
+    found, classes = weights(scores, weight), scores.shape[axis]
+    if found.shape != (classes,):
+        raise InputError(
+            f"loss: expected a weight ({classes},) for scores {scores.shape}, "
+            f"got {found.shape}"
+        )
+    return found
+
+
+def _shared(total: Tensor, shares: Any) -> Tensor:
+    """The sum of losses over the sum of their weights."""
+    count = float(shares.sum())
+    return total / count if count else _of_none(total)
+
+
+def _of_none(total: Tensor) -> Tensor:
+    """The mean where all are ignored: not a number, but its gradient is 0."""
+    return ops.where(True, np.nan, total)
 
 
 def _is_float(x: Tensor) -> bool:

@@ -37,7 +37,11 @@ class Criterion(Layer):
         cls.__signature__ = inspect.Signature(options)
 
     def __init__(self, *args: Any, **options: Any):
-        given = self.__signature__.bind(*args, **options)
+        try:
+            given = self.__signature__.bind(*args, **options)
+        except TypeError as error:
+            kind = type(self).__name__
+            raise TypeError(f"{kind}{self.__signature__}: {error}") from None
         given.apply_defaults()
         for name, value in given.arguments.items():
             if name in ("weight", "pos_weight") and value is not None:

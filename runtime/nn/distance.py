@@ -9,10 +9,7 @@ from burnish.tensor import Tensor
 
 def cosine_similarity(a: Tensor, b: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """a . b / (|a| |b|) along `dim`, norms held above eps; a and b broadcast"""
-    lengths = [
-        ops.clip(ops.vector_norm(x, axes=dim, keepdims=True), eps) for x in (a, b)
-    ]
-    return ops.reduce_sum((a / lengths[0]) * (b / lengths[1]), axes=dim)
+    return ops.cosine_similarity(a, b, axis=dim, eps=eps)
 
 
 def pairwise_distance(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from burnish.errors import InputError
 from burnish.nn.module import Module
 from burnish.nn.param import Stored
 
@@ -12,8 +13,23 @@ from burnish.nn.param import Stored
 class Layer(Module):
     """A module that keeps its constructor's arguments as attributes of their names.
 
-    It prints as it would be written, without what is default: `Conv2d(3, 8, 3)`.
+    It prints as it would be written, without what is default: `Conv2d(3, 8, 3)`. What
+    its operators say of arguments that do not fit comes with the layer's name.
     """
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        try:
+            return super().__call__(*args, **options)
+        except InputError as error:
+            error.args = (_named(type(self).__name__, str(error)),)
+            raise
+        except AttributeError as error:
+            if not args or hasattr(args[0], "shape"):
+                raise
+            raise InputError(
+                f"{type(self).__name__}: expected a tensor or an array, "
+                f"got a {type(args[0]).__name__}"
+            ) from error
 
     def extra_repr(self) -> str:
         own = vars(self)
@@ -29,6 +45,15 @@ class Layer(Module):
                 continue
             parts.append(f"{name}={value!r}" if optional else repr(value))
         return ", ".join(parts)
+
+
+def _named(name: str, told: str) -> str:
+    """What an operator told, with a layer's name before it or instead of its own."""
+    if told.startswith(name):
+        return told
+    who, _, what = told.partition(": ")
+    alike = who.replace("_", "").lower() in name.lower()
+    return f"{name}: {what if alike else told}"
 
 
 @functools.cache

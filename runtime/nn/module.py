@@ -141,6 +141,11 @@ class Module:
             item.place(device)
         return self
 
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """The devices that parameters and buffers are on, each once."""
+        return tuple({item.device: None for _, item in self.named_tensors()})
+
     def fork(self, device: Device | str) -> Self:
         """A copy on `device`; arrays are shared where the place is the same."""
         copied: Self = _copy(self, {})

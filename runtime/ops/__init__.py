@@ -229,7 +229,7 @@ from burnish.ops.order import (
     unique,
     unique_places,
 )
-from burnish.ops.padding import pad, pad_constant
+from burnish.ops.padding import fold_repeated, pad, pad_constant, pad_repeated
 from burnish.ops.picture import decode_image
 from burnish.ops.pool import (
     avg_pool,
@@ -397,6 +397,7 @@ __all__ = [
     "flip",
     "floor",
     "floor_div",
+    "fold_repeated",
     "gather",
     "gather_elements",
     "gather_nd",
@@ -485,6 +486,7 @@ __all__ = [
     "outer",
     "pad",
     "pad_constant",
+    "pad_repeated",
     "pairwise_coupling",
     "pairwise_votes",
     "permutation_matrix",

@@ -219,4 +219,11 @@ def _targets(
 
 
 def _each(value: Any, rank: int) -> tuple[Any, ...]:
-    return tuple(value) if isinstance(value, tuple | list) else (value,) * rank
+    if not isinstance(value, tuple | list):
+        return (value,) * rank
+    if len(value) != rank:
+        raise InputError(
+            f"interpolate: expected {rank} numbers or one for x with {rank} spatial "
+            f"axes, got {value}"
+        )
+    return tuple(value)

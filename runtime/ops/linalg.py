@@ -17,7 +17,7 @@ from burnish.ops.create import tril, triu
 from burnish.ops.index import take_along_axis
 from burnish.ops.linear import inverse, matmul
 from burnish.ops.reduce import reduce_mean, reduce_sum, vector_norm
-from burnish.ops.shape import concat, moveaxis, split
+from burnish.ops.shape import concat, expand, moveaxis, split
 
 _PANEL = 32  # columns that `lu_factor` takes one by one before a matrix product
 
@@ -261,6 +261,8 @@ def normalize(x: Any, *, p: float = 2.0, axis: int = 1, eps: float = 1e-12) -> A
 
 def cosine_similarity(a: Any, b: Any, *, axis: int = 1, eps: float = 1e-8) -> Any:
     """The cosine of the angle between a and b along an axis; norms of at least eps."""
+    a = expand(a, shape=b.shape)
+    b = expand(b, shape=a.shape)
     a, b = (normalize(part, axis=axis, eps=eps) for part in (a, b))
     return reduce_sum(a * b, axes=axis)
 

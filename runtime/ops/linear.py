@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from burnish.backend import namespace
+from burnish.backend import Array, namespace
 from burnish.errors import InputError
 from burnish.operator import operator
 from burnish.ops._shapes import unbroadcast
@@ -19,7 +19,19 @@ def matmul(a, b):
             f"matmul: expected the last axis of a and the last but one of b to be "
             f"equal, got {a.shape} and {b.shape}"
         )
-    return a @ b
+    return _product(a, b)
+
+
+def _product(a: Array, b: Array) -> Array:
+    """a @ b; all rows of a at once where b is one matrix."""
+    if a.ndim < 3 or b.ndim != 2:
+        return a @ b
+    return (_rows(a) @ b).reshape(*a.shape[:-1], b.shape[-1])
+
+
+def _rows(x: Any) -> Any:
+    """x (..., k) as a matrix (-1, k)."""
+    return x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
 
 
 @matmul.vjp("a")
@@ -39,6 +51,8 @@ def _(g, y, a, b):
         return unbroadcast((a.mT @ g[..., None])[..., 0], b)
     if len(a.shape) == 1:
         g, a = g[..., None, :], a[None, :]
+    if len(b.shape) == 2:
+        return _rows(a).T @ _rows(g)
     return unbroadcast(a.mT @ g, b)
 
 
@@ -50,7 +64,7 @@ def linear(x, weight, bias=None):
             f"linear: x {x.shape} has {x.shape[-1] if x.ndim else 'no'} features, but "
             f"weight {weight.shape} takes {weight.shape[1]}"
         )
-    y = x @ weight.T
+    y = _product(x, weight.T)
     return y if bias is None else y + bias
 
 
@@ -61,8 +75,7 @@ def _(g, y, x, weight, bias=None):
 
 @linear.vjp("weight")
 def _(g, y, x, weight, bias=None):
-    rows = math.prod(x.shape[:-1])
-    return g.reshape(rows, g.shape[-1]).T @ x.reshape(rows, x.shape[-1])
+    return _rows(g).T @ _rows(x)
 
 
 @linear.vjp("bias")

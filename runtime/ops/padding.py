@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from burnish.backend import namespace
 from burnish.errors import InputError
 from burnish.operator import operator
-from burnish.ops._shapes import axes_of, plain
-from burnish.ops.index import gather
+from burnish.ops._shapes import axes_of
+
+Index = tuple[slice, ...]
 
 
 def pad(
@@ -30,10 +31,79 @@ def pad(
     for axis, (before, after) in enumerate(pads):
         if (before, after) != (0, 0):
             grown = (max(before, 0), max(after, 0))
-            places = namespace().pad(np.arange(x.shape[axis]), grown, mode)
+            places = np.pad(np.arange(x.shape[axis]), grown, mode)
             places = places[max(-before, 0) : len(places) - max(-after, 0)]
-            x = gather(x, namespace(plain(x)).asarray(places), axis=axis)
+            x = pad_repeated(x, runs=_runs(places), axis=axis)
     return x
+
+
+class Run(NamedTuple):
+    """`count` places of a padded axis from `target` on, and what they repeat."""
+
+    target: int
+    start: int
+    step: int  # 1, -1 or 0
+    count: int
+
+    def padded(self, axis: int) -> Index:
+        return _along(axis, slice(self.target, self.target + self.count))
+
+    def seen(self, axis: int) -> Index:
+        """The places of the axis before padding, one where the step is 0."""
+        if not self.step:
+            return _along(axis, slice(self.start, self.start + 1))
+        stop = self.start + self.step * self.count
+        return _along(axis, slice(self.start, stop if stop >= 0 else None, self.step))
+
+
+@operator
+def pad_repeated(x, *, runs: tuple[Run, ...], axis: int):
+    """x with more along `axis`, all of it taken from x itself; see `pad`."""
+    shape = (*x.shape[:axis], sum(run.count for run in runs), *x.shape[axis + 1 :])
+    y = namespace(x).empty(shape, x.dtype)
+    for run in runs:
+        y[run.padded(axis)] = x[run.seen(axis)]
+    return y
+
+
+@pad_repeated.vjp
+def _(g, y, x, *, runs, axis):
+    return fold_repeated(g, runs=runs, axis=axis, size=x.shape[axis])
+
+
+@operator
+def fold_repeated(y, *, runs: tuple[Run, ...], axis: int, size: int):
+    """The adjoint of `pad_repeated`: what repeats an element is added to it."""
+    shape = (*y.shape[:axis], size, *y.shape[axis + 1 :])
+    x = namespace(y).zeros(shape, y.dtype)
+    for run in runs:
+        part = y[run.padded(axis)]
+        x[run.seen(axis)] += part if run.step else part.sum(axis=axis, keepdims=True)
+    return x
+
+
+@fold_repeated.vjp
+def _(g, x, y, *, runs, axis, size):
+    return pad_repeated(g, runs=runs, axis=axis)
+
+
+def _runs(places: np.ndarray) -> tuple[Run, ...]:
+    """Places that go up, down or stay, as few runs of them as there are."""
+    runs, steps, target = [], np.diff(places), 0
+    turns = np.flatnonzero(steps[1:] != steps[:-1]) + 1
+    while target < len(places):
+        step, end = 1, target
+        if target < len(steps) and abs(steps[target]) <= 1:
+            step = int(steps[target])
+            later = turns[np.searchsorted(turns, target, side="right") :]
+            end = int(later[0]) if len(later) else len(steps)
+        runs.append(Run(target, int(places[target]), step, end - target + 1))
+        target = end + 1
+    return tuple(runs)
+
+
+def _along(axis: int, places: slice) -> Index:
+    return (*(slice(None),) * axis, places)
 
 
 @operator

@@ -149,7 +149,7 @@ def test_a_table_is_known_by_what_follows(tmp_path: Path) -> None:
     save_file(gate, path)
     assert "nn.Embedding" not in generate(path).text
     save_file({"0.weight": ones(6, 4), "1.weight": ones(3, 4)}, path)
-    assert "nn.Embedding(6, 4), nn.Linear(4, 3, bias=False)" in generate(path).text
+    assert "nn.Embedding(vocab, 4), nn.Linear(4, 3, bias=False)" in generate(path).text
 
 
 def test_a_step_says_where_it_is(tmp_path: Path) -> None:

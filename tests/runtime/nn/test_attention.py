@@ -144,6 +144,31 @@ def test_a_width_that_does_not_fit_is_refused(layer):
         layer(4)(Tensor(np.zeros((2, 3))))
 
 
+@pytest.mark.parametrize(
+    ("shapes", "masks", "told"),
+    [
+        (((3, 2, 8), (4, 2, 8), (3, 2, 8)), {}, r"\(S, N, 8\), got .*\(4, 2, 8\)"),
+        (((3, 2, 8), (4, 3, 8), (4, 3, 8)), {}, r"got \(3, 2, 8\), \(4, 3, 8\)"),
+        (((3, 8), (4, 1, 8), (4, 1, 8)), {}, r"\(T, 8\), \(S, 8\), \(S, 8\), got"),
+        (
+            ((3, 2, 8), (4, 2, 8), (4, 2, 8)),
+            {"attn_mask": (4, 3)},
+            r"attn_mask \(3, 4\) or \(4, 3, 4\), got \(4, 3\)",
+        ),
+        (
+            ((3, 2, 8), (4, 2, 8), (4, 2, 8)),
+            {"key_padding_mask": (4, 2)},
+            r"key_padding_mask \(2, 4\), got \(4, 2\)",
+        ),
+    ],
+)
+def test_inputs_and_masks_that_do_not_go_together(shapes, masks, told):
+    inputs = (Tensor(np.ones(shape, "float32")) for shape in shapes)
+    masks = {name: np.zeros(shape, bool) for name, shape in masks.items()}
+    with pytest.raises(InputError, match="MultiheadAttention: expected .*" + told):
+        nn.MultiheadAttention(8, 2)(*inputs, **masks)
+
+
 def test_token_lists_are_padded():
     tokens, mask = nn.generate_padding_mask(0, [[3, 4], [5], [6, 7, 8]])
     assert tokens.tolist() == [[3, 4, 0], [5, 0, 0], [6, 7, 8]]

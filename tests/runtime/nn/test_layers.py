@@ -135,19 +135,43 @@ MESSAGES = [
     (
         nn.Conv2d(3, 8, 3),
         (1, 4, 8, 8),
-        "conv: x has 4 channels, but weight (8, 3, 3, 3) with groups=1 takes 3",
+        "Conv2d: x has 4 channels, but weight (8, 3, 3, 3) with groups=1 takes 3",
     ),
     (nn.BatchNorm2d(3), (1, 4, 8, 8), "BatchNorm2d: expected x with 3 channels"),
     (nn.LayerNorm(5), (2, 4), "LayerNorm: expected x with the last axes (5,)"),
     (nn.MaxPool2d(2), (8, 8), "MaxPool2d: expected x with the axes"),
     (nn.LSTM(3, 4), (5, 2, 7), "LSTM: expected x with 3 axes"),
     (nn.GroupNorm(2, 4), (1, 3), "GroupNorm: expected x with 4 channels in axis 1"),
-    (nn.Softmax(3), (1, 3), "axis: expected -2 to 1 for 2 axes, got 3"),
-    (nn.LogSoftmax(-3), (1, 3), "axis: expected -2 to 1 for 2 axes, got -3"),
-    (nn.GLU(), (1, 3), "glu: expected an even length of axis -1, got (1, 3)"),
-    (nn.Flatten(3), (1, 3), "axis: expected -2 to 1 for 2 axes, got 3"),
-    (nn.Embedding(5, 3), (2,), "embedding: expected ids of integers, got float32"),
+    (nn.Softmax(3), (1, 3), "Softmax: axis: expected -2 to 1 for 2 axes, got 3"),
+    (
+        nn.LogSoftmax(-3),
+        (1, 3),
+        "LogSoftmax: axis: expected -2 to 1 for 2 axes, got -3",
+    ),
+    (nn.GLU(), (1, 3), "GLU: expected an even length of axis -1, got (1, 3)"),
+    (nn.Flatten(3), (1, 3), "Flatten: axis: expected -2 to 1 for 2 axes, got 3"),
+    (nn.Embedding(5, 3), (2,), "Embedding: expected ids of integers, got float32"),
+    (nn.Linear(4, 3), (2, 5), "Linear: x (2, 5) has 5 features"),
+    (nn.PReLU(3), (2, 4), "PReLU: expected x with 3 channels in axis 1"),
+    (nn.Upsample((4, 4)), (2, 3, 4), "Upsample: interpolate: expected 1 numbers"),
+    (nn.Unflatten(1, (2, 2)), (2, 5), "Unflatten: reshape: expected a shape of 10"),
+    (
+        nn.TransformerEncoderLayer(8, 2),
+        (3, 2, 7),
+        "TransformerEncoderLayer: MultiheadAttention: expected query, key and value "
+        "(T, N, 8), (S, N, 8), (S, N, 8), got (3, 2, 7)",
+    ),
 ]
+
+
+@pytest.mark.parametrize(
+    ("given", "kind"), [([1.0, 2.0], "list"), (None, "NoneType"), (1.5, "float")]
+)
+@pytest.mark.parametrize("layer", [nn.Linear(2, 3), nn.Conv1d(2, 3, 1), nn.Flatten()])
+def test_what_is_no_array_is_told(layer, given, kind):
+    message = f"{type(layer).__name__}: expected a tensor or an array, got a {kind}"
+    with pytest.raises(InputError, match=message):
+        layer(given)
 
 
 def test_groups_divide_the_channels():

@@ -45,6 +45,7 @@ LAYERS = [
         {"per_sample_weights": np.linspace(-1, 1, 6).reshape(2, 3)}
     ),
     layer("CosineSimilarity", [(3, 4), (3, 4)]),
+    layer("CosineSimilarity", [(3, 4), (1, 4)], dim=0),
     layer("CosineSimilarity", [(3, 4, 2), (3, 1, 2)], dim=-1, eps=0.5),
     layer("CosineSimilarity", [np.zeros((2, 3)), (2, 3)]),
     layer("PairwiseDistance", [(3, 4), (3, 4)]),

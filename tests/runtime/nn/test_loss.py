@@ -61,3 +61,17 @@ def test_what_does_not_fit_is_refused():
         nn.mse_loss(Tensor(X), Y[:2])
     with pytest.raises(InputError, match="reduction"):
         nn.mse_loss(Tensor(X), Y, reduction="median")
+    with pytest.raises(InputError, match=r"CrossEntropyLoss: expected a weight \(3,\)"):
+        nn.CrossEntropyLoss(np.ones(4))(Tensor(LOGITS), CLASSES)
+    with pytest.raises(TypeError, match=r"MSELoss\(reduction.*unexpected.*'beta'"):
+        nn.MSELoss(beta=1.0)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("loss", [nn.CrossEntropyLoss, nn.NLLLoss])
+@pytest.mark.parametrize("options", [{}, {"weight": np.ones(3)}])
+def test_the_mean_where_all_are_ignored_moves_nothing(loss, options):
+    logits = Tensor(LOGITS).require_grad()
+    found = loss(ignore_index=1, **options)(logits, np.array([1, 1]))
+    assert np.isnan(found.item())
+    assert not logits.grad(found.backward()).numpy().any()

@@ -100,6 +100,7 @@ def test_to_moves_in_place_and_decides_about_training():
 def test_a_fork_shares_arrays_but_not_tensors():
     net = Net()
     twin = net.fork("cpu:autodiff")
+    assert [str(device) for device in twin.devices] == ["cpu:autodiff"]
     assert twin.first.factor.data is net.first.factor.data
     assert twin.tied is twin.first.factor
     assert type(twin.pair) is Pair

@@ -66,10 +66,19 @@ TABLE = [
     (lambda x: x[ROWS], lambda x: x[torch.tensor(ROWS)], X),
     (lambda x: ops.top_k(x, 2)[0], lambda x: x.topk(2)[0], X[[0, 2]]),
     (lambda x: ops.tril(x, k=1), lambda x: x.tril(1), X),
-    (
-        lambda x: ops.pad(x[None], pads=((0, 0), (0, 0), (2, 1)), mode="reflect"),
-        lambda x: F.pad(x[None], (2, 1), "reflect"),
-        X,
+    *(
+        (
+            lambda x, ours=ours: ops.pad(
+                x[None], pads=((0, 0), (0, 0), (2, 3)), mode=ours
+            ),
+            lambda x, theirs=theirs: F.pad(x[None], (2, 3), theirs),
+            X,
+        )
+        for ours, theirs in zip(
+            ("reflect", "edge", "wrap"),
+            ("reflect", "replicate", "circular"),
+            strict=True,
+        )
     ),
     (ops.matmul, torch.matmul, X, X.T.copy()),
     (ops.linear, F.linear, X, X, X[:, 0]),
