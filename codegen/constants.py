@@ -49,7 +49,12 @@ def makes_weight(node: ir.Node) -> bool:
 
 def is_counted(name: str) -> bool:
     """Whether an exporter made the name, and no author."""
-    return bool(_COUNTED.match(name) or _TENSORFLOW.match(name))
+    return _COUNTED.match(name) is not None or is_tensorflows(name)
+
+
+def is_tensorflows(name: str) -> bool:
+    """Whether it is a name such as TensorFlow's exporter counts: "dense/MatMul:0"."""
+    return _TENSORFLOW.match(name) is not None
 
 
 def trains(value: ir.Value | None) -> bool:

@@ -251,8 +251,9 @@ class _Lifter:
         listed = not tensor.dtype.is_floating_point() and tensor.size <= _TINY
         if number or listed or (not trained and tensor.size == 1):
             return Constant(np.asarray(tensor.numpy()))
+        name = value.name or ""
         return Weight(
-            value.name or "",
+            "val_0" if constants.is_tensorflows(name) else name,  # says nothing
             dtype,
             shape,
             lambda: np.asarray(tensor.numpy()),

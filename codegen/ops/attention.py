@@ -165,3 +165,11 @@ def _attended(
         scale=scale,
         softcap=softcap,
     )
+
+
+@onnx_op("RotaryEmbedding", domain="burnish")
+def rotary_embedding(
+    x: Expression, cos: Expression, sin: Expression, *, interleaved: int
+) -> Result:
+    """With a number of cos and sin for each column; ONNX's has one for each pair."""
+    return call("rotary_embedding", x, cos, sin, interleaved=bool(interleaved))

@@ -263,6 +263,7 @@ from burnish.ops.reduce import (
     var,
     vector_norm,
 )
+from burnish.ops.rotary import rotary_embedding
 from burnish.ops.sample import multinomial
 from burnish.ops.scan import (
     cum_max,
@@ -527,6 +528,7 @@ __all__ = [
     "rnn",
     "roi_align",
     "roll",
+    "rotary_embedding",
     "round_",
     "running_product",
     "scaled_dot_product_attention",

@@ -12,6 +12,7 @@ from burnish.codegen.passes.rules import (
     norm,
     places,
     pool,
+    rotary,
     shrink,
     shuffle,
 )
@@ -25,6 +26,7 @@ RULES: tuple[Rule, ...] = (
     *channel.RULES,
     *lengths.RULES,
     *places.RULES,
+    *rotary.RULES,
     *shrink.RULES,
     *shuffle.RULES,
     *pool.RULES,

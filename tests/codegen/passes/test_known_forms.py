@@ -186,3 +186,46 @@ NEAR_MISSES = {
 @pytest.mark.parametrize(("text", "word"), NEAR_MISSES.values(), ids=NEAR_MISSES)
 def test_near_misses(text, word):
     stays(form(text, opset=18, x=IMAGE), word)
+
+
+HALVES = """l = Constant<value_ints=[-1]>() o = Constant<value_ints=[0]>()
+    m = Constant<value_ints=[{1}]>() e = Constant<value_ints=[{2}]>()
+    a = Slice({0}, o, m, l) b = Slice({0}, m, e, l) n = Neg(b)
+    j = Concat<axis=-1>(n, a) c = Mul({0}, cos) s = Mul(j, sin)"""
+PAIRS = """l = Constant<value_ints=[-1]>() o = Constant<value_ints=[0]>()
+    one = Constant<value_ints=[1]>() two = Constant<value_ints=[2]>()
+    e = Constant<value_ints=[9999]>() a = Slice(x, o, e, l, two)
+    b = Slice(x, one, e, l, two) n = Neg(b) nu = Unsqueeze(n, l) au = Unsqueeze(a, l)
+    k = Concat<axis=-1>(nu, au) sh = Constant<value_ints=[2,3,5,8]>()
+    j = Reshape(k, sh) c = Mul(x, cos) s = Mul(j, sin)"""
+FIRST = """z = Constant<value_ints=[0]>() w = Constant<value_ints=[4]>()
+    q = Constant<value_ints=[8]>() f = Constant<value_ints=[3]>()
+    p = Slice(x, z, w, f) r = Slice(x, w, q, f)"""
+ROTARY = {
+    "halves": (HALVES.format("x", 4, 8), 8, ""),
+    "halves to the end": (HALVES.format("x", 4, 9223372036854775807), 8, ""),
+    "neighbours": (PAIRS, 8, ", interleaved=True"),
+    "the first columns": (f"{FIRST} {HALVES.format('p', 2, 4)}", 4, ""),
+}
+
+
+@pytest.mark.parametrize(("text", "width", "option"), ROTARY.values(), ids=ROTARY)
+def test_rotary_positions(text, width, option):
+    last = "t = Add(c, s) y = Concat<axis=-1>(t, r)" if width == 4 else "y = Add(c, s)"
+    model = form(f"{text} {last}", x="2,3,5,8", cos=f"5,{width}", sin=f"1,5,{width}")
+    becomes(model, f"return ops.rotary_embedding(x, cos, sin{option})")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Concat<axis=-1>(n, a)", "Concat<axis=-1>(a, n)"),
+        ("Slice(x, o, m, l)", "Slice(cos, o, m, l)"),
+        ("n = Neg(b)", "n = Neg(a)"),
+    ],
+)
+def test_other_turns(old, new):
+    assert old in HALVES.format("x", 4, 8)
+    text = HALVES.format("x", 4, 8).replace(old, new)
+    model = form(f"{text} y = Add(c, s)", x="2,3,5,8", cos="2,3,5,8", sin="5,8")
+    stays(model, "rotary")
