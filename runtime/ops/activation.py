@@ -171,7 +171,7 @@ def gelu(x, *, approximate: str = "none"):
 def _(g, y, x, *, approximate):
     if approximate == "tanh":
         return blockwise(_gelu_tanh_slope, g, x)
-    return gelu_gradient(g, x)
+    return gelu_gradient(g, x, y)
 
 
 def _gelu(y, x):
@@ -211,12 +211,12 @@ def _(g, y, x):
     return blockwise(lambda g, y: g * (y * (1 - y)), g, y)
 
 
-def _sigmoid(y, x, alpha):
+def _sigmoid(y, x, alpha, times=1):
     xp = namespace(x)
     xp.multiply(x, -alpha, out=y)
     xp.exp(y, out=y)
     y += 1
-    xp.reciprocal(y, out=y)
+    xp.divide(times, y, out=y)
 
 
 @operator
@@ -227,12 +227,11 @@ def swish(x, *, alpha: float = 1.0):
 
 @swish.vjp
 def _(g, y, x, *, alpha):
-    return swish_gradient(g, x, alpha=alpha)
+    return swish_gradient(g, x, y, alpha=alpha)
 
 
 def _swish(y, x, alpha):
-    _sigmoid(y, x, alpha)
-    y *= x
+    _sigmoid(y, x, alpha, times=x)
 
 
 def silu(x: Any) -> Any:
