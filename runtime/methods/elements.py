@@ -29,6 +29,12 @@ class ElementMethods(Variable):
         """A copy with `values` at [index]; tensors never change in place."""
         return ops.set_item(self, values, index=to_index(index))
 
+    def __setitem__(self, index: Any, values: Any) -> None:
+        raise TypeError(
+            "tensors never change in place: x = x.set_item(index, values), or "
+            "x.inplace(lambda x: x.set_item(index, values))"
+        )
+
     def __len__(self) -> int:
         return len(self.data)
 

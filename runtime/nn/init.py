@@ -114,6 +114,7 @@ def orthogonal(gain: float = 1.0) -> Initializer:
     """A matrix (out, in * kernel) with orthonormal rows or columns, times gain."""
 
     def make(shape: tuple[int, ...], dtype: Any, device: Device) -> Array:
+        _expect("orthogonal", shape, 1, None)
         rows, width = shape[0], prod(shape[1:])
         tall = (max(rows, width), min(rows, width))
         q, r = np.linalg.qr(rng.generator().standard_normal(tall))
@@ -173,7 +174,7 @@ def _kaiming(
     if mode not in ("fan_in", "fan_out"):
         raise InputError(f"kaiming: expected mode 'fan_in' or 'fan_out', got {mode!r}")
     factor = calculate_gain(nonlinearity, a) if gain is None else gain
-    return lambda ins, outs: factor / sqrt(ins if mode == "fan_in" else outs)
+    return lambda ins, outs: factor / sqrt(max(ins if mode == "fan_in" else outs, 1))
 
 
 def _within(low: float, high: float, count: int) -> np.ndarray:

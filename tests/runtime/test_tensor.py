@@ -312,6 +312,10 @@ def test_inplace_changes_one_object_alone():
     assert (before.tolist(), seen.tolist()) == ([4], [5])
     with pytest.raises(InputError, match="got a Param; give it values with assign"):
         nn.Param(np.ones(2)).inplace(lambda p: p + 1)
+    with pytest.raises(InputError, match="a function that gives a tensor, got a int"):
+        x.inplace(lambda x: 3)
+    with pytest.raises(TypeError, match=r"x = x.set_item\(index, values\)"):
+        x[0] = 1
 
 
 def test_conversions():
