@@ -90,7 +90,7 @@ def meshgrid(*vectors: Any, indexing: str = "ij") -> tuple[Any, ...]:
     order = list(range(len(vectors)))
     if indexing == "xy":
         order[:2] = reversed(order[:2])
-    shape = tuple(vectors[i].shape[0] for i in order)
+    shape = tuple(math.prod(vectors[i].shape) for i in order)
     grid = []
     for i, vector in enumerate(vectors):
         along = [1] * len(shape)
