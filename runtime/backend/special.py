@@ -64,9 +64,9 @@ _Q = (
     -1.45660718464996e-05,
 )
 
-# float32: log((1 - F) / F) = -x (a s + b + c / (s**2 + d s + e)), s = x**2, F the normal
-# distribution's share below x. Fitted for the least greatest error of x F, 1.3e-7
-# (weighted least squares, repeated); right for any larger |x| too.
+# float32: log((1 - F) / F) = -x (a s + b + c / (s**2 + d s + e)), s = x**2, F the
+# normal distribution's share below x. Fitted for the least greatest error of x F,
+# 1.3e-7 (weighted least squares, repeated); right for any larger |x| too.
 _SHARE = (
     0.039612275433632695,
     2.160550435174125,

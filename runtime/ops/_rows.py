@@ -14,7 +14,7 @@ import numpy as np
 
 from burnish.backend import Array
 
-_BLOCK = 1 << 19  # bytes of some rows: they stay near, and calls are few
+_BLOCK = 1 << 20  # bytes of some rows: they stay near, and calls are few
 _LONG = 1 << 15
 _quiet = np.errstate(over="ignore", invalid="ignore")
 
@@ -23,19 +23,21 @@ _quiet = np.errstate(over="ignore", invalid="ignore")
 def scaled_rows(x: Array, weight: Any, bias: Any, eps: float, center: bool) -> Array:
     """(x - mean) / deviation * weight + bias; x (R, D), the others (D,) or None"""
     y = np.empty(x.shape, x.dtype)
-    ones = np.ones(x.shape[1], x.dtype)
-    weight = ones if weight is None else weight
+    factor, shift = (_pair(x, 1 if weight is None else weight) for _ in range(2))
+    if bias is not None:
+        shift[1] = bias
     shifts = center or bias is not None
-    bias = 0 * ones if bias is None else bias
     scratch = _scratch(x)
+    sides = np.zeros((len(scratch), 2), x.dtype)
     for part in _parts(x):
         out = y[part]
-        plane = scratch[: len(out)]
+        plane, side = scratch[: len(out)], sides[: len(out)]
         near, mean, rstd = _moments(x[part], eps, center)
-        np.multiply(near, _outer(rstd, weight, plane), out=out)
+        side[:, 0], side[:, 1] = rstd, 0
+        np.multiply(near, np.matmul(side, factor, out=plane), out=out)
         if shifts:
-            sides = np.stack((mean * -rstd, np.ones_like(rstd)), 1)
-            out += np.matmul(sides, np.stack((weight, bias)), out=plane)
+            side[:, 0], side[:, 1] = mean * -rstd, 1
+            out += np.matmul(side, shift, out=plane)
     return y
 
 
@@ -45,21 +47,22 @@ def pull_rows(
 ) -> tuple[Array, Array, Array]:
     """The gradients of x (R, D), weight and bias (D,) of `scaled_rows`; g is of y."""
     y = np.empty(x.shape, x.dtype)
-    weight = np.ones(x.shape[1], x.dtype) if weight is None else weight
+    factor = _pair(x, 1 if weight is None else weight)
     sums = np.zeros((2, x.shape[1]), x.dtype)
     scratch = _scratch(x)
+    sides = np.zeros((len(scratch), 2), x.dtype)
     for part in _parts(x):
         out, slope = y[part], g[part]
-        plane = scratch[: len(out)]
+        plane, side = scratch[: len(out)], sides[: len(out)]
         near, mean, rstd = _moments(x[part], eps, center)
         through = np.multiply(slope, near, out=plane)
-        pulled = _pulled(
-            _row_sums(through, weight), _row_sums(slope, weight), mean, rstd, near
-        )
         sums[0] += rstd @ through
-        both = np.stack((mean * -rstd, np.ones_like(rstd))) @ slope
-        sums += both
-        np.multiply(slope, _outer(rstd, weight, plane), out=out)
+        side[:, 0], side[:, 1] = mean * -rstd, 1
+        sums += side.T @ slope
+        along, plain = (_row_sums(a, factor[0]) for a in (through, slope))
+        pulled = _pulled(along, plain, mean, rstd, near)
+        side[:, 0], side[:, 1] = rstd, 0
+        np.multiply(slope, np.matmul(side, factor, out=plane), out=out)
         _subtract(out, near, pulled, plane, center)
     return y, sums[0], sums[1]
 
@@ -155,11 +158,11 @@ def _row_sums(a: Array, b: Array | None = None) -> Array:
     return a @ b if b.ndim == 1 else np.vecdot(a, b)
 
 
-def _outer(column: Array, row: Array, out: Array) -> Array:
-    """column (R,) times row (D,); with a second pair, of zeros, it is BLAS's work."""
-    sides = np.zeros((len(column), 2), column.dtype)
-    sides[:, 0] = column
-    return np.matmul(sides, np.stack((row, np.zeros_like(row))), out=out)
+def _pair(x: Array, row: Any) -> Array:
+    """A row like x's and one of zeros: products of rank 2 are BLAS's work, of 1 not."""
+    pair = np.zeros((2, x.shape[1]), x.dtype)
+    pair[0] = row
+    return pair
 
 
 def _pulled(

@@ -18,6 +18,33 @@ from burnish.ops.elementary import exp, tanh
 
 
 @operator
+def gated(g, x, *, above: float, below: float | None = None, slope: float = 1.0):
+    """slope * g where x is between the bounds, 0 elsewhere; one shape."""
+    return filled(_gated, g, x, above, below, slope)
+
+
+@gated.vjp("g")
+def _(g, y, outer, x, *, above, below, slope):
+    return gated(g, x, above=above, below=below, slope=slope)
+
+
+@gated.vjp("x")
+def _(g, y, outer, x, *, above, below, slope):
+    return None
+
+
+def _gated(y, g, x, above, below, slope):
+    """On the numbers' bits, as `select` chooses: that knows no branches."""
+    inside = x > above
+    if below is not None:
+        inside &= x < below
+    bits = f"u{g.dtype.itemsize}"
+    namespace(g).multiply(inside.astype(bits), g.view(bits), out=y.view(bits))
+    if slope != 1:
+        y *= slope
+
+
+@operator
 def gelu_gradient(g, x, value):
     """g times the slope of the exact gelu at x, where that has the value; one shape."""
     return filled(_gelu_slope, x, g, value if x.dtype.itemsize > 2 else None)

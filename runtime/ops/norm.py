@@ -227,12 +227,10 @@ def _pull_scaled(g, x, weight, bias, axes, eps, center):
     if not (_is_plain(g) and _is_of_rows(x, axes, weight, bias)):
         return _pull_by_formula(g, x, weight, bias, axes, eps, center)
     shape = x.shape[axes[0] :]
-    rows = (_as_rows(g, axes), _as_rows(x, axes), _as_row(weight, x, shape))
-    inward, *others = pull_rows(*rows, eps, center)
+    rows, slope = _as_rows(x, axes), _as_rows(g, axes)
+    inward, *others = pull_rows(slope, rows, _as_row(weight, x, shape), eps, center)
     return inward.reshape(x.shape), *(
-        a
-        if a is None
-        else sum_to(part.reshape(shape), shape=a.shape[-len(shape) :]).reshape(a.shape)
+        a if a is None else _row_like(a, part, shape)
         for a, part in zip((weight, bias), others, strict=True)
     )
 
@@ -266,6 +264,13 @@ def _as_row(a, x, shape):
         return None
     a = a.reshape(a.shape[-len(shape) :]).astype(x.dtype, copy=False)
     return np.broadcast_to(a, shape).reshape(-1)
+
+
+def _row_like(a, row, shape):
+    """The gradient of `a` from that of the row that it was broadcast to."""
+    if row.size != a.size:
+        row = sum_to(row.reshape(shape), shape=a.shape[-len(shape) :])
+    return row.reshape(a.shape)
 
 
 def _group_rows(a, x, groups):
