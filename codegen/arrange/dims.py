@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from burnish.codegen.arrange.shared_axes import axes
 from burnish.codegen.arrange.slots import changed, slots_of
 from burnish.codegen.arrange.ties import Dims, Node, Ties
 from burnish.codegen.program import (
@@ -41,8 +42,17 @@ _ANY = -1
 def read(classes: Sequence[ClassPlan]) -> Ties:
     """What the classes' data flow tells of their sizes."""
     ties = Ties({plan.name: plan.parameters for plan in classes})
+    outlines = {plan.name: _Outline(ties, plan) for plan in classes}
+    for outline in outlines.values():
+        outline.run()
+    made = {name: outline.members for name, outline in outlines.items()}
     for plan in classes:
-        _Outline(ties, plan).run()
+        for pair in plan.shared:
+            one, other = (
+                axes(end, plan.name, made, lambda kind, of: outlines[kind].size(of))
+                for end in pair
+            )
+            ties.alike(one, other)
     return ties
 
 
@@ -201,12 +211,12 @@ class _Outline:
     def _written(self, shape: Expression) -> Dims | None:
         """A shape that is written as such."""
         if isinstance(shape, Display):
-            return [self._size(item) for item in shape.items]
+            return [self.size(item) for item in shape.items]
         if isinstance(shape, Literal) and isinstance(shape.value, tuple):
             return [self.sizes.new(size) for size in shape.value]
         return None
 
-    def _size(self, written: Expression | None) -> Node:
+    def size(self, written: Expression | None) -> Node:
         """The size that is written in a constructor or a shape."""
         if isinstance(written, Name) and written.text.startswith("#"):
             return "slot", self.plan.name, int(written.text[1:])
@@ -222,7 +232,7 @@ class _Outline:
         after = [
             self.sizes.new()
             if isinstance(a, Literal) and a.value == _ANY
-            else self._size(a)
+            else self.size(a)
             for a in args
         ]
         if own is not None and len(own) == len(after):
@@ -312,7 +322,7 @@ class _Outline:
         """What is repeated along axes of length 1, and along new ones."""
         if not isinstance(shape, Display):
             return None
-        after = [self._size(item) for item in shape.items]
+        after = [self.size(item) for item in shape.items]
         for i, size in enumerate(reversed((before or [])[-len(after) :]), 1):
             if self.sizes.of(size) != 1:
                 after[-i] = size
@@ -374,7 +384,7 @@ class _Outline:
         number = self.sizes.of(size)
         part = self.sizes.new()
         if len(ends) == 1 and key.step is None and number is not None:
-            end = self._size(ends[0])
+            end = self.size(ends[0])
             if self.sizes.of(end) == number / 2:
                 self.sizes.same(end, part)
                 self.sizes.product(size, end, times=2)
@@ -458,7 +468,7 @@ class _Outline:
         names = self.sizes.parameters[made.function]
         written = dict(zip(names, made.args, strict=False)) | dict(made.options)
         here = {
-            self.sizes.find(("argument", made.function, name)): self._size(value)
+            self.sizes.find(("argument", made.function, name)): self.size(value)
             for name, value in written.items()
         }
 
@@ -478,8 +488,8 @@ class _Outline:
     def _layer(self, made: Call, x: Dims | None) -> Dims | None:
         """What one of the library's layers takes and gives."""
         kind, args = made.function.removeprefix("nn."), made.args
-        first = self._size(args[0]) if args else None
-        second = self._size(args[1]) if len(args) > 1 else None
+        first = self.size(args[0]) if args else None
+        second = self.size(args[1]) if len(args) > 1 else None
         if kind == "Embedding":
             self.sizes.rows.append(first)
             return None if x is None else [*x, second]

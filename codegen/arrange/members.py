@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 from burnish import nn, ops
@@ -10,11 +11,13 @@ from burnish.codegen.arrange.grouping import Group, statements_of
 from burnish.codegen.arrange.kinds import without_rank
 from burnish.codegen.identifier import Identifier, Names
 from burnish.codegen.program import (
+    Attribute,
     Block,
     Call,
     Display,
     Expression,
     Infix,
+    Item,
     Layer,
     Literal,
     Name,
@@ -42,6 +45,7 @@ class Members:
     single: dict[str, Expression] = field(default_factory=dict)
     numbered: dict[str, dict[int, Expression]] = field(default_factory=dict)
     weights: list[WeightPath] = field(default_factory=list)
+    known: dict[Hashable, Own] = field(default_factory=dict)
     names: Names = field(default_factory=lambda: Names(_RESERVED))
 
     def add(
@@ -49,16 +53,25 @@ class Members:
     ) -> Own:
         """A new attribute; its name is `wanted` where that is still free.
 
-        What owns no weights and is called again ("dropout_1") is not owned twice.
+        What is called again is not owned twice: it has the same weights, or it has none
+        and the same name with a number ("dropout_1").
         """
         if not weights:
             base = _AGAIN.sub("", wanted)
             if base in self.single and alike(self.single[base], constructor):
                 return Own((base,))
+        key = _identity(constructor, weights)
+        if key in self.known:
+            return self.known[key]
         name = self._free(wanted)
         self.single[name] = constructor
         self._own(name, weights)
-        return Own((name,))
+        return self._made(key, Own((name,)))
+
+    def _made(self, key: Hashable, own: Own) -> Own:
+        if key is not None:
+            self.known[key] = own
+        return own
 
     def add_list(
         self, wanted: str, parts: dict[int, tuple[Expression, list[WeightPath]]]
@@ -83,10 +96,26 @@ class Members:
         constructor: Expression,
         weights: list[WeightPath],
     ) -> Own:
-        """A numbered part of a list attribute."""
+        """A numbered part of a list attribute, or what is owned already."""
+        key = _identity(constructor, weights)
+        if key in self.known:
+            return self.known[key]
         self.numbered[name][number] = constructor
         self._own(f"{name}.{number}", weights)
-        return Own((name, number))
+        return self._made(key, Own((name, number)))
+
+    def tied(self) -> list[tuple[Expression, Expression]]:
+        """Take out the weights that are others of this class; the pairs of those."""
+        first: dict[int, str] = {}
+        pairs, kept = [], []
+        for path, weight in self.weights:
+            if id(weight) in first and weight.trained:
+                pairs.append((_reached(path), _reached(first[id(weight)])))
+            else:
+                first[id(weight)] = path
+                kept.append((path, weight))
+        self.weights = kept
+        return pairs
 
     def _own(self, name: str, weights: list[WeightPath]) -> None:
         for path, weight in weights:
@@ -115,6 +144,29 @@ class Members:
         if len(filled) > 1 and all(_same(part, first) for part in filled):
             return Repeat(first, Literal(len(filled)))
         return Display(tuple(filled))
+
+
+def _identity(constructor: Expression, weights: list[WeightPath]) -> Hashable:
+    """Equal for modules that are one: of one class, with the same weights."""
+    if not weights or not isinstance(constructor, Call):
+        return None
+    held = [
+        (path, id(w if w.trained or w.source is None else w.source))
+        for path, w in weights
+    ]
+    return repr(spelled(constructor)), tuple(held)
+
+
+def _reached(path: str) -> Expression:
+    """`self.layers[0].weight` of "layers.0.weight"."""
+    first, *rest = path.split(".")
+    reached: Expression = Own((first,))
+    for part in rest:
+        if part.isdigit():
+            reached = Item(reached, (Literal(int(part)),))
+        else:
+            reached = Attribute(reached, part)
+    return reached
 
 
 def alike(one: Expression, other: Expression) -> bool:

@@ -66,6 +66,7 @@ from burnish.codegen.program import (
     Weight,
     pruned,
 )
+from burnish.codegen.sharing import tied
 
 _FEW = 8  # one layer in so many that has a scope is no structure
 
@@ -122,6 +123,7 @@ class _Arranger:
             uses_of(program.body),
             names,
         )
+        self.told.tied.update(tied(program.body))
         self.told.weight_uses.update(
             r for r in program.body.results if isinstance(r, Weight)
         )
@@ -133,6 +135,7 @@ class _Arranger:
         items = grouped(statements, self.reasons.decide)
         members, block, _ = self._body(items, results, self.told.weight_uses, {})
         model = ClassPlan("Model", members.listed(block), self.program.inputs, block)
+        model.shared = members.tied()
         classes = finished(
             [*self.classes.values(), model],
             self.program.output_names,
@@ -180,7 +183,9 @@ class _Arranger:
         """
         for expression in leaves(group):
             if isinstance(expression, Layer):
-                told = weights_say(expression, group)
+                held = map(id, expression.weights.values())
+                alone = self.told.tied.isdisjoint(held)
+                told = weights_say(expression, group) if alone else None
                 self.told.names[id(expression)] = told or name
 
     def _made(self, group: Group, name: str) -> Part:
@@ -195,6 +200,7 @@ class _Arranger:
         values = [*inputs, *outside.values()]
         kind = Identifier.class_name(class_word(group.level.kind or name))
         plan = ClassPlan(kind, members.listed(block), values, block)
+        plan.shared = members.tied()
         plan.contract = contract(values, outputs)
         known = self._known(plan)
         given: tuple[Value | Weight, ...] = (*inputs, *outside)
