@@ -331,12 +331,22 @@ class _Finder:
                 self._call(root, "positions")
 
     def _depths(self) -> None:
-        """How long lists of equal parts are; each by its own name if they differ."""
+        """How long lists of equal parts are; each by its own name if they differ.
+
+        Where there are none: how often the one part is called.
+        """
         found = [
             (root, self._towers(uses), size)
             for root, uses, size in self._roots()
             if {use.slot.parameter for use in uses} == {"depth"}
         ]
+        rounds = [
+            root
+            for root, uses, _ in self._roots()
+            if {use.slot.parameter for use in uses} == {"rounds"}
+        ]
+        if not found and len(rounds) == 1:
+            self._call(rounds[0], "depth")
         if len({size for _, _, size in found}) == 1:
             for root, _, _ in found:
                 self._call(root, "depth")

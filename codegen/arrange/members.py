@@ -33,7 +33,12 @@ _USES = {"add": "bias", "sub": "mean", "mul": "scale", "div": "scale"}
 _AGAIN = re.compile(r"_\d+$")
 _COUNTED = re.compile(r"[a-z]{0,2}_?\d+$")
 _OPERATORS = {"+": "bias", "-": "mean", "*": "scale", "/": "scale", "@": "weight"}
-_SHORT = {"Linear": "linear", "Embedding": "embed", "Dropout": "dropout"}
+_SHORT = {
+    "Linear": "linear",
+    "PReLU": "prelu",
+    "Embedding": "embed",
+    "Dropout": "dropout",
+}
 
 WeightPath = tuple[str, Weight]
 
@@ -46,6 +51,7 @@ class Members:
     numbered: dict[str, dict[int, Expression]] = field(default_factory=dict)
     weights: list[WeightPath] = field(default_factory=list)
     known: dict[Hashable, Own] = field(default_factory=dict)
+    lists: dict[Hashable, str] = field(default_factory=dict)
     names: Names = field(default_factory=lambda: Names(_RESERVED))
 
     def add(
@@ -76,8 +82,17 @@ class Members:
     def add_list(
         self, wanted: str, parts: dict[int, tuple[Expression, list[WeightPath]]]
     ) -> str:
-        """A new list attribute of numbered parts; gaps become identities."""
+        """A new list attribute of numbered parts; gaps become identities.
+
+        A list that is called again is not owned twice.
+        """
+        every = [_identity(constructor, held) for constructor, held in parts.values()]
+        key = None if None in every else tuple(every)
+        if key in self.lists:
+            return self.lists[key]
         name = self._free(wanted)
+        if key is not None:
+            self.lists[key] = name
         self.numbered[name] = {n: constructor for n, (constructor, _) in parts.items()}
         for number, (_, weights) in parts.items():
             self._own(f"{name}.{number}", weights)
@@ -105,14 +120,19 @@ class Members:
         return self._made(key, Own((name, number)))
 
     def tied(self) -> list[tuple[Expression, Expression]]:
-        """Take out the weights that are others of this class; the pairs of those."""
+        """Take out the weights that are others of this class; the pairs of those.
+
+        What parts of one list read in the same place were several weights: exporters
+        merge equal ones.
+        """
         first: dict[int, str] = {}
         pairs, kept = [], []
         for path, weight in self.weights:
-            if id(weight) in first and weight.trained:
+            known = first.get(id(weight), path)
+            if _unnumbered(known) != _unnumbered(path) and weight.trained:
                 pairs.append((_reached(path), _reached(first[id(weight)])))
             else:
-                first[id(weight)] = path
+                first.setdefault(id(weight), path)
                 kept.append((path, weight))
         self.weights = kept
         return pairs
@@ -155,6 +175,10 @@ def _identity(constructor: Expression, weights: list[WeightPath]) -> Hashable:
         for path, w in weights
     ]
     return repr(spelled(constructor)), tuple(held)
+
+
+def _unnumbered(path: str) -> list[str]:
+    return ["#" if part.isdigit() else part for part in path.split(".")]
 
 
 def _reached(path: str) -> Expression:

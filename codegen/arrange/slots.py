@@ -10,6 +10,7 @@ from itertools import count
 
 from burnish import nn
 from burnish.codegen.program import (
+    Apply,
     Block,
     Call,
     ClassPlan,
@@ -19,9 +20,11 @@ from burnish.codegen.program import (
     Item,
     Keyed,
     Literal,
+    Loop,
     Method,
     Repeat,
     Slice,
+    every_expression,
 )
 
 Parameters = Mapping[str, list[str]]
@@ -228,7 +231,18 @@ def forward(block: Block, change: Change) -> Block:
             )
         return value.rebuilt(visit)
 
-    return block.rebuilt(visit)
+    made = block.rebuilt(visit)
+    for statement in made.statements:
+        if isinstance(statement, Loop) and statement.count and _calls(statement):
+            statement.count = size(statement.count, "rounds", 0)
+    return made
+
+
+def _calls(loop: Loop) -> bool:
+    """Whether a loop calls modules again and again, whichever turn it is."""
+    if loop.index is not None or loop.condition is not None:
+        return False
+    return any(isinstance(e, Apply) for e in every_expression(loop.body))
 
 
 def _on_host(value: Infix) -> bool:
