@@ -71,7 +71,7 @@ class _Rows(NamedTuple):
     joined: Array  # (K, strip, tall): 1 where the kernel's row joins the two
     step: int  # rows between the first ones that two strips see
     above: int  # rows of zeros above the image; negative: rows left out
-    count: int  # of the result
+    out: int  # how many the result has
 
     @property
     def strip(self) -> int:
@@ -83,7 +83,7 @@ class _Rows(NamedTuple):
 
     @property
     def strips(self) -> int:
-        return -(-self.count // self.strip)
+        return -(-self.out // self.strip)
 
     @property
     def seen(self) -> int:
@@ -100,7 +100,7 @@ class _Columns(NamedTuple):
     before: int  # zeros before the image; negative: columns left out
     wide: int  # places in a stored row: the image's, then zeros
     apart: int  # places from one column of the image to the next
-    count: int  # of the result
+    out: int  # how many the result has
 
     @property
     def head(self) -> int:
@@ -178,7 +178,7 @@ def _correlated(x: Array, taps: Array, rows: _Rows, columns: _Columns) -> Array:
         return _correlated_rows(x, taps[:, :, 0], rows, columns)
     band = taps.swapaxes(-1, -2) @ _flattened(rows, x.dtype)
     band = band.reshape(c, many, 1, long * high, rows.tall)
-    y = np.empty((n, c, many, rows.count, columns.count), x.dtype)
+    y = np.empty((n, c, many, rows.out, columns.out), x.dtype)
     for images, channels in _parts(n, c, many, rows, columns):
         part = x[images]
         line = len(part) * columns.wide
@@ -194,7 +194,7 @@ def _correlated(x: Array, taps: Array, rows: _Rows, columns: _Columns) -> Array:
             np.matmul(band[some], _strips(seen, rows)[:, None], out=into)
             sums = _shifted(found, columns, high * line).sum(axis=3)
             sums = sums.reshape(*found.shape[:2], rows.strips * high, len(part), -1)
-            sums = sums[:, :, : rows.count, :, : columns.count]
+            sums = sums[:, :, : rows.out, :, : columns.out]
             y[images, some] = sums.transpose(3, 0, 1, 2, 4)
     return y
 
@@ -202,7 +202,7 @@ def _correlated(x: Array, taps: Array, rows: _Rows, columns: _Columns) -> Array:
 def _correlated_rows(x: Array, taps: Array, rows: _Rows, columns: _Columns) -> Array:
     """x (N, C, H, W), taps (C, M, L) -> (N, C, M, P, Q)"""
     (n, c), many = x.shape[:2], taps.shape[1]
-    y = np.empty((n, c, many, rows.count, columns.count), x.dtype)
+    y = np.empty((n, c, many, rows.out, columns.out), x.dtype)
     for images, channels in _parts(n, c, many, rows, columns):
         part = x[images]
         line = len(part) * columns.wide
@@ -220,7 +220,7 @@ def _correlated_rows(x: Array, taps: Array, rows: _Rows, columns: _Columns) -> A
                 moved, labels, taps[some], [0, 1, 3], [4, 0, 1, 2], out=into, order="F"
             )
             found = sums[:count].reshape(count, many, rows.strips, len(part), -1)
-            y[images, some] = found[..., : columns.count].transpose(3, 0, 1, 2, 4)
+            y[images, some] = found[..., : columns.out].transpose(3, 0, 1, 2, 4)
     return y
 
 
@@ -229,7 +229,7 @@ def _taps(x: Array, g: Array, rows: _Rows, columns: _Columns) -> Array:
     (n, c), many = x.shape[:2], g.shape[2]
     high, tall, long = rows.strip, rows.tall, columns.kernel
     total = np.zeros((c, many, long, high, tall), x.dtype)
-    apart = slice(None, columns.count * columns.stride, columns.stride)
+    apart = slice(None, columns.out * columns.stride, columns.stride)
     for images, channels in _parts(n, c, many, rows, columns):
         part = x[images]
         line = len(part) * columns.wide
@@ -240,7 +240,7 @@ def _taps(x: Array, g: Array, rows: _Rows, columns: _Columns) -> Array:
             some = slice(first, first + channels)
             count = len(_filled(middle, part[:, some], rows, columns))
             given = g[images, some].transpose(1, 2, 3, 0, 4)
-            spread[:count, :, : rows.count, :, apart] = given
+            spread[:count, :, : rows.out, :, apart] = given
             lines = spread[:count].reshape(count, many, rows.strips, 1, high, line)
             moved = _moved(held[:count], rows, columns, line)
             total[some] += (lines @ moved).sum(axis=2)
