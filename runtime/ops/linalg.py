@@ -204,6 +204,8 @@ def qr(x: Any) -> tuple[Any, Any]:
 
     Q is (..., n, min(n, m)), R (..., min(n, m), m), as PyTorch's "reduced".
     """
+    if len(x.shape) < 2:
+        raise InputError(f"qr: expected matrices, got {x.shape}")
     n, m = x.shape[-2:]
     if n >= m:
         return tall_qr(x)

@@ -117,7 +117,7 @@ def median_with_indices(
     """The median and where it is, int64: of equal ones the first."""
     rank = len(x.shape)
     flat = reshape(x, shape=(-1,)) if axis is None else x
-    along = axis or 0
+    along = 0 if axis is None else axes_of(axis, rank)[0]
     places = median_places(flat, axis=along)
     values = take_along_axis(flat, places, axis=along)
     if axis is None:
