@@ -225,6 +225,7 @@ class _Finder:
 
     def _heads(self, dim: Node, number: int) -> None:
         """How many parts attention cuts the width into; those of keys may be fewer."""
+        self.ties.products = [self._apart(p, number) for p in self.ties.products]
         cuts = [p for p in self.ties.products if p.is_cut and len(p.factors) == 2]
         for cut in cuts:
             self._widen(cut, dim, number)
@@ -242,6 +243,15 @@ class _Finder:
             count, size = cut.factors
             self.terms[self.ties.find(count)] = Term((names[self._number(count)],))
             self.terms[self.ties.find(size)] = Term((HEAD_DIM,))
+
+    def _apart(self, product: Product, dim: int) -> Product:
+        """What is cut into parts as wide as the model is no cut into heads."""
+        if not product.is_cut or len(product.factors) != 2:
+            return product
+        times, part = product.factors
+        if self.ties.of(part) != dim or product.times > 1:
+            return product
+        return Product(product.whole, (part,), self._number(times))
 
     def _widen(self, cut: Product, dim: Node, number: int) -> None:
         """Let what is cut be the width, or so many times the width."""

@@ -528,5 +528,9 @@ _SAME = frozenset(
     )
 )
 _LAYERS = frozenset(
-    ("ReLU", "ReLU6", "GELU", "SiLU", "Sigmoid", "Tanh", "Dropout", "Identity")
+    (
+        *("ReLU", "ReLU6", "GELU", "SiLU", "Sigmoid", "Tanh", "Dropout", "Identity"),
+        *("CELU", "ELU", "Hardsigmoid", "Hardswish", "Hardtanh", "LeakyReLU", "Mish"),
+        *("LogSoftmax", "SELU", "Softmax", "Softplus", "Softsign"),
+    )
 )

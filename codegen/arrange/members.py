@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from burnish import nn, ops
 from burnish.codegen.arrange.grouping import Group, statements_of
 from burnish.codegen.arrange.kinds import without_rank
+from burnish.codegen.arrange.tables import start
 from burnish.codegen.identifier import Identifier, Names
 from burnish.codegen.program import (
     Attribute,
@@ -20,7 +21,6 @@ from burnish.codegen.program import (
     Item,
     Layer,
     Literal,
-    Name,
     Own,
     Repeat,
     Weight,
@@ -233,9 +233,9 @@ def stored(weight: Weight) -> Call:
     shape = Literal(weight.shape)
     options = (("dtype", Literal(weight.dtype)),) if weight.dtype != "float32" else ()
     if weight.trained:
-        start = Call("nn.init.normal", (Literal(0.02),))
-        return Call("nn.Param", (start, shape), options)
-    return Call("nn.Buffer", (Name("nn.init.zeros"), shape), options)
+        drawn = Call("nn.init.normal", (Literal(0.02),))
+        return Call("nn.Param", (drawn, shape), options)
+    return Call("nn.Buffer", (start(weight), shape), options)
 
 
 def layer_name(layer: Layer) -> str:

@@ -12,7 +12,7 @@ class BertEmbeddings(nn.Module):
     """(batch, sequence), (batch, sequence) -> (batch, sequence, dim)"""
 
     def __init__(self, dim, vocab, positions):
-        self.position_ids = nn.Buffer(nn.init.zeros, (1, positions), dtype="int64")
+        self.position_ids = nn.Buffer(nn.init.arange, (1, positions), dtype="int64")
         self.word_embeddings = nn.Embedding(vocab, dim)
         self.token_type_embeddings = nn.Embedding(2, dim)
         self.position_embeddings = nn.Embedding(positions, dim)

@@ -131,6 +131,32 @@ def eye(shape: tuple[int, ...], dtype: Any, device: Device) -> Array:
     return device.xp.eye(*shape, dtype=dtype)
 
 
+def tril(shape: tuple[int, ...], dtype: Any, device: Device) -> Array:
+    """Matrices with ones on and below their diagonals: what may be looked at."""
+    _expect("tril", shape, 2, None)
+    return device.put(np.broadcast_to(np.tri(*shape[-2:]), shape).copy(), dtype)
+
+
+def arange(shape: tuple[int, ...], dtype: Any, device: Device) -> Array:
+    """0, 1, 2, ... along the last axis: the places of a sequence."""
+    _expect("arange", shape, 1, None)
+    return device.put(np.broadcast_to(np.arange(shape[-1]), shape).copy(), dtype)
+
+
+def frequencies(theta: float = 10000.0) -> Initializer:
+    """1, theta**(-1/n), theta**(-2/n), ... along the last axis, which has n elements.
+
+    By these the angles of rotary positions grow (RoFormer, arXiv:2104.09864).
+    """
+
+    def make(shape: tuple[int, ...], dtype: Any, device: Device) -> Array:
+        _expect("frequencies", shape, 1, None)
+        row = theta ** (-np.arange(shape[-1]) / max(shape[-1], 1))
+        return device.put(np.broadcast_to(row, shape).copy(), dtype)
+
+    return make
+
+
 def dirac(groups: int = 1) -> Initializer:
     """A convolution's kernel that hands on its input, as far as there are outputs."""
 
