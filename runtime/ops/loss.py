@@ -9,7 +9,7 @@ import numpy as np
 from burnish.autodiff import Variable
 from burnish.backend import namespace
 from burnish.operator import operator
-from burnish.ops._blocks import BLOCK, blockwise, filled
+from burnish.ops._blocks import BLOCK, filled
 from burnish.ops._shapes import unbroadcast
 from burnish.ops.arithmetic import clip
 from burnish.ops.reduce import reduce_sum
@@ -125,12 +125,12 @@ def huber(a, b, *, delta: float = 1.0, summed: bool = False):
 
 @huber.vjp("a")
 def _(g, y, a, b, *, delta, summed):
-    return blockwise(_huber_slope, g, a, b, delta)
+    return _pull_huber(g, a, b, delta)
 
 
 @huber.vjp("b")
 def _(g, y, a, b, *, delta, summed):
-    return blockwise(_huber_slope, -g, a, b, delta)
+    return _pull_huber(-g, a, b, delta)
 
 
 def _huber(y, a, b, delta):
@@ -154,8 +154,17 @@ def _huber_sum(a, b, delta):
     return sums
 
 
-def _huber_slope(g, a, b, delta):
-    return g * clip(a - b, -delta, delta)
+def _pull_huber(g, a, b, delta):
+    """g times the slope of `huber` at a - b"""
+    if isinstance(g, Variable):
+        return g * clip(a - b, -delta, delta)
+    return filled(_huber_slope, a, b, g, delta)
+
+
+def _huber_slope(y, a, b, g, delta):
+    namespace(a).subtract(a, b, out=y)
+    y.clip(-delta, delta, out=y)
+    y *= g
 
 
 @operator

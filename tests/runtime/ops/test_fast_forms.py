@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from burnish import Tensor, ops
+from tests.harness.operators import case
 
 
 def values(*shape):
@@ -142,3 +143,45 @@ def test_slopes_at_all_sizes(op):
         )
         got, want = (a.grad(op(a).sum().backward()).numpy() for a in (leaf, wide))
         np.testing.assert_allclose(got, want, 1e-6, 6e-7)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        case(ops.huber, (3, 4), (3, 4)),
+        case(ops.huber, (3, 4), (3, 4), delta=0.7, summed=True),
+    ],
+    ids=str,
+)
+def test_huber_and_its_gradients(case):
+    case.check()
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("size", [0, 5, 200003])
+def test_summed_huber_is_the_sum(size, dtype):
+    a, b = (row.astype(dtype) for row in values(2, size) * 0.02)
+    apart = a.astype(np.float64) - b
+    y = ops.huber(a, b, delta=0.03, summed=True)
+    near = np.clip(apart, -0.03, 0.03)
+    assert y.dtype == dtype
+    rtol = max(8 * np.finfo(dtype).eps, 1e-14)
+    np.testing.assert_allclose(y, (near * (apart - near / 2)).sum(), rtol)
+
+
+def test_huber_of_odd_numbers():
+    a = np.array([np.inf, -np.inf, np.nan, 1e38], np.float32)
+    for i, want in enumerate([np.inf, np.inf, np.nan, 1e38]):
+        total = ops.huber(a[i : i + 1], np.zeros(1, np.float32), summed=True)
+        np.testing.assert_allclose(total, want, 1e-6)
+
+
+@pytest.mark.parametrize("name", ["relu", "relu6", "hard_sigmoid", "hard_swish"])
+def test_ramps_of_odd_numbers(name):
+    """A slope is all or nothing: nothing of an infinite gradient where it is flat."""
+    x, op = np.array([-9, -0.0, 0, 2e38], np.float32), getattr(ops, name)
+    assert np.isfinite(op(x)).all()
+    if name != "hard_swish":
+        leaf = Tensor(x[:2]).require_grad()
+        g = Tensor(np.array([np.inf, 1], np.float32))
+        assert leaf.grad(op(leaf).backward(g)).numpy()[0] == 0
