@@ -30,6 +30,9 @@ from burnish.codegen.render.roles import Roles, residuals, roles_of
 from burnish.codegen.render.tidy import Nested, tidied
 from burnish.codegen.render.words import attribute, literal, text
 
+_SEVERAL = 16
+"""More calls than this fit on no line."""
+
 
 @dataclass(frozen=True)
 class Header:
@@ -188,7 +191,8 @@ def _forward(
     pinned = set(steps)
     while crowded := _tried(plan, is_model, pinned, roles).crowded:
         pinned |= crowded
-    for value in [v for v in plan.block.results if v in pinned]:
+    results = plan.block.results if len(plan.block.results) <= _SEVERAL else []
+    for value in [v for v in results if v in pinned]:
         if value in steps:
             continue
         fewer = pinned - {value}
@@ -232,11 +236,17 @@ def _tried(plan: ClassPlan, is_model: bool, pinned: set[Value], roles: Roles) ->
 def _middle(
     lines: list[str], nested: Nested, block: Block, names: dict[Value, str]
 ) -> list[Value]:
-    """What to take out of a crowded statement: about half; what is returned last."""
+    """What to take out of a crowded statement: about half; what is returned last.
+
+    Of many parts the longer half goes at once: thousands are no thousand trials.
+    """
+    lengths = {value: len(text(part, names)) for value, part in nested.items()}
+    if len(nested) > 2 * _SEVERAL:
+        return sorted(nested, key=lengths.__getitem__)[len(nested) // 2 :]
     half = sum(len(line.strip()) for line in lines) / 2
 
     def unfit(value: Value) -> tuple[bool, float]:
-        return value in block.results, abs(len(text(nested[value], names)) - half)
+        return value in block.results, abs(lengths[value] - half)
 
     return sorted(nested, key=unfit)[:1]
 
