@@ -10,6 +10,7 @@ from keyword import iskeyword, issoftkeyword
 _TAKEN = frozenset({"self", "nn", "ops", "math", "Tensor", "Model", "WEIGHTS"})
 _BUILTINS = frozenset(dir(builtins)) - {"input"}  # what many a model calls its own
 _LONGEST = 40
+_NEAR = 32  # so many numbers are tried one by one, before they are bisected
 
 
 class Identifier(str):
@@ -59,14 +60,33 @@ class Names:
 
     def new(self, wanted: Identifier) -> Identifier:
         """`wanted`, or with the first number behind it that is not taken; it is now."""
-        name, number = wanted, self.numbers.get(wanted, 2)
-        while name in self.taken:
-            room = _LONGEST - len(str(number))
-            name = Identifier(f"{wanted[:room]}{number}")
-            number += 1
-        self.numbers[wanted] = number
+        name = wanted
+        if name in self.taken:
+            number = self._first(wanted, self.numbers.get(wanted, 2))
+            self.numbers[wanted] = number + 1
+            name = Identifier(_numbered(wanted, number))
         self.taken.add(name)
         return name
+
+    def _first(self, wanted: str, number: int) -> int:
+        """A number from here on that is free where the one before it is taken."""
+        above = number
+        while _numbered(wanted, above) in self.taken:
+            near = above < number + _NEAR
+            number, above = (number, above + 1) if near else (above, 2 * above)
+        if above <= number + _NEAR:
+            return above
+        while above - number > 1:
+            middle = (number + above) // 2
+            if _numbered(wanted, middle) in self.taken:
+                number = middle
+            else:
+                above = middle
+        return above
+
+
+def _numbered(wanted: str, number: int) -> str:
+    return f"{wanted[: _LONGEST - len(str(number))]}{number}"
 
 
 def plain(text: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,6 +26,7 @@ from burnish.codegen.program import (
     Program,
     Scope,
     Shape,
+    Source,
     Statement,
     Value,
     Weight,
@@ -34,6 +34,7 @@ from burnish.codegen.program import (
     walk,
 )
 from burnish.codegen.scopes import scope_of
+from burnish.codegen.sharing import unified
 from burnish.codegen.sizes import Size, parse, size_of, truth_of
 
 _MADE_BY_EXPORTERS = re.compile(
@@ -48,17 +49,23 @@ def lift(model: ir.Model) -> Program:
 
     Raises UnsupportedError with every operator and attribute that has no rule.
     """
-    lifter = _Lifter(model)
-    lifter.check_coverage()
-    return lifter.program()
+    _Lifter(model, {}).check_coverage()
+    sources: dict[ir.Value, Source] = {}
+    while True:
+        program = _Lifter(model, sources).program()
+        apart = unified(program.body)
+        if not apart:
+            return program
+        for source in apart:
+            source.apart = True
 
 
 class _Lifter:
-    def __init__(self, model: ir.Model):
+    def __init__(self, model: ir.Model, sources: dict[ir.Value, Source]):
         self.model = model
+        self.sources = sources
         self.opsets = dict(model.opset_imports)
         self.opsets.setdefault("burnish", 1)
-        self.uses = Counter(_initializer_uses(model.graph))
         self.known: dict[ir.Value, Expression] = {}
         self.statements: list[Statement] = []
         self.sizes: dict[Any, Expression] = {}
@@ -258,7 +265,7 @@ class _Lifter:
             shape,
             lambda: np.asarray(tensor.numpy()),
             trained=trained,
-            shared=self.uses[value] > 1,
+            source=self.sources.setdefault(value, Source(tensor.size)),
         )
 
 
@@ -268,13 +275,6 @@ def _all_nodes(graph: ir.Graph) -> Iterator[ir.Node]:
         for attribute in node.attributes.values():
             if attribute.type == ir.AttributeType.GRAPH:
                 yield from _all_nodes(attribute.as_graph())
-
-
-def _initializer_uses(graph: ir.Graph) -> Iterator[ir.Value]:
-    for node in _all_nodes(graph):
-        for value in node.inputs:
-            if value is not None and value.const_value is not None:
-                yield value
 
 
 def _described(expression: Expression, value: ir.Value) -> Expression:

@@ -18,6 +18,9 @@ from burnish.codegen.program import Call, Conditional, Expression, Infix, Litera
 
 Term = tuple[str, ...]
 
+_HIDDEN = "\u0294"
+"""A letter for the "?" of a name that no reader will see."""
+
 
 @dataclass(frozen=True)
 class Size:
@@ -130,7 +133,7 @@ def parse(dim: int | str) -> Size:
     if isinstance(dim, int):
         return Size.number(dim)
     try:
-        return _read(ast.parse(dim, mode="eval").body)
+        return _read(ast.parse(dim.replace("?", _HIDDEN), mode="eval").body)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return Size.named(dim)
 
@@ -140,7 +143,7 @@ def _read(tree: ast.expr) -> Size:
         case ast.Constant(value=int() as value) if not isinstance(value, bool):
             return Size.number(value)
         case ast.Name(id=name):
-            return Size.named(name)
+            return Size.named(name.replace(_HIDDEN, "?"))
         case ast.BinOp(left=left, op=operator, right=right):
             a, b = _read(left), _read(right)
             match operator:

@@ -62,7 +62,7 @@ class Uniform:
     high: float = 1.0
 
     def __post_init__(self) -> None:
-        if not self.low < self.high:
+        if not -np.inf < self.low < self.high < np.inf:
             raise InputError(
                 f"Uniform: expected low < high, got {self.low}, {self.high}"
             )
@@ -72,6 +72,9 @@ class Uniform:
             low, high = int(np.ceil(self.low)), int(np.ceil(self.high))
             if low == high:
                 raise InputError(f"{self}: expected an integer between the ends")
+            ends = np.iinfo(dtype)
+            if low < ends.min or high - 1 > ends.max:
+                raise InputError(f"{self}: expected ends that {ends.dtype} holds")
             return device.put(rng.generator().integers(low, high, shape), dtype)
         return rng.uniform(shape, self.low, self.high, dtype, device)
 
@@ -84,7 +87,7 @@ class Normal:
     std: float = 1.0
 
     def __post_init__(self) -> None:
-        if not self.std >= 0:
+        if not 0 <= self.std < np.inf:
             raise InputError(f"Normal: expected std of 0 or more, got {self.std}")
 
     def draw(self, shape: tuple[int, ...], dtype: Any, device: Device) -> Array:

@@ -114,7 +114,8 @@ class Tensor(Methods):
         """Become what `function` makes of this tensor; returns this tensor.
 
         Only this object changes: neither tensors that share its memory nor what was
-        recorded before. Raises InputError for a parameter, which is assigned instead.
+        recorded before. Raises InputError for a parameter, which is assigned instead,
+        and for a function that gives no tensor.
         """
         if type(self) is not Tensor:
             raise InputError(
@@ -122,6 +123,11 @@ class Tensor(Methods):
                 f"give it values with assign()"
             )
         made = function(self.wrap(self.data, self.device, self.node, self.index))
+        if not isinstance(made, Variable):
+            raise InputError(
+                f"inplace: expected a function that gives a tensor, "
+                f"got a {type(made).__name__}"
+            )
         self.data, self.device = made.data, made.device
         self.node, self.index = made.node, made.index
         return self

@@ -6,9 +6,11 @@ layer before it gave; what is added has one shape; a part's input is its owner's
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
+from burnish.codegen.arrange.shared_axes import axes
 from burnish.codegen.arrange.slots import changed, slots_of
+from burnish.codegen.arrange.ties import Dims, Node, Ties
 from burnish.codegen.program import (
     Apply,
     Assign,
@@ -27,75 +29,37 @@ from burnish.codegen.program import (
     Method,
     Name,
     Own,
+    Prefix,
     Repeat,
     Slice,
     Statement,
     Value,
 )
 
-Node = Hashable
-Dims = list[Node]
 _ANY = -1
 
 
-class Sizes:
-    """Sizes that are known to be equal, each with its number where that is known."""
-
-    def __init__(self, classes: Sequence[ClassPlan]):
-        self.parent: dict[Node, Node] = {}
-        self.number: dict[Node, int] = {}
-        self.fresh = 0
-        self.parameters = {plan.name: plan.parameters for plan in classes}
-        self.outlines: dict[str, tuple[list[Dims | None], list[Dims | None]]] = {}
-        for plan in classes:
-            _Outline(self, plan).run()
-
-    def find(self, node: Node) -> Node:
-        """What stands for all sizes that equal this one."""
-        root = node
-        while (up := self.parent.get(root, root)) != root:
-            root = up
-        while (up := self.parent.get(node, node)) != root:
-            self.parent[node], node = root, up
-        return root
-
-    def node(self, node: Node, number: object) -> Node:
-        if isinstance(number, int):
-            self.number[self.find(node)] = number
-        return node
-
-    def new(self, number: object = None) -> Node:
-        self.fresh += 1
-        return self.node(("new", self.fresh), number)
-
-    def same(self, one: Node, other: Node) -> None:
-        """Say that two sizes are one; numbers that differ are not."""
-        a, b = self.find(one), self.find(other)
-        if a == b:
-            return
-        known, also = self.number.get(a), self.number.get(b)
-        if known is not None and also is not None and known != also:
-            return
-        self.parent[b] = a
-        if known is None and also is not None:
-            self.number[a] = also
-
-    def alike(self, one: Dims | None, other: Dims | None) -> None:
-        """Say that two shapes are one from the right on, but for what is broadcast."""
-        if one is None or other is None:
-            return
-        for a, b in zip(reversed(one), reversed(other), strict=False):
-            if 1 not in (self.of(a), self.of(b)):
-                self.same(a, b)
-
-    def of(self, node: Node) -> int | None:
-        return self.number.get(self.find(node))
+def read(classes: Sequence[ClassPlan]) -> Ties:
+    """What the classes' data flow tells of their sizes."""
+    ties = Ties({plan.name: plan.parameters for plan in classes})
+    outlines = {plan.name: _Outline(ties, plan) for plan in classes}
+    for outline in outlines.values():
+        outline.run()
+    made = {name: outline.members for name, outline in outlines.items()}
+    for plan in classes:
+        for pair in plan.shared:
+            one, other = (
+                axes(end, plan.name, made, lambda kind, of: outlines[kind].size(of))
+                for end in pair
+            )
+            ties.alike(one, other)
+    return ties
 
 
 class _Outline:
     """Reads one class: the sizes of what goes in and of what comes out."""
 
-    def __init__(self, sizes: Sizes, plan: ClassPlan):
+    def __init__(self, sizes: Ties, plan: ClassPlan):
         self.sizes = sizes
         self.plan = plan
         numbers = [size for _, size in slots_of(plan, sizes.parameters)]
@@ -154,8 +118,8 @@ class _Outline:
     def _assigned(self, statement: Assign) -> None:
         expression, targets = statement.expression, statement.targets
         if len(targets) == 1:
-            found = self.dims(expression)
             own = self._value(targets[0])
+            found = self.dims(expression, own)
             if found is not None and own is not None and len(found) == len(own):
                 for a, b in zip(own, found, strict=True):
                     self.sizes.same(a, b)
@@ -163,18 +127,36 @@ class _Outline:
                 for arg in expression.args:
                     self._kept(own, self.dims(arg))
             return
-        made = self._called(expression) if isinstance(expression, Apply) else None
-        for i, target in enumerate(targets):
-            own = self._value(target)
-            if made is not None and i < len(made):
-                self.sizes.alike(own, made[i])
-            elif isinstance(expression, Call) and expression.args:
-                self._kept(own, self.dims(expression.args[0]))
+        shapes = [self._value(target) for target in targets]
+        if isinstance(expression, Apply):
+            for own, made in zip(shapes, self._called(expression) or [], strict=False):
+                self.sizes.alike(own, made)
+        elif isinstance(expression, Call) and expression.args:
+            self._parts(self.dims(expression.args[0]), shapes)
+
+    def _parts(self, whole: Dims | None, parts: list[Dims | None]) -> None:
+        """What was split: one axis is shared out, the others stay."""
+        for part in parts:
+            self._kept(part, whole)
+        first = parts[0]
+        if not whole or not first or None in parts:
+            return
+        for axis, size in enumerate(whole[: len(first)]):
+            sizes = [part[axis] for part in parts if part]
+            if len({self.sizes.of(each) for each in sizes}) == 1 and self.sizes.of(
+                size
+            ) != self.sizes.of(sizes[0]):
+                for each in sizes[1:]:
+                    self.sizes.same(sizes[0], each)
+                self.sizes.product(size, sizes[0], times=len(parts))
 
     # --- expressions ---
 
-    def dims(self, expression: Expression) -> Dims | None:
-        """The sizes of what an expression gives."""
+    def dims(self, expression: Expression, own: Dims | None = None) -> Dims | None:
+        """The sizes of what an expression gives.
+
+        own: those that it is known to have.
+        """
         match expression:
             case Value():
                 return self._value(expression)
@@ -197,13 +179,25 @@ class _Outline:
                 inner = self.dims(target)
                 return None if inner is None else [*inner[:-2], *inner[:-3:-1]]
             case Method(name="reshape", target=target, args=args):
-                return self._reshaped(self.dims(target), args)
-            case Method(name="to", target=target):
+                return self._reshaped(self.dims(target), args, own)
+            case Method(name="unsqueeze", target=target, args=(Literal(value=axes),)):
+                return self._unsqueezed(self.dims(target), axes)
+            case Method(name="mean" | "sum" | "squeeze", target=target):
+                return self._reduced(expression, self.dims(target), own)
+            case Method(name="to", target=target) | Prefix(operand=target):
                 return self.dims(target)
             case Item():
                 return self._item(expression)
+            case Call(function="ops.concat", args=args):
+                return self._concat([self.dims(arg) for arg in args], own)
+            case Call(function="ops.conv", args=(x, weight, *bias)):
+                return self._conv(*map(self.dims, (x, weight, *bias)))
             case Call(function="ops.expand", args=(x,), options=(("shape", shape),)):
                 return self._expanded(self.dims(x), shape)
+            case Call(function="ops.scaled_dot_product_attention"):
+                return self._attended(expression)
+            case Call(function="Tensor.zeros" | "Tensor.full", args=(shape, *_)):
+                return self._written(shape)
             case Call(function=function, args=args):
                 return self._function(function, args)
         return None
@@ -212,14 +206,17 @@ class _Outline:
         """The shape of a Param or Buffer."""
         if not isinstance(made, Call) or made.function not in ("nn.Param", "nn.Buffer"):
             return None
-        shape = made.args[1] if len(made.args) > 1 else None
+        return self._written(made.args[1]) if len(made.args) > 1 else None
+
+    def _written(self, shape: Expression) -> Dims | None:
+        """A shape that is written as such."""
         if isinstance(shape, Display):
-            return [self._size(item) for item in shape.items]
+            return [self.size(item) for item in shape.items]
         if isinstance(shape, Literal) and isinstance(shape.value, tuple):
             return [self.sizes.new(size) for size in shape.value]
         return None
 
-    def _size(self, written: Expression | None) -> Node:
+    def size(self, written: Expression | None) -> Node:
         """The size that is written in a constructor or a shape."""
         if isinstance(written, Name) and written.text.startswith("#"):
             return "slot", self.plan.name, int(written.text[1:])
@@ -229,28 +226,104 @@ class _Outline:
             return self.sizes.new(written.value)
         return self.sizes.new()
 
-    def _reshaped(self, before: Dims | None, args: tuple[Expression, ...]) -> Dims:
+    def _reshaped(
+        self, before: Dims | None, args: tuple[Expression, ...], own: Dims | None
+    ) -> Dims:
         after = [
             self.sizes.new()
             if isinstance(a, Literal) and a.value == _ANY
-            else self._size(a)
+            else self.size(a)
             for a in args
         ]
-        if before and after:
-            for a, b in zip(before, after, strict=False):
-                if self.sizes.of(a) != self.sizes.of(b):
-                    break
+        if own is not None and len(own) == len(after):
+            for a, b in zip(after, own, strict=True):
                 self.sizes.same(a, b)
-            if self.sizes.of(before[-1]) == self.sizes.of(after[-1]) is not None:
-                self.sizes.same(before[-1], after[-1])
+        if not before or not after:
+            return after
+        left, right = list(before), list(after)
+        while left and right and self._agree(left[0], right[0]):
+            left, right = left[1:], right[1:]
+        while left and right and self._agree(left[-1], right[-1]):
+            left, right = left[:-1], right[:-1]
+        self._recut(left, right)
         return after
+
+    def _agree(self, one: Node, other: Node) -> bool:
+        """Whether two sizes have one number, or none; those with one are the same."""
+        number = self.sizes.of(one)
+        if number != self.sizes.of(other):
+            return False
+        if number is not None:
+            self.sizes.same(one, other)
+        return True
+
+    def _recut(self, before: Dims, after: Dims) -> None:
+        """What a reshape makes one of several axes, or several of one."""
+        for whole, parts, is_cut in ((before, after, True), (after, before, False)):
+            if len(whole) == 1 and len(parts) > 1:
+                times = self.sizes.of(parts[0]) if len(parts) == 3 else None
+                if times is not None:
+                    parts = parts[1:]
+                self.sizes.product(whole[0], *parts, times=times or 1, is_cut=is_cut)
+                return
+        if len(after) == len(before) + 1 > 2:
+            self.sizes.product(before[-1], *after[-2:], is_cut=True)
+
+    def _unsqueezed(self, before: Dims | None, axes: object) -> Dims | None:
+        places = [axes] if isinstance(axes, int) else axes
+        if before is None or not isinstance(places, tuple | list):
+            return None
+        rank = len(before) + len(places)
+        added = {place % rank for place in places}
+        left = iter(before)
+        return [self.sizes.new(1) if i in added else next(left) for i in range(rank)]
+
+    def _reduced(
+        self, reduced: Method, before: Dims | None, own: Dims | None
+    ) -> Dims | None:
+        """Without the axes that are summed up."""
+        axes = reduced.args[0] if reduced.args else dict(reduced.options).get("axis")
+        if before is None or not isinstance(axes, Literal) or axes.value is None:
+            return None
+        places = axes.value if isinstance(axes.value, tuple) else (axes.value,)
+        gone = {place % len(before) for place in places}
+        if own is not None and len(own) == len(before):
+            return [own[i] if i in gone else size for i, size in enumerate(before)]
+        return [size for i, size in enumerate(before) if i not in gone]
+
+    def _concat(self, shapes: list[Dims | None], own: Dims | None) -> Dims | None:
+        """One axis is what all have together; where they are equal, so many times."""
+        for shape in shapes[1:]:
+            self._kept(shapes[0], shape)
+        first = shapes[0]
+        if own is None or first is None or len(own) != len(first) or None in shapes:
+            return None
+        for axis, size in enumerate(own):
+            parts = [shape[axis] for shape in shapes if shape]
+            if self.sizes.of(size) == self.sizes.of(parts[0]):
+                self._agree(size, parts[0])
+            elif len({self.sizes.of(part) for part in parts}) == 1:
+                self.sizes.product(size, parts[0], times=len(parts))
+        return own
+
+    def _conv(
+        self, x: Dims | None, weight: Dims | None, bias: Dims | None = None
+    ) -> Dims | None:
+        if not x or not weight or len(x) < 2:
+            return None
+        if bias:
+            self.sizes.same(weight[0], bias[0])
+        taken, channels = self.sizes.of(x[1]), self.sizes.of(weight[1])
+        if taken and channels and taken % channels == 0:
+            self.sizes.product(x[1], weight[1], times=taken // channels)
+        return [x[0], weight[0], *(self.sizes.new() for _ in x[2:])]
 
     def _expanded(self, before: Dims | None, shape: Expression) -> Dims | None:
         """What is repeated along axes of length 1, and along new ones."""
-        if before is None or not isinstance(shape, Display):
+        if not isinstance(shape, Display):
             return None
-        after = [self._size(item) for item in shape.items]
-        for i, size in enumerate(reversed(before[-len(after) :]), 1):
+        after = [self.size(item) for item in shape.items]
+        for i, size in enumerate(reversed((before or [])[-len(after) :]), 1):
             if self.sizes.of(size) != 1:
                 after[-i] = size
         return after
@@ -274,37 +347,73 @@ class _Outline:
         if not left or right is None or len(right) < 2:
             return None
         self.sizes.same(left[-1], right[-2])
+        if len(right) == 2:
+            self.sizes.layers.append((right[0], right[1]))
         return [*left[:-1], right[-1]]
 
     def _item(self, item: Item) -> Dims | None:
         inner = self.dims(item.target)
         if inner is None:
             return None
+        keys = list(item.keys)
+        for place, key in enumerate(keys):
+            if isinstance(key, Literal) and key.value is ...:
+                whole = [Slice()] * (len(inner) - len(keys) + 1)
+                keys[place : place + 1] = whole
+                break
         found: Dims = []
         left = list(inner)
-        for key in item.keys:
+        for key in keys:
             if not left:
                 return None
             size = left.pop(0)
             if isinstance(key, Slice):
-                whole = key.start is None and key.stop is None and key.step is None
-                found.append(size if whole else self.sizes.new())
+                found.append(self._sliced(size, key))
+            elif isinstance(key, Value) and not key.host and len(keys) == 1:
+                self.sizes.rows.append(size)
+                found += self._value(key) or []
             elif not (isinstance(key, Literal) and type(key.value) is int):
                 return None
         return [*found, *left]
 
+    def _sliced(self, size: Node, key: Slice) -> Node:
+        """An axis of which a half may be left."""
+        ends = [end for end in (key.start, key.stop) if end is not None]
+        if not ends and key.step is None:
+            return size
+        number = self.sizes.of(size)
+        part = self.sizes.new()
+        if len(ends) == 1 and key.step is None and number is not None:
+            end = self.size(ends[0])
+            if self.sizes.of(end) == number / 2:
+                self.sizes.same(end, part)
+                self.sizes.product(size, end, times=2)
+                return end
+        return part
+
+    def _attended(self, call: Call) -> Dims | None:
+        q, k, v = map(self.dims, call.args[:3])
+        if not q or not k or not v:
+            return None
+        self.sizes.same(q[-1], k[-1])
+        mask = dict(call.options).get("mask")
+        scores = None if mask is None else self.dims(mask)
+        if scores:
+            self.sizes.alike(scores[:-2], q[:-2])
+        return [*q[:-1], v[-1]]
+
     def _function(self, function: str, args: tuple[Expression, ...]) -> Dims | None:
         shapes = [self.dims(arg) for arg in args]
-        if function == "ops.scaled_dot_product_attention" and all(shapes[:3]):
-            q, k, v = (shape or [] for shape in shapes[:3])
-            self.sizes.same(q[-1], k[-1])
-            return [*q[:-1], v[-1]]
         if function == "ops.where":
             return self._broadcast([shape for shape in shapes if shape])
-        if function == "ops.concat":
-            for shape in shapes[1:]:
-                self._kept(shapes[0], shape)
-            return None
+        if function == "ops.gather_nd" and len(shapes) == 2 and all(shapes):
+            rows, index = shapes[0] or [], shapes[1] or []
+            self.sizes.rows.append(rows[0])
+            return [*index[:-1], *rows[1:]] if self.sizes.of(index[-1]) == 1 else None
+        if function in ("ops.layer_norm", "ops.rms_norm") and shapes[0]:
+            for weight in filter(None, shapes[1:]):
+                self.sizes.same(shapes[0][-1], weight[-1])
+                self.sizes.norms.append(weight[-1])
         if function in _SAME and shapes:
             return shapes[0]
         return None
@@ -359,7 +468,7 @@ class _Outline:
         names = self.sizes.parameters[made.function]
         written = dict(zip(names, made.args, strict=False)) | dict(made.options)
         here = {
-            self.sizes.find(("argument", made.function, name)): self._size(value)
+            self.sizes.find(("argument", made.function, name)): self.size(value)
             for name, value in written.items()
         }
 
@@ -379,14 +488,16 @@ class _Outline:
     def _layer(self, made: Call, x: Dims | None) -> Dims | None:
         """What one of the library's layers takes and gives."""
         kind, args = made.function.removeprefix("nn."), made.args
-        first = self._size(args[0]) if args else None
-        second = self._size(args[1]) if len(args) > 1 else None
+        first = self.size(args[0]) if args else None
+        second = self.size(args[1]) if len(args) > 1 else None
         if kind == "Embedding":
+            self.sizes.rows.append(first)
             return None if x is None else [*x, second]
         if not x:
             return None
         if kind == "Linear":
             self.sizes.same(x[-1], first)
+            self.sizes.layers.append((first, second))
             return [*x[:-1], second]
         if kind in ("LayerNorm", "RMSNorm") and first is not None:
             self.sizes.same(x[-1], first)
@@ -413,8 +524,13 @@ _SAME = frozenset(
         *("relu", "relu6", "gelu", "silu", "swish", "sigmoid", "tanh", "softmax"),
         *("mish", "hard_swish", "dropout", "layer_norm", "rms_norm", "leaky_relu"),
         *("log_softmax", "erf", "exp", "log", "sqrt", "elu", "softplus", "abs"),
+        *("cos", "sin", "clip", "neg"),
     )
 )
 _LAYERS = frozenset(
-    ("ReLU", "ReLU6", "GELU", "SiLU", "Sigmoid", "Tanh", "Dropout", "Identity")
+    (
+        *("ReLU", "ReLU6", "GELU", "SiLU", "Sigmoid", "Tanh", "Dropout", "Identity"),
+        *("CELU", "ELU", "Hardsigmoid", "Hardswish", "Hardtanh", "LeakyReLU", "Mish"),
+        *("LogSoftmax", "SELU", "Softmax", "Softplus", "Softsign"),
+    )
 )

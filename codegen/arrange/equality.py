@@ -21,7 +21,8 @@ def signature(plan: ClassPlan) -> str:
     numbers: dict[Value, int] = {}
     inputs = [_shape_of(value, numbers) for value in plan.inputs]
     members = [(name, _text(part, numbers)) for name, part in plan.members]
-    return repr((inputs, members, _block(plan.block, numbers)))
+    shared = [_any(pair, numbers) for pair in plan.shared]
+    return repr((inputs, members, shared, _block(plan.block, numbers)))
 
 
 def outline(statements: Iterable[Statement]) -> tuple[str, list[Value]]:

@@ -65,7 +65,7 @@ def common(one: Scope, other: Scope) -> int:
     """How many levels two scopes share."""
     depth = 0
     for a, b in zip(one, other, strict=False):
-        if a.name != b.name:
+        if (a.name, a.call) != (b.name, b.call):
             break
         depth += 1
     return depth

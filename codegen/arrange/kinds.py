@@ -42,8 +42,10 @@ def is_transparent(group: Group) -> bool:
 
 def holds_numbered(group: Group) -> bool:
     """A list of modules: nothing but children whose names are numbers, few unused."""
-    names = [item.level.name for item in group.items if isinstance(item, Group)]
-    if len(names) < len(group.items) or len(set(names)) < len(names):
+    children = [item.level for item in group.items if isinstance(item, Group)]
+    names = [level.name for level in children]
+    told = {(level.name, level.call) for level in children}
+    if len(names) < len(group.items) or len(told) < len(names):
         return False
     if not all(is_number(name) for name in names):
         return False
@@ -64,15 +66,18 @@ def renamed(group: Group) -> Group:
     return Group(group.level, list(inner))
 
 
-def numbered(group: Group) -> dict[int, Group]:
-    """Numbered children by their number; a folded layer by that of its weights."""
+def numbered(group: Group) -> list[tuple[int, Group]]:
+    """Numbered children with their number; a folded layer with that of its weights.
+
+    One that is called again stands there again.
+    """
     children = [item for item in group.items if isinstance(item, Group)]
     told = [_told_number(child, group.level.name) for child in children]
     own = [int(child.level.name) for child in children]
     numbers = [own[i] if n is None else n for i, n in enumerate(told)]
-    if len(set(numbers)) < len(numbers):
+    if len(set(numbers)) < len(set(own)):
         numbers = own
-    return dict(zip(numbers, children, strict=True))
+    return list(zip(numbers, children, strict=True))
 
 
 def _told_number(child: Group, container: str) -> int | None:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 from burnish import nn, ops
 from burnish.codegen.arrange.grouping import Group, statements_of
 from burnish.codegen.arrange.kinds import without_rank
+from burnish.codegen.arrange.tables import start
 from burnish.codegen.identifier import Identifier, Names
 from burnish.codegen.program import (
+    Attribute,
     Block,
     Call,
     Display,
     Expression,
     Infix,
+    Item,
     Layer,
     Literal,
-    Name,
     Own,
     Repeat,
     Weight,
@@ -30,7 +33,12 @@ _USES = {"add": "bias", "sub": "mean", "mul": "scale", "div": "scale"}
 _AGAIN = re.compile(r"_\d+$")
 _COUNTED = re.compile(r"[a-z]{0,2}_?\d+$")
 _OPERATORS = {"+": "bias", "-": "mean", "*": "scale", "/": "scale", "@": "weight"}
-_SHORT = {"Linear": "linear", "Embedding": "embed", "Dropout": "dropout"}
+_SHORT = {
+    "Linear": "linear",
+    "PReLU": "prelu",
+    "Embedding": "embed",
+    "Dropout": "dropout",
+}
 
 WeightPath = tuple[str, Weight]
 
@@ -42,6 +50,8 @@ class Members:
     single: dict[str, Expression] = field(default_factory=dict)
     numbered: dict[str, dict[int, Expression]] = field(default_factory=dict)
     weights: list[WeightPath] = field(default_factory=list)
+    known: dict[Hashable, Own] = field(default_factory=dict)
+    lists: dict[Hashable, str] = field(default_factory=dict)
     names: Names = field(default_factory=lambda: Names(_RESERVED))
 
     def add(
@@ -49,22 +59,40 @@ class Members:
     ) -> Own:
         """A new attribute; its name is `wanted` where that is still free.
 
-        What owns no weights and is called again ("dropout_1") is not owned twice.
+        What is called again is not owned twice: it has the same weights, or it has none
+        and the same name with a number ("dropout_1").
         """
         if not weights:
             base = _AGAIN.sub("", wanted)
             if base in self.single and alike(self.single[base], constructor):
                 return Own((base,))
+        key = _identity(constructor, weights)
+        if key in self.known:
+            return self.known[key]
         name = self._free(wanted)
         self.single[name] = constructor
         self._own(name, weights)
-        return Own((name,))
+        return self._made(key, Own((name,)))
+
+    def _made(self, key: Hashable, own: Own) -> Own:
+        if key is not None:
+            self.known[key] = own
+        return own
 
     def add_list(
         self, wanted: str, parts: dict[int, tuple[Expression, list[WeightPath]]]
     ) -> str:
-        """A new list attribute of numbered parts; gaps become identities."""
+        """A new list attribute of numbered parts; gaps become identities.
+
+        A list that is called again is not owned twice.
+        """
+        every = [_identity(constructor, held) for constructor, held in parts.values()]
+        key = None if None in every else tuple(every)
+        if key in self.lists:
+            return self.lists[key]
         name = self._free(wanted)
+        if key is not None:
+            self.lists[key] = name
         self.numbered[name] = {n: constructor for n, (constructor, _) in parts.items()}
         for number, (_, weights) in parts.items():
             self._own(f"{name}.{number}", weights)
@@ -83,10 +111,31 @@ class Members:
         constructor: Expression,
         weights: list[WeightPath],
     ) -> Own:
-        """A numbered part of a list attribute."""
+        """A numbered part of a list attribute, or what is owned already."""
+        key = _identity(constructor, weights)
+        if key in self.known:
+            return self.known[key]
         self.numbered[name][number] = constructor
         self._own(f"{name}.{number}", weights)
-        return Own((name, number))
+        return self._made(key, Own((name, number)))
+
+    def tied(self) -> list[tuple[Expression, Expression]]:
+        """Take out the weights that are others of this class; the pairs of those.
+
+        What parts of one list read in the same place were several weights: exporters
+        merge equal ones.
+        """
+        first: dict[int, str] = {}
+        pairs, kept = [], []
+        for path, weight in self.weights:
+            known = first.get(id(weight), path)
+            if _unnumbered(known) != _unnumbered(path) and weight.trained:
+                pairs.append((_reached(path), _reached(first[id(weight)])))
+            else:
+                first.setdefault(id(weight), path)
+                kept.append((path, weight))
+        self.weights = kept
+        return pairs
 
     def _own(self, name: str, weights: list[WeightPath]) -> None:
         for path, weight in weights:
@@ -115,6 +164,33 @@ class Members:
         if len(filled) > 1 and all(_same(part, first) for part in filled):
             return Repeat(first, Literal(len(filled)))
         return Display(tuple(filled))
+
+
+def _identity(constructor: Expression, weights: list[WeightPath]) -> Hashable:
+    """Equal for modules that are one: of one class, with the same weights."""
+    if not weights or not isinstance(constructor, Call):
+        return None
+    held = [
+        (path, id(w if w.trained or w.source is None else w.source))
+        for path, w in weights
+    ]
+    return repr(spelled(constructor)), tuple(held)
+
+
+def _unnumbered(path: str) -> list[str]:
+    return ["#" if part.isdigit() else part for part in path.split(".")]
+
+
+def _reached(path: str) -> Expression:
+    """`self.layers[0].weight` of "layers.0.weight"."""
+    first, *rest = path.split(".")
+    reached: Expression = Own((first,))
+    for part in rest:
+        if part.isdigit():
+            reached = Item(reached, (Literal(int(part)),))
+        else:
+            reached = Attribute(reached, part)
+    return reached
 
 
 def alike(one: Expression, other: Expression) -> bool:
@@ -157,9 +233,9 @@ def stored(weight: Weight) -> Call:
     shape = Literal(weight.shape)
     options = (("dtype", Literal(weight.dtype)),) if weight.dtype != "float32" else ()
     if weight.trained:
-        start = Call("nn.init.normal", (Literal(0.02),))
-        return Call("nn.Param", (start, shape), options)
-    return Call("nn.Buffer", (Name("nn.init.zeros"), shape), options)
+        drawn = Call("nn.init.normal", (Literal(0.02),))
+        return Call("nn.Param", (drawn, shape), options)
+    return Call("nn.Buffer", (start(weight), shape), options)
 
 
 def layer_name(layer: Layer) -> str:

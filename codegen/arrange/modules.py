@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from burnish import nn
 from burnish.codegen.arrange.arguments import with_arguments
+from burnish.codegen.arrange.calls import tell_calls_apart
 from burnish.codegen.arrange.contracts import contract, has, merged, size_of, symbol
 from burnish.codegen.arrange.equality import signature
 from burnish.codegen.arrange.grouping import (
@@ -39,6 +40,7 @@ from burnish.codegen.arrange.members import (
 )
 from burnish.codegen.arrange.owner import Owner, Told
 from burnish.codegen.arrange.reasons import Reasons, no_chain, no_loop
+from burnish.codegen.arrange.rolling import rolled
 from burnish.codegen.arrange.segments import holds_weights
 from burnish.codegen.arrange.sequences import (
     Part,
@@ -48,6 +50,7 @@ from burnish.codegen.arrange.sequences import (
     function_part,
 )
 from burnish.codegen.arrange.sizes import sized
+from burnish.codegen.arrange.stacking import stacked
 from burnish.codegen.arrange.structure import structure
 from burnish.codegen.errors import Explain, silent
 from burnish.codegen.identifier import Identifier, Names
@@ -66,6 +69,7 @@ from burnish.codegen.program import (
     Weight,
     pruned,
 )
+from burnish.codegen.sharing import tied
 
 _FEW = 8  # one layer in so many that has a scope is no structure
 
@@ -76,6 +80,7 @@ def arrange(program: Program, flat: bool = False, explain: Explain = silent) -> 
     flat: one class, whatever structure there is.
     """
     names: dict[int, str] = {}
+    program.body = pruned(stacked(program.body))
     for statement in program.body.statements:
         statement.scope = () if flat else module_scope(statement)
     if flat:
@@ -84,7 +89,9 @@ def arrange(program: Program, flat: bool = False, explain: Explain = silent) -> 
         for statement in program.body.statements:
             statement.scope = ()
         names = structure(program, explain)
-    return _Arranger(program, names, explain).plan()
+    if not flat:
+        tell_calls_apart(program.body.statements)
+    return _Arranger(program, names, explain, flat).plan()
 
 
 def _is_nameless(statements: Sequence[Statement], explain: Explain) -> bool:
@@ -101,8 +108,11 @@ def _is_nameless(statements: Sequence[Statement], explain: Explain) -> bool:
 
 
 class _Arranger:
-    def __init__(self, program: Program, names: dict[int, str], explain: Explain):
+    def __init__(
+        self, program: Program, names: dict[int, str], explain: Explain, flat: bool
+    ):
         self.program = program
+        self.flat = flat
         self.explain = explain
         self.reasons = Reasons()
         self.classes: dict[str, ClassPlan] = {}
@@ -122,6 +132,7 @@ class _Arranger:
             uses_of(program.body),
             names,
         )
+        self.told.tied.update(tied(program.body))
         self.told.weight_uses.update(
             r for r in program.body.results if isinstance(r, Weight)
         )
@@ -133,6 +144,7 @@ class _Arranger:
         items = grouped(statements, self.reasons.decide)
         members, block, _ = self._body(items, results, self.told.weight_uses, {})
         model = ClassPlan("Model", members.listed(block), self.program.inputs, block)
+        model.shared = members.tied()
         classes = finished(
             [*self.classes.values(), model],
             self.program.output_names,
@@ -170,7 +182,8 @@ class _Arranger:
                 own = members.add(item.level.name, part.constructor, part.weights)
                 statements.append(part.call(own))
         owner = Owner(self.told, members, uses, sizes)
-        block = pruned(Block(statements, results).rebuilt(owner))
+        block = Block(statements, results).rebuilt(owner)
+        block = pruned(block if self.flat else rolled(block))
         return members, block, owner.outside
 
     def _name_layers(self, group: Group, name: str) -> None:
@@ -180,7 +193,9 @@ class _Arranger:
         """
         for expression in leaves(group):
             if isinstance(expression, Layer):
-                told = weights_say(expression, group)
+                held = map(id, expression.weights.values())
+                alone = self.told.tied.isdisjoint(held)
+                told = weights_say(expression, group) if alone else None
                 self.told.names[id(expression)] = told or name
 
     def _made(self, group: Group, name: str) -> Part:
@@ -195,6 +210,7 @@ class _Arranger:
         values = [*inputs, *outside.values()]
         kind = Identifier.class_name(class_word(group.level.kind or name))
         plan = ClassPlan(kind, members.listed(block), values, block)
+        plan.shared = members.tied()
         plan.contract = contract(values, outputs)
         known = self._known(plan)
         given: tuple[Value | Weight, ...] = (*inputs, *outside)
@@ -259,7 +275,9 @@ class _Arranger:
     def _container(self, group: Group, members: Members) -> list[Statement]:
         """A list of modules: a loop over equals, a Sequential, or numbered calls."""
         name = group.level.name
-        children = numbered(group)
+        children = dict(numbered(group))
+        if len(children) < len(group.items):
+            return self._numbered(group, members)
         parts = {n: self._part(child, name) for n, child in children.items()}
         whole = {n: part for n, part in parts.items() if part is not None}
         if len(whole) == len(parts):
@@ -284,7 +302,9 @@ class _Arranger:
             statements = statements_of(child)
             return function_part(statements[0]) if len(statements) == 1 else None
         if holds_numbered(child):
-            parts = {n: self._part(c, container) for n, c in numbered(child).items()}
+            parts = {n: self._part(c, container) for n, c in numbered(child)}
+            if len(parts) < len(child.items):
+                return None
             whole = {n: part for n, part in parts.items() if part is not None}
             if len(whole) == len(parts) and self._is_chain(list(whole.values())):
                 return as_sequential(whole)
@@ -295,7 +315,7 @@ class _Arranger:
         """Children called one by one, by their number in the list."""
         name = members.reserve(group.level.name)
         statements: list[Statement] = []
-        for number, child in numbered(group).items():
+        for number, child in numbered(group):
             if is_transparent(child):
                 for expression in leaves(child):
                     if isinstance(expression, Layer):

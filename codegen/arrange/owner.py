@@ -22,12 +22,14 @@ class Told:
 
     names and places: what scopes say of a layer (by its id): its attribute, or its list
     and number. weight_uses: how often each free weight is read in all; roles: what for.
+    tied: the ids of weights that different layers share.
     """
 
     weight_uses: Counter[Weight]
     roles: dict[Weight, str] = field(default_factory=dict)
     names: dict[int, str] = field(default_factory=dict)
     places: dict[int, tuple[str, int]] = field(default_factory=dict)
+    tied: set[int] = field(default_factory=set)
 
 
 class Owner:

@@ -194,6 +194,17 @@ def holds_weights(statement: Statement) -> bool:
     )
 
 
+def weights_of(statement: Statement) -> list[int]:
+    """The ids of the trained weights that it reads, in order."""
+    found: list[int] = []
+    for expression in leaves(statement):
+        if isinstance(expression, Layer):
+            found += [id(w) for w in expression.weights.values() if w.trained]
+        elif isinstance(expression, Weight) and expression.trained:
+            found.append(id(expression))
+    return found
+
+
 def dense(statement: Statement) -> int:
     """How many layers it holds that people would count: products, not norms."""
     return sum(

@@ -10,6 +10,7 @@ from itertools import count
 
 from burnish import nn
 from burnish.codegen.program import (
+    Apply,
     Block,
     Call,
     ClassPlan,
@@ -19,15 +20,18 @@ from burnish.codegen.program import (
     Item,
     Keyed,
     Literal,
+    Loop,
     Method,
     Repeat,
     Slice,
+    every_expression,
 )
 
 Parameters = Mapping[str, list[str]]
 """The constructor's arguments of each class of the source."""
 
 _SIZED = frozenset(("reshape", "expand", "repeat", "split"))
+_FILLED = frozenset(("Tensor.zeros", "Tensor.full"))
 _OPTIONS = frozenset(("shape", "sizes", "split_sizes", "num_heads", "repeats"))
 _SUMS = frozenset(("+", "-", "*", "//", "%"))
 
@@ -38,6 +42,7 @@ class Slot:
 
     place: of several under one name, such as a shape's. attribute "": in the forward.
     default: what the callee takes by itself. call: which of the forward's reshapes.
+    callee: whose constructor it is.
     """
 
     attribute: str
@@ -45,6 +50,7 @@ class Slot:
     place: int = 0
     default: int | None = None
     call: int = 0
+    callee: str = ""
 
 
 Change = Callable[[Slot, int], Expression]
@@ -99,10 +105,15 @@ def constructor(
     def argument(value: Expression, name: str) -> Expression:
         if isinstance(value, Literal):
             if type(value.value) is int:
-                slot = Slot(attribute, name, default=defaults.get(name))
+                slot = Slot(
+                    attribute,
+                    name,
+                    default=defaults.get(name),
+                    callee=made.function,
+                )
                 return change(slot, value.value)
             if made.function in ("nn.Param", "nn.Buffer"):
-                return _shape(value, attribute, change)
+                return _shape(value, attribute, made.function, change)
             return value
         if isinstance(value, Infix):  # what grows from part to part
             first, step = argument(value.left, name), argument(value.right, "growth")
@@ -126,12 +137,14 @@ def constructor(
     return replace(made, args=tuple(given), options=tuple(options))
 
 
-def _shape(value: Literal, attribute: str, change: Change) -> Expression:
+def _shape(value: Literal, attribute: str, callee: str, change: Change) -> Expression:
     """A shape with its sizes changed; one of ones and numbers stays a literal."""
     if not isinstance(value.value, tuple) or not value.value:
         return value
     items = [
-        Literal(1) if size == 1 else change(Slot(attribute, "size", place), size)
+        Literal(1)
+        if size == 1
+        else change(Slot(attribute, "size", place, callee=callee), size)
         for place, size in enumerate(value.value)
     ]
     if all(isinstance(item, Literal) for item in items):
@@ -189,8 +202,10 @@ def forward(block: Block, change: Change) -> Block:
             call = next(calls)
             args = tuple(size(v, value.name, i, call) for i, v in enumerate(value.args))
             return replace(value, target=visit(value.target), args=args)
-        if isinstance(value, Call) and value.options:
+        if isinstance(value, Call) and (value.options or value.function in _FILLED):
             args = tuple(map(visit, value.args))
+            if value.function in _FILLED and args:
+                args = (sizes(value.args[0], "shape"), *args[1:])
             options = tuple(
                 (name, sizes(v, name) if name in _OPTIONS else visit(v))
                 for name, v in value.options
@@ -216,7 +231,18 @@ def forward(block: Block, change: Change) -> Block:
             )
         return value.rebuilt(visit)
 
-    return block.rebuilt(visit)
+    made = block.rebuilt(visit)
+    for statement in made.statements:
+        if isinstance(statement, Loop) and statement.count and _calls(statement):
+            statement.count = size(statement.count, "rounds", 0)
+    return made
+
+
+def _calls(loop: Loop) -> bool:
+    """Whether a loop calls modules again and again, whichever turn it is."""
+    if loop.index is not None or loop.condition is not None:
+        return False
+    return any(isinstance(e, Apply) for e in every_expression(loop.body))
 
 
 def _on_host(value: Infix) -> bool:

@@ -7,15 +7,23 @@ roles      a unit is named by what it holds, its layers by what they do
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from burnish.codegen.arrange.contracts import has, size_of, symbol
+from burnish.codegen.arrange.equality import outline
 from burnish.codegen.arrange.forms import form
+from burnish.codegen.arrange.kinds import singular
 from burnish.codegen.arrange.repeats import Run, best_run, places_of
 from burnish.codegen.arrange.roles import Roles, expression, layers_of
-from burnish.codegen.arrange.segments import Flow, Segment, dense, holds_weights
+from burnish.codegen.arrange.segments import (
+    Flow,
+    Segment,
+    dense,
+    holds_weights,
+    weights_of,
+)
 from burnish.codegen.errors import Explain
 from burnish.codegen.identifier import Identifier
 from burnish.codegen.program import (
@@ -24,6 +32,7 @@ from burnish.codegen.program import (
     Layer,
     Level,
     Program,
+    Scope,
     Statement,
     Value,
 )
@@ -51,6 +60,10 @@ class Unit:
     def statements(self) -> list[Statement]:
         return [s for segment in self.segments for s in segment.statements]
 
+    def weights(self) -> tuple[int, ...]:
+        """What tells it from other modules; units that read the same are one module."""
+        return tuple(w for s in self.statements for w in weights_of(s))
+
     def changes_size(self) -> bool:
         before, after = self.segments[0].entry, self.segments[-1].exit
         return _sizes(before) != _sizes(after)
@@ -70,15 +83,22 @@ def structure(program: Program, explain: Explain) -> dict[int, str]:
             units = _units(segments, [word(segment, roles) for segment in segments])
             if (saved := _saved(units) * worth) > most:  # kinds may still become one
                 best, most = units, saved
+    best = _without_variants(best, body.statements)
     for unit in best:
         unit.kind = roles.kind(unit.statements)
         if unit.kind in ("Attention", "MLP") and _branch(unit.segments[0], roles):
             unit.kind += "Block"
     names: dict[int, str] = {}
     for stage, numbered in _stages(best):
-        for number, unit in enumerate(stage.units):
-            levels = (Level(stage.name), Level(str(number), unit.kind))
-            scope = levels if numbered else (Level(stage.name, unit.kind),)
+        read = dict.fromkeys(unit.weights() for unit in stage.units)
+        modules = {weights: number for number, weights in enumerate(read)}
+        for unit in stage.units:
+            number = str(modules[unit.weights()])
+            scope: Scope = (Level(stage.name), Level(number, unit.kind))
+            if not numbered:
+                scope = (Level(stage.name, unit.kind),)
+            elif len(modules) == 1:
+                scope = (Level(singular(stage.name), unit.kind),)
             _scoped(unit, scope, roles, names)
         explain(_told(stage))
     rest = [s for s in body.statements if not s.scope]
@@ -182,6 +202,28 @@ def _saved(units: list[Unit]) -> int:
         saved += len(unit.statements) if made in seen else -_CLASS
         seen.add(made)
     return saved
+
+
+def _without_variants(units: list[Unit], body: Sequence[Statement]) -> list[Unit]:
+    """The units but for those that are one of several things done with their weights.
+
+    A cell that takes one element of a sequence after the other is no module without
+    the index; a loop says it.
+    """
+    inside = {id(s): unit.weights() for unit in units for s in unit.statements}
+    owners: dict[int, set[object]] = defaultdict(set)
+    for statement in body:
+        for weight in weights_of(statement):
+            owners[weight].add(inside.get(id(statement)))
+    ways: dict[tuple[int, ...], set[str]] = defaultdict(set)
+    for unit in units:
+        ways[unit.weights()].add(outline(unit.statements)[0])
+    return [
+        unit
+        for unit in units
+        if len(ways[read := unit.weights()]) == 1
+        and not (read and all(len(owners[weight]) > 1 for weight in read))
+    ]
 
 
 # --- stages ---

@@ -342,8 +342,9 @@ def number(value: Expression) -> Any:
 
 
 def owned(*weights: Expression | None) -> bool:
-    """Whether these inputs are parameters that one layer alone uses (None is fine)."""
-    return all(
-        w is None or (isinstance(w, Weight) and w.trained and not w.shared)
-        for w in weights
-    )
+    """Whether these inputs are parameters that a layer may own (None is fine)."""
+    return all(w is None or (isinstance(w, Weight) and _ownable(w)) for w in weights)
+
+
+def _ownable(weight: Weight) -> bool:
+    return weight.trained and not (weight.source and weight.source.apart)

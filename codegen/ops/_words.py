@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,8 @@ from burnish.codegen.program import (
     Value,
     Weight,
 )
+
+_IN_A_ROW = 16
 
 WHOLE = Slice()
 """`:`, the key that takes a whole axis."""
@@ -165,9 +168,20 @@ def is_device(value: Expression) -> bool:
     return not (isinstance(value, Literal | Host) or known(value) is not None)
 
 
-def chain(operator: str, values: tuple[Expression, ...]) -> Expression:
-    """`a operator b operator c`"""
-    first, *rest = values
-    for value in rest:
-        first = Infix(operator, first, value)
-    return first
+def chain(
+    join: Callable[[Expression, Expression], Expression],
+    values: Sequence[Expression],
+    node: NodeContext,
+) -> Expression:
+    """`a + b + c`, with a name for what every sixteen values make."""
+    whole, *rest = values
+    for number, value in enumerate(rest, 1):
+        whole = join(whole, value)
+        if number % _IN_A_ROW == 0 and number < len(rest):
+            whole = named(node, whole, "x", whole.dtype, node.shapes[0])
+    return whole
+
+
+def plus(a: Expression, b: Expression) -> Expression:
+    """`a + b`"""
+    return Infix("+", a, b)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from burnish.codegen.ops._rules import (
@@ -16,7 +17,7 @@ from burnish.codegen.ops._rules import (
     plain,
     tensor,
 )
-from burnish.codegen.ops._words import cast, chain, is_float, is_integer
+from burnish.codegen.ops._words import cast, chain, is_float, is_integer, plus
 from burnish.codegen.program import Call, Expression, Infix, Literal, Prefix
 
 
@@ -175,32 +176,25 @@ def round_(X: Expression) -> Result:
 
 
 @onnx_op("Sum", since=8)
-def sum_(*data_0: Expression) -> Result:
-    return chain("+", operands(*data_0))
+def sum_(*data_0: Expression, node: NodeContext) -> Result:
+    return chain(plus, operands(*data_0), node)
 
 
 @onnx_op("Mean", since=8)
-def mean(*data_0: Expression) -> Result:
+def mean(*data_0: Expression, node: NodeContext) -> Result:
     if len(data_0) == 1:
         return data_0[0]
-    return Infix("/", chain("+", operands(*data_0)), Literal(len(data_0)))
+    return Infix("/", chain(plus, operands(*data_0), node), Literal(len(data_0)))
 
 
 @onnx_op("Max", since=8)
-def max_(*data_0: Expression) -> Result:
-    return _pairwise("maximum", data_0)
+def max_(*data_0: Expression, node: NodeContext) -> Result:
+    return chain(partial(call, "maximum"), data_0, node)
 
 
 @onnx_op("Min", since=8)
-def min_(*data_0: Expression) -> Result:
-    return _pairwise("minimum", data_0)
-
-
-def _pairwise(operator: str, values: tuple[Expression, ...]) -> Expression:
-    first, *rest = values
-    for value in rest:
-        first = call(operator, first, value)
-    return first
+def min_(*data_0: Expression, node: NodeContext) -> Result:
+    return chain(partial(call, "minimum"), data_0, node)
 
 
 @onnx_op("Clip", since=6)

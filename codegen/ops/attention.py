@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.ops._rules import Result, call, method, onnx_op, tensor
@@ -162,9 +163,17 @@ def _attended(
         *(q, k, v),
         mask=mask if mask is None else tensor(mask),
         is_causal=bool(is_causal),
-        scale=scale,
+        scale=None if _is_usual(scale, q) else scale,
         softcap=softcap,
     )
+
+
+def _is_usual(scale: float | None, q: Expression) -> bool:
+    """Whether a scale is the one that attention has by itself."""
+    width = q.shape[-1] if q.shape else None
+    if scale is None or not isinstance(width, int) or width == 0:
+        return False
+    return bool(np.float32(scale) == np.float32(width**-0.5))
 
 
 @onnx_op("RotaryEmbedding", domain="burnish")

@@ -17,7 +17,16 @@ from burnish.codegen.ops._rules import (
     owned,
 )
 from burnish.codegen.ops._words import cast, unpacked
-from burnish.codegen.program import Constant, Expression, Infix, Literal, Weight
+from burnish.codegen.program import (
+    Constant,
+    Expression,
+    Infix,
+    Literal,
+    Source,
+    Weight,
+)
+
+_COUNT = Source(1)
 
 
 @onnx_op("BatchNormalization", since=9)
@@ -102,7 +111,11 @@ def _is_plain(scale: Expression, bias: Expression | None) -> bool:
 
 def _no_batches() -> Weight:
     """The layer's count of batches, which ONNX does not keep."""
-    return Weight("", "int64", (), lambda: np.zeros((), np.int64), trained=False)
+    return Weight("", "int64", (), _zero, trained=False, source=_COUNT)
+
+
+def _zero() -> np.ndarray:
+    return np.zeros((), np.int64)
 
 
 def _other(momentum: float) -> float:

@@ -28,11 +28,30 @@ def drop_identities(model: ir.Model, account: Account) -> bool:
     """Forward the input of every node that is proven to change nothing."""
     changed = False
     for node in all_nodes(model):
+        changed |= _without_empty(node)
         kept = _kept(node) if node.domain == "" and node.inputs else None
         if kept is not None and forward(node, kept):
             account.did("node that changes nothing", label(node))
             changed = True
     return changed
+
+
+def _without_empty(node: ir.Node) -> bool:
+    """Drop parts of length 0 from a Concat."""
+    if node.op_type != "Concat" or node.domain:
+        return False
+    axis = node.attributes["axis"].as_int()
+    full = [part for part in node.inputs if not _is_empty(part, axis)]
+    if not full or len(full) == len(node.inputs):
+        return False
+    node.resize_inputs(len(full))
+    for place, part in enumerate(full):
+        node.replace_input_with(place, part)
+    return True
+
+
+def _is_empty(value: ir.Value | None, axis: int) -> bool:
+    return value is not None and value.shape is not None and value.shape[axis] == 0
 
 
 def _kept(node: ir.Node) -> ir.Value | None:
@@ -58,6 +77,14 @@ def _always(_node: ir.Node) -> bool:
 
 def _alone(node: ir.Node) -> bool:
     return len(node.inputs) == 1
+
+
+def _leaves_all(node: ir.Node) -> bool:
+    """A Split of which the first part is all, and nothing reads another."""
+    others = node.outputs[1:]
+    if any(other.uses() or other.is_graph_output() for other in others):
+        return False
+    return _same_shape(node)
 
 
 def _same_dtype(node: ir.Node) -> bool:
@@ -160,6 +187,7 @@ _TESTS: dict[str, Callable[[ir.Node], bool]] = {
     "Identity": _always,
     "Cast": _same_dtype,
     "Concat": _alone,
+    "Split": _leaves_all,
     "Max": _alone,
     "Mean": _alone,
     "Min": _alone,

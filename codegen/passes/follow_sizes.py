@@ -237,7 +237,7 @@ def _name_sizes(value: ir.Value, names: dict[str, str]) -> None:
 
 def _nameless(value: ir.Value, axis: int) -> str:
     """A name that is no Python name, so that no reader will see it."""
-    return f"?{value.name}:{axis}"
+    return f"?{(value.name or '').encode().hex()}_{axis}"
 
 
 def _write(value: ir.Value, dims: Dims | None, names: dict[str, str]) -> bool:

@@ -48,11 +48,24 @@ class Value(Expression):
 
 
 @dataclass(eq=False)
+class Source:
+    """A tensor of the model file.
+
+    size: how many elements it has. apart: no layer owns it, for it is read in ways that
+    want it in several layouts, or outside of layers.
+    """
+
+    size: int
+    apart: bool = False
+
+
+@dataclass(eq=False)
 class Weight(Expression):
     """A tensor from the model file that the module owns.
 
     read: the array, brought to the layout that the module has.
     trained: a Param (else a Buffer). path: what the file calls it.
+    source: what it is read from; the same for all weights that are read from there.
     """
 
     path: str
@@ -60,7 +73,7 @@ class Weight(Expression):
     shape: tuple[int, ...] = field()
     read: Callable[[], np.ndarray] = field()
     trained: bool = True
-    shared: bool = False
+    source: Source | None = None
 
     def changed(self, shape: tuple[int, ...], how: Callable[..., Any]) -> Weight:
         """The same weight stored in another layout."""

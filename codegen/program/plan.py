@@ -24,10 +24,11 @@ class Program:
 class ClassPlan:
     """One class of the source: what it owns and what it computes.
 
+    contract: the shapes that it takes and gives; about: what else is said about it.
     members: attribute and constructor, in order; parameters: the constructor's own,
     defaults: what those have by themselves. base: the class that it extends; what is
     made under the name "" calls that one's constructor. shared: what is another's
-    in the end, and that one.
+    in the end, and that one. divided: arguments, each with one that must divide it.
     inputs and `block.results` are what `forward` takes and returns.
     """
 
@@ -36,10 +37,12 @@ class ClassPlan:
     inputs: list[Value]
     block: Block
     contract: str = ""
+    about: str = ""
     parameters: list[str] = field(default_factory=list)
     defaults: dict[str, Any] = field(default_factory=dict)
     base: str = "nn.Module"
     shared: list[tuple[Expression, Expression]] = field(default_factory=list)
+    divided: list[tuple[str, str]] = field(default_factory=list)
 
 
 @dataclass(eq=False)

@@ -11,10 +11,14 @@ from burnish.codegen.program.leaves import Change, Expression, Literal, Value, w
 
 @dataclass(frozen=True)
 class Level:
-    """One level of the author's module tree: attribute name and, if known, class."""
+    """One level of the author's module tree: attribute name and, if known, class.
+
+    call: which call of the module it is, where it is called several times.
+    """
 
     name: str
     kind: str = ""
+    call: int = 0
 
 
 Scope: TypeAlias = tuple[Level, ...]

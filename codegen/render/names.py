@@ -205,8 +205,18 @@ class _Namer:
             for v in dying
             if self.names[v] not in self.fixed | self._inside(statement) | read
         }
-        for value, start in zip(statement.carried, statement.initial, strict=True):
-            if isinstance(start, Value) and reusable.get(start, "") not in (*taken, ""):
+        inside = self._inside(statement) | self.fixed | read
+        rounds = zip(
+            statement.carried, statement.initial, statement.targets, strict=False
+        )
+        for value, start, target in rounds:
+            forced = self.names.get(target)
+            if forced is not None and forced not in inside:
+                name = forced  # what goes round outside takes it from here
+            elif isinstance(start, Value) and reusable.get(start, "") not in (
+                *taken,
+                "",
+            ):
                 name = reusable[start]
             else:
                 wanted = _hinted(value)
@@ -217,6 +227,7 @@ class _Namer:
                 )
             self.names[value] = name
             taken.add(name)
+            inside |= {name}
         for extra, wanted in ((statement.index, "i"), (statement.going, "going")):
             if extra is not None:
                 name = free(Identifier.variable(_hinted(extra) or wanted), taken)
@@ -241,10 +252,7 @@ class _Namer:
         for carried, result in zip(statement.carried, results, strict=True):
             if not isinstance(result, Value) or result not in made:
                 continue
-            if (
-                body.results.count(result) == 1
-                and last.get(carried, -1) <= made[result]
-            ):
+            if results.count(result) == 1 and last.get(carried, -1) <= made[result]:
                 self.names.setdefault(result, self.names[carried])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,9 @@ from burnish.codegen.render.names import named
 from burnish.codegen.render.roles import Roles, residuals, roles_of
 from burnish.codegen.render.tidy import Nested, tidied
 from burnish.codegen.render.words import attribute, literal, text
+
+_SEVERAL = 16
+"""More calls than this fit on no line."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +119,8 @@ def _class(plan: ClassPlan, header: Header | None, roles: Roles) -> ClassPage:
     roles = residuals(plan) | roles
     names, parts = _forward(plan, header is not None, roles)
     own = bool(plan.block.results)  # else what it extends has a forward
-    init = [
+    init = [line for each in plan.divided for line in _check(*each)]
+    init += [
         line
         for name, made in plan.members
         for line in laid_out(f"{attribute(name)} = " if name else "", made, {}, 8)
@@ -133,13 +138,22 @@ def _class(plan: ClassPlan, header: Header | None, roles: Roles) -> ClassPage:
     return ClassPage(
         plan.name,
         plan.base,
-        _documented(plan.contract),
+        _documented(plan.contract, plan.about),
         broken_signature("__init__", ["self", *_arguments(plan)], 4),
         init,
         decorators,
         broken_signature("forward", parameters, 4) if own else [],
         parts if own else [],
     )
+
+
+def _check(whole: str, by: str) -> list[str]:
+    """Lines that refuse arguments of which one does not divide the other."""
+    message = f"{by}={{{by}}} does not divide {whole}={{{whole}}}"
+    return [
+        f"        if {whole} % {by}:",
+        f'            raise ValueError(f"{message}")',
+    ]
 
 
 def _arguments(plan: ClassPlan) -> list[str]:
@@ -150,15 +164,22 @@ def _arguments(plan: ClassPlan) -> list[str]:
     ]
 
 
-def _documented(contract: str) -> list[str]:
-    """A class's docstring: its shape contract, on two lines where it is long."""
-    line = f'    """{contract}"""'
-    if not contract:
+def _documented(contract: str, about: str) -> list[str]:
+    """A class's docstring: its shape contract, or else what is said about it."""
+    line = f'    """{contract or about}"""'
+    if not contract and not about:
         return []
     if len(line) <= WIDTH:
         return [line]
-    before, after = contract.split(" -> ")
-    lines = [f'    """{before}', f"    -> {after}", '    """']
+    before, _, after = contract.partition(" -> ")
+    parts = re.split(r"(?<=\),) ", before) if contract else about.split(" ")
+    lines = ['    """']
+    for part in parts:
+        if len(lines[-1]) + len(part) + 1 > WIDTH:
+            lines.append("    ")
+        lines[-1] += part if lines[-1].endswith(('"""', "    ")) else f" {part}"
+    lines += [f"    -> {after}"] if after else []
+    lines.append('    """')
     return lines if all(len(line) <= WIDTH for line in lines) else []
 
 
@@ -170,7 +191,8 @@ def _forward(
     pinned = set(steps)
     while crowded := _tried(plan, is_model, pinned, roles).crowded:
         pinned |= crowded
-    for value in [v for v in plan.block.results if v in pinned]:
+    results = plan.block.results if len(plan.block.results) <= _SEVERAL else []
+    for value in [v for v in results if v in pinned]:
         if value in steps:
             continue
         fewer = pinned - {value}
@@ -214,11 +236,17 @@ def _tried(plan: ClassPlan, is_model: bool, pinned: set[Value], roles: Roles) ->
 def _middle(
     lines: list[str], nested: Nested, block: Block, names: dict[Value, str]
 ) -> list[Value]:
-    """What to take out of a crowded statement: about half; what is returned last."""
+    """What to take out of a crowded statement: about half; what is returned last.
+
+    Of many parts the longer half goes at once: thousands are no thousand trials.
+    """
+    lengths = {value: len(text(part, names)) for value, part in nested.items()}
+    if len(nested) > 2 * _SEVERAL:
+        return sorted(nested, key=lengths.__getitem__)[len(nested) // 2 :]
     half = sum(len(line.strip()) for line in lines) / 2
 
     def unfit(value: Value) -> tuple[bool, float]:
-        return value in block.results, abs(len(text(nested[value], names)) - half)
+        return value in block.results, abs(lengths[value] - half)
 
     return sorted(nested, key=unfit)[:1]
 

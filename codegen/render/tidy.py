@@ -26,6 +26,8 @@ from burnish.codegen.render.names import size_name
 _DEEPEST = 3
 _LIGHT = frozenset({"Attribute", "Item", "Slice", "Display", "Infix", "Prefix"})
 _DEEPEST_ON_HOST = 6
+_LONGEST = 24
+"""More operators one in another than this fit on no line."""
 
 
 Nested: TypeAlias = dict[Value, Expression]
@@ -57,7 +59,7 @@ def _nested(
         """The expression with single-use values replaced, at most `room` deep."""
         if isinstance(expression, Value):
             held = ready.get(expression)
-            if held is None or depth(held) > room:
+            if held is None or depth(held) > room or _levels(held) >= _LONGEST:
                 return expression
             into[expression] = held
             into.update(taken[places[expression]])
@@ -180,6 +182,11 @@ def _with_blocks(
     elif isinstance(statement, Loop):
         statement = replace(statement, body=blocks[0])
     return statement, inside
+
+
+def _levels(expression: Expression) -> int:
+    """How deep an expression nests, operators included."""
+    return 1 + max(map(_levels, expression.children()), default=0)
 
 
 def _on_host(statement: Assign) -> bool:

@@ -11,11 +11,11 @@ from burnish import nn, ops
 class BertEmbeddings(nn.Module):
     """(batch, sequence), (batch, sequence) -> (batch, sequence, dim)"""
 
-    def __init__(self, dim, vocab):
-        self.position_ids = nn.Buffer(nn.init.zeros, (1, 512), dtype="int64")
+    def __init__(self, dim, vocab, positions):
+        self.position_ids = nn.Buffer(nn.init.arange, (1, positions), dtype="int64")
         self.word_embeddings = nn.Embedding(vocab, dim)
         self.token_type_embeddings = nn.Embedding(2, dim)
-        self.position_embeddings = nn.Embedding(512, dim)
+        self.position_embeddings = nn.Embedding(positions, dim)
         self.LayerNorm = nn.LayerNorm(dim, eps=1e-12)
 
     def forward(self, input_ids, token_type_ids):
@@ -41,7 +41,7 @@ class BertSelfAttention(nn.Module):
         q = self.query(x).reshape(batch, sequence, self.heads, -1).transpose(0, 2, 1, 3)
         k = self.key(x).reshape(batch, sequence, self.heads, -1).transpose(0, 2, 1, 3)
         v = self.value(x).reshape(batch, sequence, self.heads, -1).transpose(0, 2, 1, 3)
-        x = ops.scaled_dot_product_attention(q, k, v, mask=mask, scale=0.17677669)
+        x = ops.scaled_dot_product_attention(q, k, v, mask=mask)
         return x.transpose(0, 2, 1, 3).reshape(batch, sequence, -1)
 
 
@@ -120,8 +120,16 @@ class BertEncoder(nn.Module):
 
 
 class Model(nn.Module):
-    def __init__(self, dim=384, depth=6, heads=12, hidden=1536, vocab=30522):
-        self.embeddings = BertEmbeddings(dim, vocab)
+    """dim features, depth layers, heads of attention, hidden features between, vocab
+    words, positions at most
+    """
+
+    def __init__(
+        self, dim=384, depth=6, heads=12, hidden=1536, vocab=30522, positions=512
+    ):
+        if dim % heads:
+            raise ValueError(f"heads={heads} does not divide dim={dim}")
+        self.embeddings = BertEmbeddings(dim, vocab, positions)
         self.encoder = BertEncoder(dim, depth, heads, hidden)
 
     @nn.accepts(

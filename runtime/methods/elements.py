@@ -10,7 +10,9 @@ import numpy as np
 
 from burnish import ops
 from burnish.autodiff import Variable
+from burnish.errors import InputError
 from burnish.methods._bind import along, method
+from burnish.ops._shapes import axes_of
 from burnish.ops.index import to_index
 
 if TYPE_CHECKING:
@@ -29,6 +31,12 @@ class ElementMethods(Variable):
         """A copy with `values` at [index]; tensors never change in place."""
         return ops.set_item(self, values, index=to_index(index))
 
+    def __setitem__(self, index: Any, values: Any) -> None:
+        raise TypeError(
+            "tensors never change in place: x = x.set_item(index, values), or "
+            "x.inplace(lambda x: x.set_item(index, values))"
+        )
+
     def __len__(self) -> int:
         return len(self.data)
 
@@ -36,9 +44,18 @@ class ElementMethods(Variable):
         return (self[i] for i in range(len(self)))
 
     def narrow(self, axis: int, start: int, length: int) -> Tensor:
-        """`length` slices along an axis from `start` on."""
-        stop = start + length
-        return ops.slice_(self, (start,), (stop,), (axis,))
+        """`length` slices along an axis from `start` on, which may count from the end.
+
+        Raises InputError for slices that are not there.
+        """
+        total = self.shape[axes_of(axis, len(self.shape))[0]]
+        begin = start + total if start < 0 else start
+        if begin < 0 or length < 0 or begin + length > total:
+            raise InputError(
+                f"narrow: expected slices from 0 to {total} along axis {axis}, "
+                f"got {length} from {start} on"
+            )
+        return ops.slice_(self, (begin,), (begin + length,), (axis,))
 
     def masked_fill(self, mask: Any, value: Any) -> Tensor:
         """`value` where the mask holds; the dtype stays."""

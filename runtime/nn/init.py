@@ -114,6 +114,7 @@ def orthogonal(gain: float = 1.0) -> Initializer:
     """A matrix (out, in * kernel) with orthonormal rows or columns, times gain."""
 
     def make(shape: tuple[int, ...], dtype: Any, device: Device) -> Array:
+        _expect("orthogonal", shape, 1, None)
         rows, width = shape[0], prod(shape[1:])
         tall = (max(rows, width), min(rows, width))
         q, r = np.linalg.qr(rng.generator().standard_normal(tall))
@@ -128,6 +129,32 @@ def eye(shape: tuple[int, ...], dtype: Any, device: Device) -> Array:
     """A matrix with ones on its diagonal: a linear layer that hands on what it gets."""
     _expect("eye", shape, 2, 2)
     return device.xp.eye(*shape, dtype=dtype)
+
+
+def tril(shape: tuple[int, ...], dtype: Any, device: Device) -> Array:
+    """Matrices with ones on and below their diagonals: what may be looked at."""
+    _expect("tril", shape, 2, None)
+    return device.put(np.broadcast_to(np.tri(*shape[-2:]), shape).copy(), dtype)
+
+
+def arange(shape: tuple[int, ...], dtype: Any, device: Device) -> Array:
+    """0, 1, 2, ... along the last axis: the places of a sequence."""
+    _expect("arange", shape, 1, None)
+    return device.put(np.broadcast_to(np.arange(shape[-1]), shape).copy(), dtype)
+
+
+def frequencies(theta: float = 10000.0) -> Initializer:
+    """1, theta**(-1/n), theta**(-2/n), ... along the last axis, which has n elements.
+
+    By these the angles of rotary positions grow (RoFormer, arXiv:2104.09864).
+    """
+
+    def make(shape: tuple[int, ...], dtype: Any, device: Device) -> Array:
+        _expect("frequencies", shape, 1, None)
+        row = theta ** (-np.arange(shape[-1]) / max(shape[-1], 1))
+        return device.put(np.broadcast_to(row, shape).copy(), dtype)
+
+    return make
 
 
 def dirac(groups: int = 1) -> Initializer:
@@ -173,7 +200,7 @@ def _kaiming(
     if mode not in ("fan_in", "fan_out"):
         raise InputError(f"kaiming: expected mode 'fan_in' or 'fan_out', got {mode!r}")
     factor = calculate_gain(nonlinearity, a) if gain is None else gain
-    return lambda ins, outs: factor / sqrt(ins if mode == "fan_in" else outs)
+    return lambda ins, outs: factor / sqrt(max(ins if mode == "fan_in" else outs, 1))
 
 
 def _within(low: float, high: float, count: int) -> np.ndarray:

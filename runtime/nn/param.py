@@ -100,6 +100,11 @@ class Stored(Tensor):
                 if self._value is None and self._initial is not None:
                     with rng.initial():
                         value = self._initial(self._shape, self._dtype, self.device)
+                    if np.shape(value) != self._shape:
+                        raise InputError(
+                            f"{type(self).__name__}: expected an initializer that "
+                            f"gives the shape {self._shape}, got {np.shape(value)}"
+                        )
                     self._hold(self.device.put(value, self._dtype))
         return self._value
 

@@ -7,7 +7,14 @@ from typing import Any
 
 from burnish import ops
 from burnish.errors import InputError
-from burnish.nn._losses import difference, mean, numbers, same_shape, summed
+from burnish.nn._losses import (
+    check_reduction,
+    difference,
+    mean,
+    numbers,
+    same_shape,
+    summed,
+)
 from burnish.tensor import Tensor
 
 
@@ -119,5 +126,10 @@ def _huber(
     delta: float,
     scale: float,
 ) -> Tensor:
-    losses = ops.huber(difference(where, predictions, targets), delta=delta)
-    return mean(losses if scale == 1 else losses * scale, reduction)
+    targets = numbers(predictions, targets)
+    same_shape(where, predictions, targets)
+    total = check_reduction(reduction) != "none"
+    losses = ops.huber(predictions, targets, delta=delta, summed=total)
+    if reduction == "mean":
+        losses = losses / predictions.data.size
+    return losses if scale == 1 else losses * scale

@@ -1,10 +1,11 @@
-"""Depthwise convolutions of signals and images, as products with banded matrices.
+"""Depthwise convolutions of images, as products with banded matrices, and of signals.
 
 A strip of rows of the result is a banded matrix, the weights of each column of the
 kernel repeated along diagonals, times the rows that the strip sees: one product for all
 columns of the kernel, all images and all places of a row. What the columns found is
 then added up, each shifted by its place: a view, because between two rows are stored
-the zeros that a shift runs into.
+the zeros that a shift runs into. Where the kernel has one row there is no band, and the
+shifted rows are added up as they are.
 
 Legend: N batch, C channels in, M channels out for each of them, (H, W) an image's
 sizes, (P, Q) the result's, (K, L) the kernel's. A signal is an image of one row.
@@ -20,8 +21,8 @@ import numpy as np
 from burnish.backend import Array
 from burnish.ops._window import Window
 
-_STRIP = 4  # rows of the result: more cost products, fewer cost calls
-_PART = 1 << 20  # products at a time: they are added up before they leave the cache
+_STRIP = 4  # rows that a strip sees: more cost products, fewer cost calls
+_PART = 1 << 19  # products at a time: they are added up before they leave the cache
 
 _view = np.lib.stride_tricks.as_strided
 
@@ -70,7 +71,7 @@ class _Rows(NamedTuple):
     joined: Array  # (K, strip, tall): 1 where the kernel's row joins the two
     step: int  # rows between the first ones that two strips see
     above: int  # rows of zeros above the image; negative: rows left out
-    count: int  # of the result
+    out: int  # how many the result has
 
     @property
     def strip(self) -> int:
@@ -82,7 +83,7 @@ class _Rows(NamedTuple):
 
     @property
     def strips(self) -> int:
-        return -(-self.count // self.strip)
+        return -(-self.out // self.strip)
 
     @property
     def seen(self) -> int:
@@ -99,7 +100,7 @@ class _Columns(NamedTuple):
     before: int  # zeros before the image; negative: columns left out
     wide: int  # places in a stored row: the image's, then zeros
     apart: int  # places from one column of the image to the next
-    count: int  # of the result
+    out: int  # how many the result has
 
     @property
     def head(self) -> int:
@@ -116,7 +117,7 @@ def _forward(width: int, w: Window) -> tuple[_Rows, _Columns]:
     """How `w` moves over images of a width."""
     (kernel, long), (count, across) = w.kernel, w.out
     (stride, along), (dilation, apart) = w.stride, w.dilation
-    strip = _strip(count, kernel, 1)
+    strip = _strip(count, _STRIP // stride if kernel > 1 else 1)
     tall = (strip - 1) * stride + (kernel - 1) * dilation + 1
     k, row = np.indices((kernel, strip))
     joined = np.zeros((kernel, strip, tall), np.float32)
@@ -134,7 +135,7 @@ def _backward(sizes: tuple[int, ...], w: Window) -> tuple[_Rows, _Columns]:
     (high, wide), (kernel, long) = sizes, w.kernel
     (stride, along), (dilation, apart) = w.stride, w.dilation
     (above, _), (before, _) = w.pads
-    strip = _strip(high, kernel, stride)
+    strip = _strip(high, _STRIP if kernel > 1 else 1, stride)
     first = -(((kernel - 1) * dilation - above) // stride)
     tall = (strip - 1 + above) // stride - first + 1
     k, row = np.indices((kernel, strip))
@@ -146,9 +147,9 @@ def _backward(sizes: tuple[int, ...], w: Window) -> tuple[_Rows, _Columns]:
     return _Rows(joined, strip // stride, -first, high), columns
 
 
-def _strip(count: int, kernel: int, multiple: int) -> int:
-    """Rows in a strip, all as many: a multiple of the stride, one for a flat kernel."""
-    strips = max(1, round(count / (1 if kernel == 1 else _STRIP)))
+def _strip(count: int, about: int, multiple: int = 1) -> int:
+    """Rows in a strip, about so many: all strips have the same multiple."""
+    strips = max(1, round(count / max(about, 1)))
     return -(-count // strips // multiple) * multiple
 
 
@@ -173,10 +174,11 @@ def _correlated(x: Array, taps: Array, rows: _Rows, columns: _Columns) -> Array:
     """x (N, C, H, W), taps (C, M, K, L) -> (N, C, M, P, Q)"""
     (n, c), many = x.shape[:2], taps.shape[1]
     high, long = rows.strip, columns.kernel
+    if rows.joined.size == 1:
+        return _correlated_rows(x, taps[:, :, 0], rows, columns)
     band = taps.swapaxes(-1, -2) @ _flattened(rows, x.dtype)
     band = band.reshape(c, many, 1, long * high, rows.tall)
-    y = np.empty((n, c, many, rows.count, columns.count), x.dtype)
-    product = np.matmul if rows.tall > 1 else np.multiply
+    y = np.empty((n, c, many, rows.out, columns.out), x.dtype)
     for images, channels in _parts(n, c, many, rows, columns):
         part = x[images]
         line = len(part) * columns.wide
@@ -189,11 +191,36 @@ def _correlated(x: Array, taps: Array, rows: _Rows, columns: _Columns) -> Array:
             found = made[: len(seen)]
             into = found[..., columns.head : columns.head + long * high * line]
             into = into.reshape(*found.shape[:3], long * high, line)
-            product(band[some], _strips(seen, rows)[:, None], out=into)
+            np.matmul(band[some], _strips(seen, rows)[:, None], out=into)
             sums = _shifted(found, columns, high * line).sum(axis=3)
             sums = sums.reshape(*found.shape[:2], rows.strips * high, len(part), -1)
-            sums = sums[:, :, : rows.count, :, : columns.count]
+            sums = sums[:, :, : rows.out, :, : columns.out]
             y[images, some] = sums.transpose(3, 0, 1, 2, 4)
+    return y
+
+
+def _correlated_rows(x: Array, taps: Array, rows: _Rows, columns: _Columns) -> Array:
+    """x (N, C, H, W), taps (C, M, L) -> (N, C, M, P, Q)"""
+    (n, c), many = x.shape[:2], taps.shape[1]
+    y = np.empty((n, c, many, rows.out, columns.out), x.dtype)
+    for images, channels in _parts(n, c, many, rows, columns):
+        part = x[images]
+        line = len(part) * columns.wide
+        held, middle = _room(channels, line, rows, columns, x.dtype)
+        places = line // columns.stride
+        sums = np.empty((channels, many, rows.strips, places), x.dtype)
+        for first in range(0, c, channels):
+            some = slice(first, first + channels)
+            count = len(_filled(middle, part[:, some], rows, columns))
+            moved = _moved(held[:count], rows, columns, line)[:, 0, ..., 0]
+            moved = moved[..., :: columns.stride]  # (C, strips, L, places)
+            labels, into = [0, 2, 3, 4], np.moveaxis(sums[:count], -1, 0)
+            # in Fortran's order a row of places is the innermost loop
+            np.einsum(
+                moved, labels, taps[some], [0, 1, 3], [4, 0, 1, 2], out=into, order="F"
+            )
+            found = sums[:count].reshape(count, many, rows.strips, len(part), -1)
+            y[images, some] = found[..., : columns.out].transpose(3, 0, 1, 2, 4)
     return y
 
 
@@ -202,20 +229,18 @@ def _taps(x: Array, g: Array, rows: _Rows, columns: _Columns) -> Array:
     (n, c), many = x.shape[:2], g.shape[2]
     high, tall, long = rows.strip, rows.tall, columns.kernel
     total = np.zeros((c, many, long, high, tall), x.dtype)
-    apart = slice(None, columns.count * columns.stride, columns.stride)
+    apart = slice(None, columns.out * columns.stride, columns.stride)
     for images, channels in _parts(n, c, many, rows, columns):
         part = x[images]
         line = len(part) * columns.wide
-        held = np.zeros((channels, columns.room + rows.seen * line), x.dtype)
-        middle = held[:, columns.head : columns.head + rows.seen * line]
-        middle = middle.reshape(channels, rows.seen, line)
+        held, middle = _room(channels, line, rows, columns, x.dtype)
         shape = (channels, many, rows.strips * high, len(part), columns.wide)
         spread = np.zeros(shape, x.dtype)
         for first in range(0, c, channels):
             some = slice(first, first + channels)
             count = len(_filled(middle, part[:, some], rows, columns))
             given = g[images, some].transpose(1, 2, 3, 0, 4)
-            spread[:count, :, : rows.count, :, apart] = given
+            spread[:count, :, : rows.out, :, apart] = given
             lines = spread[:count].reshape(count, many, rows.strips, 1, high, line)
             moved = _moved(held[:count], rows, columns, line)
             total[some] += (lines @ moved).sum(axis=2)
@@ -236,6 +261,16 @@ def _parts(
     channels = max(1, min(c, _PART // (one * images)))
     for first in range(0, n, images):
         yield slice(first, first + images), channels
+
+
+def _room(
+    channels: int, line: int, rows: _Rows, columns: _Columns, dtype: np.dtype
+) -> tuple[Array, Array]:
+    """Zeros for stored rows and all that a shift runs into, and the rows of them."""
+    size = rows.seen * line
+    held = np.zeros((channels, columns.room + size), dtype)
+    middle = held[:, columns.head : columns.head + size]
+    return held, middle.reshape(channels, rows.seen, line)
 
 
 def _filled(held: Array, x: Array, rows: _Rows, columns: _Columns) -> Array:

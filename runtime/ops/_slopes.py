@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from burnish.backend import namespace, special
 from burnish.operator import operator
 from burnish.ops._blocks import filled
@@ -16,35 +18,79 @@ from burnish.ops.elementary import exp, tanh
 
 
 @operator
-def gelu_gradient(g, x):
-    """g times the slope of the exact gelu at x; one shape."""
-    return filled(_gelu_slope, x, g)
+def gated(g, x, *, above: float, below: float | None = None, slope: float = 1.0):
+    """slope * g where x is between the bounds, 0 elsewhere; one shape."""
+    return filled(_gated, g, x, above, below, slope)
+
+
+@gated.vjp("g")
+def _(g, y, outer, x, *, above, below, slope):
+    return gated(g, x, above=above, below=below, slope=slope)
+
+
+@gated.vjp("x")
+def _(g, y, outer, x, *, above, below, slope):
+    return None
+
+
+def _gated(y, g, x, above, below, slope):
+    """On the numbers' bits, as `select` chooses: that knows no branches."""
+    inside = x > above
+    if below is not None:
+        inside &= x < below
+    bits = f"u{g.dtype.itemsize}"
+    namespace(g).multiply(inside.astype(bits), g.view(bits), out=y.view(bits))
+    if slope != 1:
+        y *= slope
+
+
+@operator
+def gelu_gradient(g, x, value):
+    """g times the slope of the exact gelu at x, where that has the value; one shape."""
+    return filled(_gelu_slope, x, g, value if x.dtype.itemsize > 2 else None)
 
 
 @gelu_gradient.vjp("g")
-def _(g, y, outer, x):
-    return gelu_gradient(g, x)
+def _(g, y, outer, x, value):
+    return gelu_gradient(g, x, value)
 
 
 @gelu_gradient.vjp("x")
-def _(g, y, outer, x):
+def _(g, y, outer, x, value):
     bend = (2 - square(x)) * exp(square(x) * -0.5) * _DENSITY
     return g * outer * bend
 
 
-def _gelu_slope(y, x, g):
+@gelu_gradient.vjp("value")
+def _(g, y, outer, x, value):
+    return None  # it says nothing that x does not
+
+
+def _gelu_slope(y, x, g, value):
     """The share below x, and x times the density there."""
     xp = namespace(x)
-    special.put_normal_share(y, x)
+    if not _put_quotient(y, value, x):
+        special.put_normal_share(y, x)
+    power, rate = special.fast_power() if xp is np else (xp.exp, 1)
     part = x * x
-    part *= -0.5
-    xp.exp(part, out=part)
+    part *= -0.5 * rate
+    power(part, out=part)
     part *= x
     part *= _DENSITY
     y += part
     y *= g
 
 
+def _put_quotient(y, value, x):
+    """Write value / x into y; False where an x is too small to tell."""
+    xp = namespace(x)
+    if value is None or xp is not np or not xp.abs(x, out=y).min(initial=1) > _TINY:
+        return False
+    xp.divide(value, x, out=y)
+    return True
+
+
+_TINY = 1e-30
 _DENSITY = 1 / math.sqrt(2 * math.pi)
 
 
@@ -78,29 +124,35 @@ def _hard_swish_slope(y, x, g):
 
 
 @operator
-def swish_gradient(g, x, *, alpha: float = 1.0):
-    """g times the slope of swish at x; one shape."""
-    return filled(_swish_slope, x, g, alpha)
+def swish_gradient(g, x, value, *, alpha: float = 1.0):
+    """g times the slope of swish at x, where that has the value; one shape."""
+    return filled(_swish_slope, x, g, value if x.dtype.itemsize > 2 else None, alpha)
 
 
 @swish_gradient.vjp("g")
-def _(g, y, outer, x, *, alpha):
-    return swish_gradient(g, x, alpha=alpha)
+def _(g, y, outer, x, value, *, alpha):
+    return swish_gradient(g, x, value, alpha=alpha)
 
 
 @swish_gradient.vjp("x")
-def _(g, y, outer, x, *, alpha):
+def _(g, y, outer, x, value, *, alpha):
     t = tanh(x * (alpha / 2))
     return g * outer * ((1 - square(t)) * (2 - alpha * x * t) * (alpha / 4))
 
 
-def _swish_slope(y, x, g, alpha):
+@swish_gradient.vjp("value")
+def _(g, y, outer, x, value, *, alpha):
+    return None  # it says nothing that x does not
+
+
+def _swish_slope(y, x, g, value, alpha):
     """s + alpha * x * s * (1 - s), s the sigmoid of alpha * x"""
     xp = namespace(x)
-    xp.multiply(x, -alpha, out=y)
-    xp.exp(y, out=y)
-    y += 1
-    xp.reciprocal(y, out=y)
+    if not _put_quotient(y, value, x):
+        xp.multiply(x, -alpha, out=y)
+        xp.exp(y, out=y)
+        y += 1
+        xp.divide(1, y, out=y)
     part = xp.subtract(1, y)
     part *= x
     if alpha != 1:

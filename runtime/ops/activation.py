@@ -14,7 +14,12 @@ from burnish.errors import InputError
 from burnish.operator import operator
 from burnish.ops._blocks import blockwise, filled, positive
 from burnish.ops._shapes import axes_of, unbroadcast
-from burnish.ops._slopes import gelu_gradient, hard_swish_gradient, swish_gradient
+from burnish.ops._slopes import (
+    gated,
+    gelu_gradient,
+    hard_swish_gradient,
+    swish_gradient,
+)
 from burnish.ops.arithmetic import abs_, maximum, minimum, square
 from burnish.ops.compare import where
 from burnish.ops.elementary import exp, tanh
@@ -30,7 +35,7 @@ def relu(x):
 
 @relu.vjp
 def _(g, y, x):
-    return blockwise(lambda g, y: where(y > 0, g, 0), g, y)
+    return gated(g, y, above=0)
 
 
 @operator
@@ -41,7 +46,7 @@ def relu6(x):
 
 @relu6.vjp
 def _(g, y, x):
-    return blockwise(lambda g, x: where((x > 0) & (x < 6), g, 0), g, x)
+    return gated(g, x, above=0, below=6)
 
 
 @operator
@@ -171,7 +176,7 @@ def gelu(x, *, approximate: str = "none"):
 def _(g, y, x, *, approximate):
     if approximate == "tanh":
         return blockwise(_gelu_tanh_slope, g, x)
-    return gelu_gradient(g, x)
+    return gelu_gradient(g, x, y)
 
 
 def _gelu(y, x):
@@ -211,12 +216,12 @@ def _(g, y, x):
     return blockwise(lambda g, y: g * (y * (1 - y)), g, y)
 
 
-def _sigmoid(y, x, alpha):
+def _sigmoid(y, x, alpha, times=1):
     xp = namespace(x)
     xp.multiply(x, -alpha, out=y)
     xp.exp(y, out=y)
     y += 1
-    xp.reciprocal(y, out=y)
+    xp.divide(times, y, out=y)
 
 
 @operator
@@ -227,12 +232,11 @@ def swish(x, *, alpha: float = 1.0):
 
 @swish.vjp
 def _(g, y, x, *, alpha):
-    return swish_gradient(g, x, alpha=alpha)
+    return swish_gradient(g, x, y, alpha=alpha)
 
 
 def _swish(y, x, alpha):
-    _sigmoid(y, x, alpha)
-    y *= x
+    _sigmoid(y, x, alpha, times=x)
 
 
 def silu(x: Any) -> Any:
@@ -289,7 +293,7 @@ def hard_sigmoid(x, *, alpha: float = 0.2, beta: float = 0.5):
 
 @hard_sigmoid.vjp
 def _(g, y, x, *, alpha, beta):
-    return blockwise(lambda g, y: where((y > 0) & (y < 1), alpha * g, 0), g, y)
+    return gated(g, y, above=0, below=1, slope=alpha)
 
 
 def _ramp(y, x, alpha, beta):
@@ -310,7 +314,9 @@ def _(g, y, x):
 
 
 def _hard_swish(y, x):
-    _ramp(y, x, 1 / 6, 0.5)
+    x.clip(-3, 3, out=y)
+    y += 3
+    y *= 1 / 6
     y *= x
 
 

@@ -18,7 +18,7 @@ from burnish.ops._shapes import plain
 from burnish.ops._window import beside
 from burnish.ops.compare import where
 from burnish.ops.linear import matmul
-from burnish.ops.pool import avg_pool
+from burnish.ops.pool import avg_pool, max_pool
 from burnish.ops.reduce import reduce_mean
 
 
@@ -28,8 +28,7 @@ def adaptive_avg_pool(x: Any, *, output_size: Any) -> Any:
     out = _sizes(sizes, output_size)
     if prod(out) == 1:
         return reduce_mean(x, axes=tuple(range(2, len(x.shape))), keepdims=True)
-    if all(n % p == 0 for n, p in zip(sizes, out, strict=True)):
-        kernel = tuple(n // p for n, p in zip(sizes, out, strict=True))
+    if kernel := _even(sizes, out):
         return avg_pool(x, kernel_size=kernel)
     for axis, (n, p) in enumerate(zip(sizes, out, strict=True), start=2):
         if n != p:
@@ -39,6 +38,9 @@ def adaptive_avg_pool(x: Any, *, output_size: Any) -> Any:
 
 def adaptive_max_pool(x: Any, *, output_size: Any) -> Any:
     """The maximum of what each place sees; None keeps an axis's size."""
+    sizes = x.shape[2:]
+    if kernel := _even(sizes, _sizes(sizes, output_size)):
+        return max_pool(x, kernel_size=kernel)
     return adaptive_max_pool_with_indices(x, output_size=output_size)[0]
 
 
@@ -79,6 +81,13 @@ def _sizes(sizes: tuple[int, ...], output_size: Any) -> tuple[int, ...]:
     if not isinstance(output_size, tuple | list):
         output_size = (output_size,) * len(sizes)
     return tuple(n if p is None else p for n, p in zip(sizes, output_size, strict=True))
+
+
+def _even(sizes: tuple[int, ...], out: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The kernel, where all places see as much and nothing twice."""
+    if any(n % p for n, p in zip(sizes, out, strict=True)):
+        return None
+    return tuple(n // p for n, p in zip(sizes, out, strict=True))
 
 
 def _edges(n: int, p: int) -> tuple[np.ndarray, np.ndarray]:

@@ -112,7 +112,7 @@ def gather(x, indices, *, axis: int = 0):
     """x's slices along an axis, by number; the shape of `indices` takes its place."""
     try:
         return namespace(x, indices).take(x, indices, axis)
-    except IndexError as error:
+    except (IndexError, TypeError) as error:
         raise InputError(f"gather: {error} of x {x.shape}") from None
 
 
@@ -199,7 +199,14 @@ def scatter_rows(x, indices, updates, *, reduction: str = "none"):
 
     reduction: "none" (the last of equal indices wins), "add", "mul", "max" or "min".
     """
+    if reduction not in ("none", "add", "mul", "max", "min"):
+        raise InputError(
+            f"scatter: expected reduction 'none', 'add', 'mul', 'max' or 'min', "
+            f"got {reduction!r}"
+        )
     xp = namespace(x)
+    indices = xp.asarray(indices)
+    _check_range(indices, x.shape, 0)
     y = x.copy()
     if reduction == "none":
         y[indices] = updates
@@ -318,8 +325,13 @@ def flat_places(
 ) -> Any:
     """Where in an array of `shape`, flattened, indices along an axis point."""
     xp = namespace(indices)
+    if not broadcasts and shape and indices.ndim != len(shape):
+        raise InputError(
+            f"indices: expected as many axes as x {shape} has, got {indices.shape}"
+        )
     shape = shape or (1,)  # a scalar is a vector of one
     axis = axes_of(axis, len(shape))[0]
+    _check_range(indices, shape, axis)
     sizes = shape if broadcasts else indices.shape
     places = xp.where(indices < 0, indices + shape[axis], indices)
     stride = 1
@@ -333,6 +345,23 @@ def flat_places(
             along = xp.arange(n) * strides[i]
             places = places + along.reshape(-1, *(1,) * (len(shape) - 1 - i))
     return places
+
+
+def _check_range(indices: Any, shape: tuple[int, ...], axis: int) -> None:
+    """Raises InputError unless indices are integers along an axis; a GPU's may be any.
+
+    Beyond the axis they would point at other rows.
+    """
+    if indices.dtype.kind not in "iu":
+        raise InputError(f"indices: expected integers, got {indices.dtype}")
+    if namespace(indices) is not np or not indices.size:
+        return
+    n, low, high = shape[axis], indices.min(), indices.max()
+    if low < -n or high >= n:
+        raise InputError(
+            f"indices: expected {-n} to {n - 1} for axis {axis} of x {shape}, "
+            f"got {low} to {high}"
+        )
 
 
 def _positions(shape: tuple[int, ...], indices: Any, batch_dims: int) -> Any:
@@ -359,13 +388,13 @@ def unfold(x: Any, *, axis: int, size: int, step: int) -> Any:
 
     (..., L, ...) -> (..., (L - size) // step + 1, ..., size)
     """
+    axis = axes_of(axis, len(x.shape))[0]
     length = x.shape[axis]
     if not 0 < size <= length or step < 1:
         raise InputError(
             f"unfold: expected a size of 1 to {length} and a positive step for axis "
             f"{axis}, got {size} and {step}"
         )
-    axis = axes_of(axis, len(x.shape))[0]
     starts = np.arange(0, length - size + 1, step)
     windows = gather(x, starts[:, None] + np.arange(size), axis=axis)
     return moveaxis(windows, axis + 1, -1)

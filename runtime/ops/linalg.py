@@ -204,6 +204,8 @@ def qr(x: Any) -> tuple[Any, Any]:
 
     Q is (..., n, min(n, m)), R (..., min(n, m), m), as PyTorch's "reduced".
     """
+    if len(x.shape) < 2:
+        raise InputError(f"qr: expected matrices, got {x.shape}")
     n, m = x.shape[-2:]
     if n >= m:
         return tall_qr(x)
@@ -276,7 +278,8 @@ def cov(x: Any, *, axis: int = -1, correction: float = 1) -> Any:
         raise InputError(f"cov: expected a vector or a matrix, got {x.shape}")
     axis = axes_of(axis, len(x.shape))[0]
     away = x - reduce_mean(x, axes=axis, keepdims=True)
-    share = 1 / (x.shape[axis] - correction)
+    count = x.shape[axis] - correction
+    share = 1 / count if count > 0 else math.inf  # of one observation: not a number
     if len(x.shape) == 1:
         return matmul(away, away) * share
     return (away.mT @ away if axis == 0 else away @ away.mT) * share

@@ -9,7 +9,7 @@ import numpy as np
 from burnish.autodiff import Variable
 from burnish.backend import namespace
 from burnish.operator import operator
-from burnish.ops._blocks import blockwise, filled
+from burnish.ops._blocks import BLOCK, filled
 from burnish.ops._shapes import unbroadcast
 from burnish.ops.arithmetic import clip
 from burnish.ops.reduce import reduce_sum
@@ -111,21 +111,60 @@ def _(g, y, p, target):
 
 
 @operator
-def huber(x, *, delta: float = 1.0):
-    """x ** 2 / 2 where |x| <= delta, delta * (|x| - delta / 2) elsewhere"""
-    return filled(_huber, x, delta)
+def huber(a, b, *, delta: float = 1.0, summed: bool = False):
+    """d ** 2 / 2 where |d| <= delta, delta * (|d| - delta / 2) elsewhere; d is a - b
+
+    a and b have one shape. summed: the sum of all instead.
+    """
+    dtype = np.result_type(a, b)
+    a, b = (x.astype(dtype, copy=False) for x in (a, b))
+    if not summed:
+        return filled(_huber, a, b, delta)
+    return _huber_sum(a.reshape(-1), b.reshape(-1), delta).astype(dtype)
 
 
-@huber.vjp
-def _(g, y, x, *, delta):
-    return blockwise(lambda g, x: g * clip(x, -delta, delta), g, x)
+@huber.vjp("a")
+def _(g, y, a, b, *, delta, summed):
+    return _pull_huber(g, a, b, delta)
 
 
-def _huber(y, x, delta):
-    near = namespace(x).clip(x, -delta, delta)
-    namespace(x).multiply(near, -0.5, out=y)
-    y += x
+@huber.vjp("b")
+def _(g, y, a, b, *, delta, summed):
+    return _pull_huber(-g, a, b, delta)
+
+
+def _huber(y, a, b, delta):
+    xp = namespace(a)
+    xp.subtract(a, b, out=y)
+    near = y.clip(-delta, delta)
+    y -= near * 0.5
     y *= near
+
+
+def _huber_sum(a, b, delta):
+    """The sum over rows, by products of what a block has: near * d - near ** 2 / 2"""
+    xp = namespace(a)
+    wide = np.result_type(a, np.float32)
+    sums = xp.zeros((), np.float64)
+    for start in range(0, a.size, BLOCK):
+        block = slice(start, start + BLOCK)
+        apart = xp.subtract(a[block], b[block], dtype=wide)
+        near = apart.clip(-delta, delta)
+        sums += near @ apart - 0.5 * (near @ near)
+    return sums
+
+
+def _pull_huber(g, a, b, delta):
+    """g times the slope of `huber` at a - b"""
+    if isinstance(g, Variable):
+        return g * clip(a - b, -delta, delta)
+    return filled(_huber_slope, a, b, g, delta)
+
+
+def _huber_slope(y, a, b, g, delta):
+    namespace(a).subtract(a, b, out=y)
+    y.clip(-delta, delta, out=y)
+    y *= g
 
 
 @operator

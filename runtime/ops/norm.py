@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from burnish.autodiff import Variable
-from burnish.backend import Array, namespace
+from burnish.backend import namespace
 from burnish.operator import operator
 from burnish.ops._blocks import filled
+from burnish.ops._rows import pull_groups, pull_rows, scaled_groups, scaled_rows
 from burnish.ops._shapes import broadcast_to, sum_to
 from burnish.ops.compare import where
 from burnish.ops.pool import window_sum
@@ -55,8 +56,7 @@ def _(g, y, x, *, axes, eps, center):
 @operator
 def layer_norm(x, weight=None, bias=None, *, axis: int = -1, eps: float = 1e-5):
     """Standardized from `axis` to the last one; weight and bias broadcast to those."""
-    rank = len(_from(x, axis))
-    return filled(_normal, x, weight, bias, rank, eps, True, whole=rank)
+    return _scaled(x, weight, bias, _from(x, axis), eps, True)
 
 
 @layer_norm.vjp("x", "weight", "bias")
@@ -67,8 +67,7 @@ def _(g, y, x, weight=None, bias=None, *, axis, eps):
 @operator
 def rms_norm(x, weight=None, *, axis: int = -1, eps: float = 1e-5):
     """x / sqrt(mean of squares from `axis` to the last one + eps) * weight"""
-    rank = len(_from(x, axis))
-    return filled(_normal, x, weight, None, rank, eps, False, whole=rank)
+    return _scaled(x, weight, None, _from(x, axis), eps, False)
 
 
 @rms_norm.vjp("x", "weight")
@@ -76,40 +75,41 @@ def _(g, y, x, weight=None, *, axis, eps):
     return _pull_scaled(g, x, weight, None, _from(x, axis), eps, False)[:2]
 
 
-def _normal(y, x, weight, bias, rank: int, eps: float, center: bool) -> None:
-    rstd = _centred(y, x, rank, eps, center)
-    y *= rstd.reshape(*rstd.shape, *(1,) * rank)
-    if weight is not None:
-        y *= weight
-    if bias is not None:
-        y += bias
-
-
-def _centred(y: Array, x: Array, rank: int, eps: float, center: bool) -> Array:
-    """Write x less its mean over the last `rank` axes; 1 / each row's deviation."""
-    xp, lead = namespace(x), x.shape[: x.ndim - rank]
-    count = max(prod(x.shape[x.ndim - rank :]), 1)
-    if center:
-        mean = _row_sums(x, rank) / count
-        xp.subtract(x, mean.reshape(*lead, *(1,) * rank), out=y)
+@operator
+def group_norm(x, scale=None, bias=None, *, num_groups: int, eps: float = 1e-5):
+    """Each group of channels standardized; x (N, C, *S), the others (C,)"""
+    wide = _wide(x)
+    if namespace(x) is np:
+        rows, weight, moved = (
+            _group_rows(a, wide, num_groups) for a in (wide, scale, bias)
+        )
+        y = scaled_groups(rows, weight, moved, eps)
     else:
-        y[...] = x
-    return 1 / xp.sqrt(_row_sums(y, rank, y) / count + eps)
+        groups, weight, moved, axes = _grouped(wide, scale, bias, num_groups)
+        y = _scaled_by_formula(groups, weight, moved, axes, eps, True)
+    return _narrow(y.reshape(x.shape), x)
 
 
-def _row_sums(a: Array, rank: int, b: Array | None = None) -> Array:
-    """Sums of a, or of a * b, over the last `rank` axes, which go."""
-    xp, lead = namespace(a), a.shape[: a.ndim - rank]
-    width = prod(a.shape[a.ndim - rank :])
-    a = a.reshape(*lead, width)
-    if width > _LONG or xp is not np:  # NumPy's own sums of long rows lose less
-        return (a if b is None else a * b.reshape(a.shape)).sum(axis=-1)
-    return (
-        a @ xp.ones(width, a.dtype) if b is None else xp.vecdot(a, b.reshape(a.shape))
+@group_norm.vjp("x", "scale", "bias")
+def _(g, y, x, scale=None, bias=None, *, num_groups, eps):
+    given = (x, scale, bias)
+    if _is_plain(g):
+        slope, rows, weight = (_group_rows(a, x, num_groups) for a in (g, x, scale))
+        inward, *others = pull_groups(slope, rows, weight, eps)
+        parts = inward, *(a.reshape(len(x), x.shape[1]).sum(axis=0) for a in others)
+    else:
+        groups, weight, moved, axes = _grouped(*given, num_groups)
+        g = g.reshape(groups.shape)
+        parts = _pull_by_formula(g, groups, weight, moved, axes, eps, True)
+    return tuple(
+        a if a is None else part.reshape(a.shape)
+        for a, part in zip(given, parts, strict=True)
     )
 
 
-_LONG = 1 << 15
+def instance_norm(x: Any, scale: Any = None, bias: Any = None, *, eps: float = 1e-5):
+    """Each channel of each example standardized; x (N, C, *S), the others (C,)"""
+    return group_norm(x, scale, bias, num_groups=x.shape[1], eps=eps)
 
 
 @operator
@@ -169,22 +169,6 @@ def batch_norm_train(
     return _with_channels(y, scale, bias), mean.reshape(c), var.reshape(c)
 
 
-def instance_norm(x: Any, scale: Any = None, bias: Any = None, *, eps: float = 1e-5):
-    """Each channel of each example standardized; x (N, C, *S), the others (C,)"""
-    return group_norm(x, scale, bias, num_groups=x.shape[1], eps=eps)
-
-
-def group_norm(
-    x: Any, scale: Any = None, bias: Any = None, *, num_groups: int, eps: float = 1e-5
-) -> Any:
-    """Each group of channels standardized; x (N, C, *S), the others (C,)"""
-    n, c, *sizes = x.shape
-    split = (num_groups, c // num_groups, 1)
-    scale, bias = (a if a is None else a.reshape(split) for a in (scale, bias))
-    groups = x.reshape(n, *split[:2], prod(sizes))
-    return layer_norm(groups, scale, bias, axis=2, eps=eps).reshape(x.shape)
-
-
 def lrn(
     x: Any, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0
 ) -> Any:
@@ -212,68 +196,111 @@ def mean_variance_normalization(x: Any, *, axes: tuple[int, ...] = (0, 2, 3)) ->
 def _pull(g: Any, unit: Any, rstd: Any, center: bool) -> Any:
     """The gradient that goes through standardized values to what they came from."""
     shape = rstd.shape
-    part = prod(shape) / prod(unit.shape)
+    part = prod(shape) / max(prod(unit.shape), 1)
     along = g - unit * (sum_to(g * unit, shape=shape) * part)
     if center:
         along = along - sum_to(g, shape=shape) * part
     return along * rstd
 
 
-def _pull_scaled(
-    g: Any, x: Any, weight: Any, bias: Any, axes: Any, eps: float, center: bool
-) -> tuple[Any, Any, Any]:
-    bias_g = None if bias is None else sum_to(g, shape=bias.shape)
-    if not isinstance(g, Variable) and namespace(g) is np and g.dtype.itemsize > 2:
-        return *_pull_in_blocks(g, x, weight, len(axes), eps, center), bias_g
+def _scaled(x, weight, bias, axes, eps, center):
+    """x standardized over its last axes, times weight, plus bias."""
+    wide, shape = _wide(x), x.shape[axes[0] :]
+    if _is_of_rows(wide, axes, weight, bias):
+        weight, bias = (_as_row(a, wide, shape) for a in (weight, bias))
+        y = scaled_rows(_as_rows(wide, axes), weight, bias, eps, center)
+        y = y.reshape(x.shape)
+    else:
+        y = _scaled_by_formula(wide, weight, bias, axes, eps, center)
+    return _narrow(y, x)
+
+
+def _scaled_by_formula(x, weight, bias, axes, eps, center):
+    y = standardize.value(x, axes=axes, eps=eps, center=center)[0]
+    if weight is not None:
+        y = y * weight
+    return y if bias is None else y + bias
+
+
+def _pull_scaled(g, x, weight, bias, axes, eps, center):
+    """The gradients of x, weight and bias in `_scaled`."""
+    if not (_is_plain(g) and _is_of_rows(x, axes, weight, bias)):
+        return _pull_by_formula(g, x, weight, bias, axes, eps, center)
+    shape = x.shape[axes[0] :]
+    rows, slope = _as_rows(x, axes), _as_rows(g, axes)
+    inward, *others = pull_rows(slope, rows, _as_row(weight, x, shape), eps, center)
+    return inward.reshape(x.shape), *(
+        a if a is None else _row_like(a, part, shape)
+        for a, part in zip((weight, bias), others, strict=True)
+    )
+
+
+def _pull_by_formula(g, x, weight, bias, axes, eps, center):
     unit, _, var = standardize(x, axes=axes, eps=eps, center=center)
     inward = g if weight is None else g * weight
     return (
         _pull(inward, unit, (var + eps) ** -0.5, center),
         None if weight is None else sum_to(g * unit, shape=weight.shape),
-        bias_g,
+        None if bias is None else sum_to(g, shape=bias.shape),
     )
 
 
-def _pull_in_blocks(
-    g: Array, x: Array, weight: Array | None, rank: int, eps: float, center: bool
-) -> tuple[Array, Array | None]:
-    """What `_pull_scaled` says of x and weight, in few passes and none over memory."""
-    total = per_row = None
-    if (
-        weight is not None and weight.ndim > rank
-    ):  # of groups: has axes that x is cut at
-        shape = (*x.shape[: x.ndim - rank], *weight.shape[weight.ndim - rank :])
-        per_row = np.empty(shape, x.dtype)
-    elif weight is not None:
-        total = np.zeros(x.shape[x.ndim - rank :], x.dtype)
+def _is_plain(g):
+    return not isinstance(g, Variable) and namespace(g) is np and g.dtype.itemsize > 2
 
-    def step(y: Array, x: Array, g: Array, weight: Any, per_row: Any) -> None:
-        lead, ones = x.shape[: x.ndim - rank], (1,) * rank
-        count = prod(x.shape[x.ndim - rank :])
-        away = np.empty_like(y)
-        rstd = _centred(away, x, rank, eps, center)
-        np.multiply(g, 1 if weight is None else weight, out=y)
-        shift = _row_sums(y, rank) / count * rstd if center else None
-        slope = _row_sums(y, rank, away) / count * rstd**3
-        y *= rstd.reshape(*lead, *ones)
-        if weight is not None:
-            through = g * away
-            if total is not None:
-                rows = rstd.reshape(-1) @ through.reshape(rstd.size, count)
-                np.add(total, rows.reshape(total.shape), out=total)
-            else:
-                per_row[...] = sum_to.value(through, shape=per_row.shape)
-                per_row *= rstd.reshape(*lead, *ones)
-        away *= slope.reshape(*lead, *ones)
-        y -= away
-        if shift is not None:
-            y -= shift.reshape(*lead, *ones)
 
-    inward = filled(step, x, g, weight, per_row, whole=rank)
-    if weight is None:
-        return inward, None
-    found = total if per_row is None else per_row
-    return inward, sum_to.value(found, shape=weight.shape)
+def _is_of_rows(x, axes, *given):
+    """Whether what is given broadcasts to the axes of x, all the last ones."""
+    alike = (a is None or prod(a.shape[: -len(axes)]) == 1 for a in given)
+    return namespace(x) is np and all(alike)
+
+
+def _as_rows(x, axes):
+    return x.reshape(prod(x.shape[: axes[0]]), prod(x.shape[axes[0] :]))
+
+
+def _as_row(a, x, shape):
+    if a is None:
+        return None
+    a = a.reshape(a.shape[-len(shape) :]).astype(x.dtype, copy=False)
+    return np.broadcast_to(a, shape).reshape(-1)
+
+
+def _row_like(a, row, shape):
+    """The gradient of `a` from that of the row that it was broadcast to."""
+    if row.size != a.size:
+        row = sum_to(row.reshape(shape), shape=a.shape[-len(shape) :])
+    return row.reshape(a.shape)
+
+
+def _group_rows(a, x, groups):
+    """x (N, C, *S), or (C,) beside it, a row for each group"""
+    if a is None:
+        return None
+    n, c, *sizes = x.shape
+    if a.ndim == 1 < x.ndim:
+        a = np.broadcast_to(a.astype(x.dtype, copy=False), (n, c))
+        return a.reshape(n * groups, c // groups)
+    return a.reshape(n * groups, c // groups, prod(sizes))
+
+
+def _grouped(x, scale, bias, groups):
+    """x (N, groups, channels, S), what broadcasts to it, and the axes of a group."""
+    n, c, *sizes = x.shape
+    split = (groups, c // groups, 1)
+    scale, bias = (a if a is None else a.reshape(split) for a in (scale, bias))
+    return x.reshape(n, *split[:2], prod(sizes)), scale, bias, (2, 3)
+
+
+def _wide(x):
+    """Half precision as single, and integers as double precision."""
+    if x.dtype.kind != "f":
+        return x.astype(np.float64)
+    return x.astype(np.float32) if x.dtype.itemsize < 4 else x
+
+
+def _narrow(y, x):
+    return y.astype(x.dtype, copy=False) if x.dtype.kind == "f" else y
 
 
 def _count(x: Any, axes: tuple[int, ...]) -> int:

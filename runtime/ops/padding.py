@@ -15,7 +15,7 @@ Index = tuple[slice, ...]
 
 
 def pad(
-    x: Any, *, pads: Any, mode: str = "constant", value: Any = 0, axes: Any = None
+    x: Any, *, pads: Any, mode: Any = "constant", value: Any = 0, axes: Any = None
 ) -> Any:
     """x with more at its ends: ((before, after), ...), one pair an axis.
 
@@ -38,28 +38,28 @@ def pad(
 
 
 class Run(NamedTuple):
-    """`count` places of a padded axis from `target` on, and what they repeat."""
+    """`length` places of a padded axis from `target` on, and what they repeat."""
 
     target: int
     start: int
     step: int  # 1, -1 or 0
-    count: int
+    length: int
 
     def padded(self, axis: int) -> Index:
-        return _along(axis, slice(self.target, self.target + self.count))
+        return _along(axis, slice(self.target, self.target + self.length))
 
     def seen(self, axis: int) -> Index:
         """The places of the axis before padding, one where the step is 0."""
         if not self.step:
             return _along(axis, slice(self.start, self.start + 1))
-        stop = self.start + self.step * self.count
+        stop = self.start + self.step * self.length
         return _along(axis, slice(self.start, stop if stop >= 0 else None, self.step))
 
 
 @operator
 def pad_repeated(x, *, runs: tuple[Run, ...], axis: int):
     """x with more along `axis`, all of it taken from x itself; see `pad`."""
-    shape = (*x.shape[:axis], sum(run.count for run in runs), *x.shape[axis + 1 :])
+    shape = (*x.shape[:axis], sum(run.length for run in runs), *x.shape[axis + 1 :])
     y = namespace(x).empty(shape, x.dtype)
     for run in runs:
         y[run.padded(axis)] = x[run.seen(axis)]

@@ -67,7 +67,12 @@ def swapaxes(x: Any, a: int, b: int) -> Any:
 def moveaxis(x: Any, source: Any, target: Any) -> Any:
     """x with axes (one or a tuple) moved to other places; the rest keep their order."""
     rank = len(x.shape)
-    moved = dict(zip(axes_of(target, rank), axes_of(source, rank), strict=True))
+    sources, targets = axes_of(source, rank), axes_of(target, rank)
+    if len(sources) != len(targets):
+        raise InputError(
+            f"moveaxis: expected as many targets as sources, got {source} and {target}"
+        )
+    moved = dict(zip(targets, sources, strict=True))
     rest = iter(i for i in range(rank) if i not in moved.values())
     order = (moved[i] if i in moved else next(rest) for i in range(rank))
     return transpose(x, perm=tuple(order))
@@ -75,7 +80,7 @@ def moveaxis(x: Any, source: Any, target: Any) -> Any:
 
 def unbind(x: Any, *, axis: int = 0) -> tuple[Any, ...]:
     """x's slices along an axis, without it."""
-    count = x.shape[axis]
+    count = x.shape[axes_of(axis, len(x.shape))[0]]
     parts = split(x, num=count, axis=axis) if count else ()
     return tuple(squeeze(part, axes=axis) for part in parts)
 
@@ -90,7 +95,7 @@ def meshgrid(*vectors: Any, indexing: str = "ij") -> tuple[Any, ...]:
     order = list(range(len(vectors)))
     if indexing == "xy":
         order[:2] = reversed(order[:2])
-    shape = tuple(vectors[i].shape[0] for i in order)
+    shape = tuple(math.prod(vectors[i].shape) for i in order)
     grid = []
     for i, vector in enumerate(vectors):
         along = [1] * len(shape)
@@ -139,6 +144,7 @@ def expand(x: Any, *, shape: tuple[int, ...]) -> Any:
 @operator
 def concat(*arrays, axis: int = 0):
     """Arrays one after the other along an axis."""
+    _one_by_one("concat", arrays)
     try:
         return namespace(*arrays).concatenate(arrays, axis)
     except ValueError:
@@ -158,7 +164,13 @@ def stack(*arrays: Any, axis: int = 0, empty: Any = None) -> Any:
     """Arrays of one shape along a new axis; of none of them `empty`, if it is given."""
     if not arrays and empty is not None:
         return empty
+    _one_by_one("stack", arrays)
     return concat(*(unsqueeze(a, axes=axis) for a in arrays), axis=axis)
+
+
+def _one_by_one(name: str, arrays: tuple[Any, ...]) -> None:
+    if any(isinstance(a, list | tuple) for a in arrays):
+        raise InputError(f"{name}: expected arrays one by one, as {name}(*arrays)")
 
 
 @operator

@@ -61,6 +61,11 @@ class LBFGS(Remembered):
         closure: computes the loss anew, a recorded tensor of one element. Returns the
         loss before the step.
         """
+        if not callable(closure):
+            raise InputError(
+                f"LBFGS.step: expected a function that computes the loss, "
+                f"got a {type(closure).__name__}"
+            )
         loss = _Loss(module, closure, self.clip)
         here = loss.now()
         first = here.value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
+from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -57,11 +58,23 @@ class Optimizer(Remembered):
 
         learning_rate: one for all, or what `ModuleSchedule` gives for groups.
         Parameters without a gradient stay as they are. Raises InputError for gradients
-        that belong to no parameter.
+        that belong to no parameter, and for a module that has none and cannot have.
         """
+        if not isinstance(module, Module):
+            raise InputError(
+                f"{type(self).__name__}.step: expected a learning rate, a module and "
+                f"gradients, got a {type(module).__name__} for the module"
+            )
         params = dict(module.named_parameters())
         if isinstance(gradients, Gradients):
             gradients = GradientsParams.of(gradients, params)
+            if not gradients and not module.training:
+                raise InputError(
+                    f"{type(self).__name__}.step: expected a module on an autodiff "
+                    f"device and gradients of its parameters, got none for "
+                    f"{type(module).__name__} on {str(module.device)!r}; copies, as "
+                    f"train() makes them, have parameters of their own"
+                )
         if self.clip is not None:
             gradients = self.clip(gradients)
         if unknown := [path for path in gradients if path not in params]:
@@ -80,6 +93,12 @@ class Optimizer(Remembered):
             wide = at_least_float32(weight.dtype)
             state = {s: put(np.zeros(weight.shape, wide)) for s in self.slots()}
         state = {key: v if key == _STEP else put(v) for key, v in state.items()}
+        for slot in self.slots():
+            if state[slot].shape != weight.shape:
+                raise InputError(
+                    f"{type(self).__name__}: expected a state of shape {weight.shape} "
+                    f"for {path!r}, got {state[slot].shape}"
+                )
         state[_STEP] = state.get(_STEP, 0) + 1
         param.assign(self._next(weight, put(gradient), state, rate), weight.dtype)
         self._state[path] = state
@@ -124,6 +143,6 @@ def at_least_float32(dtype: Any) -> Any:
 
 
 def check(name: str, value: float, low: float, high: float = float("inf")) -> None:
-    """Raise InputError unless low <= value < high."""
-    if not low <= value < high:
+    """Raise InputError unless value is a number with low <= value < high."""
+    if not isinstance(value, Real) or not low <= value < high:
         raise InputError(f"{name}: expected a value in [{low}, {high}), got {value}")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
-from typing import Self
+from typing import Any, Self
 
+from burnish.errors import InputError
 from burnish.nn import Module, ParamGroup
 
 
@@ -29,9 +31,24 @@ class Rates(float):
 
 
 def rates_of(rate: float, module: Module, paths: Iterable[str]) -> Mapping[str, float]:
-    """The rate of every path in `paths`."""
-    found = dict.fromkeys(paths, float(rate))
+    """The rate of every path in `paths`; InputError unless they are 0 or more."""
+    found = dict.fromkeys(paths, _number(rate))
     if isinstance(rate, Rates):
         for group, own in rate.groups:
-            found |= {path: own for path in group.paths(module) if path in found}
+            rate = _number(own)
+            found |= {path: rate for path in group.paths(module) if path in found}
     return found
+
+
+def _number(rate: Any) -> float:
+    try:
+        number = float(rate)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not 0 <= number < math.inf:
+        told = "; a schedule gives one with step()" if hasattr(rate, "step") else ""
+        raise InputError(
+            f"optimizer: expected a number of 0 or more as the learning rate, "
+            f"got {rate!r}{told}"
+        )
+    return number

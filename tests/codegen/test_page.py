@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import onnx
 from onnx import TensorProto, helper
@@ -157,21 +153,3 @@ def test_many_inputs_break_the_signature():
 def test_long_literals_and_strings_break():
     nodes = [node("Einsum", "x x", "y", equation="ij,ij->ij")]
     check_source(graph(nodes, x=BATCH), 'return ops.einsum(x, x, equation="ij,ij->ij")')
-
-
-def test_the_same_bytes_in_every_process(tmp_path):
-    onnx.save(stack(0, 1, 3), tmp_path / "stack.onnx")
-    code = (
-        "import sys; from burnish.codegen.pipeline import generate\n"
-        "print(generate(sys.argv[1]).text)"
-    )
-    texts = {
-        subprocess.run(
-            [sys.executable, "-c", code, str(tmp_path / "stack.onnx")],
-            env={**os.environ, "PYTHONHASHSEED": seed},
-            capture_output=True,
-            check=True,
-        ).stdout
-        for seed in ("1", "2", "3")
-    }
-    assert len(texts) == 1

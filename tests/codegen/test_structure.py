@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -185,30 +182,6 @@ def test_the_same_file_gives_the_same_text_and_reasons(tmp_path):
     assert told[0] == told[1]
     assert any(line.startswith("structure: layers holds 2") for line in told[0])
     assert f"argument dim={DIM}" in "\n".join(told[0])
-
-
-HASHED = """
-import sys
-from burnish.codegen.pipeline import generate
-said = []
-print(generate(sys.argv[1], explain=said.append).text, *said, sep="\\n")
-"""
-
-
-def test_the_order_of_sets_decides_nothing(tmp_path):
-    path = tmp_path / "model.onnx"
-    onnx.save(stripped(encoder(2)), path)
-    texts = set()
-    for seed in ("1", "2", "3"):
-        done = subprocess.run(
-            [sys.executable, "-c", HASHED, str(path)],
-            env=os.environ | {"PYTHONHASHSEED": seed},
-            capture_output=True,
-            check=True,
-        )
-        texts.add(done.stdout)
-    assert len(texts) == 1
-    assert b"class EncoderLayer" in texts.pop()
 
 
 def test_names_of_the_file_stay_in_branches():

@@ -14,6 +14,7 @@ from burnish.models import _numbers, regenerate
 from burnish.models._gallery import BY_MODULE, ENTRIES, Entry, generated, weights
 from burnish.models._originals import OriginalError
 from burnish.nn import Module
+from tests.harness.both_forms import both_forms, same_numbers
 
 TOLERANCE = 1e-4
 _SHA256 = re.compile(r"\b[0-9a-f]{64}\b")
@@ -65,6 +66,14 @@ def test_the_numbers_are_those_of_onnxruntime(entry: Entry, tmp_path: Path) -> N
     calls = _numbers.expected(entry)
     for found, expected in zip(outputs(model, entry), calls, strict=True):
         assert _numbers.difference(found, expected) < TOLERANCE
+
+
+@every_entry
+def test_the_flat_form_has_the_same_numbers(entry: Entry, tmp_path: Path) -> None:
+    made(entry)
+    models = both_forms(entry.file, tmp_path)
+    for feed in _numbers.feeds(entry.folder):
+        same_numbers(models, list(feed.values()))
 
 
 @pytest.mark.parametrize("folder", ["squeezenet", "resnet18"])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
 import burnish
-from burnish import Device, Tensor, nn
+from burnish import Device, Tensor, nn, ops
 from burnish.errors import DeviceError, InputError
 from tests.harness.operators import gpu_missing
 
@@ -312,6 +312,10 @@ def test_inplace_changes_one_object_alone():
     assert (before.tolist(), seen.tolist()) == ([4], [5])
     with pytest.raises(InputError, match="got a Param; give it values with assign"):
         nn.Param(np.ones(2)).inplace(lambda p: p + 1)
+    with pytest.raises(InputError, match="a function that gives a tensor, got a int"):
+        x.inplace(lambda x: 3)
+    with pytest.raises(TypeError, match=r"x = x.set_item\(index, values\)"):
+        x[0] = 1
 
 
 def test_conversions():
@@ -371,6 +375,44 @@ def test_dtypes_stay():
         (lambda x: x[0].mT, "axis: expected -1 to 0 for 1 axes, got -2"),
         (lambda x: x.chunk(0), "chunk: expected one part or more, got 0"),
         (lambda x: x.split(0), "split: expected a size of 1 or more, got 0"),
+        (
+            lambda x: x.narrow(1, 2, 2),
+            "narrow: expected slices from 0 to 3 .* 2 from 2",
+        ),
+        (lambda x: x.narrow(5, 0, 1), "axis: expected -2 to 1 for 2 axes, got 5"),
+        (lambda x: x.unbind(2), "axis: expected -2 to 1 for 2 axes, got 2"),
+        (lambda x: x.median(2), "axis: expected -2 to 1 for 2 axes, got 2"),
+        (lambda x: x.unfold(2, 1, 1), "axis: expected -2 to 1 for 2 axes, got 2"),
+        (lambda x: x.moveaxis((0, 1), 0), r"moveaxis: .* got \(0, 1\) and 0"),
+        (lambda x: x[0].moveaxis(0, 3), "axis: expected -1 to 0 for 1 axes, got 3"),
+        (lambda x: ops.concat([x, x]), r"concat: .* one by one, as concat\(\*arrays\)"),
+        (lambda x: ops.stack((x, x)), r"stack: .* one by one, as stack\(\*arrays\)"),
+        (lambda x: ops.qr(x[0]), r"qr: expected matrices, got \(3,\)"),
+        (lambda x: x.take(x[0], axis=1), "gather: .*float32.*int64"),
+        (
+            lambda x: x.gather_elements(Tensor([[4]]), axis=1),
+            r"indices: expected -3 to 2 for axis 1 of x \(2, 3\), got 4 to 4",
+        ),
+        (
+            lambda x: x.gather_elements(Tensor([0, 1]), axis=1),
+            r"indices: expected as many axes as x \(2, 3\) has, got \(2,\)",
+        ),
+        (
+            lambda x: x.take_along_axis(Tensor([[-4]]), axis=1),
+            r"indices: expected -3 to 2 for axis 1",
+        ),
+        (
+            lambda x: x.scatter_elements(Tensor([[3]]), x, axis=1),
+            r"indices: expected -3 to 2 for axis 1",
+        ),
+        (
+            lambda x: x.scatter_slices(Tensor([2]), x[:1]),
+            r"indices: expected -2 to 1 for axis 0",
+        ),
+        (
+            lambda x: x.scatter_slices(Tensor([1]), x[:1], reduction="sum"),
+            "scatter: expected reduction 'none', 'add', .* got 'sum'",
+        ),
     ],
 )
 def test_mistaken_arguments_are_explained(call, what):

@@ -50,6 +50,11 @@ def test_a_tensor_gives_shape_dtype_and_device():
     [
         (lambda: Bernoulli(1.5), "Bernoulli: expected p from 0 to 1, got 1.5"),
         (lambda: Uniform(1, 1), "Uniform: expected low < high, got 1, 1"),
+        (lambda: Uniform(0, np.inf), "Uniform: expected low < high, got 0, inf"),
+        (
+            lambda: Tensor.random(2, Uniform(0, 300), dtype="uint8"),
+            r"high=300\): expected ends that uint8 holds",
+        ),
         (lambda: Normal(0, -1), "Normal: expected std of 0 or more, got -1"),
         (
             lambda: Tensor.random(2, Uniform(0.2, 0.8), dtype="int64"),

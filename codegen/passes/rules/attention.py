@@ -283,7 +283,9 @@ def _shared(found: Match) -> list[ir.Node]:
         nodes += [made, one]
         parts.append(one.outputs[0])
     inputs = [found["q"], *parts, *node.inputs[3:]]
-    attention = ir.Node("burnish", "Attention", inputs, list(node.attributes.values()))
+    attention = ir.Node(
+        node.domain, "Attention", inputs, list(node.attributes.values())
+    )
     return [*nodes, attention]
 
 
@@ -302,18 +304,21 @@ RULES = (
         _with_factor,
         _TARGET,
     ),
-    Rule(
-        "Attention with shared keys and values",
-        op(
-            "Attention",
-            Any("q"),
-            _repeated("k"),
-            _repeated("v"),
-            name="main",
-            domain="burnish",
-        ),
-        _check_shared,
-        _shared,
-        _TARGET,
+    *(
+        Rule(
+            "Attention with shared keys and values",
+            op(
+                "Attention",
+                Any("q"),
+                _repeated("k"),
+                _repeated("v"),
+                name="main",
+                domain=domain,
+            ),
+            _check_shared,
+            _shared,
+            target,
+        )
+        for domain, target in (("burnish", _TARGET), ("", ("", "Attention", 23)))
     ),
 )

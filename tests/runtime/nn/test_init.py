@@ -144,3 +144,18 @@ def test_a_layer_takes_another_initializer():
 def test_what_does_not_fit_is_refused(make, message):
     with pytest.raises(InputError, match=message):
         make()
+
+
+@pytest.mark.parametrize(
+    ("initializer", "shape", "want"),
+    [
+        (init.arange, (1, 3), [[0, 1, 2]]),
+        (init.tril, (1, 2, 3), [[[1, 0, 0], [1, 1, 0]]]),
+        (init.frequencies(), (4,), [1, 0.1, 0.01, 0.001]),
+        (init.frequencies(100.0), (2, 2), [[1, 0.1], [1, 0.1]]),
+        (init.frequencies(), (0,), []),
+    ],
+)
+def test_tables_are_made(initializer, shape, want):
+    np.testing.assert_allclose(made(initializer, shape), np.array(want), rtol=1e-12)
+    assert made(initializer, shape, "int64").dtype == np.int64

@@ -82,6 +82,13 @@ def test_an_initializer_needs_a_shape():
         nn.Param(init.zeros)
 
 
+def test_an_initializer_gives_the_shape_it_was_asked_for():
+    param = nn.Param(lambda shape, dtype, device: np.zeros(9), (2,))
+    with pytest.raises(InputError, match=r"gives the shape \(2,\), got \(9,\)"):
+        param.numpy()
+    assert param.shape == (2,)
+
+
 def test_assign_keeps_the_shape_and_lets_the_old_array_alone():
     param = nn.Param(np.zeros(3, np.float32))
     old = param.data

@@ -134,3 +134,9 @@ def test_pivots_are_the_greatest_of_their_column():
 def test_mistakes_are_explained(call, what):
     with pytest.raises(InputError, match=what):
         call()
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_one_observation_has_no_covariance():
+    assert np.isnan(ops.cov(np.ones((3, 1)))).all()
+    assert np.isnan(ops.cov(np.ones(1)))

@@ -136,6 +136,15 @@ def test_half_precision_is_summed_in_single():
     np.testing.assert_allclose(abs(y), 1, rtol=1e-2)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float64"])
+def test_the_gradient_of_no_example_is_empty(dtype):
+    x = Tensor(np.zeros((0, 4), dtype)).require_grad()
+    scale = Tensor(np.ones(4, dtype)).require_grad()
+    gradients = ops.layer_norm(x, scale).sum().backward()
+    assert x.grad(gradients).shape == (0, 4)
+    assert scale.grad(gradients).tolist() == [0, 0, 0, 0]
+
+
 @pytest.mark.parametrize("p", [1, 2])
 def test_the_gradient_of_zeros_is_finite(p):
     x = Tensor(np.zeros((1, 3))).require_grad()

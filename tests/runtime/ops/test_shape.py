@@ -47,7 +47,7 @@ CASES = [
     case(
         ops.meshgrid,
         (2,),
-        (3,),
+        (),
         expect=lambda *a: tuple(np.meshgrid(*a, indexing="ij")),
     ),
     case(ops.reshape, (3, 4), shape=(2, -1), expect=lambda x: x.reshape(2, 6)),

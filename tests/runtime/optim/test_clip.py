@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from burnish import nn, optim
+from burnish.errors import InputError
 from burnish.optim import GradientsParams
 
 FOUND = {
@@ -41,6 +42,15 @@ def test_by_the_norm_of_all():
 def test_zero_gradients_stay_zero():
     for clip in (optim.ClipNorm(1.0), optim.ClipGlobalNorm(1.0), optim.ClipValue(1.0)):
         assert clip(GradientsParams({"x": np.zeros(3)}))["x"].tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("limit", [0, -1.0, float("nan")])
+@pytest.mark.parametrize(
+    "clip", [optim.ClipValue, optim.ClipNorm, optim.ClipGlobalNorm]
+)
+def test_a_limit_is_above_0(clip, limit):
+    with pytest.raises(InputError, match=f"{clip.__name__} limit: expected a number"):
+        clip(limit)
 
 
 def test_an_optimizer_clips_first():

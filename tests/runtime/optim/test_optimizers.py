@@ -136,6 +136,42 @@ def test_gradients_of_another_module_are_refused():
         optim.SGD().step(0.1, Bag(), GradientsParams({"head": np.ones(3)}))
 
 
+@pytest.mark.parametrize(
+    ("step", "message"),
+    [
+        (lambda m, g: optim.Adam().step(m, 0.1, g), "got a float for the module"),
+        (
+            lambda m, g: optim.SGD().step(0.1, nn.Linear(2, 1), g),
+            "SGD.step: expected a module on an autodiff .* Linear on 'cpu'; copies",
+        ),
+        (
+            lambda m, g: optim.SGD().step(optim.Constant(0.1), m, g),
+            r"learning rate, got Constant\(.*; a schedule gives one with step\(\)",
+        ),
+        (lambda m, g: optim.SGD().step(float("nan"), m, g), "learning rate, got nan"),
+        (lambda m, g: optim.SGD().step(-0.1, m, g), "learning rate, got -0.1"),
+    ],
+)
+def test_a_mistaken_step_changes_nothing(step, message):
+    model = nn.Linear(2, 1).to("cpu:autodiff")
+    before = model.weight.numpy().copy()
+    with pytest.raises(InputError, match=message):
+        step(model, model(np.ones(2, np.float32)).backward())
+    assert (model.weight.numpy() == before).all()
+
+
+def test_a_state_of_another_shape_is_refused():
+    optimizer = optim.Adam()
+    for size, told in ((2, None), (3, r"of shape \(1, 3\) for 'weight', got \(1, 2\)")):
+        model = nn.Linear(size, 1).to("cpu:autodiff")
+        gradients = model(np.ones(size, np.float32)).backward()
+        if told is None:
+            optimizer.step(0.1, model, gradients)
+        else:
+            with pytest.raises(InputError, match=told):
+                optimizer.step(0.1, model, gradients)
+
+
 def test_the_accumulator_adds_up_and_starts_again():
     accumulator = GradientsAccumulator()
     for step in range(3):
@@ -156,6 +192,7 @@ def test_a_damaged_state_is_named():
     ("make", "message"),
     [
         (lambda: optim.SGD(-1), r"SGD momentum: expected .* got -1"),
+        (lambda: optim.SGD([1, 2]), r"SGD momentum: expected a value .* got \[1, 2\]"),
         (
             lambda: optim.SGD(nesterov=True),
             r"nesterov: expected a momentum .* momentum=0",

@@ -1,0 +1,67 @@
+"""What a shared weight says of sizes: the layers that share it have the same ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from burnish.codegen.program import (
+    Attribute,
+    Call,
+    Display,
+    Expression,
+    Item,
+    Literal,
+    Own,
+    Repeat,
+)
+
+Constructors = Mapping[str, Mapping[str, Expression]]
+"""The attributes of each class of the source."""
+
+#: Which of a constructor's arguments are the axes of its weight.
+_AXES = {"nn.Linear": (1, 0), "nn.Embedding": (0, 1)}
+
+
+def axes(
+    shared: Expression,
+    kind: str,
+    classes: Constructors,
+    size: Callable[[str, Expression], object],
+) -> list[object] | None:
+    """The sizes of a weight that is reached from a class, where they are written.
+
+    size: what an argument in a class's constructor stands for.
+    """
+    *path, leaf = _path(shared)
+    made: Expression | None = None
+    owner = kind
+    for part in path:
+        if isinstance(made, Call) and made.function in classes:
+            owner, made = made.function, None
+        made = _part(made, part) if made else classes[owner].get(str(part))
+    if not isinstance(made, Call) or made.function not in _AXES or leaf != "weight":
+        return None
+    return [size(owner, made.args[place]) for place in _AXES[made.function]]
+
+
+def _path(shared: Expression) -> list[str | int]:
+    """["layers", 0, "weight"] of `self.layers[0].weight`."""
+    match shared:
+        case Attribute(target=target, name=name):
+            return [*_path(target), name]
+        case Item(target=target, keys=(Literal(value=int() as place),)):
+            return [*_path(target), place]
+        case Own(path=path):
+            return list(path)
+    return []
+
+
+def _part(made: Expression, part: str | int) -> Expression | None:
+    match made:
+        case Repeat(item=item):
+            return item
+        case Display(items=items) if isinstance(part, int):
+            return items[part]
+        case Call(function="nn.Sequential", args=args) if isinstance(part, int):
+            return args[part]
+    return None

@@ -1,0 +1,62 @@
+"""What a table that is no weight starts with: numbers that have a rule.
+
+A model of other sizes has no file to load its tables from.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from burnish.codegen.program import Call, Expression, Literal, Name, Weight
+
+_CLOSE = 1e-5
+_LEAST = 3
+"""So many numbers tell a rule."""
+
+
+def start(table: Weight) -> Expression:
+    """The initializer that makes these numbers; zeros where no rule is known."""
+    values = table.array
+    if (
+        values.shape != table.shape
+        or not values.size
+        or values.dtype.kind not in "biuf"
+    ):
+        return Name("nn.init.zeros")
+    first = values.flat[0]
+    if (values == first).all():
+        return _constant(first)
+    if _counts(values):
+        return Name("nn.init.arange")
+    theta = _frequency(values)
+    if theta is not None:
+        usual = () if theta == 10000 else (Literal(theta),)
+        return Call("nn.init.frequencies", usual)
+    if values.ndim > 1 and np.array_equal(values, np.tril(np.ones_like(values))):
+        return Name("nn.init.tril")
+    return Name("nn.init.zeros")
+
+
+def _constant(value: np.generic) -> Expression:
+    if value in (0, 1):
+        return Name("nn.init.ones" if value else "nn.init.zeros")
+    return Call("nn.init.constant", (Literal(value.item()),))
+
+
+def _counts(values: np.ndarray) -> bool:
+    """Whether the last axis counts from 0."""
+    length = values.shape[-1] if values.ndim else 0
+    return length >= _LEAST and bool((values == np.arange(length)).all())
+
+
+def _frequency(values: np.ndarray) -> float | None:
+    """theta of 1, theta**(-1/n), theta**(-2/n), ... along the last axis."""
+    if values.ndim == 0 or values.dtype.kind != "f" or values.shape[-1] < _LEAST:
+        return None
+    row = values.reshape(-1, values.shape[-1])[0].astype(np.float64)
+    if row[0] != 1 or not 0 < row[-1] < 1:
+        return None
+    length = len(row)
+    theta = float(np.rint(row[-1] ** (-length / (length - 1))))
+    made = theta ** (-np.arange(length) / length)
+    return theta if np.allclose(values, made, rtol=_CLOSE, atol=0) else None

@@ -1,0 +1,215 @@
+"""Modules that are called again are one module; calls in a row are a loop."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+from tests.harness.source import check_source, floats, graph, node
+from tests.harness.strip import stripped
+
+
+def network(*calls: str, again: str = "") -> onnx.ModelProto:
+    """Ids through a block of a norm and an MLP under each of these scopes in turn.
+
+    again: what of a call's names has a number: nothing, the module, or also its parts.
+    """
+    nodes = [node("Gather", "embed.weight ids", "x0", "/embed/Gather")]
+    x = "x0"
+    for i, scope in enumerate(calls):
+        count = f"_{i}" if again and i else ""
+        own, part = scope + count, count if again == "parts" else ""
+        at = scope if again == "parts" else own
+        nodes += [
+            node("LayerNormalization", f"{x} g b", f"n{i}", f"{at}/norm{part}/Norm"),
+            node("Gemm", f"n{i} w1 b1", f"h{i}", f"{at}/fc1{part}/Gemm", transB=1),
+            node("Relu", f"h{i}", f"r{i}", f"{own}/Relu"),
+            node("Gemm", f"r{i} w2 b2", f"s{i}", f"{at}/fc2{part}/Gemm", transB=1),
+            node("Add", f"{x} s{i}", f"y{i}", f"{own}/Add"),
+        ]
+        x = f"y{i}"
+    nodes.append(node("Gemm", f"{x} head.weight", "y", "/head/Gemm", transB=1))
+    held: dict[str, Any] = {
+        "embed.weight": floats(7, 4),
+        "g": floats(4, seed=1),
+        "b": floats(4, seed=2),
+        "w1": floats(6, 4, seed=3),
+        "b1": floats(6, seed=4),
+        "w2": floats(4, 6, seed=5),
+        "b2": floats(4, seed=6),
+        "head.weight": floats(2, 4, seed=7),
+    }
+    return graph(nodes, held, ids=(onnx.TensorProto.INT64, ("batch",)))
+
+
+LOOP = """
+x = self.embed(ids)
+for _ in range(self.depth):
+    x = self.block(x)
+return self.head(x)
+"""
+BLOCK = """
+def forward(self, x):
+    y = ops.relu(self.fc1(self.norm(x)))
+    return x + self.fc2(y)
+"""
+IDS = {"ids": np.array([0, 6, 3])}
+
+
+@pytest.mark.parametrize("again", ["", "module", "parts"])
+def test_a_block_that_is_called_again_is_a_loop(again):
+    text = check_source(
+        network(*["/block"] * 5, again=again), LOOP, BLOCK, feeds=IDS, rtol=1e-4
+    )
+    assert text.count("depth=5") == 1
+
+
+def test_it_is_one_without_names_too():
+    check_source(
+        stripped(network(*["/block"] * 100)),
+        "for _ in range(self.depth):\n    x = self.block(x)",
+        feeds=IDS,
+        rtol=1e-3,
+    )
+
+
+def test_flat_code_calls_the_layers_again():
+    text = check_source(network("/block", "/block"), feeds=IDS, flat=True, rtol=1e-4)
+    assert "for " not in text
+    assert text.count("nn.LayerNorm") == 1
+
+
+def test_two_calls_need_no_loop():
+    check_source(
+        network("/block", "/block"),
+        "x = self.block(self.block(self.embed(ids)))",
+        feeds=IDS,
+    )
+
+
+def test_the_same_name_elsewhere_is_another_module():
+    """What is called "fc_1" because its author called it that."""
+    nodes = [
+        node("Gemm", "x fc.weight", "u", "/fc/Gemm", transB=1),
+        node("Gemm", "u fc_1.weight", "y", "/fc_1/Gemm", transB=1),
+    ]
+    held = {"fc.weight": floats(4, 4), "fc_1.weight": floats(4, 4, seed=1)}
+    check_source(
+        graph(nodes, held, x=("batch", 4)),
+        """
+        self.fc = nn.Linear(4, 4, bias=False)
+        self.fc_1 = nn.Linear(4, 4, bias=False)
+        """,
+    )
+
+
+def test_a_list_that_is_called_again():
+    nodes, x = [], "x"
+    for turn in range(3):
+        for number in range(2):
+            y = f"v{turn}{number}"
+            scope = f"/layers/layers.{number}"
+            names = [f"l{number}.weight", f"l{number}.bias"]
+            nodes += [
+                node("Gemm", f"{x} {' '.join(names)}", f"{y}g", f"{scope}/fc/Gemm"),
+                node("Tanh", f"{y}g", f"{y}t", f"{scope}/Tanh"),
+                node("Gemm", f"{y}t u{number}", y, f"{scope}/out/Gemm"),
+            ]
+            x = y
+    nodes.append(node("Relu", x, "y", "/Relu"))
+    held = {
+        f"l{n}.{part}": floats(*shape, seed=n)
+        for n in range(2)
+        for part, shape in (("weight", (4, 4)), ("bias", (4,)))
+    } | {f"u{n}": floats(4, 4, seed=9 + n) for n in range(2)}
+    check_source(
+        graph(nodes, held, x=("batch", 4)),
+        """
+        for _ in range(3):
+            for layer in self.layers:
+                y = layer(y)
+        return ops.relu(y)
+        """,
+    )
+
+
+def cell(steps: int, stack: str, **options: Any) -> onnx.ModelProto:
+    """An Elman cell over the elements of a sequence, one after the other."""
+    nodes, h = [], "h"
+    for t in range(steps):
+        nodes += [
+            node("Gather", f"x t{t}", f"x{t}", axis=1),
+            node("Gemm", f"x{t} i.weight", f"a{t}", "/i/Gemm", transB=1),
+            node("Gemm", f"{h} h.weight", f"b{t}", "/h/Gemm", transB=1),
+            node("Add", f"a{t} b{t}", f"c{t}"),
+            node("Tanh", f"c{t}", f"h{t}"),
+        ]
+        h = f"h{t}"
+    if stack:
+        nodes += [node("Unsqueeze", f"h{t} one", f"u{t}") for t in range(steps)]
+        every = " ".join(f"u{t}" for t in range(steps))
+        nodes.append(node("Concat", every, "y", axis=1))
+    else:
+        nodes.append(node("Relu", h, "y"))
+    held: dict[str, Any] = {f"t{t}": np.array(t) for t in range(steps)}
+    held |= {"i.weight": floats(4, 3), "h.weight": floats(4, 4), "one": np.array([1])}
+    return graph(nodes, held, x=("batch", steps, 3), h=("batch", 4))
+
+
+def test_a_cell_over_a_sequence_counts():
+    check_source(
+        cell(6, stack=""),
+        """
+        y = h
+        for i in range(6):
+            y = ops.tanh(self.i(x[:, i]) + self.h(y))
+        return ops.relu(y)
+        """,
+        rtol=1e-4,
+    )
+
+
+def test_what_every_turn_gives_is_collected():
+    check_source(
+        cell(6, stack="all"),
+        """
+        collected = []
+        for i in range(6):
+            y = ops.tanh(self.i(x[:, i]) + self.h(y))
+            collected.append(y)
+        return ops.stack(*collected, axis=1)
+        """,
+        rtol=1e-4,
+    )
+
+
+def test_a_turn_that_somebody_else_reads_is_no_turn():
+    nodes = []
+    for i in range(4):
+        nodes.append(node("Gemm", f"v{i} w", f"g{i}", "/fc/Gemm", transB=1))
+        nodes.append(node("Tanh", f"g{i}", f"v{i + 1}"))
+    nodes[0].input[0] = "x"
+    nodes.append(node("Add", "v2 v4", "y"))
+    text = check_source(graph(nodes, {"w": floats(4, 4)}, x=("batch", 4)), rtol=1e-4)
+    assert "range(4)" not in text
+
+
+def test_what_is_joined_along_a_new_axis_is_stacked():
+    nodes = [
+        node("Relu", "x", "a"),
+        node("Unsqueeze", "a last", "b"),
+        node("Unsqueeze", "x last", "c"),
+        node("Concat", "b c", "y", axis=2),
+    ]
+    check_source(
+        graph(nodes, {"last": np.array([-1])}, x=("batch", 4)),
+        "return ops.stack(ops.relu(x), x, axis=-1)",
+    )
+    nodes[3] = node("Concat", "b c", "y", axis=1)
+    check_source(
+        graph(nodes, {"last": np.array([-1])}, x=("batch", 4)),
+        "return ops.concat(ops.relu(x).unsqueeze(-1), x.unsqueeze(-1), axis=1)",
+    )

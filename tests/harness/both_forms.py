@@ -1,0 +1,37 @@
+"""A model file in modules and, as `--flat` has it, in one class."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from burnish.codegen.pipeline import Options, generate, write
+from tests.harness.imported import load_class
+
+
+def both_forms(path: Path, folder: Path) -> list[Any]:
+    """The file's model in modules and in one class."""
+    made = []
+    for name, flat in (("whole", False), ("flat", True)):
+        generated = generate(path, Options(name=name, flat=flat))
+        assert generated.text.count("\nclass ") == 1 or not flat
+        write(generated, folder)
+        weights = folder / f"{name}.safetensors" if generated.weights else None
+        made.append(load_class(folder / f"{name}.py").from_file(weights))
+    return made
+
+
+def same_numbers(models: Sequence[Any], given: Sequence[Any]) -> list[np.ndarray]:
+    """What both give, which is the same to the last bit."""
+    found = [_arrays(model(*given)) for model in models]
+    for one, other in zip(*found, strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
+    return found[0]
+
+
+def _arrays(result: Any) -> list[np.ndarray]:
+    return [np.asarray(y) for y in (result if isinstance(result, tuple) else (result,))]
