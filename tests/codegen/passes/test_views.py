@@ -7,6 +7,7 @@ import onnx_ir as ir
 import pytest
 
 from burnish.codegen import passes
+from burnish.codegen.account import Account
 from tests.codegen.passes.forms import becomes, form
 from tests.codegen.passes.test_passes import model_of, twin
 
@@ -92,13 +93,13 @@ def test_sizes_are_worked_out(case):
     model = model_of(text, x="b,t,8")
     output = model.graph.outputs[0]
     output.shape = ir.Shape([5] * len(expected))  # what a file says of an example
-    passes.follow_sizes(model, print)
+    passes.follow_sizes(model, Account())
     assert [d if isinstance(d, int) else d.value for d in output.shape] == expected
 
 
 def test_counted_names_of_inputs_are_roles():
     model = model_of("y = Relu(x)", x="s77,s3,8")
-    passes.follow_sizes(model, print)
+    passes.follow_sizes(model, Account())
     assert [getattr(d, "value", d) for d in model.graph.outputs[0].shape] == [
         "batch",
         "time",
