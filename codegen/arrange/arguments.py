@@ -69,6 +69,7 @@ class _Finder:
         self.untold = any(_UNTOLD.match(name.lower()) for name in outputs)
         self.ties = read(classes)
         self.values: dict[str, int] = {}
+        self.is_deep = False
         self.terms: dict[Node, Term] = {}
         self.uses: dict[Node, list[_Use]] = defaultdict(list)
         self.beside: dict[tuple[str, int], list[Node]] = defaultdict(list)
@@ -97,7 +98,7 @@ class _Finder:
         self._vocabulary()
         self._results()
         self._positions()
-        if "dim" in self.values:
+        if self.is_deep:
             self._depths()
         self._follow()
         terms = {self.ties.find(root): term for root, term in self.terms.items()}
@@ -152,8 +153,11 @@ class _Finder:
         for root, uses, size in list(self._roots()):
             if size == number and root != dim and self._may_be(uses, dim):
                 self._join(dim, root)
-        self._call(dim, "dim")
-        self._heads(dim, number)
+        self.is_deep = True
+        taken, _ = self.ties.outlines[self.classes[-1].name]
+        if dim not in {self.ties.find(size) for dims in taken for size in dims or ()}:
+            self._call(dim, "dim")
+            self._heads(dim, number)
         self._hidden(number)
         self._narrow(number)
 

@@ -261,6 +261,7 @@ class _Outline:
         """What a reshape makes one of several axes, or several of one."""
         for whole, parts, is_cut in ((before, after, True), (after, before, False)):
             if len(whole) == 1 and len(parts) > 1:
+                parts = self._factors(whole[0], parts)
                 times = self.sizes.of(parts[0]) if len(parts) == 3 else None
                 if times is not None:
                     parts = parts[1:]
@@ -268,6 +269,15 @@ class _Outline:
                 return
         if len(after) == len(before) + 1 > 2:
             self.sizes.product(before[-1], *after[-2:], is_cut=True)
+
+    def _factors(self, whole: Node, parts: Dims) -> Dims:
+        """The last of the parts that make the whole; those before have no number."""
+        number = 1
+        for place in range(len(parts) - 1, 0, -1):
+            number *= self.sizes.of(parts[place]) or 0
+            if number == self.sizes.of(whole) and place < len(parts) - 1:
+                return parts[place:]
+        return parts
 
     def _unsqueezed(self, before: Dims | None, axes: object) -> Dims | None:
         places = [axes] if isinstance(axes, int) else axes
@@ -396,6 +406,8 @@ class _Outline:
         if not q or not k or not v:
             return None
         self.sizes.same(q[-1], k[-1])
+        for one, other in ((q, k), (k, v)) if min(map(len, (q, k, v))) > 3 else ():
+            self._agree(one[-3], other[-3])
         mask = dict(call.options).get("mask")
         scores = None if mask is None else self.dims(mask)
         if scores:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from burnish.codegen.arrange.kinds import singular
 from burnish.codegen.arrange.periods import looped
@@ -17,6 +17,7 @@ from burnish.codegen.errors import Explain
 from burnish.codegen.program import (
     Apply,
     Assign,
+    Block,
     Call,
     ClassPlan,
     Display,
@@ -30,6 +31,7 @@ from burnish.codegen.program import (
     Numbered,
     Own,
     Repeat,
+    every_expression,
 )
 
 _COUNTED = re.compile(r"([A-Za-z_][\w-]*?)(\d+)", re.ASCII)
@@ -62,8 +64,12 @@ def with_loops(plan: ClassPlan, explain: Explain) -> None:
     """Make and call a class's parts that run alike in loops, in place."""
     whole = _whole(plan)
     for family in [*_lists(plan), *([whole] if whole else [])]:
-        block = looped(plan.block, family.paths, _each(family), singular(family.stem))
+        block = None
+        if len(family.paths) >= _least(family.item):
+            each, part = _each(family), singular(family.stem)
+            block = looped(plan.block, family.paths, each, part)
         if block is None:
+            _fix(plan, family.stem)
             continue
         explain(
             f"class {plan.name}: {len(family.paths)} parts named {family.stem}"
@@ -122,11 +128,30 @@ def _each(family: _Family) -> Expression:
 
 def _lists(plan: ClassPlan) -> Iterator[_Family]:
     for name, made in plan.members:
-        if isinstance(made, Display) and len(made.items) > 1:
-            item = progression(made.items)
-            if item is not None and len(made.items) >= _least(item):
-                paths = tuple((name, place) for place in range(len(made.items)))
-                yield _Family(name, -1, paths, item)
+        items: tuple[Expression, ...] = ()
+        match made:
+            case Display(items=items):
+                pass
+            case Repeat(item=item, count=Literal(value=int() as count)):
+                items = (item,) * count if name in _counted(plan.block) else ()
+        found = progression(items) if len(items) > 1 else None
+        if found is not None:
+            paths = tuple((name, place) for place in range(len(items)))
+            yield _Family(name, -1, paths, found)
+
+
+def _counted(block: Block) -> set[str | int]:
+    """The lists whose parts are called by their numbers."""
+    own = (e for e in every_expression(block) if isinstance(e, Own))
+    return {e.path[0] for e in own if len(e.path) > 1}
+
+
+def _fix(plan: ClassPlan, name: str) -> None:
+    """A list whose parts are called one by one keeps its length."""
+    plan.members = [
+        (n, replace(m, fixed=True) if n == name and isinstance(m, Repeat) else m)
+        for n, m in plan.members
+    ]
 
 
 def _whole(plan: ClassPlan) -> _Family | None:

@@ -36,9 +36,9 @@ Decide: TypeAlias = Callable[[str, Scope], None]
 def grouped(items: list[Statement], decide: Decide, depth: int = 0) -> list[Item]:
     """The statements with those of one scope below `depth` gathered into groups.
 
-    Statements that would have to run in the middle of a module join it. A scope that
-    cannot stand together even so is dissolved: its inner scopes carry its name in
-    front of theirs, and `decide` is told of it.
+    Statements that would have to run in the middle of a module join it, but for a list
+    of modules. A scope that cannot stand together even so is dissolved: its inner
+    scopes carry its name in front of theirs, and `decide` is told of it.
     """
     row = _Row(items)
     members = _members(items, depth)
@@ -49,15 +49,16 @@ def grouped(items: list[Statement], decide: Decide, depth: int = 0) -> list[Item
         joining = [item for item in amid if _may_join(item, depth)]
         if not amid:
             continue
-        if len(joining) == len(amid):
+        is_list = _holds_parts(members[level], depth + 1)
+        if len(joining) == len(amid) and not is_list:
             for statement in joining:
                 statement.scope = (*statement.scope, level)
             members[level] += joining
             waiting.appendleft(level)
         else:
             apart = members.pop(level)
-            other = next(item for item in amid if not _may_join(item, depth))
-            words = f"no module, {_named(other, depth)} would have to run amid it"
+            others = (item for item in amid if is_list or not _may_join(item, depth))
+            words = f"no module, {_named(next(others), depth)} has to run amid it"
             decide(words, apart[0].scope[: depth + 1])
             for statement in apart:
                 statement.scope = _dissolved(statement.scope, depth)
@@ -91,6 +92,22 @@ def _named(item: Item, depth: int) -> str:
     return "a branch or a loop"
 
 
+def _holds_parts(members: list[Statement], depth: int) -> bool:
+    """Whether every statement is of one part or another of a list."""
+    return all(len(s.scope) > depth and is_number(s.scope[depth].name) for s in members)
+
+
+def is_number(name: str) -> bool:
+    """A place in a list as Python writes it: "0" and "12", not "01"."""
+    return name.isdecimal() and len(name) < 10 and str(int(name)) == name
+
+
+def part_of_list(level: Level) -> tuple[str, int] | None:
+    """The list and the place of a part whose list is no module: "layers.0"."""
+    outer, _, inner = level.name.rpartition(".")
+    return (outer, int(inner)) if outer and is_number(inner) else None
+
+
 def _may_join(item: Item, depth: int) -> TypeGuard[Statement]:
     return isinstance(item, Assign) and len(item.scope) == depth
 
@@ -99,7 +116,8 @@ def _dissolved(scope: tuple[Level, ...], depth: int) -> tuple[Level, ...]:
     if len(scope) == depth + 1:
         return scope[:depth]
     outer, inner = scope[depth], scope[depth + 1]
-    joined = replace(inner, name=f"{outer.name}_{inner.name}")
+    joint = "." if is_number(inner.name) else "_"
+    joined = replace(inner, name=f"{outer.name}{joint}{inner.name}")
     return (*scope[:depth], joined, *scope[depth + 2 :])
 
 

@@ -35,7 +35,9 @@ def _cut(
     head_dim: str,
     count: Callable[[Value, int], Expression | None],
 ) -> Statement:
-    made = statement.expression if isinstance(statement, Assign) else None
+    if not isinstance(statement, Assign):
+        return statement
+    made = statement.expression
     if not isinstance(made, Method) or made.name != "reshape" or len(made.args) < 2:
         return statement
     *before, heads, last = made.args

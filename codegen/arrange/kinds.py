@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from burnish.codegen.arrange.grouping import Group, leaves
+from burnish.codegen.arrange.grouping import Group, is_number, leaves
 from burnish.codegen.arrange.hoisting import common
 from burnish.codegen.program import Layer, Level, Statement, Weight
 
@@ -50,11 +50,6 @@ def holds_numbered(group: Group) -> bool:
     if not all(is_number(name) for name in names):
         return False
     return max(map(int, names), default=0) < 8 * len(names) + 8
-
-
-def is_number(name: str) -> bool:
-    """A place in a list as Python writes it: "0" and "12", not "01"."""
-    return name.isdecimal() and len(name) < 10 and str(int(name)) == name
 
 
 def renamed(group: Group) -> Group:

@@ -18,6 +18,7 @@ from burnish.codegen.arrange.grouping import (
     defined,
     grouped,
     leaves,
+    part_of_list,
     scope_of,
     statements_of,
     used,
@@ -164,6 +165,7 @@ class _Arranger:
     ) -> tuple[Members, Block, dict[Weight, Value]]:
         """A module's parts, its statements calling them, and weights from outside."""
         members = Members()
+        lists: dict[str, str] = {}
         sizes = {value: replace(value, hint=self.symbols[value]) for value in local}
         statements: list[Statement] = [
             Assign((sizes[value],), (), found) for value, found in local.items()
@@ -171,6 +173,11 @@ class _Arranger:
         for item in items:
             if isinstance(item, Statement):
                 statements.append(item)
+            elif place := part_of_list(item.level):
+                if place[0] not in lists:
+                    lists[place[0]] = members.reserve(place[0])
+                listed = Group(replace(item.level, name=singular(place[0])), item.items)
+                statements += self._placed(listed, lists[place[0]], place[1], members)
             elif is_transparent(item):
                 self._name_layers(item, item.level.name)
                 self.reasons.is_little(scope_of(item))
@@ -316,17 +323,21 @@ class _Arranger:
         name = members.reserve(group.level.name)
         statements: list[Statement] = []
         for number, child in numbered(group):
-            if is_transparent(child):
-                for expression in leaves(child):
-                    if isinstance(expression, Layer):
-                        self.told.places[id(expression)] = (name, number)
-                statements += statements_of(child)
-                continue
-            part = self._part(child, group.level.name)
-            part = part or self._made(renamed(child), group.level.name)
-            own = members.place(name, number, part.constructor, part.weights)
-            statements.append(part.call(own))
+            statements += self._placed(child, name, number, members)
         return statements
+
+    def _placed(
+        self, child: Group, name: str, number: int, members: Members
+    ) -> list[Statement]:
+        """One of a list's modules, called by its number."""
+        if is_transparent(child):
+            for expression in leaves(child):
+                if isinstance(expression, Layer):
+                    self.told.places[id(expression)] = (name, number)
+            return statements_of(child)
+        part = self._part(child, name) or self._made(renamed(child), name)
+        own = members.place(name, number, part.constructor, part.weights)
+        return [part.call(own)]
 
     def _is_chain(self, parts: list[Part]) -> bool:
         """Each part hands one value to the next, and to nobody else."""

@@ -133,7 +133,7 @@ def _written(turns: list[_Turn], carried: dict[int, int], calling: Change) -> Lo
             return stands.get(expression, expression)
         return expression.rebuilt(change)
 
-    body = [
+    body: list[Statement] = [
         Assign(
             tuple(stands[target] for target in s.targets),
             s.scope,

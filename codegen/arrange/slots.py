@@ -95,7 +95,7 @@ def constructor(
         return made.rebuilt(inner)
     if isinstance(made, Repeat):
         size = made.count
-        if isinstance(size, Literal):
+        if isinstance(size, Literal) and not made.fixed:
             size = change(Slot(attribute, "depth"), size.value)
         return replace(made, item=inner(made.item), count=size)
     if not isinstance(made, Call):

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from itertools import count
+from math import lcm
 
 from burnish.codegen.arrange.contracts import contract
 from burnish.codegen.arrange.heads import by_heads
@@ -63,6 +64,10 @@ class Arguments:
     terms: dict[Node, Term]
     ties: Ties
     needed: dict[str, list[str]] = field(default_factory=dict)
+
+    def parts(self) -> int:
+        """Into how many equal parts the width of a head is cut."""
+        return lcm(*(t.over for t in self.terms.values() if t.names == (HEAD_DIM,)))
 
     def term(self, node: Node) -> Term | None:
         return self.terms.get(self.ties.find(node))
@@ -122,8 +127,11 @@ class _Writer:
             plan.defaults = values | plan.defaults
             plan.about = ", ".join(map(_about, names)) if len(names) > 1 else ""
             plan.divided = [
-                (whole, by)
-                for whole, by in (("dim", "heads"), ("heads", "kv_heads"))
+                (whole, by, times)
+                for whole, by, times in (
+                    ("dim", "heads", self.arguments.parts()),
+                    ("heads", "kv_heads", 1),
+                )
                 if {whole, by} <= values.keys() and values[whole] % values[by] == 0
             ]
 

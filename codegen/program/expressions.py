@@ -217,15 +217,17 @@ class Numbered(Expression):
 class Repeat(Expression):
     """`[item for _ in range(count)]`, or `{name: item for i in range(count)}`
 
-    The item and the name may read the number: `Name("i")`.
+    The item and the name may read the number: `Name("i")`. fixed: its parts are called
+    one by one, so that there is no other count.
     """
 
     item: Expression
     count: Expression
     name: Numbered | None = None
+    fixed: bool = False
 
     def children(self) -> tuple[Expression, ...]:
         return (self.item, self.count)
 
     def rebuilt(self, change: Change) -> Expression:
-        return Repeat(change(self.item), change(self.count), self.name)
+        return replace(self, item=change(self.item), count=change(self.count))

@@ -28,7 +28,8 @@ class ClassPlan:
     members: attribute and constructor, in order; parameters: the constructor's own,
     defaults: what those have by themselves. base: the class that it extends; what is
     made under the name "" calls that one's constructor. shared: what is another's
-    in the end, and that one. divided: arguments, each with one that must divide it.
+    in the end, and that one. divided: arguments, each with one that
+    must divide it so many times.
     inputs and `block.results` are what `forward` takes and returns.
     """
 
@@ -42,7 +43,7 @@ class ClassPlan:
     defaults: dict[str, Any] = field(default_factory=dict)
     base: str = "nn.Module"
     shared: list[tuple[Expression, Expression]] = field(default_factory=list)
-    divided: list[tuple[str, str]] = field(default_factory=list)
+    divided: list[tuple[str, str, int]] = field(default_factory=list)
 
 
 @dataclass(eq=False)

@@ -147,11 +147,12 @@ def _class(plan: ClassPlan, header: Header | None, roles: Roles) -> ClassPage:
     )
 
 
-def _check(whole: str, by: str) -> list[str]:
+def _check(whole: str, by: str, times: int) -> list[str]:
     """Lines that refuse arguments of which one does not divide the other."""
-    message = f"{by}={{{by}}} does not divide {whole}={{{whole}}}"
+    factor = by if times == 1 else f"{times} * {by}"
+    message = f"{factor}={{{factor}}} does not divide {whole}={{{whole}}}"
     return [
-        f"        if {whole} % {by}:",
+        f"        if {whole} % {by if times == 1 else f'({factor})'}:",
         f'            raise ValueError(f"{message}")',
     ]
 

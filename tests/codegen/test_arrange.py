@@ -100,6 +100,8 @@ def stacks(draw: Any) -> Program:
     )
     numbers = draw(st.lists(st.integers(0, 5), min_size=1, max_size=4))
     outer = draw(st.sampled_from([("layers",), (), ("encoder", "layers"), ("to",)]))
+    kind_ = draw(st.sampled_from(["", "Sequential"]))
+    stem = draw(st.sampled_from(["", "block", "layer_", "b-"]))
     statements: list[Statement] = []
     weights: dict[Any, Weight] = {}
     seen: list[Expression] = list(inputs)
@@ -113,7 +115,7 @@ def stacks(draw: Any) -> Program:
             ]
             key = (number if draw(st.integers(0, 3)) else turn + 10, place)
             if kind == "linear":
-                path = ".".join((*outer, str(number), *inner, f"l{turn}{place}"))
+                path = ".".join((*outer, f"{stem}{number}", *inner, f"l{turn}{place}"))
                 shapes = {"weight": (3, 3), "bias": (3,)}
                 given = {n: _weight(f"{path}.{n}", s, turn) for n, s in shapes.items()}
                 expression: Expression = Layer("Linear", (3, 3), {}, given, (x,))
@@ -129,7 +131,10 @@ def stacks(draw: Any) -> Program:
             else:
                 expression = Infix("+", x, second)
             x = Value("", "float32", ("batch", 3))
-            scope = tuple(map(Level, (*outer, str(number), *inner)))
+            scope = tuple(map(Level, (*outer, f"{stem}{number}", *inner)))
+            if outer:
+                around = Level(outer[-1], kind_)
+                scope = (*scope[: len(outer) - 1], around, *scope[len(outer) :])
             statements.append(Assign((x,), scope, expression))
             seen.append(x)
     results = [x, *draw(st.lists(st.sampled_from(seen), max_size=1))]

@@ -115,7 +115,7 @@ def test_a_scope_that_cannot_stand_together(tmp_path: Path) -> None:
     x = graph.node("first", "Add", graph.linear("first/fc2", b), a)
     x = graph.node("second", "Relu", graph.linear("second/last", x))
     lines = graph.told(x, tmp_path)
-    assert "first: no module, second would have to run amid it" in lines
+    assert "first: no module, second has to run amid it" in lines
 
 
 def test_sizes_and_parts_that_make_one_class(tmp_path: Path) -> None:

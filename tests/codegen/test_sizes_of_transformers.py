@@ -249,7 +249,7 @@ def llama(tmp_path_factory: pytest.TempPathFactory) -> Any:
 @pytest.mark.parametrize(
     ("sizes", "message"),
     [
-        ({"dim": 30}, "heads=4 does not divide dim=30"),
+        ({"dim": 30}, r"2 \* heads=8 does not divide dim=30"),
         ({"kv_heads": 3}, "kv_heads=3 does not divide heads=4"),
     ],
 )

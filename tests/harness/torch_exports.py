@@ -1,0 +1,43 @@
+"""ONNX files as PyTorch's two exporters write them."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import io
+import logging
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+EVERY = {0: "batch"}
+
+
+def exported(
+    model: torch.nn.Module,
+    inputs: Sequence[torch.Tensor],
+    path: Path,
+    dynamo: bool,
+    axes: Sequence[Mapping[int, str]] = (),
+) -> Path:
+    """The file, quietly; axes: those of each input that are dynamic, else the first."""
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)
+    names = list(inspect.signature(model.forward).parameters)[: len(inputs)]
+    dynamic = dict(zip(names, axes or [EVERY] * len(inputs), strict=True))
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter("ignore")
+        if dynamo:
+            of = {
+                name: dict.fromkeys(held, torch.export.Dim.DYNAMIC)
+                for name, held in dynamic.items()
+            }
+            torch.onnx.export(
+                model, tuple(inputs), path, dynamo=True, dynamic_shapes=of
+            )
+        else:
+            given: dict[str, Any] = {"input_names": names, "dynamic_axes": dynamic}
+            torch.onnx.export(model, tuple(inputs), path, dynamo=False, **given)
+    return path
