@@ -40,12 +40,13 @@ _ERF = 1 + op("Erf", either(x / math.sqrt(2), x * math.sqrt(0.5)))
 _CUBE = either(op("Pow", x, 3), (x * x) * x)
 _C = 0.044715
 _K = math.sqrt(2 / math.pi)
+_CUBED = either((x * x) * _C, (x * _C) * x)
 _TANH = 1 + op(
     "Tanh",
     either(
         (x + _CUBE * _C) * _K,
-        (x * (1 + (x * x) * _C)) * _K,
-        (x * _K) * (1 + (x * x) * _C),
+        (x * (1 + _CUBED)) * _K,
+        (x * _K) * (1 + _CUBED),
     ),
 )
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.passes.graph import attribute, constant
 from burnish.codegen.passes.pattern import Any, Match, Rule, either, op
-from burnish.codegen.passes.shape_words import declared
+from burnish.codegen.passes.shape_words import declared, numbers
 from burnish.codegen.sizes import product
 
 _TARGET = ("burnish", "Linear", 1)
@@ -70,7 +73,109 @@ def _linear_on_axes(found: Match) -> ir.Node:
     return ir.Node("burnish", "Linear", inputs, attributes)
 
 
+# --- a bias that is added to the heads of a result ---
+
+_PRODUCT = either(
+    op("MatMul", Any("x"), Any("weight"), name="main"),
+    op("Linear", Any("x"), Any("weight"), name="main", domain="burnish"),
+)
+
+
+def _is_of_heads(found: Match) -> str | None:
+    weight, bias, node = constant(found["weight"]), constant(found["bias"]), found.named
+    if weight is None or len(weight.shape) != 2 or len(node["main"].inputs) > 2:
+        return "it is no layer without a bias"
+    before = declared(node["main"].outputs[0])
+    after, columns = declared(node["heads"].outputs[0]), weight.shape.numpy()[-1]
+    if attribute(node["main"], "transB", 0):
+        columns = weight.shape.numpy()[0]
+    if bias is None or before is None or after is None or None in after:
+        return "the summand is no constant, or the heads are not known"
+    sizes = bias.shape.numpy()
+    lead = after[: -len(sizes)]
+    fits = numbers(after[-len(sizes) :]) == list(sizes) and lead == before[:-1]
+    if len(sizes) < 2 or not fits or math.prod(sizes) != columns:
+        return "it is not added to all columns of every row"
+    return None
+
+
+def _with_bias_of_heads(found: Match) -> list[ir.Node]:
+    flat = ir.tensor(np.array([-1], np.int64))
+    to = ir.Node("", "Constant", [], [ir.AttrTensor("value", flat)])
+    bias = ir.Node("", "Reshape", [found["bias"], to.outputs[0]])
+    bias.outputs[0].name = found["bias"].name  # a weight, not counted
+    kept = list(found.named["main"].attributes.values())
+    inputs = [found["x"], found["weight"], bias.outputs[0]]
+    layer = ir.Node("burnish", "Linear", inputs, kept)
+    heads = found.named["heads"]
+    again = [layer.outputs[0], *heads.inputs[1:]]
+    return [
+        to,
+        bias,
+        layer,
+        ir.Node("", "Reshape", again, [*heads.attributes.values()]),
+    ]
+
+
+# --- a product of which the first axes were merged for it ---
+
+_MERGED = op("MatMul", Any("a"), Any("b"), name="main")
+
+
+def _is_merged(found: Match) -> str | None:
+    parts = [_sizes(found[name]) for name in "ab"]
+    result = declared(found.named["apart"].outputs[0])
+    if None in parts or result is None or len(result) != 4 or result[1] is None:
+        return "the sizes are not known"
+    if result[0] is None or result[1].value is None:
+        return "the sizes are not known"
+    one, other = (part for part in parts if part is not None)
+    wanted = [one[0], other[1]]
+    lead = [declared(found[name]) for name in "ab"]
+    whole = product([size for size in result[:2] if size is not None])
+    if any(dims is None or dims[0] != whole for dims in lead):
+        return "other axes were merged"
+    return None if numbers(result[2:]) == wanted else "other axes were merged"
+
+
+def _sizes(value: ir.Value) -> list[int] | None:
+    """Rows and columns of (size, rows, columns)."""
+    dims, maker = declared(value), value.producer()
+    views = maker is not None and maker.op_type in _VIEWS
+    return numbers(dims[1:]) if dims is not None and len(dims) == 3 and views else None
+
+
+_VIEWS = ("Reshape", "Transpose")
+
+
+def _apart(found: Match) -> list[ir.Node]:
+    result = declared(found.named["apart"].outputs[0]) or []
+    heads = numbers(result[1:2]) or [1]
+    made, inputs = [], []
+    for name in "ab":
+        sizes = _sizes(found[name]) or []
+        shape = ir.tensor(np.array([-1, *heads, *sizes], np.int64))
+        to = ir.Node("", "Constant", [], [ir.AttrTensor("value", shape)])
+        made += [to, ir.Node("", "Reshape", [found[name], to.outputs[0]])]
+        inputs.append(made[-1].outputs[0])
+    return [*made, ir.Node("", "MatMul", inputs)]
+
+
 RULES = (
+    Rule(
+        "Linear with a bias of heads",
+        op("Reshape", _PRODUCT, Any("shape"), name="heads") + Any("bias"),
+        _is_of_heads,
+        _with_bias_of_heads,
+        ("", "Reshape", 14),
+    ),
+    Rule(
+        "product of merged axes",
+        op("Reshape", _MERGED, Any("shape"), name="apart"),
+        _is_merged,
+        _apart,
+        ("", "MatMul", 13),
+    ),
     Rule(
         "Linear",
         op("MatMul", Any("x"), Any("weight"), name="main") + Any("bias"),

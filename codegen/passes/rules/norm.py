@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.passes.graph import attribute, constant, integers, scalar
@@ -17,21 +18,43 @@ def _square(of: Pattern) -> Pattern:
     return either(op("Pow", of, 2), op("Mul", of, of))
 
 
+def _mean(of: Pattern, name: str) -> Pattern:
+    return either(
+        op("ReduceMean", of, name=name), op("GlobalAveragePool", of, name=name)
+    )
+
+
+def _inverse(variance: Pattern) -> Pattern:
+    """1 / sqrt(variance), in the ways that occur."""
+    root = either(op("Sqrt", variance), op("Pow", variance, 0.5))
+    return either(op("Reciprocal", root), 1 / root, op("Pow", variance, -0.5))
+
+
 def _divided(top: Pattern, variance: Pattern) -> Pattern:
     """top / sqrt(variance), in the ways that occur."""
     root = either(op("Sqrt", variance), op("Pow", variance, 0.5))
-    inverse = either(op("Reciprocal", root), 1 / root, op("Pow", variance, -0.5))
-    return either(top / root, top * inverse)
+    return either(top / root, top * _inverse(variance))
 
 
-_CENTRED = x - op("ReduceMean", x, name="mean")
-_LAYER = _divided(_CENTRED, op("ReduceMean", _square(_CENTRED), name="variance") + eps)
-_RMS = _divided(x, op("ReduceMean", _square(x), name="variance") + eps)
+_MEAN = _mean(x, "mean")
+_CENTRED = x - _MEAN
+_VARIANCE = _mean(_square(_CENTRED), "variance") + eps
+_LAYER = _divided(_CENTRED, _VARIANCE)
+_SQUARES = _mean(_square(x), "variance") + eps
+_RMS = either(_divided(x, _SQUARES) * scale, x * (_inverse(_SQUARES) * scale))
+
+
+def _moved(factor: Pattern) -> Pattern:
+    """x times a factor and the mean times the same: what TensorFlow writes."""
+    return x * factor + either(op("Neg", _MEAN) * factor + bias, bias - _MEAN * factor)
 
 
 def axes_over(node: ir.Node) -> list[int] | None:
     """The axes of a reduction, negative and ascending, if they are known."""
     held, of = node.attributes.get("axes"), node.inputs[0]
+    if node.op_type == "GlobalAveragePool":
+        rank = 0 if of is None or of.shape is None else len(of.shape)
+        return list(range(2 - rank, 0)) if rank > 2 else None
     given = integers(node.inputs[1]) if len(node.inputs) > 1 else None
     axes = given if held is None else list(held.as_ints())
     if axes is None or of is None or not any(axis >= 0 for axis in axes):
@@ -84,34 +107,53 @@ def _check_weights(found: Match) -> str | None:
         tensor = constant(value)
         if tensor is None:
             return f"the {name} is no constant"
-        if len(tensor.shape) != width:
+        shape = _shape(tensor, width)
+        if len(shape) != width:
             return f"the {name} has shape {tensor.shape}, the mean {width} axes"
         source = found["x"].shape
         sizes = None if source is None else list(source)[-width:]
-        if sizes != list(tensor.shape):
+        if sizes != shape:
             return f"the {name} has shape {tensor.shape}, the normalised axes {sizes}"
     return None
 
 
-def _node(domain: str, op_type: str, found: Match) -> ir.Node:
-    inputs = [found[name] for name in ("x", "scale", "bias") if name in found.values]
+def _shape(tensor: ir.TensorProtocol, width: int) -> list[int]:
+    """A weight's shape without the axes of one element before the last `width`."""
+    shape = list(tensor.shape.numpy())
+    while len(shape) > width and shape[0] == 1:
+        shape = shape[1:]
+    return shape
+
+
+def _node(domain: str, op_type: str, found: Match) -> list[ir.Node]:
     axes, number = _normal_axes(found), scalar(found["eps"])
     assert not isinstance(axes, str)
     assert number is not None
+    inputs, made = [found["x"]], list[ir.Node]()
+    for name in ("scale", "bias"):
+        tensor = constant(found.values.get(name))
+        if tensor is not None and len(tensor.shape) > len(axes):
+            flat = ir.tensor(np.array(_shape(tensor, len(axes)), np.int64))
+            to = ir.Node("", "Constant", [], [ir.AttrTensor("value", flat)])
+            made += [to, ir.Node("", "Reshape", [found[name], to.outputs[0]])]
+            inputs.append(made[-1].outputs[0])
+            inputs[-1].name = found[name].name  # a weight, not counted
+        elif tensor is not None:
+            inputs.append(found[name])
     attributes = [ir.AttrFloat32("epsilon", number)]
     if len(axes) != 1:
         attributes.append(ir.AttrInt64("axis", axes[0]))
-    return ir.Node(domain, op_type, inputs, attributes)
+    return [*made, ir.Node(domain, op_type, inputs, attributes)]
 
 
-def _layer_norm(found: Match) -> ir.Node:
+def _layer_norm(found: Match) -> list[ir.Node]:
     return _node("", "LayerNormalization", found)
 
 
 RULES = (
     Rule(
         "LayerNormalization with scale and bias",
-        _LAYER * scale + bias,
+        either(_LAYER * scale + bias, _moved(_inverse(_VARIANCE) * scale)),
         _check_weights,
         _layer_norm,
         ("", "LayerNormalization", 17),
@@ -132,7 +174,7 @@ RULES = (
     ),
     Rule(
         "RMSNormalization",
-        _RMS * scale,
+        _RMS,
         _check_weights,
         lambda found: _node("", "RMSNormalization", found),
         ("", "RMSNormalization", 23),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tests.codegen.passes.forms import becomes, form, stays
@@ -229,3 +230,48 @@ def test_other_turns(old, new):
     text = HALVES.format("x", 4, 8).replace(old, new)
     model = form(f"{text} y = Add(c, s)", x="2,3,5,8", cos="2,3,5,8", sin="5,8")
     stays(model, "rotary")
+
+
+MOMENTS = """m = {0} n = Neg(m) d = Sub(x, m) q = Mul(d, d) v = {1}
+    e = Constant<value_float=0.001>() a = Add(v, e) r = Sqrt(a) i = Reciprocal(r)
+    f = Mul(i, scale) g = Mul(x, f) h = Mul(n, f) b = Add(h, bias) y = Add(g, b)"""
+MEANS = {
+    "pools": ("GlobalAveragePool(x)", "GlobalAveragePool(q)"),
+    "means": ("ReduceMean<axes=[-1]>(x)", "ReduceMean<axes=[-1]>(q)"),
+}
+
+
+@pytest.mark.parametrize("means", MEANS.values(), ids=MEANS)
+@pytest.mark.parametrize("shape", [(8,), (1, 1, 8)])
+def test_moments(means, shape):
+    weights = {name: np.ones(shape, np.float32) / 3 for name in ("scale", "bias")}
+    model = form(MOMENTS.format(*means), opset=17, weights=weights, x="batch,5,8")
+    becomes(model, "self.norm = nn.LayerNorm(8, eps=0.001)", "return self.norm(x)")
+
+
+def test_scaled_roots_of_squares():
+    text = """q = Mul(x, x) v = ReduceMean<axes=[-1]>(q)
+        e = Constant<value_float=1e-6>() a = Add(v, e) r = Sqrt(a) i = Reciprocal(r) f = Mul(i, scale) y = Mul(x, f)"""
+    model = form(text, opset=17, weights={"scale": SCALE}, x="batch,5,8")
+    becomes(model, "self.norm = nn.RMSNorm(8, eps=1e-6)", "return self.norm(x)")
+
+
+SCALE = np.arange(1, 9, dtype=np.float32)
+HEADS = """s = Constant<value_ints=[0,5,2,4]>() m = MatMul(x, w) r = Reshape(m, s)
+    y = Add(r, b)"""
+
+
+def test_a_bias_of_heads():
+    weights = {"w": np.eye(8, dtype=np.float32) * 2, "b": SCALE.reshape(2, 4)}
+    source = becomes(form(HEADS, weights=weights, x="batch,5,8"))
+    assert "self.linear = nn.Linear(8, 8)" in source
+    weights["b"] = SCALE[:4]
+    assert "bias=False" in becomes(form(HEADS, weights=weights, x="batch,5,8"))
+
+
+def test_a_product_of_merged_axes():
+    text = """t = Constant<value_ints=[-1,5,4]>() z = Constant<value_ints=[-1,2,5,5]>()
+        a = Reshape(q, t) b = Reshape(k, t) c = Transpose<perm=[0,2,1]>(b)
+        d = MatMul(a, c) y = Reshape(d, z)"""
+    model = form(text, q="batch,2,5,4", k="batch,2,5,4")
+    becomes(model, "return q @ k.mT")
