@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -23,6 +23,29 @@ def signature(plan: ClassPlan) -> str:
     members = [(name, _text(part, numbers)) for name, part in plan.members]
     shared = [_any(pair, numbers) for pair in plan.shared]
     return repr((inputs, members, shared, _block(plan.block, numbers)))
+
+
+def told(expression: Expression) -> Any:
+    """What is equal for expressions that say the same."""
+    return _text(expression, {})
+
+
+def told_as(
+    part: Statement | list[Expression], known: Mapping[Value, Value], *, mine: bool
+) -> Any:
+    """What is equal for statements or results that say the same in two classes.
+
+    known: what values of the one class are in the other. mine: the part is of the one.
+    """
+    places: dict[Value, int] = {}
+    for theirs in known.values():
+        places.setdefault(theirs, len(places))
+    numbers = {one: places[two] for one, two in known.items()} if mine else places
+    while len(numbers) < len(known):
+        numbers[Value()] = -1
+    if isinstance(part, Statement):
+        return _statement(part, numbers)
+    return [_text(result, numbers) for result in part]
 
 
 def outline(statements: Iterable[Statement]) -> tuple[str, list[Value]]:

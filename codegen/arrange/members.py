@@ -6,6 +6,8 @@ import re
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from burnish import nn, ops
 from burnish.codegen.arrange.grouping import Group, statements_of
 from burnish.codegen.arrange.kinds import without_rank
@@ -30,8 +32,12 @@ from burnish.codegen.program import (
 _RESERVED = frozenset(dir(nn.Module))
 _BY_USE = re.compile(r"onnx::([A-Za-z]+)_\d+$|val_\d+$")
 _USES = {"add": "bias", "sub": "mean", "mul": "scale", "div": "scale"}
-_AGAIN = re.compile(r"_\d+$")
+_OUTPUT = re.compile(r"_output_\d+$")
+_LOW = -50.0
+"""What is added to scores that are to have no weight is this or less."""
+_AGAIN = re.compile(r"(_\d+)+$")
 _COUNTED = re.compile(r"[a-z]{0,2}_?\d+$")
+_ATTENTION = "ops.scaled_dot_product_attention"
 _OPERATORS = {"+": "bias", "-": "mean", "*": "scale", "/": "scale", "@": "weight"}
 _SHORT = {
     "Linear": "linear",
@@ -262,12 +268,14 @@ def weights_say(layer: Layer, group: Group) -> str | None:
 
 def weight_name(weight: Weight, use: str = "") -> str:
     """A free weight's attribute by what the file calls it, else by its use."""
+    if use == "bias" and not weight.trained and is_mask(weight):
+        return "mask"
     if not weight.trained and _BY_USE.match(weight.path or "val_0"):
         return "table"
     if by_use := _BY_USE.match(weight.path):
         return _USES.get((by_use[1] or "").lower(), use or "weight")
-    last = weight.path.replace("/", ".").rstrip(".").split(".")[-1]
-    if is_numbered(last):
+    *outer, last = weight.path.replace("/", ".").rstrip(".").split(".")
+    if is_numbered(last) or (not outer and hasattr(ops, last)):
         return use or ("weight" if weight.trained else "table")
     name = Identifier.variable(last) if last else Identifier("weight")
     return "weight" if name[0] in "_n" and name.strip("_n").isdigit() else name
@@ -275,14 +283,26 @@ def weight_name(weight: Weight, use: str = "") -> str:
 
 def is_numbered(name: str) -> bool:
     """A name that only counts: "t41", "_12", and "unsqueeze_5", which a tool gave."""
-    base = _AGAIN.sub("", name)
+    base = _AGAIN.sub("", _OUTPUT.sub("", name))
     return _COUNTED.match(name) is not None or (base != name and hasattr(ops, base))
+
+
+def is_mask(weight: Weight) -> bool:
+    """Whether a table says what takes part: 0, or one number far below."""
+    if weight.dtype not in ("float16", "float32", "float64"):
+        return False
+    values = np.unique(weight.read())
+    return len(values) == 2 and values[1] == 0 and bool(values[0] <= _LOW)
 
 
 def uses_of(block: Block) -> dict[Weight, str]:
     """What the weights of a block that stand in operators are there for."""
     found: dict[Weight, str] = {}
     for expression in every_expression(block):
+        if isinstance(expression, Call) and expression.function == _ATTENTION:
+            mask = dict(expression.options).get("mask")
+            if isinstance(mask, Weight):
+                found.setdefault(mask, "bias")
         if isinstance(expression, Infix) and expression.operator in _OPERATORS:
             for part in (expression.left, expression.right):
                 if isinstance(part, Weight):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import count
+from typing import Any
 
 from burnish import nn
 from burnish.codegen.program import (
@@ -14,6 +15,7 @@ from burnish.codegen.program import (
     Block,
     Call,
     ClassPlan,
+    Conditional,
     Display,
     Expression,
     Infix,
@@ -22,6 +24,8 @@ from burnish.codegen.program import (
     Literal,
     Loop,
     Method,
+    Name,
+    Prefix,
     Repeat,
     Slice,
     every_expression,
@@ -29,6 +33,9 @@ from burnish.codegen.program import (
 
 Parameters = Mapping[str, list[str]]
 """The constructor's arguments of each class of the source."""
+
+Defaults = Mapping[str, Mapping[str, object]]
+"""What arguments of the source's own classes are where they are not written."""
 
 _SIZED = frozenset(("reshape", "expand", "repeat", "split"))
 _FILLED = frozenset(("Tensor.zeros", "Tensor.full"))
@@ -41,37 +48,54 @@ class Slot:
     """Where a size stands: in which attribute, and what the callee calls it.
 
     place: of several under one name, such as a shape's. attribute "": in the forward.
-    default: what the callee takes by itself. call: which of the forward's reshapes.
-    callee: whose constructor it is.
+    default: what the callee takes by itself. call: which of the forward's reshapes, and
+    rank: to how many axes. callee: whose constructor it is.
     """
 
     attribute: str
     parameter: str
     place: int = 0
-    default: int | None = None
+    default: object = None
     call: int = 0
+    rank: int = 0
     callee: str = ""
 
 
-Change = Callable[[Slot, int], Expression]
+Change = Callable[[Slot, Any], Expression]
 
 
-def slots_of(plan: ClassPlan, parameters: Parameters) -> list[tuple[Slot, int]]:
-    """Every size of the class with its place, in a fixed order."""
-    seen: list[tuple[Slot, int]] = []
+def slots_of(
+    plan: ClassPlan, parameters: Parameters, defaults: Defaults | None = None
+) -> list[tuple[Slot, Any]]:
+    """Every size of the class with its place, in a fixed order.
 
-    def record(slot: Slot, size: int) -> Expression:
+    defaults: of the source's own classes; where given, whatever they are called with is
+    such a size, a switch and a function too.
+    """
+    seen: list[tuple[Slot, Any]] = []
+
+    def record(slot: Slot, size: Any) -> Expression:
         seen.append((slot, size))
-        return Literal(size)
+        return said(size)
 
-    changed(plan, parameters, record)
+    changed(plan, parameters, record, defaults)
     return seen
 
 
-def changed(plan: ClassPlan, parameters: Parameters, change: Change) -> ClassPlan:
+def said(value: Any) -> Expression:
+    """A size, a switch or the name of a function, as it is written."""
+    return Name(value) if isinstance(value, str) else Literal(value)
+
+
+def changed(
+    plan: ClassPlan,
+    parameters: Parameters,
+    change: Change,
+    defaults: Defaults | None = None,
+) -> ClassPlan:
     """The class with every size changed, in the order of `slots_of`."""
     members = [
-        (name, constructor(made, name or "super", parameters, change))
+        (name, constructor(made, name or "super", parameters, change, defaults))
         for name, made in plan.members
     ]
     return replace(plan, members=members, block=forward(plan.block, change))
@@ -81,17 +105,24 @@ def changed(plan: ClassPlan, parameters: Parameters, change: Change) -> ClassPla
 
 
 def constructor(
-    made: Expression, attribute: str, parameters: Parameters, change: Change
+    made: Expression,
+    attribute: str,
+    parameters: Parameters,
+    change: Change,
+    defaults: Defaults | None = None,
 ) -> Expression:
     """A constructor with its sizes changed; what then equals a default is left out."""
 
     def inner(part: Expression) -> Expression:
-        return constructor(part, attribute, parameters, change)
+        return constructor(part, attribute, parameters, change, defaults)
 
     if isinstance(made, Keyed):
-        parts = ((k, constructor(v, k, parameters, change)) for k, v in made.items)
+        parts = (
+            (k, constructor(v, k, parameters, change, defaults)) for k, v in made.items
+        )
         return Keyed(tuple(parts))
-    if isinstance(made, Display | Method):
+    optional = isinstance(made, Prefix) and isinstance(made.operand, Conditional)
+    if optional or isinstance(made, Conditional | Display | Method):
         return made.rebuilt(inner)
     if isinstance(made, Repeat):
         size = made.count
@@ -100,18 +131,19 @@ def constructor(
         return replace(made, item=inner(made.item), count=size)
     if not isinstance(made, Call):
         return made
-    names, defaults = _arguments(made.function, parameters)
+    names, usual = _arguments(made.function, parameters, defaults or {})
+    is_open = defaults is not None and made.function in parameters
+
+    def slot_of(name: str) -> Slot:
+        usually = usual.get(name)
+        return Slot(attribute, name, default=usually, callee=made.function)
 
     def argument(value: Expression, name: str) -> Expression:
+        if isinstance(value, Name) and is_open:
+            return change(slot_of(name), value.text)
         if isinstance(value, Literal):
-            if type(value.value) is int:
-                slot = Slot(
-                    attribute,
-                    name,
-                    default=defaults.get(name),
-                    callee=made.function,
-                )
-                return change(slot, value.value)
+            if type(value.value) is int or is_open:
+                return change(slot_of(name), value.value)
             if made.function in ("nn.Param", "nn.Buffer"):
                 return _shape(value, attribute, made.function, change)
             return value
@@ -129,10 +161,9 @@ def constructor(
     for name in dict.fromkeys((*names[len(given) :], *written)):
         if name in written:
             options.append((name, argument(written[name], name)))
-        elif name in defaults:
-            slot = Slot(attribute, name, default=defaults[name])
-            value = change(slot, defaults[name])
-            if not isinstance(value, Literal) or value.value != defaults[name]:
+        elif name in usual:
+            value = change(slot_of(name), usual[name])
+            if not isinstance(value, Literal) or value.value != usual[name]:
                 options.append((name, value))
     return replace(made, args=tuple(given), options=tuple(options))
 
@@ -153,11 +184,11 @@ def _shape(value: Literal, attribute: str, callee: str, change: Change) -> Expre
 
 
 def _arguments(
-    function: str, parameters: Parameters
-) -> tuple[list[str], Mapping[str, int]]:
-    """What a constructor calls its arguments, and the integers it has by itself."""
+    function: str, parameters: Parameters, defaults: Defaults
+) -> tuple[list[str], Mapping[str, object]]:
+    """What a constructor calls its arguments, and the sizes it has by itself."""
     if function in parameters:
-        return parameters[function], {}
+        return parameters[function], defaults.get(function, {})
     return _layer_arguments(function)
 
 
@@ -179,11 +210,13 @@ def forward(block: Block, change: Change) -> Block:
 
     calls = count(1)
 
-    def size(value: Expression, name: str, place: int, call: int = 0) -> Expression:
+    def size(
+        value: Expression, name: str, place: int, call: int = 0, rank: int = 0
+    ) -> Expression:
         if isinstance(value, Literal) and type(value.value) is int:
-            if value.value in (-1, 0, 1):
+            if value.value in (-1, 0) or (value.value == 1 and not rank):
                 return value
-            return change(Slot("", name, place, call=call), value.value)
+            return change(Slot("", name, place, call=call, rank=rank), value.value)
         return visit(value)
 
     def sizes(value: Expression, name: str) -> Expression:
@@ -199,8 +232,10 @@ def forward(block: Block, change: Change) -> Block:
 
     def visit(value: Expression) -> Expression:
         if isinstance(value, Method) and value.name in _SIZED:
-            call = next(calls)
-            args = tuple(size(v, value.name, i, call) for i, v in enumerate(value.args))
+            call, rank = next(calls), len(value.args)
+            args = tuple(
+                size(v, value.name, i, call, rank) for i, v in enumerate(value.args)
+            )
             return replace(value, target=visit(value.target), args=args)
         if isinstance(value, Call) and (value.options or value.function in _FILLED):
             args = tuple(map(visit, value.args))

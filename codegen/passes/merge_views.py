@@ -37,10 +37,14 @@ Axes = list[list[Atom]]
 def merge_views(model: ir.Model, account: Account) -> bool:
     """Write every chain of views of one tensor in the fewest steps."""
     changed = False
+    chains = [_chain(node) for node in g.all_nodes(model) if _is_view(node)]
+    forms = {_form(chain) for chain in chains if _moves(chain)}
     for node in reversed(g.all_nodes(model)):
         if node.graph is None or not _is_view(node):
             continue
         chain = _chain(node)
+        if _form(chain) in forms and not _moves(chain):
+            continue  # the same module elsewhere has more than one of what this has
         for part in _parts(chain):
             if _shortened(model, part):
                 account.did(f"{len(part)} views in a row, now fewer", g.label(node))
@@ -72,6 +76,34 @@ def _chain(last: ir.Node) -> list[ir.Node]:
         if before is None or not _follows(before, chain[0]):
             return chain
         chain.insert(0, before)
+
+
+def _form(chain: list[ir.Node]) -> tuple[object, ...]:
+    """What a chain does, whatever the sizes."""
+    return tuple(
+        (node.op_type, len(_sizes(node.outputs[0]) or ()), tuple(_order(node)))
+        for node in chain
+    )
+
+
+def _moves(chain: list[ir.Node]) -> bool:
+    """Whether elements change their places: axes are swapped that are longer than 1."""
+    for node in chain:
+        before = _sizes(node.inputs[0]) if node.op_type == "Transpose" else None
+        moved = [i for i in _order(node) if before and before[i] != ONE]
+        if moved != sorted(moved):
+            return True
+    return False
+
+
+def _order(node: ir.Node) -> list[int]:
+    """The axes of what comes in, in the order in which a Transpose has them."""
+    if node.op_type != "Transpose":
+        return []
+    perm = node.attributes.get("perm")
+    if perm is not None:
+        return list(perm.as_ints())
+    return list(range(len(_sizes(node.inputs[0]) or ())))[::-1]
 
 
 def _follows(first: ir.Node, second: ir.Node) -> bool:

@@ -5,7 +5,8 @@ one writes `Identity` nodes that carry the names of the others: a copy under suc
 is a weight of its own. The newer one, and both for transposed ones, leave no trace but
 the scopes: what modules of one list read in the same place ("layers.0.norm",
 "layers.1.norm") was one weight each, and so was what any modules read whose elements
-are all the same number: fresh biases and scales.
+are all the same number: fresh biases and scales. Tables, too, are merged where some of
+a list's modules have equal ones.
 What the file itself uses twice stays one.
 """
 
@@ -32,7 +33,7 @@ def untie_weights(model: ir.Model, account: Account) -> bool:
     changed = _by_names(model, account)
     for value in list(model.graph.initializers.values()):
         changed |= _by_scopes(model, value, account)
-    return changed
+    return _tables_apart(model, account) or changed
 
 
 def _by_scopes(model: ir.Model, value: ir.Value, account: Account) -> bool:
@@ -57,6 +58,50 @@ def _by_scopes(model: ir.Model, value: ir.Value, account: Account) -> bool:
             node.replace_input_with(index, copy)
     account.did(f"weight that {len(places)} modules shared", name)
     return True
+
+
+_Reader = tuple[tuple[str, ...], str, int]
+"""A module without its numbers, an operator in it, and which operand."""
+
+
+def _tables_apart(model: ir.Model, account: Account) -> bool:
+    """Give each module of a list its own table, where not all of them have the same.
+
+    One that they all read was handed down to them; of several, each module has its own,
+    and the exporter has merged those that are equal.
+    """
+    tables: dict[_Reader, set[ir.Value]] = defaultdict(set)
+    for value in model.graph.initializers.values():
+        tensor = value.const_value
+        if tensor is None or tensor.size < 2 or not tensor.dtype.is_floating_point():
+            continue
+        if not constants.trains(value) and not value.is_graph_output():
+            for node, index in value.uses():
+                tables[_reader(node, index)].add(value)
+    changed = False
+    shared = (value for values in tables.values() for value in values)
+    for value in dict.fromkeys(shared):
+        uses = list(value.uses())
+        if any(len(tables[_reader(*use)]) < 2 for use in uses):
+            continue
+        places: dict[tuple[str, ...], list[tuple[ir.Node, int]]] = defaultdict(list)
+        for node, index in uses:
+            places[tuple(level.name for level in scope_of(node))].append((node, index))
+        for place in list(places)[1:]:
+            assert value.const_value is not None
+            like = ir.Value(name=value.name)
+            copy = g.initializer(model, like, _copy(value.const_value), trains=False)
+            for node, index in places[place]:
+                node.replace_input_with(index, copy)
+            changed = True
+        if len(places) > 1:
+            account.did(f"table that {len(places)} modules shared", value.name or "")
+    return changed
+
+
+def _reader(node: ir.Node, index: int) -> _Reader:
+    names = (level.name for level in scope_of(node))
+    return tuple("#" if p.isdigit() else p for p in names), node.op_type, index
 
 
 def _is_fresh(tensor: ir.TensorProtocol) -> bool:

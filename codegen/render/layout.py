@@ -44,6 +44,8 @@ def laid_out(
         return [f"{pad}{prefix}{opening}", *inner, f"{pad}{closing}{suffix}"]
     if isinstance(expression, Prefix) and expression.operator == "*":
         starred = f"{prefix}{expression.operator}"
+        if isinstance(expression.operand, Conditional):
+            return _choice(starred, expression.operand, names, indent, suffix)
         return laid_out(starred, expression.operand, names, indent, suffix)
     if isinstance(expression, Keyed):
         opened = [f"{pad}{prefix}{{"]
@@ -82,7 +84,7 @@ def laid_out(
 
 
 def _choice(
-    prefix: str, expression: Conditional, names: Names, indent: int
+    prefix: str, expression: Conditional, names: Names, indent: int, suffix: str = ""
 ) -> list[str]:
     """`(a if b else c)` on a line of its own, or on three."""
     pad = " " * indent
@@ -92,7 +94,7 @@ def _choice(
         inside = laid_out("", expression.then, names, indent + 4)
         inside += [f"{pad}    if {text(expression.condition, names)}"]
         inside += laid_out("else ", expression.otherwise, names, indent + 4)
-    return [f"{pad}{prefix}(", *inside, f"{pad})"]
+    return [f"{pad}{prefix}(", *inside, f"{pad}){suffix}"]
 
 
 def _links(expression: Expression, names: Names) -> list[str]:

@@ -178,7 +178,8 @@ class _Namer:
             name = (
                 free(Identifier.variable(wanted), taken)
                 if wanted
-                else _first_free(_LETTERS, taken)
+                else self._handed_on(statement, target, live)
+                or _first_free(_LETTERS, taken)
             )
             self.names[target] = name
             taken.add(name)
@@ -189,6 +190,20 @@ class _Namer:
                 if isinstance(result, Value) and result in defined and once:
                     self.names.setdefault(result, self.names[target])
             self.block(block, frozenset(taken))
+
+    def _handed_on(self, statement: If, target: Value, live: set[str]) -> str | None:
+        """The name of the value that one of the branches hands on, where it is free."""
+        place = statement.targets.index(target)
+        ends = [block.results[place] for block in statement.blocks()]
+        for end in ends:
+            if not isinstance(end, Value) or end not in self.names:
+                continue
+            name = self.names[end]
+            if name in live | self.fixed | self.kept or len(statement.targets) > 1:
+                continue
+            if all(_is_done(end, block) for block in statement.blocks()):
+                return name
+        return None
 
     def _loop(self, statement: Loop, live: set[str], dying: list[Value]) -> None:
         heads = (statement.items, statement.count, statement.condition)
@@ -279,6 +294,16 @@ class _Held:
             if not self.names[name]:
                 del self.names[name]
         return set(self.names)
+
+
+def _is_done(value: Value, block: Block) -> bool:
+    """Whether a block reads a value no more once its one result is there."""
+    made = {t: i for i, s in enumerate(block.statements) for t in s.targets}
+    result = block.results[0]
+    if not isinstance(result, Value) or result not in made:
+        return True
+    reads = [i for i, s in enumerate(block.statements) if value in _reads(s)]
+    return not reads or reads[-1] <= made[result]
 
 
 def _first_free(names: Iterable[str], taken: set[str]) -> str:

@@ -71,7 +71,7 @@ def _text(expression: Expression, names: Names) -> tuple[str, int]:
         case Prefix(operator=operator, operand=operand):
             binding = _PRECEDENCE[operator] if operator == "not " else _UNARY
             power = isinstance(operand, Infix) and operand.operator == "**"
-            tight = _POSTFIX if power else binding
+            tight = _POSTFIX if power or operator == "*" else binding
             return operator + bracketed(operand, tight, names), binding
         case Conditional(then=then, condition=condition, otherwise=otherwise):
             yes, asked = (

@@ -1,0 +1,190 @@
+"""A class that stands for several: what only some of them have stands behind a switch.
+
+A switch is a name that the source cannot have, "#3". A member has it as `part if #3
+else None`, an item of a Sequential as `*([item] if #3 else [])`, statements as
+`if self.#3:`; a layer without weights may be a switch itself: `#3()`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from burnish.codegen.program import (
+    Block,
+    Call,
+    ClassPlan,
+    Conditional,
+    Display,
+    Expression,
+    If,
+    Literal,
+    Name,
+    Own,
+    Prefix,
+    Statement,
+    Value,
+    walk,
+)
+
+Choices = Mapping[str, object]
+"""What the switches of one class are: True or False, or what is called."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """Statements that may be left out: then `entry` goes on in place of `result`."""
+
+    start: int
+    end: int
+    entry: Value
+    result: Value
+    switch: str
+
+
+def optional_member(made: Expression, switch: str) -> Conditional:
+    """`made if switch else None`"""
+    return Conditional(made, Name(switch), Literal(None))
+
+
+def optional_item(item: Expression, switch: str) -> Prefix:
+    """`*([item] if switch else [])`"""
+    return Prefix("*", Conditional(Display((item,)), Name(switch), Display(())))
+
+
+def item_of(made: Expression) -> tuple[str, Expression] | None:
+    """The switch and the item of an optional item of a Sequential."""
+    match made:
+        case Prefix(
+            operator="*",
+            operand=Conditional(
+                then=Display(items=(item,)), condition=Name(text=switch)
+            ),
+        ):
+            return switch, item
+    return None
+
+
+def switch_of(statement: Statement) -> str | None:
+    """The switch of optional statements."""
+    match statement:
+        case If(condition=Own(path=(str(switch),))) if switch.startswith("#"):
+            return switch
+    return None
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one switch switches: a member, an item of a Sequential, or statements."""
+
+    switch: str
+    member: str = ""
+    item: Expression | None = None
+    run: If | None = None
+
+
+def parts_of(plan: ClassPlan) -> list[Part]:
+    """The parts of a class that have switches."""
+    found = []
+    for attribute, made in plan.members:
+        match made:
+            case Conditional(condition=Name(text=switch)) if switch.startswith("#"):
+                found.append(Part(switch, member=attribute))
+        for inner in walk(made):
+            optional = item_of(inner)
+            if optional is not None:
+                found.append(Part(optional[0], item=optional[1]))
+    for statement in plan.block.statements:
+        own = switch_of(statement)
+        if own is not None and isinstance(statement, If):
+            found.append(Part(own, run=statement))
+    return found
+
+
+def resolved(plan: ClassPlan, choices: Choices) -> ClassPlan:
+    """The class with these choices: what it does not have is left out."""
+    members = []
+    for attribute, made in plan.members:
+        found = _made(made, choices)
+        if found is not None:
+            members.append((attribute, found))
+    return replace(plan, members=members, block=_block(plan.block, choices))
+
+
+def _made(made: Expression, choices: Choices) -> Expression | None:
+    match made:
+        case Conditional(then=then, condition=Name(text=switch)) if switch in choices:
+            return _made(then, choices) if choices[switch] else None
+        case Call(function=function, args=args, options=options):
+            items: list[Expression] = []
+            for arg in args:
+                optional = item_of(arg)
+                if optional is not None and optional[0] in choices:
+                    arg = optional[1]
+                    if not choices[optional[0]]:
+                        continue
+                found = _made(arg, choices)
+                items += [] if found is None else [found]
+            given = ((name, _made(value, choices)) for name, value in options)
+            return Call(
+                str(choices.get(function, function)),
+                tuple(items),
+                tuple((name, value) for name, value in given if value is not None),
+            )
+    return made.rebuilt(lambda child: _made(child, choices) or child)
+
+
+def _block(block: Block, choices: Choices) -> Block:
+    same: dict[Expression, Expression] = {}
+
+    def change(expression: Expression) -> Expression:
+        if isinstance(expression, Value):
+            return same.get(expression, expression)
+        return expression.rebuilt(change)
+
+    statements: list[Statement] = []
+    for statement in block.statements:
+        switch = switch_of(statement)
+        if switch is None or switch not in choices or not isinstance(statement, If):
+            statements.append(statement.rebuilt(change))
+            continue
+        if choices[switch]:
+            statements += [inner.rebuilt(change) for inner in statement.then.statements]
+        taken = statement.then if choices[switch] else statement.otherwise
+        for target, result in zip(statement.targets, taken.results, strict=True):
+            same[target] = change(result)
+    return Block(statements, [change(result) for result in block.results])
+
+
+def with_runs(block: Block, runs: list[Run]) -> Block:
+    """The block with these statements behind their switches."""
+    starts = {run.start: run for run in runs}
+    same: dict[Expression, Expression] = {}
+
+    def change(expression: Expression) -> Expression:
+        if isinstance(expression, Value):
+            return same.get(expression, expression)
+        return expression.rebuilt(change)
+
+    statements: list[Statement] = []
+    place = 0
+    while place < len(block.statements):
+        run = starts.get(place)
+        if run is None:
+            statements.append(block.statements[place].rebuilt(change))
+            place += 1
+            continue
+        inside = [s.rebuilt(change) for s in block.statements[place : run.end]]
+        target = replace(run.result, hint="")
+        statements.append(
+            If(
+                (target,),
+                inside[0].scope,
+                Own((run.switch,)),
+                Block(inside, [change(run.result)]),
+                Block([], [change(run.entry)]),
+            )
+        )
+        same[run.result] = target
+        place = run.end
+    return Block(statements, [change(result) for result in block.results])
