@@ -251,7 +251,8 @@ def test_moments(means, shape):
 
 def test_scaled_roots_of_squares():
     text = """q = Mul(x, x) v = ReduceMean<axes=[-1]>(q)
-        e = Constant<value_float=1e-6>() a = Add(v, e) r = Sqrt(a) i = Reciprocal(r) f = Mul(i, scale) y = Mul(x, f)"""
+        e = Constant<value_float=1e-6>() a = Add(v, e) r = Sqrt(a) i = Reciprocal(r)
+        f = Mul(i, scale) y = Mul(x, f)"""
     model = form(text, opset=17, weights={"scale": SCALE}, x="batch,5,8")
     becomes(model, "self.norm = nn.RMSNorm(8, eps=1e-6)", "return self.norm(x)")
 
