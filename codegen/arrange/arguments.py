@@ -150,8 +150,10 @@ class _Finder:
         dim = roots[number][0]
         for root in roots[number][1:]:
             self._join(dim, root)
+        apart = self._of_fewer_heads()
         for root, uses, size in list(self._roots()):
-            if size == number and root != dim and self._may_be(uses, dim):
+            other = size == number and root != dim and root not in apart
+            if other and self._may_be(uses, dim):
                 self._join(dim, root)
         self.is_deep = True
         taken, _ = self.ties.outlines[self.classes[-1].name]
@@ -248,6 +250,24 @@ class _Finder:
             self.terms[self.ties.find(count)] = Term((names[self._number(count)],))
             self.terms[self.ties.find(size)] = Term((HEAD_DIM,))
 
+    def _of_fewer_heads(self) -> set[Node]:
+        """What is cut into fewer heads than something else: keys' and values' widths.
+
+        Where these have the width's number, that is by accident.
+        """
+        counts = {
+            self.ties.find(cut.whole): self._number(cut.factors[0])
+            for cut in self.ties.products
+            if cut.is_cut and len(cut.factors) == 2 and cut.times == 1
+        }
+        cuts = {root: n for root, n in counts.items() if self._is_layers(root)}
+        most = max(cuts.values(), default=0)
+        return {root for root, heads in cuts.items() if heads < most}
+
+    def _is_layers(self, root: Node) -> bool:
+        uses = self.uses.get(root, [])
+        return any(use.slot.parameter in _FEATURES for use in uses)
+
     def _apart(self, product: Product, dim: int) -> Product:
         """What is cut into parts as wide as the model is no cut into heads."""
         if not product.is_cut or len(product.factors) != 2:
@@ -262,6 +282,8 @@ class _Finder:
         whole = self.ties.find(cut.whole)
         size = self._number(whole)
         if whole in self.terms or size != cut.times * number:
+            return
+        if whole in self._of_fewer_heads():
             return
         if cut.times > 1:
             self.terms[whole] = Term(("dim",), cut.times)
@@ -297,8 +319,9 @@ class _Finder:
         vocab = found[0][1]
         for root, _, _ in found:
             self._call(root, "vocab")
+        cut = {self.ties.find(product.whole) for product in self.ties.products}
         for other, uses, size in list(self._roots()):
-            if size == vocab and _is_made(uses):
+            if size == vocab and other not in cut and _is_made(uses):
                 self._call(other, "vocab")
 
     def _results(self) -> None:
