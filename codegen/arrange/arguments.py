@@ -29,6 +29,8 @@ _WORDS = re.compile("word|tok|wte|^embed")
 _PLACES = re.compile("pos|wpe")
 _HEAD = re.compile("(.*_)?(head|fc|classifier|logits)$")
 _UNTOLD = re.compile(r"(out|output|result|y|linear|addmm|matmul|gemm|add)?s?[\d_.]*$")
+_MANY = 4
+"""So many times more words than types of words there are."""
 _LEAST = 4
 """A size is the width of a model where it stands in so many places."""
 
@@ -313,7 +315,9 @@ class _Finder:
             if any(_is_vocabulary(use.slot) for use in uses)
         ]
         if len(found) > 1:
-            found = [each for each in found if each[2]]
+            found = [each for each in found if each[2]] or found
+            most = max(size for _, size, _ in found)
+            found = [each for each in found if _MANY * each[1] > most]
         if len({size for _, size, _ in found}) != 1:
             return
         vocab = found[0][1]
@@ -342,14 +346,23 @@ class _Finder:
 
     def _rows(self, vocab: int) -> None:
         """A table of words that is no embedding, for it is read in two places."""
-        rows = set(map(self.ties.find, self.ties.rows))
+        rows = self._wide_rows()
         for root, _, size in list(self._roots()):
             if size == vocab and root in rows:
                 self._call(root, "vocab")
 
+    def _wide_rows(self) -> set[Node]:
+        """The rows of tables that are as wide as the model, or as its words."""
+        find, wide = self.ties.find, (Term(("dim",)), Term(("width",)))
+        return {
+            find(rows)
+            for rows, width in self.ties.rows
+            if self.terms.get(find(width)) in wide
+        }
+
     def _positions(self) -> None:
         """How many places of a sequence an embedding knows, and tables of places."""
-        rows = set(map(self.ties.find, self.ties.rows))
+        rows = self._wide_rows()
         found = [
             (root, size)
             for root, uses, size in self._roots()
