@@ -29,6 +29,8 @@ _WORDS = re.compile("word|tok|wte|^embed")
 _PLACES = re.compile("pos|wpe")
 _HEAD = re.compile("(.*_)?(head|fc|classifier|logits)$")
 _UNTOLD = re.compile(r"(out|output|result|y|linear|addmm|matmul|gemm|add)?s?[\d_.]*$")
+_MANY = 4
+"""So many times more words than types of words there are."""
 _LEAST = 4
 """A size is the width of a model where it stands in so many places."""
 
@@ -150,8 +152,10 @@ class _Finder:
         dim = roots[number][0]
         for root in roots[number][1:]:
             self._join(dim, root)
+        apart = self._of_fewer_heads()
         for root, uses, size in list(self._roots()):
-            if size == number and root != dim and self._may_be(uses, dim):
+            other = size == number and root != dim and root not in apart
+            if other and self._may_be(uses, dim):
                 self._join(dim, root)
         self.is_deep = True
         taken, _ = self.ties.outlines[self.classes[-1].name]
@@ -248,6 +252,24 @@ class _Finder:
             self.terms[self.ties.find(count)] = Term((names[self._number(count)],))
             self.terms[self.ties.find(size)] = Term((HEAD_DIM,))
 
+    def _of_fewer_heads(self) -> set[Node]:
+        """What is cut into fewer heads than something else: keys' and values' widths.
+
+        Where these have the width's number, that is by accident.
+        """
+        counts = {
+            self.ties.find(cut.whole): self._number(cut.factors[0])
+            for cut in self.ties.products
+            if cut.is_cut and len(cut.factors) == 2 and cut.times == 1
+        }
+        cuts = {root: n for root, n in counts.items() if self._is_layers(root)}
+        most = max(cuts.values(), default=0)
+        return {root for root, heads in cuts.items() if heads < most}
+
+    def _is_layers(self, root: Node) -> bool:
+        uses = self.uses.get(root, [])
+        return any(use.slot.parameter in _FEATURES for use in uses)
+
     def _apart(self, product: Product, dim: int) -> Product:
         """What is cut into parts as wide as the model is no cut into heads."""
         if not product.is_cut or len(product.factors) != 2:
@@ -262,6 +284,8 @@ class _Finder:
         whole = self.ties.find(cut.whole)
         size = self._number(whole)
         if whole in self.terms or size != cut.times * number:
+            return
+        if whole in self._of_fewer_heads():
             return
         if cut.times > 1:
             self.terms[whole] = Term(("dim",), cut.times)
@@ -291,14 +315,17 @@ class _Finder:
             if any(_is_vocabulary(use.slot) for use in uses)
         ]
         if len(found) > 1:
-            found = [each for each in found if each[2]]
+            found = [each for each in found if each[2]] or found
+            most = max(size for _, size, _ in found)
+            found = [each for each in found if _MANY * each[1] > most]
         if len({size for _, size, _ in found}) != 1:
             return
         vocab = found[0][1]
         for root, _, _ in found:
             self._call(root, "vocab")
+        cut = {self.ties.find(product.whole) for product in self.ties.products}
         for other, uses, size in list(self._roots()):
-            if size == vocab and _is_made(uses):
+            if size == vocab and other not in cut and _is_made(uses):
                 self._call(other, "vocab")
 
     def _results(self) -> None:
@@ -319,14 +346,23 @@ class _Finder:
 
     def _rows(self, vocab: int) -> None:
         """A table of words that is no embedding, for it is read in two places."""
-        rows = set(map(self.ties.find, self.ties.rows))
+        rows = self._wide_rows()
         for root, _, size in list(self._roots()):
             if size == vocab and root in rows:
                 self._call(root, "vocab")
 
+    def _wide_rows(self) -> set[Node]:
+        """The rows of tables that are as wide as the model, or as its words."""
+        find, wide = self.ties.find, (Term(("dim",)), Term(("width",)))
+        return {
+            find(rows)
+            for rows, width in self.ties.rows
+            if self.terms.get(find(width)) in wide
+        }
+
     def _positions(self) -> None:
         """How many places of a sequence an embedding knows, and tables of places."""
-        rows = set(map(self.ties.find, self.ties.rows))
+        rows = self._wide_rows()
         found = [
             (root, size)
             for root, uses, size in self._roots()

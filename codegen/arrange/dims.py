@@ -380,7 +380,7 @@ class _Outline:
             if isinstance(key, Slice):
                 found.append(self._sliced(size, key))
             elif isinstance(key, Value) and not key.host and len(keys) == 1:
-                self.sizes.rows.append(size)
+                self.sizes.rows += [(size, width) for width in left[:1]]
                 found += self._value(key) or []
             elif not (isinstance(key, Literal) and type(key.value) is int):
                 return None
@@ -420,7 +420,7 @@ class _Outline:
             return self._broadcast([shape for shape in shapes if shape])
         if function == "ops.gather_nd" and len(shapes) == 2 and all(shapes):
             rows, index = shapes[0] or [], shapes[1] or []
-            self.sizes.rows.append(rows[0])
+            self.sizes.rows += [(rows[0], width) for width in rows[1:2]]
             return [*index[:-1], *rows[1:]] if self.sizes.of(index[-1]) == 1 else None
         if function in ("ops.layer_norm", "ops.rms_norm") and shapes[0]:
             for weight in filter(None, shapes[1:]):
@@ -503,7 +503,7 @@ class _Outline:
         first = self.size(args[0]) if args else None
         second = self.size(args[1]) if len(args) > 1 else None
         if kind == "Embedding":
-            self.sizes.rows.append(first)
+            self.sizes.rows.append((first, second))
             return None if x is None else [*x, second]
         if not x:
             return None

@@ -24,9 +24,9 @@ class Ties:
     """Sizes that are known to be equal, each with its number where that is known.
 
     products: what else is known of them. rows: how many rows tables have that are read
-    by row; norms: how wide features are that are normalized; layers:
-    how many features linear layers take and give. outlines: the shapes that each class
-    takes and gives.
+    by row, and how wide these are; norms: how wide features are that are normalized;
+    layers: how many features linear layers take and give. outlines: the shapes that
+    each class takes and gives.
     """
 
     def __init__(self, parameters: Mapping[str, list[str]]):
@@ -34,7 +34,7 @@ class Ties:
         self.parent: dict[Node, Node] = {}
         self.number: dict[Node, int] = {}
         self.products: list[Product] = []
-        self.rows: list[Node] = []
+        self.rows: list[tuple[Node, Node]] = []
         self.norms: list[Node] = []
         self.layers: list[tuple[Node, Node]] = []
         self.outlines: dict[str, tuple[list[Dims | None], list[Dims | None]]] = {}
