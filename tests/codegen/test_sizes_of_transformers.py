@@ -14,6 +14,8 @@ import pytest
 
 from burnish import Tensor
 from burnish.codegen.pipeline import generate, write
+from burnish.models.minilm import minilm
+from burnish.models.resnet18 import resnet18_torchscript
 from burnish.optim import SGD
 from tests.harness.imported import load_class
 
@@ -266,3 +268,31 @@ def test_tables_are_made_for_other_sizes(llama: Any) -> None:
     config = t.LlamaConfig(hidden_size=48, num_attention_heads=4)
     made = t.models.llama.modeling_llama.LlamaRotaryEmbedding(config).inv_freq
     np.testing.assert_allclose(np.asarray(table), made.numpy(), rtol=1e-6)
+
+
+def test_the_gallerys_minilm_is_any_bert() -> None:
+    torch.manual_seed(0)
+    config = t.BertConfig(**OTHER.words)
+    model = t.BertModel(config, add_pooling_layer=False).eval()
+    mine = minilm.Model(**OTHER.given(*WORDS))
+    state = {name: value.numpy() for name, value in model.state_dict().items()}
+    mine.load_state_dict(state, strict=False)
+    inputs = [*MASKED.values(), torch.arange(22).view(2, 11) % 2]
+    with torch.no_grad():
+        want = model(*inputs).last_hidden_state.numpy()
+    got = mine(*(x.numpy() for x in inputs))
+    np.testing.assert_allclose(got, want, atol=1e-5)
+
+
+def test_the_gallerys_resnet_learns_other_classes() -> None:
+    model = resnet18_torchscript.Model(classes=3).to("cpu:autodiff")
+    noise = np.random.default_rng(0).normal(size=(2, 3, 224, 224))
+    images = Tensor(noise.astype("float32"), device="cpu:autodiff")
+    losses = []
+    for _ in range(3):
+        y = model(images)
+        assert y.shape == (2, 3)
+        loss = (y - 1.0).square().mean()
+        losses.append(float(loss))
+        SGD().step(1e-3, model, loss.backward())
+    assert losses[-1] < losses[0]
