@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import onnx_ir as ir
@@ -138,6 +138,14 @@ def initializer(
         constants.mark(value)
     model.graph.register_initializer(value)
     return value
+
+
+def let_go(nodes: Iterable[ir.Node | None]) -> None:
+    """Nodes that will be in no graph: what they read has fewer readers."""
+    for node in nodes:
+        if node is not None:
+            for index in range(len(node.inputs)):
+                node.replace_input_with(index, None)
 
 
 def bodies(node: ir.Node) -> Iterator[ir.Graph]:

@@ -6,7 +6,7 @@ import onnx_ir as ir
 from onnx_ir.passes import common
 
 from burnish.codegen.account import Account
-from burnish.codegen.passes.graph import all_nodes, label, owner, scalar
+from burnish.codegen.passes.graph import all_nodes, label, let_go, owner, scalar
 
 
 def inline_constant_if(model: ir.Model, account: Account) -> bool:
@@ -21,7 +21,7 @@ def inline_constant_if(model: ir.Model, account: Account) -> bool:
         names = ("then_branch", "else_branch")
         taken, other = names if condition else names[::-1]
         _inline(node, node.attributes[taken].as_graph())
-        _let_go(node.attributes[other].as_graph())
+        let_go(node.attributes[other].as_graph().all_nodes())
         account.did(f"If whose condition is constant: {taken}", label(node))
         changed = True
     if changed:
@@ -44,10 +44,3 @@ def _inline(node: ir.Node, branch: ir.Graph) -> None:
     ir.convenience.replace_nodes_and_values(
         graph, node, [node], ends, node.outputs, [end.outputs[0] for end in ends]
     )
-
-
-def _let_go(branch: ir.Graph) -> None:
-    """What the branch reads from outside has one reader less."""
-    for node in branch.all_nodes():
-        for index in range(len(node.inputs)):
-            node.replace_input_with(index, None)

@@ -127,6 +127,7 @@ def _shortened(model: ir.Model, chain: list[ir.Node]) -> bool:
         return False
     steps = _rewritten(model, chain, before)
     if steps is None or len(steps) >= len(chain):
+        g.let_go(steps or ())
         return False
     _replace(chain, steps, source, result)
     return True
@@ -232,7 +233,10 @@ def _steps(
     between = [runs[i] for i in order]
     if between != end:
         steps.append(_reshape(model, chain, between, end))
-    return None if None in steps else [step for step in steps if step is not None]
+    if None in steps:
+        g.let_go(steps)
+        return None
+    return [step for step in steps if step is not None]
 
 
 def _permuted(start: Axes, end: Axes) -> list[int] | None:
