@@ -22,6 +22,7 @@ from burnish.codegen.readers import Source, read
 from burnish.codegen.readers.expand import expand
 from burnish.codegen.readers.shapes import infer
 from burnish.codegen.render import Header, render
+from burnish.codegen.render.layout import wrapped
 from burnish.codegen.render.names import input_names
 from burnish.codegen.weights import (
     Entry,
@@ -165,7 +166,7 @@ def _from_weights(
     lines = (
         f"Imported from {plain(made.file.name)} ({made.kind}), sha256",
         f"{made.sha256};",
-        f"{_where(name, weights, in_source)}{_spelled(options)}.",
+        *wrapped(f"{_where(name, weights, in_source)}{_spelled(options)}."),
         *(("", *made.said) if made.said else ()),
     )
     header = Header("What weights alone tell of a model", lines, (), {})
@@ -294,7 +295,7 @@ def _header(source: Source, program: Program, options: Options, where: str) -> H
     lines = [
         f"Imported from {plain(source.path.name)} (opset {source.opset}), sha256",
         f"{source.sha256};",
-        f"{where}{_spelled(options)}.",
+        *wrapped(f"{where}{_spelled(options)}."),
     ]
     return Header(_title(program), tuple(lines), _accepts(program), _optional(program))
 

@@ -240,6 +240,8 @@ class _Finder:
         cuts = [cut for cut in cuts if self._is_cut(cut)]
         counts = sorted({self._number(cut.factors[0]) for cut in cuts}, reverse=True)
         sizes = {self._number(cut.factors[1]) for cut in cuts}
+        if not cuts:
+            self._told_heads()
         if len(sizes) != 1 or len(counts) > 2 or counts[0] < 2:
             return
         heads, head_dim = counts[0], sizes.pop()
@@ -269,6 +271,17 @@ class _Finder:
     def _is_layers(self, root: Node) -> bool:
         uses = self.uses.get(root, [])
         return any(use.slot.parameter in _FEATURES for use in uses)
+
+    def _told_heads(self) -> None:
+        """How many heads the library's own attention is told to have."""
+        told = [
+            (root, size)
+            for root, uses, size in self._roots()
+            if {use.slot.parameter for use in uses} == {"num_heads"}
+        ]
+        if len({size for _, size in told}) == 1:
+            for root, _ in told:
+                self._call(root, "heads")
 
     def _apart(self, product: Product, dim: int) -> Product:
         """What is cut into parts as wide as the model is no cut into heads."""

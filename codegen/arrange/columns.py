@@ -19,8 +19,13 @@ _ROLES = {
 }
 """What a reshape to so many axes mostly has in those places, and in no others."""
 
+_CUT = frozenset(("size", *_ROLES.values()))
+
 _TELLING = 3
 """In so many different classes a size has to be a multiple before it is written so."""
+
+_TIMES = (2, 3, 4, 6)
+"""So often is a size another one."""
 
 _SHAPED = frozenset(
     ("kernel_size", "stride", "padding", "dilation", "output_padding", "groups")
@@ -61,7 +66,7 @@ class Table:
         partial = [k for k in varying if ABSENT in k[1]]
         order = {key: i for i, key in enumerate(dict.fromkeys(self.keys))}
         bases: list[Key] = []
-        for key in sorted(whole, key=_rank):
+        for key in sorted(whole, key=self._rank):
             if (found := self._from(key, bases)) is not None:
                 self.derived[key] = found
             else:
@@ -122,6 +127,13 @@ class Table:
                     size == by // 2 for size, by in _pairs(column, base[1])
                 ):
                     return "//", 2, base
+        if self._is_passed(key):
+            for base in bases:
+                pairs = _pairs(base[1], column)
+                parts = {a // b if b and a % b == 0 else 0 for a, b in pairs}
+                told = base[0] == kind and len(set(column)) >= _TELLING
+                if told and len(parts) == 1 and (by := parts.pop()) in _TIMES:
+                    return "//", by, base
         inner = self._is_inner(key)
         least = 2 if inner else _TELLING
         for base in bases:
@@ -134,14 +146,25 @@ class Table:
                 return "**", 2, base
             times = {size // by if by and size % by == 0 else 0 for size, by in pairs}
             by = times.pop() if len(times) == 1 else 0
-            if by in (2, 3, 4, 6) or (inner and 1 < by < 16):
+            if by in _TIMES or (inner and 1 < by < 16):
                 return "*", by, base
         return None
 
+    def _rank(self, key: Key) -> tuple[bool, bool, int]:
+        """What sorts sizes: those that others follow from come first."""
+        sizes = [size for size in key[1] if type(size) is int]
+        return key[0] == "padding", self._is_passed(key), max(sizes, default=0)
+
+    def _is_passed(self, key: Key) -> bool:
+        """Whether a size is only handed on to the source's own classes, not cut by."""
+        return all(
+            s.callee and "." not in s.callee and s.parameter not in _CUT
+            for s in self._uses(key)
+        )
+
     def _is_inner(self, key: Key) -> bool:
         """Whether a size is none of a layer: it stands in the forward or a table."""
-        cut = ("size", *_ROLES.values())
-        return all(not s.attribute or s.parameter in cut for s in self._uses(key))
+        return all(not s.attribute or s.parameter in _CUT for s in self._uses(key))
 
     def _like(self, key: Key, whole: list[Key]) -> Key | None:
         """The size that a part's size is in every class that has the part."""
@@ -271,9 +294,3 @@ def _pairs(column: Column, base: Column) -> list[tuple[Any, Any]]:
     """Two sizes of the classes that have both."""
     pairs = zip(column, base, strict=True)
     return [(a, b) for a, b in pairs if a is not ABSENT and b is not ABSENT]
-
-
-def _rank(key: Key) -> tuple[bool, int]:
-    """What sorts sizes: those that others follow from come first."""
-    sizes = [size for size in key[1] if type(size) is int]
-    return key[0] == "padding", max(sizes, default=0)

@@ -34,7 +34,7 @@ class Condition:
     asked: what the constructor asks; name: the attribute that the forward asks, and the
     argument, where `asked` is one. switches: all that say the same. column: in which of
     the classes they are on. module: the one member that they switch, if what is given
-    to it goes on without it.
+    to it goes on without it. has_items: they switch items of a Sequential.
     """
 
     asked: Expression
@@ -43,6 +43,7 @@ class Condition:
     column: Column
     is_argument: bool
     module: str = ""
+    has_items: bool = False
 
     @property
     def is_held(self) -> bool:
@@ -74,7 +75,8 @@ def conditions(
         taken.add(name)
         asked = Name(name) if relation is None else relation
         own = size is None and relation is None
-        found.append(Condition(asked, name, switches, column, own))
+        items = any(part.item is not None for part in parts)
+        found.append(Condition(asked, name, switches, column, own, has_items=items))
     return found
 
 

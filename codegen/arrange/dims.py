@@ -186,6 +186,9 @@ class _Outline:
                 return self._reduced(expression, self.dims(target), own)
             case Method(name="to", target=target) | Prefix(operand=target):
                 return self.dims(target)
+            case Item(target=Apply() as call, keys=(Literal(value=int() as place),)):
+                made = self._called(call)
+                return made[place] if made and place < len(made) else None
             case Item():
                 return self._item(expression)
             case Call(function="ops.concat", args=args):
@@ -512,6 +515,9 @@ class _Outline:
             self.sizes.layers.append((first, second))
             return [*x[:-1], second]
         if kind in ("LayerNorm", "RMSNorm") and first is not None:
+            self.sizes.same(x[-1], first)
+            return x
+        if kind == "MultiheadAttention":
             self.sizes.same(x[-1], first)
             return x
         if kind.startswith("Conv") and len(x) > 1:

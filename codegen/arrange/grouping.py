@@ -236,8 +236,9 @@ def block_values(block: Block) -> Iterator[Value]:
 
 def scope_of(group: Group) -> Scope:
     """Where a group is in the author's tree."""
-    scope = statements_of(group)[0].scope
-    depth = scope.index(group.level) if group.level in scope else len(scope) - 1
+    scopes = [statement.scope for statement in statements_of(group)]
+    scope = next((s for s in scopes if group.level in s), scopes[0][:-1])
+    depth = scope.index(group.level) if group.level in scope else len(scope)
     return scope[: depth + 1]
 
 

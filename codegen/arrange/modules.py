@@ -39,6 +39,7 @@ from burnish.codegen.arrange.members import (
     uses_of,
     weights_say,
 )
+from burnish.codegen.arrange.multihead import attention, may_be
 from burnish.codegen.arrange.owner import Owner, Told
 from burnish.codegen.arrange.reasons import Reasons, no_chain, no_loop
 from burnish.codegen.arrange.rolling import rolled
@@ -185,9 +186,9 @@ class _Arranger:
             elif holds_numbered(item):
                 statements += self._container(item, members)
             else:
-                part = self._made(item, item.level.name)
+                part = self._attention(item) or self._made(item, item.level.name)
                 own = members.add(item.level.name, part.constructor, part.weights)
-                statements.append(part.call(own))
+                statements += part.calls(own)
         owner = Owner(self.told, members, uses, sizes)
         block = Block(statements, results).rebuilt(owner)
         block = pruned(block if self.flat else rolled(block))
@@ -223,6 +224,17 @@ class _Arranger:
         given: tuple[Value | Weight, ...] = (*inputs, *outside)
         self.reasons.is_class(known, scope_of(group))
         return Part(Call(known), members.weights, given, outputs, inside)
+
+    def _attention(self, group: Group) -> Part | None:
+        """A group that is PyTorch's attention, with its parameters' own names."""
+        statements = statements_of(group)
+        if not may_be(statements):
+            return None
+        inside = {id(statement) for statement in statements}
+        outputs = [v for v in defined(group) if self.readers[v] - inside]
+        inputs, local = self._inputs(group)
+        sizes = [Assign((value,), (), size) for value, size in local.items()]
+        return attention([*sizes, *statements], inputs, outputs)
 
     def _inputs(self, group: Group) -> tuple[list[Value], dict[Value, Expression]]:
         """What a class takes: tensors, then numbers that none of them has as a size.
@@ -335,9 +347,10 @@ class _Arranger:
                 if isinstance(expression, Layer):
                     self.told.places[id(expression)] = (name, number)
             return statements_of(child)
-        part = self._part(child, name) or self._made(renamed(child), name)
+        part = self._attention(child) or self._part(child, name)
+        part = part or self._made(renamed(child), name)
         own = members.place(name, number, part.constructor, part.weights)
-        return [part.call(own)]
+        return part.calls(own)
 
     def _is_chain(self, parts: list[Part]) -> bool:
         """Each part hands one value to the next, and to nobody else."""

@@ -58,6 +58,10 @@ class Part:
         """The statement that calls it as the attribute `own`."""
         return Assign(self.outputs, (), Apply(own, self.inputs))
 
+    def calls(self, own: Expression) -> list[Statement]:
+        """What is written where it is called."""
+        return [self.call(own)]
+
 
 def function_part(statement: Statement) -> Part | None:
     """One statement as a module: a layer, or a function that has a module's form."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import count
+from itertools import combinations, count
 
 from burnish.codegen.account import few
 from burnish.codegen.arrange.columns import ABSENT, Table
@@ -184,8 +184,13 @@ class _Sizer:
         own = [name for key, name in table.names.items() if ABSENT in key[1]]
         if len(own) > _OPTIONAL:
             return "the parts have sizes of their own"
-        if len(conditions(kind.whole, kind.choices, table)) > _SWITCHES:
+        asked = conditions(kind.whole, kind.choices, table)
+        if len(asked) > _SWITCHES:
             return f"over {_SWITCHES} conditions"
+        items = [c.column for c in asked if c.has_items]
+        for one, other in combinations(items, 2):
+            if not any(a and b for a, b in zip(one, other, strict=True)):
+                return "one part stands in place of another"
         parts = parts_of(kind.whole)
         if sum(bool(part.member) for part in parts) > _MEMBERS:
             return f"over {_MEMBERS} members would be made on a condition"

@@ -120,6 +120,8 @@ def _of_all(node: ir.Node) -> list[int] | None:
 
 
 def _padded(node: ir.Node) -> list[int] | None:
+    if len(node.inputs) < 2:  # before opset 11 an attribute says how much
+        return None
     if len(node.inputs) > 3 and node.inputs[3] is not None:
         return None if _axes(node) is None else [0]
     return None if g.integers(node.inputs[1]) is None else [0]

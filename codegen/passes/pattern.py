@@ -151,7 +151,7 @@ def match(pattern: Pattern, value: ir.Value | None, found: Match) -> Iterator[Ma
         known = found.values.get(pattern.name)
         if known is None:
             values = {**found.values, pattern.name: value}
-            yield replace(found, values=values)
+            yield Match(values, found.nodes, found.named, found.slack, found.missed)
         elif known is value:
             yield found
         elif found.slack:
@@ -184,7 +184,7 @@ def _match_node(pattern: Apply, value: ir.Value, found: Match) -> Iterator[Match
         return
     nodes = found.nodes if node in found.nodes else (*found.nodes, node)
     named = {**found.named, pattern.name: node} if pattern.name else found.named
-    start = replace(found, nodes=nodes, named=named)
+    start = Match(found.values, nodes, named, found.slack, found.missed)
     orders = [tuple(node.inputs[: len(pattern.inputs)])]
     if node.op_type in _COMMUTATIVE:
         orders.append(orders[0][::-1])

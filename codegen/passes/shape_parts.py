@@ -78,7 +78,10 @@ def gather_nd(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
 
 
 def padded(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
-    data, pads = dims[0], numbers(ask(node.inputs[1]))
+    data = dims[0]
+    if len(node.inputs) < 2:  # an attribute, as before opset 11
+        return [None if data is None else [None] * len(data)]
+    pads = numbers(ask(node.inputs[1]))
     named = len(node.inputs) > 3 and node.inputs[3] is not None
     if data is None or pads is None or named or len(pads) != 2 * len(data):
         return [None if data is None else [None] * len(data)]

@@ -187,16 +187,18 @@ class Own(Expression):
 
 @dataclass(frozen=True, eq=False)
 class Apply(Expression):
-    """`target(*inputs)`, where the target is a module."""
+    """`target(*inputs, **options)`, where the target is a module."""
 
     target: Expression
     inputs: tuple[Expression, ...]
+    options: tuple[tuple[str, Expression], ...] = ()
 
     def children(self) -> tuple[Expression, ...]:
-        return (self.target, *self.inputs)
+        return (self.target, *self.inputs, *(value for _, value in self.options))
 
     def rebuilt(self, change: Change) -> Expression:
-        return Apply(change(self.target), tuple(map(change, self.inputs)))
+        options = tuple((name, change(value)) for name, value in self.options)
+        return Apply(change(self.target), tuple(map(change, self.inputs)), options)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 from burnish.codegen.program import (
     Apply,
     Attribute,
@@ -24,6 +26,11 @@ WIDTH = 88
 
 def fits(line: str) -> bool:
     return len(line) <= WIDTH
+
+
+def wrapped(prose: str) -> list[str]:
+    """Lines of a docstring at the margin; names and options stay whole."""
+    return textwrap.wrap(prose, WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
 def laid_out(

@@ -175,8 +175,9 @@ def _documented(contract: str, about: str) -> list[str]:
     before, _, after = contract.partition(" -> ")
     parts = re.split(r"(?<=\),) ", before) if contract else about.split(" ")
     lines = ['    """']
+    quotes = 0 if contract else 3  # a formatter puts them behind a lone line
     for part in parts:
-        if len(lines[-1]) + len(part) + 1 > WIDTH:
+        if len(lines[-1]) + len(part) + 1 + quotes > WIDTH:
             lines.append("    ")
         lines[-1] += part if lines[-1].endswith(('"""', "    ")) else f" {part}"
     lines += [f"    -> {after}"] if after else []

@@ -101,19 +101,25 @@ class MultiheadAttention(Layer):
         mask = self._mask(attn_mask, key_padding_mask, q, length)
         k, v = self._extended(k, "bias_k"), self._extended(v, "bias_v")
         mask = _widened(mask, k.shape[2] - length)
-        weights = ops.attention_weights(q, k, mask)
-        drop = Dropout(self.dropout)
-        drop.device = self.device
-        weights = drop(weights)
-        y = (weights @ v).transpose(0, 2, 1, 3)
+        weights: Any = None
+        if need_weights or (self.dropout and self.training):
+            weights = ops.attention_weights(q, k, mask)
+            drop = Dropout(self.dropout)
+            drop.device = self.device
+            weights = drop(weights)
+            y = (weights @ v).transpose(0, 2, 1, 3)
+        else:
+            y = ops.scaled_dot_product_attention(q, k, v, mask).transpose(0, 2, 1, 3)
         y = self.out_proj(y.reshape(*y.shape[:2], self.embed_dim))
-        if need_weights and average_attn_weights:
+        if not need_weights:
+            weights = None
+        elif average_attn_weights:
             weights = weights.mean(axis=1)
         if single:
-            y, weights = y[0], weights[0]
+            y, weights = y[0], weights if weights is None else weights[0]
         elif not self.batch_first:
             y = y.transpose(1, 0, 2)
-        return y, weights if need_weights else None
+        return y, weights
 
     def _check(self, query: Tensor, key: Tensor | None, value: Tensor | None) -> None:
         batch = 0 if self.batch_first else 1

@@ -6,6 +6,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
+from burnish.codegen.check import header_of
+from burnish.codegen.pipeline import Options, generate
 from tests.harness.source import check_source, floats, graph, node
 
 BATCH = ("batch", 4)
@@ -82,6 +84,17 @@ def test_header_tells_source_and_options():
     assert head[0] == "x -> y"
     assert head[2].startswith("Imported from model")
     assert head[4] == "no weights; options: --flat."
+
+
+def test_a_long_name_and_all_options_fit(tmp_path):
+    onnx.save(stack(0), tmp_path / "model.onnx")
+    options = Options("n" * 40, half=True, embed=True, simplify=False, flat=True)
+    text = generate(tmp_path / "model.onnx", options).text
+    assert max(map(len, text.splitlines())) <= 88
+    (tmp_path / "made.py").write_text(text)
+    said = header_of(tmp_path / "made.py")
+    assert said is not None
+    assert said.options == options.spelled()
 
 
 def test_embedded_weights():

@@ -57,6 +57,11 @@ def test_between_convolutions(text, part):
     assert part in source, source
 
 
+def test_padding_of_old_opsets_has_no_second_input():
+    text = TWICE.format("d = Pad<pads=[0,1,0,0,0,0,2,0]>(c)")
+    becomes(form(text, opset=10, weights=CONVS, x="batch,5,6,3"))
+
+
 def test_what_needs_channels_last_has_them_last():
     text = f"""a = {IN}(x) b = Conv(a, v) c = {OUT}(b) r = Relu(c)
         y = LayerNormalization(r, s, s)"""

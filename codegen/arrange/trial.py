@@ -1,0 +1,133 @@
+"""What statements compute, found by running them with the library."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from burnish import Tensor, nn, ops
+from burnish.backend import Device
+from burnish.codegen.program import (
+    Assign,
+    Attribute,
+    Call,
+    Constant,
+    Display,
+    Expression,
+    Host,
+    Infix,
+    Item,
+    Layer,
+    Literal,
+    Method,
+    Name,
+    Prefix,
+    Slice,
+    Statement,
+    Value,
+)
+
+Numbers = dict[Value, Any]
+
+_INFIX: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "**": operator.pow,
+    "@": operator.matmul,
+    "==": operator.eq,
+    "&": operator.and_,
+    "|": operator.or_,
+}
+_PREFIX: dict[str, Callable[[Any], Any]] = {
+    "-": operator.neg,
+    "~": operator.invert,
+    "not ": operator.not_,
+}
+
+
+class Untried(Exception):
+    """Something that is not run here."""
+
+
+def run(
+    statements: Iterable[Statement], inputs: Numbers, layers: Mapping[int, nn.Module]
+) -> Numbers:
+    """Every value of the statements; layers: what stands for each Layer, by its id.
+
+    Raises Untried for loops, branches and weights that stand alone.
+    """
+    found = dict(inputs)
+
+    def of(expression: Expression | None) -> Any:
+        match expression:
+            case None:
+                return None
+            case Value():
+                if expression not in found:
+                    raise Untried(expression.hint)
+                return found[expression]
+            case Literal(value=value):
+                return value
+            case Name(text="self.device"):
+                return Device("cpu")
+            case Constant(array=array):
+                return Tensor(np.array(array))
+            case Host(array=array) if array.ndim == 0:
+                return of(array.item())
+            case Host(array=array):
+                return [of(item) for item in array.ravel()]
+            case Display(items=items, brackets=brackets):
+                return (tuple if brackets == "()" else list)(map(of, items))
+            case Infix(operator=sign, left=left, right=right) if sign in _INFIX:
+                return _INFIX[sign](of(left), of(right))
+            case Prefix(operator=sign, operand=operand) if sign in _PREFIX:
+                return _PREFIX[sign](of(operand))
+            case Attribute(target=target, name=name):
+                return getattr(of(target), name)
+            case Slice(start=start, stop=stop, step=step):
+                return slice(of(start), of(stop), of(step))
+            case Item(target=target, keys=keys):
+                given = tuple(map(of, keys))
+                return of(target)[given if len(given) > 1 else given[0]]
+            case Method(target=target, name=name, args=args, options=options):
+                return getattr(of(target), name)(*map(of, args), **named(options))
+            case Call(function=function, args=args, options=options):
+                called = _function(function)
+                return called(*map(of, args), **named(options))
+            case Layer(inputs=given) if id(expression) in layers:
+                return layers[id(expression)](*map(of, given))
+        raise Untried(type(expression).__name__)
+
+    def named(options: Iterable[tuple[str, Expression]]) -> dict[str, Any]:
+        return {name: of(value) for name, value in options}
+
+    for statement in statements:
+        if not isinstance(statement, Assign):
+            raise Untried(type(statement).__name__)
+        made = of(statement.expression)
+        single = len(statement.targets) == 1
+        for target, value in zip(
+            statement.targets, (made,) if single else made, strict=True
+        ):
+            found[target] = value
+    return found
+
+
+def _function(name: str) -> Any:
+    if name in ("float", "int", "bool"):
+        return {"float": float, "int": int, "bool": bool}[name]
+    module, _, last = name.partition(".")
+    if module == "ops" and hasattr(ops, last):
+        return getattr(ops, last)
+    if module == "Tensor" and hasattr(Tensor, last):
+        return getattr(Tensor, last)
+    if name == "Tensor":
+        return Tensor
+    raise Untried(name)
