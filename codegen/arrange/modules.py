@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from burnish import nn
 from burnish.codegen.arrange.arguments import with_arguments
+from burnish.codegen.arrange.branches import are_twins, names_of
 from burnish.codegen.arrange.calls import tell_calls_apart
 from burnish.codegen.arrange.contracts import contract, has, merged, size_of, symbol
 from burnish.codegen.arrange.equality import signature
@@ -61,14 +62,18 @@ from burnish.codegen.program import (
     Block,
     Call,
     ClassPlan,
+    Display,
     Expression,
+    If,
     Layer,
+    Level,
     Own,
     Plan,
     Program,
     Statement,
     Value,
     Weight,
+    every_expression,
     pruned,
 )
 from burnish.codegen.sharing import tied
@@ -172,7 +177,9 @@ class _Arranger:
             Assign((sizes[value],), (), found) for value, found in local.items()
         ]
         for item in items:
-            if isinstance(item, Statement):
+            if isinstance(item, If) and not self.flat and are_twins(item):
+                statements.append(self._twins(item, members))
+            elif isinstance(item, Statement):
                 statements.append(item)
             elif place := part_of_list(item.level):
                 if place[0] not in lists:
@@ -235,6 +242,37 @@ class _Arranger:
         inputs, local = self._inputs(group)
         sizes = [Assign((value,), (), size) for value, size in local.items()]
         return attention([*sizes, *statements], inputs, outputs)
+
+    def _twins(self, statement: If, members: Members) -> If:
+        """A choice between two modules that do the same."""
+        names = names_of(statement)
+        blocks = []
+        for name, block in zip(names, statement.blocks(), strict=True):
+            outputs = tuple(map(replace, statement.targets))
+            part = self._branch(block, outputs, class_word(names[0]))
+            own = members.add(name, part.constructor, part.weights)
+            blocks.append(Block([part.call(own)], list(outputs)))
+        return replace(statement, then=blocks[0], otherwise=blocks[1])
+
+    def _branch(self, block: Block, outputs: tuple[Value, ...], kind: str) -> Part:
+        """A branch as a class of its own."""
+        for expression in every_expression(block):
+            self.told.names.pop(id(expression), None)
+        ends = Assign((), (), Display(tuple(block.results)))
+        group = Group(Level(kind), [*block.statements, ends])
+        inputs, local = self._inputs(group)
+        uses = Counter(free_weights(group.items))
+        items: list[Item] = list(block.statements)
+        members, made, outside = self._body(items, block.results, uses, local)
+        values = [*inputs, *outside.values()]
+        plan = ClassPlan(
+            Identifier.class_name(kind), members.listed(made), values, made
+        )
+        plan.shared = members.tied()
+        plan.contract = contract(values, outputs)
+        return Part(
+            Call(self._known(plan)), members.weights, (*inputs, *outside), outputs
+        )
 
     def _inputs(self, group: Group) -> tuple[list[Value], dict[Value, Expression]]:
         """What a class takes: tensors, then numbers that none of them has as a size.

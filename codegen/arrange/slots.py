@@ -39,7 +39,10 @@ Defaults = Mapping[str, Mapping[str, object]]
 
 _SIZED = frozenset(("reshape", "expand", "repeat", "split"))
 _FILLED = frozenset(("Tensor.zeros", "Tensor.full"))
-_OPTIONS = frozenset(("shape", "sizes", "split_sizes", "num_heads", "repeats"))
+_OPTIONS = frozenset(
+    ("shape", "sizes", "split_sizes", "num_heads", "repeats", "stride", "pads")
+)
+_WORDS = {"pads": "padding"}
 _SUMS = frozenset(("+", "-", "*", "//", "%"))
 
 
@@ -224,7 +227,12 @@ def forward(block: Block, change: Change) -> Block:
             items = (size(v, name, i) for i, v in enumerate(value.items))
             return replace(value, items=tuple(items))
         if isinstance(value, Literal) and isinstance(value.value, tuple):
-            made = [size(Literal(v), name, i) for i, v in enumerate(value.value)]
+            made = [
+                sizes(Literal(v), name)
+                if isinstance(v, tuple)
+                else size(Literal(v), name, i)
+                for i, v in enumerate(value.value)
+            ]
             if all(isinstance(v, Literal) for v in made):
                 return value
             return Display(tuple(made), "()")
@@ -242,7 +250,10 @@ def forward(block: Block, change: Change) -> Block:
             if value.function in _FILLED and args:
                 args = (sizes(value.args[0], "shape"), *args[1:])
             options = tuple(
-                (name, sizes(v, name) if name in _OPTIONS else visit(v))
+                (
+                    name,
+                    sizes(v, _WORDS.get(name, name)) if name in _OPTIONS else visit(v),
+                )
                 for name, v in value.options
             )
             return replace(value, args=args, options=options)
