@@ -15,6 +15,7 @@ from burnish.codegen.ops._rules import (
     ints,
     known,
     operand,
+    plain,
     tensor,
 )
 from burnish.codegen.program import (
@@ -73,6 +74,14 @@ def made(function: str, *args: Any, dtype: str | None = None, **options: Any) ->
     written = tuple((name, operand(value)) for name, value in options.items())
     where = (*written, ("device", DEVICE))
     return Call(f"Tensor.{function}", tuple(map(operand, args)), where)
+
+
+def filled(shape: Any, number: np.ndarray) -> Call:
+    """A tensor of a shape in which every element is that one."""
+    value, dtype = plain(number.reshape(())), number.dtype.name
+    if value == 0:
+        return made("zeros", shape, dtype=dtype)
+    return made("full", shape, value, dtype=dtype)
 
 
 def size(x: Expression, axis: int) -> Expression:

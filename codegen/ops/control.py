@@ -92,7 +92,7 @@ def loop(
         _inside(value, initial)
         for value, initial in zip(entering, v_initial, strict=True)
     ]
-    initial = [whole(operand(value)) for value in v_initial]
+    initial = [whole(value) for value in v_initial]
     index = Value(counter.name or "i", "int64", (), host=True)
     going = Value(asked.name or "going", "bool", ())
     inputs = (index, Literal(True) if keeps else going, *carried)
@@ -226,7 +226,7 @@ def scan(
             items=items,
             index=index,
             carried=tuple(carried),
-            initial=tuple(whole(operand(x)) for x in given[:states]),
+            initial=tuple(map(whole, given[:states])),
             collected=len(lists),
             body=block,
         )

@@ -14,10 +14,9 @@ from burnish.codegen.ops._rules import (
     number,
     onnx_op,
     operand,
-    plain,
     tensor,
 )
-from burnish.codegen.ops._words import cast, dtype_name, made, size
+from burnish.codegen.ops._words import cast, dtype_name, filled, made, size
 from burnish.codegen.ops.shape import shape_option
 from burnish.codegen.program import (
     Attribute,
@@ -59,13 +58,8 @@ def constant(
 @onnx_op("ConstantOfShape")
 def constant_of_shape(input_: Expression, *, value: Constant | None = None) -> Result:
     shape = shape_option(input_)
-    filled = np.zeros(1, np.float32) if value is None else value.array
-    dtype, number_ = filled.dtype.name, plain(filled.reshape(()))
-    if shape == ():
-        return Constant(filled.reshape(()))
-    if number_ == 0:
-        return made("zeros", shape, dtype=dtype)
-    return made("full", shape, number_, dtype=dtype)
+    one = np.zeros(1, np.float32) if value is None else value.array
+    return Constant(one.reshape(())) if shape == () else filled(shape, one)
 
 
 @onnx_op("Range")

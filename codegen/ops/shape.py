@@ -11,13 +11,14 @@ from burnish.codegen.ops._rules import (
     Result,
     call,
     ints,
+    known,
     layer,
     method,
     onnx_op,
     operand,
     tensor,
 )
-from burnish.codegen.ops._words import WHOLE, numbers, size
+from burnish.codegen.ops._words import WHOLE, filled, numbers, size
 from burnish.codegen.program import (
     Attribute,
     Call,
@@ -131,6 +132,9 @@ def _axes(axes: Any) -> list[Any]:
 
 @onnx_op("Expand")
 def expand(input_: Expression, shape: Expression) -> Result:
+    number, sizes = known(input_), shape_option(shape)
+    if number is not None and number.ndim == 0 and isinstance(sizes, tuple) and sizes:
+        return filled(sizes, number)
     return call("expand", input_, shape=shape_option(shape))
 
 
