@@ -8,7 +8,7 @@ roles      a unit is named by what it holds, its layers by what they do
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from burnish.codegen.arrange.contracts import has, size_of, symbol
@@ -28,6 +28,8 @@ from burnish.codegen.errors import Explain
 from burnish.codegen.identifier import Identifier
 from burnish.codegen.program import (
     Assign,
+    Block,
+    Expression,
     Infix,
     Layer,
     Level,
@@ -109,16 +111,32 @@ def structure(program: Program, explain: Explain) -> dict[int, str]:
 
 
 def _ask_inputs(program: Program) -> None:
-    """Sizes that have a name are asked of the model's inputs, before all else."""
-    first, rest = [], []
+    """Sizes that have a name are asked of the model's inputs, once, before all else."""
+    first: list[Statement] = []
+    rest: list[Statement] = []
+    asked: dict[str, Value] = {}
+    again: dict[Expression, Value] = {}
     for statement in program.body.statements:
         size = symbol(statement.expression) if isinstance(statement, Assign) else None
         source = next((v for v in program.inputs if size and has(v, size)), None)
         if size and source is not None and isinstance(statement, Assign):
+            if size in asked:
+                again[statement.targets[0]] = asked[size]
+                continue
+            asked[size] = statement.targets[0]
             first.append(replace(statement, expression=size_of(source, size)))
         else:
             rest.append(statement)
-    program.body.statements = [*first, *rest]
+    program.body = Block([*first, *rest], program.body.results)
+    if again:
+        program.body = program.body.rebuilt(lambda e: _with(e, again))
+
+
+def _with(expression: Expression, values: Mapping[Expression, Value]) -> Expression:
+    """The expression with other values in some places."""
+    if expression in values:
+        return values[expression]
+    return expression.rebuilt(lambda child: _with(child, values))
 
 
 # --- units ---

@@ -215,23 +215,16 @@ class _Namer:
             if isinstance(v, Value) and v in self.names
         }  # the head is evaluated when the carried values have their names already
         taken = set(live) | self._inside(statement) | self.fixed | read
-        reusable = {
-            v: self.names[v]
-            for v in dying
-            if self.names[v] not in self.fixed | self._inside(statement) | read
-        }
-        inside = self._inside(statement) | self.fixed | read
+        inside = self._inside(statement) | self.fixed
+        reusable: dict[Expression, str] = {v: self.names[v] for v in dying}
         rounds = zip(
             statement.carried, statement.initial, statement.targets, strict=False
         )
         for value, start, target in rounds:
             forced = self.names.get(target)
-            if forced is not None and forced not in inside:
+            if forced is not None and forced not in inside | read:
                 name = forced  # what goes round outside takes it from here
-            elif isinstance(start, Value) and reusable.get(start, "") not in (
-                *taken,
-                "",
-            ):
+            elif start in reusable and reusable[start] not in inside:
                 name = reusable[start]
             else:
                 wanted = _hinted(value)

@@ -86,9 +86,14 @@ def _nested(
         elif isinstance(statement, If):
             condition = filled(statement.condition, into, _DEEPEST)
             statement = replace(statement, condition=condition)
-        elif isinstance(statement, Loop) and statement.count is not None:
-            count = filled(statement.count, into, _DEEPEST)
-            statement = replace(statement, count=count)
+        elif isinstance(statement, Loop):
+            heads = (statement.count, statement.items, statement.condition)
+            count, items, condition = (
+                None if head is None else filled(head, into, _DEEPEST) for head in heads
+            )
+            statement = replace(
+                statement, count=count, items=items, condition=condition
+            )
         statements.append(statement)
         taken.append(into | inner)
     into = {}

@@ -213,3 +213,20 @@ def test_what_is_joined_along_a_new_axis_is_stacked():
         graph(nodes, {"last": np.array([-1])}, x=("batch", 4)),
         "return ops.concat(ops.relu(x).unsqueeze(-1), x.unsqueeze(-1), axis=1)",
     )
+
+
+@pytest.mark.parametrize(
+    ("number", "written"),
+    [
+        (np.float32(0), 'Tensor.zeros((x.shape[0], 3), dtype="float32", device='),
+        (np.int64(7), 'Tensor.full((x.shape[0], 3), 7, dtype="int64", device='),
+    ],
+)
+def test_an_expanded_number_fills_a_tensor(number, written):
+    nodes = [
+        node("Shape", "x", "n", start=0, end=1),
+        node("Concat", "n three", "s", axis=0),
+        node("Expand", "number s", "y"),
+    ]
+    held = {"three": np.array([3]), "number": np.array(number)}
+    assert written in check_source(graph(nodes, held, x=("batch", 4)))

@@ -135,3 +135,33 @@ def test_weights_of_a_branch_have_gradients(tmp_path):
     y = net(Tensor(np.array([1, 2], np.float32)), Tensor(np.bool_(True)))
     (weight,) = net.parameters()
     assert weight.grad(y.sum().backward()).tolist() == [1, 2]
+
+
+DOUBLES = """
+<ir_version: 10, opset_import: ["" : 21]>
+doubles (float[N] x, float limit) => (float[N] y, int64 count)
+<float two = {2}, int64 zero = {0}, int64 one = {1}> {
+  a = Relu (x)
+  first = ReduceMax <keepdims: int = 0> (a)
+  small = Less (first, limit)
+  y, count = Loop (, small, a, zero) <body = b (int64 i, bool going, float[N] h,
+    int64 k) => (bool still, float[N] next, int64 more) {
+      next = Mul (h, two)
+      most = ReduceMax <keepdims: int = 0> (next)
+      still = Less (most, limit)
+      more = Add (k, one)
+    }>
+}
+"""
+
+
+def test_a_while_begins_with_what_it_asks_and_counts_in_integers(tmp_path):
+    module, text = model(DOUBLES, tmp_path)
+    assert ' = Tensor(0, dtype="int64", device=self.device)\n' in text
+    assert ".max() < limit\n        while " in text, text
+    y, count = module(np.float32([1, 3]), np.float32(10))
+    np.testing.assert_array_equal(np.asarray(y), [4, 12])
+    assert (np.asarray(count), count.dtype) == (2, np.int64)
+    y, count = module(np.float32([1, 30]), np.float32(10))
+    np.testing.assert_array_equal(np.asarray(y), [1, 30])
+    assert np.asarray(count) == 0
