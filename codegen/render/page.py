@@ -240,8 +240,11 @@ def _middle(
 ) -> list[Value]:
     """What to take out of a crowded statement: about half; what is returned last.
 
-    Of many parts the longer half goes at once: thousands are no thousand trials.
+    Of many parts the longer half goes at once: thousands are no thousand trials. Of
+    many results each goes, with what it is made of.
     """
+    if len(block.results) > _SEVERAL and any(v in nested for v in block.results):
+        return [value for value in nested if value in block.results]
     lengths = {value: len(text(part, names)) for value, part in nested.items()}
     if len(nested) > 2 * _SEVERAL:
         return sorted(nested, key=lengths.__getitem__)[len(nested) // 2 :]

@@ -33,11 +33,10 @@ class Network(nn.Module):
     def forward(self, x):
         y = self.ch_embeddings(x[:, 0])
         x = ops.concat(y, self.sy_embeddings(x[:, 1]), axis=-1).mT
-        y = self.conv1(x).mT.unsqueeze(3)
-        z = self.conv2(x).mT.unsqueeze(3)
-        y = ops.concat(y, z, self.conv3(x).mT.unsqueeze(3), axis=-1)
-        y = ops.relu(self.linear1(y.max(3)))
-        return self.linear2(y).reshape(-1)
+        y = self.conv1(x).mT
+        y = ops.stack(y, self.conv2(x).mT, self.conv3(x).mT, axis=-1).max(3)
+        y = self.linear2(ops.relu(self.linear1(y)))
+        return y.reshape(-1)
 
 
 class Model(nn.Module):
