@@ -283,7 +283,9 @@ def _role(uses: list[Slot]) -> str:
     for (_, rank), where in places.items():
         last = "features" if where == [rank - 1] else ""
         found.append(_ROLES.get((rank, tuple(sorted(where))), last))
-    return next((role for role in found if role), "size")
+    asked = {slot.parameter for slot in uses}
+    usual = asked.pop() if len(asked) == 1 and asked <= _SHAPED else "size"
+    return next((role for role in found if role), usual)
 
 
 def _varies(column: Sequence[Any]) -> bool:

@@ -234,7 +234,7 @@ def forward(block: Block, change: Change) -> Block:
                 for i, v in enumerate(value.value)
             ]
             if all(isinstance(v, Literal) for v in made):
-                return value
+                return Literal(tuple(v.value for v in made if isinstance(v, Literal)))
             return Display(tuple(made), "()")
         return size(value, name, 0)
 

@@ -11,13 +11,11 @@ from burnish import nn, ops
 class Network(nn.Module):
     """(batch, sequence), (2, batch, 128) -> (batch, 1), (2, batch, 128)"""
 
-    def __init__(self, forward_basis_buffer_size, size, in_channels, padding, stride):
+    def __init__(self, size, in_channels, padding, stride):
         self.in_channels = in_channels
         self.padding = padding
         self.stride = stride
-        self.forward_basis_buffer = nn.Buffer(
-            nn.init.zeros, (forward_basis_buffer_size, 1, size)
-        )
+        self.forward_basis_buffer = nn.Buffer(nn.init.zeros, (2 * in_channels, 1, size))
         self.reparam_conv = nn.Conv1d(in_channels, 128, 3, padding=1)
         self.reparam_conv2 = nn.Conv1d(128, 64, 3, stride=2, padding=1)
         self.reparam_conv3 = nn.Conv1d(64, 64, 3, stride=2, padding=1)
@@ -43,8 +41,8 @@ class Network(nn.Module):
 
 class Model(nn.Module):
     def __init__(self):
-        self.model = Network(258, 256, 129, 64, 128)
-        self.model_8k = Network(130, 128, 65, 32, 64)
+        self.model = Network(256, 129, 64, 128)
+        self.model_8k = Network(128, 65, 32, 64)
 
     @nn.accepts(
         input="float32[batch, sequence]", sr="int64[]", state="float32[2, batch, 128]"
