@@ -21,9 +21,9 @@ class ConvolutionBatchNorm(nn.Module):
 class Network(nn.Module):
     """(1, 2, seq_len) -> (seq_len,)"""
 
-    def __init__(self):
+    def __init__(self, vocab):
         self.ch_embeddings = nn.Embedding(139, 32)
-        self.sy_embeddings = nn.Embedding(6227, 16)
+        self.sy_embeddings = nn.Embedding(vocab, 16)
         self.conv1 = ConvolutionBatchNorm(3, 1)
         self.conv2 = ConvolutionBatchNorm(5, 6, dilation=3)
         self.conv3 = ConvolutionBatchNorm(9, 8, dilation=2)
@@ -40,8 +40,8 @@ class Network(nn.Module):
 
 
 class Model(nn.Module):
-    def __init__(self):
-        self.model = Network()
+    def __init__(self, vocab=6227):
+        self.model = Network(vocab)
 
     @nn.accepts(input="int64[1, 2, seq_len]")
     def forward(self, input):
