@@ -141,6 +141,8 @@ def as_loop(chain: list[Part], singular: str) -> Callable[[Own], Statement] | No
         return None
     rolling = first.inputs
     place = chain[1].inputs.index(first.outputs[0])
+    if place >= len(rolling):
+        return None
     for part, before in zip(chain[1:], chain, strict=False):
         expected = list(first.inputs)
         expected[place] = before.outputs[0]

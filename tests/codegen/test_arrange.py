@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from burnish import serialize
 from burnish.codegen.arrange import arrange
+from burnish.codegen.arrange.sequences import Part, as_loop
 from burnish.codegen.program import (
     Assign,
     Block,
@@ -189,3 +190,10 @@ def test_ruff_has_no_wish(program):
     text = render(arrange(program), HEADER)
     assert formatted(text) == text
     assert complaints(text) == ""
+
+
+def test_a_part_that_is_given_more_than_the_first_is_no_loop():
+    x, y, z, mask = (Value(name) for name in ("x", "y", "z", "mask"))
+    first = Part(Call("Block"), [], (x,), (y,))
+    second = Part(Call("Block"), [], (mask, y), (z,))
+    assert as_loop([first, second], "block") is None
