@@ -261,7 +261,7 @@ class _Arranger:
         ends = Assign((), (), Display(tuple(block.results)))
         group = Group(Level(kind), [*block.statements, ends])
         inputs, local = self._inputs(group)
-        uses = Counter(free_weights(group.items))
+        uses = Counter(free_weights(statements_of(group)))
         items: list[Item] = list(block.statements)
         members, made, outside = self._body(items, block.results, uses, local)
         values = [*inputs, *outside.values()]

@@ -88,11 +88,9 @@ def _nested(
             statement = replace(statement, condition=condition)
         elif isinstance(statement, Loop):
             heads = (statement.count, statement.items, statement.condition)
-            count, items, condition = (
-                None if head is None else filled(head, into, _DEEPEST) for head in heads
-            )
+            given = [head and filled(head, into, _DEEPEST) for head in heads]
             statement = replace(
-                statement, count=count, items=items, condition=condition
+                statement, count=given[0], items=given[1], condition=given[2]
             )
         statements.append(statement)
         taken.append(into | inner)
