@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-import logging
-import warnings
+import re
 
 import pytest
 
 from burnish.codegen.pipeline import generate
+from tests.harness.torch_exports import exported
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.oracle
@@ -62,21 +60,55 @@ def test_keys_are_those_of_the_original(tmp_path, kind, dynamo):
     for parameter in model.parameters():  # no two alike, which exporters merge
         torch.nn.init.normal_(parameter)
     x = torch.randint(11, (2, 5)) if kind is Tagger else torch.randn(2, 3, 6, 6)
-    path = tmp_path / "model.onnx"
-    exported(model, x, path, dynamo)
+    path = exported(model, (x,), tmp_path / "model.onnx", dynamo)
     made = generate(path)
     shapes = {name: tuple(value.shape) for name, value in model.state_dict().items()}
     assert {each.path: tuple(each.weight.shape) for each in made.weights} == shapes
 
 
-def exported(model, x, path, dynamo):
-    logging.getLogger("torch.onnx").setLevel(logging.ERROR)
-    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
-        warnings.simplefilter("ignore")
-        if dynamo:
-            shapes = ({0: torch.export.Dim.DYNAMIC},)
-            torch.onnx.export(model, (x,), path, dynamo=True, dynamic_shapes=shapes)
-        else:
-            axes = {"x": {0: "batch"}}
-            names = {"input_names": ["x"], "dynamic_axes": axes}
-            torch.onnx.export(model, (x,), path, dynamo=False, **names)
+SMALL = {
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 24,
+}
+WORDS = SMALL | {"vocab_size": 31}
+T5 = {"d_model": 16, "d_ff": 24, "d_kv": 8, "num_layers": 2, "num_heads": 2}
+GPT2 = {"n_embd": 16, "n_layer": 2, "n_head": 2, "vocab_size": 31}
+GPT2 |= {"bos_token_id": 1, "eos_token_id": 2}
+PICTURES = SMALL | {"image_size": 16, "patch_size": 8}
+FAMILIES = {  # model, configuration, and what differs: unused, tied, tables
+    "bert": ("BertModel", "BertConfig", WORDS, r"pooler\..*|embeddings\.\w+"),
+    "gpt2": ("GPT2LMHeadModel", "GPT2Config", GPT2, r"lm_head\.weight"),
+    "llama": ("LlamaModel", "LlamaConfig", WORDS, r"rotary_emb\.\w+"),
+    "t5 encoder": ("T5EncoderModel", "T5Config", T5 | {"vocab_size": 31}, "shared.*"),
+    "vit": ("ViTModel", "ViTConfig", PICTURES, r"pooler\..*"),
+}
+
+
+@pytest.mark.parametrize("dynamo", [True, False])
+@pytest.mark.parametrize("name", FAMILIES)
+def test_keys_of_transformers(tmp_path, name, dynamo):
+    transformers = pytest.importorskip("transformers")
+    kind, config, sizes, others = FAMILIES[name]
+    made = getattr(transformers, config)(**sizes, attn_implementation="eager")
+    made.use_cache = False
+    model = getattr(transformers, kind)(made)
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+
+    class First(type(model)):
+        def forward(self, first, mask=None):
+            given = {} if mask is None else {"attention_mask": mask}
+            found = super().forward(first, **given)
+            return found.logits if "logits" in found else found.last_hidden_state
+
+    model.__class__ = First
+    inputs = [torch.randint(3, 31, (2, 5)), torch.tensor([[0, 1, 1, 1, 1]] * 2)]
+    axes = [{0: "batch", 1: "time"}] * 2
+    if name == "vit":
+        inputs, axes = [torch.randn(2, 3, 16, 16)], [{0: "batch"}]
+    path = exported(model.eval(), inputs, tmp_path / "model.onnx", dynamo, axes)
+    ours = {each.path for each in generate(path).weights}
+    differ = ours ^ set(model.state_dict())
+    assert [key for key in sorted(differ) if not re.fullmatch(others, key)] == []
