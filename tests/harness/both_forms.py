@@ -25,11 +25,18 @@ def both_forms(path: Path, folder: Path) -> list[Any]:
 
 
 def same_numbers(models: Sequence[Any], given: Sequence[Any]) -> list[np.ndarray]:
-    """What both give, which is the same to the last bit."""
+    """What both give, which is the same to the last bit.
+
+    But for rounding, where operators have come back as one layer: PyTorch's attention
+    multiplies matrices of other shapes than the file does.
+    """
     found = [_arrays(model(*given)) for model in models]
+    rounds = "MultiheadAttention" in repr(models[0])
     for one, other in zip(*found, strict=True):
         assert one.dtype == other.dtype
-        np.testing.assert_array_equal(one, other)
+        apart = np.abs(np.subtract(one, other, dtype=np.float64)).max() if rounds else 0
+        if not 0 < apart < 1e-6 * np.abs(other).max():
+            np.testing.assert_array_equal(one, other)
     return found[0]
 
 

@@ -1,4 +1,4 @@
-"""`--flat` gives the plain form: one class, with the very same numbers."""
+"""`--flat` gives the plain form: one class, with the same numbers."""
 
 from __future__ import annotations
 
