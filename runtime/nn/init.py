@@ -134,7 +134,9 @@ def eye(shape: tuple[int, ...], dtype: Any, device: Device) -> Array:
 def tril(shape: tuple[int, ...], dtype: Any, device: Device) -> Array:
     """Matrices with ones on and below their diagonals: what may be looked at."""
     _expect("tril", shape, 2, None)
-    return device.put(np.broadcast_to(np.tri(shape[-2], shape[-1]), shape).copy(), dtype)
+    return device.put(
+        np.broadcast_to(np.tri(shape[-2], shape[-1]), shape).copy(), dtype
+    )
 
 
 def arange(shape: tuple[int, ...], dtype: Any, device: Device) -> Array:
