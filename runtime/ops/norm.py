@@ -262,8 +262,9 @@ def _as_rows(x, axes):
 def _as_row(a, x, shape):
     if a is None:
         return None
-    a = a.reshape(a.shape[-len(shape) :]).astype(x.dtype, copy=False)
-    return np.broadcast_to(a, shape).reshape(-1)
+    if a.shape != shape:
+        a = np.broadcast_to(a.reshape(a.shape[-len(shape) :]), shape)
+    return a.astype(x.dtype, copy=False).reshape(-1)
 
 
 def _row_like(a, row, shape):
