@@ -106,12 +106,24 @@ def _(g, y, x, *, alpha):
 @operator
 def shrink(x, *, bias: float = 0.0, lambd: float = 0.5):
     """x brought `bias` nearer to 0 where |x| > lambd, 0 elsewhere."""
-    return where(x > lambd, x - bias, where(x < -lambd, x + bias, 0))
+    return filled(_shrunk, x, bias, lambd)
+
+
+def _shrunk(y, x, bias, lambd):
+    xp = namespace(x)
+    if bias == lambd >= 0:  # what is left beyond the bounds
+        xp.clip(x, -lambd, lambd, out=y)
+        xp.subtract(x, y, out=y)
+        return
+    outside = ~(abs(x) <= lambd)  # with what is no number
+    moved = x - xp.copysign(x.dtype.type(bias), x) if bias else x
+    bits = f"u{x.dtype.itemsize}"
+    xp.multiply(outside.astype(bits), moved.view(bits), out=y.view(bits))
 
 
 @shrink.vjp
 def _(g, y, x, *, bias, lambd):
-    return where(abs_(x) > lambd, g, 0)
+    return blockwise(lambda g, x: where(abs_(x) > lambd, g, 0), g, x)
 
 
 @operator

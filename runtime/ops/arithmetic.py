@@ -194,17 +194,18 @@ def clip(x, low=None, high=None):
     On a bound the gradient is x's; beyond it, the bound's.
     """
     xp = namespace(x, low, high)
+    if isinstance(low, int | float) and isinstance(high, int | float):
+        return xp.clip(x, low, high)
     x = x if low is None else xp.maximum(x, low)
     return x if high is None else xp.minimum(x, high)
 
 
 @clip.vjp("x")
 def _(g, y, x, low=None, high=None):
-    if low is not None:
-        g = where(x >= low, g, 0)
+    inside = None if low is None else x >= low
     if high is not None:
-        g = where(x <= high, g, 0)
-    return unbroadcast(g, x)
+        inside = x <= high if inside is None else inside & (x <= high)
+    return unbroadcast(g if inside is None else where(inside, g, 0), x)
 
 
 @clip.vjp("low")

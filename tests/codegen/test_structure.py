@@ -117,7 +117,7 @@ def test_a_stripped_encoder_is_one_layer_class_and_a_loop(tmp_path):
     assert "nn.MultiheadAttention(" in text
     assert "for _ in range(depth)]" in text
     assert "        for layer in self.layers:\n            x = layer(x)\n" in text
-    for name in ("query", "key", "value", "output", "linear1", "norm2", "head"):
+    for name in ("attention", "linear1", "norm2", "head"):
         assert f"self.{name} = " in text
     arguments = f"dim={DIM}, depth={DEPTH}, heads={HEADS}, hidden={4 * DIM}"
     assert f"__init__(self, {arguments}, vocab={VOCAB}, classes=3):" in text
