@@ -274,7 +274,10 @@ class Table:
 
 
 def _role(uses: list[Slot]) -> str:
-    """What a size is by where reshapes have it."""
+    """What a size is by the part that it is passed to, or by where reshapes have it."""
+    for slot in uses:
+        if slot.attribute and slot.parameter in _ROLES.values():
+            return slot.parameter
     places: dict[tuple[int, int], list[int]] = {}
     for slot in uses:
         if slot.rank:
