@@ -22,6 +22,7 @@ from burnish.codegen.passes.graph import (
     proven_equal,
     scalar,
 )
+from burnish.codegen.passes.strided import read_in_order
 
 
 def drop_identities(model: ir.Model, account: Account) -> bool:
@@ -61,6 +62,8 @@ def _kept(node: ir.Node) -> ir.Value | None:
         return None
     if test is not None and test(node):
         return first
+    if (source := read_in_order(node)) is not None:
+        return source
     neutral = _EITHER.get(node.op_type)
     whole = first.dtype is not None and not first.dtype.is_floating_point()
     if neutral is None or not whole or len(node.inputs) != 2:

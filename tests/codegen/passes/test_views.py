@@ -146,3 +146,26 @@ def test_what_adds_nothing_to_whole_numbers_is_gone():
     i = Cast<to=7>(x) a = Mul(o, i) b = Add(a, z) c = Add(b, i) y = Cast<to=1>(c)"""
     left, _ = twin(model_of(text, x="2,3,8"), x=X)
     assert left == ["Cast", "Add", "Cast"]
+
+
+STRIDED = """m = Constant<value_ints=[-1]>() f = Reshape(x, m)
+    zero = Constant<value_int=0>() one = Constant<value_int=1>()
+    s = Shape(x) n = Gather(s, zero) count = Range(zero, n, one)
+    step = Constant<value_int={0}>() far = Mul(count, step)
+    behind = Constant<value_ints=[1, 2]>() u = Unsqueeze(far, behind)
+    a = Add(u, rows) b = Add(a, columns) v = Gather(f, b) y = Relu(v)"""
+
+
+@pytest.mark.parametrize(
+    ("step", "rows", "source"),
+    [
+        (6, [[[0], [2], [4]]], "return ops.relu(x)"),
+        (6, [[[4], [2], [0]]], None),  # rows in another order
+        (0, [[[0], [2], [4]]], None),  # one example again and again
+    ],
+)
+def test_a_view_by_strides_that_moves_nothing_is_gone(step, rows, source):
+    weights = {"rows": np.array(rows), "columns": np.array([[[0, 1]]])}
+    model = form(STRIDED.format(step), weights=weights, x="n,3,2")
+    text = becomes(model, *([source] if source else []))
+    assert ("arange" in text) == (source is None)
