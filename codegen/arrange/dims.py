@@ -199,6 +199,9 @@ class _Outline:
                 return self._expanded(self.dims(x), shape)
             case Call(function="ops.scaled_dot_product_attention"):
                 return self._attended(expression)
+            case Call(function="ops.rotary_embedding", args=(x, *tables)):
+                per_pair = "per_pair" in dict(expression.options)
+                return self._turned(self.dims(x), tables, 2 if per_pair else 1)
             case Call(function="Tensor.zeros" | "Tensor.full", args=(shape, *_)):
                 return self._written(shape)
             case Call(function=function, args=args):
@@ -416,6 +419,20 @@ class _Outline:
         if scores:
             self.sizes.alike(scores[:-2], q[:-2])
         return [*q[:-1], v[-1]]
+
+    def _turned(
+        self, x: Dims | None, tables: list[Expression], times: int
+    ) -> Dims | None:
+        """Where whole heads are turned, their columns are so many times the tables'."""
+        for table in map(self.dims, tables):
+            columns = self.sizes.of(table[-1]) if table else None
+            if not x or not table or columns is None:
+                continue
+            if times == 1:
+                self._agree(x[-1], table[-1])
+            elif self.sizes.of(x[-1]) == times * columns:
+                self.sizes.product(x[-1], table[-1], times=times)
+        return x
 
     def _function(self, function: str, args: tuple[Expression, ...]) -> Dims | None:
         shapes = [self.dims(arg) for arg in args]

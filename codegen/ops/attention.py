@@ -5,8 +5,15 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from burnish.codegen.ops._rules import Result, call, method, onnx_op, tensor
-from burnish.codegen.ops._words import size
+from burnish.codegen.ops._rules import (
+    NodeContext,
+    Result,
+    call,
+    method,
+    onnx_op,
+    tensor,
+)
+from burnish.codegen.ops._words import at, named, size
 from burnish.codegen.program import Call, Expression, Literal, Method
 
 
@@ -176,8 +183,53 @@ def _is_usual(scale: float | None, q: Expression) -> bool:
     return bool(np.float32(scale) == np.float32(width**-0.5))
 
 
-@onnx_op("RotaryEmbedding", domain="burnish")
+def _of_known_rank(node: ir.Node) -> bool:
+    """Heads apart or in a row; cos and sin with the axes that are specified."""
+    x, cos, sin = (None if value is None else value.shape for value in node.inputs[:3])
+    rank = 3 if len(node.inputs) < 4 or node.inputs[3] is None else 2
+    tables = all(table is not None and len(table) == rank for table in (cos, sin))
+    return tables and x is not None and len(x) in (3, 4)
+
+
+@onnx_op("RotaryEmbedding", since=23, when=_of_known_rank)
 def rotary_embedding(
+    X: Expression,
+    cos_cache: Expression,
+    sin_cache: Expression,
+    position_ids: Expression | None = None,
+    *,
+    interleaved: int = 0,
+    num_heads: int | None = None,
+    rotary_embedding_dim: int = 0,
+    node: NodeContext,
+) -> Result:
+    """cos and sin say by their own columns how many of X's are turned."""
+    options = {"interleaved": bool(interleaved), "per_pair": True}
+    flat = X.rank == 3
+    cos, sin = (
+        _of_heads(table, position_ids, 2 if flat else 1)
+        for table in (cos_cache, sin_cache)
+    )
+    if not flat:
+        return call("rotary_embedding", X, cos, sin, **options)
+    x = named(node, method(X, "reshape", size(X, 0), size(X, 1), num_heads, -1), "x")
+    y = named(node, call("rotary_embedding", x, cos, sin, **options), "y")
+    return method(y, "reshape", size(X, 0), size(X, 1), -1)
+
+
+def _of_heads(
+    table: Expression, position_ids: Expression | None, axis: int
+) -> Expression:
+    """The numbers of every place, (B, T, n / 2), with an axis for the heads."""
+    if position_ids is not None:
+        table = at(table, 0, tensor(position_ids))
+    elif axis == 1 and table.shape is not None and table.shape[0] == 1:
+        return table
+    return method(table, "unsqueeze", axis)
+
+
+@onnx_op("RotaryEmbedding", domain="burnish")
+def rotary_embedding_of_columns(
     x: Expression, cos: Expression, sin: Expression, *, interleaved: int
 ) -> Result:
     """With a number of cos and sin for each column; ONNX's has one for each pair."""

@@ -28,6 +28,7 @@ from burnish.codegen.passes.fuse import Supported, fuse_known_forms
 from burnish.codegen.passes.graph import all_nodes, label
 from burnish.codegen.passes.inline_if import inline_constant_if
 from burnish.codegen.passes.merge_views import merge_views
+from burnish.codegen.passes.share_angles import share_angles
 from burnish.codegen.passes.stack_recurrent import stack_recurrent
 from burnish.codegen.passes.tie_weights import tie_weights
 from burnish.codegen.passes.untie_weights import untie_weights
@@ -40,6 +41,7 @@ PASSES: tuple[Pass, ...] = (
     drop_identities,  # so that patterns see real producers
     channels_first,  # so that what follows meets layers, not the axes between them
     stack_recurrent,  # before views merge, which hide the layers' own
+    share_angles,  # so that layers are handed them
     merge_views,  # patterns know a swap of axes as one Transpose
     fuse_known_forms,  # before folding, which would tear the patterns
     tie_weights,  # behind the fusion of products with their sums

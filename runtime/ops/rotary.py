@@ -8,26 +8,46 @@ from burnish.errors import InputError
 from burnish.ops.shape import concat, reshape, stack
 
 
-def rotary_embedding(x: Any, cos: Any, sin: Any, *, interleaved: bool = False) -> Any:
+def rotary_embedding(
+    x: Any, cos: Any, sin: Any, *, interleaved: bool = False, per_pair: bool = False
+) -> Any:
     """x (..., T, D), its first n columns turned by angles; cos, sin (..., T, n)
 
     A pair (a, b) becomes (a cos - b sin, b cos + a sin). Pairs are columns i and
     i + n / 2, or neighbours where they are interleaved; columns from n on stay.
+    per_pair: cos and sin are (..., T, n / 2), as both of a pair turn alike.
     https://arxiv.org/abs/2104.09864
 
-    Raises InputError unless cos and sin have one even number of columns, at most D.
+    Raises InputError unless cos and sin have one even number of columns, at most D;
+    per_pair, one number of columns, at most D / 2.
     """
+    if per_pair:
+        _check(x, cos, sin, "n / 2", 2 * cos.shape[-1])
+        cos, sin = (_of_columns(part, interleaved) for part in (cos, sin))
     n, d = cos.shape[-1], x.shape[-1]
-    if n % 2 or n > d or sin.shape[-1] != n:
-        raise InputError(
-            "rotary_embedding: expected cos and sin (..., T, n), n even and at most "
-            f"the {d} columns of x {x.shape}; got {cos.shape} and {sin.shape}"
-        )
+    _check(x, cos, sin, "n", n)
     turned = x if n == d else x[..., :n]
     turned = turned * cos + _quarter(turned, n, interleaved) * sin
     if n == d:
         return turned
     return concat(turned, x[..., n:], axis=-1)
+
+
+def _check(x: Any, cos: Any, sin: Any, columns: str, n: int) -> None:
+    d = x.shape[-1]
+    if n % 2 or n > d or sin.shape[-1] != cos.shape[-1]:
+        raise InputError(
+            f"rotary_embedding: expected cos and sin (..., T, {columns}), n even and "
+            f"at most the {d} columns of x {x.shape}; got {cos.shape} and {sin.shape}"
+        )
+
+
+def _of_columns(part: Any, interleaved: bool) -> Any:
+    """(..., T, n / 2) -> (..., T, n)"""
+    if not interleaved:
+        return concat(part, part, axis=-1)
+    shape = (*part.shape[:-1], 2 * part.shape[-1])
+    return reshape(stack(part, part, axis=-1), shape=shape)
 
 
 def _quarter(x: Any, n: int, interleaved: bool) -> Any:

@@ -32,6 +32,25 @@ CASES = [
         interleaved=True,
         expect=lambda *given: turned(*given, interleaved=True),
     ),
+    case(
+        ops.rotary_embedding,
+        (2, 3, 6),
+        (3, 2),
+        (1, 3, 2),
+        per_pair=True,
+        expect=lambda x, *tables: turned(x, *(np.tile(t, 2) for t in tables)),
+    ),
+    case(
+        ops.rotary_embedding,
+        (3, 4),
+        (3, 2),
+        (3, 2),
+        interleaved=True,
+        per_pair=True,
+        expect=lambda x, *tables: turned(
+            x, *(np.repeat(t, 2, -1) for t in tables), interleaved=True
+        ),
+    ),
 ]
 
 
@@ -51,9 +70,12 @@ def test_lengths_stay(interleaved):
     np.testing.assert_allclose(*lengths)
 
 
-@pytest.mark.parametrize("columns", [(3, 3), (6, 6), (4, 2)])
-def test_columns_that_do_not_fit(columns):
+@pytest.mark.parametrize(
+    ("columns", "per_pair"),
+    [((3, 3), False), ((6, 6), False), ((4, 2), False), ((3, 3), True), ((1, 2), True)],
+)
+def test_columns_that_do_not_fit(columns, per_pair):
     x = Tensor(np.zeros((2, 4)))
     cos, sin = (Tensor(np.zeros((2, n))) for n in columns)
     with pytest.raises(InputError, match="at most the 4 columns"):
-        ops.rotary_embedding(x, cos, sin)
+        ops.rotary_embedding(x, cos, sin, per_pair=per_pair)
