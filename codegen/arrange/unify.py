@@ -278,12 +278,15 @@ def _put(found: _Found, row: _Row | None, cost: float) -> _Row | None:
 
 
 def _pairs(pair: _Pair) -> list[_Pair]:
-    return [
-        _Pair(made, opened)
-        for made, opened in zip(
-            pair.made.children(), pair.opened.children(), strict=True
-        )
-    ]
+    """What a constructor is given: in its order, options by their names."""
+    match pair.made, pair.opened:
+        case Call(args=args, options=options), Call() as opened:
+            named = dict(opened.options)  # defaults too, which are not written
+            return [
+                *map(_Pair, args, opened.args),
+                *(_Pair(made, named[name]) for name, made in sorted(options)),
+            ]
+    return list(map(_Pair, pair.made.children(), pair.opened.children()))
 
 
 def _is_function(made: Expression) -> bool:

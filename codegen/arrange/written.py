@@ -132,7 +132,8 @@ class _Writer:
                     ("dim", "heads", self.arguments.parts()),
                     ("heads", "kv_heads", 1),
                 )
-                if {whole, by} <= values.keys() and values[whole] % values[by] == 0
+                if {whole, by} <= values.keys()
+                and values[whole] % (values[by] * times) == 0
             ]
 
     # --- sizes ---

@@ -162,6 +162,10 @@ def _bert(s: Sizes) -> Any:
     return t.BertModel(t.BertConfig(**s.words))
 
 
+def _neox(s: Sizes) -> Any:
+    return t.GPTNeoXForCausalLM(t.GPTNeoXConfig(**s.words))
+
+
 WORDS = (*BODY, "vocab", "positions")
 CASES = {
     "bert": Case(_bert, MASKED, WORDS, dynamo=False),
@@ -238,6 +242,17 @@ def test_another_networks_sizes_make_that_network(tmp_path: Path, name: str) -> 
         losses.append(float(loss))
         SGD().step(1e-2, fresh, loss.backward())
     assert losses[-1] < losses[0]
+
+
+def test_a_class_takes_its_own_sizes(tmp_path: Path) -> None:
+    """Heads of 3 * 8 columns, cut into queries, keys and values: 12 divides no 32."""
+    case = Case(_neox, IDS, (), dynamo=True)
+    want = _exported(case, ONE, tmp_path / "one.onnx")
+    source, weights = write(generate(tmp_path / "one.onnx"), tmp_path)
+    kind = load_class(source)
+    kind()
+    got = kind.from_file(weights)(*(x.numpy() for x in IDS.values()))
+    np.testing.assert_allclose(got, want, atol=1e-4 * np.abs(want).max())
 
 
 @pytest.fixture(scope="module")

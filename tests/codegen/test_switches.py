@@ -167,7 +167,30 @@ class Apart(nn.Module):
         return self.blocks(x)
 
 
-MODELS = [(Mobile, 4, 16), (Pyramid, 8, 16), (Apart, 4, 6)]
+class Branch(nn.Module):
+    """Two layers or the first alone; its window lies or stands."""
+
+    def __init__(self, kernel, padding, is_deep):
+        super().__init__()
+        self.one = nn.Conv2d(4, 4, kernel, padding=padding)
+        self.two = nn.Conv2d(4, 4, 3, padding=1) if is_deep else None
+
+    def forward(self, x):
+        x = torch.relu(self.one(x))
+        return x if self.two is None else torch.relu(self.two(x))
+
+
+class Windowed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        rows = (((1, 3), (0, 1), True), ((3, 1), (1, 0), False)) * 2
+        self.blocks = stage(*(Branch(*row) for row in rows))
+
+    def forward(self, x):
+        return self.blocks(x)
+
+
+MODELS = [(Mobile, 4, 16), (Pyramid, 8, 16), (Apart, 4, 6), (Windowed, 4, 6)]
 
 
 def made(model, folder, dynamo, **options):
