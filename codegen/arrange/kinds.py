@@ -32,12 +32,17 @@ def module_scope(statement: Statement) -> tuple[Level, ...]:
 
 
 def is_transparent(group: Group) -> bool:
-    """Not a module of its own: one layer with its trimmings, or a plain function."""
+    """Not a module of its own: one layer with its trimmings, or a plain function.
+
+    What a table is looked up with is no part of the table's module.
+    """
     if any(isinstance(item, Group) for item in group.items):
         return False
     found = list(leaves(group))
     layers = sum(isinstance(e, Layer) for e in found)
-    return layers <= 1 and not any(isinstance(e, Weight) for e in found)
+    weights = [e for e in found if isinstance(e, Weight)]
+    indices = layers == 1 and all(weight.dtype == "int64" for weight in weights)
+    return indices or (layers <= 1 and not weights)
 
 
 def holds_numbered(group: Group) -> bool:

@@ -26,6 +26,8 @@ _KEPT = frozenset(("Constant", "DequantizeLinear", "QuantizeLinear", "If"))
 _LAYOUT = frozenset(("Cast", "Flatten", "Reshape", "Squeeze", "Transpose", "Unsqueeze"))
 #: Operators that take a weight apart; the parts train as the whole did.
 _PARTS = frozenset(("Slice", "Split"))
+#: Operators that keep a weight what it is: rows of a table, a number behind a curve.
+_READS = frozenset(("Exp", "Gather", "Sigmoid", "Softmax", "Softplus", "Tanh"))
 
 
 def fold_constants(model: ir.Model, account: Account) -> bool:
@@ -55,6 +57,7 @@ def _may_fold(node: ir.Node) -> bool:
         and node.op_type not in g.RANDOM
         and not any(output.is_graph_output() for output in node.outputs)
         and (node.op_type in _PARTS or not any(map(_is_shared_weight, node.inputs)))
+        and not (node.op_type in _READS and constants.trains(node.inputs[0]))
         and next(g.bodies(node), None) is None
     )
 

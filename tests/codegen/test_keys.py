@@ -39,16 +39,26 @@ class Tagger(torch.nn.Module):
         return self.head(self.lstm(x)[0])
 
 
+class Depthwise(torch.nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.depthwise = torch.nn.Conv2d(dim, dim, 3, padding=1, groups=dim)
+
+    def forward(self, x):
+        return self.depthwise(x.mT).mT
+
+
 class Picture(torch.nn.Module):
     def __init__(self):
         super().__init__()
         self.stem = torch.nn.Conv2d(3, 8, 3, padding=1)
         self.groups = torch.nn.GroupNorm(2, 8)
+        self.depthwise = Depthwise(8)  # its layer has the same name
         self.act = torch.nn.PReLU(8)
         self.classifier = torch.nn.Linear(8, 5)
 
     def forward(self, x):
-        x = self.act(self.groups(self.stem(x)))
+        x = self.depthwise(self.act(self.groups(self.stem(x))))
         return self.classifier(x.mean((2, 3)))
 
 

@@ -27,6 +27,15 @@ def test_groups_are_normal(shape):
     becomes(model, "self.norm = nn.GroupNorm(2, 6)")
 
 
+@pytest.mark.parametrize("shape", [(6, 1), (1, 6, 1)])
+def test_groups_of_one_channel_are_normal(shape):
+    text = """one = Constant<value_floats=[1.0,1.0,1.0,1.0,1.0,1.0]>()
+        zero = Constant<value_floats=[0.0,0.0,0.0,0.0,0.0,0.0]>()
+        n = InstanceNormalization(x, one, zero) m = Mul(n, w) y = Add(m, c)"""
+    model = form(text, weights=by_channel(*shape), x="batch,6,5")
+    becomes(model, "self.norm = nn.GroupNorm(6, 6)")
+
+
 def test_weights_of_ones_train():
     held = {"val_3": np.ones((6, 1, 1), np.float32), "c": by_channel(6, 1, 1)["c"]}
     text = GROUPS.replace("Mul(b, w)", "Mul(b, val_3)")

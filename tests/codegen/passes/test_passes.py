@@ -379,6 +379,14 @@ def test_a_shared_large_weight_keeps_its_one_layout():
     assert list(model.graph.initializers) == ["w"]
 
 
+@pytest.mark.parametrize("text", ["e = Exp(w)", "e = Gather(w, i)", "e = Softmax(w)"])
+def test_a_weight_behind_a_curve_or_a_choice_of_rows_stays_one(text):
+    held = {"w": RANDOM.standard_normal((8, 8)).astype("f"), "i": np.arange(8) // 2}
+    model = model_of(f"{text} y = Add(x, e)", weights=held, x="2,8,8")
+    twin(model, x=RANDOM.standard_normal((2, 8, 8)).astype("f"))
+    assert "w" in model.graph.initializers
+
+
 def conditional(condition):
     def branch(name, op_type):
         nodes = [
