@@ -14,7 +14,7 @@ from burnish.codegen.passes.shape_words import (
     broadcast,
     numbers,
 )
-from burnish.codegen.sizes import ONE, Size, parse
+from burnish.codegen.sizes import ONE, Size, parse, product
 
 
 def slice_(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
@@ -92,6 +92,14 @@ def padded(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
 
 def index_shaped(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
     return [dims[1]]
+
+
+def tile(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
+    data, repeats = dims[0], ask(node.inputs[1])
+    if data is None or repeats is None or len(data) != len(repeats):
+        return [None]
+    pairs = zip(data, repeats, strict=True)
+    return [[None if a is None or b is None else product([a, b]) for a, b in pairs]]
 
 
 def expand(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:

@@ -199,6 +199,7 @@ RULES: dict[str, Rule] = {
     "Slice": shape_parts.slice_,
     "Split": shape_views.split,
     "Squeeze": shape_views.squeeze,
+    "Tile": shape_parts.tile,
     "Transpose": shape_views.transpose,
     "Unsqueeze": shape_views.unsqueeze,
 }

@@ -199,6 +199,9 @@ PAIRS = """l = Constant<value_ints=[-1]>() o = Constant<value_ints=[0]>()
     b = Slice(x, one, e, l, two) n = Neg(b) nu = Unsqueeze(n, l) au = Unsqueeze(a, l)
     k = Concat<axis=-1>(nu, au) sh = Constant<value_ints=[2,3,5,8]>()
     j = Reshape(k, sh) c = Mul(x, cos) s = Mul(j, sin)"""
+PAIRS_OF_ANY = """sp = Shape(k) zero = Constant<value_ints=[0]>()
+    three = Constant<value_ints=[3]>() lead = Slice(sp, zero, three, zero)
+    sh = Concat<axis=0>(lead, l)"""
 FIRST = """z = Constant<value_ints=[0]>() w = Constant<value_ints=[4]>()
     q = Constant<value_ints=[8]>() f = Constant<value_ints=[3]>()
     p = Slice(x, z, w, f) r = Slice(x, w, q, f)"""
@@ -206,6 +209,11 @@ ROTARY = {
     "halves": (HALVES.format("x", 4, 8), 8, ""),
     "halves to the end": (HALVES.format("x", 4, 9223372036854775807), 8, ""),
     "neighbours": (PAIRS, 8, ", interleaved=True"),
+    "neighbours of any sizes": (
+        PAIRS.replace("sh = Constant<value_ints=[2,3,5,8]>()", PAIRS_OF_ANY),
+        8,
+        ", interleaved=True",
+    ),
     "the first columns": (f"{FIRST} {HALVES.format('p', 2, 4)}", 4, ""),
 }
 
@@ -213,7 +221,8 @@ ROTARY = {
 @pytest.mark.parametrize(("text", "width", "option"), ROTARY.values(), ids=ROTARY)
 def test_rotary_positions(text, width, option):
     last = "t = Add(c, s) y = Concat<axis=-1>(t, r)" if width == 4 else "y = Add(c, s)"
-    model = form(f"{text} {last}", x="2,3,5,8", cos=f"5,{width}", sin=f"1,5,{width}")
+    shape = "b,h,5,8" if PAIRS_OF_ANY in text else "2,3,5,8"
+    model = form(f"{text} {last}", x=shape, cos=f"5,{width}", sin=f"1,5,{width}")
     becomes(model, f"return ops.rotary_embedding(x, cos, sin{option})")
 
 

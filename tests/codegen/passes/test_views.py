@@ -83,6 +83,10 @@ SIZES = {
         "a = Constant<value_ints=[-1, 8]>() y = Reshape(x, a)",
         ["b*t", 8],
     ),
+    "of what is repeated": (
+        "a = Constant<value_ints=[3, 1, 2]>() y = Tile(x, a)",
+        ["3*b", "t", 16],
+    ),
     "of an example": ("y = Transpose<perm=[1, 0, 2]>(x)", ["t", "b", 8]),
 }
 
