@@ -32,7 +32,7 @@ def stack_recurrent(model: ir.Model, account: Account) -> bool:
             account.did("recurrent layer as PyTorch has it", g.label(node))
             changed = True
     for node in g.all_nodes(model):
-        if node.graph is not None and (count := _stacked(node)) > 1:
+        if node.graph is not None and (count := _stacked(model, node)) > 1:
             account.did(f"{count} recurrent layers in a row", g.label(node))
             changed = True
     for node in g.all_nodes(model):
@@ -47,7 +47,7 @@ def stack_recurrent(model: ir.Model, account: Account) -> bool:
 # --- several nodes ---
 
 
-def _stacked(node: ir.Node) -> int:
+def _stacked(model: ir.Model, node: ir.Node) -> int:
     """One node in place of the layers of which `node` is the first; how many."""
     if not _is_layer(node) or _follows(node):
         return 0
@@ -65,8 +65,12 @@ def _stacked(node: ir.Node) -> int:
     attributes = [*_options(node), ir.AttrInt64("layers", sum(map(_depth, layers)))]
     made = recurrent(last, [node.inputs[0], *weights, *states], attributes)
     instead(last.outputs[0], made.outputs[0])
+    counts = [_depth(layer) * _directions(layer) for layer in layers]
     for place in range(1, len(made.outputs)):
-        _part_states([layer.outputs[place] for layer in layers], made, place)
+        whole, parts = made.outputs[place], [each.outputs[place] for each in layers]
+        if whole.shape is not None:
+            whole.shape = ir.Shape([sum(counts), *whole.shape[1:]])
+        _part_states(model, parts, whole, counts)
     graph = g.owner(last)
     for layer in reversed(layers):
         graph.remove(layer, safe=True)
@@ -112,6 +116,12 @@ def _depth(node: ir.Node) -> int:
     depth = g.attribute(node, "layers", 1)
     assert isinstance(depth, int)
     return depth
+
+
+def _directions(node: ir.Node) -> int:
+    directions = g.attribute(node, "directions", 1)
+    assert isinstance(directions, int)
+    return directions
 
 
 def _weights(node: ir.Node) -> Sequence[ir.Value | None]:
@@ -163,9 +173,10 @@ def _cut(value: ir.Value | None) -> tuple[ir.Value, int, int] | None:
     return None if count is None else (whole, starts[0], starts[0] + count)
 
 
-def _part_states(parts: list[ir.Value], made: ir.Node, place: int) -> None:
-    """The last states of each layer are part of those of all."""
-    whole = made.outputs[place]
+def _part_states(
+    model: ir.Model, parts: list[ir.Value], whole: ir.Value, counts: list[int]
+) -> None:
+    """The last states of each layer are so many of those of all."""
     joins = {user for part in parts for user, _ in part.uses()}
     join = next(iter(joins)) if len(joins) == 1 else None
     outputs = any(part.is_graph_output() for part in parts)
@@ -178,9 +189,13 @@ def _part_states(parts: list[ir.Value], made: ir.Node, place: int) -> None:
             return
     if not joins and not outputs:
         return
-    split = ir.Node("", "Split", [whole], [], num_outputs=len(parts), version=18)
-    split.attributes.add(ir.AttrInt64("axis", 0))
-    split.attributes.add(ir.AttrInt64("num_outputs", len(parts)))
+    made = whole.producer()
+    assert made is not None
+    sizes = g.initializer(model, whole, ir.tensor(counts, ir.DataType.INT64), False)
+    attributes = [ir.AttrInt64("axis", 0)]
+    split = ir.Node(
+        "", "Split", [whole, sizes], attributes, num_outputs=len(parts), version=18
+    )
     split.name = made.name
     for part, new in zip(parts, split.outputs, strict=True):
         new.type, new.shape = part.type, part.shape

@@ -95,6 +95,19 @@ def test_the_last_state_of_one_layer():
     assert "num_layers=2" in source
 
 
+@pytest.mark.parametrize("state", ["h2", "h3"])
+def test_the_last_state_of_one_layer_before_two(state):
+    """The second and the third are one before the first is seen to come before them."""
+    layer = "GRU<linear_before_reset=1, hidden_size=4>"
+    text = f"""o = Constant<value_ints=[1]>()
+        a, h1 = {layer}(x, W0, R0, B0) s = Squeeze(a, o)
+        p = Transpose<perm=[1,2,0]>(s) r = Transpose<perm=[2,0,1]>(p)
+        b, h2 = {layer}(r, W1, R1, B1) t = Squeeze(b, o)
+        c, h3 = {layer}(t, W2, R2, B2) g = Mul({state}, {state}) y = Add(g, h1)"""
+    source = becomes(form(text, weights=weights("GRU", 3, 4, 4), x="5,2,3"))
+    assert "num_layers=3" in source
+
+
 @pytest.mark.parametrize(
     ("change", "held"),
     [
