@@ -88,6 +88,7 @@ class _Namer:
             name = _first_free(["size"], taken)
         elif value in self.roles:
             name = _first_free([self.roles[value]], taken)
+            self.kept.add(name)
         elif value.dtype == "bool" and taken:
             name = _first_free(["mask"], taken)
         else:

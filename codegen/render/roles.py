@@ -99,7 +99,8 @@ class _Finder:
                 self._note(argument, name)
             options = _OPTIONS.get(part.function, {})
             for option, value in part.options:
-                self._note(value, options.get(option, ""))
+                for term in _terms(value):
+                    self._note(term, options.get(option, ""))
         elif isinstance(part, Apply):
             child = self._called(plan, part, statements)
             inputs = [] if child is None else child.inputs
@@ -115,6 +116,9 @@ class _Finder:
         role = self.roles.get(statement.targets[0])
         if role is None:
             return
+        if role == "mask":
+            for term in _terms(statement.expression):
+                self._note(term, role)
         first = _first(statement.expression)
         if first is not None and first not in inputs:
             self._note(first, role)
@@ -178,8 +182,12 @@ class _Finder:
             target = next((s.items for s in loops if s.index is part.target), None)
         if not isinstance(target, Method | Own):
             return None
-        name = str(target.path[0]) if isinstance(target, Own) else ""  # self.values()
-        made = self.members[plan.name].get(name)
+        # `self.values()` has no path
+        name, *steps = target.path if isinstance(target, Own) else ("",)
+        made = self.members[plan.name].get(str(name))
+        for step in steps:
+            if isinstance(made, Display) and isinstance(step, int):
+                made = made.items[step]
         while made is not None and not isinstance(made, Call):
             made = _inside(made)
         return None if made is None else self.classes.get(made.function)
@@ -187,6 +195,15 @@ class _Finder:
 
 def _adds(part: Expression) -> bool:
     return isinstance(part, Infix) and part.operator == "+"
+
+
+def _terms(total: Expression) -> Iterator[Expression]:
+    """What is added up, or the one thing that is there."""
+    if isinstance(total, Infix) and total.operator == "+":
+        yield from _terms(total.left)
+        yield from _terms(total.right)
+    else:
+        yield total
 
 
 def _inside(made: Expression) -> Expression | None:
