@@ -10,7 +10,7 @@ import numpy as np
 
 from burnish import nn, ops
 from burnish.codegen.arrange.grouping import Group, statements_of
-from burnish.codegen.arrange.kinds import without_rank
+from burnish.codegen.arrange.kinds import singular, without_rank
 from burnish.codegen.arrange.tables import start
 from burnish.codegen.identifier import Identifier, Names
 from burnish.codegen.program import (
@@ -117,10 +117,15 @@ class Members:
         constructor: Expression,
         weights: list[WeightPath],
     ) -> Own:
-        """A numbered part of a list attribute, or what is owned already."""
+        """A numbered part of a list attribute, or what is owned already.
+
+        A part that is called in two ways is two modules, of which one is no part.
+        """
         key = _identity(constructor, weights)
         if key in self.known:
             return self.known[key]
+        if number in self.numbered[name]:
+            return self.add(singular(name), constructor, weights)
         self.numbered[name][number] = constructor
         self._own(f"{name}.{number}", weights)
         return self._made(key, Own((name, number)))

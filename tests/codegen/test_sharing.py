@@ -116,6 +116,34 @@ def test_layers_that_share_one_of_their_weights_are_two():
     )
 
 
+def test_a_part_of_a_list_that_is_called_in_two_ways_is_two_modules():
+    def block(number: int, x: str, y: str, end: str = "Relu"):
+        at, held = f"/bs/bs.{number}", f"bs.{number}"
+        u, v, w = (f"{y}{letter}" for letter in "uvw")
+        return [
+            node("Gemm", f"{x} {held}.a.weight", u, f"{at}/a/Gemm", transB=1),
+            node("Tanh", u, v, f"{at}/Tanh"),
+            node("Gemm", f"{v} {held}.b.weight", w, f"{at}/b/Gemm", transB=1),
+            node(end, w, y, f"{at}/{end}"),
+        ]
+
+    nodes = [
+        *block(0, "x", "p"),
+        *block(1, "p", "q"),
+        node("Gemm", "q m.weight", "r", "/m/Gemm", transB=1),
+        *block(1, "r", "y", "Neg"),
+    ]
+    held = {
+        f"bs.{number}.{name}.weight": floats(4, 4, seed=3 * number + seed)
+        for number in range(2)
+        for seed, name in enumerate("ab")
+    }
+    check_source(
+        graph(nodes, held | {"m.weight": floats(4, 4, seed=7)}, x=("batch", 4)),
+        "self.bs2.a.weight = self.bs[1].a.weight",
+    )
+
+
 @pytest.mark.parametrize(
     "other",
     [
