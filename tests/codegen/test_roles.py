@@ -36,3 +36,21 @@ def test_buffers_do_not_train():
     source = check_source(graph(nodes, weights, x=("n", 4)))
     assert "nn.Buffer" in source
     assert "nn.Param" not in source
+
+
+def test_each_part_of_a_list_is_a_class_of_its_own():
+    nodes = [
+        node("MatMul", "val_0 block.0.w", "k", "/block/0/key/MatMul"),
+        node("Transpose", "k", "t", "/block/0/Transpose", perm=[1, 0]),
+        node("MatMul", "val_0 t", "s", "/block/0/MatMul"),
+        node("Add", "s val_1", "p", "/block/0/Add"),
+        node("Softmax", "p", "o", "/block/0/Softmax"),
+        node("MatMul", "o val_0", "h", "/block/0/MatMul_1"),
+        node("MatMul", "h block.1.v", "a", "/block/1/dense/MatMul"),
+        node("Mul", "a val_2", "y", "/block/1/Mul"),
+    ]
+    weights = {"block.0.w": floats(4, 4), "block.1.v": floats(4, 4, seed=1)}
+    sizes = {"val_0": (3, 4), "val_1": (3, 3), "val_2": (3, 4)}
+    source = check_source(graph(nodes, weights, **sizes))
+    assert "def forward(self, q, mask):" in source
+    assert "def forward(self, h, x):" in source
