@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from burnish.codegen.passes.graph import attribute, integers, scalar
-from burnish.codegen.passes.pattern import Any, Match, Rule, either, op
+from burnish.codegen.passes.pattern import Any, Match, Pattern, Rule, either, op
 from burnish.codegen.passes.shape_words import declared
 
 _HALVES = op("Concat", op("Neg", Any("b")), Any("a"), name="joined")
@@ -78,19 +78,11 @@ def _rotary(found: Match) -> ir.Node:
 
 # --- only the first columns of a head ---
 
-_PART = op(
-    "Concat",
-    op(
-        "RotaryEmbedding",
-        Any("x"),
-        Any("cos"),
-        Any("sin"),
-        name="main",
-        domain="burnish",
-    ),
-    Any("rest"),
-    name="joined",
-)
+
+def _part_of(domain: str) -> Pattern:
+    tables = (Any("cos"), Any("sin"))
+    turned = op("RotaryEmbedding", Any("x"), *tables, name="main", domain=domain)
+    return op("Concat", turned, Any("rest"), name="joined")
 
 
 def _check_part(found: Match) -> str | None:
@@ -106,6 +98,8 @@ def _check_part(found: Match) -> str | None:
         return "the parts are joined along another axis"
     if len(found.named["joined"].inputs) != 2:
         return "there are more parts"
+    if not found.named["main"].domain and len(dims) != 4:
+        return "the columns are those of all heads"
     columns = [_columns(found[name], whole, last) for name in ("x", "rest")]
     fits = columns == [(0, count, 1), (count, last, 1)]
     return None if fits else "the parts are other columns"
@@ -116,12 +110,33 @@ def _part(found: Match) -> ir.Node:
     part = found["x"].producer()
     assert part is not None
     inputs = [part.inputs[0], *node.inputs[1:]]
-    return ir.Node("burnish", "RotaryEmbedding", inputs, list(node.attributes.values()))
+    attributes = dict(node.attributes)
+    if not node.domain:
+        columns = declared(found["x"])
+        assert columns is not None
+        assert columns[-1] is not None
+        assert columns[-1].value is not None
+        attributes["rotary_embedding_dim"] = ir.AttrInt64(
+            "rotary_embedding_dim", columns[-1].value
+        )
+    return ir.Node(node.domain, "RotaryEmbedding", inputs, list(attributes.values()))
 
 
 _TARGET = ("burnish", "RotaryEmbedding", 1)
 
 RULES = (
     Rule("RotaryEmbedding", _TURNED, _check, _rotary, _TARGET),
-    Rule("RotaryEmbedding of the first columns", _PART, _check_part, _part, _TARGET),
+    *(
+        Rule(
+            "RotaryEmbedding of the first columns",
+            _part_of(domain),
+            _check_part,
+            _part,
+            target,
+        )
+        for domain, target in (
+            ("burnish", _TARGET),
+            ("", ("", "RotaryEmbedding", 23)),
+        )
+    ),
 )

@@ -84,3 +84,12 @@ def test_other_cosines_stay(old, new):
     assert old in TWICE
     source = becomes(form(TWICE.replace(old, new), opset=23, **INPUTS))
     assert source.count("ops.cos(") == 2
+
+
+def test_the_first_columns_of_heads():
+    text = """z = Constant<value_ints=[0]>() w = Constant<value_ints=[4]>()
+        e = Constant<value_ints=[8]>() l = Constant<value_ints=[3]>()
+        p = Slice(x, z, w, l) r = Slice(x, w, e, l) t = RotaryEmbedding(p, cos, sin)
+        y = Concat<axis=-1>(t, r)"""
+    tables = {"cos": "1,5,2", "sin": "1,5,2"}
+    becomes(form(text, opset=23, x=HEADS, **tables), TURN.format(""))
