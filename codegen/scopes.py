@@ -50,9 +50,7 @@ def _from_name(name: str) -> Scope:
     path: list[str] = []
     for component in name.strip("/").split("/")[:-1]:
         parts = component.split(".")
-        known = max(
-            k for k in range(len(parts)) if path[len(path) - k :] == parts[:k]
-        )
+        known = max(k for k in range(len(parts)) if path[len(path) - k :] == parts[:k])
         path += parts[known:]
     return tuple(Level(part) for part in path)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 
 from burnish.codegen.pipeline import generate
@@ -45,7 +46,7 @@ class Depthwise(torch.nn.Module):
         self.depthwise = torch.nn.Conv2d(dim, dim, 3, padding=1, groups=dim)
 
     def forward(self, x):
-        return self.depthwise(x.mT).mT
+        return self.depthwise(x.transpose(2, 3)).transpose(2, 3)
 
 
 class Picture(torch.nn.Module):
@@ -122,3 +123,66 @@ def test_keys_of_transformers(tmp_path, name, dynamo):
     ours = {each.path for each in generate(path).weights}
     differ = ours ^ set(model.state_dict())
     assert [key for key in sorted(differ) if not re.fullmatch(others, key)] == []
+
+
+TOWERS = {
+    "text_config": WORDS | {"max_position_embeddings": 12},
+    "vision_config": PICTURES,
+    "projection_dim": 8,
+}
+SPEECH = WORDS | {"conv_dim": (8, 8), "conv_kernel": (4, 3), "conv_stride": (2, 2)}
+SPEECH |= {"num_feat_extract_layers": 2, "num_conv_pos_embeddings": 4}
+SPEECH |= {"num_conv_pos_embedding_groups": 2, "mask_time_prob": 0}
+READ, WRITTEN = {"input_ids": (2, 5)}, {"decoder_input_ids": (2, 5)}
+NORMS = r".*pos_conv_embed\.conv\.\S*weight\.\S*"  # what weight norm is made of
+WHOLE = {  # model, configuration, inputs, result, and what differs
+    "clip": (
+        ("CLIPModel", "CLIPConfig", TOWERS),
+        READ | {"pixel_values": (2, 3, 16, 16)},
+        ("logits_per_text", r"\w+_model\.embeddings\.table"),
+    ),
+    "t5": (
+        ("T5ForConditionalGeneration", "T5Config", T5 | {"vocab_size": 31}),
+        READ | WRITTEN,
+        ("logits", r"(shared|decoder\.embed_tokens|lm_head)\.weight"),
+    ),
+    "wav2vec2": (
+        ("Wav2Vec2Model", "Wav2Vec2Config", SPEECH),
+        {"input_values": (2, 64)},
+        ("last_hidden_state", NORMS),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_keys_and_values_of_whole_models(tmp_path, name):
+    """With the older exporter: the newer one takes many seconds for each of them."""
+    transformers = pytest.importorskip("transformers")
+    (kind, config, sizes), shapes, (result, others) = WHOLE[name]
+    made = getattr(transformers, config)(**sizes, attn_implementation="eager")
+    made.use_cache = False
+    model = getattr(transformers, kind)(made)
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+
+    class Given(type(model)):
+        def forward(self, first, second=None):
+            inputs = zip(shapes, (first, second), strict=False)
+            return super().forward(**dict(inputs))[result]
+
+    model.__class__ = Given
+    inputs = [
+        torch.randint(3, 31, shape) if "ids" in key else torch.randn(shape)
+        for key, shape in shapes.items()
+    ]
+    axes = [
+        {0: key, 1: f"{key}_time"} if x.ndim == 2 else {0: key}
+        for key, x in zip(shapes, inputs, strict=True)
+    ]
+    path = exported(model.eval(), inputs, tmp_path / "model.onnx", False, axes)
+    ours = {each.path: each.weight.array for each in generate(path).weights}
+    state = model.state_dict()
+    differ = ours.keys() ^ state.keys()
+    assert [key for key in sorted(differ) if not re.fullmatch(others, key)] == []
+    for key in ours.keys() & state.keys():
+        np.testing.assert_array_equal(ours[key], state[key].numpy(), key)
