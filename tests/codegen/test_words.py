@@ -133,10 +133,13 @@ def _grown(e: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression]:
 trees = st.recursive(numbers, _grown, max_leaves=9)
 
 
+_FAILURES = (ArithmeticError, AttributeError, TypeError, IndexError, ValueError)
+
+
 def _outcome(compute: Callable[[], Any]) -> Any:
     try:
         value = compute()
-    except (ArithmeticError, TypeError, IndexError, ValueError) as error:
+    except _FAILURES as error:
         return type(error)
     return type(value), value
 
