@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from burnish.codegen.pipeline import generate
-from tests.harness.torch_exports import exported
 
 torch = pytest.importorskip("torch")
+
+from tests.harness.torch_exports import exported  # noqa: E402
+
 pytestmark = pytest.mark.oracle
 
 

@@ -8,9 +8,11 @@ import pytest
 from burnish import Tensor
 from burnish.codegen.pipeline import generate
 from tests.harness.imported import imported
-from tests.harness.torch_exports import exported
 
 torch = pytest.importorskip("torch")
+
+from tests.harness.torch_exports import exported  # noqa: E402
+
 pytestmark = pytest.mark.oracle
 
 BOTH = {0: "batch", 1: "time"}
