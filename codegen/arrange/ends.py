@@ -83,11 +83,11 @@ def _wide_rows(tied: Found) -> set[Node]:
 
 def name_positions(tied: Found) -> None:
     """How many places of a sequence an embedding knows, and tables of places."""
-    rows = _wide_rows(tied)
+    rows, whole = _wide_rows(tied), _whole_tables(tied)
     found = [
         (root, size)
         for root, uses, size in tied.roots()
-        if root in rows and any(map(_is_place, uses))
+        if root in rows and any(map(_is_place, uses)) and size not in whole
     ]
     if len({size for _, size in found}) != 1:
         return
@@ -95,11 +95,28 @@ def name_positions(tied: Found) -> None:
     for root, _ in found:
         tied.call(root, "positions")
     for root, uses, size in list(tied.roots()):
-        if size == positions and all(
-            use.slot.parameter == "size" and use.slot.callee == "nn.Buffer"
-            for use in uses
-        ):
+        if size == positions and all(map(_is_table, uses)):
             tied.call(root, "positions")
+
+
+def _whole_tables(tied: Found) -> set[int]:
+    """How long tables are that are as long as a sequence: all of it is always there."""
+    outlines = tied.ties.outlines.values()
+    lengths = {
+        tied.ties.find(dim)
+        for shapes in outlines
+        for dims in (*shapes[0], *shapes[1])
+        for dim in dims or ()
+    }
+    return {
+        size
+        for root, uses, size in tied.roots()
+        if root in lengths and any(map(_is_table, uses))
+    }
+
+
+def _is_table(use: Use) -> bool:
+    return use.slot.parameter == "size" and use.slot.callee == "nn.Buffer"
 
 
 def _is_made(uses: list[Use]) -> bool:

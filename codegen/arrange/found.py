@@ -71,7 +71,6 @@ class Found:
 
     def roots(self) -> Iterator[tuple[Node, list[Use], int]]:
         """The sizes that have no name yet, where they stand, their numbers."""
-        """The sizes that have no name yet."""
         for root, uses in self.uses.items():
             number = self.ties.of(root)
             if self.ties.find(root) == root and root not in self.terms and number:
