@@ -51,7 +51,8 @@ def _values(array: np.ndarray) -> tuple[str, Any]:
     """Numbers in nested lists; what JSON has no numbers for as bytes in base64."""
     wide = array
     if is_float(array.dtype):
-        wide = array.astype("float64")
+        with np.errstate(invalid="ignore"):  # a signalling NaN
+            wide = array.astype("float64")
         if np.isfinite(wide).all():
             if array.dtype.type in _OWN:
                 # 0.1 for a float32, not 0.10000000149011612, wherever that is the same
