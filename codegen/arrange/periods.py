@@ -17,6 +17,7 @@ from burnish.codegen.program import (
     Own,
     Statement,
     Value,
+    exchanged,
 )
 
 Path = tuple[str | int, ...]
@@ -127,11 +128,7 @@ def _written(turns: list[_Turn], carried: dict[int, int], calling: Change) -> Lo
         for place, value in enumerate(first.values)
         if place in carried.values() or value in first.own
     }
-
-    def change(expression: Expression) -> Expression:
-        if isinstance(expression, Value):
-            return stands.get(expression, expression)
-        return expression.rebuilt(change)
+    change = exchanged(stands)
 
     body: list[Statement] = [
         Assign(

@@ -24,6 +24,7 @@ from burnish.codegen.program import (
     Prefix,
     Statement,
     Value,
+    exchanged,
     walk,
 )
 
@@ -136,11 +137,7 @@ def _made(made: Expression, choices: Choices) -> Expression | None:
 
 def _block(block: Block, choices: Choices) -> Block:
     same: dict[Expression, Expression] = {}
-
-    def change(expression: Expression) -> Expression:
-        if isinstance(expression, Value):
-            return same.get(expression, expression)
-        return expression.rebuilt(change)
+    change = exchanged(same)
 
     statements: list[Statement] = []
     for statement in block.statements:
@@ -160,11 +157,7 @@ def with_runs(block: Block, runs: list[Run]) -> Block:
     """The block with these statements behind their switches."""
     starts = {run.start: run for run in runs}
     same: dict[Expression, Expression] = {}
-
-    def change(expression: Expression) -> Expression:
-        if isinstance(expression, Value):
-            return same.get(expression, expression)
-        return expression.rebuilt(change)
+    change = exchanged(same)
 
     statements: list[Statement] = []
     place = 0

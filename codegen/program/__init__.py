@@ -40,6 +40,7 @@ from burnish.codegen.program.leaves import (
     Source,
     Value,
     Weight,
+    exchanged,
     walk,
 )
 from burnish.codegen.program.plan import (
@@ -99,6 +100,7 @@ __all__ = [
     "Value",
     "Weight",
     "every_expression",
+    "exchanged",
     "pruned",
     "walk",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -142,3 +142,14 @@ def walk(expression: Expression) -> Iterator[Expression]:
     yield expression
     for child in expression.children():
         yield from walk(child)
+
+
+def exchanged(values: Mapping[Any, Expression]) -> Change:
+    """What puts others in the place of values, as many as are known by then."""
+
+    def change(expression: Expression) -> Expression:
+        if isinstance(expression, Value):
+            return values.get(expression, expression)
+        return expression.rebuilt(change)
+
+    return change

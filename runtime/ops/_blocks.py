@@ -151,6 +151,12 @@ def _mixed(mask: Array, a: Array, b: Array | None) -> Array:
     return chosen * a if b is None else chosen * (a ^ b) ^ b
 
 
+def keep(y: Array, inside: Array, x: Array) -> None:
+    """Write x where a condition holds and 0 elsewhere into y, as `select` chooses."""
+    bits = _UNSIGNED[x.dtype.itemsize]
+    namespace(x).multiply(inside.astype(bits), x.view(bits), out=y.view(bits))
+
+
 def positive(x: Array) -> Array:
     """max(x, 0); NumPy clips floats a few times faster than it compares with a 0."""
     xp = namespace(x)

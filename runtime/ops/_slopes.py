@@ -11,7 +11,7 @@ import numpy as np
 
 from burnish.backend import namespace, special
 from burnish.operator import operator
-from burnish.ops._blocks import filled
+from burnish.ops._blocks import filled, keep
 from burnish.ops.arithmetic import abs_, square
 from burnish.ops.compare import where
 from burnish.ops.elementary import exp, tanh
@@ -34,12 +34,10 @@ def _(g, y, outer, x, *, above, below, slope):
 
 
 def _gated(y, g, x, above, below, slope):
-    """On the numbers' bits, as `select` chooses: that knows no branches."""
     inside = x > above
     if below is not None:
         inside &= x < below
-    bits = f"u{g.dtype.itemsize}"
-    namespace(g).multiply(inside.astype(bits), g.view(bits), out=y.view(bits))
+    keep(y, inside, g)
     if slope != 1:
         y *= slope
 

@@ -12,7 +12,7 @@ from burnish.autodiff import Variable
 from burnish.backend import Device, namespace, special
 from burnish.errors import InputError
 from burnish.operator import operator
-from burnish.ops._blocks import blockwise, filled, positive
+from burnish.ops._blocks import blockwise, filled, keep, positive
 from burnish.ops._shapes import axes_of, unbroadcast
 from burnish.ops._slopes import (
     gated,
@@ -116,9 +116,7 @@ def _shrunk(y, x, bias, lambd):
         xp.subtract(x, y, out=y)
         return
     outside = ~(abs(x) <= lambd)  # with what is no number
-    moved = x - xp.copysign(x.dtype.type(bias), x) if bias else x
-    bits = f"u{x.dtype.itemsize}"
-    xp.multiply(outside.astype(bits), moved.view(bits), out=y.view(bits))
+    keep(y, outside, x - xp.copysign(x.dtype.type(bias), x) if bias else x)
 
 
 @shrink.vjp

@@ -99,16 +99,22 @@ FAMILIES = {  # model, configuration, and what differs: unused, tied, tables
 }
 
 
-@pytest.mark.parametrize("dynamo", [True, False])
-@pytest.mark.parametrize("name", FAMILIES)
-def test_keys_of_transformers(tmp_path, name, dynamo):
-    transformers = pytest.importorskip("transformers")
-    kind, config, sizes, others = FAMILIES[name]
+def drawn(transformers, kind, config, sizes):
+    """A network in which no two weights are alike."""
     made = getattr(transformers, config)(**sizes, attn_implementation="eager")
     made.use_cache = False
     model = getattr(transformers, kind)(made)
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.3)
+    return model
+
+
+@pytest.mark.parametrize("dynamo", [True, False])
+@pytest.mark.parametrize("name", FAMILIES)
+def test_keys_of_transformers(tmp_path, name, dynamo):
+    transformers = pytest.importorskip("transformers")
+    kind, config, sizes, others = FAMILIES[name]
+    model = drawn(transformers, kind, config, sizes)
 
     class First(type(model)):
         def forward(self, first, mask=None):
@@ -161,11 +167,7 @@ def test_keys_and_values_of_whole_models(tmp_path, name):
     """With the older exporter: the newer one takes many seconds for each of them."""
     transformers = pytest.importorskip("transformers")
     (kind, config, sizes), shapes, (result, others) = WHOLE[name]
-    made = getattr(transformers, config)(**sizes, attn_implementation="eager")
-    made.use_cache = False
-    model = getattr(transformers, kind)(made)
-    for parameter in model.parameters():
-        torch.nn.init.normal_(parameter, std=0.3)
+    model = drawn(transformers, kind, config, sizes)
 
     class Given(type(model)):
         def forward(self, first, second=None):
