@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from burnish.codegen.arrange import laws
 from burnish.codegen.arrange.shared_axes import axes
 from burnish.codegen.arrange.slots import changed, slots_of
 from burnish.codegen.arrange.ties import Dims, Node, Ties
@@ -125,30 +126,14 @@ class _Outline:
                     self.sizes.same(a, b)
             elif own is not None and isinstance(expression, Call):
                 for arg in expression.args:
-                    self._kept(own, self.dims(arg))
+                    self.sizes.kept(own, self.dims(arg))
             return
         shapes = [self._value(target) for target in targets]
         if isinstance(expression, Apply):
             for own, made in zip(shapes, self._called(expression) or [], strict=False):
                 self.sizes.alike(own, made)
         elif isinstance(expression, Call) and expression.args:
-            self._parts(self.dims(expression.args[0]), shapes)
-
-    def _parts(self, whole: Dims | None, parts: list[Dims | None]) -> None:
-        """What was split: one axis is shared out, the others stay."""
-        for part in parts:
-            self._kept(part, whole)
-        first = parts[0]
-        if not whole or not first or None in parts:
-            return
-        for axis, size in enumerate(whole[: len(first)]):
-            sizes = [part[axis] for part in parts if part]
-            if len({self.sizes.of(each) for each in sizes}) == 1 and self.sizes.of(
-                size
-            ) != self.sizes.of(sizes[0]):
-                for each in sizes[1:]:
-                    self.sizes.same(sizes[0], each)
-                self.sizes.product(size, sizes[0], times=len(parts))
+            laws.split(self.sizes, self.dims(expression.args[0]), shapes)
 
     # --- expressions ---
 
@@ -168,7 +153,7 @@ class _Outline:
             case Infix(operator="@"):
                 return self._product(expression)
             case Infix(left=left, right=right):
-                return self._broadcast([self.dims(left), self.dims(right)])
+                return laws.broadcast(self.sizes, [self.dims(left), self.dims(right)])
             case Method(name="transpose", target=target, args=args):
                 inner = self.dims(target)
                 order = [a.value for a in args if isinstance(a, Literal)]
@@ -181,9 +166,9 @@ class _Outline:
             case Method(name="reshape", target=target, args=args):
                 return self._reshaped(self.dims(target), args, own)
             case Method(name="unsqueeze", target=target, args=(Literal(value=axes),)):
-                return self._unsqueezed(self.dims(target), axes)
+                return laws.unsqueezed(self.sizes, self.dims(target), axes)
             case Method(name="mean" | "sum" | "squeeze", target=target):
-                return self._reduced(expression, self.dims(target), own)
+                return laws.reduced(expression, self.dims(target), own)
             case Method(name="to", target=target) | Prefix(operand=target):
                 return self.dims(target)
             case Item(target=Apply() as call, keys=(Literal(value=int() as place),)):
@@ -192,9 +177,9 @@ class _Outline:
             case Item():
                 return self._item(expression)
             case Call(function="ops.concat", args=args):
-                return self._concat([self.dims(arg) for arg in args], own)
+                return laws.concat(self.sizes, [self.dims(arg) for arg in args], own)
             case Call(function="ops.conv", args=(x, weight, *bias)):
-                return self._conv(*map(self.dims, (x, weight, *bias)))
+                return laws.conv(self.sizes, *map(self.dims, (x, weight, *bias)))
             case Call(function="ops.expand", args=(x,), options=(("shape", shape),)):
                 return self._expanded(self.dims(x), shape)
             case Call(function="ops.scaled_dot_product_attention"):
@@ -246,93 +231,8 @@ class _Outline:
                 self.sizes.same(a, b)
         if not before or not after:
             return after
-        left, right = list(before), list(after)
-        while left and right and self._agree(left[0], right[0]):
-            left, right = left[1:], right[1:]
-        while left and right and self._agree(left[-1], right[-1]):
-            left, right = left[:-1], right[:-1]
-        self._recut(left, right)
+        laws.reshaped(self.sizes, before, after)
         return after
-
-    def _agree(self, one: Node, other: Node) -> bool:
-        """Whether two sizes have one number, or none; those with one are the same."""
-        number = self.sizes.of(one)
-        if number != self.sizes.of(other):
-            return False
-        if number is not None:
-            self.sizes.same(one, other)
-        return True
-
-    def _recut(self, before: Dims, after: Dims) -> None:
-        """What a reshape makes one of several axes, or several of one."""
-        for whole, parts, is_cut in ((before, after, True), (after, before, False)):
-            if len(whole) == 1 and len(parts) > 1:
-                parts = self._factors(whole[0], parts)
-                times = self.sizes.of(parts[0]) if len(parts) == 3 else None
-                if times is not None:
-                    parts = parts[1:]
-                self.sizes.product(whole[0], *parts, times=times or 1, is_cut=is_cut)
-                return
-        if len(after) == len(before) + 1 > 2:
-            self.sizes.product(before[-1], *after[-2:], is_cut=True)
-
-    def _factors(self, whole: Node, parts: Dims) -> Dims:
-        """The last of the parts that make the whole; those before have no number."""
-        number = 1
-        for place in range(len(parts) - 1, 0, -1):
-            number *= self.sizes.of(parts[place]) or 0
-            if number == self.sizes.of(whole) and place < len(parts) - 1:
-                return parts[place:]
-        return parts
-
-    def _unsqueezed(self, before: Dims | None, axes: object) -> Dims | None:
-        places = [axes] if isinstance(axes, int) else axes
-        if before is None or not isinstance(places, tuple | list):
-            return None
-        rank = len(before) + len(places)
-        added = {place % rank for place in places}
-        left = iter(before)
-        return [self.sizes.new(1) if i in added else next(left) for i in range(rank)]
-
-    def _reduced(
-        self, reduced: Method, before: Dims | None, own: Dims | None
-    ) -> Dims | None:
-        """Without the axes that are summed up."""
-        axes = reduced.args[0] if reduced.args else dict(reduced.options).get("axis")
-        if before is None or not isinstance(axes, Literal) or axes.value is None:
-            return None
-        places = axes.value if isinstance(axes.value, tuple) else (axes.value,)
-        gone = {place % len(before) for place in places}
-        if own is not None and len(own) == len(before):
-            return [own[i] if i in gone else size for i, size in enumerate(before)]
-        return [size for i, size in enumerate(before) if i not in gone]
-
-    def _concat(self, shapes: list[Dims | None], own: Dims | None) -> Dims | None:
-        """One axis is what all have together; where they are equal, so many times."""
-        for shape in shapes[1:]:
-            self._kept(shapes[0], shape)
-        first = shapes[0]
-        if own is None or first is None or len(own) != len(first) or None in shapes:
-            return None
-        for axis, size in enumerate(own):
-            parts = [shape[axis] for shape in shapes if shape]
-            if self.sizes.of(size) == self.sizes.of(parts[0]):
-                self._agree(size, parts[0])
-            elif len({self.sizes.of(part) for part in parts}) == 1:
-                self.sizes.product(size, parts[0], times=len(parts))
-        return own
-
-    def _conv(
-        self, x: Dims | None, weight: Dims | None, bias: Dims | None = None
-    ) -> Dims | None:
-        if not x or not weight or len(x) < 2:
-            return None
-        if bias:
-            self.sizes.same(weight[0], bias[0])
-        taken, channels = self.sizes.of(x[1]), self.sizes.of(weight[1])
-        if taken and channels and taken % channels == 0:
-            self.sizes.product(x[1], weight[1], times=taken // channels)
-        return [x[0], weight[0], *(self.sizes.new() for _ in x[2:])]
 
     def _expanded(self, before: Dims | None, shape: Expression) -> Dims | None:
         """What is repeated along axes of length 1, and along new ones."""
@@ -343,20 +243,6 @@ class _Outline:
             if self.sizes.of(size) != 1:
                 after[-i] = size
         return after
-
-    def _broadcast(self, shapes: list[Dims | None]) -> Dims | None:
-        known = [shape for shape in shapes if shape]
-        if not known or len(known) < len(shapes):
-            return known[0] if len(known) == 1 else None
-        longest = max(known, key=len)
-        for shape in known:
-            self.sizes.alike(longest, shape)
-        result = list(longest)
-        for shape in known:
-            for i in range(1, len(shape) + 1):
-                if self.sizes.of(result[-i]) == 1:
-                    result[-i] = shape[-i]
-        return result
 
     def _product(self, product: Infix) -> Dims | None:
         left, right = self.dims(product.left), self.dims(product.right)
@@ -413,7 +299,7 @@ class _Outline:
             return None
         self.sizes.same(q[-1], k[-1])
         for one, other in ((q, k), (k, v)) if min(map(len, (q, k, v))) > 3 else ():
-            self._agree(one[-3], other[-3])
+            self.sizes.agree(one[-3], other[-3])
         mask = dict(call.options).get("mask")
         scores = None if mask is None else self.dims(mask)
         if scores:
@@ -429,7 +315,7 @@ class _Outline:
             if not x or not table or columns is None:
                 continue
             if times == 1:
-                self._agree(x[-1], table[-1])
+                self.sizes.agree(x[-1], table[-1])
             elif self.sizes.of(x[-1]) == times * columns:
                 self.sizes.product(x[-1], table[-1], times=times)
         return x
@@ -437,7 +323,7 @@ class _Outline:
     def _function(self, function: str, args: tuple[Expression, ...]) -> Dims | None:
         shapes = [self.dims(arg) for arg in args]
         if function == "ops.where":
-            return self._broadcast([shape for shape in shapes if shape])
+            return laws.broadcast(self.sizes, [shape for shape in shapes if shape])
         if function == "ops.gather_nd" and len(shapes) == 2 and all(shapes):
             rows, index = shapes[0] or [], shapes[1] or []
             self.sizes.rows += [(rows[0], width) for width in rows[1:2]]
@@ -449,13 +335,6 @@ class _Outline:
         if function in _SAME and shapes:
             return shapes[0]
         return None
-
-    def _kept(self, one: Dims | None, other: Dims | None) -> None:
-        """Say that axes with equal numbers are the same, as of parts of a whole."""
-        if one and other and len(one) == len(other):
-            for a, b in zip(one, other, strict=True):
-                if self.sizes.of(a) is not None:
-                    self.sizes.same(a, b)
 
     # --- parts ---
 
@@ -514,7 +393,7 @@ class _Outline:
                 self.sizes.alike(one, other)
         else:
             for one, other in zip(map(local, taken), inputs, strict=False):
-                self._kept(one, other)
+                self.sizes.kept(one, other)
         return [local(shape) for shape in given]
 
     def _layer(self, made: Call, x: Dims | None) -> Dims | None:

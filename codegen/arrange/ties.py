@@ -78,6 +78,22 @@ class Ties:
             if 1 not in (self.of(a), self.of(b)):
                 self.same(a, b)
 
+    def agree(self, one: Node, other: Node) -> bool:
+        """Whether two sizes have one number, or none; those with one are the same."""
+        number = self.of(one)
+        if number != self.of(other):
+            return False
+        if number is not None:
+            self.same(one, other)
+        return True
+
+    def kept(self, one: Dims | None, other: Dims | None) -> None:
+        """Say that axes with equal numbers are the same, as of parts of a whole."""
+        if one and other and len(one) == len(other):
+            for a, b in zip(one, other, strict=True):
+                if self.of(a) is not None:
+                    self.same(a, b)
+
     def of(self, node: Node) -> int | None:
         return self.number.get(self.find(node))
 
