@@ -18,6 +18,7 @@ from burnish.codegen.passes.recurrent_layer import (
     swapped,
 )
 from burnish.codegen.passes.shape_words import declared
+from burnish.codegen.scopes import scope_of
 from burnish.codegen.sizes import parse
 
 
@@ -89,7 +90,10 @@ def _follows(node: ir.Node) -> bool:
 
 
 def _following(node: ir.Node) -> ir.Node | None:
-    """The layer that alone reads all that this one makes, where both are alike."""
+    """The layer that alone reads all that this one makes, where both are alike.
+
+    Two that are of different modules, as their scopes say, stay apart.
+    """
     uses = list(node.outputs[0].uses())
     if len(uses) != 1 or node.outputs[0].is_graph_output():
         return None
@@ -98,6 +102,7 @@ def _following(node: ir.Node) -> ir.Node | None:
         place == 0
         and _is_layer(above)
         and above.graph is node.graph
+        and scope_of(above) == scope_of(node)
         and not any(g.attribute(n, "batch_first", 0) for n in (node, above))
         and {a.name: a.value for a in _options(node)}
         == {a.name: a.value for a in _options(above)}
@@ -207,10 +212,11 @@ def _part_states(
 
 
 def _with_batch_first(node: ir.Node) -> bool:
-    """Take the swaps of time and batch before and behind a layer into it."""
+    """Take the swaps of time and batch before and behind layers in a row into them."""
     if not _is_layer(node) or g.attribute(node, "batch_first", 0):
         return False
-    source, y = node.inputs[0], node.outputs[0]
+    source, row = node.inputs[0], _row(node)
+    y = row[-1].outputs[0]
     before = None if source is None else source.producer()
     behind = [user for user, _ in y.uses()]
     if y.is_graph_output() or perm(before) != SWAP or before is None:
@@ -220,9 +226,24 @@ def _with_batch_first(node: ir.Node) -> bool:
     if sum(user.outputs[0].is_graph_output() for user in behind) > 1:
         return False
     node.replace_input_with(0, before.inputs[0])
-    node.attributes.add(ir.AttrInt64("batch_first", 1))
-    y.shape = swapped(y.shape)
+    for layer in row:
+        layer.attributes.add(ir.AttrInt64("batch_first", 1))
+        layer.outputs[0].shape = swapped(layer.outputs[0].shape)
     for user in behind:
         instead(user.outputs[0], y)
         g.owner(user).remove(user, safe=True)
     return True
+
+
+def _row(node: ir.Node) -> list[ir.Node]:
+    """The layer and those behind it, each of which alone reads the one before it."""
+    row = [node]
+    while True:
+        y = row[-1].outputs[0]
+        uses = list(y.uses())
+        if len(uses) != 1 or y.is_graph_output():
+            return row
+        above, place = uses[0]
+        if place != 0 or not _is_layer(above) or above.graph is not node.graph:
+            return row
+        row.append(above)
