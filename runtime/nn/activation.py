@@ -75,6 +75,7 @@ class CELU(Layer):
     """x where x > 0, alpha * (exp(x / alpha) - 1) elsewhere"""
 
     def __init__(self, alpha: float = 1.0):
+        _not_zero("CELU: expected alpha", alpha)
         self.alpha = alpha
 
     def forward(self, x: Tensor) -> Tensor:
@@ -149,6 +150,7 @@ class Softplus(Layer):
     """log(1 + exp(beta * x)) / beta; x itself where beta * x > threshold"""
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0):
+        _not_zero("Softplus: expected beta", beta)
         self.beta = beta
         self.threshold = threshold
 
@@ -231,6 +233,11 @@ class LogSoftmax(Layer):
 
     def forward(self, x: Tensor) -> Tensor:
         return ops.log_softmax(x, axis=self.dim)
+
+
+def _not_zero(expected: str, value: float) -> None:
+    if value == 0:
+        raise InputError(f"{expected} other than 0, got {value}")
 
 
 def _slopes(count: int, value: float, dtype: Any) -> Param:

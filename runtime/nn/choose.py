@@ -19,6 +19,11 @@ def activation(kind: str | Callable[..., Any], **options: Any) -> Callable[..., 
     called is handed back as it is. Raises InputError for an unknown name.
     """
     if not isinstance(kind, str):
+        if not callable(kind):
+            raise InputError(
+                f"activation: expected a name or something to call, "
+                f"got a {type(kind).__name__}"
+            )
         return kind
     return _chosen("activation", _ACTIVATIONS, kind)(**options)
 

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from burnish.arguments import check
 from burnish.nn import alignment, classification, ranking, regression
 from burnish.nn.layer import Layer
 from burnish.nn.param import Buffer
@@ -25,8 +26,10 @@ class Criterion(Layer):
 
     function: ClassVar[Callable[..., Tensor]]
     __signature__: ClassVar[inspect.Signature]
+    _wanted: ClassVar[dict[str, tuple[str, Any]]]
 
     def __init_subclass__(cls, function: Callable[..., Tensor]):
+        super().__init_subclass__()
         cls.function = staticmethod(function)
         cls.__doc__ = function.__doc__
         options = [
@@ -35,6 +38,7 @@ class Criterion(Layer):
             if option.default is not option.empty
         ]
         cls.__signature__ = inspect.Signature(options)
+        cls._wanted = {o.name: (str(o.annotation), o.default) for o in options}
 
     def __init__(self, *args: Any, **options: Any):
         try:
@@ -42,6 +46,7 @@ class Criterion(Layer):
         except TypeError as error:
             kind = type(self).__name__
             raise TypeError(f"{kind}{self.__signature__}: {error}") from None
+        check(type(self).__name__, self._wanted, given.arguments.items())
         given.apply_defaults()
         for name, value in given.arguments.items():
             if name in ("weight", "pos_weight") and value is not None:

@@ -24,6 +24,24 @@ class _Table(Layer):
     scale_grad_by_freq: bool
     weight: Param
 
+    def _initial(self) -> init.Initializer:
+        """Normal, but for the row of padding_idx."""
+        place, count = self.padding_idx, self.num_embeddings
+        if place is None:
+            return init.normal()
+        if not -count <= place < count:
+            raise InputError(
+                f"{type(self).__name__}: expected padding_idx from {-count} to "
+                f"{count - 1}, got {place}"
+            )
+
+        def make(shape: tuple[int, ...], dtype: Any, device: Device) -> Array:
+            rows = init.normal()(shape, dtype, device)
+            rows[place] = 0
+            return rows
+
+        return make
+
     def _rows(self, ids: Tensor) -> Tensor:
         """ids (...) -> (..., D)"""
         if self.max_norm is not None:
@@ -90,7 +108,7 @@ class Embedding(_Table):
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
         shape = (num_embeddings, embedding_dim)
-        self.weight = Param(_normal_but(padding_idx), shape, dtype)
+        self.weight = Param(self._initial(), shape, dtype)
 
     def forward(self, ids: Tensor) -> Tensor:
         return self._rows(ids)
@@ -129,7 +147,7 @@ class EmbeddingBag(_Table):
         self.include_last_offset = include_last_offset
         self.padding_idx = padding_idx
         shape = (num_embeddings, embedding_dim)
-        self.weight = Param(_normal_but(padding_idx), shape, dtype)
+        self.weight = Param(self._initial(), shape, dtype)
 
     def forward(
         self, ids: Tensor, offsets: Any = None, per_sample_weights: Any = None
@@ -197,12 +215,3 @@ class EmbeddingBag(_Table):
 def _held(x: Tensor, share: Array) -> Tensor:
     """x, of whose gradient only a share goes on."""
     return x * share + x.detach() * (1 - share)
-
-
-def _normal_but(padding_idx: int | None) -> init.Initializer:
-    def make(shape: tuple[int, ...], dtype: Any, device: Device) -> Array:
-        rows = init.normal()(shape, dtype, device)
-        rows[padding_idx] = 0
-        return rows
-
-    return init.normal() if padding_idx is None else make

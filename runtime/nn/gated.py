@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from burnish import ops, rng
 from burnish.errors import InputError
 from burnish.nn.layer import Layer
@@ -74,7 +76,7 @@ class RReLU(Layer):
     """
 
     def __init__(self, lower: float = 1 / 8, upper: float = 1 / 3):
-        if lower > upper:
+        if not lower <= upper < inf:
             raise InputError(f"RReLU: expected lower <= upper, got {lower} and {upper}")
         self.lower = lower
         self.upper = upper

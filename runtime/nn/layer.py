@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from burnish.arguments import checked
 from burnish.errors import InputError
 from burnish.nn.module import Module
 from burnish.nn.param import Stored
@@ -14,8 +15,14 @@ class Layer(Module):
     """A module that keeps its constructor's arguments as attributes of their names.
 
     It prints as it would be written, without what is default: `Conv2d(3, 8, 3)`. What
-    its operators say of arguments that do not fit comes with the layer's name.
+    its operators say of arguments that do not fit comes with the layer's name, and its
+    constructor's arguments have to be what `burnish.arguments` reads off them.
     """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "__init__" in vars(cls):
+            cls.__init__ = checked(cls.__init__)  # type: ignore[method-assign]
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         try:

@@ -6,6 +6,7 @@ PyTorch. Negative numbers take away.
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any, ClassVar
 
 from burnish import ops
@@ -38,9 +39,9 @@ class _Pad(Layer):
         ends = self.padding
         if not isinstance(ends, tuple | list):
             ends = (ends,) * (2 * self.rank)
-        if len(ends) != 2 * self.rank:
+        if len(ends) != 2 * self.rank or not all(isinstance(n, Integral) for n in ends):
             raise InputError(
-                f"{name}: expected one padding or {2 * self.rank}, got {self.padding}"
+                f"{name}: expected one padding or {2 * self.rank}, got {self.padding!r}"
             )
         pads = [tuple(ends[i : i + 2]) for i in range(0, len(ends), 2)][::-1]
         self._check(x, pads)

@@ -32,6 +32,10 @@ class _Recurrent(Layer):
     bidirectional: bool
 
     def _build(self, dtype: Any, proj_size: int = 0) -> None:
+        if not self.num_layers:
+            raise InputError(
+                f"{type(self).__name__}: expected layers, got num_layers=0"
+            )
         hidden = self.hidden_size
         out = proj_size or hidden
         draw = init.uniform(hidden**-0.5)

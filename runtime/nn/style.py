@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from burnish import ops
+from burnish.arguments import checked
 from burnish.errors import InputError
 from burnish.nn._losses import mean
 from burnish.nn.module import Module
@@ -27,6 +28,7 @@ class GramMatrixLoss(Module):
     squared distance of the Gram matrices over (2 C H W) ** 2 (Gatys and others, 2016).
     """
 
+    @checked
     def __init__(
         self,
         features: Callable[[Tensor], Sequence[Tensor]],

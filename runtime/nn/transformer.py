@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from burnish.arguments import checked
 from burnish.errors import InputError
 from burnish.nn import init
 from burnish.nn.cache import DecoderCache, MhaCache
@@ -29,6 +30,7 @@ class TransformerEncoder(Module):
     gave, for a sequence that src continues.
     """
 
+    @checked
     def __init__(
         self, encoder_layer: Module, num_layers: int, norm: Module | None = None
     ):
@@ -60,6 +62,7 @@ class TransformerDecoder(Module):
     gave, for a sequence that tgt continues.
     """
 
+    @checked
     def __init__(
         self, decoder_layer: Module, num_layers: int, norm: Module | None = None
     ):

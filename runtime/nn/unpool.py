@@ -81,6 +81,11 @@ class _MaxUnpool(Layer):
                 f"(N, C, *P), got {x.shape} and {indices.shape}"
             )
         sizes = self._sizes(x) if output_size is None else output_size[-self.rank :]
+        if min(sizes) < 0:
+            raise InputError(
+                f"{type(self).__name__}: expected padding that leaves something of x "
+                f"{x.shape}, got {self.padding}"
+            )
         lead = x.shape[: -self.rank]
         places = indices.data.reshape(prod(lead), -1)
         size = prod(sizes)

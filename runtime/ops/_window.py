@@ -69,6 +69,10 @@ def window(
     ceil_mode: windows may end behind the padding, but none starts there.
     """
     rank = len(kernel)
+    if len(sizes) != rank:
+        raise InputError(
+            f"{where}: expected a kernel for {len(sizes)} axes, got {tuple(kernel)}"
+        )
     stride = each(stride, rank, f"{where}: stride")
     dilation = each(dilation, rank, f"{where}: dilation")
     spans = [d * (k - 1) + 1 for d, k in zip(dilation, kernel, strict=True)]

@@ -179,6 +179,10 @@ def _(g, y, x, *, alpha):
 @operator
 def gelu(x, *, approximate: str = "none"):
     """x times the normal distribution's share below x; "tanh" for the cheaper form."""
+    if approximate not in ("none", "tanh"):
+        raise InputError(
+            f"gelu: expected approximate 'none' or 'tanh', got {approximate!r}"
+        )
     return filled(_gelu_tanh if approximate == "tanh" else _gelu, x)
 
 

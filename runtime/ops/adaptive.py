@@ -15,7 +15,7 @@ from burnish.backend import namespace
 from burnish.operator import operator
 from burnish.ops._scatter import put_flat
 from burnish.ops._shapes import plain
-from burnish.ops._window import beside
+from burnish.ops._window import beside, each
 from burnish.ops.compare import where
 from burnish.ops.linear import matmul
 from burnish.ops.pool import avg_pool, max_pool
@@ -50,6 +50,8 @@ def adaptive_max_pool_with_indices(x, *, output_size: Any):
     xp = namespace(x)
     n, c, *sizes = x.shape
     out = _sizes(tuple(sizes), output_size)
+    if not prod(out):
+        return xp.zeros((n, c, *out), x.dtype), xp.zeros((n, c, *out), np.int64)
     # every place's elements as a table; the last one repeats where there are fewer
     places = np.zeros((1, 1), np.int64)
     for length, p in zip(sizes, out, strict=True):
@@ -78,14 +80,13 @@ def _(g, y, x, **options):
 
 
 def _sizes(sizes: tuple[int, ...], output_size: Any) -> tuple[int, ...]:
-    if not isinstance(output_size, tuple | list):
-        output_size = (output_size,) * len(sizes)
+    output_size = each(output_size, len(sizes), "adaptive_pool: output_size")
     return tuple(n if p is None else p for n, p in zip(sizes, output_size, strict=True))
 
 
 def _even(sizes: tuple[int, ...], out: tuple[int, ...]) -> tuple[int, ...] | None:
     """The kernel, where all places see as much and nothing twice."""
-    if any(n % p for n, p in zip(sizes, out, strict=True)):
+    if any(not p or n % p for n, p in zip(sizes, out, strict=True)):
         return None
     return tuple(n // p for n, p in zip(sizes, out, strict=True))
 

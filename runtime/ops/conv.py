@@ -100,6 +100,11 @@ def conv_transpose(
             x.shape[2:], stride, pads, spans, extra, strict=True
         )
     )
+    if min(sizes, default=0) < 0:
+        raise InputError(
+            f"conv_transpose: expected padding that leaves something of x {x.shape}, "
+            f"got {pads}, which makes sizes {sizes}"
+        )
     options = {"stride": stride, "dilation": dilation, "groups": groups}
     y = conv_input_gradient.value(x, weight, sizes=sizes, padding=pads, **options)
     return _with_bias(y, bias)

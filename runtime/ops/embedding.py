@@ -28,4 +28,4 @@ def _(g, y, weight, ids, *, padding_idx):
     if padding_idx is not None:
         kept = ids % rows != padding_idx % rows
         g = g * kept[..., None].astype(g.dtype)
-    return put_rows(g.reshape(-1, dim), ids.reshape(-1), rows=rows)
+    return put_rows(g.reshape(ids.size, dim), ids.reshape(-1), rows=rows)

@@ -86,15 +86,20 @@ def interpolate(
     "lanczos" (with six taps for each axis) or "area".
     """
     rank = len(x.shape) - 2
+    if (size is None) == (scale_factor is None):
+        given = "neither" if size is None else "both"
+        raise InputError(f"interpolate: expected size or scale_factor, got {given}")
     if scale_factor is not None:
         factors = _each(scale_factor, rank)
         found = tuple(floor(n * f) for n, f in zip(x.shape[2:], factors, strict=True))
         exactly = recompute_scale_factor or align_corners
         size, scales = found, None if exactly else factors
-    elif size is not None:
-        size, scales = _each(size, rank), None
     else:
-        raise InputError("interpolate: expected size or scale_factor, got neither")
+        size, scales = _each(size, rank), None
+    if min(size, default=1) < 1:
+        raise InputError(
+            f"interpolate: expected sizes of 1 or more, got {size} for x {x.shape}"
+        )
     if mode == "area":
         return adaptive_avg_pool(x, output_size=size)
     if mode not in _TORCH_MODES:

@@ -18,6 +18,7 @@ class _Averages(Elementwise):
     weight_decay: float = 0.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         name = type(self).__name__
         for beta in self.betas:
             check(f"{name} betas", beta, 0, 1)

@@ -25,6 +25,7 @@ class Adan(Elementwise):
     no_prox: bool = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for beta in self.betas:
             check("Adan betas", beta, 0, 1)
         check("Adan eps", self.eps, 0)

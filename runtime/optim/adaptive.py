@@ -24,6 +24,7 @@ class RMSprop(Elementwise):
     centered: bool = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check("RMSprop alpha", self.alpha, 0, 1)
         check("RMSprop eps", self.eps, 0)
         check("RMSprop weight_decay", self.weight_decay, 0)
@@ -68,6 +69,7 @@ class Adagrad(Elementwise):
     eps: float = 1e-10
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check("Adagrad lr_decay", self.lr_decay, 0)
         check("Adagrad weight_decay", self.weight_decay, 0)
         start = self.initial_accumulator_value
@@ -105,6 +107,7 @@ class Adadelta(Elementwise):
     weight_decay: float = 0.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check("Adadelta rho", self.rho, 0, 1)
         check("Adadelta eps", self.eps, 0)
         check("Adadelta weight_decay", self.weight_decay, 0)
@@ -138,6 +141,7 @@ class Rprop(Elementwise):
     step_sizes: tuple[float, float] = (1e-6, 50.0)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not 0 < self.etas[0] < 1 < self.etas[1]:
             raise InputError(
                 f"Rprop etas: expected one in (0, 1) and one above 1, got {self.etas}"

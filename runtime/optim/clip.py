@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from burnish.arguments import check_fields
 from burnish.backend import Array, namespace
-from burnish.errors import InputError
 from burnish.optim.gradients import GradientsParams
 
 _EPSILON = 1e-6  # PyTorch's, so that a norm of zero divides
@@ -19,7 +19,7 @@ class ClipValue:
     limit: float
 
     def __post_init__(self) -> None:
-        _check(self)
+        check_fields(self)
 
     def __call__(self, gradients: GradientsParams) -> GradientsParams:
         return GradientsParams(
@@ -38,7 +38,7 @@ class ClipNorm:
     norm: float = 2.0
 
     def __post_init__(self) -> None:
-        _check(self)
+        check_fields(self)
 
     def __call__(self, gradients: GradientsParams) -> GradientsParams:
         return GradientsParams(
@@ -60,22 +60,13 @@ class ClipGlobalNorm:
     norm: float = 2.0
 
     def __post_init__(self) -> None:
-        _check(self)
+        check_fields(self)
 
     def __call__(self, gradients: GradientsParams) -> GradientsParams:
         total = norm_of(list(gradients.values()), self.norm)
         return GradientsParams(
             {path: _scaled(g, self.limit, total) for path, g in gradients.items()}
         )
-
-
-def _check(clip: Any) -> None:
-    """Raise InputError unless all its numbers are greater than 0."""
-    for name, value in vars(clip).items():
-        if not value > 0:
-            raise InputError(
-                f"{type(clip).__name__} {name}: expected a number above 0, got {value}"
-            )
 
 
 def norm_of(gradients: list[Array], p: float) -> Any:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
+from burnish.arguments import checked
 from burnish.errors import InputError
 from burnish.nn import ParamGroup
 from burnish.optim.rates import Rates
@@ -51,6 +52,7 @@ class Sequential(Schedule):
     schedules: Sequence[Schedule]
     milestones: Sequence[int]
 
+    @checked
     def __init__(self, schedules: Sequence[Schedule], milestones: Sequence[int]):
         rising = all(a < b for a, b in itertools.pairwise(milestones))
         if len(milestones) != len(schedules) - 1 or not rising:
@@ -78,9 +80,8 @@ class Warmup(Schedule):
     steps: int
     start: float
 
+    @checked
     def __init__(self, schedule: Schedule, steps: int, start: float = 0.0):
-        if steps < 0:
-            raise InputError(f"Warmup steps: expected 0 or more, got {steps}")
         self.schedule, self.steps, self.start = schedule, steps, start
         self.rate, self.count = self.at(0), 0
 
@@ -99,6 +100,7 @@ class ModuleSchedule(Schedule):
     Where groups overlap the last one counts.
     """
 
+    @checked
     def __init__(self, default: Schedule):
         super().__init__(default.rate)
         self.default = default

@@ -21,6 +21,7 @@ class CosineRestarts(Schedule):
     final: float = 0.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         at_least_one("CosineRestarts steps", self.steps)
         at_least_one("CosineRestarts factor", self.factor)
 
@@ -51,6 +52,7 @@ class OneCycle(Schedule):
     three_phase: bool = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         at_least_one("OneCycle steps", self.steps)
         if not 0 <= self.pct_start <= 1:
             raise InputError(
@@ -96,6 +98,7 @@ class Cyclic(Schedule):
     gamma: float = 1.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         at_least_one("Cyclic step_size_up", self.step_size_up)
         if self.step_size_down is not None:
             at_least_one("Cyclic step_size_down", self.step_size_down)

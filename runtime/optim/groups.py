@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Self
 
+from burnish.arguments import checked
 from burnish.autodiff import Gradients
 from burnish.backend import Array
 from burnish.errors import RecordError
@@ -22,6 +23,7 @@ class ModuleOptimizer(Optimizer):
     each optimizer's own.
     """
 
+    @checked
     def __init__(
         self,
         default: Optimizer,

@@ -45,6 +45,7 @@ class LBFGS(Remembered):
     _memory: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check("LBFGS max_iter", self.max_iter, 1)
         check("LBFGS history_size", self.history_size, 1)
         if self.line_search_fn not in (None, "strong_wolfe"):

@@ -30,6 +30,7 @@ class Muon(Optimizer):
     adjust_lr_fn: str | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check("Muon weight_decay", self.weight_decay, 0)
         check("Muon momentum", self.momentum, 0, 1)
         if self.adjust_lr_fn not in (None, "original", "match_rms_adamw"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
-from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -143,6 +142,6 @@ def at_least_float32(dtype: Any) -> Any:
 
 
 def check(name: str, value: float, low: float, high: float = float("inf")) -> None:
-    """Raise InputError unless value is a number with low <= value < high."""
-    if not isinstance(value, Real) or not low <= value < high:
+    """Raise InputError unless low <= value < high."""
+    if not low <= value < high:
         raise InputError(f"{name}: expected a value in [{low}, {high}), got {value}")

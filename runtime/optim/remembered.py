@@ -9,11 +9,18 @@ from typing import Any, Self
 import numpy as np
 
 from burnish import serialize
+from burnish.arguments import check_fields
 from burnish.backend import Array, on_host
 
 
 class Remembered:
-    """Records of a class that says its state by name and takes it back."""
+    """Records of a class that says its state by name and takes it back.
+
+    A dataclass, whose fields have to be what their annotations say.
+    """
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def _named(self) -> dict[str, Array]:
         """Every array of the state by name; nothing is copied."""

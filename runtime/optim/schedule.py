@@ -57,6 +57,7 @@ class Linear(Schedule):
     steps: int
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         at_least_one(f"{type(self).__name__} steps", self.steps)
 
     def at(self, step: int) -> float:
@@ -71,6 +72,7 @@ class Cosine(Schedule):
     final: float = 0.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         at_least_one("Cosine steps", self.steps)
 
     def at(self, step: int) -> float:
@@ -106,6 +108,7 @@ class Steps(Schedule):
     gamma: float = 0.1
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         at_least_one("Steps every", self.every)
 
     def at(self, step: int) -> float:
@@ -132,6 +135,7 @@ class Noam(Schedule):
     model_size: int = 512
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         at_least_one("Noam warmup", self.warmup)
 
     def at(self, step: int) -> float:

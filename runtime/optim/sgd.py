@@ -20,6 +20,7 @@ class SGD(Elementwise):
     nesterov: bool = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check("SGD momentum", self.momentum, 0)
         check("SGD weight_decay", self.weight_decay, 0)
         if self.nesterov and (self.momentum == 0 or self.dampening != 0):

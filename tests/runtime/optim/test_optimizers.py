@@ -192,7 +192,7 @@ def test_a_damaged_state_is_named():
     ("make", "message"),
     [
         (lambda: optim.SGD(-1), r"SGD momentum: expected .* got -1"),
-        (lambda: optim.SGD([1, 2]), r"SGD momentum: expected a value .* got \[1, 2\]"),
+        (lambda: optim.SGD([1, 2]), r"SGD momentum: expected a number, got \[1, 2\]"),
         (
             lambda: optim.SGD(nesterov=True),
             r"nesterov: expected a momentum .* momentum=0",

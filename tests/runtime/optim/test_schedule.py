@@ -236,7 +236,7 @@ def test_users_write_a_schedule_in_one_method():
             "prod, sum, avg, got 1 and 'max'",
         ),
         (lambda: optim.Sequential([optim.Constant(1.0)], [3]), "one fewer"),
-        (lambda: optim.Warmup(optim.Constant(1.0), -1), "expected 0 or more"),
+        (lambda: optim.Warmup(optim.Constant(1.0), -1), "an integer of 0 or more"),
     ],
 )
 def test_impossible_options_are_refused(make, message):
