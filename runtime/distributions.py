@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from burnish import rng
+from burnish.arguments import check_fields
 from burnish.backend import Array, Device
 from burnish.errors import InputError
 
@@ -46,6 +47,7 @@ class Bernoulli:
     p: float
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not 0 <= self.p <= 1:
             raise InputError(f"Bernoulli: expected p from 0 to 1, got {self.p}")
 
@@ -62,6 +64,7 @@ class Uniform:
     high: float = 1.0
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not -np.inf < self.low < self.high < np.inf:
             raise InputError(
                 f"Uniform: expected low < high, got {self.low}, {self.high}"
@@ -87,8 +90,7 @@ class Normal:
     std: float = 1.0
 
     def __post_init__(self) -> None:
-        if not 0 <= self.std < np.inf:
-            raise InputError(f"Normal: expected std of 0 or more, got {self.std}")
+        check_fields(self)
 
     def draw(self, shape: tuple[int, ...], dtype: Any, device: Device) -> Array:
         return rng.normal(shape, self.mean, self.std, dtype, device)

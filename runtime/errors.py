@@ -1,10 +1,12 @@
 """What the runtime raises: every message says where, what was expected, what came.
 
 BurnishError
+├── CaptureError     a call that a program cannot hold, or one that it does not fit
 ├── DataError        an item of a dataset that cannot be loaded (also a ValueError)
 ├── DeviceError      a device that is not there, or tensors on different ones
 ├── GradientError    a gradient that was not recorded or does not exist
 ├── InputError       an argument's shape, dtype or value (also a ValueError)
+│   └── PlaceError   an index beyond what there is (also an IndexError)
 ├── RecordError      a file or record that does not fit (also a ValueError)
 └── UnwrittenError   a step of a model that nobody has written yet
 """
@@ -12,6 +14,10 @@ BurnishError
 
 class BurnishError(Exception):
     """Base of everything that Burnish raises on purpose."""
+
+
+class CaptureError(BurnishError):
+    """A step that a captured program cannot hold, or a call that it does not fit."""
 
 
 class DataError(BurnishError, ValueError):
@@ -28,6 +34,10 @@ class GradientError(BurnishError):
 
 class InputError(BurnishError, ValueError):
     """An argument whose shape, dtype or value does not fit."""
+
+
+class PlaceError(InputError, IndexError):
+    """An index beyond what there is."""
 
 
 class RecordError(BurnishError, ValueError):

@@ -29,6 +29,7 @@ instead of keeping it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Number
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,13 +37,22 @@ import numpy as np
 from burnish.autodiff import Node, Variable, recording
 from burnish.backend import Device, bfloat16, namespace
 from burnish.checkpointing import Thin
-from burnish.errors import BurnishError, DeviceError, GradientError, InputError
+from burnish.errors import (
+    BurnishError,
+    DeviceError,
+    GradientError,
+    InputError,
+    PlaceError,
+)
 
 if TYPE_CHECKING:
     import inspect
 
 registry: dict[str, Operator] = {}
 """Every operator by name; `@operator` adds to it."""
+
+MISUSES = (ValueError, TypeError, IndexError, AttributeError, ArithmeticError)
+"""What arrays raise of arguments that they cannot take."""
 
 _VARIADIC = 0x04  # the flag of code that takes *arrays
 
@@ -123,9 +133,8 @@ class Operator:
             return kernel(*args, **options)
         except BurnishError:
             raise
-        except ValueError as error:
-            shapes = ", ".join(str(a.shape) for a in args if hasattr(a, "shape"))
-            raise InputError(f"{self.name}: got {shapes}: {error}") from error
+        except MISUSES as error:
+            raise misuse(self.name, args, error) from error
 
     def _in_float32(
         self, kernel: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
@@ -271,6 +280,19 @@ def memory_bound(made: Operator) -> Operator:
 def _array(value: Any) -> Any:
     """NumPy returns scalars where an array has no axes; variables hold arrays."""
     return np.asarray(value) if isinstance(value, np.generic) else value
+
+
+def misuse(where: str, args: tuple[Any, ...], error: Exception) -> InputError:
+    """What arrays raised, with the operator's name and what it was given."""
+    kind = PlaceError if isinstance(error, IndexError) else InputError
+    return kind(f"{where}: got {', '.join(map(_told, args))}: {error}")
+
+
+def _told(arg: Any) -> str:
+    """An argument in an error: an array's shape, a number, anything else's type."""
+    if hasattr(arg, "shape"):
+        return str(tuple(arg.shape))
+    return repr(arg) if isinstance(arg, Number) else type(arg).__name__
 
 
 def _differentiable(value: Any) -> bool:

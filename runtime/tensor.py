@@ -58,7 +58,14 @@ class Tensor(Methods):
 
     def astype(self, dtype: Any) -> Tensor:
         """With another dtype; itself where it has it."""
-        return ops.cast(self, dtype=np.dtype(dtype))
+        try:
+            dtype = np.dtype(dtype)
+        except TypeError:
+            raise InputError(
+                f"to: expected a device such as 'cuda:0' or a dtype such as 'float32', "
+                f"got {dtype!r}"
+            ) from None
+        return ops.cast(self, dtype=dtype)
 
     def quantize(self, scheme: Any, params: Any = None) -> Tensor:
         """As small numbers, a QuantizedTensor: see `burnish.quantization`.
@@ -66,7 +73,7 @@ class Tensor(Methods):
         scheme: a QuantScheme. params: (scales, zero_points or None); None takes them
         from this tensor's own range. Raises InputError unless these are finite floats.
         """
-        if not hasattr(scheme, "quantize"):
+        if not hasattr(scheme, "quantize") or isinstance(scheme, Variable):
             raise InputError(
                 f"quantize: expected a burnish.quantization.QuantScheme, got {scheme!r}"
             )
@@ -108,6 +115,11 @@ class Tensor(Methods):
 
     def grad(self, gradients: Gradients) -> Tensor | None:
         """This tensor's gradient in what `backward()` returned."""
+        if not isinstance(gradients, Gradients):
+            raise InputError(
+                f"grad: expected what backward() returned, "
+                f"got a {type(gradients).__name__}"
+            )
         return gradients.get(self)
 
     def inplace(self, function: Callable[[Tensor], Tensor]) -> Tensor:
@@ -165,7 +177,7 @@ class Tensor(Methods):
         """Whatever is in memory; the shape as integers or as one tuple."""
         device = Device(device)
         dtype = dtype or device.float_dtype
-        return Tensor.wrap(device.xp.empty(shape_from(shape), dtype), device)
+        return _made("empty", device, device.xp.empty, shape_from(shape), dtype)
 
     @classmethod
     def zeros(cls, *shape: Any, dtype: Any = None, device: Any = "cpu") -> Tensor:
@@ -184,7 +196,7 @@ class Tensor(Methods):
         """Every element `value`."""
         device = Device(device)
         dtype = dtype or device.float_dtype
-        return Tensor.wrap(device.xp.full(shape, value, dtype), device)
+        return _made("full", device, device.xp.full, shape, value, dtype)
 
     def empty_like(self) -> Tensor:
         """Whatever is in memory, with this tensor's shape, dtype and device."""
@@ -208,7 +220,7 @@ class Tensor(Methods):
         device = Device(device)
         whole = all(isinstance(limit, int) for limit in limits)
         dtype = dtype or (device.int_dtype if whole else device.float_dtype)
-        return Tensor.wrap(device.xp.arange(*limits, dtype=dtype), device)
+        return _made("arange", device, device.xp.arange, *limits, dtype=dtype)
 
     @classmethod
     def linspace(
@@ -223,7 +235,8 @@ class Tensor(Methods):
         """`num` numbers at equal distances, both ends among them."""
         device = Device(device)
         dtype = dtype or device.float_dtype
-        return Tensor.wrap(device.xp.linspace(start, stop, num, dtype=dtype), device)
+        make = device.xp.linspace
+        return _made("linspace", device, make, start, stop, num, dtype=dtype)
 
     @classmethod
     def eye(
@@ -232,7 +245,7 @@ class Tensor(Methods):
         """An n by m matrix with ones on the diagonal."""
         device = Device(device)
         dtype = dtype or device.float_dtype
-        return Tensor.wrap(device.xp.eye(n, m, dtype=dtype), device)
+        return _made("eye", device, device.xp.eye, n, m, dtype=dtype)
 
     @classmethod
     def random(
@@ -249,9 +262,13 @@ class Tensor(Methods):
         """
         device = Device(device)
         dtype = dtype or device.float_dtype
-        source = distribution or Default()
-        drawn = source.draw(shape_from((shape,)), np.dtype(dtype), device)
-        return Tensor.wrap(drawn, device)
+        source = Default() if distribution is None else distribution
+        if not hasattr(source, "draw"):
+            raise InputError(
+                f"random: expected one of burnish.distributions, got {source!r}"
+            )
+        sizes = shape_from((shape,))
+        return _made("random", device, source.draw, sizes, np.dtype(dtype), device)
 
     def random_like(self, distribution: Distribution | None = None) -> Tensor:
         """Draws with this tensor's shape, dtype and device."""
@@ -279,6 +296,17 @@ class Tensor(Methods):
         if spec and not self.ndim:
             return format(self.item(), spec)
         return describe(type(self).__name__, self.data, self.device, spec)
+
+
+def _made(where: str, device: Device, make: Any, *args: Any, **options: Any) -> Tensor:
+    """What `make` makes on a device; raises InputError where it cannot."""
+    try:
+        return Tensor.wrap(make(*args, **options), device)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        given = ", ".join(repr(arg) for arg in args)
+        raise InputError(f"{where}: {error}, got {given}") from None
 
 
 def _is_device(target: Any) -> bool:

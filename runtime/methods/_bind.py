@@ -7,6 +7,8 @@ from operator import index
 from typing import Any
 
 from burnish import ops
+from burnish.errors import BurnishError, InputError
+from burnish.operator import MISUSES, misuse
 
 
 def method(operator: Any) -> Any:
@@ -20,6 +22,7 @@ def method(operator: Any) -> Any:
 
     @functools.wraps(operator)
     def bound(self: Any, *args: Any, **options: Any) -> Any:
+        more: dict[str, Any] = {}
         if len(args) > arrays:
             more = dict(zip(words, args[arrays:], strict=False))
             if len(args) > arrays + len(words) or more.keys() & options.keys():
@@ -27,8 +30,13 @@ def method(operator: Any) -> Any:
                     f"{operator.__name__}: expected {arrays} tensors beside its own, "
                     f"then {', '.join(words)}, got {len(args)} and {[*options]}"
                 )
+        try:
             return operator(self, *args[:arrays], **more, **options)
-        return operator(self, *args, **options)
+        except MISUSES as error:
+            trace = error.__traceback__
+            if isinstance(error, BurnishError) or not (trace and trace.tb_next):
+                raise  # ours, or Python's word for a missing argument
+            raise misuse(operator.__name__, (self, *args), error) from error
 
     return bound
 
@@ -70,8 +78,23 @@ def along(bound: Any) -> Any:
     return either
 
 
+def whole(where: str, name: str, value: Any) -> int:
+    """`value` as an int; raises InputError unless it is a whole number."""
+    try:
+        return index(value)
+    except TypeError:
+        raise InputError(
+            f"{where}: expected an integer as {name}, got {value!r}"
+        ) from None
+
+
 def shape_from(sizes: tuple[Any, ...]) -> tuple[int, ...]:
     """Sizes that were given one by one or as one tuple, list or array."""
-    if len(sizes) == 1 and not hasattr(sizes[0], "__index__"):
-        sizes = tuple(sizes[0])
-    return tuple(map(index, sizes))
+    try:
+        if len(sizes) == 1 and not hasattr(sizes[0], "__index__"):
+            sizes = tuple(sizes[0])
+        return tuple(map(index, sizes))
+    except TypeError:
+        raise InputError(
+            f"shape: expected integers, one by one or as one tuple, got {sizes}"
+        ) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import prod
 from operator import index
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from burnish import ops
 from burnish.autodiff import Variable
 from burnish.errors import InputError
-from burnish.methods._bind import along, method
+from burnish.methods._bind import along, method, whole
 from burnish.ops._shapes import axes_of
 from burnish.ops.index import to_index
 
@@ -49,6 +50,10 @@ class ElementMethods(Variable):
         Raises InputError for slices that are not there.
         """
         total = self.shape[axes_of(axis, len(self.shape))[0]]
+        start, length = (
+            whole("narrow", "start", start),
+            whole("narrow", "length", length),
+        )
         begin = start + total if start < 0 else start
         if begin < 0 or length < 0 or begin + length > total:
             raise InputError(
@@ -119,10 +124,17 @@ class ElementMethods(Variable):
     # --- as Python numbers ---
 
     def item(self) -> Any:
-        """The only element as a Python number."""
+        """The only element as a Python number; InputError unless there is one."""
+        if prod(self.shape) != 1:
+            raise InputError(f"item: expected one element, got shape {self.shape}")
         return self.data.item()
 
     def __bool__(self) -> bool:
+        if prod(self.shape) != 1:
+            raise InputError(
+                f"bool: the truth of shape {self.shape} is ambiguous, expected one "
+                f"element; say any() or all()"
+            )
         return bool(self.data)
 
     def __int__(self) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from burnish import ops
 from burnish.autodiff import Variable
 from burnish.errors import InputError
-from burnish.methods._bind import along, method, shape_from
+from burnish.methods._bind import along, method, shape_from, whole
 from burnish.ops._shapes import axes_of
 
 if TYPE_CHECKING:
@@ -72,13 +72,15 @@ class ShapeMethods(Variable):
 
     def split(self, sizes: Any, axis: int = 0) -> tuple[Tensor, ...]:
         """Parts of these sizes, or of one size, along an axis."""
-        if isinstance(sizes, int):
-            sizes = _parts(self._length(axis), sizes)
-        return ops.split(self, sizes=tuple(sizes), axis=axis)
+        if isinstance(sizes, tuple | list):
+            parts = tuple(whole("split", "a size", size) for size in sizes)
+        else:
+            parts = _parts(self._length(axis), whole("split", "the size", sizes))
+        return ops.split(self, sizes=parts, axis=axis)
 
     def chunk(self, num: int, axis: int = 0) -> tuple[Tensor, ...]:
         """`num` parts of one size along an axis, fewer where that is enough."""
-        length = self._length(axis)
+        length, num = self._length(axis), whole("chunk", "the number", num)
         if num < 1:
             raise InputError(f"chunk: expected one part or more, got {num}")
         sizes = _parts(length, -(-length // num)) if length else (0,) * num
@@ -111,6 +113,7 @@ class ShapeMethods(Variable):
     @along
     def unfold(self, axis: int, size: int, step: int) -> Tensor:
         """Windows of `size` along an axis, one every `step`, as a new last axis."""
+        size, step = whole("unfold", "size", size), whole("unfold", "step", step)
         return ops.unfold(self, axis=axis, size=size, step=step)
 
     def _length(self, axis: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from burnish.autodiff import Variable
 from burnish.backend import namespace
 from burnish.errors import InputError
 from burnish.operator import operator
+from burnish.steps import step
 
 
 def shape_of(x: Any) -> tuple[int, ...]:
@@ -95,11 +97,22 @@ def plain(x: Any) -> Any:
     return x.data if isinstance(x, Variable) else x
 
 
+@step
+def values(x: Any) -> Any:
+    """The array of a variable, for what takes no variable."""
+    return x
+
+
+def library_of(x: Any) -> Any:
+    """numpy or cupy, as an array or a variable needs it."""
+    return x.device.xp if isinstance(x, Variable) else namespace(x)
+
+
 def axes_of(axes: Any, ndim: int) -> tuple[int, ...]:
     """None (all), an integer or integers as a tuple of axes counted from the front."""
     if axes is None:
         return tuple(range(ndim))
-    chosen = (axes,) if isinstance(axes, int | np.integer) else tuple(axes)
+    chosen = (axes,) if isinstance(axes, int | np.integer) else _several(axes)
     for axis in chosen:
         if not ndim:
             raise InputError(f"axis: expected none for a scalar, got {axis}")
@@ -108,6 +121,15 @@ def axes_of(axes: Any, ndim: int) -> tuple[int, ...]:
                 f"axis: expected -{ndim} to {ndim - 1} for {ndim} axes, got {axis}"
             )
     return tuple(int(axis) % ndim for axis in chosen)
+
+
+def _several(axes: Any) -> tuple[int, ...]:
+    try:
+        return tuple(map(index, axes))
+    except TypeError:
+        raise InputError(
+            f"axis: expected an integer or a tuple of them, got {axes!r}"
+        ) from None
 
 
 def reduced_axes(axes: Any, ndim: int) -> tuple[int, ...]:

@@ -47,7 +47,7 @@ def top_k_places(x, *, k: int, axis: int = -1, largest: bool = True):
     """Where the k greatest (or least) along an axis are, best first."""
     axis = axes_of(axis, x.ndim)[0]
     n = x.shape[axis]
-    if k > n:
+    if not 0 <= k <= n:
         raise InputError(
             f"top_k: expected k up to {n}, the length of the axis, got {k}"
         )

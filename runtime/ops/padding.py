@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,21 +21,48 @@ def pad(
     """x with more at its ends: ((before, after), ...), one pair an axis.
 
     mode: "constant" (of `value`), "reflect", "edge" or "wrap", as `numpy.pad`. Negative
-    numbers take away. axes: which ones the pairs are for, all of them unless given.
+    numbers take away, before what is left goes on at the other end. axes: which ones
+    the pairs are for, all of them unless given.
     """
-    if axes is not None:
-        chosen = dict(zip(axes_of(axes, len(x.shape)), pads, strict=True))
-        pads = [chosen.get(axis, (0, 0)) for axis in range(len(x.shape))]
+    if mode not in _MODES:
+        raise InputError(f"pad: expected mode among {_MODES}, got {mode!r}")
+    pairs = _pairs(pads, len(x.shape), axes)
     if mode == "constant":
-        pairs = tuple((int(before), int(after)) for before, after in pads)
         return pad_constant(x, pads=pairs, value=value)
-    for axis, (before, after) in enumerate(pads):
-        if (before, after) != (0, 0):
-            grown = (max(before, 0), max(after, 0))
-            places = np.pad(np.arange(x.shape[axis]), grown, mode)
-            places = places[max(-before, 0) : len(places) - max(-after, 0)]
-            x = pad_repeated(x, runs=_runs(places), axis=axis)
+    for axis, pair in enumerate(pairs):
+        if pair != (0, 0):
+            x = pad_repeated(x, runs=_runs(_places(x, axis, pair, mode)), axis=axis)
     return x
+
+
+_MODES = ("constant", "reflect", "edge", "wrap")
+
+
+def _pairs(pads: Any, rank: int, axes: Any) -> tuple[tuple[int, int], ...]:
+    """A pair for every axis; raises InputError for anything else."""
+    chosen = axes_of(axes, rank)
+    try:
+        given = [(index(before), index(after)) for before, after in pads]
+        found = dict(zip(chosen, given, strict=True))
+    except (TypeError, ValueError):
+        raise InputError(
+            f"pad: expected a pair (before, after) for each of {len(chosen)} axes, "
+            f"got {pads!r}"
+        ) from None
+    return tuple(found.get(axis, (0, 0)) for axis in range(rank))
+
+
+def _places(x: Any, axis: int, pair: tuple[int, int], mode: Any) -> np.ndarray:
+    """What of an axis each place repeats after padding."""
+    (before, after), size = pair, x.shape[axis]
+    if size == 0 and max(pair) > 0:
+        raise InputError(f"pad: expected elements along axis {axis}, got x {x.shape}")
+    kept = slice(max(-before, 0), size - max(-after, 0))
+    grown = (max(before, 0), max(after, 0))
+    if mode == "wrap":
+        return np.pad(np.arange(size)[kept], grown, mode)
+    places = np.pad(np.arange(size), grown, mode)
+    return places[max(-before, 0) : len(places) - max(-after, 0)]
 
 
 class Run(NamedTuple):

@@ -124,6 +124,8 @@ def unsqueeze(x: Any, *, axes: Any) -> Any:
     """x with axes of length 1 at these places of the result."""
     count = 1 if isinstance(axes, int | np.integer) else len(axes)
     chosen = axes_of(axes, len(x.shape) + count)
+    if len({*chosen}) < count:
+        raise InputError(f"unsqueeze: expected different axes, got {axes}")
     left = iter(x.shape)
     shape = tuple(1 if i in chosen else next(left) for i in range(len(x.shape) + count))
     return reshape(x, shape=shape)

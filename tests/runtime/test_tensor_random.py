@@ -55,7 +55,7 @@ def test_a_tensor_gives_shape_dtype_and_device():
             lambda: Tensor.random(2, Uniform(0, 300), dtype="uint8"),
             r"high=300\): expected ends that uint8 holds",
         ),
-        (lambda: Normal(0, -1), "Normal: expected std of 0 or more, got -1"),
+        (lambda: Normal(0, -1), "Normal std: expected a number of 0 or more, got -1"),
         (
             lambda: Tensor.random(2, Uniform(0.2, 0.8), dtype="int64"),
             "expected an integer between the ends",

@@ -80,6 +80,8 @@ LAYERS = [
     layer("ReplicationPad3d", VOLUME, (1, 0, 2, 1, 0, 3)),
     layer("CircularPad1d", (2, 3, 5), (5, 1)),
     layer("CircularPad2d", IMAGE, (1, 2, 3, 0)),
+    layer("CircularPad1d", (2, 3, 5), (-1, 2)),
+    layer("CircularPad2d", IMAGE, (2, -1, -2, 1)),
     layer("CircularPad3d", VOLUME, 2),
     layer("PixelShuffle", (2, 8, 3, 2), 2),
     layer("PixelShuffle", (2, 1, 9, 3, 2), 3),

@@ -228,6 +228,18 @@ def test_column_row_depth_order():
             r"expected length 1 in axes 0, got \(2, 3\)",
         ),
         (lambda x: ops.pad(x, pads=((-2, -1), (0, 0))), "take at most 2"),
+        (lambda x: ops.pad(x, pads=(1, 2)), r"a pair .* each of 2 axes, got \(1, 2\)"),
+        (lambda x: ops.pad(x, pads=((1, 1),)), "a pair .* each of 2 axes"),
+        (
+            lambda x: ops.pad(x, pads=((1, 1),) * 2, mode="circular"),
+            "expected mode among .*'wrap'.*, got 'circular'",
+        ),
+        (
+            lambda x: ops.pad(x[:0], pads=((1, 1), (0, 0)), mode="edge"),
+            "expected elements along axis 0",
+        ),
+        (lambda x: ops.unsqueeze(x, axes=(0, 0)), "expected different axes"),
+        (lambda x: ops.flip(x, axes=1.5), "expected an integer or a tuple"),
         (lambda x: ops.split(x, sizes=(1, 2)), "add up to 2"),
     ],
 )
