@@ -87,13 +87,14 @@ class ElementMethods(Variable):
         """Elements by number, of all of them in order; with an axis slices along it."""
         if axis is None:
             return ops.gather(ops.reshape(self, shape=(-1,)), indices)
-        return ops.gather(self, indices, axis=axis)
+        return self._slices(indices, axis=axis)
 
     def multinomial(self, num_samples: int, replacement: bool = False) -> Tensor:
         """Numbers drawn by these weights, along the last axis; int64."""
         return ops.multinomial(self, num_samples=num_samples, replacement=replacement)
 
     gather = method(ops.gather)
+    _slices = along(gather)
     gather_elements = method(ops.gather_elements)
     take_along_axis = method(ops.take_along_axis)
     scatter_elements = method(ops.scatter_elements)

@@ -17,11 +17,18 @@ class ReduceMethods(Variable):
 
     __slots__ = ()
 
-    sum = reduction(ops.reduce_sum)
+    def sum(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+        """The sum over axes; small integers and booleans add up to int64."""
+        return ops.reduce_sum(_counted(self), axes=axis, keepdims=keepdims)
+
     mean = reduction(ops.reduce_mean)
     max = reduction(ops.reduce_max)
     min = reduction(ops.reduce_min)
-    prod = reduction(ops.reduce_prod)
+
+    def prod(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+        """The product over axes; of small integers and booleans int64."""
+        return ops.reduce_prod(_counted(self), axes=axis, keepdims=keepdims)
+
     any = reduction(ops.reduce_any)
     all = reduction(ops.reduce_all)
     logsumexp = reduction(ops.reduce_log_sum_exp)
@@ -76,12 +83,12 @@ class ReduceMethods(Variable):
 
     @along
     def cumsum(self, axis: int) -> Tensor:
-        """Sums of the elements up to each one; booleans are counted."""
+        """Sums of the elements up to each one, with dtypes as `sum`."""
         return ops.cum_sum(_counted(self), axis=axis)
 
     @along
     def cumprod(self, axis: int) -> Tensor:
-        """Products of the elements up to each one; booleans are counted."""
+        """Products of the elements up to each one, with dtypes as `prod`."""
         return ops.cum_prod(_counted(self), axis=axis)
 
     @along
@@ -96,7 +103,9 @@ class ReduceMethods(Variable):
 
 
 def _counted(x: Any) -> Any:
-    return ops.cast(x, dtype="int64") if x.dtype.kind == "b" else x
+    """Booleans and integers of less than 32 bits, which would overflow, as int64."""
+    small = x.dtype.kind in "biu" and x.dtype.itemsize < 4
+    return ops.cast(x, dtype="int64") if small else x
 
 
 def _extreme(place: Any, x: Any, axis: int, keepdims: bool) -> Any:

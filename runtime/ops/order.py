@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from burnish.errors import InputError
 from burnish.operator import operator
 from burnish.ops._shapes import axes_of
 from burnish.ops.index import gather, take_along_axis
+from burnish.ops.reduce import reduce_sum
 from burnish.ops.shape import reshape, squeeze
 
 
@@ -106,8 +108,11 @@ def _chosen(x, k, largest):
 def median(x: Any, *, axis: int | None = None, keepdims: bool = False) -> Any:
     """The middle one along an axis (None: of x flattened); of two, the lesser.
 
-    NaN where one is among them. As PyTorch; NumPy takes the mean of the two.
+    NaN where one is among them, and of no floats at all. As PyTorch; NumPy takes the
+    mean of the two.
     """
+    if axis is None and 0 in x.shape and x.dtype.kind == "f":
+        return reduce_sum(x, keepdims=keepdims) * math.nan
     return median_with_indices(x, axis=axis, keepdims=keepdims)[0]
 
 
