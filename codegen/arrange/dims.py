@@ -258,6 +258,10 @@ class _Outline:
         if inner is None:
             return None
         keys = list(item.keys)
+        places = [key for key in keys if isinstance(key, Value) and not key.host]
+        if len(places) == len(keys) > 1:
+            picked = [self._value(key) or [] for key in places]
+            return [*max(picked, key=len), *inner[len(keys) :]]
         for place, key in enumerate(keys):
             if isinstance(key, Literal) and key.value is ...:
                 whole = [Slice()] * (len(inner) - len(keys) + 1)

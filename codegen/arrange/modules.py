@@ -41,6 +41,7 @@ from burnish.codegen.arrange.members import (
     weights_say,
 )
 from burnish.codegen.arrange.multihead import attention, may_be
+from burnish.codegen.arrange.ordered import as_needed
 from burnish.codegen.arrange.owner import Owner, Told
 from burnish.codegen.arrange.reasons import Reasons, no_chain, no_loop
 from burnish.codegen.arrange.rolling import rolled
@@ -291,8 +292,11 @@ class _Arranger:
         return [*tensors, *hosts], local
 
     def _known(self, plan: ClassPlan) -> str:
-        """The name of the class with this body; a new one where there is none."""
-        key = signature(plan)
+        """The name of the class with this body; a new one where there is none.
+
+        Statements in another order are the same body.
+        """
+        key = signature(as_needed(plan))
         if key in self.classes:
             known = self.classes[key]
             known.contract = merged(known.contract, plan.contract)

@@ -7,6 +7,7 @@ has them where another one calls an attention: in this form both read alike.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from burnish.codegen.program import (
     Attribute,
     Block,
     Call,
+    ClassPlan,
     Expression,
     Infix,
     Literal,
@@ -47,6 +49,11 @@ def in_order(block: Block) -> Block:
     for result in block.results:
         put(list(values_of(result)))
     return Block(list(done.values()), block.results)
+
+
+def as_needed(plan: ClassPlan) -> ClassPlan:
+    """The class with its statements in the order in which they are needed."""
+    return replace(plan, block=in_order(plan.block))
 
 
 def read(statement: Statement) -> list[Value]:

@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
-from burnish.codegen.ops._rules import Result, call, infix, onnx_op, operands, tensor
-from burnish.codegen.program import Constant, Expression, Prefix
+from burnish.codegen.ops._rules import (
+    Result,
+    call,
+    infix,
+    method,
+    onnx_op,
+    operand,
+    operands,
+    tensor,
+)
+from burnish.codegen.ops._words import is_scalar
+from burnish.codegen.program import Call, Constant, Expression, Prefix
 
 
 @onnx_op("Equal", since=7)
@@ -81,7 +91,20 @@ def bit_shift(X: Expression, Y: Expression, *, direction: str) -> Result:
 
 @onnx_op("Where")
 def where(condition: Expression, X: Expression, Y: Expression) -> Result:
-    return call("where", tensor(condition, "bool"), *operands(X, Y))
+    condition = tensor(condition, "bool")
+    usual = _USUAL.get(X.dtype or "")
+    if usual is None or X.dtype != Y.dtype or not (is_scalar(X) and is_scalar(Y)):
+        return call("where", condition, *operands(X, Y))
+    chosen = Call("ops.where", (condition, operand(X), operand(Y)))
+    return chosen if X.dtype == usual else method(chosen, "to", X.dtype)
+
+
+_USUAL = {
+    **dict.fromkeys(("float16", "float32", "float64"), "float64"),
+    **dict.fromkeys(("int8", "int16", "int32", "int64", "uint8", "uint16"), "int64"),
+    "bool": "bool",
+}
+"""What a choice between two Python numbers is, by what the file has it as."""
 
 
 @onnx_op("IsNaN")

@@ -81,6 +81,11 @@ def gather_nd(data: Expression, indices: Expression, *, batch_dims: int = 0) -> 
     return call("gather_nd", data, tensor(indices), batch_dims=batch_dims)
 
 
+@onnx_op("Index", domain="burnish")
+def index(data: Expression, *places: Expression) -> Result:
+    return Item(tensor(data), tuple(map(tensor, places)))
+
+
 @onnx_op("Slice")
 def slice_of_constants(
     data: Expression,

@@ -29,6 +29,7 @@ from burnish.codegen.passes.graph import all_nodes, label
 from burnish.codegen.passes.inline_if import inline_constant_if
 from burnish.codegen.passes.merge_views import merge_views
 from burnish.codegen.passes.share_angles import share_angles
+from burnish.codegen.passes.share_masks import share_masks
 from burnish.codegen.passes.stack_recurrent import stack_recurrent
 from burnish.codegen.passes.tie_weights import tie_weights
 from burnish.codegen.passes.untie_weights import untie_weights
@@ -44,6 +45,7 @@ PASSES: tuple[Pass, ...] = (
     share_angles,  # so that layers are handed them
     merge_views,  # patterns know a swap of axes as one Transpose
     fuse_known_forms,  # before folding, which would tear the patterns
+    share_masks,  # behind the fusion of attentions, which tells what a mask is
     tie_weights,  # behind the fusion of products with their sums
     chain_concats,  # layers that take all before them take one tensor
     fold_constants,  # what is known now need not be computed later

@@ -77,6 +77,14 @@ def gather_nd(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
     return [[*at[:-1], *data[batch + at[-1].value :]]]
 
 
+def index(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
+    """Elements at places, one tensor of them for each of the first axes."""
+    data, places = dims[0], broadcast(dims[1:])
+    if data is None or places is None:
+        return [None]
+    return [[*places, *data[len(dims) - 1 :]]]
+
+
 def padded(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
     data = dims[0]
     if len(node.inputs) < 2:  # an attribute, as before opset 11

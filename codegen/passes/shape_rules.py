@@ -188,6 +188,7 @@ RULES: dict[str, Rule] = {
     "Gemm": shape_layers.gemm,
     "GlobalAveragePool": shape_layers.global_pool,
     "GlobalMaxPool": shape_layers.global_pool,
+    "Index": shape_parts.index,
     "LSTM": shape_layers.recurrent,
     "Linear": shape_layers.linear,
     "MatMul": shape_layers.matmul,

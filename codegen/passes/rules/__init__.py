@@ -3,6 +3,7 @@
 from burnish.codegen.passes.pattern import Rule
 from burnish.codegen.passes.rules import (
     activation,
+    attended,
     attention,
     channel,
     groups,
@@ -26,6 +27,7 @@ RULES: tuple[Rule, ...] = (
     *channel.RULES,
     *lengths.RULES,
     *places.RULES,
+    *attended.RULES,
     *rotary.RULES,
     *shrink.RULES,
     *shuffle.RULES,

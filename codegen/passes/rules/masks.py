@@ -58,7 +58,7 @@ def combined(
 
 def added(summand: ir.Value) -> Made:
     """The mask for scores + summand; booleans where the summand is made of them."""
-    if _hides_what_follows(summand):
+    if hides_what_follows(summand):
         return Made(None, causal=True)
     node = summand.producer()
     if node is None or node.op_type != "Where" or node.domain != "":
@@ -80,11 +80,15 @@ def _negated(block: ir.Value | None) -> Made:
 # --- triangles ---
 
 
-def _square(value: ir.Value) -> bool:
+# wide: the same for several axes before the last two is a triangle too; who asks has
+# to know that the scores have these axes.
+
+
+def _square(value: ir.Value, wide: bool) -> bool:
     dims = declared(value)
     if dims is None or len(dims) < 2 or dims[-1] is None or dims[-1] != dims[-2]:
         return False
-    return all(size is not None and size.value == 1 for size in dims[:-2])
+    return wide or all(size is not None and size.value == 1 for size in dims[:-2])
 
 
 def _table(value: ir.Value) -> np.ndarray | None:
@@ -98,8 +102,18 @@ def _table(value: ir.Value) -> np.ndarray | None:
     if tensor is None or len(tensor.shape) < 2 or tensor.size > 1 << 24:
         return None
     array = tensor.numpy()
-    rows, columns = array.shape[-2:]
-    return array.reshape(rows, columns) if array.size == rows * columns else None
+    if array.size == 0:
+        return None
+    first, *others = array.reshape(-1, *array.shape[-2:])
+    return first if all(np.array_equal(first, other) for other in others) else None
+
+
+def _source(node: ir.Node | None, wide: bool) -> ir.Value | None:
+    """What a node has the elements of, cast, or spread over more axes."""
+    if node is None or node.domain:
+        return None
+    spread = wide and node.op_type == "Expand"
+    return node.inputs[0] if spread or node.op_type == "Cast" else None
 
 
 def _from_the_start(node: ir.Node) -> bool:
@@ -108,13 +122,15 @@ def _from_the_start(node: ir.Node) -> bool:
     return set(starts or [-1]) == {0} and set(steps or [0]) == {1}
 
 
-def is_lower_triangle(value: ir.Value) -> bool:
+def is_lower_triangle(value: ir.Value, wide: bool = False) -> bool:
     """Whether booleans hold for keys up to the query's place."""
-    if not _square(value):
+    if not _square(value, wide):
         return False
     node = value.producer()
-    if node is not None and node.op_type == "Cast" and node.inputs[0] is not None:
-        return is_lower_triangle(node.inputs[0])
+    if (source := _source(node, wide)) is not None:
+        return is_lower_triangle(source, wide)
+    if (other := _negated_of(node)) is not None:
+        return _is_upper_triangle(other, wide)
     if node is not None and node.op_type == "Trilu":
         return not attribute(node, "upper", 1) and _diagonal(node) == 0 and _ones(node)
     if node is not None and node.op_type in _ORDER:
@@ -124,6 +140,18 @@ def is_lower_triangle(value: ir.Value) -> bool:
     return table is not None and bool(
         (table.astype(bool) == np.tri(*table.shape)).all()
     )
+
+
+def _negated_of(node: ir.Node | None) -> ir.Value | None:
+    """What a node holds just where it is 0 or False."""
+    if node is None or node.domain:
+        return None
+    if node.op_type == "Not":
+        return node.inputs[0]
+    if node.op_type == "Equal":
+        one, other = node.inputs
+        return one if scalar(other) == 0 else other if scalar(one) == 0 else None
+    return None
 
 
 #: Which inputs are the key's place and the query's, where earlier keys are kept.
@@ -152,15 +180,15 @@ def counts(value: ir.Value | None, axis: int) -> bool:
     return bool((flat == np.arange(flat.size)).all())
 
 
-def _is_upper_triangle(value: ir.Value) -> bool:
+def _is_upper_triangle(value: ir.Value, wide: bool = False) -> bool:
     """Whether booleans hold for keys after the query's place."""
-    if not _square(value):
+    if not _square(value, wide):
         return False
     node = value.producer()
-    if node is not None and node.op_type == "Not" and node.inputs[0] is not None:
-        return is_lower_triangle(node.inputs[0])
-    if node is not None and node.op_type == "Cast" and node.inputs[0] is not None:
-        return _is_upper_triangle(node.inputs[0])
+    if (source := _source(node, wide)) is not None:
+        return _is_upper_triangle(source, wide)
+    if (other := _negated_of(node)) is not None:
+        return is_lower_triangle(other, wide)
     if node is not None and node.op_type == "Trilu":
         return (
             bool(attribute(node, "upper", 1)) and _diagonal(node) == 1 and _ones(node)
@@ -171,23 +199,25 @@ def _is_upper_triangle(value: ir.Value) -> bool:
     return bool((table.astype(bool) == (np.tri(*table.shape) == 0)).all())
 
 
-def _hides_what_follows(value: ir.Value) -> bool:
+def hides_what_follows(value: ir.Value, wide: bool = False) -> bool:
     """Whether numbers are 0 up to the query's place and hide what comes after."""
-    if not _square(value):
+    if not _square(value, wide):
         return False
     node = value.producer()
+    if (source := _source(node, wide)) is not None:
+        return hides_what_follows(source, wide)
     if node is not None and node.op_type == "Trilu":
-        filled = _filled(node)
+        number = filled(node.inputs[0])
         upper = bool(attribute(node, "upper", 1)) and _diagonal(node) == 1
-        return upper and filled is not None and is_low(filled)
+        return upper and number is not None and is_low(number)
     if node is not None and node.op_type == "Where":
         condition, yes, no = node.inputs
         high, low = scalar(yes), scalar(no)
         if condition is None or high is None or low is None:
             return False
         if high == 0 and is_low(low):
-            return is_lower_triangle(condition)
-        return low == 0 and is_low(high) and _is_upper_triangle(condition)
+            return is_lower_triangle(condition, wide)
+        return low == 0 and is_low(high) and _is_upper_triangle(condition, wide)
     table = _table(value)
     if table is None:
         return False
@@ -201,24 +231,28 @@ def _diagonal(node: ir.Node) -> float | None:
 
 
 def _ones(node: ir.Node) -> bool:
-    return _filled(node) == 1
+    return filled(node.inputs[0]) == 1
 
 
-def _filled(node: ir.Node) -> float | None:
-    """The one number that a Trilu's input is full of."""
-    value = node.inputs[0]
+def filled(value: ir.Value | None) -> float | None:
+    """The one number that a value is full of."""
     maker = None if value is None else value.producer()
-    while maker is not None and maker.op_type == "Cast":
+    while maker is not None and maker.op_type in ("Cast", "Unsqueeze", "Reshape"):
         value = maker.inputs[0]
         maker = None if value is None else value.producer()
     if maker is not None and maker.op_type == "ConstantOfShape":
         held = maker.attributes.get("value")
         return 0.0 if held is None else float(held.as_tensor().numpy().reshape(-1)[0])
     if maker is not None and maker.op_type == "Expand":
-        return scalar(maker.inputs[0])
+        return filled(maker.inputs[0])
     tensor = constant(value)
-    if tensor is None or tensor.size == 0 or tensor.size > 1 << 24:
+    if tensor is None or not 0 < tensor.size <= 1 << 24 or not _counts(tensor):
         return None
     array = tensor.numpy()
     first = array.reshape(-1)[0]
     return float(first) if (array == first).all() else None
+
+
+def _counts(tensor: ir.TensorProtocol) -> bool:
+    """Whether it holds numbers."""
+    return tensor.dtype != ir.DataType.STRING and not np.iscomplexobj(tensor.numpy())

@@ -1,23 +1,40 @@
-"""Masks that are made place by place: what each place says is read as a whole.
+"""Elements at places that are given axis by axis: `y[rows, columns]`.
 
-`mask[arange(batch)[:, None], arange(time)]` is `mask`, and `(keys <= queries) & mask`
-in an attention is a mask beside `is_causal`.
+Exporters lay the axes flat and count places through, or join the places of every
+element to a row. `mask[arange(batch)[:, None], arange(time)]` is all of `mask`.
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.passes.graph import attribute, constant, integers, scalar
-from burnish.codegen.passes.pattern import Any, Match, Pattern, Rule, either, op
-from burnish.codegen.passes.rules.masks import counts, is_lower_triangle
-from burnish.codegen.passes.shape_words import Dims, declared
-from burnish.codegen.sizes import ONE
+from burnish.codegen.passes.pattern import (
+    Any,
+    Match,
+    Pattern,
+    Rule,
+    Scalar,
+    either,
+    op,
+)
+from burnish.codegen.passes.rules.masks import counts
+from burnish.codegen.passes.shape_words import Dims, broadcast, declared
+from burnish.codegen.sizes import ONE, Size, parse
 
-# --- elements gathered at every place in turn ---
+_TARGET = ("burnish", "Index", 1)
+
+
+def _index(found: Match) -> ir.Node:
+    places = [found[name] for name in _AXES if name in found.values]
+    return ir.Node("burnish", "Index", [found["data"], *places])
+
+
+_AXES = ("a", "b", "c")
+
+
+# --- places of one element joined to a row ---
 
 
 def _part(name: str) -> Pattern:
@@ -27,19 +44,104 @@ def _part(name: str) -> Pattern:
     return either(op("Unsqueeze", spread, last), op("Unsqueeze", Any(name), last))
 
 
-def _is_whole(found: Match) -> str | None:
-    node = found.named["main"]
-    result, data = declared(node.outputs[0]), declared(found["data"])
+def _joined(count: int) -> Pattern:
+    parts = (_part(name) for name in _AXES[:count])
+    return op("GatherND", Any("data"), op("Concat", *parts, name="row"), name="main")
+
+
+def _check_row(found: Match) -> str | None:
+    node, row = found.named["main"], found.named["row"]
+    rows = declared(row.outputs[0])
     if attribute(node, "batch_dims", 0):
         return "elements of several batches are gathered"
+    names = [name for name in _AXES if name in found.values]
+    ends = {attribute(row, "axis", 0)}
+    ends |= {axis for name in names for axis in integers(found[f"{name}_last"]) or [0]}
+    if rows is None or not ends <= {-1, len(rows) - 1}:
+        return "the places are not joined along the last axis"
+    together = broadcast([declared(found[name]) for name in names])
+    if None in rows[:-1] or together != rows[:-1]:
+        return "the places are spread over more axes than they have"
+    return None
+
+
+# --- places counted through axes that are laid flat ---
+
+_FLAT = op("Flatten", Any("data"), name="flat")
+
+
+def _check_flat(found: Match) -> str | None:
+    data = declared(found["data"])
+    if attribute(found.named["flat"], "axis", 1) != 2 or data is None:
+        return "it is not the first two axes that are laid flat"
+    if len(data) not in (2, 3) or attribute(found.named["main"], "axis", 0):
+        return "more than the first two axes are laid flat"
+    if data[1] is None or _counted(found["at"], data[1]) is None:
+        return "the places are counted in other steps"
+    return None
+
+
+def _counted(at: ir.Value, step: Size) -> tuple[ir.Value, ir.Value] | None:
+    """Places a and b of a * step + b, in whatever order that is written."""
+    total = at.producer()
+    if total is None or total.op_type != "Add" or total.domain:
+        return None
+    for one, b in (total.inputs, total.inputs[::-1]):
+        product = None if one is None else one.producer()
+        if product is None or product.op_type != "Mul" or product.domain:
+            continue
+        for a, by in (product.inputs, product.inputs[::-1]):
+            if a is not None and b is not None and _said(by) == step:
+                return a, b
+    return None
+
+
+def _said(value: ir.Value | None) -> Size | None:
+    """The size that a number is."""
+    node = None if value is None else value.producer()
+    while node is not None and node.op_type in ("Cast", "Squeeze", "Unsqueeze"):
+        value = node.inputs[0]
+        node = None if value is None else value.producer()
+    if node is None or node.domain:
+        number = scalar(value)
+        whole = number is not None and number == int(number)
+        return parse(int(number)) if whole and number is not None else None
+    if node.op_type == "Gather" and attribute(node, "axis", 0) == 0:
+        shape, place = node.inputs[0], scalar(node.inputs[1])
+        asked = None if shape is None else shape.producer()
+        if asked is None or asked.op_type != "Shape" or place is None:
+            return None
+        dims: Dims = declared(asked.inputs[0]) or []
+        if attribute(asked, "start", 0) or "end" in asked.attributes:
+            return None
+        return dims[int(place)] if -len(dims) <= place < len(dims) else None
+    return None
+
+
+def _rows(found: Match) -> list[ir.Node]:
+    data = declared(found["data"]) or []
+    places = _counted(found["at"], data[1] or ONE)
+    assert places is not None
+    made = ir.Node("burnish", "Index", [found["data"], *places])
+    if len(data) == 3:
+        return [made]
+    axes = ir.tensor(np.array([-1], np.int64))
+    last = ir.Node("", "Constant", [], [ir.AttrTensor("value", axes)])
+    return [last, made, ir.Node("", "Unsqueeze", [made.outputs[0], last.outputs[0]])]
+
+
+# --- elements at every place in turn ---
+
+
+def _is_whole(found: Match) -> str | None:
+    result = broadcast([declared(found[name]) for name in ("a", "b")])
+    data = declared(found["data"])
     if result is None or data is None or len(data) != 2 or None in [*result, *data]:
         return "the shapes are not known"
-    places = [_axis(found["a"]), _axis(found["b"])]
+    places = [_axis(found["a"], len(result)), _axis(found["b"], len(result))]
     first, second = places
     if first is None or second is None or first >= second:
         return "the places are not counted along an axis each"
-    if declared(found["a"]) is None or len(declared(found["a"]) or []) != len(result):
-        return "the places have other axes than the result"
     for place, size in enumerate(result):
         wanted = data[places.index(place)] if place in places else ONE
         if size != wanted:
@@ -47,11 +149,12 @@ def _is_whole(found: Match) -> str | None:
     return None
 
 
-def _axis(value: ir.Value) -> int | None:
-    """The axis along which a value is 0, 1, 2, ..., where it has no other."""
+def _axis(value: ir.Value, over: int) -> int | None:
+    """The axis of so many along which a value is 0, 1, 2, ..., and has no other."""
     rank = len(declared(value) or [])
     found = [axis for axis in range(rank) if counts(value, axis - rank)]
-    return _counted_from_front(value) if len(found) == 1 else None
+    own = _counted_from_front(value) if len(found) == 1 else None
+    return None if own is None else own + over - rank
 
 
 def _counted_from_front(value: ir.Value) -> int | None:
@@ -71,173 +174,74 @@ def _counted_from_front(value: ir.Value) -> int | None:
 
 
 def _unsqueezed(found: Match) -> list[ir.Node]:
-    rank = len(declared(found["a"]) or [])
-    kept = {_axis(found["a"]), _axis(found["b"])}
+    dims = [declared(found[name]) or [] for name in ("a", "b")]
+    rank = max(map(len, dims))
+    kept = {_axis(found[name], rank) for name in ("a", "b")}
     axes = ir.tensor(np.array([i for i in range(rank) if i not in kept], np.int64))
     made = ir.Node("", "Constant", [], [ir.AttrTensor("value", axes)])
     return [made, ir.Node("", "Unsqueeze", [found["data"], made.outputs[0]])]
 
 
-# --- what an attention's mask says of places ---
+# --- places that are small numbers ---
 
 
-@dataclass(frozen=True)
-class _Rest:
-    """What is left of a mask beside what is known of places."""
-
-    mask: ir.Value | None
-    causal: bool
-
-
-def _rest(found: Match) -> _Rest | str:
-    node, mask = found.named["main"], found["mask"]
-    over = _scores(node)
-    if any(v is not None for v in list(node.inputs)[4:]):
-        return "there are keys of earlier calls"
-    if _changes_nothing(mask) and _within(mask, over):
-        return _Rest(None, False)
-    if is_lower_triangle(mask) and _within(mask, over):
-        return _Rest(None, True)
-    maker = mask.producer()
-    sides = tuple(maker.inputs) if maker is not None and maker.op_type == "And" else ()
-    for one, other in zip(sides, sides[::-1], strict=True):
-        if one is None or other is None or other.graph is not mask.graph:
-            continue
-        if is_lower_triangle(one) and _within(one, over):
-            return _Rest(other, True)
-    return "the mask says nothing of places alone"
+def _check_small(found: Match) -> str | None:
+    x = found["x"]
+    if x.dtype != ir.DataType.INT64:
+        return "it is no place"
+    if attribute(found.named["narrow"], "to", 0) != ir.DataType.INT32:
+        return "it is cast to something else than smaller integers"
+    wide = found.named.get("wide")
+    if wide is not None and attribute(wide, "to", 0) != ir.DataType.INT64:
+        return "it is cast to something else than what it was"
+    picked = [u for u, place in x.uses() if u.op_type == "Gather" and place == 1]
+    tables = (constant(user.inputs[0]) for user in picked)
+    small = any(t is not None and max(t.shape.numpy()) < 1 << 31 for t in tables)
+    return None if small else "nothing is picked by it"
 
 
-def _scores(node: ir.Node) -> Dims:
-    """The axes of an attention's scores."""
-    queries, keys = (declared(node.inputs[i]) for i in (0, 1))
-    if not queries or not keys or len(queries) < 2 or len(keys) < 2:
-        return []
-    if len(queries) == 3 and not node.domain:  # ONNX's own keeps heads in the last
-        return [queries[0], None, queries[1], keys[1]]
-    return [*queries[:-1], keys[-2]]
+_NARROW = op("Cast", Any("x"), name="narrow")
 
 
-def _within(mask: ir.Value, over: Dims) -> bool:
-    """Whether a mask has no axis that the scores have not."""
-    dims = declared(mask)
-    if dims is None or len(dims) > len(over):
-        return False
-    ends = zip(dims, over[len(over) - len(dims) :], strict=True)
-    return all(d == ONE or (d is not None and d == size) for d, size in ends)
-
-
-def _holds_everywhere(value: ir.Value | None) -> bool:
-    """Booleans that are all true, such as places compared with the first one."""
-    tensor, node = constant(value), None if value is None else value.producer()
-    if tensor is not None:
-        small = tensor.dtype == ir.DataType.BOOL and tensor.size < 1 << 24
-        return small and bool(tensor.numpy().all())
-    if node is None or node.inputs[0] is None:
-        return False
-    if node.op_type in ("Expand", "Unsqueeze", "Reshape", "Identity"):
-        return _holds_everywhere(node.inputs[0])
-    if node.op_type != "GreaterOrEqual":
-        return False
-    first, rank = scalar(node.inputs[1]), len(declared(node.inputs[0]) or [])
-    counted = any(counts(node.inputs[0], axis - rank) for axis in range(rank))
-    return first is not None and first <= 0 and counted
-
-
-def _changes_nothing(mask: ir.Value) -> bool:
-    """Every key takes part, or 0 is added."""
-    node = mask.producer()
-    if node is not None and node.op_type == "Where":
-        return scalar(node.inputs[1]) == 0 and _holds_everywhere(node.inputs[0])
-    return _holds_everywhere(mask)
-
-
-# --- what always holds, beside a mask ---
-
-
-def _is_neutral(found: Match) -> str | None:
-    if not _holds_everywhere(found["all"]):
-        return "neither side holds everywhere"
-    result = found.named["main"].outputs[0]
-    if result.is_graph_output() or not _masks_only(result, found["all"]):
-        return "what always holds may widen the other side"
-    return None
-
-
-def _masks_only(value: ir.Value, wide: ir.Value) -> bool:
-    """Whether only attentions read it whose scores have the axes of `wide` anyway."""
-    for user, place in value.uses():
-        numbers = [v for i, v in enumerate(user.inputs) if i]
-        if user.op_type == "Attention":
-            if place != 3 or not _within(wide, _scores(user)):
-                return False
-        elif user.op_type == "Where" and place == 0:
-            if any(scalar(v) is None for v in numbers):
-                return False
-            if user.outputs[0].is_graph_output():
-                return False
-            if not _masks_only(user.outputs[0], wide):
-                return False
-        else:
-            return False
-    return True
-
-
-def _says_places(found: Match) -> str | None:
-    rest = _rest(found)
-    return rest if isinstance(rest, str) else None
-
-
-def _with_rest(found: Match) -> ir.Node:
-    node, rest = found.named["main"], _rest(found)
-    assert isinstance(rest, _Rest)
-    inputs = [*node.inputs[:3], *([] if rest.mask is None else [rest.mask])]
-    made = ir.Node(node.domain, node.op_type, inputs, list(node.attributes.values()))
-    if rest.causal:
-        made.attributes.add(ir.AttrInt64("is_causal", 1))
-    return made
-
-
-def _attended(domain: str) -> Pattern:
-    parts = (Any("q"), Any("k"), Any("v"), Any("mask"))
-    return op("Attention", *parts, name="main", domain=domain)
+def _compared(found: Match) -> list[ir.Node]:
+    number = scalar(found["number"])
+    assert number is not None
+    tensor = ir.tensor(np.array(int(number), np.int64))
+    made = ir.Node("", "Constant", [], [ir.AttrTensor("value", tensor)])
+    return [made, ir.Node("", "Equal", [found["x"], made.outputs[0]])]
 
 
 RULES = (
+    *(
+        Rule("elements at places", _joined(count), _check_row, _index, _TARGET)
+        for count in (2, 3)
+    ),
+    Rule(
+        "elements at places counted through",
+        op("Gather", _FLAT, Any("at"), name="main"),
+        _check_flat,
+        _rows,
+        _TARGET,
+    ),
     Rule(
         "all places in turn",
-        op(
-            "GatherND",
-            Any("data"),
-            op("Concat", _part("a"), _part("b")),
-            name="main",
-        ),
+        op("Index", Any("data"), Any("a"), Any("b"), domain="burnish"),
         _is_whole,
         _unsqueezed,
         ("", "Unsqueeze", 13),
     ),
     Rule(
-        "a mask beside what always holds",
-        either(
-            op("And", Any("all"), Any("mask"), name="main"),
-            op("And", Any("mask"), Any("all"), name="main"),
-        ),
-        _is_neutral,
-        lambda found: ir.Node("", "Identity", [found["mask"]]),
+        "places as smaller numbers",
+        op("Cast", _NARROW, name="wide"),
+        _check_small,
+        lambda found: ir.Node("", "Identity", [found["x"]]),
         ("", "Identity", 1),
     ),
     Rule(
-        "Attention with places in the mask",
-        _attended("burnish"),
-        _says_places,
-        _with_rest,
-        ("burnish", "Attention", 1),
-    ),
-    Rule(
-        "ONNX's Attention with places in the mask",
-        _attended(""),
-        _says_places,
-        _with_rest,
-        ("", "Attention", 23),
+        "places compared as smaller numbers",
+        op("Equal", _NARROW, Scalar("number")),
+        _check_small,
+        _compared,
+        ("", "Equal", 13),
     ),
 )

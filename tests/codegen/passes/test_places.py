@@ -1,4 +1,4 @@
-"""Masks that are made place by place are read as a whole."""
+"""Elements at places that are given axis by axis."""
 
 from __future__ import annotations
 
@@ -36,48 +36,81 @@ def test_other_places_are_gathered(old, new):
     stays(model, "return x.unsqueeze")
 
 
-PLACES = """sh = Shape(x) z = Constant<value_int=0>() o = Constant<value_int=1>()
-    two = Constant<value_int=2>() n = Gather(sh, two) r = Range(z, n, o)
-    ka = Constant<value_ints=[0,1,2]>() qa = Constant<value_ints=[0,1,3]>()
-    k = Unsqueeze(r, ka) q = Unsqueeze(r, qa)"""
-ATTENDED = """t = Transpose<perm=[0,1,3,2]>(x) s = MatMul(x, t)
-    f = Constant<value_float=0.5>() d = Mul(s, f)
-    hide = Constant<value_float=-inf>() w = Where(m, d, hide) p = Softmax(w)
-    y = MatMul(p, x)"""
-INPUTS = {"x": "2,3,5,4", "keep": "bool[2,1,1,5]"}
+ROWS = """sh = Shape(x) z = Constant<value_int=0>() o = Constant<value_int=1>()
+    n = Gather(sh, z) r = Range(z, n, o) t = Gather(sh, o) m = Mul(r, t)
+    i = Add(at, m) f = Flatten<axis=2>(x) y = Gather(f, i)"""
+JOINED = """l = Constant<value_ints=[-1]>()
+    a = Unsqueeze(rows, l) b = Unsqueeze(columns, l)
+    i = Concat<axis=-1>(a, b) y = GatherND(x, i)"""
+
+
+def test_places_counted_through_flat_axes():
+    rows = {
+        "x": np.arange(24.0, dtype="float32").reshape(2, 3, 4),
+        "at": np.array([2, 0]),
+    }
+    source = becomes(form(ROWS, x="b,t,4", at="int64[b]"), feeds=rows)
+    assert 'return x[Tensor.arange(x.shape[0], dtype="int64", ' in source
 
 
 @pytest.mark.parametrize(
-    ("mask", "line"),
+    ("old", "new"),
     [
-        ("c = LessOrEqual(k, q) m = And(c, keep)", "x, x, x, keep, is_causal=True"),
-        ("c = GreaterOrEqual(q, k) m = And(keep, c)", "x, x, x, keep, is_causal=True"),
-        ("c = GreaterOrEqual(q, z) m = And(c, keep)", "x, x, x, keep"),
-        ("c = GreaterOrEqual(k, z) m = And(keep, c)", "x, x, x, keep"),
+        ("t = Gather(sh, o)", "two = Constant<value_int=2>() t = Gather(sh, two)"),
+        ("Flatten<axis=2>(x)", "Flatten<axis=1>(x)"),
+        ("m = Mul(r, t)", "m = Add(r, t)"),
     ],
+    ids=["in other steps", "one axis only", "no product"],
 )
-def test_what_a_mask_says_of_places(mask, line):
-    model = form(f"{PLACES} {mask} {ATTENDED}", **INPUTS)
-    source = becomes(model, feeds=feeds())
-    assert f"scaled_dot_product_attention({line})" in source.replace("mask=", "")
+def test_places_that_are_counted_otherwise(old, new):
+    assert old in ROWS
+    rows = {
+        "x": np.arange(24.0, dtype="float32").reshape(2, 3, 4),
+        "at": np.array([0, 0]),
+    }
+    model = form(ROWS.replace(old, new), x="2,3,4", at="int64[2]")
+    if "axis=1" in new:
+        rows["at"] = np.array([0, -2])
+    stays(model, "x[", feeds=rows)
 
 
-@pytest.mark.parametrize(
-    "mask",
-    [
-        "e = Add(q, o) c = Less(e, k) b = Not(c) m = And(b, keep)",
-        "c = GreaterOrEqual(k, o) m = And(c, keep)",
-        "c = LessOrEqual(k, q) m = Or(c, keep)",
-    ],
-)
-def test_other_masks_stay(mask):
-    model = form(f"{PLACES} {mask} {ATTENDED}", **INPUTS)
-    stays(model, "is_causal", "mask=keep", feeds=feeds())
+def test_joined_places_are_an_index():
+    places = {"rows": np.array([[1], [0]]), "columns": np.array([[2], [1]])}
+    x = np.arange(24.0, dtype="float32").reshape(2, 3, 4)
+    model = form(JOINED, x="2,3,4", rows="int64[2,1]", columns="int64[2,1]")
+    becomes(model, "return x[rows, columns]", feeds={"x": x, **places})
 
 
-def feeds():
-    random = np.random.default_rng(0)
-    keep = np.ones((2, 1, 1, 5), bool)
-    keep[1, ..., 3:] = False
-    x = random.standard_normal((2, 3, 5, 4)).astype(np.float32)
-    return {"x": x, "keep": keep}
+def test_a_batchs_own_places_are_gathered():
+    text = JOINED.replace("GatherND(", "GatherND<batch_dims=1>(")
+    places = {"rows": np.array([[1], [0]]), "columns": np.array([[2], [1]])}
+    x = np.arange(24.0, dtype="float32").reshape(2, 3, 4)
+    model = form(text, x="2,3,4", rows="int64[2,1]", columns="int64[2,1]")
+    stays(model, "x[", feeds={"x": x, **places})
+
+
+SMALL = """n = Cast<to=6>(i) w = Cast<to=7>(n) c = Constant<value_int=3>()
+    e = Equal(w, c) f = Cast<to=1>(e) g = Gather(table, i)
+    u = Constant<value_ints=[-1]>() h = Unsqueeze(f, u) y = Add(g, h)"""
+
+
+@pytest.mark.parametrize("compared", ["w", "n"])
+def test_numbers_of_rows_are_small(compared):
+    table = np.arange(20, dtype=np.float32).reshape(5, 4) + 0.5
+    text = SMALL.replace("Equal(w, c)", f"Equal({compared}, c)")
+    text = text.replace("c = Constant<value_int=3>()", CONSTANT[compared])
+    model = form(text, i="int64[6]", weights={"table": table})
+    source = stays(model, "int32", feeds={"i": np.array([0, 3, 4, 1, 3, 2])})
+    assert "i == 3" in source
+
+
+CONSTANT = {
+    "w": "c = Constant<value_int=3>()",
+    "n": "c = Constant<value=int32 {3}>()",
+}
+
+
+def test_other_numbers_are_cast():
+    model = form("n = Cast<to=6>(i) w = Cast<to=7>(n) y = Cast<to=1>(w)", i="int64[3]")
+    source = becomes(model, feeds={"i": np.array([1, 2**32 + 3, -5])})
+    assert '"int32"' in source
