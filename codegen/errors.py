@@ -15,6 +15,9 @@ from collections.abc import Callable, Mapping, Sequence
 #: Receives one line each time a step decides something the user may ask about.
 Explain = Callable[[str], None]
 
+WHY_NOT = "burnish.why_not"
+"""A node's metadata: why the reader left it as it is."""
+
 
 def silent(_line: str) -> None:
     """An Explain that listens to nothing."""

@@ -10,7 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen import constants, host
-from burnish.codegen.errors import UnsupportedError
+from burnish.codegen.errors import WHY_NOT, UnsupportedError
 from burnish.codegen.ops import NodeContext, find
 from burnish.codegen.ops._choices import check_choices
 from burnish.codegen.ops._rules import Inline, whole
@@ -81,6 +81,8 @@ class _Lifter:
             rule = find(node.domain, node.op_type, version)
             where = node.name or f"-> {node.outputs[0].name}"
             kind = f"{node.domain or 'ai.onnx'}.{node.op_type} (opset {version})"
+            if why := node.metadata_props.get(WHY_NOT):
+                kind = f"{kind}, {why}"
             if rule is None or (rule.when is not None and not rule.when(node)):
                 missing.setdefault(kind, []).append(where)
                 continue

@@ -8,7 +8,7 @@ the runs and one reshape to the result, of which mostly two are nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -127,7 +127,7 @@ def _shortened(model: ir.Model, chain: list[ir.Node]) -> bool:
         return False
     steps = _rewritten(model, chain, before)
     if steps is None or len(steps) >= len(chain):
-        g.let_go(steps or ())
+        _give_up(model, steps or ())
         return False
     _replace(chain, steps, source, result)
     return True
@@ -234,7 +234,7 @@ def _steps(
     if between != end:
         steps.append(_reshape(model, chain, between, end))
     if None in steps:
-        g.let_go(steps)
+        _give_up(model, steps)
         return None
     return [step for step in steps if step is not None]
 
@@ -309,6 +309,15 @@ def _reshape_to(
 def _constant(model: ir.Model, chain: list[ir.Node], numbers: list[int]) -> ir.Value:
     like = ir.Value(name=f"{chain[-1].outputs[0].name}_view")
     return g.initializer(model, like, ir.tensor(np.array(numbers, np.int64)), False)
+
+
+def _give_up(model: ir.Model, steps: Iterable[ir.Node | None]) -> None:
+    """Steps that will not be taken; the numbers that were made for them go too."""
+    read = [value for step in steps if step is not None for value in step.inputs]
+    g.let_go(steps)
+    for value in read:
+        if value is not None and value.is_initializer() and not value.uses():
+            model.graph.initializers.pop(value.name or "", None)
 
 
 def _replace(

@@ -87,12 +87,15 @@ def concat(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
         return [None]
     axis = axis_of(node) % len(given[0])
     parts = known([d[axis] for d in given])
-    made = [
-        next((s for s in sizes if s is not None), None)
-        for sizes in zip(*given, strict=True)
-    ]
+    made = [_telling(sizes) for sizes in zip(*given, strict=True)]
     made[axis] = None if parts is None else sum(parts, start=Size.number(0))
     return [made]
+
+
+def _telling(sizes: tuple[Size | None, ...]) -> Size | None:
+    """What is said of equal sizes: a number if one is, else the first name."""
+    said = [size for size in sizes if size is not None]
+    return next((s for s in said if s.value is not None), said[0] if said else None)
 
 
 def split(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:

@@ -10,7 +10,7 @@ import onnx
 import onnx_ir as ir
 
 from burnish.codegen.errors import ConversionError, Explain, ReadError
-from burnish.codegen.readers import opset, proto, shapes
+from burnish.codegen.readers import microsoft, opset, proto, shapes
 from burnish.codegen.readers._wire import fields, slim
 from burnish.codegen.readers.detect import open_file
 from burnish.codegen.readers.external import attach
@@ -24,7 +24,9 @@ def load(file: MappedFile, explain: Explain) -> tuple[ir.Model, int]:
     """The model in `file` in normal form, and the opset that the file declares."""
 
     def build(message: Any, declared: int) -> ir.Model:
-        model = opset.bring_up(normalise(message, explain), declared, explain)
+        model = microsoft.to_own_domain(normalise(message, explain))
+        model = opset.bring_up(model, declared, explain)
+        microsoft.expand(model, explain)
         shapes.infer(model, explain)
         return model
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import onnx
 
 from burnish.codegen.ops import registry
+from burnish.codegen.readers.microsoft import FAMILIES, bodies
 from tests.conformance.runner import cases, exclusions, failure
 
 PAGE = Path(__file__).parents[2] / "docs" / "operators.md"
@@ -26,6 +27,20 @@ operator in their graph under its own name.
 
 | operator | from opset | how | cases passed |
 | --- | --- | --- | --- |
+"""
+
+ONNXRUNTIME = """
+## onnxruntime's own
+
+Files that onnxruntime's optimisers wrote have operators of the domain `com.microsoft`.
+These are read as what they mean in ONNX's; each is compared with onnxruntime in
+`tests/codegen/readers/test_microsoft.py`. A file with another one is refused, and the
+message names it: generate from the file as it was before the optimisation. So are those
+of `com.microsoft.nchwc`, which are laid out for one kind of processor: save with
+`ORT_ENABLE_EXTENDED` instead of `ORT_ENABLE_ALL`.
+
+| family | operators |
+| --- | --- |
 """
 
 
@@ -64,7 +79,16 @@ def page(names: list[str], failed: set[str]) -> str:
     total, passed = len(names), len(names) - len(failed)
     version = f"onnx {onnx.__version__}"
     head = HEAD.format(version=version, passed=passed, total=total)
-    return head + "\n".join(rows) + "\n"
+    return head + "\n".join(rows) + "\n" + ONNXRUNTIME + _of_onnxruntime()
+
+
+def _of_onnxruntime() -> str:
+    rows = []
+    for family in FAMILIES:
+        name = family.__name__.rpartition(".")[2]
+        held = sorted(k for k, b in bodies.items() if b.__module__ == family.__name__)
+        rows.append(f"| {name} | {', '.join(held)} |\n")
+    return "".join(rows)
 
 
 def _how(schema: onnx.defs.OpSchema) -> str:

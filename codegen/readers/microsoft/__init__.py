@@ -1,0 +1,108 @@
+"""onnxruntime's own operators, replaced by ONNX's that mean the same.
+
+Files that its optimisers wrote have them: `onnxruntime.transformers.optimizer`, Olive,
+onnxruntime-genai, `SessionOptions.optimized_model_filepath`. A body's signature is the
+operator's schema; what it returns are ONNX's operators, or Burnish's of a known form.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+from onnx_ir.passes import common
+
+from burnish.codegen.account import Account
+from burnish.codegen.errors import WHY_NOT, Explain
+from burnish.codegen.ops import find
+from burnish.codegen.readers import shapes
+from burnish.codegen.readers.microsoft import (
+    activations,
+    attentions,
+    norms,
+    others,
+    products,
+    quantised,
+)
+from burnish.codegen.readers.microsoft._bodies import (
+    DOMAIN,
+    Unreadable,
+    bodies,
+    body_of,
+)
+from burnish.codegen.readers.normal import lift_constants
+
+__all__ = ["DOMAIN", "FAMILIES", "bodies", "expand", "to_own_domain"]
+
+FAMILIES = (activations, norms, products, attentions, quantised, others)
+
+_LAYOUTS = f"{DOMAIN}.nchwc"
+_STRAYS = frozenset(("SimplifiedLayerNormalization",))
+_ROUNDS = 8
+
+
+def to_own_domain(model: ir.Model) -> ir.Model:
+    """Operators that onnxruntime writes into ONNX's domain, which has none of them."""
+    for node in model.graph.all_nodes():
+        if node.op_type in _STRAYS and node.domain == "":
+            node.domain = DOMAIN
+            model.opset_imports.setdefault(DOMAIN, 1)
+    return model
+
+
+def expand(model: ir.Model, explain: Explain) -> None:
+    """Replace every operator of onnxruntime's that can be read.
+
+    The nodes inherit its name and metadata. One that stays carries the reason. What
+    needs an axis count that is not known yet waits for the shapes of the others.
+    """
+    account = Account()
+    for _ in range(_ROUNDS):
+        if not _once(model, account, explain):
+            break
+    for line in account.lines({}):
+        explain(line)
+
+
+def _once(model: ir.Model, account: Account, explain: Explain) -> bool:
+    changed = False
+    for graph in model.graphs():
+        for node in list(graph):
+            if not node.domain.startswith(DOMAIN) or _is_taught(node):
+                continue
+            try:
+                _replace(model, node, explain)
+            except Unreadable as reason:
+                node.metadata_props[WHY_NOT] = str(reason)
+            else:
+                account.did(f"{node.op_type} of onnxruntime read", node.name or "")
+                changed = True
+    if changed:
+        common.NameFixPass()(model)
+        lift_constants(model)
+        shapes.infer(model, explain)
+    return changed
+
+
+def _is_taught(node: ir.Node) -> bool:
+    """Whether a user's rule says what the operator means."""
+    return find(node.domain, node.op_type, node.version or 1) is not None
+
+
+def _replace(model: ir.Model, node: ir.Node, explain: Explain) -> None:
+    if node.domain == _LAYOUTS:
+        raise Unreadable(
+            "a layout of one kind of processor; save with ORT_ENABLE_EXTENDED"
+        )
+    nodes, results, notes = body_of(node, model.opset_imports.get("", 1))
+    for each in nodes:
+        each.name = node.name
+        each.metadata_props.update(node.metadata_props)
+        if each.domain:
+            model.opset_imports.setdefault(each.domain, 1)
+    for note in notes:
+        explain(f"{node.op_type} {node.name!r}: {note}")
+    old = [output for output, new in zip(node.outputs, results, strict=True) if new]
+    graph = node.graph
+    assert isinstance(graph, ir.Graph)
+    ir.convenience.replace_nodes_and_values(
+        graph, node, [node], nodes, old, [new for new in results if new is not None]
+    )

@@ -1,0 +1,185 @@
+"""How an operator's body is declared and built."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+DOMAIN = "com.microsoft"
+VERSION = 23
+"""The opset that bodies are written in."""
+
+Body = Callable[..., Any]
+
+_ALIKE = frozenset(
+    ("Add", "Concat", "Conv", "Gemm", "MatMul", "Mul", "Reshape", "Split", "Transpose")
+)
+"""Operators that give the type of what they take."""
+
+bodies: dict[str, Body] = {}
+"""What each operator of onnxruntime's means, by its name."""
+
+
+class Unreadable(Exception):
+    """Why a node cannot be said in ONNX's operators."""
+
+
+def microsoft(op_type: str) -> Callable[[Body], Body]:
+    """Declare a body: the builder and the inputs positional, attributes by keyword."""
+
+    def register(body: Body) -> Body:
+        bodies[op_type] = body
+        return body
+
+    return register
+
+
+class Builder:
+    """Makes nodes: `op.Softmax(x, axis=-1)` is the value that a new node gives.
+
+    Inputs that are no values become constants: lists those of whole numbers.
+    """
+
+    def __init__(self, outputs: Sequence[bool]):
+        self.outputs = outputs  #: whether each of the operator's outputs is asked for
+        self.nodes: list[ir.Node] = []
+        self.notes: list[str] = []
+
+    def __getattr__(self, op_type: str) -> Callable[..., Any]:
+        def make(*inputs: Any, **attributes: Any) -> ir.Value:
+            return self.make("", op_type, inputs, attributes)[0]
+
+        return make
+
+    def make(
+        self,
+        domain: str,
+        op_type: str,
+        inputs: Sequence[Any],
+        attributes: dict[str, Any],
+        outputs: int = 1,
+    ) -> Sequence[ir.Value]:
+        """The values of a new node; attributes that are None are left out."""
+        given = [None if x is None else self.value(x) for x in inputs]
+        while given and given[-1] is None:
+            given.pop()
+        written = {k: v for k, v in attributes.items() if v is not None}
+        node = ir.node(op_type, given, written, domain=domain, num_outputs=outputs)
+        node.version = VERSION if not domain else None
+        self.nodes.append(node)
+        if op_type in _ALIKE and given and given[0] is not None and given[0].dtype:
+            for output in node.outputs:
+                output.dtype = given[0].dtype
+        return node.outputs
+
+    def value(self, x: Any) -> ir.Value:
+        """A value as it is, a number or list as a Constant."""
+        if isinstance(x, ir.Value):
+            return x
+        array = np.asarray(x, np.int64) if isinstance(x, list | int) else x
+        tensor: Any = ir.tensor(array) if isinstance(array, np.ndarray) else array
+        node = ir.node("Constant", [], {"value": tensor})
+        self.nodes.append(node)
+        result = node.outputs[0]
+        result.dtype, result.shape = tensor.dtype, ir.Shape(tensor.shape)
+        return result
+
+    def number(self, number: float, like: ir.Value) -> ir.Value:
+        """A number of the same type as `like`."""
+        if like.dtype is None:
+            return self.value_of(self.CastLike(np.array(number, np.float32), like))
+        return self.value(np.array(number, like.dtype.numpy()))
+
+    def value_of(self, x: Any) -> ir.Value:
+        """x, which is one."""
+        assert isinstance(x, ir.Value)
+        return x
+
+    def split(self, x: Any, axis: int, sizes: Sequence[int]) -> Sequence[ir.Value]:
+        """Parts of x of these sizes along an axis."""
+        given = (x, list(sizes))
+        parts = self.make("", "Split", given, {"axis": axis}, len(sizes))
+        for part, size in zip(parts, sizes, strict=True):
+            if x.shape is not None:
+                part.shape = ir.Shape(x.shape)
+                part.shape[axis] = size
+        return parts
+
+
+def rank(x: ir.Value | None) -> int:
+    """How many axes x has. Raises Unreadable when nothing tells."""
+    if x is None or x.shape is None:
+        name = "an input" if x is None else repr(x.name)
+        raise Unreadable(f"expected {name} with a known number of axes")
+    return len(x.shape)
+
+
+def size(x: ir.Value | None, axis: int) -> int | None:
+    """A dimension where it is a number."""
+    if x is None or x.shape is None or len(x.shape) <= axis % (len(x.shape) or 1):
+        return None
+    found = x.shape[axis]
+    return found if isinstance(found, int) else None
+
+
+def array_of(x: ir.Value | None, what: str) -> np.ndarray:
+    """The numbers of an initializer. Raises Unreadable for what is computed."""
+    tensor = None if x is None else x.const_value
+    if tensor is None or x is None or x.is_graph_input():
+        raise Unreadable(f"expected {what} in the file, got one that is computed")
+    return tensor.numpy()
+
+
+def body_of(
+    node: ir.Node, opset: int
+) -> tuple[list[ir.Node], list[ir.Value | None], list[str]]:
+    """New nodes, what stands for each output (None: nobody reads it), and notes.
+
+    Raises Unreadable when the operator, or this use of it, has no body.
+    """
+    body = bodies.get(node.op_type)
+    if body is None:
+        raise Unreadable("onnxruntime's own; convert the file before its optimisation")
+    attributes = _attributes(node, body)
+    asked = [bool(v.uses()) or v.is_graph_output() for v in node.outputs]
+    op = Builder(asked)
+    made = body(op, *node.inputs, **attributes)
+    results = [*made] if isinstance(made, tuple) else [made]
+    results += [None] * (len(asked) - len(results))
+    del results[len(asked) :]
+    for place, wanted in enumerate(asked):
+        if wanted and results[place] is None:
+            raise Unreadable(f"its output {place} is not made")
+        if results[place] is not None:
+            results[place] = _own(op, results, place)
+    for new in op.nodes:
+        new.version = None if new.version == opset else new.version
+    return op.nodes, results, op.notes
+
+
+def _own(op: Builder, results: list[Any], place: int) -> Any:
+    """A result that a node of the body makes, and only for this output."""
+    value = results[place]
+    if value.producer() in op.nodes and value not in results[:place]:
+        return value
+    return op.Identity(value)
+
+
+def _attributes(node: ir.Node, body: Body) -> dict[str, Any]:
+    parameters = inspect.signature(body).parameters.values()
+    known = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY}
+    positional = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+    many = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    for name in node.attributes:
+        if name not in known:
+            raise Unreadable(f"expected no attribute {name}")
+    extra = node.inputs[len(positional) - 1 :]
+    if not many and any(value is not None for value in extra):
+        raise Unreadable(f"expected {len(positional) - 1} inputs at most")
+    if not many and extra:
+        node.resize_inputs(len(positional) - 1)
+    return {name: held.value for name, held in node.attributes.items()}

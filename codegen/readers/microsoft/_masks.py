@@ -1,0 +1,93 @@
+"""Masks as onnxruntime's operators take them, made into one that is added."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from burnish.codegen.readers.microsoft._bodies import Builder, Unreadable, rank, size
+
+_LOWEST = float(np.finfo(np.float32).min)
+
+
+def hidden(
+    op: Builder, q: Any, k: Any, mask: Any, low: float, bias: Any, causal: bool
+) -> Any:
+    """What is added to the scores, or None; booleans where nothing but `causal` hides.
+
+    mask: numbers of keys that count, (batch,); where they start behind those,
+    (2 * batch,); or 1 for every key that counts, (batch, keys) or (batch, time, keys).
+    """
+    made = bias
+    if mask is not None:
+        keep = _kept(op, q, k, mask)
+        like = q if q.dtype is not None else bias
+        zero, filled = (_number(op, n, like) for n in (0.0, low))
+        added = op.Where(keep, zero, filled)
+        made = added if made is None else op.Add(made, added)
+    if not causal:
+        return made
+    seen = triangle(op, q, k)
+    if made is None:
+        return seen
+    return op.Where(seen, made, _number(op, _LOWEST, q))
+
+
+def _number(op: Builder, number: float, like: Any) -> Any:
+    if like is None or like.dtype is None:
+        return op.value(np.array(number, np.float32))
+    return op.number(number, like)
+
+
+def _kept(op: Builder, q: Any, k: Any, mask: Any) -> Any:
+    """Which keys count: (batch, 1, 1 or time, keys)"""
+    axes = rank(mask)
+    if axes in (2, 3):
+        boolean = op.Cast(mask, to=ir.DataType.BOOL)
+        return op.Unsqueeze(boolean, [1, 2] if axes == 2 else [1])
+    if axes != 1:
+        raise Unreadable(f"expected a mask of up to three axes, got {axes}")
+    places = op.Cast(op.Range(0, _length(op, k), 1), to=ir.DataType.INT32)
+    batch, count = size(q, 0), size(mask, 0)
+    if batch is not None and count is not None and count == 2 * batch > batch:
+        ends, starts = op.split(mask, 0, [batch, batch])
+        keep = op.And(
+            op.Less(places, op.Unsqueeze(ends, [1])),
+            op.GreaterOrEqual(places, op.Unsqueeze(starts, [1])),
+        )
+    else:
+        keep = op.Less(places, op.Unsqueeze(mask, [1]))
+    return op.Unsqueeze(keep, [1, 2])
+
+
+def triangle(op: Builder, q: Any, k: Any, window: int = -1) -> Any:
+    """Which keys each query sees, the last one all of them: (time, keys)
+
+    window: so many keys at most, its own among them.
+    """
+    keys = op.Range(0, _length(op, k), 1)
+    rows = op.Unsqueeze(_places(op, _length(op, q), _length(op, k)), [1])
+    seen = op.LessOrEqual(keys, rows)
+    if window > 0:
+        near = op.Greater(keys, op.Sub(rows, window))
+        seen = op.And(seen, near)
+    return seen
+
+
+def _places(op: Builder, time: Any, keys: Any) -> Any:
+    return op.Range(op.Sub(keys, time), keys, 1)
+
+
+def positions(op: Builder, q: Any, past: Any) -> Any:
+    """Places of q (batch, heads, time, size) behind those of the past: (time,)"""
+    time = _length(op, q)
+    if past is None:
+        return op.Range(0, time, 1)
+    before = _length(op, past)
+    return op.Range(before, op.Add(before, time), 1)
+
+
+def _length(op: Builder, x: Any) -> Any:
+    return op.Squeeze(op.Shape(x, start=2, end=3), [0])

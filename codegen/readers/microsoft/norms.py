@@ -1,0 +1,98 @@
+"""Normalisation with a sum in front, and the embedding of encoders."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import onnx_ir as ir
+
+from burnish.codegen.readers.microsoft._bodies import Builder, Unreadable, microsoft
+
+
+@microsoft("SimplifiedLayerNormalization")
+def rms_norm(
+    op: Builder,
+    X: Any,
+    scale: Any,
+    *,
+    axis: int = -1,
+    epsilon: float = 1e-5,
+    stash_type: int = 1,
+) -> Any:
+    return op.RMSNormalization(X, scale, axis=axis, epsilon=epsilon)
+
+
+@microsoft("SkipLayerNormalization")
+def skip_layer_norm(
+    op: Builder,
+    input_: Any,
+    skip: Any,
+    gamma: Any,
+    beta: Any = None,
+    bias: Any = None,
+    *,
+    epsilon: float = 1e-5,
+) -> Any:
+    total = _sum(op, input_, skip, bias)
+    y = op.LayerNormalization(total, gamma, beta, epsilon=epsilon)
+    return y, None, None, total
+
+
+@microsoft("SkipSimplifiedLayerNormalization")
+def skip_rms_norm(
+    op: Builder,
+    input_: Any,
+    skip: Any,
+    gamma: Any,
+    bias: Any = None,
+    *,
+    epsilon: float = 1e-5,
+) -> Any:
+    total = _sum(op, input_, skip, bias)
+    return op.RMSNormalization(total, gamma, epsilon=epsilon), None, None, total
+
+
+def _sum(op: Builder, input_: Any, skip: Any, bias: Any) -> Any:
+    """The bias belongs to the layer in front: onnxruntime moves it from there."""
+    if bias is None:
+        return op.Add(input_, skip)
+    return op.Add(op.Add(input_, bias), skip)
+
+
+@microsoft("EmbedLayerNormalization")
+def embed_layer_norm(
+    op: Builder,
+    input_ids: Any,
+    segment_ids: Any,
+    word_embedding: Any,
+    position_embedding: Any,
+    segment_embedding: Any,
+    gamma: Any,
+    beta: Any,
+    mask: Any = None,
+    position_ids: Any = None,
+    *,
+    epsilon: float = 1e-5,
+    mask_index_type: int | None = None,
+) -> Any:
+    total = op.Gather(word_embedding, input_ids)
+    if position_ids is None:
+        time = op.Squeeze(op.Shape(input_ids, start=1, end=2), [0])
+        position_ids = op.Unsqueeze(op.Range(0, time, 1), [0])
+    total = op.Add(total, op.Gather(position_embedding, position_ids))
+    if segment_ids is not None:
+        total = op.Add(total, op.Gather(segment_embedding, segment_ids))
+    y = op.LayerNormalization(total, gamma, beta, epsilon=epsilon)
+    return y, _mask_index(op, input_ids, mask, mask_index_type), total
+
+
+def _mask_index(op: Builder, ids: Any, mask: Any, kind: int | None) -> Any:
+    """How many places of each row count: int32 (batch,)."""
+    if len(op.outputs) < 2 or not op.outputs[1]:
+        return None
+    if kind not in (None, 0, 1):
+        raise Unreadable(f"expected mask_index_type 0 or 1, got {kind}")
+    if mask is None or kind == 0:
+        batch = op.Shape(ids, start=0, end=1)
+        return op.Expand(op.Cast(0, to=ir.DataType.INT32), batch)
+    return op.Cast(op.ReduceSum(mask, [1], keepdims=0), to=ir.DataType.INT32)

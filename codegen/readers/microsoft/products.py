@@ -1,0 +1,212 @@
+"""Products and convolutions with what was fused into them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from burnish.codegen.readers.microsoft._bodies import (
+    Builder,
+    Unreadable,
+    array_of,
+    microsoft,
+    rank,
+)
+from burnish.codegen.readers.microsoft.activations import activated
+
+
+@microsoft("FusedMatMul")
+def fused_matmul(
+    op: Builder,
+    A: Any,
+    B: Any,
+    *,
+    alpha: float = 1.0,
+    transA: int = 0,
+    transB: int = 0,
+    transBatchA: int = 0,
+    transBatchB: int = 0,
+) -> Any:
+    a = _turned(op, A, transA, transBatchA)
+    b = _turned(op, B, transB, transBatchB)
+    y = op.MatMul(a, b)
+    return y if alpha == 1 else op.Mul(y, op.number(alpha, A))
+
+
+@microsoft("TransposeMatMul")
+def transpose_matmul(
+    op: Builder, A: Any, B: Any, *, alpha: float = 1.0, transA: int = 0, transB: int = 0
+) -> Any:
+    return fused_matmul(op, A, B, alpha=alpha, transA=transA, transB=transB)
+
+
+def _turned(op: Builder, x: Any, last: int, batch: int) -> Any:
+    """The last two axes swapped; batch: the first stands before the last one at first.
+
+    A vector has no two axes: nothing is swapped.
+    """
+    if not (last or batch) or rank(x) < 2:
+        return x
+    axes = list(range(rank(x)))
+    if batch:
+        axes = [*axes[1:-1], axes[0], axes[-1]]
+    if last:
+        axes = [*axes[:-2], axes[-1], axes[-2]]
+    return op.Transpose(x, perm=axes)
+
+
+@microsoft("FusedGemm")
+def fused_gemm(
+    op: Builder,
+    A: Any,
+    B: Any,
+    C: Any = None,
+    *,
+    activation: str = "",
+    activation_alpha: float | None = None,
+    activation_beta: float | None = None,
+    activation_gamma: float | None = None,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    transA: int = 0,
+    transB: int = 0,
+) -> Any:
+    y = op.Gemm(A, B, C, alpha=alpha, beta=beta, transA=transA, transB=transB)
+    given = (activation_alpha, activation_beta)
+    return activated(op, y, activation, [p for p in given if p is not None])
+
+
+@microsoft("FusedConv")
+def fused_conv(
+    op: Builder,
+    X: Any,
+    W: Any,
+    B: Any = None,
+    Z: Any = None,
+    *,
+    activation: str = "",
+    activation_params: Any = (),
+    auto_pad: str | None = None,
+    dilations: Any = None,
+    group: int | None = None,
+    kernel_shape: Any = None,
+    pads: Any = None,
+    strides: Any = None,
+) -> Any:
+    y = op.Conv(
+        *(X, W, B),
+        auto_pad=auto_pad,
+        dilations=dilations,
+        group=group,
+        kernel_shape=kernel_shape,
+        pads=pads,
+        strides=strides,
+    )
+    if Z is not None:
+        y = op.Add(y, Z)
+    return activated(op, y, activation, activation_params)
+
+
+# --- weights in blocks of few bits ---
+
+_TYPES = {4: ir.DataType.UINT4, 8: ir.DataType.UINT8}
+
+
+@microsoft("MatMulNBits")
+def matmul_n_bits(
+    op: Builder,
+    A: Any,
+    B: Any,
+    scales: Any,
+    zero_points: Any = None,
+    g_idx: Any = None,
+    bias: Any = None,
+    *,
+    K: int,
+    N: int,
+    accuracy_level: int = 0,
+    bits: int = 4,
+    block_size: int,
+    weight_prepacked: int = 0,
+) -> Any:
+    """A @ weight.T + bias; B (N, blocks, bytes) holds the weight (N, K), low bits first
+
+    accuracy_level lets onnxruntime compute less exactly; nothing need follow it.
+    """
+    if bits not in _TYPES or weight_prepacked:
+        raise Unreadable(f"expected weights of 4 or 8 bits as stored, got {bits}")
+    if g_idx is not None:
+        raise Unreadable("expected groups in the weight's own order")
+    blocks = -(-K // block_size)
+    weight = _unpacked(array_of(B, "B"), bits).reshape(N, -1)[:, :K]
+    table = _table(op, scales, N, blocks)
+    zeros = _zeros(op, zero_points, scales, bits, N, blocks)
+    whole = op.DequantizeLinear(
+        *(_packed(weight, bits), table, zeros), axis=1, block_size=block_size
+    )
+    y = op.MatMul(A, op.Transpose(whole, perm=[1, 0]))
+    return y if bias is None else op.Add(y, bias)
+
+
+def _table(op: Builder, scales: Any, rows: int, blocks: int) -> Any:
+    stored = array_of(scales, "scales")
+    return scales if stored.ndim == 2 else stored.reshape(rows, blocks)
+
+
+def _zeros(
+    op: Builder, zeros: Any, scales: Any, bits: int, rows: int, blocks: int
+) -> Any:
+    """Zero points, a middle one where none are given."""
+    if zeros is None:
+        return _packed(np.full((rows, blocks), 1 << (bits - 1), np.uint8), bits)
+    stored = array_of(zeros, "zero_points")
+    if stored.dtype != np.uint8:
+        raise Unreadable("expected zero points that are whole numbers")
+    return _packed(_unpacked(stored, bits).reshape(rows, -1)[:, :blocks], bits)
+
+
+def _unpacked(stored: np.ndarray, bits: int) -> np.ndarray:
+    """Bytes to numbers of few bits along the last axis."""
+    if bits == 8:
+        return stored
+    pair = np.stack([stored & 15, stored >> 4], axis=-1)
+    return pair.reshape(*stored.shape[:-1], -1)
+
+
+def _packed(numbers: np.ndarray, bits: int) -> ir.Tensor:
+    kind = _TYPES[bits]
+    return ir.Tensor(numbers.astype(kind.numpy()), dtype=kind)
+
+
+@microsoft("GatherBlockQuantized")
+def gather_block_quantised(
+    op: Builder,
+    data: Any,
+    indices: Any,
+    scales: Any,
+    zero_points: Any = None,
+    *,
+    bits: int = 4,
+    block_size: int = 128,
+    gather_axis: int = 0,
+    quantize_axis: int = 1,
+) -> Any:
+    """Rows of a table that is stored in blocks of few bits."""
+    if data.dtype == ir.DataType.UINT8:
+        stored = array_of(data, "data")
+        if bits == 4 and quantize_axis % stored.ndim != stored.ndim - 1:
+            raise Unreadable("expected blocks along the last axis")
+        width = array_of(scales, "scales").shape[-1]
+        if zero_points is not None:
+            packed = _unpacked(array_of(zero_points, "zero_points"), bits)
+            zero_points = _packed(packed[..., :width], bits)
+        else:
+            middle = np.full(array_of(scales, "scales").shape, 1 << (bits - 1))
+            zero_points = _packed(middle, bits)
+        data = _packed(_unpacked(stored, bits), bits)
+    table = op.DequantizeLinear(
+        *(data, scales, zero_points), axis=quantize_axis, block_size=block_size
+    )
+    return op.Gather(table, indices, axis=gather_axis)

@@ -1,0 +1,322 @@
+"""Operators on numbers that stand for others by scale and zero point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import onnx_ir as ir
+
+from burnish.codegen.readers.microsoft._bodies import (
+    Builder,
+    Unreadable,
+    microsoft,
+    rank,
+    size,
+)
+from burnish.codegen.readers.microsoft.attentions import from_projection
+
+
+@microsoft("QuantizeLinear")
+def quantise(
+    op: Builder, x: Any, y_scale: Any, y_zero_point: Any = None, *, axis: int = 1
+) -> Any:
+    return op.QuantizeLinear(x, y_scale, y_zero_point, axis=axis)
+
+
+@microsoft("DequantizeLinear")
+def dequantise(
+    op: Builder, x: Any, x_scale: Any, x_zero_point: Any = None, *, axis: int = 1
+) -> Any:
+    return op.DequantizeLinear(x, x_scale, x_zero_point, axis=axis)
+
+
+def _of_two(name: str) -> Callable[..., Any]:
+    def body(
+        op: Builder,
+        A: Any,
+        A_scale: Any,
+        A_zero_point: Any,
+        B: Any,
+        B_scale: Any,
+        B_zero_point: Any,
+        C_scale: Any,
+        C_zero_point: Any = None,
+    ) -> Any:
+        a = op.DequantizeLinear(A, A_scale, A_zero_point)
+        b = op.DequantizeLinear(B, B_scale, B_zero_point)
+        return op.QuantizeLinear(getattr(op, name)(a, b), C_scale, C_zero_point)
+
+    return body
+
+
+microsoft("QLinearAdd")(_of_two("Add"))
+microsoft("QLinearMul")(_of_two("Mul"))
+
+
+@microsoft("QLinearSigmoid")
+def qlinear_sigmoid(
+    op: Builder,
+    X: Any,
+    X_scale: Any,
+    X_zero_point: Any,
+    Y_scale: Any,
+    Y_zero_point: Any = None,
+) -> Any:
+    y = op.Sigmoid(op.DequantizeLinear(X, X_scale, X_zero_point))
+    return op.QuantizeLinear(y, Y_scale, Y_zero_point)
+
+
+@microsoft("QLinearLeakyRelu")
+def qlinear_leaky_relu(
+    op: Builder,
+    X: Any,
+    X_scale: Any,
+    X_zero_point: Any,
+    Y_scale: Any,
+    Y_zero_point: Any = None,
+    *,
+    alpha: float = 0.01,
+) -> Any:
+    y = op.LeakyRelu(op.DequantizeLinear(X, X_scale, X_zero_point), alpha=alpha)
+    return op.QuantizeLinear(y, Y_scale, Y_zero_point)
+
+
+@microsoft("QLinearSoftmax")
+def qlinear_softmax(
+    op: Builder,
+    X: Any,
+    X_scale: Any,
+    x_zero_point: Any,
+    y_scale: Any,
+    y_zero_point: Any,
+    *,
+    axis: int = -1,
+    opset: int,
+) -> Any:
+    if opset < 13 and axis not in (-1, rank(X) - 1):
+        raise Unreadable("expected a softmax along the last axis")
+    y = op.Softmax(op.DequantizeLinear(X, X_scale, x_zero_point), axis=axis)
+    return op.QuantizeLinear(y, y_scale, y_zero_point)
+
+
+@microsoft("QLinearConcat")
+def qlinear_concat(
+    op: Builder, Y_scale: Any, Y_zero_point: Any, *inputs: Any, axis: int
+) -> Any:
+    parts = [inputs[start : start + 3] for start in range(0, len(inputs), 3)]
+    y = op.Concat(*(op.DequantizeLinear(*part) for part in parts), axis=axis)
+    return op.QuantizeLinear(y, Y_scale, Y_zero_point)
+
+
+@microsoft("QLinearWhere")
+def qlinear_where(
+    op: Builder,
+    condition: Any,
+    X: Any,
+    x_scale: Any,
+    x_zero_point: Any,
+    Y: Any,
+    y_scale: Any,
+    y_zero_point: Any,
+    z_scale: Any,
+    z_zero_point: Any,
+) -> Any:
+    x = op.DequantizeLinear(X, x_scale, x_zero_point)
+    y = op.DequantizeLinear(Y, y_scale, y_zero_point)
+    return op.QuantizeLinear(op.Where(condition, x, y), z_scale, z_zero_point)
+
+
+@microsoft("QLinearGlobalAveragePool")
+def qlinear_global_average_pool(
+    op: Builder,
+    X: Any,
+    x_scale: Any,
+    x_zero_point: Any,
+    y_scale: Any,
+    y_zero_point: Any,
+    *,
+    channels_last: int = 0,
+) -> Any:
+    x = _channels_first(op, X, channels_last)
+    y = op.GlobalAveragePool(op.DequantizeLinear(x, x_scale, x_zero_point))
+    y = op.QuantizeLinear(y, y_scale, y_zero_point)
+    return _channels_last(op, y, X, channels_last)
+
+
+@microsoft("QLinearAveragePool")
+def qlinear_average_pool(
+    op: Builder,
+    X: Any,
+    x_scale: Any,
+    x_zero_point: Any,
+    y_scale: Any,
+    y_zero_point: Any = None,
+    *,
+    auto_pad: str | None = None,
+    ceil_mode: int = 0,
+    channels_last: int = 0,
+    count_include_pad: int = 0,
+    kernel_shape: Any,
+    pads: Any = None,
+    strides: Any = None,
+) -> Any:
+    x = _channels_first(op, X, channels_last)
+    y = op.AveragePool(
+        op.DequantizeLinear(x, x_scale, x_zero_point),
+        auto_pad=auto_pad,
+        ceil_mode=ceil_mode,
+        count_include_pad=count_include_pad,
+        kernel_shape=kernel_shape,
+        pads=pads,
+        strides=strides,
+    )
+    y = op.QuantizeLinear(y, y_scale, y_zero_point)
+    return _channels_last(op, y, X, channels_last)
+
+
+@microsoft("QLinearConv")
+def qlinear_conv(
+    op: Builder,
+    x: Any,
+    x_scale: Any,
+    x_zero_point: Any,
+    w: Any,
+    w_scale: Any,
+    w_zero_point: Any,
+    y_scale: Any,
+    y_zero_point: Any,
+    B: Any = None,
+    *,
+    auto_pad: str | None = None,
+    channels_last: int = 0,
+    dilations: Any = None,
+    group: int | None = None,
+    kernel_shape: Any = None,
+    pads: Any = None,
+    strides: Any = None,
+) -> Any:
+    y = op.QLinearConv(
+        *(_channels_first(op, x, channels_last), x_scale, x_zero_point),
+        *(w, w_scale, w_zero_point, y_scale, y_zero_point, B),
+        auto_pad=auto_pad,
+        dilations=dilations,
+        group=group,
+        kernel_shape=kernel_shape,
+        pads=pads,
+        strides=strides,
+    )
+    return _channels_last(op, y, x, channels_last)
+
+
+def _channels_first(op: Builder, x: Any, moved: int) -> Any:
+    if not moved:
+        return x
+    axes = list(range(rank(x)))
+    return op.Transpose(x, perm=[0, axes[-1], *axes[1:-1]])
+
+
+def _channels_last(op: Builder, y: Any, x: Any, moved: int) -> Any:
+    if not moved:
+        return y
+    return op.Transpose(y, perm=[0, *range(2, rank(x)), 1])
+
+
+# --- products ---
+
+
+@microsoft("QGemm")
+def qgemm(
+    op: Builder,
+    A: Any,
+    a_scale: Any,
+    a_zero_point: Any,
+    B: Any,
+    b_scale: Any,
+    b_zero_point: Any,
+    C: Any = None,
+    y_scale: Any = None,
+    y_zero_point: Any = None,
+    *,
+    alpha: float = 1.0,
+    transA: int = 0,
+    transB: int = 0,
+) -> Any:
+    """C is a whole number of a_scale * b_scale; the result is float without y_scale."""
+    a = op.DequantizeLinear(A, a_scale, a_zero_point)
+    b = op.DequantizeLinear(B, b_scale, b_zero_point, axis=0 if transB else 1)
+    y = op.Gemm(a, b, alpha=alpha, transA=transA, transB=transB)
+    if C is not None:
+        scale = op.Mul(a_scale, b_scale)
+        scale = scale if alpha == 1 else op.Mul(scale, op.number(alpha, a_scale))
+        y = op.Add(y, op.Mul(op.Cast(C, to=ir.DataType.FLOAT), scale))
+    return y if y_scale is None else op.QuantizeLinear(y, y_scale, y_zero_point)
+
+
+@microsoft("MatMulIntegerToFloat")
+def matmul_integer_to_float(
+    op: Builder,
+    A: Any,
+    B: Any,
+    a_scale: Any,
+    b_scale: Any,
+    a_zero_point: Any = None,
+    b_zero_point: Any = None,
+    bias: Any = None,
+) -> Any:
+    whole = op.MatMulInteger(A, B, a_zero_point, b_zero_point)
+    y = op.Mul(op.Cast(whole, to=ir.DataType.FLOAT), op.Mul(a_scale, b_scale))
+    return y if bias is None else op.Add(y, bias)
+
+
+@microsoft("DynamicQuantizeMatMul")
+def dynamic_quantise_matmul(
+    op: Builder,
+    A: Any,
+    B: Any,
+    b_scale: Any,
+    b_zero_point: Any = None,
+    bias: Any = None,
+) -> Any:
+    """A's scale and zero point are those of its own range, found at every call."""
+    a, a_scale, a_zero_point = op.make("", "DynamicQuantizeLinear", (A,), {}, 3)
+    return matmul_integer_to_float(
+        op, a, B, a_scale, b_scale, a_zero_point, b_zero_point, bias
+    )
+
+
+@microsoft("QAttention")
+def qattention(
+    op: Builder,
+    input_: Any,
+    weight: Any,
+    bias: Any,
+    input_scale: Any,
+    weight_scale: Any,
+    mask_index: Any = None,
+    input_zero_point: Any = None,
+    weight_zero_point: Any = None,
+    past: Any = None,
+    *,
+    do_rotary: int = 0,
+    mask_filter_value: float = -10000.0,
+    num_heads: int,
+    past_present_share_buffer: int = 0,
+    scale: float = 0.0,
+    unidirectional: int = 0,
+) -> Any:
+    width = size(weight, 1)
+    if do_rotary or past_present_share_buffer or width is None:
+        raise Unreadable("expected no rotary places and no shared cache")
+    x = matmul_integer_to_float(
+        *(op, input_, weight, input_scale, weight_scale),
+        *(input_zero_point, weight_zero_point, bias),
+    )
+    return from_projection(
+        *(op, x, mask_index, past, None),
+        sizes=[width // 3] * 3,
+        heads=num_heads,
+        low=mask_filter_value,
+        scale=scale,
+        causal=unidirectional,
+    )

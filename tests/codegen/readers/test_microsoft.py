@@ -1,0 +1,375 @@
+"""onnxruntime's own operators mean what onnxruntime computes."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+
+from burnish.codegen.backend import BurnishBackend
+from burnish.codegen.errors import UnsupportedError
+from burnish.codegen.readers import read
+from burnish.codegen.readers.microsoft import DOMAIN, bodies
+
+RANDOM = np.random.default_rng(0)
+F4, U1, I1, I4, I8 = np.float32, np.uint8, np.int8, np.int32, np.int64
+
+
+def x(*shape: int) -> np.ndarray:
+    return RANDOM.standard_normal(shape).astype(F4)
+
+
+def whole(dtype: Any, *shape: int, low: int = 0, high: int = 100) -> np.ndarray:
+    return RANDOM.integers(low, high, shape).astype(dtype)
+
+
+class Fixed(np.ndarray):
+    """An array that is an initializer of the model."""
+
+
+def w(*shape: int) -> np.ndarray:
+    return fixed(x(*shape))
+
+
+def fixed(array: Any) -> np.ndarray:
+    return np.asarray(array).view(Fixed)
+
+
+def case(
+    kind: str,
+    *inputs: np.ndarray | None,
+    outputs: str | int = 1,
+    domain: str = DOMAIN,
+    version: int = 17,
+    static: bool = False,
+    **attributes: Any,
+) -> Any:
+    """One node on arguments; outputs: how many, or a mask such as "1001"."""
+    asked = "1" * outputs if isinstance(outputs, int) else outputs
+    made = [f"y{i}" if wanted == "1" else "" for i, wanted in enumerate(asked)]
+    names = ["" if array is None else f"x{i}" for i, array in enumerate(inputs)]
+    node = helper.make_node(kind, names, made, domain=domain, name="n", **attributes)
+    given, held = [], []
+    for name, array in zip(names, inputs, strict=True):
+        if isinstance(array, Fixed):
+            held.append(numpy_helper.from_array(np.asarray(array), name))
+        elif array is not None:
+            dtype = helper.np_dtype_to_tensor_dtype(array.dtype)
+            named = [f"{name}_{i}" for i in range(array.ndim)]
+            shape = array.shape if static else [*named[:-1], *array.shape[-1:]]
+            given.append(helper.make_tensor_value_info(name, dtype, shape))
+    results = [onnx.ValueInfoProto(name=name) for name in made if name]
+    graph = helper.make_graph([node], kind, given, results, held)
+    imports = [helper.make_opsetid("", version), helper.make_opsetid(DOMAIN, 1)]
+    model = helper.make_model(graph, opset_imports=imports, ir_version=9)
+    feeds = [a for a in inputs if a is not None and not isinstance(a, Fixed)]
+    return model, feeds
+
+
+IDS = whole(I4, 2, 5, high=20)
+SEGMENTS = whole(I4, 2, 5, high=2)
+MASK = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]], I4)
+TABLES = (w(20, 8), w(16, 8), w(2, 8))
+NORM = (w(8), w(8))
+QKV = (w(8, 24), w(24))
+COS, SIN = fixed(np.cos(x(16, 2))), fixed(np.sin(x(16, 2)))
+WIDE = fixed(np.cos(x(16, 8))), fixed(np.sin(x(16, 8)))
+LENGTHS = np.array([4, 4], I4), fixed(np.array(5, I4))
+Q8 = (fixed(F4(0.05)), fixed(U1(120)))
+R8 = (fixed(F4(0.03)), fixed(U1(100)))
+S8 = (fixed(F4(0.02)), fixed(U1(90)))
+BLOCKS = fixed(whole(U1, 6, 2, 8, high=256))
+
+CASES = [
+    case("Gelu", x(2, 3)),
+    case("BiasGelu", x(2, 3, 4), w(4)),
+    case("FastGelu", x(2, 3, 4), w(4)),
+    case("FastGelu", x(2, 3)),
+    case("QuickGelu", x(2, 3)),
+    case("QuickGelu", x(2, 3), alpha=1.0),
+    case("SimplifiedLayerNormalization", x(2, 5, 8), w(8), domain=""),
+    case("SimplifiedLayerNormalization", x(2, 8), w(8), domain="", version=12),
+    case("SkipLayerNormalization", x(2, 5, 8), x(2, 5, 8), *NORM),
+    case("SkipLayerNormalization", x(2, 5, 8), x(2, 5, 8), *NORM, w(8), outputs="1001"),
+    case("SkipSimplifiedLayerNormalization", x(2, 5, 8), x(2, 5, 8), w(8)),
+    case(
+        "SkipSimplifiedLayerNormalization",
+        *(x(2, 5, 8), x(2, 5, 8), w(8), w(8)),
+        outputs="1001",
+        epsilon=1e-3,
+    ),
+    case("EmbedLayerNormalization", IDS, SEGMENTS, *TABLES, *NORM, MASK, outputs=2),
+    case("EmbedLayerNormalization", IDS, None, *TABLES[:2], None, *NORM, outputs="101"),
+    case(
+        "EmbedLayerNormalization",
+        *(IDS, SEGMENTS, *TABLES, *NORM, MASK, whole(I4, 2, 5, high=16)),
+        outputs=3,
+        mask_index_type=1,
+    ),
+    case("FusedMatMul", x(2, 3, 4), x(2, 5, 4), transB=1, alpha=0.5),
+    case("FusedMatMul", x(4, 3), w(4, 5), transA=1),
+    case("FusedMatMul", x(3, 2, 4), x(2, 4, 5), transBatchA=1),
+    case("FusedMatMul", x(2, 3, 4), x(5, 2, 4), transBatchB=1, transB=1),
+    case("TransposeMatMul", x(2, 4, 3), x(2, 4, 5), transA=1),
+    case("FusedGemm", x(2, 3), w(4, 3), w(4), transB=1, activation="Relu"),
+    case(
+        "FusedGemm",
+        *(x(2, 3), w(3, 4)),
+        activation="LeakyRelu",
+        activation_alpha=0.2,
+        alpha=0.5,
+    ),
+    case("FusedConv", x(2, 3, 6, 6), w(4, 3, 3, 3), w(4), activation="Relu"),
+    case(
+        "FusedConv",
+        *(x(1, 2, 6, 6), w(2, 2, 3, 3), w(2), x(1, 2, 6, 6)),
+        activation="Relu",
+        pads=[1, 1, 1, 1],
+    ),
+    case(
+        "FusedConv",
+        *(x(1, 4, 6, 6), w(4, 1, 3, 3)),
+        activation="Clip",
+        activation_params=[0.0, 1.0],
+        group=4,
+        strides=[2, 2],
+    ),
+    case(
+        "FusedConv",
+        *(x(1, 2, 6), w(2, 2, 3)),
+        activation="HardSigmoid",
+        activation_params=[0.3, 0.4],
+    ),
+    *(
+        case("MatMulNBits", x(2, 3, 30), BLOCKS, scales, zeros, None, bias, **options)
+        for scales, zeros, bias in (
+            (w(6, 2), None, None),
+            (w(12), fixed(whole(U1, 6, 1, high=256)), w(6)),
+        )
+        for options in ({"K": 30, "N": 6, "bits": 4, "block_size": 16},)
+    ),
+    case(
+        "MatMulNBits",
+        *(x(3, 32), fixed(whole(U1, 6, 2, 16, high=256)), w(6, 2)),
+        K=32,
+        N=6,
+        bits=8,
+        block_size=16,
+    ),
+    case(
+        "GatherBlockQuantized",
+        *(fixed(whole(U1, 7, 16, high=256)), IDS % 7, w(7, 2)),
+        bits=4,
+        block_size=16,
+    ),
+    case("Attention", x(2, 5, 8), *QKV, num_heads=2),
+    case("Attention", x(2, 5, 8), *QKV, MASK, num_heads=2, unidirectional=1),
+    case("Attention", x(2, 5, 8), *QKV, np.array([5, 3], I4), num_heads=2),
+    case(
+        "Attention",
+        *(x(2, 5, 8), *QKV, fixed(np.array([5, 4, 0, 1], I4))),
+        num_heads=4,
+        scale=0.3,
+        static=True,
+    ),
+    case("Attention", x(2, 2, 8), *QKV, whole(I4, 2, 2, 2, high=2), num_heads=2),
+    case(
+        "Attention",
+        *(x(2, 5, 8), w(8, 20), w(20), None, None, x(2, 2, 5, 5)),
+        num_heads=2,
+        qkv_hidden_sizes=[8, 8, 4],
+    ),
+    *(
+        case(
+            "Attention",
+            *(x(2, 2, 8), *QKV, mask, x(2, 2, 2, 3, 4)),
+            num_heads=2,
+            outputs=2,
+            unidirectional=causal,
+        )
+        for mask, causal in ((MASK, 0), (MASK, 1), (None, 1))
+    ),
+    case("MultiHeadAttention", *(x(2, 5, 8) for _ in "qkv"), num_heads=2),
+    case(
+        "MultiHeadAttention",
+        *(x(2, 5, 8), x(2, 3, 8), x(2, 3, 12), w(28)),
+        num_heads=2,
+        scale=0.5,
+    ),
+    case(
+        "MultiHeadAttention",
+        *(*(x(2, 5, 8) for _ in "qkv"), w(24), MASK, x(1, 2, 5, 5)),
+        num_heads=2,
+        unidirectional=1,
+    ),
+    case(
+        "MultiHeadAttention",
+        *(*(x(2, 2, 8) for _ in "qkv"), None, None, None),
+        *(x(2, 2, 3, 4), x(2, 2, 3, 4)),
+        num_heads=2,
+        outputs=3,
+        unidirectional=1,
+    ),
+    case("MultiHeadAttention", x(2, 5, 8), x(2, 2, 3, 4), x(2, 2, 3, 4), num_heads=2),
+    *(
+        case(
+            "GroupQueryAttention",
+            *(*qkv, x(2, 1, 0, 16), x(2, 1, 0, 16), *LENGTHS, *turned),
+            num_heads=2,
+            kv_num_heads=1,
+            outputs=3,
+            **options,
+        )
+        for qkv, turned, options in (
+            ((x(2, 5, 32), x(2, 5, 16), x(2, 5, 16)), (), {}),
+            ((x(2, 5, 64), None, None), WIDE, {"do_rotary": 1}),
+            ((x(2, 5, 64), None, None), (), {"local_window_size": 2}),
+            ((x(2, 5, 64), None, None), (), {"softcap": 0.5, "scale": 0.2}),
+        )
+    ),
+    case(
+        "GroupQueryAttention",
+        *(x(2, 1, 32), x(2, 1, 16), x(2, 1, 16), x(2, 1, 4, 16), x(2, 1, 4, 16)),
+        *(*LENGTHS, *WIDE),
+        num_heads=2,
+        kv_num_heads=1,
+        do_rotary=1,
+        rotary_interleaved=1,
+        outputs=3,
+    ),
+    case("RotaryEmbedding", x(2, 5, 8), whole(I8, 2, 5, high=16), COS, SIN),
+    case("RotaryEmbedding", x(2, 3, 5, 4), np.array([2], I8), COS, SIN, interleaved=1),
+    case(
+        "RotaryEmbedding",
+        *(x(2, 5, 12), whole(I8, 2, 5, high=16), COS, SIN),
+        num_heads=2,
+        rotary_embedding_dim=4,
+    ),
+    case("QuantizeLinear", x(2, 3), *Q8),
+    case("DequantizeLinear", whole(U1, 2, 3), *Q8),
+    case("QLinearAdd", whole(U1, 2, 3), *Q8, whole(U1, 3), *R8, *S8),
+    case("QLinearMul", whole(U1, 2, 3), *Q8, whole(U1, 2, 3), *R8, *S8),
+    case("QLinearSigmoid", whole(U1, 2, 3), *Q8, *R8),
+    case("QLinearLeakyRelu", whole(U1, 2, 3), *Q8, *R8, alpha=0.3),
+    case("QLinearSoftmax", whole(U1, 2, 5), *Q8, *R8, opset=13),
+    case("QLinearConcat", *S8, whole(U1, 2, 3), *Q8, whole(U1, 2, 2), *R8, axis=1),
+    case(
+        "QLinearWhere",
+        *(x(2, 3) > 0, whole(U1, 2, 3), *Q8, whole(U1, 2, 3), *R8, *S8),
+    ),
+    *(
+        case("QLinearGlobalAveragePool", image, *Q8, *R8, channels_last=last)
+        for image, last in ((whole(U1, 2, 3, 4, 4), 0), (whole(U1, 2, 4, 4, 3), 1))
+    ),
+    case(
+        "QLinearAveragePool",
+        *(whole(U1, 2, 4, 4, 3), *Q8, *R8),
+        channels_last=1,
+        kernel_shape=[2, 2],
+        strides=[2, 2],
+    ),
+    case(
+        "QLinearConv",
+        *(whole(U1, 2, 5, 5, 3), *Q8, fixed(whole(U1, 4, 3, 3, 3)), *R8, *S8),
+        channels_last=1,
+        pads=[1, 1, 1, 1],
+    ),
+    case(
+        "QGemm",
+        *(whole(U1, 2, 3), *Q8, fixed(whole(U1, 3, 4)), *R8),
+        *(fixed(whole(I4, 4)), *S8),
+    ),
+    case("QGemm", whole(U1, 2, 3), *Q8, fixed(whole(U1, 4, 3)), *R8, transB=1),
+    case(
+        "MatMulIntegerToFloat",
+        *(whole(U1, 2, 3), fixed(whole(I1, 3, 4)), Q8[0], w(4), Q8[1]),
+        *(fixed(whole(I1, 4, high=9)), w(4)),
+    ),
+    case("DynamicQuantizeMatMul", x(2, 3), fixed(whole(I1, 3, 4)), w(4), None, w(4)),
+    *(
+        case(
+            "QAttention",
+            *(whole(U1, 2, 5, 8), fixed(whole(I1, 8, 24)), w(24), Q8[0]),
+            *(fixed(F4(0.01)), mask, Q8[1], fixed(I1(3))),
+            num_heads=2,
+            unidirectional=causal,
+        )
+        for mask, causal in ((None, 0), (MASK, 1))
+    ),
+    case("Trilu", x(3, 4), fixed(np.array(1, I8)), upper=0),
+    case("GatherND", x(3, 4), whole(I8, 2, 1, high=3)),
+    case("Range", fixed(F4(1)), fixed(F4(5)), fixed(F4(0.5))),
+    case("ExpandDims", x(2, 3), fixed(np.array(1, I4))),
+    case("Pad", x(2, 3), fixed(np.array([0, 1, 0, 2], I8)), mode="reflect"),
+    case("GridSample", x(1, 2, 4, 4), x(1, 3, 3, 2) * F4(0.4), mode="bicubic"),
+    case("CDist", x(3, 4), w(5, 4)),
+    case("CDist", x(3, 4), x(5, 4), metric="euclidean"),
+]
+
+
+@pytest.mark.oracle("onnxruntime")
+@pytest.mark.parametrize(("model", "feeds"), CASES, ids=lambda m: _name(m))
+def test_like_onnxruntime(model: Any, feeds: list[np.ndarray]) -> None:
+    runtime = pytest.importorskip("onnxruntime")
+    session = runtime.InferenceSession(
+        model.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    names = [value.name for value in session.get_inputs()]
+    expected = session.run(None, dict(zip(names, feeds, strict=True)))
+    results = BurnishBackend.prepare(model).run(feeds)
+    for y, wanted in zip(results, expected, strict=True):
+        assert y.dtype == wanted.dtype
+        step = 0 if wanted.dtype == F4 else 1  # halves are rounded to either side
+        np.testing.assert_allclose(
+            y.astype(float), wanted.astype(float), rtol=3e-4, atol=3e-4 + step
+        )
+
+
+def _name(given: Any) -> str | None:
+    return given.graph.name if isinstance(given, onnx.ModelProto) else ""
+
+
+@pytest.mark.oracle("onnxruntime")
+def test_every_body_states_its_schema() -> None:
+    pytest.importorskip("onnxruntime")
+    from onnxruntime.capi import onnxruntime_pybind11_state as state
+
+    assert {model.graph.name for model, _ in CASES} == bodies.keys()
+    schemas = {s.name: s for s in state.get_all_operator_schema()}
+    for name, body in bodies.items():
+        parameters = [*inspect.signature(body).parameters.values()][1:]
+        inputs = [p.name.rstrip("_") for p in parameters if p.kind != p.KEYWORD_ONLY]
+        options = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY}
+        schema = schemas[name]
+        known = [value.name for value in schema.inputs]
+        assert inputs == known[: len(inputs)], name
+        assert options <= schema.attributes.keys(), name
+
+
+@pytest.mark.parametrize(
+    ("model", "reason"),
+    [
+        (case("GreedySearch", IDS)[0], "before its optimisation"),
+        (case("Attention", x(2, 5, 8), *QKV, num_heads=2, do_rotary=1)[0], "rotary"),
+        (case("Gelu", x(2), beta=1.0)[0], "no attribute beta"),
+        (case("Conv", x(2), domain=f"{DOMAIN}.nchwc")[0], "ORT_ENABLE_EXTENDED"),
+    ],
+)
+def test_what_cannot_be_read_is_named(model: Any, reason: str) -> None:
+    with pytest.raises(UnsupportedError, match=rf"{reason}(?s:.)*'n'"):
+        BurnishBackend.prepare(model)
+
+
+def test_nodes_inherit_name_and_metadata(tmp_path: Path) -> None:
+    model, _ = case("SkipLayerNormalization", x(2, 5, 8), x(2, 5, 8), *NORM)
+    model.graph.node[0].metadata_props.add(key="scope", value="a.b")
+    onnx.save(model, tmp_path / "m.onnx")
+    source = read(tmp_path / "m.onnx")
+    assert [n.op_type for n in source.model.graph] == ["Add", "LayerNormalization"]
+    assert {n.metadata_props["scope"] for n in source.model.graph} == {"a.b"}
+    assert "SkipLayerNormalization" in source.notes[-1]
