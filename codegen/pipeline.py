@@ -36,6 +36,9 @@ from burnish.serialize import is_weights
 EMBED_AS_TEXT = 8 * 1024 * 1024
 """Embedded weights up to this many bytes stand in the source, larger ones beside it."""
 
+_ROUNDS = 20
+"""How often passes follow new shapes: two may know one size by different words."""
+
 _STAGES = ("reading", "simplifying", "translating", "arranging", "writing source")
 
 
@@ -207,7 +210,9 @@ def _simplify(source: Source, explain: Explain, simplify: bool) -> None:
     model = source.model
     accounts = Accounts(passes.places(model), near=explain is not silent)
     changed = passes.run(model, accounts, simplify=simplify)
-    while simplify and changed and infer(model, silent):
+    for _ in range(_ROUNDS):
+        if not (simplify and changed and infer(model, silent)):
+            break
         changed = passes.run(model, accounts)
     accounts.tell(explain, passes.places(model))
 
