@@ -175,7 +175,7 @@ def _unpacked(stored: np.ndarray, bits: int) -> np.ndarray:
     return pair.reshape(*stored.shape[:-1], -1)
 
 
-def _packed(numbers: np.ndarray, bits: int) -> ir.Tensor:
+def _packed(numbers: np.ndarray, bits: int) -> Any:
     kind = _TYPES[bits]
     return ir.Tensor(numbers.astype(kind.numpy()), dtype=kind)
 
