@@ -82,7 +82,7 @@ def _axes_indexed(items: tuple[Any, ...], ndim: int) -> int:
 @operator
 def set_item(x, values, *, index: Any):
     """A copy of x with `values` at [index]."""
-    y = x.copy()
+    y = namespace(x).array(x)  # a gradient may be a scalar, which nothing writes into
     y[index] = values
     return y
 

@@ -381,6 +381,12 @@ def test_an_index_may_hold_tensors():
     assert got[:, 1].tolist() == [1, 0, 2]
 
 
+def test_an_element_without_axes_is_put_and_pulled_back():
+    x, value = (Tensor(n, device="cpu:autodiff").require_grad() for n in (1.5, 2.5))
+    gradients = (2 * x.set_item((), value)).sum().backward()
+    assert (x.grad(gradients).item(), value.grad(gradients).item()) == (0, 2)
+
+
 def test_mistakes_are_explained():
     with pytest.raises(InputError, match="gather"):
         ops.gather(np.zeros(3), np.array([3]))
