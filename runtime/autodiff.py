@@ -29,11 +29,13 @@ class Recording(threading.local):
 
     missed: an operator was not recorded that would have been. replaying: what is
     computed was computed before; effects on modules are not to happen again.
+    tape: what writes every call down for a program; see `burnish.capture`.
     """
 
     paused = False
     missed = False
     replaying = False
+    tape: Any = None
 
 
 recording = Recording()
@@ -215,6 +217,8 @@ def backward(
     Raises GradientError when nothing was recorded, when `output` has more than one
     element and no `gradient` is given, or when an operator on the way has none.
     """
+    if recording.tape is not None:
+        recording.tape.refuse("backward() of what a program gives is for outside of it")
     if output.node is None:
         raise GradientError(_unrecorded(output))
     if gradient is None:

@@ -16,6 +16,7 @@ from typing import Any
 
 from burnish import rng
 from burnish.autodiff import Node, Variable, no_grad, recording
+from burnish.nested import leaves, mapped
 
 _FARTHEST = 8
 """Results in a row that are not kept. A long chain of sums, such as a deep network's
@@ -130,36 +131,27 @@ def checkpoint(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
             results = function(*args, **options)
         if not recording.missed:
             return results
+        if recording.tape is not None:
+            recording.tape.refuse(
+                "checkpoint: what is recorded in a program is kept; "
+                "capture the function and checkpoint the program"
+            )
     finally:
         recording.missed = missed
     node = Replay(lambda: function(*args, **options), random)
     places = itertools.count()
 
-    def recorded(result: Variable) -> Variable:
+    def recorded(result: Any) -> Any:
+        if not isinstance(result, Variable):
+            return result
         place = next(places)
         if result.node is not None or result.dtype.kind not in "fcV":
             return result
         return result.wrap(result.data, result.device, node, place)
 
-    return _mapped(results, recorded)
+    return mapped(results, recorded)
 
 
 def _variables(results: Any) -> list[Variable]:
     """Every variable in a result, always in the same order."""
-    found: list[Variable] = []
-    _mapped(results, found.append)
-    return found
-
-
-def _mapped(results: Any, change: Callable[[Variable], Any]) -> Any:
-    """A result with every variable in it changed."""
-    if isinstance(results, Variable):
-        return change(results)
-    if isinstance(results, dict):
-        return {key: _mapped(value, change) for key, value in results.items()}
-    if isinstance(results, list):
-        return [_mapped(value, change) for value in results]
-    if isinstance(results, tuple):
-        items = [_mapped(value, change) for value in results]
-        return results._make(items) if hasattr(results, "_make") else tuple(items)
-    return results
+    return [each for each in leaves(results) if isinstance(each, Variable)]

@@ -145,6 +145,8 @@ class Operator:
         return bfloat16.narrowed(kernel(*bfloat16.widened(args), **options))
 
     def _on_variables(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        if recording.tape is not None:
+            return recording.tape.call(self, args, options)
         device: Device | None = None
         kind: type[Variable] = Variable
         parents: list[Any] = []

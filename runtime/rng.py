@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ _streams: tuple[np.random.Generator, np.random.Generator] | None = None
 
 class _Drawing(threading.local):
     initial = False
+    told: Callable[[], None] | None = None
 
 
 _drawing = _Drawing()
@@ -40,6 +41,8 @@ def _start(
 
 def generator() -> np.random.Generator:
     """The generator that all draws come from, drawn on the host."""
+    if _drawing.told is not None and not _drawing.initial:
+        _drawing.told()
     # not at import: NumPy loads its random numbers on demand
     streams = _streams or _start(np.random.default_rng())
     return streams[_drawing.initial]
@@ -53,6 +56,21 @@ def initial() -> Iterator[None]:
         yield
     finally:
         _drawing.initial = before
+
+
+@contextlib.contextmanager
+def telling(told: Callable[[], None]) -> Iterator[None]:
+    """In the `with` block `told` is called before every draw of this thread.
+
+    Draws of initial weights do not count. Afterwards the source is where it was.
+    """
+    before = state()
+    _drawing.told = told
+    try:
+        yield
+    finally:
+        _drawing.told = None
+        restore(before)
 
 
 def state() -> Any:

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from burnish import ops
-from burnish.autodiff import Gradients, Node, Variable, backward
+from burnish.autodiff import Gradients, Node, Variable, backward, recording
 from burnish.backend import Device, on_host
 from burnish.display import describe
 from burnish.distributions import Default, Distribution, Normal, Uniform
 from burnish.errors import InputError
 from burnish.methods import Methods, shape_from
+from burnish.steps import draw
 
 
 class Tensor(Methods):
@@ -134,6 +135,8 @@ class Tensor(Methods):
                 f"inplace: expected a tensor of your own, got a {type(self).__name__}; "
                 f"give it values with assign()"
             )
+        if recording.tape is not None:
+            recording.tape.refuse("a tensor from outside is changed by inplace()")
         made = function(self.wrap(self.data, self.device, self.node, self.index))
         if not isinstance(made, Variable):
             raise InputError(
@@ -268,7 +271,7 @@ class Tensor(Methods):
                 f"random: expected one of burnish.distributions, got {source!r}"
             )
         sizes = shape_from((shape,))
-        return _made("random", device, source.draw, sizes, np.dtype(dtype), device)
+        return _random(source, sizes, np.dtype(dtype), device)
 
     def random_like(self, distribution: Distribution | None = None) -> Tensor:
         """Draws with this tensor's shape, dtype and device."""
@@ -307,6 +310,11 @@ def _made(where: str, device: Device, make: Any, *args: Any, **options: Any) -> 
             raise
         given = ", ".join(repr(arg) for arg in args)
         raise InputError(f"{where}: {error}, got {given}") from None
+
+
+@draw
+def _random(source: Distribution, shape: Any, dtype: Any, device: Device) -> Tensor:
+    return _made("random", device, source.draw, shape, dtype, device)
 
 
 def _is_device(target: Any) -> bool:

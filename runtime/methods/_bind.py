@@ -68,7 +68,7 @@ def along(bound: Any) -> Any:
 
     @functools.wraps(bound)
     def either(self: Any, *args: Any, **options: Any) -> Any:
-        if self.data.ndim:
+        if self.shape:
             return bound(self, *args, **options)
         found = bound(ops.reshape(self, shape=(1,)), *args, **options)
         if isinstance(found, tuple):

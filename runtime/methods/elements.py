@@ -39,7 +39,9 @@ class ElementMethods(Variable):
         )
 
     def __len__(self) -> int:
-        return len(self.data)
+        if not self.shape:
+            raise TypeError("len: expected a tensor with axes, got one without")
+        return self.shape[0]
 
     def __iter__(self) -> Iterator[Tensor]:
         return (self[i] for i in range(len(self)))
@@ -69,7 +71,7 @@ class ElementMethods(Variable):
     def argwhere(self) -> Tensor:
         """The positions of what is not zero, one a row."""
         places = ops.non_zero(self).T
-        return places if self.data.ndim else places[:, :0]
+        return places if self.shape else places[:, :0]
 
     def one_hot(
         self,

@@ -22,11 +22,11 @@ class ShapeMethods(Variable):
 
     @property
     def ndim(self) -> int:
-        return self.data.ndim
+        return len(self.shape)
 
     @property
     def size(self) -> int:
-        return self.data.size
+        return math.prod(self.shape)
 
     @property
     def T(self) -> Tensor:

@@ -57,7 +57,7 @@ def weighted(losses: Tensor, weight: Any) -> Tensor:
 
 def mean(losses: Tensor, reduction: str) -> Tensor:
     """Losses reduced; "mean" divides by their number."""
-    count = losses.data.size
+    count = losses.size
     return reduced(losses, reduction, lambda total: total / count)
 
 

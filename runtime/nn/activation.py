@@ -157,8 +157,8 @@ class Softplus(Layer):
     def forward(self, x: Tensor) -> Tensor:
         if self.beta == 1 and self.threshold >= 20:  # equal in single precision
             return ops.softplus(x)
-        y = ops.softplus(x * self.beta) * (1 / self.beta)
-        return ops.where(x.data * self.beta > self.threshold, x, y)
+        z = x * self.beta
+        return ops.where(z > self.threshold, x, ops.softplus(z) * (1 / self.beta))
 
 
 class Hardswish(Layer):

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from burnish import ops
-from burnish.backend import Array
+from burnish.backend import Array, Device
 from burnish.errors import InputError
-from burnish.nn._losses import mean, reduced
+from burnish.nn._losses import beside, mean, reduced
+from burnish.steps import step
 from burnish.tensor import Tensor
 
 
@@ -34,33 +35,56 @@ def ctc_loss(
     of log_probs as they are; PyTorch's is what it is behind log_softmax.
     """
     if len(log_probs.shape) == 2:
-        targets = _array(log_probs, targets).reshape(-1)
         lengths = (input_lengths, target_lengths)
-        frames, labels = (_array(log_probs, v).reshape(1) for v in lengths)
+        told = ops.reshape(beside(log_probs, targets), shape=(-1,))
+        frames, labels = (
+            ops.reshape(beside(log_probs, v), shape=(1,)) for v in lengths
+        )
         options = (blank, reduction, zero_infinity)
-        loss = ctc_loss(log_probs[:, None], targets, frames, labels, *options)
+        loss = ctc_loss(log_probs[:, None], told, frames, labels, *options)
         return loss.reshape(()) if reduction == "none" else loss
-    count, n, classes = log_probs.shape
-    frames = _lengths("ctc_loss", log_probs, input_lengths, n, count)
-    labels = _lengths("ctc_loss", log_probs, target_lengths, n, None)
-    rows = _rows(log_probs, targets, labels)
-    table = _told("ctc_loss", log_probs, rows, labels, classes)
+    classes = log_probs.shape[2]
     if not 0 <= blank < classes:
         raise InputError(f"ctc_loss: expected blank below {classes}, got {blank}")
-    xp = log_probs.device.xp
+    places, skips, frames, labels = _ctc_states(
+        targets,
+        input_lengths,
+        target_lengths,
+        shape=tuple(log_probs.shape),
+        blank=blank,
+        device=log_probs.device,
+    )
+    scores = ops.take_along_axis(log_probs, places, axis=2)
+    losses = ops.ctc_paths(scores, skips, frames, 2 * labels + 1)
+    if zero_infinity:
+        losses = ops.where(ops.is_inf(losses), 0, losses)
+    if reduction == "mean":
+        losses = losses / ops.cast(ops.maximum(labels, 1), dtype=losses.dtype)
+    return mean(losses, reduction)
+
+
+@step
+def _ctc_states(
+    targets: Any,
+    input_lengths: Any,
+    target_lengths: Any,
+    *,
+    shape: tuple[int, ...],
+    blank: int,
+    device: Device,
+) -> tuple[Array, Array, Array, Array]:
+    """Every frame's states (T, N, S), which may be skipped (N, S), and both lengths."""
+    count, n, classes = shape
+    frames = _lengths("ctc_loss", device, input_lengths, n, count)
+    labels = _lengths("ctc_loss", device, target_lengths, n, None)
+    table = _told("ctc_loss", device, _rows(device, targets, labels), labels, classes)
+    xp = device.xp
     width = 2 * table.shape[1] + 1
     states = xp.full((n, width), blank, np.int64)
     states[:, 1::2] = table
     skips = xp.zeros((n, width), bool)
     skips[:, 3::2] = states[:, 3::2] != states[:, 1:-2:2]
-    places = Tensor(xp.broadcast_to(states, (count, n, width)), device=log_probs.device)
-    scores = ops.take_along_axis(log_probs, places, axis=2)
-    losses = ops.ctc_paths(scores, skips, frames, 2 * labels + 1)
-    if zero_infinity:
-        losses = ops.where(xp.isinf(losses.data), 0, losses)
-    if reduction == "mean":
-        losses = losses / xp.maximum(labels, 1).astype(losses.dtype)
-    return mean(losses, reduction)
+    return xp.broadcast_to(states, (count, n, width)), skips, frames, labels
 
 
 def rnnt_loss(
@@ -82,37 +106,49 @@ def rnnt_loss(
         raise InputError(
             f"rnnt_loss: expected logits (N, T, U + 1, C), got shape {logits.shape}"
         )
-    n, count, width, classes = logits.shape
-    table = _array(logits, targets)
-    if table.shape != (n, width - 1):
+    n, _, width, classes = logits.shape
+    if tuple(getattr(targets, "shape", np.shape(targets))) != (n, width - 1):
         raise InputError(
             f"rnnt_loss: expected targets {(n, width - 1)} for logits {logits.shape}, "
-            f"got {table.shape}"
+            f"got {getattr(targets, 'shape', np.shape(targets))}"
         )
-    frames = _lengths("rnnt_loss", logits, logit_lengths, n, count)
-    labels = _lengths("rnnt_loss", logits, target_lengths, n, width - 1)
-    table = _told("rnnt_loss", logits, table, labels, classes)
     if not -classes <= blank < classes:
         raise InputError(f"rnnt_loss: expected blank below {classes}, got {blank}")
-    xp = logits.device.xp
-    if (frames < 1).any():
-        raise InputError("rnnt_loss: expected at least one frame for each example")
-    scores = ops.log_softmax(logits) if fused_log_softmax else logits
-    shape = (n, count, width - 1, 1)
-    places = Tensor(
-        xp.broadcast_to(table[:, None, :, None], shape), device=logits.device
+    places, frames, labels = _rnnt_labels(
+        targets,
+        logit_lengths,
+        target_lengths,
+        shape=tuple(logits.shape),
+        device=logits.device,
     )
+    scores = ops.log_softmax(logits) if fused_log_softmax else logits
     label = ops.take_along_axis(scores[:, :, :-1], places, axis=3)[..., 0]
     losses = ops.transducer_paths(scores[..., blank], label, frames, labels)
     return reduced(losses, reduction, lambda total: total / n)
 
 
-def _array(like: Tensor, value: Any) -> Array:
-    return like.device.put(value.data if isinstance(value, Tensor) else value)
+@step
+def _rnnt_labels(
+    targets: Any,
+    logit_lengths: Any,
+    target_lengths: Any,
+    *,
+    shape: tuple[int, ...],
+    device: Device,
+) -> tuple[Array, Array, Array]:
+    """Every frame's next labels (N, T, U, 1), and both lengths."""
+    n, count, width, classes = shape
+    frames = _lengths("rnnt_loss", device, logit_lengths, n, count)
+    labels = _lengths("rnnt_loss", device, target_lengths, n, width - 1)
+    table = _told("rnnt_loss", device, device.put(targets), labels, classes)
+    if (frames < 1).any():
+        raise InputError("rnnt_loss: expected at least one frame for each example")
+    places = table[:, None, :, None]
+    return device.xp.broadcast_to(places, (n, count, width - 1, 1)), frames, labels
 
 
-def _lengths(where: str, like: Tensor, value: Any, n: int, most: int | None) -> Array:
-    found = _array(like, value).reshape(-1)
+def _lengths(where: str, device: Device, value: Any, n: int, most: int | None) -> Array:
+    found = device.put(value).reshape(-1)
     high = None if most is None or not len(found) else found.max() > most
     if len(found) != n or (found < 0).any() or high:
         top = "" if most is None else f" up to {most}"
@@ -120,9 +156,9 @@ def _lengths(where: str, like: Tensor, value: Any, n: int, most: int | None) -> 
     return found.astype(np.int64)
 
 
-def _rows(like: Tensor, targets: Any, labels: Array) -> Array:
+def _rows(device: Device, targets: Any, labels: Array) -> Array:
     """Targets as (N, U), whichever form they have."""
-    found, total = _array(like, targets), int(labels.sum())
+    found, total = device.put(targets), int(labels.sum())
     most = int(labels.max()) if len(labels) else 0
     if found.ndim == 2 and len(found) == len(labels) and found.shape[1] >= most:
         return found
@@ -131,14 +167,16 @@ def _rows(like: Tensor, targets: Any, labels: Array) -> Array:
             f"ctc_loss: expected targets ({len(labels)}, U) or ({total},) for lengths "
             f"{labels.tolist()}, got {found.shape}"
         )
-    xp = like.device.xp
+    xp = device.xp
     starts = (labels.cumsum() - labels)[:, None]
     return found[xp.minimum(starts + xp.arange(most), max(total - 1, 0))]
 
 
-def _told(where: str, like: Tensor, table: Array, labels: Array, classes: int) -> Array:
+def _told(
+    where: str, device: Device, table: Array, labels: Array, classes: int
+) -> Array:
     """The targets, 0 behind an example's end; InputError unless all are classes."""
-    xp = like.device.xp
+    xp = device.xp
     told = xp.arange(table.shape[1]) < labels[:, None]
     found = xp.where(told, table, 0).astype(np.int64)
     if found.size and (found.min() < 0 or found.max() >= classes):

@@ -14,6 +14,7 @@ from burnish.nn.dropout import Dropout
 from burnish.nn.layer import Layer
 from burnish.nn.linear import Linear
 from burnish.nn.param import Param
+from burnish.steps import step
 from burnish.tensor import Tensor
 
 
@@ -183,37 +184,44 @@ class MultiheadAttention(Layer):
 
     def _mask(self, attn: Any, padding: Any, q: Tensor, length: int) -> Any:
         """Both masks as one to add or to keep by: (N, heads, T, S)"""
-        n, heads, queries, _ = q.shape
-        masks = []
-        if attn is not None:
-            attn = _array(attn, q)
-            if attn.shape == (n * heads, queries, length):
-                attn = attn.reshape(n, heads, queries, length)
-            elif not _broadcasts(attn.shape, (n, heads, queries, length)):
-                raise InputError(
-                    f"MultiheadAttention: expected attn_mask {(queries, length)} or "
-                    f"{(n * heads, queries, length)}, got {attn.shape}"
-                )
-            masks.append(attn)
-        if padding is not None:
-            padding = _array(padding, q)
-            if padding.shape not in ((n, length), (length,) * (n == 1)):
-                raise InputError(
-                    f"MultiheadAttention: expected key_padding_mask {(n, length)}, "
-                    f"got {padding.shape}"
-                )
-            masks.append(padding.reshape(-1, 1, 1, length))
-        if all(mask.dtype == bool for mask in masks):
-            kept = None
-            for mask in masks:
-                kept = ~mask if kept is None else kept & ~mask
-            return kept
-        total = 0
-        for mask in masks:
-            if mask.dtype == bool:
-                mask = q.device.xp.where(mask, -float("inf"), 0).astype(q.dtype)
-            total = total + mask
-        return total
+        if attn is None and padding is None:
+            return None
+        sizes = (*q.shape[:3], length)
+        return _joined(attn, padding, sizes=sizes, dtype=q.dtype, device=q.device)
+
+
+@step
+def _joined(
+    attn: Any, padding: Any, *, sizes: tuple[int, ...], dtype: Any, device: Any
+) -> Any:
+    n, heads, queries, length = sizes
+    masks = []
+    if attn is not None:
+        attn = device.put(attn)
+        if attn.shape == (n * heads, queries, length):
+            attn = attn.reshape(sizes)
+        elif not _broadcasts(attn.shape, sizes):
+            raise InputError(
+                f"MultiheadAttention: expected attn_mask {(queries, length)} or "
+                f"{(n * heads, queries, length)}, got {attn.shape}"
+            )
+        masks.append(attn)
+    if padding is not None:
+        padding = device.put(padding)
+        if padding.shape not in ((n, length), (length,) * (n == 1)):
+            raise InputError(
+                f"MultiheadAttention: expected key_padding_mask {(n, length)}, "
+                f"got {padding.shape}"
+            )
+        masks.append(padding.reshape(-1, 1, 1, length))
+    if all(mask.dtype == bool for mask in masks):
+        return ~masks[0] if len(masks) == 1 else ~masks[0] & ~masks[1]
+    total: Any = 0
+    for mask in masks:
+        if mask.dtype == bool:
+            mask = device.xp.where(mask, -float("inf"), 0).astype(dtype)
+        total = total + mask
+    return total
 
 
 def _widened(mask: Any, count: int) -> Any:
@@ -228,8 +236,3 @@ def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
     """Whether an array of `shape` broadcasts to `target`."""
     ends = zip(reversed(shape), reversed(target), strict=False)
     return len(shape) <= len(target) and all(a in (1, b) for a, b in ends)
-
-
-def _array(mask: Any, q: Tensor) -> Any:
-    """A mask's plain array where q is."""
-    return q.device.put(mask.data if isinstance(mask, Tensor) else mask)

@@ -13,6 +13,7 @@ from burnish.errors import InputError
 from burnish.nn import init
 from burnish.nn.layer import Layer
 from burnish.nn.param import Buffer, Param
+from burnish.steps import step
 from burnish.tensor import Tensor
 
 
@@ -58,24 +59,23 @@ class _BatchNorm(Layer):
             return ops.batch_norm(x, weight, bias, mean, var, eps=self.eps)
         y, mean, var = ops.batch_norm_train(x, self.weight, self.bias, eps=self.eps)
         if self.track_running_stats:
-            self.num_batches_tracked.assign(self.num_batches_tracked.data + 1)
-            share = self.momentum
-            if share is None:
-                share = 1 / int(self.num_batches_tracked.data)
+            tracked, share = _next(self.num_batches_tracked)
+            self.num_batches_tracked.assign(tracked)
+            share = share if self.momentum is None else self.momentum
             self._follow(mean, var, prod(x.shape) // self.num_features, share)
         return y
 
-    def _follow(self, mean: Tensor, var: Tensor, count: int, share: float) -> None:
+    def _follow(self, mean: Any, var: Any, count: int, share: Any) -> None:
         """Move the running statistics towards a batch's; the variance made unbiased."""
         if count < 2:
             raise InputError(
                 f"{type(self).__name__}: expected more than one value for each channel "
                 f"in training, got one"
             )
-        news = ((self.running_mean, mean.data), (self.running_var, var.data))
+        news = ((self.running_mean, mean), (self.running_var, var))
         for scale, (running, new) in zip((1, count / (count - 1)), news, strict=True):
-            old = running.data
-            running.assign(old * (1 - share) + new * (share * scale), running.dtype)
+            moved = _moved(running, new, share, scale=scale)
+            running.assign(moved, running.dtype)
 
     def extra_repr(self) -> str:
         text = super().extra_repr()
@@ -154,7 +154,19 @@ class InstanceNorm3d(_InstanceNorm):
     ranks = (5,)
 
 
-def _over_batch(statistic: Tensor) -> Tensor:
+@step
+def _next(tracked: Any) -> tuple[Any, Any]:
+    """How many batches there are with this one, and its share of all."""
+    return tracked + 1, 1 / (tracked + 1)
+
+
+@step
+def _moved(old: Any, new: Any, share: Any, *, scale: float) -> Any:
+    share = float(share)
+    return old * (1 - share) + new * (share * scale)
+
+
+@step
+def _over_batch(statistic: Any) -> Any:
     """(N, C, 1, ...) -> (C,): the mean over the batch"""
-    data = statistic.data
-    return statistic.wrap(data.reshape(data.shape[:2]).mean(axis=0), statistic.device)
+    return statistic.reshape(statistic.shape[:2]).mean(axis=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from burnish import ops
+from burnish.autodiff import recording
 from burnish.errors import InputError
 from burnish.tensor import Tensor
 
@@ -19,6 +20,8 @@ class TensorCache:
 
     def extend(self, new: Tensor | None) -> Tensor:
         """All so far, with `new` at the end; InputError if there is nothing yet."""
+        if recording.tape is not None:
+            recording.tape.refuse("a cache grows with every call")
         if self.value is None:
             self.value = new
         elif new is not None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from burnish import ops
+from burnish.backend import namespace
 from burnish.errors import InputError
 from burnish.nn._losses import (
     beside,
@@ -19,6 +20,7 @@ from burnish.nn._losses import (
     weighted,
     weights,
 )
+from burnish.steps import step
 from burnish.tensor import Tensor
 
 
@@ -44,23 +46,25 @@ def cross_entropy(
             wanted = wanted * _along(_for_classes(logits, weight, axis), logits, axis)
         losses = -summed(wanted * ops.log_softmax(logits, axis=axis), axis)
         return mean(losses, reduction)
-    if label_smoothing or not targets.data.size:  # the mean of none is not a number
+    if label_smoothing or not targets.size:  # the mean of none is not a number
         scores = ops.log_softmax(logits, axis=axis)
         losses, shares = _picked(scores, targets, weight, ignore_index, axis)
         each = scores
         if weight is not None:
             each = scores * _along(_for_classes(logits, weight, axis), logits, axis)
-        kept = beside(logits, (targets.data != ignore_index).astype(scores.dtype))
+        kept = ops.cast(targets != ignore_index, dtype=scores.dtype)
         spread = -summed(each, axis) * kept / logits.shape[axis]
         losses = losses * (1 - label_smoothing) + spread * label_smoothing
         return reduced(losses, reduction, lambda total: _shared(total, shares))
-    chosen, shares = _chosen(logits, targets, weight, ignore_index, axis)
     total = check_reduction(reduction) != "none"
-    count = float(shares.sum()) if reduction == "mean" else 1.0
-    if count:
-        shares = shares / count
-    loss = ops.cross_entropy(logits, chosen, shares, axis=axis, summed=total)[0]
-    return loss if count else _of_none(loss)
+    chosen, shares, blank = _chosen(
+        *_told(logits, targets, weight, axis),
+        classes=logits.shape[axis],
+        dtype=np.result_type(logits.dtype, np.float32),
+        ignore_index=ignore_index,
+        mean=reduction == "mean",
+    )
+    return ops.cross_entropy(logits, chosen, shares, blank, axis=axis, summed=total)[0]
 
 
 def nll_loss(
@@ -149,10 +153,9 @@ def multi_margin_loss(
         raise InputError(f"multi_margin_loss: expected p of 1 or 2, got {p}")
     targets = beside(scores, targets)
     right, shares = _picked(scores, targets, weight, None, len(scores.shape) - 1)
-    xp = scores.device.xp
     classes = scores.shape[-1]
-    others = xp.arange(classes) != targets.data[..., None]
-    safe = xp.where(shares == 0, 1, shares)
+    others = ops.not_equal(scores.device.xp.arange(classes), targets[..., None])
+    safe = ops.where(shares == 0, 1, shares)
     gaps = ops.relu(margin + (right / safe).reshape(*right.shape, 1) + scores)
     gaps = (gaps if p == 1 else gaps * gaps) * others.astype(scores.dtype)
     return mean(summed(gaps, -1) * (shares / classes), reduction)
@@ -167,64 +170,90 @@ def multilabel_margin_loss(
     """
     targets = beside(scores, targets)
     same_shape("multilabel_margin_loss", scores, targets)
-    xp = scores.device.xp
     classes = scores.shape[-1]
-    chosen = targets.data
+    places, pairs = _listed(targets, classes=classes)
+    right = ops.take_along_axis(scores, places, axis=-1)
+    gaps = ops.relu(1 - right.reshape(*right.shape, 1) + scores[..., None, :])
+    pairs = pairs.astype(scores.dtype)
+    return mean(ops.reduce_sum(gaps * pairs, axes=(-2, -1)) / classes, reduction)
+
+
+@step
+def _listed(chosen: Any, *, classes: int) -> tuple[Any, Any]:
+    """Classes up to the first -1, and which goes with which class that is not there."""
+    xp = namespace(chosen)
     listed = xp.cumsum(chosen < 0, axis=-1) == 0
     if listed.any() and chosen[listed].max() >= classes:
         raise InputError(
             f"multilabel_margin_loss: expected classes from 0 to {classes - 1}, or -1, "
             f"got {chosen[listed].max()}"
         )
-    places = Tensor(xp.where(listed, chosen, 0), device=scores.device)
-    right = ops.take_along_axis(scores, places, axis=-1)
-    hits = (places.data[..., None] == xp.arange(classes)) & listed[..., None]
+    places = xp.where(listed, chosen, 0)
+    hits = (places[..., None] == xp.arange(classes)) & listed[..., None]
     wrong = ~hits.any(axis=-2)
-    gaps = ops.relu(1 - right.reshape(*right.shape, 1) + scores[..., None, :])
-    pairs = (listed[..., None] & wrong[..., None, :]).astype(scores.dtype)
-    return mean(ops.reduce_sum(gaps * pairs, axes=(-2, -1)) / classes, reduction)
+    return places, listed[..., None] & wrong[..., None, :]
 
 
 def _picked(
     scores: Tensor, targets: Tensor, weight: Any, ignore_index: int | None, axis: int
 ) -> tuple[Tensor, Any]:
     """The negative score of each target class times its weight; and those weights."""
-    chosen, shares = _chosen(scores, targets, weight, ignore_index, axis)
-    shares = shares.astype(scores.dtype, copy=False)
-    places = Tensor(scores.device.xp.expand_dims(chosen, axis), device=scores.device)
+    chosen, shares, _ = _chosen(
+        *_told(scores, targets, weight, axis),
+        classes=scores.shape[axis],
+        dtype=scores.dtype,
+        ignore_index=ignore_index,
+    )
+    places = ops.unsqueeze(chosen, axes=axis)
     found = ops.take_along_axis(scores, places, axis=axis).reshape(targets.shape)
     return -found * shares, shares
 
 
-def _chosen(
-    scores: Tensor, targets: Tensor, weight: Any, ignore_index: int | None, axis: int
-) -> tuple[Any, Any]:
-    """The class of each target, and its weight: 0 and 0 for ignored ones."""
-    xp = scores.device.xp
-    classes = scores.shape[axis]
+def _told(scores: Tensor, targets: Tensor, weight: Any, axis: int) -> tuple[Any, Any]:
+    """Targets and the classes' weights; raises InputError for other shapes."""
     expected = scores.shape[:axis] + scores.shape[axis + 1 :]
     if targets.shape != expected:
         raise InputError(
             f"loss: expected targets {expected} of classes for scores {scores.shape}, "
             f"got {targets.shape}"
         )
-    chosen = targets.data
-    dtype = np.result_type(scores.dtype, np.float32)
-    shares = xp.ones(expected, dtype)
+    return targets, None if weight is None else _for_classes(scores, weight, axis)
+
+
+@step
+def _chosen(
+    targets: Any,
+    weight: Any,
+    *,
+    classes: int,
+    dtype: Any,
+    ignore_index: int | None,
+    mean: bool = False,
+) -> tuple[Any, Any, Any]:
+    """The class of each target, and its weight: 0 and 0 for ignored ones.
+
+    mean: weights divided by their sum. And what belongs to the sum of losses: not a
+    number for the mean of none, else 0.
+    """
+    xp = namespace(targets)
+    wide = np.result_type(dtype, np.float32)
+    shares = xp.ones(targets.shape, wide)
     if ignore_index is not None:
-        kept = xp.asarray(chosen != ignore_index)
+        kept = xp.asarray(targets != ignore_index)
         if not kept.all():
-            chosen, shares = xp.where(kept, chosen, 0), kept.astype(dtype)
-    if chosen.size and (chosen.min() < 0 or chosen.max() >= classes):
+            targets, shares = xp.where(kept, targets, 0), kept.astype(wide)
+    if targets.size and (targets.min() < 0 or targets.max() >= classes):
         raise InputError(
             f"loss: expected classes from 0 to {classes - 1}"
             f"{'' if ignore_index is None else f' or {ignore_index}'}, "
-            f"got {chosen.min()} to {chosen.max()}"
+            f"got {targets.min()} to {targets.max()}"
         )
     if weight is not None:
-        each = _for_classes(scores, weight, axis)
-        shares = shares * each.data[chosen].astype(dtype)
-    return chosen, shares
+        shares = shares * weight[targets].astype(wide)
+    count = float(shares.sum()) if mean else 1.0
+    shares = shares / count if count else shares
+    blank = xp.asarray(0 if count else np.nan, wide)
+    return targets, shares.astype(dtype, copy=False), blank
 
 
 def _for_classes(scores: Tensor, weight: Any, axis: int) -> Tensor:
@@ -240,13 +269,18 @@ def _for_classes(scores: Tensor, weight: Any, axis: int) -> Tensor:
 
 def _shared(total: Tensor, shares: Any) -> Tensor:
     """The sum of losses over the sum of their weights."""
-    count = float(shares.sum())
-    return total / count if count else _of_none(total)
+    count, blank = _count(shares)
+    return total / count + blank
 
 
-def _of_none(total: Tensor) -> Tensor:
-    """The mean where all are ignored: not a number, but its gradient is 0."""
-    return ops.where(True, np.nan, total)
+@step
+def _count(shares: Any) -> tuple[Any, Any]:
+    """A sum to divide by, and what makes the mean of none no number.
+
+    Its gradient is 0.
+    """
+    xp, count = namespace(shares), shares.sum()
+    return xp.where(count == 0, 1, count), xp.where(count == 0, np.nan, count * 0)
 
 
 def _is_float(x: Tensor) -> bool:

@@ -12,6 +12,7 @@ from burnish.nn.dropout import Dropout
 from burnish.nn.layer import Layer
 from burnish.nn.linear import Linear
 from burnish.nn.param import Param
+from burnish.steps import step
 from burnish.tensor import Tensor
 
 
@@ -71,8 +72,7 @@ class CrossAttention(Layer):
         k, v = self._context(context, cache)
         kept = None
         if mask is not None:
-            hidden = q.device.put(mask.data if isinstance(mask, Tensor) else mask)
-            kept = ~hidden.reshape(len(hidden), 1, 1, 1, -1)
+            kept = _kept(mask, device=q.device)
         if self.quiet_softmax:
             scores = (q * self.d_head**-0.5) @ k.mT
             if kept is not None:
@@ -100,3 +100,10 @@ class CrossAttention(Layer):
         n, length, _ = x.shape
         parts = x.reshape(n, length, self.n_heads_kv, shared, self.d_head)
         return parts.transpose(0, 2, 3, 1, 4)
+
+
+@step
+def _kept(mask: Any, *, device: Any) -> Any:
+    """(N, S), True where the context takes no part -> (N, 1, 1, 1, S), where it does"""
+    hidden = device.put(mask)
+    return ~hidden.reshape(len(hidden), 1, 1, 1, -1)

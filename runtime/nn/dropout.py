@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from burnish import rng
+from burnish import ops
+from burnish.draws import keep_mask, normal
 from burnish.errors import InputError
 from burnish.nn.layer import Layer
 from burnish.tensor import Tensor
@@ -28,7 +29,7 @@ class Dropout(Layer):
     def _drop(self, x: Tensor, shape: tuple[int, ...]) -> Tensor:
         mask = _kept(x, shape, 1 - self.p)
         if self.p < 1:
-            mask *= 1 / (1 - self.p)
+            mask = mask * (1 / (1 - self.p))
         return x * mask
 
     def _mask(self, x: Tensor) -> tuple[int, ...]:
@@ -86,13 +87,12 @@ class GaussianNoise(Layer):
     def forward(self, x: Tensor) -> Tensor:
         if not self.training or self.std == 0:
             return x
-        return x + rng.normal(x.shape, 0.0, self.std, x.dtype, x.device)
+        return x + normal(x.shape, 0.0, self.std, x.dtype, x.device)
 
 
-def _kept(x: Tensor, shape: tuple[int, ...], share: float) -> Tensor:
+def _kept(x: Tensor, shape: tuple[int, ...], share: float) -> Any:
     """1 with probability `share`, else 0, in x's dtype."""
-    mask = rng.keep_mask(shape, share, x.device).astype(x.dtype)
-    return x.wrap(mask, x.device.inner())
+    return ops.cast(keep_mask(shape, share, x.device), dtype=x.dtype)
 
 
 def _channels(x: Tensor, alone: int | None) -> tuple[int, ...]:

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from burnish import ops
-from burnish.backend import Array, Device
+from burnish.backend import Array, Device, namespace, on_host
 from burnish.errors import InputError
-from burnish.lowbit import Packed
 from burnish.nn import init
 from burnish.nn.layer import Layer
 from burnish.nn.param import Param
+from burnish.steps import call, step
 from burnish.tensor import Tensor
 
 
@@ -44,43 +44,63 @@ class _Table(Layer):
 
     def _rows(self, ids: Tensor) -> Tensor:
         """ids (...) -> (..., D)"""
-        if self.max_norm is not None:
-            self._shorten(ids)
-        if (few := self._few(ids)) is not None:
-            return few
+        norm = {"max_norm": self.max_norm, "norm_type": self.norm_type}
+        if self.weight.scheme is not None:
+            return _from_quantized(self.weight, ids, **norm)
+        if self.max_norm is not None and not self.weight.derived:
+            self.weight.assign(_shortened(self.weight, ids, **norm))
         rows = ops.embedding(self.weight, ids, padding_idx=self.padding_idx)
+        if self.max_norm is not None and self.weight.derived:
+            rows = rows * _scales(rows, **norm)
         if self.scale_grad_by_freq and rows.node is not None:
-            rows = _held(rows, self._rarity(ids.data, rows.dtype))
+            count = self.num_embeddings
+            rows = _held(rows, _rarity(ids, count=count, dtype=rows.dtype))
         return rows
 
-    def _few(self, ids: Any) -> Tensor | None:
-        """Rows of a quantized table, of which no others are computed."""
-        table = self.weight.held if self.weight.scheme is not None else None
-        if not isinstance(table, Packed):
-            return None
-        places = ids.data if isinstance(ids, Tensor) else np.asarray(ids)
-        try:
-            return Tensor.wrap(table.take(places), self.weight.device)
-        except IndexError:
-            return None  # `ops.embedding` says which ids there are
 
-    def _shorten(self, ids: Tensor) -> None:
-        """Scale the rows that are asked for to at most max_norm, for good."""
-        xp = self.weight.device.xp
-        asked = xp.unique(ids.data % self.num_embeddings)
-        rows = self.weight.data[asked]
-        norms = xp.linalg.norm(rows, self.norm_type, axis=1)
-        long = norms > self.max_norm
-        if long.any():
-            weight = self.weight.data.copy()
-            scale = (self.max_norm / (norms[long] + 1e-7)).astype(weight.dtype)
-            weight[asked[long]] = rows[long] * scale[:, None]
-            self.weight.assign(weight)
+@call
+def _from_quantized(
+    weight: Param, ids: Any, *, max_norm: float | None, norm_type: float
+) -> Tensor:
+    """Rows of a quantized table, of which no others are computed."""
+    table: Any = weight.held
+    try:
+        rows = table.take(ids.data if isinstance(ids, Tensor) else np.asarray(ids))
+    except IndexError:
+        return ops.embedding(weight, ids)  # says which ids there are
+    if max_norm is not None:
+        rows = rows * _scales(rows, max_norm=max_norm, norm_type=norm_type)
+    return Tensor.wrap(rows, weight.device)
 
-    def _rarity(self, ids: Array, dtype: Any) -> Array:
-        """1 / how often each id is asked for: (..., 1)"""
-        count = self.device.xp.bincount(ids.reshape(-1) % self.num_embeddings)
-        return (1 / count[ids % self.num_embeddings]).astype(dtype)[..., None]
+
+@step
+def _shortened(weight: Array, ids: Array, *, max_norm: float, norm_type: float) -> Any:
+    """The table with the rows that are asked for at most max_norm long."""
+    asked = namespace(weight).unique(ids % len(weight))
+    rows = weight[asked]
+    scales = _scales(rows, max_norm=max_norm, norm_type=norm_type)
+    if (scales == 1).all():
+        return weight
+    weight = weight.copy()
+    weight[asked] = rows * scales
+    return weight
+
+
+@step
+def _scales(rows: Array, *, max_norm: float, norm_type: float) -> Array:
+    """What brings each of rows (..., D) down to max_norm: (..., 1)"""
+    xp = namespace(rows)
+    norms = xp.linalg.norm(rows, norm_type, axis=-1, keepdims=True)
+    scales = xp.where(norms > max_norm, max_norm / (norms + 1e-7), 1)
+    return scales.astype(rows.dtype)
+
+
+@step
+def _rarity(ids: Array, *, count: int, dtype: Any) -> Array:
+    """1 / how often each id is asked for: (..., 1)"""
+    places = ids % count
+    often = namespace(ids).bincount(places.reshape(-1))
+    return (1 / often[places]).astype(dtype)[..., None]
 
 
 class Embedding(_Table):
@@ -160,7 +180,13 @@ class EmbeddingBag(_Table):
                 f"EmbeddingBag: expected ids (N, length), or ids (length,) with "
                 f"offsets, got ids {ids.shape} and offsets {offsets}"
             )
-        places, kept = self._bags(ids, offsets)
+        unused = self.padding_idx
+        places, kept, count = _bags(
+            ids,
+            offsets,
+            include_last_offset=self.include_last_offset,
+            padding_idx=None if unused is None else unused % self.num_embeddings,
+        )
         flat = ids.reshape(-1)
         rows = self._rows(flat)
         if per_sample_weights is not None:
@@ -168,48 +194,51 @@ class EmbeddingBag(_Table):
             if not isinstance(weights, Tensor):
                 weights = Tensor(weights, device=ids.device)
             rows = rows * weights.reshape(-1, 1)
-        return self._gathered(rows, places, kept)
+        return self._gathered(rows, places, kept, count)
 
-    def _bags(self, ids: Tensor, offsets: Any) -> tuple[Array, Array]:
-        """places in `ids` flattened, (N, longest), and which of them are in the bag."""
-        xp = self.device.xp
-        if offsets is None:
-            n, longest = ids.shape
-            starts = np.arange(n) * longest
-            lengths = np.full(n, longest)
-        else:
-            starts = np.asarray(
-                offsets.numpy() if isinstance(offsets, Tensor) else offsets
-            )
-            if self.include_last_offset:
-                starts, ends = starts[:-1], starts[1:]
-            else:
-                ends = np.append(starts[1:], ids.shape[0])
-            lengths = ends - starts
-        along = np.arange(lengths.max(initial=0))
-        kept = xp.asarray(along < lengths[:, None])
-        places = xp.asarray(np.minimum(starts[:, None] + along, ids.data.size - 1))
-        if self.padding_idx is not None and ids.data.size:
-            unpadded = ids.data.reshape(-1) != self.padding_idx % self.num_embeddings
-            kept = kept & unpadded[places]
-        return places, kept
-
-    def _gathered(self, rows: Tensor, places: Array, kept: Array) -> Tensor:
-        xp = self.device.xp
+    def _gathered(self, rows: Tensor, places: Any, kept: Any, count: Any) -> Tensor:
         if not places.size:
-            return ops.reduce_sum(rows) * xp.zeros(
-                (len(places), self.embedding_dim), rows.dtype
-            )
-        each = ops.gather(rows, places)
-        count = kept.sum(axis=1, keepdims=True)
+            empty = (len(places), self.embedding_dim)
+            return ops.reduce_sum(rows) * self.device.xp.zeros(empty, rows.dtype)
+        each, kept = ops.gather(rows, places), kept[..., None]
         if self.mode == "max":
-            low = float(xp.finfo(rows.dtype).min)
-            top = ops.reduce_max(ops.where(kept[..., None], each, low), axes=1)
+            low = float(np.finfo(rows.dtype).min)
+            top = ops.reduce_max(ops.where(kept, each, low), axes=1)
             return ops.where(count > 0, top, 0)
-        total = ops.reduce_sum(each * kept[..., None].astype(rows.dtype), axes=1)
+        total = ops.reduce_sum(each * kept.astype(rows.dtype), axes=1)
         if self.mode == "sum":
             return total
-        return total * (1 / xp.maximum(count, 1)).astype(rows.dtype)
+        return total * _inverse(count, dtype=rows.dtype)
+
+
+@step
+def _bags(
+    ids: Array, offsets: Any, *, include_last_offset: bool, padding_idx: int | None
+) -> tuple[Array, Array, Array]:
+    """places in `ids` flattened, (N, longest), which are in the bag, and how many."""
+    xp = namespace(ids)
+    if offsets is None:
+        n, longest = ids.shape
+        starts = np.arange(n) * longest
+        lengths = np.full(n, longest)
+    else:
+        starts = np.asarray(on_host(offsets))
+        if include_last_offset:
+            starts, ends = starts[:-1], starts[1:]
+        else:
+            ends = np.append(starts[1:], ids.shape[0])
+        lengths = ends - starts
+    along = np.arange(lengths.max(initial=0))
+    kept = xp.asarray(along < lengths[:, None])
+    places = xp.asarray(np.minimum(starts[:, None] + along, ids.size - 1))
+    if padding_idx is not None and ids.size:
+        kept = kept & (ids.reshape(-1) != padding_idx)[places]
+    return places, kept, kept.sum(axis=1, keepdims=True)
+
+
+@step
+def _inverse(count: Array, *, dtype: Any) -> Array:
+    return (1 / namespace(count).maximum(count, 1)).astype(dtype)
 
 
 def _held(x: Tensor, share: Array) -> Tensor:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from math import inf
 
-from burnish import ops, rng
+from burnish import ops
+from burnish.draws import uniform
 from burnish.errors import InputError
 from burnish.nn.layer import Layer
 from burnish.tensor import Tensor
@@ -56,7 +57,7 @@ class Threshold(Layer):
         self.value = value
 
     def forward(self, x: Tensor) -> Tensor:
-        return ops.where(x.data > self.threshold, x, self.value)
+        return ops.where(x > self.threshold, x, self.value)
 
 
 class ThresholdedReLU(Layer):
@@ -84,6 +85,4 @@ class RReLU(Layer):
     def forward(self, x: Tensor) -> Tensor:
         if not self.training:
             return ops.leaky_relu(x, alpha=(self.lower + self.upper) / 2)
-        return ops.prelu(
-            x, rng.uniform(x.shape, self.lower, self.upper, x.dtype, x.device)
-        )
+        return ops.prelu(x, uniform(x.shape, self.lower, self.upper, x.dtype, x.device))

@@ -8,11 +8,11 @@ from typing import Any, Self
 import numpy as np
 
 from burnish import ops
-from burnish.autodiff import Variable
 from burnish.errors import InputError, RecordError
 from burnish.lowbit import QParams, QuantScheme
 from burnish.nn.module import Module
 from burnish.nn.param import Buffer
+from burnish.steps import step
 
 
 class InputQuantizer(Module):
@@ -47,7 +47,7 @@ class InputQuantizer(Module):
     @property
     def how(self) -> QuantScheme:
         """The scheme, read."""
-        return QuantScheme.from_bytes(self.scheme.numpy())[0]
+        return QuantScheme.from_bytes(self.scheme.settled())[0]
 
     def forward(self, x: Any) -> Any:
         dtype = getattr(x, "dtype", None)
@@ -56,9 +56,14 @@ class InputQuantizer(Module):
         scheme = self.how
         params: tuple[Any, ...] = (self.scales, self.zero_points)
         if self.scales is None:
-            params = scheme.calibrated(x.data if isinstance(x, Variable) else x)
+            params = _calibrated(x, scheme=scheme)
         blocks = scheme.level.blocks(x.shape)
         return ops.fake_quantize(x, *params, value=scheme.value, blocks=blocks)
 
     def extra_repr(self) -> str:
         return f"{self.how}, {'dynamic' if self.scales is None else 'static'}"
+
+
+@step
+def _calibrated(x: Any, *, scheme: QuantScheme) -> QParams:
+    return scheme.calibrated(x)

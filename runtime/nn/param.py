@@ -11,7 +11,7 @@ import numpy as np
 
 from burnish import rng
 from burnish.autodiff import Node, Variable, recording
-from burnish.backend import Array, Device
+from burnish.backend import Array, Device, on_host
 from burnish.errors import InputError
 from burnish.lowbit import Packed, QuantizedTensor, QuantScheme
 from burnish.tensor import Tensor
@@ -73,6 +73,9 @@ class Stored(Tensor):
         """
         if recording.replaying and not self.learns:
             return
+        if recording.tape is not None:
+            recording.tape.assign(self, value, dtype)
+            return
         value = _plain(value)
         if tuple(getattr(value, "shape", ())) != self._shape:
             raise InputError(
@@ -88,13 +91,15 @@ class Stored(Tensor):
     def data(self) -> Array:
         """The values; a lazy tensor makes them now, a quantized one every time."""
         value = self._value
-        if value is None:
+        if value is None or recording.tape is not None:
             value = self.held
         return value.unpack() if type(value) is Packed else value
 
     @property
     def held(self) -> Array | Packed:
         """What is in memory: an array, or small numbers that stand for one."""
+        if recording.tape is not None:
+            recording.tape.read(self)
         if self._value is None:
             with _making:
                 if self._value is None and self._initial is not None:
@@ -107,6 +112,15 @@ class Stored(Tensor):
                         )
                     self._hold(self.device.put(value, self._dtype))
         return self._value
+
+    def settled(self) -> np.ndarray:
+        """The values on the host, as Python reads settings from them.
+
+        A captured program refuses to run once they are others.
+        """
+        if recording.tape is not None:
+            return on_host(recording.tape.settled(self))
+        return self.numpy()
 
     def arrays(self) -> dict[str, Array]:
         """What a file keeps of it, with what stands behind its name: "" for itself."""

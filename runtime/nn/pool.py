@@ -193,4 +193,4 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPool):
 
 def _in_planes(found: Any, x: Tensor) -> tuple[Tensor, Tensor]:
     values, indices = found
-    return values, indices.wrap(indices.data % prod(x.shape[2:]), indices.device)
+    return values, indices % prod(x.shape[2:])

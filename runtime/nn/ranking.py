@@ -30,7 +30,7 @@ def hinge_embedding_loss(
     distances: Tensor, targets: Any, margin: float = 1.0, reduction: str = "mean"
 ) -> Tensor:
     """The distance where target is 1, max(0, margin - distance) where it is -1"""
-    alike = beside(distances, targets).data
+    alike = beside(distances, targets)
     far = ops.where(alike != 1, ops.relu(margin - distances), 0)
     near = ops.where(alike != -1, distances, 0)
     return mean(far + near, reduction)
@@ -47,7 +47,7 @@ def cosine_embedding_loss(
 
     first and second (N, D) and targets (N,); or (D,) and a number.
     """
-    alike = beside(first, targets).data
+    alike = beside(first, targets)
     if first.shape != second.shape or alike.shape != first.shape[:-1]:
         raise InputError(
             f"cosine_embedding_loss: expected two tensors (N, D) and targets (N,), got "

@@ -18,6 +18,7 @@ from burnish.nn.dropout import Dropout
 from burnish.nn.layer import Layer
 from burnish.nn.param import Param
 from burnish.ops import _cells
+from burnish.steps import step
 from burnish.tensor import Tensor
 
 
@@ -109,26 +110,30 @@ class _Recurrent(Layer):
                     f"got {tuple(state.shape)}"
                 )
         if lengths is not None:
-            lengths = self._lengths(lengths, x.shape[:2])
+            sizes = tuple(x.shape[:2])
+            lengths = _checked(
+                lengths, device=self.device, sizes=sizes, who=type(self).__name__
+            )
         y, last = self._run(x, states, lengths)
         if single:
             return y.reshape(y.shape[0], y.shape[2]), tuple(s[:, 0] for s in last)
         return (y.transpose((1, 0, 2)) if swap else y), last
 
-    def _lengths(self, lengths: Any, sizes: tuple[int, ...]) -> Any:
-        found = lengths.data if isinstance(lengths, Tensor) else lengths
-        found = self.device.put(found).reshape(-1)
-        if len(found) != sizes[1] or found.min() < 1 or found.max() > sizes[0]:
-            raise InputError(
-                f"{type(self).__name__}: expected {sizes[1]} lengths from 1 to "
-                f"{sizes[0]}, got {found.tolist()}"
-            )
-        return found
-
     def _bias_sum(self, end: str) -> Any:
         if not self.bias:
             return None
         return getattr(self, f"bias_ih{end}") + getattr(self, f"bias_hh{end}")
+
+
+@step
+def _checked(lengths: Any, *, device: Any, sizes: tuple[int, ...], who: str) -> Any:
+    found = device.put(lengths).reshape(-1)
+    if len(found) != sizes[1] or found.min() < 1 or found.max() > sizes[0]:
+        raise InputError(
+            f"{who}: expected {sizes[1]} lengths from 1 to {sizes[0]}, "
+            f"got {found.tolist()}"
+        )
+    return found
 
 
 class LSTM(_Recurrent):

@@ -6,6 +6,7 @@ from math import log, pi
 from typing import Any
 
 from burnish import ops
+from burnish.backend import namespace
 from burnish.errors import InputError
 from burnish.nn._losses import (
     check_reduction,
@@ -15,6 +16,7 @@ from burnish.nn._losses import (
     same_shape,
     summed,
 )
+from burnish.steps import step
 from burnish.tensor import Tensor
 
 
@@ -57,9 +59,7 @@ def kl_div(
     if log_target:
         losses = ops.exp(targets) * (targets - scores)
     else:
-        xp = scores.device.xp
-        certain = xp.where(targets.data > 0, 0, 1).astype(targets.dtype)
-        losses = targets * (ops.log(targets + certain) - scores)
+        losses = targets * (ops.log(targets + _impossible(targets)) - scores)
     if reduction == "batchmean":
         return summed(losses) * (1 / scores.shape[0])
     return mean(losses, reduction)
@@ -85,7 +85,7 @@ def poisson_nll_loss(
     else:
         losses = predictions - targets * ops.log(predictions + eps)
     if full:
-        counts = targets.data > 1
+        counts = targets > 1
         safe = ops.where(counts, targets, 1)
         factorial = safe * ops.log(safe) - safe + 0.5 * ops.log(2 * pi * safe)
         losses = losses + ops.where(counts, factorial, 0)
@@ -111,11 +111,22 @@ def gaussian_nll_loss(
     )
     if var.shape and var.shape == predictions.shape[:-1] != predictions.shape:
         var = var.reshape(*var.shape, 1)
-    if (var.data < 0).any():
-        raise InputError("gaussian_nll_loss: expected no negative var")
+    _check_var(var)
     var = var + (ops.clip(var, eps) - var).detach()
     losses = 0.5 * (ops.log(var) + squares / var)
     return mean(losses + 0.5 * log(2 * pi) if full else losses, reduction)
+
+
+@step
+def _impossible(targets: Any) -> Any:
+    """1 where a target is 0, whose logarithm does not count, 0 elsewhere."""
+    return namespace(targets).where(targets > 0, 0, 1).astype(targets.dtype)
+
+
+@step
+def _check_var(var: Any) -> None:
+    if (var < 0).any():
+        raise InputError("gaussian_nll_loss: expected no negative var")
 
 
 def _huber(
@@ -131,5 +142,5 @@ def _huber(
     total = check_reduction(reduction) != "none"
     losses = ops.huber(predictions, targets, delta=delta, summed=total)
     if reduction == "mean":
-        losses = losses / predictions.data.size
+        losses = losses / predictions.size
     return losses if scale == 1 else losses * scale

@@ -12,9 +12,10 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, Self
 
-from burnish.autodiff import Node, Variable
+from burnish.autodiff import Node, Variable, recording
 from burnish.backend import Array, Device
 from burnish.errors import InputError
+from burnish.nested import mapped
 from burnish.nn.param import Param, Stored
 from burnish.tensor import Tensor
 
@@ -131,6 +132,8 @@ class Reparameterized(Param):
 
     @property
     def data(self) -> Array:
+        if recording.tape is not None:
+            recording.tape.read(self)
         return self.resolve().data
 
     @property
@@ -211,13 +214,4 @@ def plain(item: Reparameterized, merged: bool) -> Param:
 
 def replaced(value: Any, change: Callable[[Any], Any]) -> Any:
     """`value` with `change` applied to every tensor in lists, tuples and dicts."""
-    if isinstance(value, Variable):
-        return change(value)
-    if isinstance(value, list):
-        return [replaced(item, change) for item in value]
-    if isinstance(value, tuple):
-        items = [replaced(item, change) for item in value]
-        return value._make(items) if hasattr(value, "_make") else tuple(items)
-    if isinstance(value, dict):
-        return {key: replaced(item, change) for key, item in value.items()}
-    return value
+    return mapped(value, lambda x: change(x) if isinstance(x, Variable) else x)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 from burnish import ops
@@ -54,7 +55,7 @@ class GramMatrixLoss(Module):
         total: Any = 0
         for one, other, weight in zip(made, wanted, self.layer_weights, strict=True):
             apart = gram_matrix(one) - gram_matrix(other)
-            size = 2 * one.data[0].size
+            size = 2 * prod(one.shape[1:])
             part = ops.reduce_sum(apart * apart, axes=(1, 2))
             total = total + part * (weight / size**2)
         return mean(total, self.reduction)

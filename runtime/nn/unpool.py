@@ -6,10 +6,12 @@ from math import prod
 from typing import Any, ClassVar
 
 from burnish import ops
+from burnish.backend import namespace
 from burnish.errors import InputError
 from burnish.nn.layer import Layer
 from burnish.nn.pool import Pool
 from burnish.ops._window import each
+from burnish.steps import step
 from burnish.tensor import Tensor
 
 
@@ -39,7 +41,7 @@ class _LPPool(Pool):
             stride=self.stride,
             ceil_mode=self.ceil_mode,
         )
-        nothing = total.data == 0
+        nothing = total == 0
         return ops.where(
             nothing, 0, ops.where(nothing, 1, total) ** (1 / self.norm_type)
         )
@@ -87,15 +89,9 @@ class _MaxUnpool(Layer):
                 f"{x.shape}, got {self.padding}"
             )
         lead = x.shape[: -self.rank]
-        places = indices.data.reshape(prod(lead), -1)
-        size = prod(sizes)
-        if places.size and (places.min() < 0 or places.max() >= size):
-            raise InputError(
-                f"{type(self).__name__}: expected indices from 0 to {size - 1}, got "
-                f"{places.min()} to {places.max()}"
-            )
-        planes = self.device.xp.arange(len(places))[:, None] * size
-        flat = (places + planes).reshape(x.shape)
+        flat = _in_all(
+            indices, lead=prod(lead), size=prod(sizes), who=type(self).__name__
+        )
         return ops.max_unpool(x, flat, shape=(*lead, *sizes))
 
     def _sizes(self, x: Tensor) -> tuple[int, ...]:
@@ -109,6 +105,19 @@ class _MaxUnpool(Layer):
                 x.shape[-self.rank :], stride, padding, kernel, strict=True
             )
         )
+
+
+@step
+def _in_all(indices: Any, *, lead: int, size: int, who: str) -> Any:
+    """Places in the planes of one example and channel as places in all of them."""
+    places = indices.reshape(lead, -1)
+    if places.size and (places.min() < 0 or places.max() >= size):
+        raise InputError(
+            f"{who}: expected indices from 0 to {size - 1}, got "
+            f"{places.min()} to {places.max()}"
+        )
+    planes = namespace(indices).arange(lead)[:, None] * size
+    return (places + planes).reshape(indices.shape)
 
 
 class MaxUnpool1d(_MaxUnpool):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from burnish.autodiff import Variable
+from burnish import steps
 from burnish.backend import namespace
 from burnish.ops._gru import gru_sequence
 from burnish.ops._lstm import lstm_sequence
@@ -46,26 +46,29 @@ def scan(
     each example ends: its states stay from there on, and its results are 0.
     """
     count, n, width = x.shape
-    if isinstance(lengths, Variable):
-        lengths = lengths.data
+    live = None if lengths is None else _live(lengths, count=count)
     if isinstance(step, Whole) and count:
-        xp, live = namespace(lengths), None
-        if lengths is not None:
-            live = (xp.arange(count)[:, None] < lengths)[..., None]
         states = step.sequence(x, state, live, reverse)
         return alive(live, states[0]), tuple(s[0 if reverse else -1] for s in states)
     inputs = [part.reshape(n, width) for part in split(x, num=count, axis=0)]
     results: list[Any] = [None] * count
     for t in reversed(range(count)) if reverse else range(count):
         after = step(inputs[t], state)
-        if lengths is None:
+        if live is None:
             results[t] = after[0]
         else:
-            live = (lengths > t)[:, None]
-            results[t] = where(live, after[0], 0)
-            after = tuple(where(live, a, b) for a, b in zip(after, state, strict=True))
+            results[t] = where(live[t], after[0], 0)
+            pairs = zip(after, state, strict=True)
+            after = tuple(where(live[t], a, b) for a, b in pairs)
         state = after
     return stack(*results, axis=0), state
+
+
+@steps.step
+def _live(lengths: Any, *, count: int) -> Any:
+    """Whether a step is before an example's end: (T, N, 1)"""
+    xp = namespace(lengths)
+    return (xp.arange(count)[:, None] < lengths)[..., None]
 
 
 @dataclass(frozen=True)

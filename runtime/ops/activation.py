@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from burnish import rng
 from burnish.autodiff import Variable
 from burnish.backend import Device, namespace, special
+from burnish.draws import keep_mask
 from burnish.errors import InputError
 from burnish.operator import operator
 from burnish.ops._blocks import blockwise, filled, keep, positive
-from burnish.ops._shapes import axes_of, unbroadcast
+from burnish.ops._shapes import axes_of, cast, unbroadcast
 from burnish.ops._slopes import (
     gated,
     gelu_gradient,
@@ -357,7 +357,12 @@ def softmax(x, *, axis: int = -1):
 
 @softmax.vjp
 def _(g, y, x, *, axis):
-    axis = _from_the_end(axis, len(x.shape))
+    return softmax_gradient(g, y, axis)
+
+
+def softmax_gradient(g: Any, y: Any, axis: int) -> Any:
+    """The gradient of what a softmax was made of; 0 where y is."""
+    axis = _from_the_end(axis, len(y.shape))
     return blockwise(_softmax_slope, g, y, axis, whole=-axis)
 
 
@@ -446,5 +451,5 @@ def dropout(x: Any, *, p: float = 0.5) -> Any:
     if not p:
         return x
     device = x.device if isinstance(x, Variable) else Device.of(x)
-    kept = rng.keep_mask(x.shape, 1 - p, device).astype(x.dtype)
+    kept = cast(keep_mask(x.shape, 1 - p, device), dtype=x.dtype)
     return x * (kept / (1 - p) if p < 1 else kept)

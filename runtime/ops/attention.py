@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from burnish.backend import namespace
 from burnish.errors import InputError
-from burnish.ops._shapes import cast, plain
+from burnish.operator import memory_bound, operator
+from burnish.ops._shapes import cast, library_of
 from burnish.ops._window import beside
-from burnish.ops.activation import softmax
+from burnish.ops.activation import softmax, softmax_gradient
 from burnish.ops.compare import where
 from burnish.ops.elementary import tanh
 from burnish.ops.linear import matmul
@@ -35,7 +35,7 @@ def scaled_dot_product_attention(
     -softcap and softcap. q may have a multiple of k's and v's heads (axis -3). NumPy
     multiplies half precision slowly and rounds every step: single precision takes over.
     """
-    if q.dtype == np.float16 and namespace(plain(q)) is np:
+    if q.dtype == np.float16 and library_of(q) is np:
         wide_q, wide_k, wide_v = (cast(part, dtype=np.float32) for part in (q, k, v))
         options: dict[str, Any] = {"is_causal": is_causal, "scale": scale}
         options["softcap"] = softcap
@@ -76,17 +76,22 @@ def attention_weights(
         return softmax(scores, axis=-1)
     allowed = mask.dtype == bool
     scores = where(mask, scores, -np.inf) if allowed else scores + mask
-    return _softmax_or_zero(scores)
+    return softmax_or_zero(scores)
 
 
-def _softmax_or_zero(scores: Any) -> Any:
-    """softmax, but 0 for rows where every score is -inf"""
-    values = plain(scores)
-    xp = namespace(values)
-    blocked = values.max(axis=-1, keepdims=True) == -xp.inf
+@memory_bound
+@operator
+def softmax_or_zero(x):
+    """softmax along the last axis, but 0 for rows where every score is -inf"""
+    blocked = x.max(axis=-1, keepdims=True) == -np.inf
     if not blocked.any():
-        return softmax(scores, axis=-1)
-    return where(blocked, 0, softmax(where(blocked, 0, scores), axis=-1))
+        return softmax(x, axis=-1)
+    return where(blocked, 0, softmax(where(blocked, 0, x), axis=-1))
+
+
+@softmax_or_zero.vjp
+def _(g, y, x):
+    return softmax_gradient(g, y, -1)
 
 
 def _sharing(q: Any, k: Any) -> int:

@@ -12,12 +12,13 @@ import numpy as np
 from burnish.backend import namespace
 from burnish.errors import InputError
 from burnish.operator import operator
-from burnish.ops._shapes import plain
+from burnish.ops._shapes import cast
 from burnish.ops.arithmetic import clip, maximum
 from burnish.ops.compare import where
 from burnish.ops.index import gather
 from burnish.ops.reduce import reduce_max, reduce_sum
 from burnish.ops.shape import reshape, swapaxes
+from burnish.steps import step
 
 
 @operator
@@ -96,7 +97,7 @@ def roi_align(
         _samples(corners[:, i], corners[:, i + 2], size, out, sampling_ratio, aligned)
         for i, size, out in zip((1, 0), x.shape[2:], output_size, strict=True)
     )
-    flat, image = _flat(x), _start(x, batch_indices)
+    flat, image = _flat(x), _starts(batch_indices, size=x.shape[2] * x.shape[3])
     seen = []
     for row, row_share in rows[0]:
         for col, col_share in cols[0]:
@@ -107,8 +108,7 @@ def roi_align(
     count = (rows[2] * cols[2]).reshape(per_region)
     if mode == "avg":
         total = reduce_sum(seen[0] + seen[1] + seen[2] + seen[3], axes=(3, 5))
-        xp = namespace(count)
-        return swapaxes(total / xp.maximum(count, 1).astype(x.dtype), 0, 1)
+        return swapaxes(total / cast(maximum(count, 1), dtype=x.dtype), 0, 1)
     greatest = maximum(maximum(seen[0], seen[1]), maximum(seen[2], seen[3]))
     live = rows[1][:, :, :, None, None] & cols[1][:, None, None]
     y = reduce_max(where(live, greatest, -np.inf), axes=(3, 5))
@@ -122,26 +122,36 @@ def _samples(
     length = end - start
     if not aligned:
         length = maximum(length, 1.0)
-    step, values = length * (1 / out), plain(length)
-    xp, dtype = namespace(values), values.dtype
-    count = xp.ceil(values / out) if ratio <= 0 else xp.full(values.shape, ratio)
+    each = (slice(None), None, None)
+    count, live, parts = _spread(length, out=out, ratio=ratio)
+    place = start[each] + (length * (1 / out))[each] * parts
+    inside, below, first, last = _around(place, live, size=size)
+    part = clip(place, 0, size - 1) - below
+    return [(first, (1 - part) * inside), (last, part * inside)], live, count
+
+
+@step
+def _spread(length: Any, *, out: int, ratio: int) -> Any:
+    """How many samples each part has, (R,), which are real and where in a region."""
+    xp, dtype = namespace(length), length.dtype
+    count = xp.ceil(length / out) if ratio <= 0 else xp.full(length.shape, ratio)
     count = xp.maximum(count, 0).astype(np.int64)
     most = max(int(count.max()) if len(count) else 1, 1)
     each = (slice(None), None, None)
+    live = xp.arange(most) < count[each]
     grid = (xp.arange(most) + 0.5) / xp.maximum(count, 1)[each]
     parts = (xp.arange(out)[:, None] + grid).astype(dtype)
-    place = start[each] + step[each] * parts
-    at = plain(place)
-    live = xp.broadcast_to(xp.arange(most) < count[each], at.shape)
-    inside = (live & (at >= -1) & (at <= size)).astype(dtype)
-    place = clip(place, 0, size - 1)
-    below = xp.floor(plain(place))
-    above, part = xp.minimum(below + 1, size - 1), place - below
-    taps = [
-        (below.astype(np.int64), (1 - part) * inside),
-        (above.astype(np.int64), part * inside),
-    ]
-    return taps, live, count
+    return count, xp.broadcast_to(live, parts.shape), parts
+
+
+@step
+def _around(place: Any, live: Any, *, size: int) -> Any:
+    """Which samples count, the place below, its number and that of the next."""
+    xp, dtype = namespace(place), place.dtype
+    inside = (live & (place >= -1) & (place <= size)).astype(dtype)
+    below = xp.floor(clip(place, 0, size - 1))
+    above = xp.minimum(below + 1, size - 1)
+    return inside, below, below.astype(np.int64), above.astype(np.int64)
 
 
 def max_roi_pool(
@@ -152,17 +162,28 @@ def max_roi_pool(
     rois (R, 5): image, then (x, y, x, y) before spatial_scale, both ends inside. A
     part without pixels is 0.
     """
-    regions = plain(rois)
-    xp = namespace(regions)
-    ends = xp.floor(regions[:, 1:] * spatial_scale + 0.5).astype(np.int64)
-    rows, row_live = _bins(ends[:, 1], ends[:, 3], x.shape[2], output_size[0])
-    cols, col_live = _bins(ends[:, 0], ends[:, 2], x.shape[3], output_size[1])
-    image = _start(x, regions[:, 0].astype(np.int64))
-    place = image + rows[:, :, :, None, None] * x.shape[3] + cols[:, None, None]
-    live = row_live[:, :, :, None, None] & col_live[:, None, None]
+    place, live, full = _pixels(
+        rois, sizes=x.shape[2:], out=output_size, scale=spatial_scale
+    )
     seen = where(live, gather(_flat(x), place, axis=1), -np.inf)
-    y = where(live.any(axis=(2, 4)), reduce_max(seen, axes=(3, 5)), 0)
+    y = where(full, reduce_max(seen, axes=(3, 5)), 0)
     return swapaxes(y, 0, 1)
+
+
+@step
+def _pixels(rois: Any, *, sizes: Any, out: tuple[int, int], scale: float) -> Any:
+    """The pixels of each part, (R, rows, most, columns, most), and which are real.
+
+    And which parts have any: (R, rows, columns).
+    """
+    xp = namespace(rois)
+    ends = xp.floor(rois[:, 1:] * scale + 0.5).astype(np.int64)
+    rows, row_live = _bins(ends[:, 1], ends[:, 3], sizes[0], out[0])
+    cols, col_live = _bins(ends[:, 0], ends[:, 2], sizes[1], out[1])
+    image = _starts(rois[:, 0].astype(np.int64), size=sizes[0] * sizes[1])
+    place = image + rows[:, :, :, None, None] * sizes[1] + cols[:, None, None]
+    live = row_live[:, :, :, None, None] & col_live[:, None, None]
+    return place, live, live.any(axis=(2, 4))
 
 
 def _bins(start: Any, end: Any, size: int, out: int) -> tuple[Any, Any]:
@@ -182,7 +203,7 @@ def _flat(x: Any) -> Any:
     return reshape(swapaxes(x, 0, 1), shape=(x.shape[1], -1))
 
 
-def _start(x: Any, batch_indices: Any) -> Any:
+@step
+def _starts(batch_indices: Any, *, size: int) -> Any:
     """Where each region's image starts in `_flat(x)`; (R, 1, 1, 1, 1)"""
-    first = plain(batch_indices) * (x.shape[2] * x.shape[3])
-    return first.reshape(-1, 1, 1, 1, 1)
+    return (batch_indices * size).reshape(-1, 1, 1, 1, 1)

@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from burnish.backend import namespace
 from burnish.ops._scatter import take_flat
-from burnish.ops._shapes import plain
+from burnish.ops._shapes import library_of
 from burnish.ops._window import Window, beside, window
-from burnish.ops.grid_sample import tap
+from burnish.ops.grid_sample import neighbours
 from burnish.ops.linear import matmul
 from burnish.ops.shape import reshape
 
@@ -44,10 +43,10 @@ def deform_conv(
     rank, places, g = len(sizes), prod(w.out), offset_groups
     moved = reshape(offset, shape=(n, g, count, rank, places))
     per_axis = [
-        _taps(moved[:, :, :, i] + beside(x, line.astype(x.dtype)), sizes[i])
+        neighbours(moved[:, :, :, i] + beside(x, line.astype(x.dtype)), sizes[i])
         for i, line in enumerate(_lines(w))
     ]
-    xp = namespace(plain(x))
+    xp = library_of(x)
     planes = xp.arange(n * c).reshape(n, g, c // g, 1, 1) * prod(sizes)
     seen: Any = None
     for chosen in itertools.product(*per_axis):
@@ -82,13 +81,3 @@ def _lines(w: Window) -> list[np.ndarray]:
         full = np.broadcast_to(both, (*w.kernel, *w.out))
         lines.append(full.reshape(prod(w.kernel), prod(w.out)))
     return lines
-
-
-def _taps(t: Any, size: int) -> list[Any]:
-    """The neighbours below and above, with their shares."""
-    below = namespace(plain(t)).floor(plain(t))
-    part = t - below
-    return [
-        tap(below, 1 - part, size, "zeros", False),
-        tap(below + 1, part, size, "zeros", False),
-    ]

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from burnish.errors import InputError
-from burnish.ops._shapes import broadcast_to, cast, plain
+from burnish.ops._shapes import broadcast_to, cast
 from burnish.ops._window import beside
 from burnish.ops.index import gather, put_rows
 from burnish.ops.padding import pad
 from burnish.ops.shape import reshape, transpose
 from burnish.ops.signal import dft, sized
+from burnish.steps import step
 
 
 def rfft(x: Any, *, n: int | None = None, axis: int = -1) -> Any:
@@ -112,17 +113,22 @@ def istft(
     start = n // 2 if center else 0
     stop = total - start if length is None else min(start + length, total)
     signal, envelope = signal[:, start:stop], envelope[:, start:stop]
-    if bool((plain(envelope) < _LEAST).any()):
-        raise InputError(
-            f"istft: expected windows that cover the signal from {start} to {stop}, "
-            f"got a place where they add up to 0 at frame_step {frame_step}; "
-            f"center=True leaves out the ends"
-        )
+    _check_covered(envelope, start=start, stop=stop, frame_step=frame_step)
     signal = signal / envelope
     return signal if length is None else sized(signal, 1, length)
 
 
 _LEAST = 1e-11  # PyTorch's bound too
+
+
+@step
+def _check_covered(envelope: Any, *, start: int, stop: int, frame_step: int) -> None:
+    if bool((envelope < _LEAST).any()):
+        raise InputError(
+            f"istft: expected windows that cover the signal from {start} to {stop}, "
+            f"got a place where they add up to 0 at frame_step {frame_step}; "
+            f"center=True leaves out the ends"
+        )
 
 
 def _overlapped(frames: Any, places: Any, total: int) -> Any:

@@ -9,8 +9,9 @@ from typing import Any
 from burnish.backend import Array, namespace
 from burnish.errors import InputError
 from burnish.ops._scatter import take_flat
-from burnish.ops._shapes import plain
+from burnish.ops._shapes import library_of
 from burnish.ops.shape import reshape
+from burnish.steps import step
 
 _MODES = {
     "linear": "linear",
@@ -49,7 +50,7 @@ def grid_sample(
             f"got {grid.shape}"
         )
     out = grid.shape[1:-1]
-    xp = namespace(plain(grid))
+    xp = library_of(grid)
     planes = xp.arange(n * c).reshape(n, c, *(1 for _ in out)) * prod(sizes)
     per_axis = [
         _taps(grid[..., rank - 1 - i], size, _MODES[mode], padding_mode, align_corners)
@@ -78,31 +79,43 @@ def _taps(t: Any, size: int, mode: str, padding: str, corners: bool) -> list[Any
     """Along one axis: index, weight and whether it is inside, for each neighbour."""
     scale, shift = ((size - 1) / 2, 0.0) if corners else (size / 2, -0.5)
     t = (t + 1) * scale + shift
-    values = plain(t)
-    xp = namespace(values)
     if mode == "nearest":
-        return [tap(xp.rint(values), None, size, padding, corners)]
-    base = xp.floor(values)
+        _, (index, inside) = _around(
+            t, moves=(), size=size, padding=padding, corners=corners
+        )
+        return [(index, None, inside)]
+    moves = (0, 1) if mode == "linear" else (-1, 0, 1, 2)
+    base, *found = _around(t, moves=moves, size=size, padding=padding, corners=corners)
     part = t - base
     if mode == "linear":
-        weights = {0: 1 - part, 1: part}
+        weights = [1 - part, part]
     else:
-        weights = {
-            -1: _far(part + 1),
-            0: _near(part),
-            1: _near(1 - part),
-            2: _far(2 - part),
-        }
+        weights = [_far(part + 1), _near(part), _near(1 - part), _far(2 - part)]
     return [
-        tap(base + step, weight, size, padding, corners)
-        for step, weight in weights.items()
+        (index, weight, inside)
+        for (index, inside), weight in zip(found, weights, strict=True)
     ]
 
 
-def tap(place: Array, weight: Any, size: int, padding: str, corners: bool) -> Any:
-    """A neighbour along an axis: its index inside, weight, whether it was inside."""
-    index, inside = _bounded(place, size, padding, corners)
-    return index, weight, inside
+def neighbours(t: Any, size: int) -> list[Any]:
+    """Below and above places t: index, share and whether it is inside."""
+    base, *found = _around(t, moves=(0, 1), size=size, padding="zeros", corners=False)
+    part = t - base
+    shares = (1 - part, part)
+    return [(i, share, held) for (i, held), share in zip(found, shares, strict=True)]
+
+
+@step
+def _around(
+    t: Array, *, moves: tuple[int, ...], size: int, padding: str, corners: bool
+) -> Any:
+    """The place before t, and of each move from it the index and whether it is inside.
+
+    Without moves: the place nearest to t, and of that one.
+    """
+    xp = namespace(t)
+    base = xp.floor(t) if moves else xp.rint(t)
+    return base, *(_bounded(base + by, size, padding, corners) for by in moves or (0,))
 
 
 def _bounded(place: Array, size: int, padding: str, corners: bool) -> Any:

@@ -12,12 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from burnish.autodiff import Variable
 from burnish.backend import namespace
 from burnish.errors import InputError
 from burnish.operator import operator
-from burnish.ops._shapes import axes_of, cast, plain, unbroadcast
+from burnish.ops._shapes import axes_of, cast, plain, unbroadcast, values
 from burnish.ops.compare import where
 from burnish.ops.shape import moveaxis, reshape, transpose
+from burnish.steps import step
 
 # --- NumPy's indexing ---
 
@@ -101,7 +103,7 @@ def to_index(index: Any) -> Any:
     """An index that may hold tensors as one that holds plain arrays."""
     if isinstance(index, tuple):
         return tuple(map(to_index, index))
-    return plain(index)
+    return values(index) if isinstance(index, Variable) else index
 
 
 # --- rows by number ---
@@ -263,7 +265,7 @@ def scatter_slices(
 
     Or combined with them; reduction: as in `scatter_rows`.
     """
-    indices = plain(indices)
+    indices = values(indices)
     if axis in (0, -len(x.shape)):
         return scatter_rows(x, indices, updates, reduction=reduction)
     y, updates = moveaxis(x, axis, 0), moveaxis(updates, axis, 0)
@@ -275,13 +277,14 @@ def scatter_slices(
 
 def take_along_axis(x: Any, indices: Any, *, axis: int) -> Any:
     """One element of x for every index, along an axis; other axes broadcast."""
-    places = flat_places(x.shape, plain(indices), axis, broadcasts=True)
+    places = _flat_places(indices, shape=x.shape, axis=axis, broadcasts=True)
     return gather(reshape(x, shape=(-1,)), places)
 
 
 def gather_elements(x: Any, indices: Any, *, axis: int = 0) -> Any:
     """One element of x for every index: y[i, j] = x[indices[i, j], j] for axis 0."""
-    return gather(reshape(x, shape=(-1,)), flat_places(x.shape, plain(indices), axis))
+    places = _flat_places(indices, shape=x.shape, axis=axis)
+    return gather(reshape(x, shape=(-1,)), places)
 
 
 def scatter_elements(
@@ -291,20 +294,19 @@ def scatter_elements(
 
     reduction: as in `scatter_rows`.
     """
-    places = flat_places(x.shape, plain(indices), axis).reshape(-1)
-    flat, values = reshape(x, shape=(-1,)), reshape(updates, shape=(-1,))
-    return reshape(
-        scatter_rows(flat, places, values, reduction=reduction), shape=x.shape
-    )
+    places = _flat_places(indices, shape=x.shape, axis=axis).reshape(-1)
+    flat, new = reshape(x, shape=(-1,)), reshape(updates, shape=(-1,))
+    y = scatter_rows(flat, places, new, reduction=reduction)
+    return reshape(y, shape=x.shape)
 
 
 def gather_nd(x: Any, indices: Any, *, batch_dims: int = 0) -> Any:
     """Elements or slices of x at the positions in the last axis of `indices`."""
-    indices = plain(indices)
-    places, depth = _positions(x.shape, indices, batch_dims)
+    depth = indices.shape[-1] + batch_dims
+    places = _positions(indices, shape=x.shape, batch_dims=batch_dims)
     rest = x.shape[depth:]
     rows = reshape(x, shape=(math.prod(x.shape[:depth]), *rest))
-    return reshape(gather(rows, places.reshape(-1)), shape=(*indices.shape[:-1], *rest))
+    return reshape(gather(rows, places), shape=(*indices.shape[:-1], *rest))
 
 
 def scatter_nd(x: Any, indices: Any, updates: Any, *, reduction: str = "none") -> Any:
@@ -312,11 +314,11 @@ def scatter_nd(x: Any, indices: Any, updates: Any, *, reduction: str = "none") -
 
     indices: positions in the last axis; reduction: as in `scatter_rows`.
     """
-    places, depth = _positions(x.shape, plain(indices), 0)
+    places, depth = _positions(indices, shape=x.shape), indices.shape[-1]
     rest = x.shape[depth:]
     rows = reshape(x, shape=(math.prod(x.shape[:depth]), *rest))
-    values = reshape(updates, shape=(places.size, *rest))
-    y = scatter_rows(rows, places.reshape(-1), values, reduction=reduction)
+    new = reshape(updates, shape=(places.size, *rest))
+    y = scatter_rows(rows, places, new, reduction=reduction)
     return reshape(y, shape=x.shape)
 
 
@@ -347,6 +349,13 @@ def flat_places(
     return places
 
 
+@step
+def _flat_places(
+    indices: Any, *, shape: tuple[int, ...], axis: int, broadcasts: bool = False
+) -> Any:
+    return flat_places(shape, indices, axis, broadcasts)
+
+
 def _check_range(indices: Any, shape: tuple[int, ...], axis: int) -> None:
     """Raises InputError unless indices are integers along an axis; a GPU's may be any.
 
@@ -364,8 +373,9 @@ def _check_range(indices: Any, shape: tuple[int, ...], axis: int) -> None:
         )
 
 
-def _positions(shape: tuple[int, ...], indices: Any, batch_dims: int) -> Any:
-    """Row numbers for positions in the leading axes, and how many axes those are."""
+@step
+def _positions(indices: Any, *, shape: tuple[int, ...], batch_dims: int = 0) -> Any:
+    """Row numbers for positions in the leading axes, all in one row."""
     xp = namespace(indices)
     depth = indices.shape[-1] + batch_dims
     places: Any = 0
@@ -377,7 +387,7 @@ def _positions(shape: tuple[int, ...], indices: Any, batch_dims: int) -> Any:
             step = indices[..., i - batch_dims]
             step = xp.where(step < 0, step + shape[i], step)
         places = places * shape[i] + step
-    return xp.broadcast_to(places, indices.shape[:-1]), depth
+    return xp.broadcast_to(places, indices.shape[:-1]).reshape(-1)
 
 
 # --- windows ---
@@ -414,16 +424,21 @@ def slice_(x: Any, starts: Any, ends: Any, axes: Any = None, steps: Any = None) 
     return getitem(x, index=tuple(index))
 
 
-def _integers(values: Any) -> list[int]:
-    return [int(v) for v in plain(values)]
+def _integers(numbers: Any) -> list[int]:
+    return [int(v) for v in plain(numbers)]
 
 
 def compress(x: Any, condition: Any, *, axis: int | None = None) -> Any:
     """x's slices along an axis where the condition holds; None: of x flattened."""
-    (places,) = plain(condition).nonzero()
+    places = _chosen(condition)
     if axis is None:
         return gather(reshape(x, shape=(-1,)), places)
     return gather(x, places, axis=axis)
+
+
+@step
+def _chosen(condition: Any) -> Any:
+    return condition.nonzero()[0]
 
 
 @operator

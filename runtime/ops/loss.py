@@ -19,10 +19,13 @@ _STEEPEST = 1e-12
 
 
 @operator
-def cross_entropy(x, classes, shares, *, axis: int = -1, summed: bool = False):
+def cross_entropy(
+    x, classes, shares, offset=0, *, axis: int = -1, summed: bool = False
+):
     """-log(softmax(x)) at one class of each row along an axis, times shares; softmax(x)
 
-    classes and shares have x's shape without the axis. summed: the sum of all instead.
+    classes and shares have x's shape without the axis. summed: the sum of all and of
+    offset instead.
     """
     xp = namespace(x)
     shape, rows = classes.shape, _rows(x, axis)
@@ -33,13 +36,13 @@ def cross_entropy(x, classes, shares, *, axis: int = -1, summed: bool = False):
     losses = top - rows.reshape(-1)[_places(rows, classes)].reshape(top.shape)
     losses += xp.log(total)
     losses = losses.reshape(shape) * shares
-    losses = losses.sum() if summed else losses
+    losses = losses.sum() + offset if summed else losses
     share = share.reshape(x.shape)
     return losses.astype(x.dtype), share.astype(x.dtype, copy=False)
 
 
 @cross_entropy.vjp("x")
-def _(g, y, x, classes, shares, *, axis, summed):
+def _(g, y, x, classes, shares, offset=0, *, axis, summed):
     (slope, share_g), share = g, y[1]
     if share_g is None and not isinstance(slope, Variable):
         return _pull_rows(slope * shares, share, classes, axis)

@@ -24,6 +24,7 @@ from burnish.ops.arithmetic import abs_, pow_, square
 from burnish.ops.compare import where
 from burnish.ops.elementary import exp, log
 from burnish.ops.shape import reshape
+from burnish.steps import step
 
 
 def kept(a: Any, x: Any, axes: Any) -> Any:
@@ -158,16 +159,26 @@ def vector_norm(
     if abs(p) == math.inf:
         extreme = reduce_max if p > 0 else reduce_min
         return extreme(size, axes=axes, keepdims=keepdims)
-    nothing = plain(size) == 0
+    nothing = _is_zero(size)
     powers = where(nothing, 0 if p > 0 else math.inf, pow_(where(nothing, 1, size), p))
     total = reduce_sum(powers, axes=axes, keepdims=keepdims)
     return _root(total, p)
 
 
 def _root(total: Any, p: float) -> Any:
-    value = plain(total)
-    ends = (value == 0) | (value == math.inf)
-    return where(ends, pow_(value, 1 / p), pow_(where(ends, 1, total), 1 / p))
+    ends, value = _ends(total, p=p)
+    return where(ends, value, pow_(where(ends, 1, total), 1 / p))
+
+
+@step
+def _is_zero(x: Any) -> Any:
+    return x == 0
+
+
+@step
+def _ends(total: Any, *, p: float) -> tuple[Any, Any]:
+    """Where a root has no slope, and the roots as numbers."""
+    return (total == 0) | (total == math.inf), pow_(total, 1 / p)
 
 
 def reduce_sum_square(x: Any, *, axes: Any = None, keepdims: bool = False) -> Any:

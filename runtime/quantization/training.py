@@ -18,6 +18,7 @@ from burnish.nn.param import Buffer, Stored
 from burnish.nn.reparameterize import Reparameterized, Reparameterizer
 from burnish.quantization.activations import layers
 from burnish.quantization.quantizer import Quantizer, chosen
+from burnish.steps import step
 
 M = TypeVar("M", bound=Module)
 _LEAST = 2.0**-100
@@ -88,24 +89,40 @@ class FakeInput(Module):
         scheme = self.quantizer.scheme
         blocks = scheme.level.blocks(x.shape)
         if self.training:
-            array = x.data if isinstance(x, Variable) else x
-            low, high = self.quantizer.calibration.ranges(array, scheme, blocks)
-            share = self.momentum if int(self.batches.numpy()[0]) else 1.0
-            self.low.assign(self._moved(self.low.data, low, share))
-            self.high.assign(self._moved(self.high.data, high, share))
-            self.batches.assign(self.batches.data + 1)
+            low, high, batches = _followed(
+                x, self.low, self.high, self.batches, fake=self, blocks=blocks
+            )
+            self.low.assign(low)
+            self.high.assign(high)
+            self.batches.assign(batches)
         return ops.fake_quantize(x, *self.params(), value=scheme.value, blocks=blocks)
-
-    @staticmethod
-    def _moved(old: Any, new: Any, share: float) -> Any:
-        return (old + np.float32(share) * (new.astype(np.float32) - old)).astype("f4")
 
     def params(self) -> QParams:
         """Scales and zero points, as they are now."""
-        return self.quantizer.scheme.params(self.low.data, self.high.data)
+        return _params(self.low, self.high, scheme=self.quantizer.scheme)
 
     def extra_repr(self) -> str:
         return str(self.quantizer.scheme)
+
+
+@step
+def _params(low: Any, high: Any, *, scheme: Any) -> QParams:
+    return scheme.params(low, high)
+
+
+@step
+def _followed(
+    x: Any, low: Any, high: Any, batches: Any, *, fake: FakeInput, blocks: Any
+) -> tuple[Any, Any, Any]:
+    """The range after another batch, and how many there are."""
+    quantizer = fake.quantizer
+    share = np.float32(fake.momentum if int(batches[0]) else 1.0)
+    ends = quantizer.calibration.ranges(x, quantizer.scheme, blocks)
+    new = (
+        old + share * (end.astype("f4") - old)
+        for old, end in zip((low, high), ends, strict=True)
+    )
+    return *(each.astype("f4") for each in new), batches + 1
 
 
 def prepare_qat(

@@ -1,0 +1,68 @@
+"""Capture a function of tensors as a program, to run it again and to read it.
+
+program = capture(model, Tensor(images))
+y = program(Tensor(others))
+print(program)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from burnish import rng
+from burnish.autodiff import Variable, recording
+from burnish.capture.program import Program
+from burnish.capture.signature import argument_names, form_of
+from burnish.capture.tape import Tape
+from burnish.capture.traced import Traced
+from burnish.capture.watch import Watch, reached
+from burnish.errors import CaptureError
+from burnish.nested import mapped
+
+__all__ = ["CaptureError", "Program", "capture"]
+
+
+def capture(function: Callable[..., Any], *args: Any, **options: Any) -> Program:
+    """Run `function(*args, **options)` once and write down what it calls on tensors.
+
+    Every tensor among the arguments, also in lists, tuples and dicts, becomes an
+    argument of the program; numbers and words stay what they are. Parameters and
+    buffers are read in every run, assigned where the function assigns them, and random
+    numbers are drawn anew from `burnish.seed`'s source. The capture itself leaves both
+    as they were. Whatever else the function reads, in Python, stays as it is now.
+
+    Raises CaptureError, with the place, where the function reads the values of a
+    tensor (`float(x)`, `x.numpy()`, `if x > 0`), since they would be those of this run
+    for ever.
+    """
+    if recording.tape is not None:
+        recording.tape.refuse("a capture begins within a capture")
+    tape = Tape()
+    given: list[Variable] = []
+    form = form_of((args, options), given)
+    traced = iter([tape.argument(each) for each in given])
+    own_args, own_options = mapped(
+        (args, options),
+        lambda item: next(traced) if isinstance(item, Variable) else item,
+    )
+    with rng.telling(tape.drawing), tape.running():
+        made = function(*own_args, **own_options)
+    results = mapped(made, lambda item: _result(tape, item))
+    kind = type(function).__name__
+    name = getattr(function, "__name__", kind)
+    watch = Watch(tape, reached(function))
+    return Program(name, form, argument_names(function), tape, results, watch)
+
+
+def _result(tape: Tape, item: Any) -> Any:
+    if isinstance(item, Traced):
+        return tape.ref(item)
+    if isinstance(item, Variable | np.ndarray | bool | int | float | str | None):
+        return item
+    raise CaptureError(
+        f"capture: expected results that are tensors, in lists, tuples and dicts, "
+        f"got a {type(item).__name__}"
+    )

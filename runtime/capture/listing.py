@@ -1,0 +1,83 @@
+"""A program as text: one line a call, with the shape and dtype of what it gives."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from burnish.autodiff import Variable
+from burnish.capture.line import Line, refs
+from burnish.capture.signature import Kind
+from burnish.capture.tape import Ref
+from burnish.nested import mapped
+
+if TYPE_CHECKING:
+    from burnish.capture.program import Program
+
+_WIDEST = 60  # of a call's own text, behind which its results stand
+
+
+def listing(program: Program) -> str:
+    """A program's arguments, calls and results."""
+    names = dict(enumerate(_tensors(program)))
+    names.update(program.stored)
+    given = ", ".join(f"{name}: {each}" for name, each in program.arguments.items())
+    rows = []
+    for line in program.lines:
+        left = f"{_call(line, names)}"
+        rows.append((_target(line, names), left, _kinds(line)))
+    wide = min(max((len(a) + len(b) for a, b, _ in rows), default=0), _WIDEST)
+    text = [f"{program.name}({given}):"]
+    for target, left, kinds in rows:
+        text.append(f"    {target}{left:{wide - len(target)}}  {kinds}".rstrip())
+    text.append(f"    return {_shown(program.results, names)}")
+    return "\n".join(text)
+
+
+def _tensors(program: Program) -> list[str]:
+    return [name for name, each in program.arguments.items() if isinstance(each, Kind)]
+
+
+def _target(line: Line, names: dict[int, str]) -> str:
+    """The names that a line gives its results: numbers, in order of the lines."""
+    for ref in refs(line.call.results):
+        names[ref.place] = f"%{sum(name.startswith('%') for name in names.values())}"
+    made = ", ".join(names[ref.place] for ref in refs(line.call.results))
+    return f"{made} = " if made else ""
+
+
+def _call(line: Line, names: dict[int, str]) -> str:
+    parts = [_shown(arg, names) for arg in line.call.args]
+    parts += [f"{k}={_shown(v, names)}" for k, v in line.call.options.items()]
+    return f"{line.function.__name__.lstrip('_')}({', '.join(parts)})"
+
+
+def _kinds(line: Line) -> str:
+    return ", ".join(f"{ref.dtype} {ref.shape}" for ref in refs(line.call.results))
+
+
+class _Text(str):
+    """Words that are shown without quotes."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _shown(value: Any, names: dict[int, str]) -> str:
+    def text(item: Any) -> Any:
+        if isinstance(item, Ref):
+            return _Text(names.get(item.place, f"constant {item.dtype} {item.shape}"))
+        if isinstance(item, Variable):
+            return _Text(f"constant {item.dtype} {item.shape}")
+        if isinstance(item, np.ndarray) and (item.size > 1 or item.ndim):
+            return _Text(f"array {item.dtype} {item.shape}")
+        if isinstance(item, np.generic | np.ndarray | np.dtype):
+            return _Text(str(item))
+        if isinstance(item, type):
+            return _Text(item.__name__)
+        return item
+
+    return repr(mapped(value, text))

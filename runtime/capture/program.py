@@ -1,0 +1,95 @@
+"""Program: what a capture gives, to be run and to be read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from burnish.autodiff import Variable
+from burnish.capture.line import Line, refs
+from burnish.capture.listing import listing
+from burnish.capture.signature import difference, form_of, named
+from burnish.capture.tape import Call, Ref, Tape
+from burnish.capture.watch import Watch
+from burnish.errors import CaptureError
+from burnish.nested import mapped
+
+
+class Program:
+    """The calls of a captured function; `program(*tensors)` makes them again.
+
+    It gives what the function gives, to the last bit, and is differentiated as it is.
+    Arguments are tensors of the shapes, dtypes and devices of the capture; numbers and
+    words among them are those of the capture. `print(program)` lists its calls.
+
+    form, names: the arguments of the capture; results: of refs. watch: what else the
+    function read.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        form: Any,
+        names: list[str],
+        tape: Tape,
+        results: Any,
+        watch: Watch,
+    ):
+        self.name, self.results = name, results
+        self.arguments = named(form, names)
+        self._form, self._names, self._watch = form, names, watch
+        self._values: list[Any] = [None] * tape.places
+        self.stored: dict[int, str] = {}
+        for ref, value in tape.fixed.values():
+            self._values[ref.place] = value
+            if id(value) in tape.stored:
+                self.stored[ref.place] = watch.path(value)
+        self.lines = [Line(call, self._values) for call in _alive(tape.calls, results)]
+        _let_go(self.lines, results, {ref.place for ref, _ in tape.fixed.values()})
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        """Raises CaptureError for other arguments, or a module that has changed."""
+        given: list[Variable] = []
+        form = form_of((args, options), given)
+        if form != self._form:
+            told = difference(self.arguments, named(form, self._names))
+            raise CaptureError(f"program {self.name}: {told}; capture it for these too")
+        self._watch.check()
+        values = self._values.copy()
+        values[: len(given)] = given
+        for line in self.lines:
+            line.run(values)
+        return mapped(
+            self.results,
+            lambda item: values[item.place] if isinstance(item, Ref) else item,
+        )
+
+    def __len__(self) -> int:
+        """How many calls it makes."""
+        return len(self.lines)
+
+    def __repr__(self) -> str:
+        return f"<program {self.name}: {len(self)} calls>"
+
+    def __str__(self) -> str:
+        return listing(self)
+
+
+def _alive(calls: list[Call], results: Any) -> list[Call]:
+    """The calls that a result, a draw or an assignment depends on."""
+    asked = {ref.place for ref in refs(results)}
+    kept = []
+    for call in reversed(calls):
+        if call.always or any(ref.place in asked for ref in refs(call.results)):
+            asked.update(ref.place for ref in refs((call.args, call.options)))
+            kept.append(call)
+    return kept[::-1]
+
+
+def _let_go(lines: list[Line], results: Any, fixed: set[int]) -> None:
+    """Tell every line which values nobody asks for behind it."""
+    kept = {ref.place for ref in refs(results)} | fixed
+    for line in reversed(lines):
+        call = line.call
+        used = {ref.place for ref in refs((call.args, call.options, call.results))}
+        line.done = tuple(sorted(used - kept))
+        kept |= used

@@ -1,0 +1,203 @@
+"""The tape: every call on tensors that a function makes while it is captured."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import weakref
+from collections.abc import Iterator
+from typing import Any, NamedTuple, NoReturn
+
+from burnish.autodiff import Variable, recording
+from burnish.capture.traced import Traced
+from burnish.capture.where import refusal
+from burnish.errors import CaptureError
+from burnish.nested import leaves, mapped
+from burnish.nn.param import Stored
+from burnish.tensor import Tensor
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Ref:
+    """Where a program keeps a value while it runs, and what it was in the capture."""
+
+    place: int
+    shape: tuple[int, ...]
+    dtype: Any
+
+
+class Call(NamedTuple):
+    """One line: a function of values, and where what it gives is kept.
+
+    paused: it was made under `no_grad`. always: it acts also where nobody uses what it
+    gives, as a draw or an assignment does.
+    """
+
+    function: Any
+    args: tuple[Any, ...]
+    options: dict[str, Any]
+    results: Any
+    paused: bool
+    always: bool
+
+
+class Tape:
+    """Writes calls down; values that depend on arguments or parameters are `Traced`."""
+
+    def __init__(self) -> None:
+        self.calls: list[Call] = []
+        self.places = 0
+        self.fixed: dict[int, tuple[Ref, Any]] = {}
+        self.stored: dict[int, Stored] = {}
+        self.seen: dict[int, tuple[weakref.ref[Any], Any]] = {}
+        self.arguments: list[Any] = []
+        self.over = False
+        self._before: dict[int, tuple[Stored, Any]] = {}
+        self._paused = recording.paused
+        self._inside = self._drew = False
+
+    # --- what the function meets ---
+
+    def argument(self, real: Variable) -> Any:
+        """An argument, as the function gets it."""
+        self.arguments.append(self._traced(real))
+        return self.arguments[-1]
+
+    def call(
+        self,
+        function: Any,
+        args: tuple[Any, ...],
+        options: dict[str, Any],
+        always: bool = False,
+    ) -> Any:
+        """`function(*args, **options)`, written down unless it is constant."""
+        self._see(args)
+        if not (always or any(map(_lives, leaves((args, options))))):
+            with self._running(inside=False):
+                return function(*args, **options)
+        real_args, real_options = mapped((args, options), self._real)
+        with self._running(inside=True):
+            made = function(*real_args, **real_options)
+        results = mapped(made, self._traced)
+        self._write(function, (args, options), results, always or self._drew)
+        return results
+
+    def assign(self, stored: Stored, value: Any, dtype: Any) -> None:
+        """A parameter's or buffer's new value: for this run only, but in each later."""
+        with self._running(inside=True):
+            if id(stored) not in self._before:
+                self._before[id(stored)] = (stored, stored.held)
+            stored.assign(self._real(value), dtype)
+        self._write(_assign, ((stored, value), {"dtype": dtype}), None, True)
+
+    def settled(self, stored: Stored) -> Any:
+        """The array of a buffer that holds settings, which are to stay."""
+        with self._running(inside=True):
+            array = stored.data
+        self.seen[id(stored)] = (weakref.ref(stored), array)
+        return array
+
+    def refuse(self, why: str, what_to_do: str = "") -> NoReturn:
+        """Raises CaptureError: says where and why."""
+        raise CaptureError(refusal(why) + what_to_do)
+
+    def read(self, tensor: Variable) -> NoReturn:
+        """Raises CaptureError: what Python makes of values would stay as it is now."""
+        kind = "tensor" if isinstance(tensor, Traced) else type(tensor).__name__
+        self.refuse(
+            f"expected operators alone, got a look at the values of a {kind} "
+            f"{tensor.shape}",
+            "; choose with ops.where, or capture what comes before and after",
+        )
+
+    # --- the capture's beginning and end ---
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """In the `with` block this thread's calls are written down.
+
+        At its end parameters and buffers are what they were.
+        """
+        recording.tape = self
+        try:
+            yield
+        finally:
+            recording.tape = None
+            self.over = True
+            for stored, before in self._before.values():
+                stored.assign(before)
+
+    def drawing(self) -> None:
+        """Told of every draw: only a call that is written down may draw."""
+        if not self._inside:
+            self.refuse(
+                "random numbers are drawn outside of an operator, and would be the "
+                "same in every run; draw them with Tensor.rand, randn or random, or "
+                "pass them as an argument"
+            )
+        self._drew = True
+
+    def ref(self, value: Any) -> Any:
+        """The place of a tensor or an array; anything else as it is."""
+        if isinstance(value, Traced):
+            return Ref(value.place, tuple(value.shape), value.dtype)
+        if not isinstance(value, Variable):
+            return value
+        if id(value) not in self.fixed:
+            ref = Ref(self._place(), tuple(value.shape), value.dtype)
+            self.fixed[id(value)] = (ref, value)
+            if isinstance(value, Stored):
+                self.stored[id(value)] = value
+        return self.fixed[id(value)][0]
+
+    # --- how ---
+
+    @contextlib.contextmanager
+    def _running(self, inside: bool) -> Iterator[None]:
+        """The call itself; what it calls in turn is not written down."""
+        recording.tape, self._inside, self._drew = None, inside, False
+        try:
+            yield
+        finally:
+            recording.tape, self._inside = self, False
+
+    def _write(self, function: Any, given: Any, results: Any, always: bool) -> None:
+        args, options = mapped(given, self.ref)
+        paused = recording.paused and not self._paused
+        made = mapped(results, self.ref)
+        always = always or made is None
+        self.calls.append(Call(function, args, options, made, paused, always))
+
+    def _traced(self, made: Any) -> Any:
+        """What a call gave, as the function goes on with it."""
+        if made is None:
+            return None
+        if not hasattr(made, "dtype"):
+            self.refuse(f"a call gives {made!r}, which would stay as it is")
+        return Traced(made, self._place(), self)
+
+    def _real(self, value: Any) -> Any:
+        if not isinstance(value, Traced):
+            return value
+        if value.tape is not self:
+            self.refuse("a tensor of another capture is used")
+        return value.real
+
+    def _see(self, args: tuple[Any, ...]) -> None:
+        """Remember the constants, to tell later whether `inplace` has changed one."""
+        for arg in args:
+            if type(arg) is Tensor:
+                self.seen[id(arg)] = (weakref.ref(arg), arg.data)
+
+    def _place(self) -> int:
+        self.places += 1
+        return self.places - 1
+
+
+def _lives(value: Any) -> bool:
+    """Whether a value may be another one the next time."""
+    return isinstance(value, Traced | Stored)
+
+
+def _assign(stored: Stored, value: Any, *, dtype: Any) -> None:
+    stored.assign(value, dtype)

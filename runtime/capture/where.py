@@ -1,0 +1,48 @@
+"""Where in a program's source a capture was stopped, and how."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import FrameType
+
+_THROUGH = (
+    "burnish.autodiff",
+    "burnish.capture",
+    "burnish.checkpointing",
+    "burnish.distributions",
+    "burnish.methods",
+    "burnish.nn.cache",
+    "burnish.nn.param",
+    "burnish.nn.reparameterize",
+    "burnish.operator",
+    "burnish.ops",
+    "burnish.rng",
+    "burnish.steps",
+    "burnish.tensor",
+    "contextlib",
+)
+_SPELLED = {"__float__": "float()", "__bool__": "bool()", "__int__": "int()"}
+
+
+def refusal(why: str) -> str:
+    """A message that names the line, and the layer, that asked for it."""
+    frame: FrameType | None = sys._getframe(1)
+    how = ""
+    while frame is not None and _is_passed(frame):
+        name = frame.f_code.co_name
+        if frame.f_globals["__name__"].startswith(
+            ("burnish.tensor", "burnish.methods")
+        ):
+            how = f" by {_SPELLED.get(name, f'{name}()')}"
+        frame = frame.f_back
+    if frame is None:
+        return f"capture: {why}{how}"
+    code = frame.f_code
+    place = f"{Path(code.co_filename).name}:{frame.f_lineno}"
+    return f"capture: {place}, in {code.co_qualname}: {why}{how}"
+
+
+def _is_passed(frame: FrameType) -> bool:
+    """Whether a frame belongs to what carries a call out, not to who asked for it."""
+    return frame.f_globals.get("__name__", "").startswith(_THROUGH)

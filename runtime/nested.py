@@ -1,0 +1,25 @@
+"""Values in lists, tuples and dicts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+
+def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
+    """`value` with `change` applied to everything in lists, tuples and dicts."""
+    if isinstance(value, dict):
+        return {key: mapped(item, change) for key, item in value.items()}
+    if isinstance(value, list):
+        return [mapped(item, change) for item in value]
+    if isinstance(value, tuple):
+        items = [mapped(item, change) for item in value]
+        return value._make(items) if hasattr(value, "_make") else tuple(items)
+    return change(value)
+
+
+def leaves(value: Any) -> list[Any]:
+    """Everything in lists, tuples and dicts, always in the same order."""
+    found: list[Any] = []
+    mapped(value, found.append)
+    return found

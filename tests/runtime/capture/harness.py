@@ -1,0 +1,111 @@
+"""The table harness for captures: a program gives what the module itself gives.
+
+The module is captured with some values and run with others; its twin, a copy, is called
+with the others directly. Outputs, gradients, buffers and random draws are compared to
+the last bit.
+"""
+
+import numpy as np
+
+from burnish import Tensor, seed
+from burnish.capture import capture
+from burnish.nested import leaves
+
+
+def check(module, arrays, others, call=None, train=True):
+    """Inference, then training, of a module of ours.
+
+    arrays: what it is captured with; others: what it is run with; call: options.
+    """
+    call = call or {}
+    compare_runs(module, arrays, others, call)
+    if train:
+        compare_runs(module.fork("cpu:autodiff"), arrays, others, call)
+
+
+def compare_runs(module, arrays, others, call):
+    other_call = {k: changed(v) for k, v in call.items()}
+    state = {name: a.copy() for name, a in module.state_dict().items()}
+    twin = module.fork(module.device)
+    seed(1)
+    recorded = module.device.is_autodiff
+    first = [leaf(a, recorded) for a in arrays]
+    program = capture(module, *first, **tensors_of(call))
+    assert same(module.state_dict(), state), "the capture left something behind"
+    drawn = np.random.default_rng(5)
+    for _ in range(2):
+        given = [[leaf(a, recorded) for a in others] for _ in range(2)]
+        seed(0)
+        got = tensors(program(*given[0], **tensors_of(other_call)))
+        seed(0)
+        want = tensors(twin(*given[1], **tensors_of(other_call)))
+        for one, other in zip(got, want, strict=True):
+            equal(one, other)
+        assert same(module.state_dict(), twin.state_dict())
+        compare_gradients(drawn, got, want, [module, twin], given)
+
+
+def compare_gradients(drawn, got, want, modules, given):
+    """Of inputs and of parameters, by the same random gradients of the results."""
+    found = []
+    grads = [drawn.normal(size=y.shape).astype(y.dtype) for y in want]
+    for results in (got, want):
+        learned = [
+            (y * g).sum()
+            for y, g in zip(results, grads, strict=True)
+            if y.requires_grad
+        ]
+        found.append(sum(learned[1:], learned[0]).backward() if learned else None)
+    mine, twins = found
+    assert (mine is None) == (twins is None)
+    if mine is None:
+        return
+    pairs = [pair for pair in zip(*given, strict=True) if isinstance(pair[0], Tensor)]
+    pairs += list(zip(*(m.parameters() for m in modules), strict=True))
+    for one, other in pairs:
+        a, b = one.grad(mine), other.grad(twins)
+        assert (a is None) == (b is None)
+        if a is not None:
+            equal(a, b)
+
+
+def equal(one, other):
+    assert one.device is other.device
+    assert one.dtype == other.dtype
+    np.testing.assert_array_equal(one.numpy(), other.numpy(), strict=True)
+
+
+def same(one, other):
+    """Whether two states are equal to the last bit."""
+    return all(np.array_equal(one[name], other[name]) for name in other)
+
+
+def tensors_of(call):
+    """The options of a call with tensors for arrays."""
+    return {k: Tensor(v) if is_array(v) else v for k, v in call.items()}
+
+
+def leaf(value, recorded):
+    if not is_array(value):
+        return value
+    given = Tensor(value)
+    return given.require_grad() if recorded and given.dtype.kind == "f" else given
+
+
+def is_array(value):
+    return isinstance(value, np.ndarray)
+
+
+def tensors(results):
+    return [each for each in leaves(results) if isinstance(each, Tensor)]
+
+
+def changed(value):
+    """Other values of the same kind: floats drawn again, others in another order."""
+    if not is_array(value):
+        return value
+    if value.dtype.kind == "f":
+        rng = np.random.default_rng(7)
+        return np.asarray(rng.normal(size=value.shape) * 1.5, value.dtype)
+    is_ordered = value.ndim == 1 and (np.diff(value) >= 0).all()
+    return value if is_ordered else np.roll(value, 1)
