@@ -35,6 +35,7 @@ from burnish.codegen.program import (
     Slice,
     Statement,
     Value,
+    held,
 )
 
 _ANY = -1
@@ -350,9 +351,8 @@ class _Outline:
         if not isinstance(target, Own):
             return None
         made = self.members.get(str(target.path[0]))
-        if isinstance(made, Display) and len(target.path) == 2:
-            place = target.path[1]
-            made = made.items[place] if isinstance(place, int) else None
+        if target is call.target:
+            made = held(made, target.path[1:])
         return self._part(made, inputs)
 
     def _part(
@@ -365,8 +365,10 @@ class _Outline:
             return self._part(made.item, inputs)
         if isinstance(made, Display):
             return self._part(made.items[0], inputs) if made.items else None
-        if isinstance(made, Method):
-            return self._part(made.args[0], inputs)  # super().__init__(...)
+        if isinstance(made, Method):  # super().__init__(...)
+            return self._part(made.args[0], inputs)
+        if isinstance(made, Prefix):
+            return self._part(made.operand, inputs)
         if not isinstance(made, Call):
             return None
         if made.function == "nn.Sequential":

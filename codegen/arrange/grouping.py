@@ -103,9 +103,12 @@ def is_number(name: str) -> bool:
 
 
 def part_of_list(level: Level) -> tuple[str, int] | None:
-    """The list and the place of a part whose list is no module: "layers.0"."""
-    outer, _, inner = level.name.rpartition(".")
-    return (outer, int(inner)) if outer and is_number(inner) else None
+    """The list and the place of a part whose list is no module: "layers.0".
+
+    The list of a part with a bare number is the module itself: "".
+    """
+    outer, dot, inner = level.name.rpartition(".")
+    return (outer, int(inner)) if is_number(inner) and (outer or not dot) else None
 
 
 def _may_join(item: Item, depth: int) -> TypeGuard[Statement]:

@@ -36,7 +36,7 @@ def hoist(statements: Sequence[Statement], results: Sequence[Expression]) -> Non
                 for scope in readers[target]:
                     depth = min(depth, common(statement.scope, scope))
             if _is_list(statement.scope, depth):
-                depth = max(depth - 1, 0)
+                depth -= 1  # a model that is a list itself has nothing around it
             if base[id(statement)] <= depth:
                 statement.scope = statement.scope[:depth]
         for value in used(statement):

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from burnish.codegen.arrange.grouping import Group, is_number, leaves
+from burnish.codegen.arrange.grouping import (
+    Group,
+    Item,
+    is_number,
+    leaves,
+    statements_of,
+)
 from burnish.codegen.arrange.hoisting import common
-from burnish.codegen.program import Layer, Level, Statement, Weight
+from burnish.codegen.program import (
+    Assign,
+    Call,
+    Layer,
+    Level,
+    Method,
+    Statement,
+    Weight,
+)
 
 
 def module_scope(statement: Statement) -> tuple[Level, ...]:
@@ -45,6 +59,22 @@ def is_transparent(group: Group) -> bool:
     return indices or (layers <= 1 and not weights)
 
 
+def is_function(group: Group) -> bool:
+    """Statements that own nothing."""
+    return not any(isinstance(e, Layer | Weight) for e in leaves(group))
+
+
+def function_word(group: Group) -> str:
+    """What a class that only computes is called: by what it does in the end."""
+    *_, last = statements_of(group)
+    match last:
+        case Assign(expression=Call(function=name)):
+            return name.rpartition(".")[2]
+        case Assign(expression=Method(name=name)):
+            return name
+    return "step"
+
+
 def holds_numbered(group: Group) -> bool:
     """A list of modules: nothing but children whose names are numbers, few unused."""
     children = [item.level for item in group.items if isinstance(item, Group)]
@@ -57,13 +87,14 @@ def holds_numbered(group: Group) -> bool:
     return max(map(int, names), default=0) < 8 * len(names) + 8
 
 
-def renamed(group: Group) -> Group:
-    """Numbered children that cannot be a chain: attributes that carry the number."""
-    inner = [
-        Group(Level(f"part{item.level.name}", item.level.kind), item.items)
-        for item in groups(group)
-    ]
-    return Group(group.level, list(inner))
+def extended(items: Sequence[Item]) -> list[Item]:
+    """Items; numbered modules and nothing else as those of a list without a name.
+
+    A class with such a body extends Sequential.
+    """
+    whole = Group(Level(""), list(items))
+    numbers = all(isinstance(i, Group) and is_number(i.level.name) for i in items)
+    return [whole] if items and numbers and holds_numbered(whole) else list(items)
 
 
 def numbered(group: Group) -> list[tuple[int, Group]]:
@@ -86,14 +117,10 @@ def _told_number(child: Group, container: str) -> int | None:
         for expression in leaves(child):
             if isinstance(expression, Layer):
                 for weight in expression.weights.values():
-                    parts = weight.path.split(".")
-                    if parts[-3:-2] == [container] and is_number(parts[-2]):
-                        return int(parts[-2])
+                    *outer, number, _ = ["", "", *weight.path.split(".")]
+                    if container in ("", outer[-1]) and is_number(number):
+                        return int(number)
     return None
-
-
-def groups(group: Group) -> list[Group]:
-    return [item for item in group.items if isinstance(item, Group)]
 
 
 def has_name(layer: Layer) -> bool:
@@ -116,7 +143,7 @@ def without_rank(kind: str) -> str:
 
 def class_word(name: str) -> str:
     """A class by its attribute; the source's own class is called Model already."""
-    word = name if name[:1].isupper() else singular(name)
+    word = name if name[:1].isupper() else singular(name or "block")
     return "network" if word.lower() == "model" else word
 
 

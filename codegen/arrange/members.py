@@ -17,14 +17,19 @@ from burnish.codegen.program import (
     Attribute,
     Block,
     Call,
+    ClassPlan,
     Display,
     Expression,
     Infix,
     Item,
     Layer,
     Literal,
+    Method,
+    Name,
     Own,
+    Prefix,
     Repeat,
+    Value,
     Weight,
     every_expression,
 )
@@ -101,7 +106,7 @@ class Members:
             self.lists[key] = name
         self.numbered[name] = {n: constructor for n, (constructor, _) in parts.items()}
         for number, (_, weights) in parts.items():
-            self._own(f"{name}.{number}", weights)
+            self._own(f"{name}.{number}".strip("."), weights)
         return name
 
     def reserve(self, wanted: str) -> str:
@@ -125,10 +130,17 @@ class Members:
         if key in self.known:
             return self.known[key]
         if number in self.numbered[name]:
-            return self.add(singular(name), constructor, weights)
+            return self.add(singular(name) or "block", constructor, weights)
         self.numbered[name][number] = constructor
-        self._own(f"{name}.{number}", weights)
+        self._own(f"{name}.{number}".strip("."), weights)
         return self._made(key, Own((name, number)))
+
+    def plan(self, name: str, inputs: list[Value], block: Block) -> ClassPlan:
+        """The class that owns all this; without names it is a Sequential itself."""
+        listed = self.listed(block)
+        base = "nn.Module" if all(name for name, _ in listed) else "nn.Sequential"
+        shared = self.tied()
+        return ClassPlan(name, listed, inputs, block, base=base, shared=shared)
 
     def tied(self) -> list[tuple[Expression, Expression]]:
         """Take out the weights that are others of this class; the pairs of those.
@@ -150,10 +162,10 @@ class Members:
 
     def _own(self, name: str, weights: list[WeightPath]) -> None:
         for path, weight in weights:
-            self.weights.append((f"{name}.{path}" if path else name, weight))
+            self.weights.append((f"{name}.{path}".strip("."), weight))
 
     def _free(self, wanted: str) -> str:
-        if wanted == "self" and wanted not in self.names.taken:
+        if wanted in ("", "self") and wanted not in self.names.taken:
             self.names.taken.add(wanted)
             return wanted
         return self.names.new(Identifier(wanted))
@@ -161,10 +173,13 @@ class Members:
     def listed(self, block: Block) -> list[tuple[str, Expression]]:
         """Attributes and constructors in the order in which the block uses them."""
         used = [e.path[0] for e in every_expression(block) if isinstance(e, Own)]
-        return [
-            (name, self.single[name] if name in self.single else self._list(name))
+        made = {
+            name: self.single[name] if name in self.single else self._list(name)
             for name in dict.fromkeys(map(str, used))
-        ]
+        }
+        nameless = made.pop("", None)  # before the others, so that numbers are places
+        extended = [] if nameless is None else [("", _extending(nameless))]
+        return [*extended, *made.items()]
 
     def _list(self, name: str) -> Expression:
         parts = self.numbered[name]
@@ -175,6 +190,17 @@ class Members:
         if len(filled) > 1 and all(_same(part, first) for part in filled):
             return Repeat(first, Literal(len(filled)))
         return Display(tuple(filled))
+
+
+def _extending(made: Expression) -> Expression:
+    """`super().__init__(...)` of a class that is a Sequential of these parts."""
+    args: tuple[Expression, ...] = ()
+    match made:
+        case Call(args=args) | Display(items=args):
+            pass
+        case Repeat():
+            args = (Prefix("*", made),)
+    return Method(Name("super()"), "__init__", args)
 
 
 def _identity(constructor: Expression, weights: list[WeightPath]) -> Hashable:
@@ -195,7 +221,7 @@ def _unnumbered(path: str) -> list[str]:
 def _reached(path: str) -> Expression:
     """`self.layers[0].weight` of "layers.0.weight"."""
     first, *rest = path.split(".")
-    reached: Expression = Own((first,))
+    reached: Expression = Own(("", int(first)) if first.isdigit() else (first,))
     for part in rest:
         if part.isdigit():
             reached = Item(reached, (Literal(int(part)),))

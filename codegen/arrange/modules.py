@@ -27,12 +27,14 @@ from burnish.codegen.arrange.grouping import (
 from burnish.codegen.arrange.hoisting import hoist
 from burnish.codegen.arrange.kinds import (
     class_word,
+    extended,
     free_weights,
+    function_word,
     holds_numbered,
+    is_function,
     is_transparent,
     module_scope,
     numbered,
-    renamed,
     singular,
 )
 from burnish.codegen.arrange.members import (
@@ -47,14 +49,13 @@ from burnish.codegen.arrange.reasons import Reasons, no_chain, no_loop
 from burnish.codegen.arrange.rolling import rolled
 from burnish.codegen.arrange.segments import holds_weights
 from burnish.codegen.arrange.sequences import (
-    Part,
     as_loop,
     as_named_sequential,
     as_sequential,
-    function_part,
 )
 from burnish.codegen.arrange.sizes import sized
 from burnish.codegen.arrange.stacking import stacked
+from burnish.codegen.arrange.steps import Part, function_part
 from burnish.codegen.arrange.structure import structure
 from burnish.codegen.errors import Explain, silent
 from burnish.codegen.identifier import Identifier, Names
@@ -90,7 +91,10 @@ def arrange(program: Program, flat: bool = False, explain: Explain = silent) -> 
     names: dict[int, str] = {}
     program.body = pruned(stacked(program.body))
     for statement in program.body.statements:
-        statement.scope = () if flat else module_scope(statement)
+        scope = () if flat else module_scope(statement)
+        statement.scope = tuple(
+            replace(level, name=level.name or "_") for level in scope
+        )
     if flat:
         explain("scopes: left aside, one class as --flat says")
     elif _is_nameless(program.body.statements, explain):
@@ -151,8 +155,7 @@ class _Arranger:
         hoist(statements, results)
         items = grouped(statements, self.reasons.decide)
         members, block, _ = self._body(items, results, self.told.weight_uses, {})
-        model = ClassPlan("Model", members.listed(block), self.program.inputs, block)
-        model.shared = members.tied()
+        model = members.plan("Model", self.program.inputs, block)
         classes = finished(
             [*self.classes.values(), model],
             self.program.output_names,
@@ -177,7 +180,7 @@ class _Arranger:
         statements: list[Statement] = [
             Assign((sizes[value],), (), found) for value, found in local.items()
         ]
-        for item in items:
+        for item in items if self.flat else extended(items):
             if isinstance(item, If) and not self.flat and are_twins(item):
                 statements.append(self._twins(item, members))
             elif isinstance(item, Statement):
@@ -225,8 +228,7 @@ class _Arranger:
         members, block, outside = self._body(group.items, list(outputs), uses, local)
         values = [*inputs, *outside.values()]
         kind = Identifier.class_name(class_word(group.level.kind or name))
-        plan = ClassPlan(kind, members.listed(block), values, block)
-        plan.shared = members.tied()
+        plan = members.plan(kind, values, block)
         plan.contract = contract(values, outputs)
         known = self._known(plan)
         given: tuple[Value | Weight, ...] = (*inputs, *outside)
@@ -266,10 +268,7 @@ class _Arranger:
         items: list[Item] = list(block.statements)
         members, made, outside = self._body(items, block.results, uses, local)
         values = [*inputs, *outside.values()]
-        plan = ClassPlan(
-            Identifier.class_name(kind), members.listed(made), values, made
-        )
-        plan.shared = members.tied()
+        plan = members.plan(Identifier.class_name(kind), values, made)
         plan.contract = contract(values, outputs)
         return Part(
             Call(self._known(plan)), members.weights, (*inputs, *outside), outputs
@@ -339,13 +338,16 @@ class _Arranger:
         children = dict(numbered(group))
         if len(children) < len(group.items):
             return self._numbered(group, members)
-        parts = {n: self._part(child, name) for n, child in children.items()}
+        parts = self._parts(children, name)
         whole = {n: part for n, part in parts.items() if part is not None}
         if len(whole) == len(parts):
             entries = {n: (part.constructor, part.weights) for n, part in whole.items()}
             chain = list(whole.values())
             if self._is_chain(chain):
                 in_order = list(whole) == list(range(len(whole)))
+                if not name and (sequence := as_sequential(whole)):
+                    held = sequence.constructor, sequence.weights
+                    return [sequence.call(members.add(name, *held))]
                 if in_order and (loop := as_loop(chain, singular(name))):
                     self.reasons.decide("a list and a loop, all alike", scope_of(group))
                     return [loop(Own((members.add_list(name, entries),)))]
@@ -357,15 +359,36 @@ class _Arranger:
         self.reasons.decide(f"a list, {no_chain(parts)}", scope_of(group))
         return self._numbered(group, members)
 
+    def _parts(self, children: dict[int, Group], name: str) -> dict[int, Part | None]:
+        """Numbered children as modules; functions, too, amid those of a Sequential."""
+        parts = {n: self._part(child, name) for n, child in children.items()}
+        if None in parts.values() and self._is_row(list(children.values())):
+            for n, child in children.items():
+                if parts[n] is None and is_function(child):
+                    parts[n] = self._made(child, function_word(child))
+        return parts
+
+    def _is_row(self, children: list[Group]) -> bool:
+        """Whether each takes one value and nothing else: what the one before gives."""
+        for child, following in pairwise(children):
+            within = {id(statement) for statement in statements_of(child)}
+            given = [v for v in defined(child) if self.readers[v] - within]
+            readers = {id(statement) for statement in statements_of(following)}
+            taken, _ = self._inputs(following)
+            if len(given) != 1 or given != taken or self.readers[given[0]] - readers:
+                return False
+        return True
+
     def _part(self, child: Group, container: str) -> Part | None:
         """A numbered child as one module, where it is one."""
         if is_transparent(child):
             statements = statements_of(child)
             return function_part(statements[0]) if len(statements) == 1 else None
         if holds_numbered(child):
-            parts = {n: self._part(c, container) for n, c in numbered(child)}
-            if len(parts) < len(child.items):
+            children = dict(numbered(child))
+            if len(children) < len(child.items):
                 return None
+            parts = self._parts(children, container)
             whole = {n: part for n, part in parts.items() if part is not None}
             if len(whole) == len(parts) and self._is_chain(list(whole.values())):
                 return as_sequential(whole)
@@ -390,7 +413,7 @@ class _Arranger:
                     self.told.places[id(expression)] = (name, number)
             return statements_of(child)
         part = self._attention(child) or self._part(child, name)
-        part = part or self._made(renamed(child), name)
+        part = part or self._made(child, name)
         own = members.place(name, number, part.constructor, part.weights)
         return part.calls(own)
 

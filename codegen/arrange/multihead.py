@@ -9,14 +9,14 @@ the parameters' own names.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import product
+from dataclasses import dataclass, replace
+from itertools import permutations, product
 
 import numpy as np
 
 from burnish import Tensor, nn
 from burnish.codegen.arrange.members import WeightPath
-from burnish.codegen.arrange.sequences import Part
+from burnish.codegen.arrange.steps import Part
 from burnish.codegen.arrange.trial import Numbers, Untried, run
 from burnish.codegen.program import (
     Apply,
@@ -35,6 +35,7 @@ from burnish.codegen.program import (
 
 _BATCH, _TIME = 3, (5, 7, 4)
 _CLOSE = 2e-4
+_OF_KERAS = frozenset(("attention_output", "key", "query", "value"))
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,7 @@ class Found:
     mask: tuple[int, str] | None
     is_causal: bool
     weighs: int | None
+    order: tuple[int, ...] = ()  #: the layers of queries, keys and values
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,10 @@ class _Projections:
     def width(self) -> int:
         return int(self.out.args[0])
 
+    def ordered(self, order: Sequence[int]) -> _Projections:
+        """The layers inward in another order."""
+        return replace(self, inward=tuple(self.inward[place] for place in order))
+
 
 def multihead(
     statements: Sequence[Statement], inputs: Sequence[Value], outputs: Sequence[Value]
@@ -74,15 +80,17 @@ def multihead(
     layers = _projections(statements)
     if layers is None or len(outputs) > 2 or not 1 <= len(inputs) <= 4:
         return None
-    for sizes in _sizes(statements, inputs):
+    orders = [*permutations(range(len(layers.inward)))]
+    for sizes, order in product(_sizes(statements, inputs), orders):
         try:
-            found = _agreeing(statements, inputs, outputs, layers, sizes)
+            ordered = layers.ordered(order)
+            found = _agreeing(statements, inputs, outputs, ordered, sizes)
         except Untried:
             return None
         except (ValueError, IndexError, TypeError, KeyError):
             continue  # not at these sizes
         if found is not None:
-            return found
+            return replace(found, order=order)
     return None
 
 
@@ -129,7 +137,7 @@ def attention(
     found = multihead(statements, inputs, outputs)
     if found is None:
         return None
-    weights = weights_of(statements)
+    weights = weights_of(statements, found.order)
     options: list[tuple[str, Expression]] = []
     if "in_proj_bias" not in dict(weights):
         options.append(("bias", Literal(False)))
@@ -145,10 +153,13 @@ def attention(
     return Attention(made, weights, given, results, inside, found=found)
 
 
-def weights_of(statements: Sequence[Statement]) -> list[WeightPath]:
+def weights_of(
+    statements: Sequence[Statement], order: Sequence[int]
+) -> list[WeightPath]:
     """The parameters of the group under the layer's names for them."""
-    layers = _projections(statements)
-    assert layers is not None
+    told = _projections(statements)
+    assert told is not None
+    layers = told.ordered(order)
     found = [("in_proj_weight", _stacked([e.weights["weight"] for e in layers.inward]))]
     if "bias" in layers.out.weights:
         found += [
@@ -158,7 +169,7 @@ def weights_of(statements: Sequence[Statement]) -> list[WeightPath]:
 
 
 def may_be(statements: Sequence[Statement]) -> bool:
-    """Whether the layers are named as PyTorch's attention names them, or not at all."""
+    """Whether the layers have the names of PyTorch's attention, Keras' one, or none."""
     layers = _projections(statements)
     if layers is None:
         return False
@@ -168,7 +179,10 @@ def may_be(statements: Sequence[Statement]) -> bool:
         return False
     if any(path.split(".")[-2:-1] == ["out_proj"] for path in out):
         return True
-    alone = len({statement.scope for statement in statements}) == 1
+    scopes = {statement.scope for statement in statements}
+    outer = min(map(len, scopes), default=0)
+    inner = {scope[-1].name for scope in scopes if len(scope) > outer}
+    alone = len(scopes) == 1 or inner <= _OF_KERAS
     return alone and not any(path.endswith((".weight", ".bias")) for path in out)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from burnish.codegen.account import few
-from burnish.codegen.arrange.sequences import Part
+from burnish.codegen.arrange.steps import Part
 from burnish.codegen.identifier import plain
 from burnish.codegen.program import (
     Apply,

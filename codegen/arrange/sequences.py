@@ -3,98 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
-from burnish.codegen.arrange.members import (
-    WeightPath,
-    constructor,
-    layer_weights,
-)
+from burnish.codegen.arrange.steps import Part
 from burnish.codegen.program import (
     Apply,
     Assign,
     Block,
     Call,
-    Expression,
     Keyed,
-    Layer,
-    Literal,
     Loop,
     Own,
     Statement,
     Value,
-    Weight,
 )
-
-_MODULES = {
-    "ops.relu": "ReLU",
-    "ops.relu6": "ReLU6",
-    "ops.sigmoid": "Sigmoid",
-    "ops.tanh": "Tanh",
-    "ops.gelu": "GELU",
-    "ops.silu": "SiLU",
-    "ops.mish": "Mish",
-    "ops.hard_swish": "Hardswish",
-    "ops.hard_sigmoid": "Hardsigmoid",
-    "ops.elu": "ELU",
-    "ops.selu": "SELU",
-    "ops.softplus": "Softplus",
-}
-
-_POOLS = {"ops.max_pool": "MaxPool", "ops.avg_pool": "AvgPool"}
-
-
-@dataclass
-class Part:
-    """A module as its parent sees it: its constructor, weights, inputs and outputs."""
-
-    constructor: Expression
-    weights: list[WeightPath]
-    inputs: tuple[Value | Weight, ...]
-    outputs: tuple[Value, ...]
-    statements: set[int] = field(default_factory=set)
-
-    def call(self, own: Expression) -> Assign:
-        """The statement that calls it as the attribute `own`."""
-        return Assign(self.outputs, (), Apply(own, self.inputs))
-
-    def calls(self, own: Expression) -> list[Statement]:
-        """What is written where it is called."""
-        return [self.call(own)]
-
-
-def function_part(statement: Statement) -> Part | None:
-    """One statement as a module: a layer, or a function that has a module's form."""
-    if not isinstance(statement, Assign) or len(statement.targets) != 1:
-        return None
-    expression, outputs = statement.expression, statement.targets
-    if isinstance(expression, Layer):
-        made, weights = constructor(expression), layer_weights(expression)
-        inputs = expression.inputs
-    elif isinstance(expression, Call) and (module := _module_of(expression)):
-        made, weights, inputs = module, [], expression.args
-    else:
-        return None
-    values = tuple(value for value in inputs if isinstance(value, Value))
-    if len(values) != len(inputs):
-        return None
-    return Part(made, weights, values, outputs, {id(statement)})
-
-
-def _module_of(call: Call) -> Call | None:
-    """The module that does what a function call does."""
-    rank = call.args[0].rank if call.args else None
-    if call.function in _MODULES and not call.options:
-        return Call(f"nn.{_MODULES[call.function]}")
-    if call.function in _POOLS and rank in (3, 4, 5):
-        options = dict(call.options)
-        size = options.pop("kernel_size", None)
-        if size is not None:
-            kind = f"nn.{_POOLS[call.function]}{rank - 2}d"
-            return Call(kind, (size,), tuple(options.items()))
-    if call.function == "ops.global_avg_pool" and rank in (3, 4, 5):
-        return Call(f"nn.AdaptiveAvgPool{rank - 2}d", (Literal(1),))
-    return None
 
 
 def as_sequential(parts: dict[int, Part]) -> Part | None:

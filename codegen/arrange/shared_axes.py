@@ -7,12 +7,11 @@ from collections.abc import Callable, Mapping
 from burnish.codegen.program import (
     Attribute,
     Call,
-    Display,
     Expression,
     Item,
     Literal,
     Own,
-    Repeat,
+    held,
 )
 
 Constructors = Mapping[str, Mapping[str, Expression]]
@@ -38,7 +37,7 @@ def axes(
     for part in path:
         if isinstance(made, Call) and made.function in classes:
             owner, made = made.function, None
-        made = _part(made, part) if made else classes[owner].get(str(part))
+        made = held(made, [part]) if made else classes[owner].get(str(part))
     if not isinstance(made, Call) or made.function not in _AXES or leaf != "weight":
         return None
     return [size(owner, made.args[place]) for place in _AXES[made.function]]
@@ -54,14 +53,3 @@ def _path(shared: Expression) -> list[str | int]:
         case Own(path=path):
             return list(path)
     return []
-
-
-def _part(made: Expression, part: str | int) -> Expression | None:
-    match made:
-        case Repeat(item=item):
-            return item
-        case Display(items=items) if isinstance(part, int):
-            return items[part]
-        case Call(function="nn.Sequential", args=args) if isinstance(part, int):
-            return args[part]
-    return None

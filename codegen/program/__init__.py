@@ -47,6 +47,7 @@ from burnish.codegen.program.plan import (
     ClassPlan,
     Plan,
     Program,
+    held,
 )
 from burnish.codegen.program.pruning import (
     pruned,
@@ -101,6 +102,7 @@ __all__ = [
     "Weight",
     "every_expression",
     "exchanged",
+    "held",
     "pruned",
     "walk",
 ]

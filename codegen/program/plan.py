@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from burnish.codegen.program.expressions import (
+    Call,
+    Display,
+    Method,
+    Prefix,
+    Repeat,
+)
 from burnish.codegen.program.leaves import Expression, Shape, Value, Weight
 from burnish.codegen.program.statements import Block
 
@@ -44,6 +52,30 @@ class ClassPlan:
     base: str = "nn.Module"
     shared: list[tuple[Expression, Expression]] = field(default_factory=list)
     divided: list[tuple[str, str, int]] = field(default_factory=list)
+
+
+def held(made: Expression | None, places: Sequence[str | int]) -> Expression | None:
+    """What is at a place of what a constructor makes: a list, or a Sequential.
+
+    A class that extends Sequential calls that one's constructor.
+    """
+    if isinstance(made, Method):
+        made = Call("nn.Sequential", made.args)
+    for place in places:
+        match made:
+            case Call(
+                function="nn.Sequential", args=(Prefix(operand=Repeat() as every),)
+            ):
+                made = every.item
+            case Display(items=items) | Call(function="nn.Sequential", args=items) if (
+                isinstance(place, int) and place < len(items)
+            ):
+                made = items[place]
+            case Repeat(item=item):
+                made = item
+            case _:
+                return None
+    return made
 
 
 @dataclass(eq=False)

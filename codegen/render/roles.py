@@ -25,6 +25,7 @@ from burnish.codegen.program import (
     Repeat,
     Statement,
     Value,
+    held,
     walk,
 )
 
@@ -185,9 +186,8 @@ class _Finder:
         # `self.values()` has no path
         name, *steps = target.path if isinstance(target, Own) else ("",)
         made = self.members[plan.name].get(str(name))
-        for step in steps:
-            if isinstance(made, Display) and isinstance(step, int):
-                made = made.items[step]
+        if steps:
+            made = held(made, steps)
         while made is not None and not isinstance(made, Call):
             made = _inside(made)
         return None if made is None else self.classes.get(made.function)

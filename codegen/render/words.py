@@ -130,6 +130,8 @@ def pieces(
             return f"{function}(", args, ")"
         case Method(target=target, name=name, args=args):
             return f"{bracketed(target, _POSTFIX, names)}.{name}(", args, ")"
+        case Apply(target=Own(path=("",)), inputs=inputs):
+            return "super().forward(", inputs, ")"
         case Apply(target=target, inputs=inputs):
             return f"{bracketed(target, _POSTFIX, names)}(", inputs, ")"
         case Display(items=items, brackets=brackets):
@@ -212,7 +214,7 @@ def own(path: tuple[str | int, ...]) -> str:
     """`self.layers[0].conv`"""
     first, *rest = path
     parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in rest]
-    return attribute(str(first)) + "".join(parts)
+    return (attribute(str(first)) if first else "self") + "".join(parts)
 
 
 def attribute(name: str) -> str:

@@ -32,7 +32,7 @@ from burnish.nn.activation import (
 )
 from burnish.nn.alignment import ctc_loss, rnnt_loss
 from burnish.nn.attention import MultiheadAttention
-from burnish.nn.basic import Flatten, Identity, Unflatten
+from burnish.nn.basic import Flatten, Identity, Permute, Unflatten
 from burnish.nn.batch_norm import (
     BatchNorm1d,
     BatchNorm2d,
@@ -309,6 +309,7 @@ __all__ = [
     "PairwiseDistance",
     "Param",
     "ParamGroup",
+    "Permute",
     "PixelShuffle",
     "PixelUnshuffle",
     "PoissonNLLLoss",

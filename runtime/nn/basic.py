@@ -37,3 +37,13 @@ class Unflatten(Layer):
         axis = self.dim % len(x.shape)
         shape = x.shape
         return x.reshape(*shape[:axis], *self.unflattened_size, *shape[axis + 1 :])
+
+
+class Permute(Layer):
+    """The axes in another order: (N, C, H, W) -> (N, H, W, C) with (0, 2, 3, 1)"""
+
+    def __init__(self, dims: tuple[int, ...]):
+        self.dims = dims
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.transpose(*self.dims)

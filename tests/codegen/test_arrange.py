@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from burnish import serialize
 from burnish.codegen.arrange import arrange
-from burnish.codegen.arrange.sequences import Part, as_loop
+from burnish.codegen.arrange.sequences import as_loop
+from burnish.codegen.arrange.steps import Part
 from burnish.codegen.program import (
     Assign,
     Block,

@@ -65,14 +65,53 @@ class Picture(torch.nn.Module):
         return self.classifier(x.mean((2, 3)))
 
 
+class Turned(torch.nn.Module):
+    def forward(self, x):
+        return x.permute(0, 2, 3, 1)
+
+
+def stages():
+    """A model that is a Sequential itself, of others with functions amid layers."""
+    stem = torch.nn.Conv2d(3, 8, 2, 2), Turned(), torch.nn.LayerNorm(8)
+    blocks = torch.nn.Sequential(Block(8), Block(8))
+    head = torch.nn.Flatten(), torch.nn.Linear(72, 4), torch.nn.Softmax(-1)
+    return torch.nn.Sequential(torch.nn.Sequential(*stem), blocks, *head)
+
+
+class Rows(torch.nn.Module):
+    """Recurrent layers with nothing between them, some of them one module."""
+
+    def __init__(self):
+        super().__init__()
+        made = [torch.nn.GRU(8, 8, batch_first=True) for _ in range(3)]
+        self.rnns = torch.nn.ModuleList(made)
+        self.lstm = torch.nn.LSTM(8, 4, 2, batch_first=True)
+        self.last = torch.nn.LSTM(4, 4, batch_first=True)
+
+    def forward(self, x):
+        for rnn in self.rnns:
+            x, _ = rnn(x)
+        return self.last(self.lstm(x)[0])[0]
+
+
+WORD_IDS, PIXELS, FRAMES = torch.arange(10).reshape(2, 5), (2, 3, 6, 6), (2, 5, 8)
+KINDS = {
+    "layers": (Tagger, WORD_IDS),
+    "norms": (Picture, PIXELS),
+    "sequential": (stages, PIXELS),
+    "recurrent": (Rows, FRAMES),
+}
+
+
 @pytest.mark.parametrize("dynamo", [True, False])
-@pytest.mark.parametrize("kind", [Tagger, Picture])
-def test_keys_are_those_of_the_original(tmp_path, kind, dynamo):
+@pytest.mark.parametrize("name", KINDS)
+def test_keys_are_those_of_the_original(tmp_path, name, dynamo):
     torch.manual_seed(0)
+    kind, shape = KINDS[name]
     model = kind().eval()
     for parameter in model.parameters():  # no two alike, which exporters merge
         torch.nn.init.normal_(parameter)
-    x = torch.randint(11, (2, 5)) if kind is Tagger else torch.randn(2, 3, 6, 6)
+    x = torch.randn(shape) if isinstance(shape, tuple) else shape
     path = exported(model, (x,), tmp_path / "model.onnx", dynamo)
     made = generate(path)
     shapes = {name: tuple(value.shape) for name, value in model.state_dict().items()}

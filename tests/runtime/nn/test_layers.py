@@ -39,6 +39,7 @@ SHAPES = [
     (nn.AvgPool2d(3, 2, 1), (1, 2, 8, 8), (1, 2, 4, 4)),
     (nn.AdaptiveAvgPool2d((None, 2)), (1, 2, 7, 7), (1, 2, 7, 2)),
     (nn.Flatten(), (2, 3, 4), (2, 12)),
+    (nn.Permute((0, 2, 1)), (2, 3, 4), (2, 4, 3)),
     (nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2)), (5, 4), (5, 2)),
     (nn.GroupNorm(2, 4), (2, 4, 3), (2, 4, 3)),
     (nn.RMSNorm((3, 4)), (2, 3, 4), (2, 3, 4)),
