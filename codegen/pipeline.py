@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from burnish.codegen import architectures, passes
+from burnish.codegen import architectures, passes, tensorflow
 from burnish.codegen.account import Accounts
 from burnish.codegen.arrange import arrange
 from burnish.codegen.errors import Explain, UsageError, silent
@@ -115,6 +115,7 @@ def generate(
     stage(0)
     source = read(path, explain=explain)
     expand(source.model, has_rule, explain)
+    tensorflow.write_scopes(source.model)
     stage(1)
     _simplify(source, explain, options.simplify)
     stage(2)

@@ -2,7 +2,8 @@
 
 torch's newer exporter writes `pkg.torch.onnx.name_scopes` ("['', 'layer1',
 'layer1.0', 'layer1.0.conv1', 'conv2d_3']") and `class_hierarchy` beside it; the older
-one writes the path into node names ("/layer1/layer1.0/conv1/Conv").
+one writes the path into node names ("/layer1/layer1.0/conv1/Conv"). What TensorFlow
+leaves is brought into the first form (`tensorflow`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,15 @@ def scope_of(node: ir.Node) -> Scope:
     if _SCOPES in node.metadata_props:
         return _from_metadata(node)
     return _from_name(node.name or "")
+
+
+def write_scope(node: ir.Node, scope: Scope) -> None:
+    """Leave a scope at a node as torch's newer exporter does."""
+    names = [level.name for level in scope]
+    paths = [".".join(names[: depth + 1]) for depth in range(len(names))]
+    kinds = [level.kind for level in scope]
+    node.metadata_props[_SCOPES] = repr(["", *paths, node.name or ""])
+    node.metadata_props[_CLASSES] = repr(["Model", *kinds, node.op_type])
 
 
 def _from_metadata(node: ir.Node) -> Scope:

@@ -1,0 +1,97 @@
+"""The author's modules in a file that came from TensorFlow, written as PyTorch's are.
+
+TensorFlow and Keras leave scopes in the names of operators and variables only, and
+converters name what they make themselves by counting. So an operator with weights is
+where its weights are, and what has no name is where those are that it stands between.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import onnx_ir as ir
+
+from burnish.codegen import constants
+from burnish.codegen.program import Scope
+from burnish.codegen.scopes import write_scope
+from burnish.codegen.tensorflow.names import (
+    Path,
+    is_own,
+    is_tensorflows,
+    path_of,
+    without_calls,
+)
+from burnish.codegen.tensorflow.settle import common, fill, settle
+from burnish.codegen.tensorflow.tree import Item, shaped
+
+_WEIGHTED = frozenset(("Conv", "ConvTranspose", "Gather", "Gemm", "MatMul"))
+_ATTENTION = frozenset(("attention_output", "key", "query", "value"))
+"""What Keras' attention holds, which is one layer of its author's."""
+_VIEWS = frozenset(("Reshape", "Squeeze", "Transpose", "Unsqueeze"))
+_LEAST = 0.5
+"""Names tell of a structure where so many layers are inside of something."""
+
+
+def write_scopes(model: ir.Model) -> bool:
+    """Say at every node which module it is of, where TensorFlow's names tell.
+
+    Names that tell of no module but single layers are left alone: what a graph repeats
+    tells more. True if scopes were written.
+    """
+    nodes = [node for graph in model.graphs() for node in graph]
+    names = [node.name or "" for node in nodes]
+    names += [v.name or "" for v in model.graph.initializers.values()]
+    if not is_tensorflows(model.producer_name or "", names):
+        return False
+    found = {node: path for node in nodes if (path := _path(node)) is not None}
+    reads: dict[Path, set[ir.Value]] = defaultdict(set)
+    for node, path in found.items():
+        reads[path].update(v for v in node.inputs if v is not None and _is_weight(v))
+    bare = without_calls(reads)
+    paths = {node: bare[path] for node, path in found.items()}
+    weighted = {node for node in paths if any(map(_is_weight, node.inputs))}
+    root = common([paths[node][:-1] for node in weighted])
+    items = {}
+    for node, path in paths.items():
+        inner = path[len(root) :] if path[: len(root)] == root else ()
+        items[node] = Item(inner, node.op_type, node in weighted)
+    blocks = shaped(list(items.values()))
+    scopes = {node: item.levels for node, item in items.items()}
+    told = sum(_is_inside(scopes[node]) for node in weighted)
+    if not told or told < _LEAST * len(weighted):
+        return False
+    fill(nodes, scopes)
+    rest = [node for node in nodes if node not in weighted]
+    settle(rest, scopes, blocks)
+    for node in nodes:
+        write_scope(node, scopes[node])
+    return True
+
+
+def _is_inside(scope: Scope) -> bool:
+    return len(scope) > 1 + (scope[-1].name in _ATTENTION if scope else 0)
+
+
+def _path(node: ir.Node) -> Path | None:
+    """Where a node is by its own name, else its weights', else what it is beside."""
+    name = node.name or ""
+    own = path_of(name)
+    if own is not None and is_own(name):
+        return own
+    if node.op_type in _VIEWS:
+        return None  # the converter's
+    if node.op_type in _WEIGHTED:
+        for value in node.inputs:
+            if _is_weight(value) and value is not None:
+                told = path_of(value.name or "")
+                if told is not None:
+                    return told
+    made = (path_of(v.name or "") for v in node.outputs)
+    return own if own is not None else next((p for p in made if p is not None), None)
+
+
+def _is_weight(value: ir.Value | None) -> bool:
+    tensor = (
+        value.const_value if value is not None and constants.trains(value) else None
+    )
+    return tensor is not None and tensor.size > 1
