@@ -21,13 +21,12 @@ def _numbers(value: Expression | None) -> Any:
 
 @onnx_op("Upsample", since=9)
 def upsample(X: Expression, scales: Expression, *, mode: str = "nearest") -> Result:
-    return call(
-        "resize",
-        X,
-        scales=_numbers(scales),
+    return _resize(
+        (X, None, scales, None),
         mode=mode,
         coordinate_transformation_mode="asymmetric",
         nearest_mode="floor",
+        cubic_coeff_a=-0.75,
     )
 
 
@@ -94,6 +93,42 @@ def resize(
     )
 
 
+_IN_TORCH = {
+    ("nearest", "asymmetric", "floor"): ("nearest",) * 3,
+    ("nearest", "half_pixel", "round_prefer_ceil"): ("nearest-exact",) * 3,
+    ("linear", "half_pixel", ""): ("linear", "bilinear", "trilinear"),
+    ("cubic", "half_pixel", ""): ("", "bicubic", ""),
+}
+"""PyTorch's modes for one, two and three axes behind the channels."""
+_DEFAULTS = {
+    "antialias": False,
+    "axes": None,
+    "cubic_coeff_a": -0.75,
+    "exclude_outside": False,
+    "extrapolation_value": 0.0,
+    "keep_aspect_ratio_policy": "stretch",
+}
+
+
+def _in_torchs_words(scales: Any, options: dict[str, Any]) -> dict[str, Any] | None:
+    """What `interpolate` calls it where batch and channels stay as they are."""
+    if not isinstance(scales, tuple) or not 3 <= len(scales) <= 5:
+        return None
+    if scales[:2] != (1.0, 1.0) or any(
+        options.get(name, default) != default for name, default in _DEFAULTS.items()
+    ):
+        return None
+    how = ("mode", "coordinate_transformation_mode", "nearest_mode")
+    mode, coordinates, nearest = (options.get(name, "") for name in how)
+    modes = _IN_TORCH.get((mode, coordinates, nearest))
+    if modes is None or not modes[len(scales) - 3]:
+        return None
+    factors = [int(f) if f == int(f) else f for f in scales[2:]]
+    alike = len(set(factors)) == 1
+    factor = factors[0] if alike else tuple(factors)
+    return {"scale_factor": factor, "mode": modes[len(scales) - 3]}
+
+
 def _resize(inputs: tuple[Any, ...], **options: Any) -> Result:
     x, roi, scales, sizes = inputs
     crops = options["coordinate_transformation_mode"] == "tf_crop_and_resize"
@@ -101,6 +136,9 @@ def _resize(inputs: tuple[Any, ...], **options: Any) -> Result:
         del options["nearest_mode"]
     if options["mode"] != "cubic":
         del options["cubic_coeff_a"]
+    told = _in_torchs_words(_numbers(scales), options) if sizes is None else None
+    if told is not None:
+        return call("interpolate", x, **told)
     return call(
         "resize",
         x,

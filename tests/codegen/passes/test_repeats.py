@@ -1,0 +1,119 @@
+"""Elements that are each repeated along an axis, and places counted from the end."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.codegen.passes.forms import becomes, form, stays
+
+#: Keras' UpSampling2D behind a convolution: rows, then columns, channels last between.
+UPSAMPLED = """a3 = Constant<value_ints=[3]>() c = Conv(x, w)
+    u = Unsqueeze(c, a3) r3 = Constant<value_ints=[1,1,1,2,1]>() t = Tile(u, r3)
+    n = Transpose<perm=[0,2,3,4,1]>(t) s1 = Constant<value_ints=[-1,12,5,4]>()
+    h = Reshape(n, s1) v = Unsqueeze(h, a3) q = Tile(v, r3)
+    s2 = Constant<value_ints=[-1,12,10,4]>() z = Reshape(q, s2)
+    k = Transpose<perm=[0,3,1,2]>(z) y = Conv(k, w2)"""
+WEIGHTS = {
+    "w": np.random.default_rng(0).normal(size=(4, 3, 1, 1)).astype(np.float32),
+    "w2": np.random.default_rng(1).normal(size=(2, 4, 1, 1)).astype(np.float32),
+}
+#: One axis of many: x (batch, 4, 6), the new axis behind the one that grows.
+ALONG_TIME = """a = Constant<value_ints=[3]>() u = Unsqueeze(x, a)
+    r = Constant<value_ints=[1,1,1,3]>() t = Tile(u, r)
+    s = Constant<value_ints=[-1,4,18]>() y = Reshape(t, s)"""
+
+
+def test_upsampling_with_channels_last_is_one_interpolation():
+    source = becomes(
+        form(UPSAMPLED, x="2,3,6,5", weights=WEIGHTS),
+        "return self.conv2(ops.interpolate(self.conv1(x), scale_factor=2))",
+    )
+    assert "tile" not in source
+
+
+def test_one_axis_is_interpolated_by_its_factor():
+    becomes(form(ALONG_TIME, x="b,4,6"), "return ops.interpolate(x, scale_factor=3)")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("a = Constant<value_ints=[3]>()", "a = Constant<value_ints=[2]>()"),
+        ("value_ints=[1,1,1,3]", "value_ints=[1,2,1,3]"),
+        ("value_ints=[-1,4,18]", "value_ints=[-1,12,6]"),
+    ],
+    ids=["the whole again", "two axes", "another shape"],
+)
+def test_what_is_repeated_otherwise_stays_a_tile(old, new):
+    assert old in ALONG_TIME
+    text = ALONG_TIME.replace(old, new)
+    if "value_ints=[2]" in new:  # the axis comes before the one that grows
+        text = text.replace("[1,1,1,3]", "[1,1,3,1]")
+    if "[1,2,1,3]" in new:
+        text = text.replace("[-1,4,18]", "[-1,8,18]")
+    stays(form(text, x="b,4,6"), "interpolate")
+
+
+def test_repeated_heads_are_no_image():
+    text = """a = Constant<value_ints=[2]>() u = Unsqueeze(x, a)
+        r = Constant<value_ints=[1,1,3,1,1]>() t = Tile(u, r)
+        s = Constant<value_ints=[-1,6,5,4]>() y = Reshape(t, s)"""
+    stays(form(text, x="b,2,5,4"), "interpolate")
+
+
+@pytest.mark.parametrize(
+    ("attributes", "scales", "line"),
+    [
+        ('mode="nearest", coordinate_transformation_mode="asymmetric",'
+         ' nearest_mode="floor"', [1, 1, 2, 3], "scale_factor=(2, 3))"),
+        ('mode="linear"', [1, 1, 1.5, 1.5], 'scale_factor=1.5, mode="bilinear")'),
+        ('mode="cubic"', [1, 1, 2, 2], 'scale_factor=2, mode="bicubic")'),
+    ],
+)  # fmt: skip
+def test_a_resize_is_said_in_pytorchs_words(attributes, scales, line):
+    held = {"f": np.array(scales, np.float32), "none": np.array([], np.float32)}
+    text = f"y = Resize<{attributes}>(x, none, f)"
+    source = becomes(form(text, x="2,3,4,6", weights=held))
+    assert f"return ops.interpolate(x, {line}" in source
+
+
+@pytest.mark.parametrize(
+    ("attributes", "scales"),
+    [
+        ('mode="linear"', [1, 2, 2, 2]),
+        ('mode="linear", coordinate_transformation_mode="align_corners"', [1, 1, 2, 2]),
+        ('mode="cubic", cubic_coeff_a=-0.5', [1, 1, 2, 2]),
+        ('mode="nearest"', [1, 1, 2, 2]),
+    ],
+    ids=["channels grow", "corners stay", "another spline", "rounded places"],
+)
+def test_other_resizes_keep_their_words(attributes, scales):
+    held = {"f": np.array(scales, np.float32), "none": np.array([], np.float32)}
+    text = f"y = Resize<{attributes}>(x, none, f)"
+    stays(form(text, x="2,3,4,6", weights=held), "interpolate")
+
+
+#: Keras' Embedding, and how tf2onnx writes the choice between whole numbers.
+CHOICES = {
+    "where": """z = Constant<value=int32[1] {0}>() n = Less(i, z) f = Add(i, v)
+        p = Where(n, f, i)""",
+    "products": """c = Cast<to=1>(i) z = Constant<value=float {0.0}>() n = Less(c, z)
+        f = Add(i, v) b = Cast<to=6>(n) a = Mul(b, f) o = Not(n) d = Cast<to=6>(o)
+        e = Mul(i, d) p = Add(a, e)""",
+}
+TABLE = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+@pytest.mark.parametrize("rows", [5, 4], ids=["the table's length", "another number"])
+def test_places_from_the_end_are_the_tables_business(choice, rows):
+    held = {"table": TABLE, "v": np.array(rows, np.int32)}
+    model = form(
+        f"{CHOICES[choice]} y = Gather(table, p)", i="int32[b,4]", weights=held
+    )
+    feeds = {"i": np.array([[0, 4, -1, -4], [3, -2, 1, 2]], np.int32)}
+    if rows == 5:
+        becomes(model, "return self.embed(i)", feeds=feeds)
+    else:
+        stays(model, "self.embed(i)", feeds=feeds)
