@@ -6,6 +6,7 @@ from burnish.codegen.passes.rules import (
     attended,
     attention,
     channel,
+    einsum,
     groups,
     lengths,
     linear,
@@ -20,6 +21,7 @@ from burnish.codegen.passes.rules import (
 )
 
 RULES: tuple[Rule, ...] = (
+    *einsum.RULES,
     *attention.RULES,
     *activation.RULES,
     *norm.RULES,
