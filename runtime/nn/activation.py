@@ -7,6 +7,7 @@ from typing import Any
 from burnish import ops
 from burnish.errors import InputError
 from burnish.nn import init
+from burnish.nn.compared import is_above
 from burnish.nn.layer import Layer
 from burnish.nn.param import Param
 from burnish.tensor import Tensor
@@ -158,7 +159,9 @@ class Softplus(Layer):
         if self.beta == 1 and self.threshold >= 20:  # equal in single precision
             return ops.softplus(x)
         z = x * self.beta
-        return ops.where(z > self.threshold, x, ops.softplus(z) * (1 / self.beta))
+        return ops.where(
+            is_above(z, self.threshold), x, ops.softplus(z) * (1 / self.beta)
+        )
 
 
 class Hardswish(Layer):
@@ -183,7 +186,7 @@ class Hardtanh(Layer):
         self.max_val = max_val
 
     def forward(self, x: Tensor) -> Tensor:
-        return ops.clip(x, self.min_val, self.max_val)
+        return ops.hard_tanh(x, low=self.min_val, high=self.max_val)
 
 
 class GLU(Layer):

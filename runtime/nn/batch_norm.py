@@ -59,9 +59,9 @@ class _BatchNorm(Layer):
             return ops.batch_norm(x, weight, bias, mean, var, eps=self.eps)
         y, mean, var = ops.batch_norm_train(x, self.weight, self.bias, eps=self.eps)
         if self.track_running_stats:
-            tracked, share = _next(self.num_batches_tracked)
+            tracked = _next(self.num_batches_tracked)
             self.num_batches_tracked.assign(tracked)
-            share = share if self.momentum is None else self.momentum
+            share = _share(tracked) if self.momentum is None else self.momentum
             self._follow(mean, var, prod(x.shape) // self.num_features, share)
         return y
 
@@ -155,9 +155,14 @@ class InstanceNorm3d(_InstanceNorm):
 
 
 @step
-def _next(tracked: Any) -> tuple[Any, Any]:
-    """How many batches there are with this one, and its share of all."""
-    return tracked + 1, 1 / (tracked + 1)
+def _next(tracked: Any) -> Any:
+    return tracked + 1
+
+
+@step
+def _share(tracked: Any) -> Any:
+    """The last batch's share of all."""
+    return 1 / tracked
 
 
 @step

@@ -48,11 +48,11 @@ def cross_entropy(
         return mean(losses, reduction)
     if label_smoothing or not targets.size:  # the mean of none is not a number
         scores = ops.log_softmax(logits, axis=axis)
-        losses, shares = _picked(scores, targets, weight, ignore_index, axis)
+        losses, shares, _ = _picked(scores, targets, weight, ignore_index, axis)
         each = scores
         if weight is not None:
             each = scores * _along(_for_classes(logits, weight, axis), logits, axis)
-        kept = ops.cast(targets != ignore_index, dtype=scores.dtype)
+        kept = _kept(targets, ignore_index=ignore_index, dtype=scores.dtype)
         spread = -summed(each, axis) * kept / logits.shape[axis]
         losses = losses * (1 - label_smoothing) + spread * label_smoothing
         return reduced(losses, reduction, lambda total: _shared(total, shares))
@@ -60,7 +60,7 @@ def cross_entropy(
     chosen, shares, blank = _chosen(
         *_told(logits, targets, weight, axis),
         classes=logits.shape[axis],
-        dtype=np.result_type(logits.dtype, np.float32),
+        dtype=_wide(logits.dtype),
         ignore_index=ignore_index,
         mean=reduction == "mean",
     )
@@ -76,10 +76,11 @@ def nll_loss(
 ) -> Tensor:
     """scores (N, C, *S) log-probabilities, targets classes (N, *S)"""
     axis = 1 if len(scores.shape) > 1 else 0
-    losses, shares = _picked(
-        scores, beside(scores, targets), weight, ignore_index, axis
+    is_mean = reduction == "mean"
+    losses, _, blank = _picked(
+        scores, beside(scores, targets), weight, ignore_index, axis, is_mean
     )
-    return reduced(losses, reduction, lambda total: _shared(total, shares))
+    return reduced(losses, reduction, lambda total: total + blank)
 
 
 def binary_cross_entropy(
@@ -152,12 +153,11 @@ def multi_margin_loss(
     if p not in (1, 2):
         raise InputError(f"multi_margin_loss: expected p of 1 or 2, got {p}")
     targets = beside(scores, targets)
-    right, shares = _picked(scores, targets, weight, None, len(scores.shape) - 1)
+    right, shares, _ = _picked(scores, targets, weight, None, len(scores.shape) - 1)
     classes = scores.shape[-1]
-    others = ops.not_equal(scores.device.xp.arange(classes), targets[..., None])
-    safe = ops.where(shares == 0, 1, shares)
+    others, safe = _rivals(targets, shares, classes=classes)
     gaps = ops.relu(margin + (right / safe).reshape(*right.shape, 1) + scores)
-    gaps = (gaps if p == 1 else gaps * gaps) * others.astype(scores.dtype)
+    gaps = (gaps if p == 1 else gaps * gaps) * others
     return mean(summed(gaps, -1) * (shares / classes), reduction)
 
 
@@ -179,6 +179,14 @@ def multilabel_margin_loss(
 
 
 @step
+def _rivals(targets: Any, shares: Any, *, classes: int) -> tuple[Any, Any]:
+    """1 for each class that is not the target, (N, C), and shares to divide by."""
+    xp = namespace(targets)
+    others = xp.arange(classes) != targets[..., None]
+    return others.astype(shares.dtype), xp.where(shares == 0, 1, shares)
+
+
+@step
 def _listed(chosen: Any, *, classes: int) -> tuple[Any, Any]:
     """Classes up to the first -1, and which goes with which class that is not there."""
     xp = namespace(chosen)
@@ -195,18 +203,24 @@ def _listed(chosen: Any, *, classes: int) -> tuple[Any, Any]:
 
 
 def _picked(
-    scores: Tensor, targets: Tensor, weight: Any, ignore_index: int | None, axis: int
-) -> tuple[Tensor, Any]:
-    """The negative score of each target class times its weight; and those weights."""
-    chosen, shares, _ = _chosen(
+    scores: Tensor,
+    targets: Tensor,
+    weight: Any,
+    ignore_index: int | None,
+    axis: int,
+    mean: bool = False,
+) -> tuple[Tensor, Any, Any]:
+    """The negative score of each target class times its weight; see `_chosen`."""
+    chosen, shares, blank = _chosen(
         *_told(scores, targets, weight, axis),
         classes=scores.shape[axis],
         dtype=scores.dtype,
         ignore_index=ignore_index,
+        mean=mean,
     )
     places = ops.unsqueeze(chosen, axes=axis)
     found = ops.take_along_axis(scores, places, axis=axis).reshape(targets.shape)
-    return -found * shares, shares
+    return -found * shares, shares, blank
 
 
 def _told(scores: Tensor, targets: Tensor, weight: Any, axis: int) -> tuple[Any, Any]:
@@ -218,6 +232,11 @@ def _told(scores: Tensor, targets: Tensor, weight: Any, axis: int) -> tuple[Any,
             f"got {targets.shape}"
         )
     return targets, None if weight is None else _for_classes(scores, weight, axis)
+
+
+@step
+def _kept(targets: Any, *, ignore_index: int, dtype: Any) -> Any:
+    return (targets != ignore_index).astype(dtype)
 
 
 @step
@@ -236,7 +255,7 @@ def _chosen(
     number for the mean of none, else 0.
     """
     xp = namespace(targets)
-    wide = np.result_type(dtype, np.float32)
+    wide = _wide(dtype)
     shares = xp.ones(targets.shape, wide)
     if ignore_index is not None:
         kept = xp.asarray(targets != ignore_index)
@@ -250,10 +269,11 @@ def _chosen(
         )
     if weight is not None:
         shares = shares * weight[targets].astype(wide)
-    count = float(shares.sum()) if mean else 1.0
-    shares = shares / count if count else shares
-    blank = xp.asarray(0 if count else np.nan, wide)
-    return targets, shares.astype(dtype, copy=False), blank
+    blank = 0.0
+    if mean:
+        count = float(shares.sum())
+        shares, blank = (shares / count, 0.0) if count else (shares, np.nan)
+    return targets, shares.astype(dtype, copy=False), dtype.type(blank)
 
 
 def _for_classes(scores: Tensor, weight: Any, axis: int) -> Tensor:
@@ -279,8 +299,13 @@ def _count(shares: Any) -> tuple[Any, Any]:
 
     Its gradient is 0.
     """
-    xp, count = namespace(shares), shares.sum()
-    return xp.where(count == 0, 1, count), xp.where(count == 0, np.nan, count * 0)
+    count = shares.sum()
+    return (count, count * 0) if count else (count + 1, count * np.nan)
+
+
+def _wide(dtype: Any) -> Any:
+    """Single precision for halves, which count too few."""
+    return dtype if dtype.itemsize > 2 else np.dtype(np.float32)
 
 
 def _is_float(x: Tensor) -> bool:

@@ -7,6 +7,7 @@ from math import inf
 from burnish import ops
 from burnish.draws import uniform
 from burnish.errors import InputError
+from burnish.nn.compared import is_above
 from burnish.nn.layer import Layer
 from burnish.tensor import Tensor
 
@@ -50,14 +51,14 @@ class Tanhshrink(Layer):
 
 
 class Threshold(Layer):
-    """x where x > threshold, `value` elsewhere"""
+    """`value` where x <= threshold, x elsewhere"""
 
     def __init__(self, threshold: float, value: float):
         self.threshold = threshold
         self.value = value
 
     def forward(self, x: Tensor) -> Tensor:
-        return ops.where(x > self.threshold, x, self.value)
+        return ops.threshold(x, threshold=self.threshold, value=self.value)
 
 
 class ThresholdedReLU(Layer):

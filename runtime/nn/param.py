@@ -14,6 +14,7 @@ from burnish.autodiff import Node, Variable, recording
 from burnish.backend import Array, Device, on_host
 from burnish.errors import InputError
 from burnish.lowbit import Packed, QuantizedTensor, QuantScheme
+from burnish.steps import call
 from burnish.tensor import Tensor
 
 _making = threading.RLock()
@@ -139,6 +140,7 @@ class Stored(Tensor):
             return self._value.nbytes
         return self.size * self._dtype.itemsize
 
+    @call
     def dequantize(self) -> Tensor:
         """A plain tensor of its values; itself where it holds plain numbers."""
         return self if self.scheme is None else Tensor.wrap(self.data, self.device)

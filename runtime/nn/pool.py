@@ -172,8 +172,10 @@ class _AdaptiveMaxPool(Pool):
         self.return_indices = return_indices
 
     def _pool(self, x: Tensor) -> Any:
+        if not self.return_indices:
+            return ops.adaptive_max_pool(x, output_size=self.output_size)
         found = ops.adaptive_max_pool_with_indices(x, output_size=self.output_size)
-        return _in_planes(found, x) if self.return_indices else found[0]
+        return _in_planes(found, x)
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPool):

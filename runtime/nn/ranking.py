@@ -8,6 +8,7 @@ from typing import Any
 from burnish import ops
 from burnish.errors import InputError
 from burnish.nn._losses import beside, mean, numbers, summed
+from burnish.nn.compared import is_equal
 from burnish.nn.distance import pairwise_distance
 from burnish.tensor import Tensor
 
@@ -31,8 +32,8 @@ def hinge_embedding_loss(
 ) -> Tensor:
     """The distance where target is 1, max(0, margin - distance) where it is -1"""
     alike = beside(distances, targets)
-    far = ops.where(alike != 1, ops.relu(margin - distances), 0)
-    near = ops.where(alike != -1, distances, 0)
+    far = ops.where(is_equal(alike, 1), 0, ops.relu(margin - distances))
+    near = ops.where(is_equal(alike, -1), 0, distances)
     return mean(far + near, reduction)
 
 
@@ -57,8 +58,8 @@ def cosine_embedding_loss(
         summed(second * second, -1) + _TINY
     )
     cosine = summed(first * second, -1) / squares**0.5
-    near = ops.where(alike == 1, 1 - cosine, 0)
-    far = ops.where(alike == -1, ops.relu(cosine - margin), 0)
+    near = ops.where(is_equal(alike, 1), 1 - cosine, 0)
+    far = ops.where(is_equal(alike, -1), ops.relu(cosine - margin), 0)
     return mean(near + far, reduction)
 
 

@@ -16,6 +16,7 @@ from burnish.nn._losses import (
     same_shape,
     summed,
 )
+from burnish.nn.compared import is_above
 from burnish.steps import step
 from burnish.tensor import Tensor
 
@@ -85,7 +86,7 @@ def poisson_nll_loss(
     else:
         losses = predictions - targets * ops.log(predictions + eps)
     if full:
-        counts = targets > 1
+        counts = is_above(targets, 1)
         safe = ops.where(counts, targets, 1)
         factorial = safe * ops.log(safe) - safe + 0.5 * ops.log(2 * pi * safe)
         losses = losses + ops.where(counts, factorial, 0)

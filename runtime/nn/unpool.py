@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from burnish import ops
 from burnish.backend import namespace
 from burnish.errors import InputError
+from burnish.nn.compared import is_equal
 from burnish.nn.layer import Layer
 from burnish.nn.pool import Pool
 from burnish.ops._window import each
@@ -41,7 +42,7 @@ class _LPPool(Pool):
             stride=self.stride,
             ceil_mode=self.ceil_mode,
         )
-        nothing = total == 0
+        nothing = is_equal(total, 0)
         return ops.where(
             nothing, 0, ops.where(nothing, 1, total) ** (1 / self.norm_type)
         )

@@ -16,6 +16,7 @@ from burnish.ops.activation import (
     glu,
     hard_sigmoid,
     hard_swish,
+    hard_tanh,
     hardmax,
     leaky_relu,
     log_sigmoid,
@@ -34,6 +35,7 @@ from burnish.ops.activation import (
     softplus,
     softsign,
     swish,
+    threshold,
     thresholded_relu,
 )
 from burnish.ops.adaptive import (
@@ -418,6 +420,7 @@ __all__ = [
     "hann_window",
     "hard_sigmoid",
     "hard_swish",
+    "hard_tanh",
     "hardmax",
     "huber",
     "hypot",
@@ -578,6 +581,7 @@ __all__ = [
     "tan",
     "tanh",
     "tf_idf_vectorizer",
+    "threshold",
     "thresholded_relu",
     "tile",
     "to_device",

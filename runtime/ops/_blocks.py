@@ -151,10 +151,15 @@ def _mixed(mask: Array, a: Array, b: Array | None) -> Array:
     return chosen * a if b is None else chosen * (a ^ b) ^ b
 
 
-def keep(y: Array, inside: Array, x: Array) -> None:
-    """Write x where a condition holds and 0 elsewhere into y, as `select` chooses."""
-    bits = _UNSIGNED[x.dtype.itemsize]
-    namespace(x).multiply(inside.astype(bits), x.view(bits), out=y.view(bits))
+def keep(y: Array, inside: Array, x: Array, rest: float = 0) -> None:
+    """Write x where a condition holds and `rest` elsewhere into y, as `select` does."""
+    xp, bits = namespace(x), _UNSIGNED[x.dtype.itemsize]
+    chosen, made, other = x.view(bits), y.view(bits), x.dtype.type(rest).view(bits)
+    if other:
+        chosen = xp.bitwise_xor(chosen, other, out=made)
+    xp.multiply(inside.view(np.uint8), chosen, out=made)
+    if other:
+        made ^= other
 
 
 def positive(x: Array) -> Array:

@@ -19,7 +19,7 @@ from burnish.ops.elementary import exp, tanh
 
 @operator
 def gated(g, x, *, above: float, below: float | None = None, slope: float = 1.0):
-    """slope * g where x is between the bounds, 0 elsewhere; one shape."""
+    """slope * g, 0 where x is at a bound or beyond it; one shape."""
     return filled(_gated, g, x, above, below, slope)
 
 
@@ -34,10 +34,10 @@ def _(g, y, outer, x, *, above, below, slope):
 
 
 def _gated(y, g, x, above, below, slope):
-    inside = x > above
+    outside = x <= above
     if below is not None:
-        inside &= x < below
-    keep(y, inside, g)
+        outside |= x >= below
+    keep(y, ~outside, g)
     if slope != 1:
         y *= slope
 

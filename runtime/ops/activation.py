@@ -50,6 +50,17 @@ def _(g, y, x):
 
 
 @operator
+def hard_tanh(x, *, low: float = -1.0, high: float = 1.0):
+    """x held between low and high; at a bound the gradient is 0, unlike `clip`'s."""
+    return namespace(x).clip(x, low, high)
+
+
+@hard_tanh.vjp
+def _(g, y, x, *, low, high):
+    return gated(g, x, above=low, below=high)
+
+
+@operator
 def leaky_relu(x, *, alpha: float = 0.01):
     """x where x > 0, alpha * x elsewhere."""
     return filled(_leaking, x, alpha, alpha <= 1 and alpha != 0)
@@ -95,12 +106,31 @@ def _(g, y, x, slope):
 @operator
 def thresholded_relu(x, *, alpha: float = 1.0):
     """x where x > alpha, 0 elsewhere."""
-    return where(x > alpha, x, 0)
+    return filled(_beyond, x, alpha)
 
 
 @thresholded_relu.vjp
 def _(g, y, x, *, alpha):
-    return where(x > alpha, g, 0)
+    return gated(g, x, above=alpha)
+
+
+def _beyond(y, x, bound):
+    keep(y, x > bound, x)
+
+
+@operator
+def threshold(x, *, threshold: float, value: float = 0.0):
+    """`value` where x <= threshold, x elsewhere, also where it is no number."""
+    return filled(_up_to, x, threshold, value)
+
+
+@threshold.vjp
+def _(g, y, x, *, threshold, value):
+    return gated(g, x, above=threshold)
+
+
+def _up_to(y, x, bound, value):
+    keep(y, ~(x <= bound), x, value)
 
 
 @operator
@@ -115,13 +145,13 @@ def _shrunk(y, x, bias, lambd):
         xp.clip(x, -lambd, lambd, out=y)
         xp.subtract(x, y, out=y)
         return
-    outside = ~(abs(x) <= lambd)  # with what is no number
+    outside = ~(xp.abs(x, out=y) <= lambd)  # with what is no number
     keep(y, outside, x - xp.copysign(x.dtype.type(bias), x) if bias else x)
 
 
 @shrink.vjp
 def _(g, y, x, *, bias, lambd):
-    return blockwise(lambda g, x: where(abs_(x) > lambd, g, 0), g, x)
+    return blockwise(lambda g, x: where(abs_(x) <= lambd, 0, g), g, x)
 
 
 @operator

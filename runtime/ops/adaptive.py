@@ -62,6 +62,17 @@ def adaptive_max_pool_with_indices(x, *, output_size: Any):
         places = table.reshape(len(places) * p, -1)
     places = xp.asarray(places)
     planes = x.reshape(n * c, prod(sizes))
+    found = places[xp.arange(len(places)), _greatest(planes, places)]
+    best = xp.take_along_axis(planes, found, axis=1)
+    found = found + xp.arange(n * c)[:, None] * prod(sizes)
+    return best.reshape(n, c, *out), found.reshape(n, c, *out)
+
+
+def _greatest(planes: Any, places: Any) -> Any:
+    """Which of the elements that each place sees is the first greatest: (planes, P)"""
+    xp = namespace(planes)
+    if len(planes) * len(places) < _FEW:
+        return planes.take(places, axis=1).argmax(axis=-1)
     best = planes.take(places[:, 0], axis=1)
     chosen = xp.zeros(best.shape, np.min_scalar_type(places.shape[1]))
     for number in range(1, places.shape[1]):
@@ -69,9 +80,10 @@ def adaptive_max_pool_with_indices(x, *, output_size: Any):
         better = (seen > best) | ((seen != seen) & (best == best))  # NaN is greatest
         chosen = where(better, chosen.dtype.type(number), chosen)
         best = xp.maximum(best, seen)
-    found = places[xp.arange(len(places)), chosen]
-    found = found + xp.arange(n * c)[:, None] * prod(sizes)
-    return best.reshape(n, c, *out), found.reshape(n, c, *out)
+    return chosen
+
+
+_FEW = 1 << 12  # maxima that are found faster all at once
 
 
 @adaptive_max_pool_with_indices.vjp

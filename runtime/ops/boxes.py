@@ -125,8 +125,9 @@ def _samples(
     each = (slice(None), None, None)
     count, live, parts = _spread(length, out=out, ratio=ratio)
     place = start[each] + (length * (1 / out))[each] * parts
-    inside, below, first, last = _around(place, live, size=size)
-    part = clip(place, 0, size - 1) - below
+    held = clip(place, 0, size - 1)
+    inside, below, first, last = _around(place, held, live, size=size)
+    part = held - below
     return [(first, (1 - part) * inside), (last, part * inside)], live, count
 
 
@@ -145,11 +146,11 @@ def _spread(length: Any, *, out: int, ratio: int) -> Any:
 
 
 @step
-def _around(place: Any, live: Any, *, size: int) -> Any:
+def _around(place: Any, held: Any, live: Any, *, size: int) -> Any:
     """Which samples count, the place below, its number and that of the next."""
     xp, dtype = namespace(place), place.dtype
     inside = (live & (place >= -1) & (place <= size)).astype(dtype)
-    below = xp.floor(clip(place, 0, size - 1))
+    below = xp.floor(held)
     above = xp.minimum(below + 1, size - 1)
     return inside, below, below.astype(np.int64), above.astype(np.int64)
 

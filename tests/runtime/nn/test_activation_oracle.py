@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
+from burnish import Tensor, nn
 from tests.runtime.nn.oracle import DTYPES, layer
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.oracle
 X = (3, 4)
 
@@ -39,6 +40,7 @@ LAYERS = [
     layer("Softshrink", X),
     layer("Softshrink", X, 1.2),
     layer("Threshold", X, 0.3, -2.0),
+    layer("Threshold", X, -0.3, 0.0),
     layer("RReLU", X, 0.2, 0.2),
     layer("GLU", X),
     layer("GLU", (4, 3), 0),
@@ -57,3 +59,23 @@ LAYERS = [
 @pytest.mark.parametrize("row", LAYERS, ids=str)
 def test_layer(row, dtype):
     row.check(dtype)
+
+
+ODD = np.float32([np.nan, np.inf, -np.inf, 0, 0.5, -0.5, 1, -1, 6, 3, -3])
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        *(("ReLU", ()), ("ReLU6", ()), ("Hardtanh", ()), ("Threshold", (0.5, 2.0))),
+        *(("Hardshrink", ()), ("Softshrink", ()), ("LeakyReLU", ())),
+    ],
+)
+def test_what_is_no_number_or_at_a_bound(name, arguments):
+    x = Tensor(ODD, device="cpu:autodiff").require_grad()
+    y = getattr(nn, name)(*arguments)(x)
+    its = torch.tensor(ODD, requires_grad=True)
+    want = getattr(torch.nn, name)(*arguments)(its)
+    want.sum().backward()
+    np.testing.assert_array_equal(y.numpy(), want.detach())
+    np.testing.assert_array_equal(x.grad(y.sum().backward()).numpy(), its.grad)

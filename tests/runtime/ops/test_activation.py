@@ -46,6 +46,14 @@ CASES = [
         alpha=0.6,
         expect=lambda x: np.where(x > 0.6, x, 0),
     ),
+    case(ops.hard_tanh, (3, 4), low=-0.4, expect=lambda x: np.clip(x, -0.4, 1)),
+    case(
+        ops.threshold,
+        (3, 4),
+        threshold=0.6,
+        value=-2.0,
+        expect=lambda x: np.where(x > 0.6, x, -2.0),
+    ),
     case(
         ops.shrink,
         (3, 4),
