@@ -7,7 +7,6 @@ from math import inf
 from burnish import ops
 from burnish.draws import uniform
 from burnish.errors import InputError
-from burnish.nn.compared import is_above
 from burnish.nn.layer import Layer
 from burnish.tensor import Tensor
 
