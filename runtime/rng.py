@@ -28,6 +28,8 @@ _drawing = _Drawing()
 
 def seed(value: int) -> None:
     """Start every later draw of this process from `value`, on every device."""
+    if _drawing.told is not None:
+        _drawing.told()
     _start(np.random.default_rng(value))
 
 
@@ -43,6 +45,10 @@ def generator() -> np.random.Generator:
     """The generator that all draws come from, drawn on the host."""
     if _drawing.told is not None and not _drawing.initial:
         _drawing.told()
+    return _source()
+
+
+def _source() -> np.random.Generator:
     # not at import: NumPy loads its random numbers on demand
     streams = _streams or _start(np.random.default_rng())
     return streams[_drawing.initial]
@@ -75,12 +81,12 @@ def telling(told: Callable[[], None]) -> Iterator[None]:
 
 def state() -> Any:
     """Where the source is, to draw the same again with `restore`."""
-    return generator().bit_generator.state
+    return _source().bit_generator.state
 
 
 def restore(state: Any) -> None:
     """Let the source go on from where it was when `state` was taken."""
-    generator().bit_generator.state = state
+    _source().bit_generator.state = state
 
 
 def jump(times: int) -> None:

@@ -44,7 +44,7 @@ def step(function: Callable[..., Any]) -> Callable[..., Any]:
     def read(*args: Any, **options: Any) -> Any:
         if recording.tape is not None:
             return recording.tape.call(read, args, options)
-        plain = (arg.data if isinstance(arg, Variable) else arg for arg in args)
+        plain = [arg.data if isinstance(arg, Variable) else arg for arg in args]
         return function(*plain, **options)
 
     return read

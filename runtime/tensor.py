@@ -14,7 +14,7 @@ from burnish.display import describe
 from burnish.distributions import Default, Distribution, Normal, Uniform
 from burnish.errors import InputError
 from burnish.methods import Methods, shape_from
-from burnish.steps import draw
+from burnish.steps import call, draw
 
 
 class Tensor(Methods):
@@ -46,6 +46,7 @@ class Tensor(Methods):
 
     # --- where it is, and gradients ---
 
+    @call
     def to(self, target: Any) -> Tensor:
         """On another device (`"cuda"`, `Device`) or with another dtype."""
         if isinstance(target, Device | str) and _is_device(target):
@@ -88,10 +89,12 @@ class Tensor(Methods):
         """The values of a quantized tensor; any other one as it is."""
         return self
 
+    @call
     def clone(self) -> Tensor:
         """The same values in memory of their own, recorded as this tensor is."""
         return self.wrap(self.data.copy(), self.device, self.node, self.index)
 
+    @call
     def require_grad(self) -> Tensor:
         """The same values as a leaf that `backward()` finds gradients for."""
         return self.wrap(self.data, self.device.autodiff(), Node())
@@ -100,10 +103,12 @@ class Tensor(Methods):
     def requires_grad(self) -> bool:
         return self.node is not None
 
+    @call
     def detach(self) -> Tensor:
         """The same values, no longer recorded."""
         return self.wrap(self.data, self.device)
 
+    @call
     def inner(self) -> Tensor:
         """The same values on the device without autodiff."""
         return self.wrap(self.data, self.device.inner())

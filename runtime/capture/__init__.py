@@ -18,7 +18,7 @@ from burnish.capture.program import Program
 from burnish.capture.signature import argument_names, form_of
 from burnish.capture.tape import Tape
 from burnish.capture.traced import Traced
-from burnish.capture.watch import Watch, reached
+from burnish.capture.watch import Before, Watch, reached
 from burnish.errors import CaptureError
 from burnish.nested import mapped
 
@@ -48,12 +48,15 @@ def capture(function: Callable[..., Any], *args: Any, **options: Any) -> Program
         (args, options),
         lambda item: next(traced) if isinstance(item, Variable) else item,
     )
+    modules = reached(function)
+    before = Before(modules)
     with rng.telling(tape.drawing), tape.running():
         made = function(*own_args, **own_options)
+    before.check()
     results = mapped(made, lambda item: _result(tape, item))
     kind = type(function).__name__
     name = getattr(function, "__name__", kind)
-    watch = Watch(tape, reached(function))
+    watch = Watch(tape, modules)
     return Program(name, form, argument_names(function), tape, results, watch)
 
 

@@ -22,13 +22,15 @@ def listing(program: Program) -> str:
     """A program's arguments, calls and results."""
     names = dict(enumerate(_tensors(program)))
     names.update(program.stored)
-    given = ", ".join(f"{name}: {each}" for name, each in program.arguments.items())
+    given = [f"{name}: {each}" for name, each in program.arguments.items()]
+    if len(given) > 1:
+        given = ["", *(f"    {each}," for each in given), ""]
     rows = []
     for line in program.lines:
         left = f"{_call(line, names)}"
         rows.append((_target(line, names), left, _kinds(line)))
     wide = min(max((len(a) + len(b) for a, b, _ in rows), default=0), _WIDEST)
-    text = [f"{program.name}({given}):"]
+    text = [f"{program.name}(" + "\n".join(given) + "):"]
     for target, left, kinds in rows:
         text.append(f"    {target}{left:{wide - len(target)}}  {kinds}".rstrip())
     text.append(f"    return {_shown(program.results, names)}")

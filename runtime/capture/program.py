@@ -46,6 +46,11 @@ class Program:
         self.lines = [Line(call, self._values) for call in _alive(tape.calls, results)]
         _let_go(self.lines, results, {ref.place for ref, _ in tape.fixed.values()})
 
+    @property
+    def watched(self) -> dict[str, Any]:
+        """The modules that have to stay as they are."""
+        return self._watch.modules
+
     def __call__(self, *args: Any, **options: Any) -> Any:
         """Raises CaptureError for other arguments, or a module that has changed."""
         given: list[Variable] = []

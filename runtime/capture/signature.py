@@ -21,10 +21,12 @@ class Kind(NamedTuple):
     shape: tuple[int, ...]
     dtype: Any
     device: Device
+    requires_grad: bool
 
     def __str__(self) -> str:
         place = "" if str(self.device) == "cpu" else f" on {self.device}"
-        return f"{self.dtype} {self.shape}{place}"
+        learned = " with requires_grad" if self.requires_grad else ""
+        return f"{self.dtype} {self.shape}{place}{learned}"
 
 
 class Fixed(NamedTuple):
@@ -46,7 +48,8 @@ def form_of(given: Any, tensors: list[Variable]) -> Any:
     def kind(item: Any) -> Any:
         if isinstance(item, Variable):
             tensors.append(item)
-            return Kind(tuple(item.shape), item.dtype, item.device)
+            is_learned = item.node is not None
+            return Kind(tuple(item.shape), item.dtype, item.device, is_learned)
         if isinstance(item, _FIXED):
             return Fixed(type(item), item)
         hint = "; put it into a Tensor" if hasattr(item, "__array__") else ""

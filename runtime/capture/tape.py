@@ -60,7 +60,7 @@ class Tape:
 
     def argument(self, real: Variable) -> Any:
         """An argument, as the function gets it."""
-        self.arguments.append(self._traced(real))
+        self.arguments.append(Traced(real, self._place(), self))
         return self.arguments[-1]
 
     def call(
@@ -78,7 +78,7 @@ class Tape:
         real_args, real_options = mapped((args, options), self._real)
         with self._running(inside=True):
             made = function(*real_args, **real_options)
-        results = mapped(made, self._traced)
+        results = mapped(made, lambda each: self._result(function, each))
         self._write(function, (args, options), results, always or self._drew)
         return results
 
@@ -168,13 +168,14 @@ class Tape:
         always = always or made is None
         self.calls.append(Call(function, args, options, made, paused, always))
 
-    def _traced(self, made: Any) -> Any:
-        """What a call gave, as the function goes on with it."""
-        if made is None:
-            return None
-        if not hasattr(made, "dtype"):
-            self.refuse(f"a call gives {made!r}, which would stay as it is")
-        return Traced(made, self._place(), self)
+    def _result(self, function: Any, made: Any) -> Any:
+        """What a call gave, as the captured function goes on with it."""
+        if made is not None and not hasattr(made, "dtype"):
+            self.refuse(
+                f"expected arrays of {function.__name__}, got {made!r}, which would "
+                f"be the same in every run"
+            )
+        return None if made is None else Traced(made, self._place(), self)
 
     def _real(self, value: Any) -> Any:
         if not isinstance(value, Traced):

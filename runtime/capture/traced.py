@@ -47,23 +47,6 @@ class Traced(Tensor):
     def dtype(self) -> Any:
         return self.real.dtype
 
-    # --- what makes another tensor of the same array ---
-
-    def to(self, target: Any) -> Tensor:
-        return self.tape.call(Tensor.to, (self, target), {})
-
-    def clone(self) -> Tensor:
-        return self.tape.call(Tensor.clone, (self,), {})
-
-    def require_grad(self) -> Tensor:
-        return self.tape.call(Tensor.require_grad, (self,), {})
-
-    def detach(self) -> Tensor:
-        return self.tape.call(Tensor.detach, (self,), {})
-
-    def inner(self) -> Tensor:
-        return self.tape.call(Tensor.inner, (self,), {})
-
     def inplace(self, function: Callable[[Tensor], Tensor]) -> Tensor:
         if any(self is each for each in self.tape.arguments):
             self.tape.refuse("an argument is changed by inplace()")

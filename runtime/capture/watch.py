@@ -11,8 +11,11 @@ from collections.abc import Iterator
 from operator import itemgetter
 from typing import Any
 
+from burnish.autodiff import recording
 from burnish.capture.tape import Tape
+from burnish.capture.traced import Traced
 from burnish.errors import CaptureError
+from burnish.nested import leaves
 from burnish.nn.module import Module
 from burnish.nn.param import Stored
 
@@ -26,6 +29,8 @@ def reached(function: Any) -> dict[str, Module]:
     """
     if isinstance(function, Module):
         return {"": function}
+    if hasattr(function, "watched"):
+        return dict(function.watched)
     if isinstance(function, functools.partial):
         given = {f"argument {i}": item for i, item in enumerate(function.args)}
         given.update(function.keywords)
@@ -42,7 +47,13 @@ def reached(function: Any) -> dict[str, Module]:
 
 
 def _modules(found: dict[str, Any]) -> dict[str, Module]:
-    return {name: item for name, item in found.items() if isinstance(item, Module)}
+    modules = {}
+    for name, item in found.items():
+        if isinstance(item, Module):
+            modules[name] = item
+        for path, each in getattr(item, "watched", {}).items():
+            modules[f"{name}.{path}".rstrip(".")] = each
+    return modules
 
 
 def named(modules: dict[str, Module]) -> dict[int, str]:
@@ -58,32 +69,21 @@ class Watch:
     """Remembers how everything was; `check` tells what differs."""
 
     def __init__(self, tape: Tape, modules: dict[str, Module]):
-        self._parts: list[tuple[Any, Any, Any, str]] = []
-        self._settings: list[tuple[str, dict[str, Any], Any, Any]] = []
-        self._devices: list[tuple[Any, Any, str]] = []
+        self.modules = modules
         self._paths = named(modules)
-        for stored in tape.stored.values():
-            self._devices.append((stored, stored.device, self.path(stored)))
-        for name, module in modules.items():
-            for path, each in module.named_modules():
-                self._watch(".".join(filter(None, (name, path))), each)
-        self._dtypes = [(item, item.dtype) for item in tape.stored.values()]
-        self._outside = [
-            (tensor, array)
-            for tensor, array in tape.seen.values()
-            if tensor() is not None
+        self._stored = [
+            (item, item.device, item.dtype, item.node is None)
+            for item in tape.stored.values()
         ]
-
-    def _watch(self, path: str, module: Module) -> None:
-        own = vars(module)
-        kind = type(module).__name__
-        where = f"{kind} {path}" if path else kind
-        self._devices.append((module, module.device, where))
-        names = [name for name, value in own.items() if isinstance(value, _SETTINGS)]
-        if names:
-            read = itemgetter(*names)
-            self._settings.append((where, own, read, read(own)))
-        self._parts.extend((*part, where) for part in _parts(own))
+        self._devices: list[tuple[Module, Any, str]] = []
+        self._parts: list[tuple[Any, Any, Any, str]] = []
+        self._settings: list[tuple[dict[str, Any], Any, Any, str]] = []
+        for where, module in _everyone(modules):
+            self._devices.append((module, module.device, where))
+            self._parts.extend((*part, where) for part in _parts(vars(module)))
+            self._settings.extend(_settings(module, where))
+        seen = tape.seen.values()
+        self._outside = [(ref, array) for ref, array in seen if ref() is not None]
 
     def path(self, stored: Stored) -> str:
         """The name of a parameter or buffer."""
@@ -91,22 +91,61 @@ class Watch:
 
     def check(self) -> None:
         """Raises CaptureError for the first thing that is not what it was."""
-        for item, device, where in self._devices:
+        tape, recording.tape = recording.tape, None
+        try:
+            self._check()
+        finally:
+            recording.tape = tape
+
+    def _check(self) -> None:
+        for item, device, dtype, frozen in self._stored:
             if item.device is not device:
-                _changed(where, f"was on '{device}' and is on '{item.device}'")
-        for stored, dtype in self._dtypes:
-            if stored.dtype != dtype:
-                _changed("a parameter", f"was {dtype} and is {stored.dtype}")
-        for holder, key, item, where in self._parts:
-            if holder[key] is not item:
+                how = f"was on '{device}' and is on '{item.device}'"
+                _changed(self.path(item), how)
+            if item.dtype != dtype:
+                _changed(self.path(item), f"was {dtype} and is {item.dtype}")
+            if (item.node is None) is not frozen:
+                _changed(self.path(item), "it was frozen or let go")
+        for module, device, where in self._devices:
+            if module.device is not device:
+                _changed(where, f"was on '{device}' and is on '{module.device}'")
+        for holder, key, part, where in self._parts:
+            if holder[key] is not part:
                 _changed(where, f"its {key!r} is another one")
-        for where, own, read, values in self._settings:
+        for own, read, values, where in self._settings:
             if read(own) != values:
                 _changed(where, "a setting is another one")
-        for tensor, array in self._outside:
-            now = tensor()
-            if now is not None and now.data is not array:
-                _changed("a tensor from outside", "inplace() has changed it")
+        for ref, array in self._outside:
+            tensor = ref()
+            if tensor is not None and tensor.data is not array:
+                _changed("a tensor from outside", "its values are others")
+
+
+class Before:
+    """What modules kept before a capture, to tell what the function left in them."""
+
+    def __init__(self, modules: dict[str, Module]):
+        self._kept = [(m, where, dict(vars(m))) for where, m in _everyone(modules)]
+
+    def check(self) -> None:
+        """Raises CaptureError for what no run of the program would leave there."""
+        for module, where, before in self._kept:
+            for name, value in vars(module).items():
+                if value is before.get(name):
+                    continue
+                if any(isinstance(each, Traced) for each in leaves(value)):
+                    vars(module)[name] = before.get(name)
+                    _left(where, f"the tensor {name!r}")
+                if isinstance(value, _SETTINGS) and value != before.get(name):
+                    _left(where, f"{name!r}, {value!r}")
+
+
+def _everyone(modules: dict[str, Module]) -> Iterator[tuple[str, Module]]:
+    """Every module once, with its class and path."""
+    for name, module in modules.items():
+        for path, each in module.named_modules():
+            whole = ".".join(filter(None, (name, path)))
+            yield f"{type(each).__name__} {whole}".rstrip(), each
 
 
 def _parts(holder: Any) -> Iterator[tuple[Any, Any, Any]]:
@@ -119,7 +158,23 @@ def _parts(holder: Any) -> Iterator[tuple[Any, Any, Any]]:
             yield from _parts(item)
 
 
+def _settings(module: Module, where: str) -> Iterator[tuple[Any, Any, Any, str]]:
+    """A module's numbers and words: (attributes, how to read them, values)."""
+    own = vars(module)
+    names = [name for name, value in own.items() if isinstance(value, _SETTINGS)]
+    if names:
+        read = itemgetter(*names)
+        yield own, read, read(own), where
+
+
 def _changed(where: str, how: str) -> None:
     raise CaptureError(
         f"program: since its capture {where} has changed: {how}; capture again"
+    )
+
+
+def _left(where: str, what: str) -> None:
+    raise CaptureError(
+        f"capture: the function keeps {what} in {where}, which a program does not; "
+        f"let it return what it has to tell"
     )

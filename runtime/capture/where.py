@@ -15,12 +15,14 @@ _THROUGH = (
     "burnish.nn.cache",
     "burnish.nn.param",
     "burnish.nn.reparameterize",
+    "burnish.nested",
     "burnish.operator",
     "burnish.ops",
     "burnish.rng",
     "burnish.steps",
     "burnish.tensor",
     "contextlib",
+    "numpy",
 )
 _SPELLED = {"__float__": "float()", "__bool__": "bool()", "__int__": "int()"}
 
