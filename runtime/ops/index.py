@@ -126,6 +126,11 @@ def _(g, y, x, indices, *, axis):
         lead = (slice(None),) * axes_of(axis, len(x.shape))[0]
         picked = (getitem(g, index=(*lead, part)) for part in parts)
         return functools.reduce(lambda a, b: a + b, picked)
+    return _added_slices(g, indices, x, axis)
+
+
+def _added_slices(g: Any, indices: Any, x: Any, axis: int) -> Any:
+    """Zeros like x with g's slices, where `gather` has them, added at `indices`."""
     axis, picked = axes_of(axis, len(x.shape))[0], indices.ndim
     if axis:
         ahead = range(axis + picked, len(g.shape))
@@ -393,21 +398,30 @@ def _positions(indices: Any, *, shape: tuple[int, ...], batch_dims: int = 0) -> 
 # --- windows ---
 
 
-def unfold(x: Any, *, axis: int, size: int, step: int) -> Any:
-    """Windows of `size` along an axis, one every `step`, as a new last axis.
+@operator
+def unfold(x, *, axis: int, size: int, step: int):
+    """Windows of `size` along an axis, one every `step`, as a new last axis; no copy.
 
     (..., L, ...) -> (..., (L - size) // step + 1, ..., size)
     """
-    axis = axes_of(axis, len(x.shape))[0]
-    length = x.shape[axis]
+    axis = axes_of(axis, x.ndim)[0]
+    length, stride = x.shape[axis], x.strides[axis]
     if not 0 < size <= length or step < 1:
         raise InputError(
             f"unfold: expected a size of 1 to {length} and a positive step for axis "
             f"{axis}, got {size} and {step}"
         )
-    starts = np.arange(0, length - size + 1, step)
-    windows = gather(x, starts[:, None] + np.arange(size), axis=axis)
-    return moveaxis(windows, axis + 1, -1)
+    shape, strides = [*x.shape, size], [*x.strides, stride]
+    shape[axis], strides[axis] = (length - size) // step + 1, stride * step
+    return namespace(x).lib.stride_tricks.as_strided(x, shape, strides)
+
+
+@unfold.vjp
+def _(g, y, x, *, axis, size, step):
+    axis = axes_of(axis, len(x.shape))[0]
+    starts = np.arange(0, x.shape[axis] - size + 1, step)
+    places = namespace(plain(x)).asarray(starts[:, None] + np.arange(size))
+    return _added_slices(moveaxis(g, -1, axis + 1), places, x, axis)
 
 
 # --- ONNX's other ways to pick ---
