@@ -28,6 +28,7 @@ from burnish.codegen.passes.fuse import Supported, fuse_known_forms
 from burnish.codegen.passes.graph import all_nodes, label
 from burnish.codegen.passes.inline_if import inline_constant_if
 from burnish.codegen.passes.merge_views import merge_views
+from burnish.codegen.passes.recurrent_loops import recurrent_loops
 from burnish.codegen.passes.repeat_elements import repeat_elements
 from burnish.codegen.passes.share_angles import share_angles
 from burnish.codegen.passes.share_masks import share_masks
@@ -43,6 +44,7 @@ PASSES: tuple[Pass, ...] = (
     drop_identities,  # so that patterns see real producers
     repeat_elements,  # before views merge, and channels move, which are between
     channels_first,  # so that what follows meets layers, not the axes between them
+    recurrent_loops,  # so that they stack
     stack_recurrent,  # before views merge, which hide the layers' own
     share_angles,  # so that layers are handed them
     merge_views,  # patterns know a swap of axes as one Transpose

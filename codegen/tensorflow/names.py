@@ -14,7 +14,8 @@ Path = tuple[str, ...]
 
 _CONVERTERS = ("tf2onnx", "keras2onnx", "tensorflow")
 _TAIL = re.compile(r"(:\d+|__\d+|_(weights|bias)_fused_bn)+$")
-_CALL = re.compile(r"(Stateful)?PartitionedCall(_\d+)?")
+_CALL = re.compile(r"((Stateful)?PartitionedCall|while|cond)(_\d+)?")
+_LOOP = re.compile(r"^(cond___|\w+?_while_(cond|body)_(frozen_)?\d+_)")
 _COUNT = re.compile(r"_\d+$")
 _MOST = 0.75
 _HEAVY = re.compile(r"(BatchMatMul|Conv|DepthwiseConv|Einsum|GatherV|MatMul|Tensordot)")
@@ -26,7 +27,8 @@ _OPERATORS = re.compile(
     r"|MaxPool(2d)?|Mean|Minimum|Mul|Neg|Pad|PadV2|Pow|RealDiv|ReadVariableOp|Relu6?"
     r"|Repeat|Reshape|Resize(Bilinear|NearestNeighbor)|Rsqrt|SelectV2|Selu|Shape"
     r"|Sigmoid|Slice|Softmax|Softplus|SpaceToBatchND|Split|Sqrt|SquaredDifference"
-    r"|Squeeze|Stack|StridedSlice|Sub|Sum|Tanh|Tensordot|Tile|Transpose|Where|add"
+    r"|Squeeze|Stack|StridedSlice|Sub|Sum|Tanh|Tensor(Array|List)\w*|Tensordot|Tile"
+    r"|Transpose|Where|add"
     r"|batchnorm|convolution|depthwise|einsum|embedding_lookup|moments|mul|range|resize"
     r"|separable_conv2d|strided_slice|sub|transpose|truediv|zeros"
 )
@@ -62,7 +64,8 @@ def _heavy(name: str) -> bool:
 def _path(name: str) -> Path | None:
     if "/" not in name:
         return None
-    parts = [p for p in _TAIL.sub("", name).split("/") if not _CALL.fullmatch(p)][:-1]
+    name = _LOOP.sub("", _TAIL.sub("", name))
+    parts = [part for part in name.split("/") if not _CALL.fullmatch(part)][:-1]
     popped = ""
     while parts and _is_operator(parts[-1]) and _bare(parts[-1]) != popped:
         popped = parts.pop()

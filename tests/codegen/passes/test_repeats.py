@@ -1,4 +1,4 @@
-"""Elements that are each repeated along an axis, and places counted from the end."""
+"""What Keras writes out: repeated elements, places from the end, turned sequences."""
 
 from __future__ import annotations
 
@@ -117,3 +117,16 @@ def test_places_from_the_end_are_the_tables_business(choice, rows):
         becomes(model, "return self.embed(i)", feeds=feeds)
     else:
         stays(model, "self.embed(i)", feeds=feeds)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "line"), [([5, 5], "return x[::-1]"), ([5, 4], None)]
+)
+def test_whole_sequences_are_turned_by_a_slice(lengths, line):
+    held = {"lengths": np.array(lengths)}
+    model = form(
+        "y = ReverseSequence<time_axis=0, batch_axis=1>(x, lengths)",
+        x="5,2,3",
+        weights=held,
+    )
+    becomes(model, line) if line else stays(model, "x[::-1]")

@@ -1,0 +1,146 @@
+"""Loops over time, as TensorFlow's exporter writes Keras' GRU and SimpleRNN."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from tests.harness.source import source_of
+
+TIME, BATCH, SIZE, HIDDEN = 5, 2, 3, 4
+
+#: One step: x (BATCH, SIZE) and h give the next h; W, R, b are weights of the file.
+CELLS = {
+    "RNN": "a = MatMul(x, W) v = Add(a, b) c = MatMul(h, R) d = Add(v, c) n = Tanh(d)",
+    "RNN, relu": "a = MatMul(h, R) c = MatMul(x, W) d = Add(a, c) n = Relu(d)",
+    "GRU": """bs, bt = Split<axis=0, num_outputs=2>(b) p = Squeeze(bs, zero)
+        q = Squeeze(bt, zero) i = MatMul(x, W) ib = Add(i, p) k = MatMul(h, R)
+        kb = Add(k, q) iz, ir, ih = Split<axis=1, num_outputs=3>(ib)
+        kz, kr, kh = Split<axis=1, num_outputs=3>(kb) z0 = Add(iz, kz)
+        z = Sigmoid(z0) r0 = Add(ir, kr) r = Sigmoid(r0) g0 = Mul(r, kh)
+        g1 = Add(ih, g0) g = Tanh(g1) m = Sub(one, z) o = Mul(m, g) w = Mul(z, h)
+        n = Add(w, o)""",
+    "GRU, r before": """i = MatMul(x, W) ib = Add(i, b)
+        iz, ir, ih = Split<axis=1, num_outputs=3>(ib)
+        Rz, Rr, Rh = Split<axis=1, num_outputs=3>(R) kz = MatMul(h, Rz)
+        z0 = Add(iz, kz) z = Sigmoid(z0) kr = MatMul(h, Rr) r0 = Add(ir, kr)
+        r = Sigmoid(r0) rh = Mul(r, h) g0 = MatMul(rh, Rh) g1 = Add(ih, g0)
+        g = Tanh(g1) m = Sub(one, z) o = Mul(m, g) w = Mul(z, h) n = Add(w, o)""",
+}
+LINES = {
+    "RNN": "self.rnn = nn.RNN(3, 4)",
+    "RNN, relu": 'self.rnn = nn.RNN(3, 4, bias=False, nonlinearity="relu")',
+    "GRU": "self.gru = nn.GRU(3, 4)",
+    "GRU, r before": "ops.gru(",
+}
+
+
+def _nodes(text: str) -> list[onnx.NodeProto]:
+    head = '<ir_version: 9, opset_import: ["" : 18]> g (float x) => (float n) {'
+    return list(onnx.parser.parse_model(f"{head} {text} }}").graph.node)
+
+
+def _loop(cell: str, *, step: str = "", steps: int = TIME, first: int = 0) -> Any:
+    """x (TIME, BATCH, SIZE) -> the states (TIME, BATCH, HIDDEN) and the last one."""
+    rng = np.random.default_rng(0)
+    gates = 3 if cell.startswith("GRU") else 1
+    biases = {"RNN": (HIDDEN,), "GRU": (2, 3 * HIDDEN), "GRU, r before": (3 * HIDDEN,)}
+    shapes = {
+        "W": (SIZE, gates * HIDDEN),
+        "R": (HIDDEN, gates * HIDDEN),
+        "b": biases.get(cell, (1,)),
+    }
+    weights = {
+        name: rng.normal(size=shape).astype(np.float32)
+        for name, shape in shapes.items()
+    }
+    numbers = {
+        "zero": np.array([0]),
+        "one": np.float32(1),
+        "next": np.array(1),
+        "most": np.array(TIME),
+        "steps": np.array(steps),
+        "true": np.array(True),
+        "first": np.array(first),
+        "h0": np.zeros((BATCH, HIDDEN), np.float32),
+    }
+    inside = "x = Gather(sequence, at) at2 = Add(at, next) going = Less(at2, most)"
+    body = helper.make_graph(
+        _nodes(f"{inside} {step or CELLS[cell]} each = Identity(n)"),
+        "body",
+        [
+            helper.make_tensor_value_info("turn", TensorProto.INT64, []),
+            helper.make_tensor_value_info("before", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("at", TensorProto.INT64, []),
+            helper.make_tensor_value_info("h", TensorProto.FLOAT, [BATCH, HIDDEN]),
+        ],
+        [
+            helper.make_tensor_value_info("going", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("at2", TensorProto.INT64, []),
+            helper.make_tensor_value_info("n", TensorProto.FLOAT, [BATCH, HIDDEN]),
+            helper.make_tensor_value_info("each", TensorProto.FLOAT, [BATCH, HIDDEN]),
+        ],
+    )
+    loop = helper.make_node(
+        "Loop",
+        ["steps", "true", "first", "h0"],
+        ["end", "last", "y"],
+        "loop",
+        body=body,
+    )
+    shape = [TIME, BATCH, SIZE]
+    graph = helper.make_graph(
+        [loop],
+        "g",
+        [helper.make_tensor_value_info("sequence", TensorProto.FLOAT, shape)],
+        [helper.make_empty_tensor_value_info(name) for name in ("y", "last")],
+        [
+            numpy_helper.from_array(np.asarray(array), name)
+            for name, array in (weights | numbers).items()
+        ],
+    )
+    opsets = [helper.make_opsetid("", 18)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=9)
+
+
+def _source(model: onnx.ModelProto, folder: Path) -> str:
+    """The text; the numbers are those of the loop as the file has it."""
+    text, made = source_of(model, folder)
+    _, plain = source_of(model, folder, simplify=False)
+    x = np.random.default_rng(1).normal(size=(TIME, BATCH, SIZE)).astype(np.float32)
+    for one, other in zip(made(x), plain(x), strict=True):
+        assert one.shape == other.shape
+        np.testing.assert_allclose(np.asarray(one), np.asarray(other), 1e-5, 1e-6)
+    return text
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_a_loop_over_time_is_a_layer(cell, tmp_path):
+    text = _source(_loop(cell), tmp_path)
+    assert LINES[cell] in text, text
+    assert "for " not in text
+
+
+@pytest.mark.parametrize(
+    ("cell", "changes"),
+    [
+        ("RNN", {"step": CELLS["RNN"].replace("Tanh", "Sigmoid")}),
+        (
+            "RNN",
+            {"step": CELLS["RNN"].replace("n = Tanh(d)", "t = Tanh(d) n = Add(t, h)")},
+        ),
+        ("RNN", {"steps": TIME - 1}),
+        ("RNN", {"first": 1}),
+        ("GRU", {"step": CELLS["GRU"].replace("Sub(one, z)", "Sub(z, one)")}),
+    ],
+    ids=["sigmoid", "residual", "one step less", "from the second on", "another sign"],
+)
+def test_other_loops_stay_loops(cell, changes, tmp_path):
+    text = _source(_loop(cell, **changes), tmp_path)
+    assert "for " in text
+    assert not any(word in text for word in ("nn.RNN", "nn.GRU", "ops.gru"))
