@@ -37,6 +37,7 @@ from burnish.codegen.arrange.kinds import (
     numbered,
     singular,
 )
+from burnish.codegen.arrange.lengths import with_lengths
 from burnish.codegen.arrange.members import (
     Members,
     uses_of,
@@ -47,6 +48,7 @@ from burnish.codegen.arrange.ordered import as_needed
 from burnish.codegen.arrange.owner import Owner, Told
 from burnish.codegen.arrange.reasons import Reasons, no_chain, no_loop
 from burnish.codegen.arrange.rolling import rolled
+from burnish.codegen.arrange.runs import with_runs
 from burnish.codegen.arrange.segments import holds_weights
 from burnish.codegen.arrange.sequences import (
     as_loop,
@@ -230,6 +232,7 @@ class _Arranger:
         kind = Identifier.class_name(class_word(group.level.kind or name))
         plan = members.plan(kind, values, block)
         plan.contract = contract(values, outputs)
+        with_lengths(plan)
         known = self._known(plan)
         given: tuple[Value | Weight, ...] = (*inputs, *outside)
         self.reasons.is_class(known, scope_of(group))
@@ -445,6 +448,8 @@ def finished(
         for line in (reasons or Reasons()).lines(classes, names, said):
             explain(line)
     with_arguments(classes, output_names, explain, by_number)
+    for plan in classes:
+        plan.members = [(name, with_runs(made)) for name, made in plan.members]
     return classes
 
 

@@ -115,6 +115,28 @@ class Stages(torch.nn.Module):
         return self.fc(torch.relu(self.stage(x)))
 
 
+class Residual(torch.nn.Module):
+    def __init__(self, channels, grown):
+        super().__init__()
+        self.conv = torch.nn.Conv2d(channels, grown, 3, padding=1)
+        self.norm = torch.nn.BatchNorm2d(grown)
+
+    def forward(self, x):
+        return torch.cat([x, torch.relu(self.norm(self.conv(x)))], 1)
+
+
+class Runs(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        parts = [torch.nn.Linear(12, 6), *(torch.nn.Linear(6, 6) for _ in range(4))]
+        self.rows = torch.nn.Sequential(*parts)
+        growing = (Residual(3 + 2 * i, 2) for i in range(5))
+        self.images = torch.nn.Sequential(*growing, torch.nn.Conv2d(13, 12, 1))
+
+    def forward(self, x):
+        return self.rows(self.images(x).mean((2, 3)))
+
+
 IMAGE, ROWS = (2, 3, 8, 8), (2, 7, 12)
 CASES = {
     "dense blocks": (
@@ -136,6 +158,11 @@ CASES = {
         Named,
         ROWS,
         ['{f"encoder_layer_{i}": ', "for i in range(depth)}"],
+    ),
+    "runs in a Sequential": (
+        Runs,
+        IMAGE,
+        ["*[nn.Linear(6, 6) for _ in range(4)]", "(3 + 2 * i) for i in range(5)"],
     ),
     "names with a dash": (Stages, ROWS, []),
 }
