@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from burnish.autodiff import no_grad
@@ -16,21 +17,32 @@ class Line:
     constants: of all lines; arguments that are none of a program's values join them.
     """
 
-    __slots__ = ("args", "call", "done", "function", "nested", "options", "single")
+    __slots__ = (
+        "args",
+        "call",
+        "done",
+        "function",
+        "options",
+        "place",
+        "plain",
+        "shape",
+    )
 
     def __init__(self, call: Call, constants: list[Any]):
         self.call, self.function, self.options = call, call.function, call.options
-        self.single = call.results if isinstance(call.results, Ref) else None
-        self.nested = bool(refs(call.options))
         self.done: tuple[int, ...] = ()
+        self.place, self.shape = -1, None  # of its only result, if it has one
+        if isinstance(call.results, Ref):
+            self.place, self.shape = call.results.place, call.results.shape
+        nested = [arg for arg in call.args if not isinstance(arg, Ref)]
+        self.plain = not call.paused and not refs((nested, call.options))
         args = []
         for arg in call.args:
             if isinstance(arg, Ref):
                 args.append(arg.place)
-                continue
-            self.nested = self.nested or bool(refs(arg))
-            args.append(len(constants))
-            constants.append(arg)
+            else:
+                args.append(len(constants))
+                constants.append(arg)
         self.args = tuple(args)
 
     def run(self, values: list[Any]) -> None:
@@ -39,41 +51,42 @@ class Line:
         Raises CaptureError for a result of another shape than in the capture: what
         follows was made for that one.
         """
-        if self.call.paused:
-            with no_grad():
-                made = self._made(values)
+        if self.plain:
+            args = [values[place] for place in self.args]
+            made = self.function(*args, **self.options)
         else:
             made = self._made(values)
-        if self.single is not None:
-            self._keep(values, self.single, made)
+        if self.place >= 0 and made.shape == self.shape:
+            values[self.place] = made
         else:
-            for ref, each in zip(leaves(self.call.results), leaves(made), strict=True):
-                self._keep(values, ref, each)
+            self._keep(values, made)
         for place in self.done:
             values[place] = None
 
     def _made(self, values: list[Any]) -> Any:
-        if not self.nested:
-            return self.function(
-                *[values[place] for place in self.args], **self.options
-            )
+        """The result of a call under `no_grad`, or with values in containers."""
 
         def filled(item: Any) -> Any:
             return values[item.place] if isinstance(item, Ref) else item
 
-        args = mapped(self.call.args, filled)
-        return self.function(*args, **mapped(self.options, filled))
+        with no_grad() if self.call.paused else contextlib.nullcontext():
+            args, options = mapped((self.call.args, self.options), filled)
+            return self.function(*args, **options)
 
-    def _keep(self, values: list[Any], ref: Ref | None, made: Any) -> None:
-        if ref is not None and made is not None and made.shape == ref.shape:
-            values[ref.place] = made
-        elif ref is not made:
-            name = self.function.__name__.lstrip("_")
-            raise CaptureError(
-                f"program: {name} gave shape {getattr(made, 'shape', None)}, in the "
-                f"capture {ref and ref.shape}: it depends on values, and what follows "
-                f"was made for that one"
-            )
+    def _keep(self, values: list[Any], made: Any) -> None:
+        """Several results, or none; CaptureError for those that do not fit."""
+        for ref, each in zip(leaves(self.call.results), leaves(made), strict=True):
+            if ref is not None and each is not None and each.shape == ref.shape:
+                values[ref.place] = each
+            elif ref is not each:
+                raise CaptureError(self._other(ref, each))
+
+    def _other(self, ref: Ref | None, made: Any) -> str:
+        was, now = (getattr(each, "shape", None) for each in (ref, made))
+        return (
+            f"program: {self.function.__name__.lstrip('_')} gave shape {now}, in the "
+            f"capture {was}: it depends on values, and what follows was made for that"
+        )
 
 
 def refs(value: Any) -> list[Ref]:

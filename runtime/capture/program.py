@@ -7,7 +7,7 @@ from typing import Any
 from burnish.autodiff import Variable
 from burnish.capture.line import Line, refs
 from burnish.capture.listing import listing
-from burnish.capture.signature import difference, form_of, named
+from burnish.capture.signature import difference, fits, form_of, named
 from burnish.capture.tape import Call, Ref, Tape
 from burnish.capture.watch import Watch
 from burnish.errors import CaptureError
@@ -53,20 +53,29 @@ class Program:
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         """Raises CaptureError for other arguments, or a module that has changed."""
-        given: list[Variable] = []
-        form = form_of((args, options), given)
-        if form != self._form:
-            told = difference(self.arguments, named(form, self._names))
-            raise CaptureError(f"program {self.name}: {told}; capture it for these too")
+        given = list(args)
+        if options or self._form[1] or not fits(args, self._form[0]):
+            given = self._tensors(args, options)
         self._watch.check()
         values = self._values.copy()
         values[: len(given)] = given
         for line in self.lines:
             line.run(values)
+        if isinstance(self.results, Ref):
+            return values[self.results.place]
         return mapped(
             self.results,
             lambda item: values[item.place] if isinstance(item, Ref) else item,
         )
+
+    def _tensors(self, args: tuple[Any, ...], options: dict[str, Any]) -> list[Any]:
+        """The tensors among the arguments; CaptureError for others than captured."""
+        given: list[Variable] = []
+        form = form_of((args, options), given)
+        if form != self._form:
+            told = difference(self.arguments, named(form, self._names))
+            raise CaptureError(f"program {self.name}: {told}; capture it for these too")
+        return given
 
     def __len__(self) -> int:
         """How many calls it makes."""

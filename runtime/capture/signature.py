@@ -39,6 +39,23 @@ class Fixed(NamedTuple):
         return repr(self.value)
 
 
+def fits(args: tuple[Any, ...], wanted: tuple[Any, ...]) -> bool:
+    """Whether arguments are tensors of these kinds, without a closer look."""
+    if len(args) != len(wanted):
+        return False
+    for arg, kind in zip(args, wanted, strict=True):
+        if not (
+            isinstance(kind, Kind)
+            and isinstance(arg, Variable)
+            and arg.device is kind.device
+            and arg.shape == kind.shape
+            and arg.dtype == kind.dtype
+            and (arg.node is not None) is kind.requires_grad
+        ):
+            return False
+    return True
+
+
 def form_of(given: Any, tensors: list[Variable]) -> Any:
     """Arguments with a Kind instead of every tensor, which `tensors` is given.
 

@@ -1,5 +1,8 @@
 """Layers that PyTorch has not, layers that draw, and what changes a layer, captured."""
 
+import importlib
+import inspect
+
 import numpy as np
 import pytest
 
@@ -81,12 +84,19 @@ ROWS = [
         {},
     ),
     (nn.Embedding(5, 3, max_norm=0.5), [IDS], {}),
+    (nn.TreeEnsemble(2, 2, 4, 3), [floats(4, 2)], {}),
+    (
+        nn.GramMatrixLoss(lambda x: [x, x * x], [1.0, 0.5]),
+        [floats(*IMAGE), floats(*IMAGE)],
+        {},
+    ),
 ]
 
 
 @pytest.mark.parametrize(("layer", "arrays", "call"), ROWS, ids=lambda x: str(x)[:40])
 def test_layer(layer, arrays, call):
-    check(layer, arrays, [changed(a) for a in arrays], call)
+    train = not isinstance(layer, nn.TreeEnsemble)  # which has no gradient
+    check(layer, arrays, [changed(a) for a in arrays], call, train)
 
 
 def net():
@@ -135,3 +145,18 @@ def test_a_layer_whose_weights_are_computed(change):
     model = net()
     change(model)
     check(model, [X], [changed(X)])
+
+
+def test_every_layer_is_in_a_table():
+    layers = {
+        name
+        for name in nn.__all__
+        if inspect.isclass(kind := getattr(nn, name)) and issubclass(kind, nn.Module)
+    }
+    none = {"Layer", "Module", "ModuleDict", "Sequential", "Unwritten"}
+    here = {type(layer).__name__ for layer, _, _ in ROWS}
+    pytest.importorskip("torch")
+    oracle = importlib.import_module("tests.runtime.capture.test_layers_oracle")
+    losses = importlib.import_module("tests.runtime.capture.test_losses_oracle")
+    there = {row.name for row in oracle.LAYERS} | {name for name, _, _ in losses.ROWS}
+    assert layers - here - there <= {*none, "CTCLoss", "MaxUnpool1d", "MaxUnpool3d"}
