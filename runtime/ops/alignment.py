@@ -14,6 +14,7 @@ from burnish.operator import operator
 from burnish.ops._shapes import plain
 
 _NEVER = float("-inf")
+_FEW = 128
 
 
 @operator
@@ -58,13 +59,14 @@ def _ctc_forward(scores: Array, skips: Array, frames: Array) -> Array:
     ahead[:1, :, 2:4] = scores[:1, :, :2]
     barred = xp.where(skips, 0, _NEVER).astype(scores.dtype)
     shortest = int(frames.min()) if n else count
+    stay, step, skip = ahead[:, :, 2:], ahead[:, :, 1:-1], ahead[:, :, :-2]
     for t in range(1, count):
-        old, new = ahead[t - 1], ahead[t, :, 2:]
-        ways = (old[:, 2:], old[:, 1:-1], old[:, :-2] + barred)
-        new[...] = _log_sum(*ways) + scores[t]
+        new = _log_sum(stay[t - 1], step[t - 1], skip[t - 1] + barred)
+        new += scores[t]
         if t >= shortest:
-            new[...] = xp.where((frames > t)[:, None], new, old[:, 2:])
-    return ahead[:, :, 2:]
+            new = xp.where((frames > t)[:, None], new, stay[t - 1])
+        stay[t] = new
+    return stay
 
 
 def _ctc_backward(scores: Array, skips: Array, frames: Array, states: Array) -> Array:
@@ -76,18 +78,24 @@ def _ctc_backward(scores: Array, skips: Array, frames: Array, states: Array) -> 
     end = xp.where((place == last) | (place == last - 1), 0, _NEVER)
     barred = xp.full((n, width), _NEVER, scores.dtype)
     barred[:, :-2] = xp.where(skips[:, 2:], 0, _NEVER)
-    step = xp.full((n, width + 2), _NEVER, scores.dtype)  # two more, as above
-    for t in reversed(range(count)):
-        if t + 1 < count:
-            step[:, :-2] = behind[t + 1] + scores[t + 1]
-        ways = (step[:, :-2], step[:, 1:-1], step[:, 2:] + barred)
-        behind[t] = xp.where((frames > t + 1)[:, None], _log_sum(*ways), end)
+    after = xp.full((n, width + 2), _NEVER, scores.dtype)  # two more, as above
+    stay, step, skip = after[:, :-2], after[:, 1:-1], after[:, 2:]
+    behind[-1:] = end
+    shortest = int(frames.min()) if n else count
+    for t in reversed(range(count - 1)):
+        xp.add(behind[t + 1], scores[t + 1], out=stay)
+        new = _log_sum(stay, step, skip + barred)
+        if t + 1 >= shortest:
+            new = xp.where((frames > t + 1)[:, None], new, end)
+        behind[t] = new
     return behind
 
 
 def _log_sum(a: Array, b: Array, c: Array) -> Array:
     """log(exp(a) + exp(b) + exp(c)), where all may be -inf."""
     xp = namespace(a)
+    if xp is np and a.size < _FEW:  # calls cost more than exponentials
+        return np.logaddexp(np.logaddexp(a, b), c)
     top = xp.maximum(xp.maximum(a, b), c)
     top = xp.maximum(top, xp.finfo(top.dtype).min)
     with np.errstate(divide="ignore"):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+
 import numpy as np
 
 from burnish.backend import Array, namespace
@@ -17,7 +20,7 @@ def cum_max(x, *, axis: int):
 
     The gradient goes to where `cum_max_places` points.
     """
-    return namespace(x).maximum.accumulate(x, axes_of(axis, x.ndim)[0])
+    return _so_far(np.maximum, x, axes_of(axis, x.ndim)[0])
 
 
 @cum_max.on("cupy")
@@ -36,7 +39,7 @@ def cum_min(x, *, axis: int):
 
     The gradient goes to where `cum_min_places` points.
     """
-    return namespace(x).minimum.accumulate(x, axes_of(axis, x.ndim)[0])
+    return _so_far(np.minimum, x, axes_of(axis, x.ndim)[0])
 
 
 @cum_min.on("cupy")
@@ -96,6 +99,38 @@ def _starts_before(starts: Array, axis: int) -> Array:
 def _reached(x: Array, y: Array) -> Array:
     """Where the scan y of x takes x's element; a NaN is not equal to itself."""
     return (x == y) | (x != x)
+
+
+def _so_far(best: np.ufunc, x: Array, axis: int) -> Array:
+    """best.accumulate, which takes an element at a time, as `cum_sum`'s does."""
+    inner = math.prod(x.shape[axis + 1 :])
+    if inner == 1 and x.size >= 1 << 14 and x.shape[axis] >= 8 * _STRIP:
+        return _by_strips(best, x.reshape(-1, x.shape[axis])).reshape(x.shape)
+    if inner < 128:
+        return best.accumulate(x, axis)
+    y = x.copy()
+    for before, row in itertools.pairwise(np.moveaxis(y, axis, 0)):
+        best(before, row, out=row)
+    return y
+
+
+def _by_strips(best: np.ufunc, x: Array) -> Array:
+    """The same of rows: of all their short strips side by side, then of the strips."""
+    count = x.shape[1] // _STRIP
+    end = count * _STRIP
+    strips = np.array(x[:, :end].reshape(-1, _STRIP).T, order="C")
+    for before, part in itertools.pairwise(strips):
+        best(before, part, out=part)
+    lines = strips.reshape(_STRIP, len(x), count)
+    ends = best.accumulate(lines[-1], 1)
+    best(lines[:, :, 1:], ends[:, :-1], out=lines[:, :, 1:])
+    y = np.empty_like(x, order="C")
+    y[:, :end].reshape(len(x), count, _STRIP)[...] = np.moveaxis(lines, 0, -1)
+    y[:, end:] = best(best.accumulate(x[:, end:], 1), ends[:, -1:])
+    return y
+
+
+_STRIP = 8
 
 
 def _doubled(which: str, x: Array, axis: int) -> Array:

@@ -33,6 +33,21 @@ def test_running_sums_along_rows(x, reverse):
     np.testing.assert_allclose(y, want, 0, 4 * scale * max(abs(wide).max(initial=0), 1))
 
 
+@pytest.mark.parametrize("shape", [(40, 517), (20003,), (3, 90, 130), (300, 64, 1)])
+@pytest.mark.parametrize("dtype", ["float32", "int8", "bool"])
+@pytest.mark.parametrize("best", ["maximum", "minimum"])
+def test_the_best_so_far(shape, dtype, best):
+    x = (20 * values(*shape)).astype(dtype)
+    if dtype == "float32":
+        x[x > 55] = np.nan
+    found = {"maximum": ops.cum_max, "minimum": ops.cum_min}[best]
+    for axis in range(len(shape)):
+        want = getattr(np, best).accumulate(x, axis)
+        np.testing.assert_array_equal(found(x, axis=axis), want)
+        turned = np.asfortranarray(x)
+        np.testing.assert_array_equal(found(turned, axis=axis), want)
+
+
 @pytest.mark.parametrize("odd", [np.inf, -np.inf, np.nan])
 @pytest.mark.parametrize("place", [0, 5, 20, 99])
 def test_running_sums_before_an_odd_number_are_finite(odd, place):
