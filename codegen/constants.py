@@ -19,6 +19,13 @@ _COUNTED = re.compile(r"val_\d|onnx::|scalar_tensor|[a-z]+_cast(_\d+)?$")
 _NUMBERED = re.compile(r"[a-z]?_?\d+$")
 _MADE = re.compile(r"(arange|eye|full|linspace|ones|tril|triu|zeros)(_\d+)?$")
 _BUFFERS = re.compile(r"(.*\.)?((original_)?inv_freq|position_ids|\w+_buffer)$")
+_AUTHORS = re.compile(r"[A-Za-z_]\w*|\w+(\.\w+)+", re.ASCII)
+_OF_LAYERS = re.compile(
+    r"weight|bias|running_(mean|var)|in_proj_(weight|bias)|bias_[kv]"
+    r"|(weight|bias)_(ih|hh)(_l\d+(_reverse)?)?"
+)
+_KIND = "pkg.torch.export.graph_signature.InputSpec.kind"
+_PERSISTENT = "pkg.torch.export.graph_signature.InputSpec.persistent"
 _LONGEST = 4096
 _ARITHMETIC = frozenset(("Add", "Div", "Max", "Min", "Mul", "Pow", "Sub", "Where"))
 _PLACING = frozenset(("ScatterElements", "ScatterND", "Where"))
@@ -57,6 +64,35 @@ def is_tensorflows(name: str) -> bool:
     return _TENSORFLOW.match(name) is not None
 
 
+def is_parameter(value: ir.Value) -> bool:
+    """Whether it is what an author of PyTorch called so, and of no layer of PyTorch.
+
+    The newer exporter says so. The older one gives nodes names with a slash in front,
+    and with them what they make: what has none is a parameter.
+    """
+    name = value.name or ""
+    if not _AUTHORS.fullmatch(name) or is_counted(name):
+        return False
+    if _OF_LAYERS.fullmatch(name.rpartition(".")[2]):
+        return False
+    if _KIND in value.metadata_props:
+        return True
+    nodes = [node for node, _ in value.uses()]
+    if any(key.startswith("pkg.torch") for n in nodes for key in n.metadata_props):
+        return False
+    return "." in name or any("/" in (node.name or "") for node in nodes)
+
+
+def is_buffer(value: ir.Value) -> bool:
+    """Whether the exporter says that it is one of the author's, which never trains."""
+    return value.metadata_props.get(_KIND) == "BUFFER"
+
+
+def mark_parameter(value: ir.Value) -> None:
+    """Say that its name is that of a parameter of the author's."""
+    value.metadata_props[_KIND] = "PARAMETER"
+
+
 def trains(value: ir.Value | None) -> bool:
     """Whether the value is a floating-point weight of the file."""
     return (
@@ -72,8 +108,11 @@ def _is_exporters(value: ir.Value, tensor: ir.TensorProtocol) -> bool:
     """What torch's exporters made and only counted, used as no weight is used.
 
     A factor written as an array ([0.5]), a norm's ones or zeros, a mask's parts; what
-    a function made that has no parameters, and what authors keep as buffers.
+    a function made that has no parameters, and what authors keep as buffers that are
+    not saved.
     """
+    if value.metadata_props.get(_PERSISTENT) == "False":
+        return True
     if _MADE.match(value.name or "") or _BUFFERS.match(value.name or ""):
         return True
     for pattern in (_NUMBERED, _TENSORFLOW):

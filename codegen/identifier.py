@@ -35,6 +35,14 @@ class Identifier(str):
         return super().__new__(cls, f"{name}_") if hides else name
 
     @classmethod
+    def attribute(cls, text: str) -> Identifier:
+        """The text itself where Python has nothing against it: keys stay the same."""
+        legal = text.isidentifier() and text.isascii() and not text.startswith("__")
+        if legal and not iskeyword(text) and len(text) <= _LONGEST:
+            return super().__new__(cls, text)
+        return cls(text)
+
+    @classmethod
     def class_name(cls, text: str) -> Identifier:
         """A CamelCase name."""
         words = re.split(r"\W+|_", text, flags=re.ASCII)

@@ -66,6 +66,7 @@ class _Lifter:
         self.sources = sources
         self.opsets = dict(model.opset_imports)
         self.opsets.setdefault("burnish", 1)
+        self._by_pytorch = (model.producer_name or "").lower() == "pytorch"
         self.known: dict[ir.Value, Expression] = {}
         self.statements: list[Statement] = []
         self.sizes: dict[Any, Expression] = {}
@@ -236,8 +237,7 @@ class _Lifter:
     def _made(self, source: ir.Value) -> Value:
         """A value that a node makes; PyTorch's exporters count, they do not name."""
         value = _value(source)
-        counted = (self.model.producer_name or "").lower() == "pytorch"
-        if counted and not source.is_graph_output():
+        if self._by_pytorch and not source.is_graph_output():
             value.hint = ""
         return value
 
@@ -253,7 +253,8 @@ class _Lifter:
         shape = tuple(tensor.shape.numpy())
         dtype = np.dtype(tensor.dtype.numpy()).name
         trained = constants.trains(value)
-        made = _MADE_BY_EXPORTERS.match(value.name or "") is not None
+        named = self._by_pytorch and constants.is_parameter(value)
+        made = not named and _MADE_BY_EXPORTERS.match(value.name or "") is not None
         if tensor.dtype == ir.DataType.STRING:
             return Constant(_array(tensor))
         number = shape == () and (made or not trained)
@@ -266,8 +267,8 @@ class _Lifter:
             dtype,
             shape,
             lambda: np.asarray(tensor.numpy()),
-            trained=trained,
-            source=self.sources.setdefault(value, Source(tensor.size)),
+            trained=trained and not (named and constants.is_buffer(value)),
+            source=self.sources.setdefault(value, Source(tensor.size, named)),
         )
 
 

@@ -352,7 +352,7 @@ class _Outline:
             return None
         made = self.members.get(str(target.path[0]))
         if target is call.target:
-            made = held(made, target.path[1:])
+            made = held(made, target.path[1:], self.plan.base)
         return self._part(made, inputs)
 
     def _part(

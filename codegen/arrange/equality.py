@@ -22,7 +22,7 @@ def signature(plan: ClassPlan) -> str:
     inputs = [_shape_of(value, numbers) for value in plan.inputs]
     members = [(name, _text(part, numbers)) for name, part in plan.members]
     shared = [_any(pair, numbers) for pair in plan.shared]
-    return repr((inputs, members, shared, _block(plan.block, numbers)))
+    return repr((plan.base, inputs, members, shared, _block(plan.block, numbers)))
 
 
 def told(expression: Expression) -> Any:

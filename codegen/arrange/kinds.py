@@ -22,6 +22,9 @@ from burnish.codegen.program import (
     Weight,
 )
 
+LISTS = frozenset(("ModuleDict", "ModuleList", "Sequential"))
+"""Kinds that say nothing of what is in them."""
+
 
 def module_scope(statement: Statement) -> tuple[Level, ...]:
     """A statement's module; where its node has none, its layer's weights tell.
@@ -59,13 +62,29 @@ def is_transparent(group: Group) -> bool:
     return indices or (layers <= 1 and not weights)
 
 
+def is_filled(group: Group) -> bool:
+    """Modules of different names and nothing else."""
+    names = [item.level.name for item in group.items if isinstance(item, Group)]
+    return len(set(names)) == len(group.items)
+
+
 def is_function(group: Group) -> bool:
     """Statements that own nothing."""
     return not any(isinstance(e, Layer | Weight) for e in leaves(group))
 
 
+def inner_layer(group: Group) -> Layer | None:
+    """The one layer of a module that is this layer with functions around it."""
+    layers = [e for e in leaves(group) if isinstance(e, Layer)]
+    alone = len(layers) == 1 and is_transparent(group) and layers[0].weights
+    free = any(isinstance(e, Weight) for e in leaves(group))
+    return layers[0] if alone and not free else None
+
+
 def function_word(group: Group) -> str:
-    """What a class that only computes is called: by what it does in the end."""
+    """What a class with functions is called: by its layer, else by its last step."""
+    if (layer := inner_layer(group)) is not None:
+        return layer.kind
     *_, last = statements_of(group)
     match last:
         case Assign(expression=Call(function=name)):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from burnish import nn, ops
-from burnish.codegen.arrange.grouping import Group, statements_of
+from burnish.codegen.arrange.grouping import Group, is_number, statements_of
 from burnish.codegen.arrange.kinds import singular, without_rank
 from burnish.codegen.arrange.tables import start
 from burnish.codegen.identifier import Identifier, Names
@@ -63,6 +63,7 @@ class Members:
     weights: list[WeightPath] = field(default_factory=list)
     known: dict[Hashable, Own] = field(default_factory=dict)
     lists: dict[Hashable, str] = field(default_factory=dict)
+    opened: dict[str, str] = field(default_factory=dict)
     names: Names = field(default_factory=lambda: Names(_RESERVED))
 
     def add(
@@ -109,11 +110,18 @@ class Members:
             self._own(f"{name}.{number}".strip("."), weights)
         return name
 
-    def reserve(self, wanted: str) -> str:
-        """A new list attribute, still empty."""
-        name = self._free(wanted)
-        self.numbered[name] = {}
-        return name
+    def list_of(self, wanted: str) -> str:
+        """The list of that name, new where there is none; "heads.0" is one in another.
+
+        The result is what it is called in the end.
+        """
+        if wanted not in self.opened:
+            outer, _, inner = wanted.rpartition(".")
+            nested = bool(outer) and is_number(inner)
+            name = f"{self.list_of(outer)}.{inner}" if nested else self._free(wanted)
+            self.numbered[name] = {}
+            self.opened[wanted] = name
+        return self.opened[wanted]
 
     def place(
         self,
@@ -133,12 +141,15 @@ class Members:
             return self.add(singular(name) or "block", constructor, weights)
         self.numbered[name][number] = constructor
         self._own(f"{name}.{number}".strip("."), weights)
-        return self._made(key, Own((name, number)))
+        first, *rest = name.split(".")
+        return self._made(key, Own((first, *map(int, rest), number)))
 
     def plan(self, name: str, inputs: list[Value], block: Block) -> ClassPlan:
-        """The class that owns all this; without names it is a Sequential itself."""
+        """The class that owns all this; what has no name is what it extends."""
         listed = self.listed(block)
+        nameless = self.single.get("")
         base = "nn.Module" if all(name for name, _ in listed) else "nn.Sequential"
+        base = nameless.function if isinstance(nameless, Call) else base
         shared = self.tied()
         return ClassPlan(name, listed, inputs, block, base=base, shared=shared)
 
@@ -168,7 +179,7 @@ class Members:
         if wanted in ("", "self") and wanted not in self.names.taken:
             self.names.taken.add(wanted)
             return wanted
-        return self.names.new(Identifier(wanted))
+        return self.names.new(Identifier.attribute(wanted))
 
     def listed(self, block: Block) -> list[tuple[str, Expression]]:
         """Attributes and constructors in the order in which the block uses them."""
@@ -182,7 +193,9 @@ class Members:
         return [*extended, *made.items()]
 
     def _list(self, name: str) -> Expression:
-        parts = self.numbered[name]
+        inner = [n for n in self.numbered if "." in n and n.rpartition(".")[0] == name]
+        lists = {int(n.rpartition(".")[2]): self._list(n) for n in inner}
+        parts = {**self.numbered[name], **lists}
         filled = [
             parts.get(n, Call("nn.Identity")) for n in range(max(parts, default=-1) + 1)
         ]
@@ -193,14 +206,17 @@ class Members:
 
 
 def _extending(made: Expression) -> Expression:
-    """`super().__init__(...)` of a class that is a Sequential of these parts."""
+    """`super().__init__(...)` of a class that is this layer, or has these layers."""
     args: tuple[Expression, ...] = ()
+    options: tuple[tuple[str, Expression], ...] = ()
     match made:
-        case Call(args=args) | Display(items=args):
+        case Call(args=args, options=options):
+            pass
+        case Display(items=args):
             pass
         case Repeat():
             args = (Prefix("*", made),)
-    return Method(Name("super()"), "__init__", args)
+    return Method(Name("super()"), "__init__", args, options)
 
 
 def _identity(constructor: Expression, weights: list[WeightPath]) -> Hashable:
@@ -299,6 +315,8 @@ def weights_say(layer: Layer, group: Group) -> str | None:
 
 def weight_name(weight: Weight, use: str = "") -> str:
     """A free weight's attribute by what the file calls it, else by its use."""
+    if weight.source is not None and weight.source.named:
+        return weight.path.rpartition(".")[2]
     if use == "bias" and not weight.trained and is_mask(weight):
         return "mask"
     if not weight.trained and _BY_USE.match(weight.path or "val_0"):
@@ -313,9 +331,17 @@ def weight_name(weight: Weight, use: str = "") -> str:
 
 
 def is_numbered(name: str) -> bool:
-    """A name that only counts: "t41", "_12", and "unsqueeze_5", which a tool gave."""
-    base = _AGAIN.sub("", _OUTPUT.sub("", name))
-    return _COUNTED.match(name) is not None or (base != name and hasattr(ops, base))
+    """A name that only counts: "t41", "_12", and "unsqueeze_5", which a tool gave.
+
+    So is "Constant_output_0": an operator and which of its results.
+    """
+    whole = _OUTPUT.sub("", name)
+    base = _AGAIN.sub("", whole)
+    return (
+        _COUNTED.match(name) is not None
+        or (whole != name and name[0].isupper())
+        or (base != name and hasattr(ops, base))
+    )
 
 
 def is_mask(weight: Weight) -> bool:

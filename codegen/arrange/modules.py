@@ -26,18 +26,20 @@ from burnish.codegen.arrange.grouping import (
 )
 from burnish.codegen.arrange.hoisting import hoist
 from burnish.codegen.arrange.kinds import (
+    LISTS,
     class_word,
     extended,
     free_weights,
     function_word,
     holds_numbered,
+    inner_layer,
+    is_filled,
     is_function,
     is_transparent,
     module_scope,
     numbered,
     singular,
 )
-from burnish.codegen.arrange.lengths import with_lengths
 from burnish.codegen.arrange.members import (
     Members,
     uses_of,
@@ -59,6 +61,7 @@ from burnish.codegen.arrange.sizes import sized
 from burnish.codegen.arrange.stacking import stacked
 from burnish.codegen.arrange.steps import Part, function_part
 from burnish.codegen.arrange.structure import structure
+from burnish.codegen.arrange.uncalled import with_uncalled
 from burnish.codegen.errors import Explain, silent
 from burnish.codegen.identifier import Identifier, Names
 from burnish.codegen.program import (
@@ -69,6 +72,7 @@ from burnish.codegen.program import (
     Display,
     Expression,
     If,
+    Keyed,
     Layer,
     Level,
     Own,
@@ -105,6 +109,7 @@ def arrange(program: Program, flat: bool = False, explain: Explain = silent) -> 
         names = structure(program, explain)
     if not flat:
         tell_calls_apart(program.body.statements)
+        with_uncalled(program.body.statements)
     return _Arranger(program, names, explain, flat).plan()
 
 
@@ -177,7 +182,6 @@ class _Arranger:
     ) -> tuple[Members, Block, dict[Weight, Value]]:
         """A module's parts, its statements calling them, and weights from outside."""
         members = Members()
-        lists: dict[str, str] = {}
         sizes = {value: replace(value, hint=self.symbols[value]) for value in local}
         statements: list[Statement] = [
             Assign((sizes[value],), (), found) for value, found in local.items()
@@ -188,16 +192,18 @@ class _Arranger:
             elif isinstance(item, Statement):
                 statements.append(item)
             elif place := part_of_list(item.level):
-                if place[0] not in lists:
-                    lists[place[0]] = members.reserve(place[0])
-                listed = Group(replace(item.level, name=singular(place[0])), item.items)
-                statements += self._placed(listed, lists[place[0]], place[1], members)
+                word = singular(place[0].partition(".")[0])
+                listed = Group(replace(item.level, name=word), item.items)
+                name = members.list_of(place[0])
+                statements += self._placed(listed, name, place[1], members)
             elif is_transparent(item):
                 self._name_layers(item, item.level.name)
                 self.reasons.is_little(scope_of(item))
                 statements += statements_of(item)
             elif holds_numbered(item):
                 statements += self._container(item, members)
+            elif item.level.name == "parametrizations" and is_filled(item):
+                statements += self._parametrized(item, members)
             else:
                 part = self._attention(item) or self._made(item, item.level.name)
                 own = members.add(item.level.name, part.constructor, part.weights)
@@ -229,14 +235,31 @@ class _Arranger:
         uses = Counter(free_weights(statements_of(group)))
         members, block, outside = self._body(group.items, list(outputs), uses, local)
         values = [*inputs, *outside.values()]
-        kind = Identifier.class_name(class_word(group.level.kind or name))
+        told = "" if group.level.kind in LISTS else group.level.kind
+        kind = Identifier.class_name(class_word(told or name))
         plan = members.plan(kind, values, block)
         plan.contract = contract(values, outputs)
-        with_lengths(plan)
         known = self._known(plan)
         given: tuple[Value | Weight, ...] = (*inputs, *outside)
         self.reasons.is_class(known, scope_of(group))
         return Part(Call(known), members.weights, given, outputs, inside)
+
+    def _parametrized(self, group: Group, members: Members) -> list[Statement]:
+        """What parameters are computed by, in a dict of their names."""
+        name = group.level.name
+        parts = {
+            child.level.name: self._made(child, child.level.name)
+            for child in group.items
+            if isinstance(child, Group)
+        }
+        made = Keyed(tuple((key, part.constructor) for key, part in parts.items()))
+        weights = [
+            (f"{key}.{path}", weight)
+            for key, part in parts.items()
+            for path, weight in part.weights
+        ]
+        own = members.add(name, Call("nn.ModuleDict", (made,)), weights)
+        return [part.call(Own((*own.path, key))) for key, part in parts.items()]
 
     def _attention(self, group: Group) -> Part | None:
         """A group that is PyTorch's attention, with its parameters' own names."""
@@ -309,10 +332,16 @@ class _Arranger:
         return self.classes[key].name
 
     def _named_sequence(self, group: Group) -> Part | None:
-        """A Sequential whose parts have names, where its class is told to be one."""
+        """A Sequential whose parts have names, where its class is told to be one.
+
+        So it is where a name is none that an attribute could have.
+        """
         children = [item for item in group.items if isinstance(item, Group)]
         names = [self._told_name(child) for child in children]
-        if group.level.kind != "Sequential" or len(children) < len(group.items):
+        told = group.level.kind == "Sequential" or not all(
+            name.replace(".", "").isidentifier() for name in names
+        )
+        if not told or len(children) < len(group.items):
             return None
         if len(set(names)) < len(names) or any(
             hasattr(nn.Sequential, n) for n in names
@@ -367,7 +396,9 @@ class _Arranger:
         parts = {n: self._part(child, name) for n, child in children.items()}
         if None in parts.values() and self._is_row(list(children.values())):
             for n, child in children.items():
-                if parts[n] is None and is_function(child):
+                layer = inner_layer(child)
+                if parts[n] is None and (is_function(child) or layer is not None):
+                    self.told.names.update({id(layer): ""} if layer else {})
                     parts[n] = self._made(child, function_word(child))
         return parts
 
@@ -400,7 +431,7 @@ class _Arranger:
 
     def _numbered(self, group: Group, members: Members) -> list[Statement]:
         """Children called one by one, by their number in the list."""
-        name = members.reserve(group.level.name)
+        name = members.list_of(group.level.name)
         statements: list[Statement] = []
         for number, child in numbered(group):
             statements += self._placed(child, name, number, members)

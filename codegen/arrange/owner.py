@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+from burnish.codegen.arrange.grouping import is_number
 from burnish.codegen.arrange.members import (
     Members,
     constructor,
@@ -20,9 +21,9 @@ from burnish.codegen.program import Apply, Expression, Layer, Value, Weight
 class Told:
     """What is known of the whole program while its classes are made.
 
-    names and places: what scopes say of a layer (by its id): its attribute, or its list
-    and number. weight_uses: how often each free weight is read in all; roles: what for.
-    tied: the ids of weights that different layers share.
+    names and places: what scopes say of a layer (by its id): its attribute, "" for what
+    a class extends, or its list and number. weight_uses: how often each free weight is
+    read in all; roles: what for. tied: the ids of weights that different layers share.
     """
 
     weight_uses: Counter[Weight]
@@ -55,7 +56,8 @@ class Owner:
             made, weights = constructor(expression), layer_weights(expression)
             if place := self.told.places.get(id(expression)):
                 return Apply(self.members.place(*place, made, weights), inputs)
-            name = self.told.names.get(id(expression)) or layer_name(expression)
+            name = self.told.names.get(id(expression))
+            name = layer_name(expression) if name is None else name
             return Apply(self.members.add(name, made, weights), inputs)
         if isinstance(expression, Weight):
             return self._weight(expression)
@@ -69,6 +71,14 @@ class Owner:
             value = Value(name, weight.dtype, weight.shape)
             return self.outside.setdefault(weight, value)
         if weight not in self.attributes:
-            made = stored(weight)
-            self.attributes[weight] = self.members.add(name, made, [("", weight)])
+            self.attributes[weight] = self._owned(weight, name)
         return self.attributes[weight]
+
+    def _owned(self, weight: Weight, name: str) -> Expression:
+        """An attribute; what has a number for a name is in a list of weights."""
+        members, made = self.members, stored(weight)
+        outer = weight.path.split(".")[-2:-1]
+        if not is_number(name) or not outer:
+            return members.add(name, made, [("", weight)])
+        listed = members.list_of(outer[0])
+        return members.place(listed, int(name), made, [("", weight)])

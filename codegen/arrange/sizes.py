@@ -145,6 +145,8 @@ class _Sizer:
     def _both(self, one: Kind, other: Kind) -> Kind | None:
         """One kind for two, where that reads better."""
         theirs = {name for name, _ in other.whole.members}
+        if one.whole.base != other.whole.base:
+            return None
         if not theirs or not theirs <= {name for name, _ in one.whole.members}:
             return None
         found = unified(one.whole, other.whole, self._opened, self.numbers)

@@ -97,10 +97,15 @@ def changed(
     defaults: Defaults | None = None,
 ) -> ClassPlan:
     """The class with every size changed, in the order of `slots_of`."""
-    members = [
-        (name, constructor(made, name or "super", parameters, change, defaults))
-        for name, made in plan.members
-    ]
+    def member(made: Expression, name: str) -> Expression:
+        if isinstance(made, Method) and not name:  # super().__init__(...)
+            called = Call(plan.base, made.args, made.options)
+            found = constructor(called, "super", parameters, change, defaults)
+            assert isinstance(found, Call)
+            return replace(made, args=found.args, options=found.options)
+        return constructor(made, name, parameters, change, defaults)
+
+    members = [(name, member(made, name)) for name, made in plan.members]
     return replace(plan, members=members, block=forward(plan.block, change))
 
 

@@ -172,12 +172,15 @@ def _enlarged(made: Expression, _: Shape | None) -> _Found | None:
             options = {n: e.value for n, e in made.options if isinstance(e, Literal)}
         case _:
             return None
-    scales = options.pop("scales", None) or ()
-    same = len(scales) > 2 and tuple(scales[:2]) == (1, 1) and len({*scales[2:]}) == 1
-    if len(options) + 1 < len(made.options) or options != _NEAREST or not same:
+    batch, channels, *rest = (*options.pop("scales", ()), 0, 0)
+    by = set(rest[:-2])
+    if len(options) + 1 < len(made.options) or options != _NEAREST:
         return None
-    by = int(scales[2]) if scales[2] == int(scales[2]) else scales[2]
-    return Call("nn.Upsample", (), (("scale_factor", Literal(by)),)), x
+    if (batch, channels) != (1, 1) or len(by) != 1:
+        return None
+    factor = by.pop()
+    whole = int(factor) if factor == int(factor) else factor
+    return Call("nn.Upsample", (), (("scale_factor", Literal(whole)),)), x
 
 
 def _turned(made: Expression, _: Shape | None) -> _Found | None:

@@ -34,11 +34,13 @@ from burnish.codegen.passes.share_angles import share_angles
 from burnish.codegen.passes.share_masks import share_masks
 from burnish.codegen.passes.stack_recurrent import stack_recurrent
 from burnish.codegen.passes.tie_weights import tie_weights
+from burnish.codegen.passes.unfold_weights import unfold_weights
 from burnish.codegen.passes.untie_weights import untie_weights
 
 Pass = Callable[[ir.Model, Account], bool]
 
 PASSES: tuple[Pass, ...] = (
+    unfold_weights,  # first: what is tied is told by names
     untie_weights,  # before the identities that tell of it are gone
     follow_sizes,  # so that what changes no shape is seen to change none
     drop_identities,  # so that patterns see real producers

@@ -40,6 +40,7 @@ def fold_constants(model: ir.Model, account: Account) -> bool:
         folded = _static(node) or _fold(model, node, account)
         if folded is None:
             continue
+        _keep_name(node, folded[0])
         for output, tensor in zip(node.outputs, folded, strict=True):
             if output.uses():
                 value = g.initializer(model, output, tensor, trains)
@@ -48,6 +49,18 @@ def fold_constants(model: ir.Model, account: Account) -> bool:
         account.did(_DONE, g.label(node))
         changed = True
     return changed
+
+
+def _keep_name(node: ir.Node, result: ir.TensorProtocol) -> None:
+    """A weight that is laid out in another way keeps what its author called it."""
+    if node.op_type not in {*_LAYOUT, "Expand"} or node.inputs[0] is None:
+        return
+    weight, output = node.inputs[0], node.outputs[0]
+    tensor = weight.const_value if constants.is_parameter(weight) else None
+    alone = constants.trains(weight) and len(weight.uses()) == 1
+    if alone and tensor is not None and tensor.size == result.size:
+        output.name = weight.name
+        constants.mark_parameter(output)
 
 
 def _may_fold(node: ir.Node) -> bool:

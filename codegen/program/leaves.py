@@ -51,12 +51,17 @@ class Value(Expression):
 class Source:
     """A tensor of the model file.
 
-    size: how many elements it has. apart: no layer owns it, for it is read in ways that
-    want it in several layouts, or outside of layers.
+    size: how many elements it has. named: its author called it so, and it is of no
+    layer. apart: no layer owns it, for it is so named, or read in ways that want it in
+    several layouts, or outside of layers.
     """
 
     size: int
+    named: bool = False
     apart: bool = False
+
+    def __post_init__(self) -> None:
+        self.apart = self.apart or self.named
 
 
 @dataclass(eq=False)

@@ -54,13 +54,15 @@ class ClassPlan:
     divided: list[tuple[str, str, int]] = field(default_factory=list)
 
 
-def held(made: Expression | None, places: Sequence[str | int]) -> Expression | None:
+def held(
+    made: Expression | None, places: Sequence[str | int], base: str = "nn.Sequential"
+) -> Expression | None:
     """What is at a place of what a constructor makes: a list, or a Sequential.
 
-    A class that extends Sequential calls that one's constructor.
+    base: what a class extends that calls the constructor of that.
     """
     if isinstance(made, Method):
-        made = Call("nn.Sequential", made.args)
+        made = Call(base, made.args, made.options)
     for place in places:
         match made:
             case Call(
