@@ -26,6 +26,7 @@ from burnish.codegen.passes.fold_constants import fold_constants
 from burnish.codegen.passes.follow_sizes import follow_sizes
 from burnish.codegen.passes.fuse import Supported, fuse_known_forms
 from burnish.codegen.passes.graph import all_nodes, label
+from burnish.codegen.passes.heads_apart import heads_apart
 from burnish.codegen.passes.inline_if import inline_constant_if
 from burnish.codegen.passes.merge_views import merge_views
 from burnish.codegen.passes.recurrent_loops import recurrent_loops
@@ -49,6 +50,7 @@ PASSES: tuple[Pass, ...] = (
     recurrent_loops,  # so that they stack
     stack_recurrent,  # before views merge, which hide the layers' own
     share_angles,  # so that layers are handed them
+    heads_apart,  # before views merge, of which fewer are left
     merge_views,  # patterns know a swap of axes as one Transpose
     fuse_known_forms,  # before folding, which would tear the patterns
     share_masks,  # behind the fusion of attentions, which tells what a mask is
