@@ -15,10 +15,11 @@ import numpy as np
 from burnish import rng
 from burnish.autodiff import Variable, recording
 from burnish.capture.program import Program
-from burnish.capture.signature import argument_names, form_of
+from burnish.capture.reach import reached
+from burnish.capture.signature import FIXED, argument_names, form_of
 from burnish.capture.tape import Tape
 from burnish.capture.traced import Traced
-from burnish.capture.watch import Before, Watch, reached
+from burnish.capture.watch import Before, Watch
 from burnish.errors import CaptureError
 from burnish.nested import mapped
 
@@ -63,7 +64,7 @@ def capture(function: Callable[..., Any], *args: Any, **options: Any) -> Program
 def _result(tape: Tape, item: Any) -> Any:
     if isinstance(item, Traced):
         return tape.ref(item)
-    if isinstance(item, Variable | np.ndarray | bool | int | float | str | None):
+    if isinstance(item, (Variable, np.ndarray, np.generic, *FIXED)):
         return item
     raise CaptureError(
         f"capture: expected results that are tensors, in lists, tuples and dicts, "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,10 +26,14 @@ def listing(program: Program) -> str:
     given = [f"{name}: {each}" for name, each in program.arguments.items()]
     if len(given) > 1:
         given = ["", *(f"    {each}," for each in given), ""]
-    rows = []
+    rows, numbers = [], itertools.count()
     for line in program.lines:
-        left = f"{_call(line, names)}"
-        rows.append((_target(line, names), left, _kinds(line)))
+        left = _call(line, names)
+        made = refs(line.call.results)
+        names.update((ref.place, f"%{next(numbers)}") for ref in made)
+        target = ", ".join(names[ref.place] for ref in made)
+        kinds = ", ".join(f"{ref.dtype} {ref.shape}" for ref in made)
+        rows.append((f"{target} = " if made else "", left, kinds))
     wide = min(max((len(a) + len(b) for a, b, _ in rows), default=0), _WIDEST)
     text = [f"{program.name}(" + "\n".join(given) + "):"]
     for target, left, kinds in rows:
@@ -41,22 +46,10 @@ def _tensors(program: Program) -> list[str]:
     return [name for name, each in program.arguments.items() if isinstance(each, Kind)]
 
 
-def _target(line: Line, names: dict[int, str]) -> str:
-    """The names that a line gives its results: numbers, in order of the lines."""
-    for ref in refs(line.call.results):
-        names[ref.place] = f"%{sum(name.startswith('%') for name in names.values())}"
-    made = ", ".join(names[ref.place] for ref in refs(line.call.results))
-    return f"{made} = " if made else ""
-
-
 def _call(line: Line, names: dict[int, str]) -> str:
     parts = [_shown(arg, names) for arg in line.call.args]
     parts += [f"{k}={_shown(v, names)}" for k, v in line.call.options.items()]
     return f"{line.function.__name__.lstrip('_')}({', '.join(parts)})"
-
-
-def _kinds(line: Line) -> str:
-    return ", ".join(f"{ref.dtype} {ref.shape}" for ref in refs(line.call.results))
 
 
 class _Text(str):

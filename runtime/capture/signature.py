@@ -12,7 +12,7 @@ from burnish.backend import Device
 from burnish.errors import CaptureError
 from burnish.nested import mapped
 
-_FIXED = (bool, int, float, complex, str, bytes, type(None), type, np.dtype, Device)
+FIXED = (bool, int, float, complex, str, bytes, type(None), type, np.dtype, Device)
 
 
 class Kind(NamedTuple):
@@ -67,7 +67,7 @@ def form_of(given: Any, tensors: list[Variable]) -> Any:
             tensors.append(item)
             is_learned = item.node is not None
             return Kind(tuple(item.shape), item.dtype, item.device, is_learned)
-        if isinstance(item, _FIXED):
+        if isinstance(item, FIXED):
             return Fixed(type(item), item)
         hint = "; put it into a Tensor" if hasattr(item, "__array__") else ""
         raise CaptureError(

@@ -6,7 +6,6 @@ modules and parameters there are, their settings and devices, tensors from outsi
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator
 from operator import itemgetter
 from typing import Any
@@ -20,40 +19,6 @@ from burnish.nn.module import Module
 from burnish.nn.param import Stored
 
 _SETTINGS = (bool, int, float, str, type(None))
-
-
-def reached(function: Any) -> dict[str, Module]:
-    """The modules that a function works with, each by the name it has there.
-
-    Itself (""), a method's own, those that it closes over or finds among globals.
-    """
-    if isinstance(function, Module):
-        return {"": function}
-    if hasattr(function, "watched"):
-        return dict(function.watched)
-    if isinstance(function, functools.partial):
-        given = {f"argument {i}": item for i, item in enumerate(function.args)}
-        given.update(function.keywords)
-        return {**reached(function.func), **_modules(given)}
-    if hasattr(function, "__func__"):
-        return {**reached(function.__func__), **_modules({"self": function.__self__})}
-    code = getattr(function, "__code__", None)
-    if code is None:
-        return {}
-    found = {name: function.__globals__.get(name) for name in code.co_names}
-    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
-        found[name] = cell.cell_contents
-    return _modules(found)
-
-
-def _modules(found: dict[str, Any]) -> dict[str, Module]:
-    modules = {}
-    for name, item in found.items():
-        if isinstance(item, Module):
-            modules[name] = item
-        for path, each in getattr(item, "watched", {}).items():
-            modules[f"{name}.{path}".rstrip(".")] = each
-    return modules
 
 
 def named(modules: dict[str, Module]) -> dict[int, str]:
@@ -72,7 +37,7 @@ class Watch:
         self.modules = modules
         self._paths = named(modules)
         self._stored = [
-            (item, item.device, item.dtype, item.node is None)
+            (item, item.device, item.dtype, item.trainable)
             for item in tape.stored.values()
         ]
         self._devices: list[tuple[Module, Any, str]] = []
@@ -98,20 +63,20 @@ class Watch:
             recording.tape = tape
 
     def _check(self) -> None:
-        for item, device, dtype, frozen in self._stored:
+        for holder, key, part, where in self._parts:
+            if holder[key] is not part:
+                _changed(where, f"its {key!r} is another one")
+        for item, device, dtype, trainable in self._stored:
             if item.device is not device:
                 how = f"was on '{device}' and is on '{item.device}'"
                 _changed(self.path(item), how)
             if item.dtype != dtype:
                 _changed(self.path(item), f"was {dtype} and is {item.dtype}")
-            if (item.node is None) is not frozen:
+            if item.trainable is not trainable:
                 _changed(self.path(item), "it was frozen or let go")
         for module, device, where in self._devices:
             if module.device is not device:
                 _changed(where, f"was on '{device}' and is on '{module.device}'")
-        for holder, key, part, where in self._parts:
-            if holder[key] is not part:
-                _changed(where, f"its {key!r} is another one")
         for own, read, values, where in self._settings:
             if read(own) != values:
                 _changed(where, "a setting is another one")
@@ -130,11 +95,12 @@ class Before:
     def check(self) -> None:
         """Raises CaptureError for what no run of the program would leave there."""
         for module, where, before in self._kept:
-            for name, value in vars(module).items():
+            for name, value in [*vars(module).items()]:
                 if value is before.get(name):
                     continue
                 if any(isinstance(each, Traced) for each in leaves(value)):
-                    vars(module)[name] = before.get(name)
+                    vars(module).pop(name)
+                    vars(module).update(before)
                     _left(where, f"the tensor {name!r}")
                 if isinstance(value, _SETTINGS) and value != before.get(name):
                     _left(where, f"{name!r}, {value!r}")
@@ -142,8 +108,12 @@ class Before:
 
 def _everyone(modules: dict[str, Module]) -> Iterator[tuple[str, Module]]:
     """Every module once, with its class and path."""
+    seen: set[int] = set()
     for name, module in modules.items():
         for path, each in module.named_modules():
+            if id(each) in seen:
+                continue
+            seen.add(id(each))
             whole = ".".join(filter(None, (name, path)))
             yield f"{type(each).__name__} {whole}".rstrip(), each
 

@@ -246,26 +246,51 @@ def test_a_tensor_from_outside_is_constant_and_told_when_it_changes():
         program(Y)
 
 
-def test_modules_are_found_wherever_a_function_has_them():
-    net = model()
+class Task:
+    def __init__(self):
+        self.net = nn.Sequential(nn.Linear(3, 4), nn.Dropout(0.5))
 
-    class Holder:
-        def __init__(self):
-            self.net = net
+    def __call__(self, x):
+        return self.net(x)
 
-        def __call__(self, x):
-            return self.net(x)
+    def twice(self, x):
+        return self(x) * 2
 
-    def run(module, x):
-        return module(x)
 
-    partial = functools.partial(run, net)
-    assert "net.0.weight" in str(capture(lambda x: net(x), X))
-    assert "argument 0.0.weight" in str(capture(partial, X))
-    assert "linear(x, 0.weight, 0.bias)" in str(capture(net.forward, X)).replace(
-        "self.", ""
-    )
-    equal(capture(Holder(), X)(Y), net(Y))
+def nested(net):
+    def inner(x):
+        return net(x)
+
+    def outer(x, again=True):
+        return outer(x, False) if again else inner(x)
+
+    return outer
+
+
+WAYS = {  #: how a function has its module, and the name of the weight there
+    "itself": (lambda task: task.net, "0.weight"),
+    "its forward": (lambda task: task.net.forward, "self.0.weight"),
+    "an attribute": (lambda task: task, "self.net.0.weight"),
+    "a method": (lambda task: task.twice, "self.net.0.weight"),
+    "a closure": (lambda task: nested(task.net), "inner.net.0.weight"),
+    "an argument": (
+        lambda task: functools.partial(lambda net, x: net(x), task.net),
+        "argument 0.0.weight",
+    ),
+    "a program": (lambda task: capture(task.net, X), "0.weight"),
+}
+
+
+@pytest.mark.parametrize(("made", "name"), WAYS.values(), ids=WAYS)
+def test_modules_are_found_wherever_a_function_has_them(made, name):
+    task = Task()
+    function = made(task)
+    program = capture(function, X)
+    assert f", {name}, " in str(program)
+    equal(program(Y), function(Y))
+    task.net[1].p = 0.25
+    with pytest.raises(CaptureError, match="a setting is another one"):
+        program(Y)
 
 
 def test_what_a_module_keeps_is_refused():

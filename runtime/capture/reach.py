@@ -1,0 +1,77 @@
+"""The modules that a function works with, by the names that it has for them."""
+
+from __future__ import annotations
+
+import functools
+from types import FunctionType, MethodType
+from typing import Any
+
+from burnish.nn.module import Module
+
+
+def reached(function: Any) -> dict[str, Module]:
+    """Every module that a function reaches, with its name there.
+
+    Itself (""), those of the object it belongs to, and those among its arguments, its
+    globals and what it closes over; functions of its file that it uses, and those that
+    it closes over, reach theirs.
+    """
+    return _reached(function, set())
+
+
+def _reached(function: Any, seen: set[int]) -> dict[str, Module]:
+    if id(function) in seen:
+        return {}
+    seen.add(id(function))
+    if isinstance(function, Module):
+        return {"": function}
+    if hasattr(function, "watched"):  # a program
+        return dict(function.watched)
+    if isinstance(function, functools.partial):
+        names = {f"argument {i}": item for i, item in enumerate(function.args)}
+        names.update(function.keywords)
+        return {**_reached(function.func, seen), **_modules(names, seen)}
+    if isinstance(function, MethodType):
+        owner = {"self": function.__self__, **_attributes(function.__self__)}
+        return {**_reached(function.__func__, seen), **_modules(owner, seen)}
+    if not isinstance(function, FunctionType):
+        return _modules(_attributes(function), seen)
+    code, file = function.__code__, function.__globals__
+    names = {name: file[name] for name in code.co_names if name in file}
+    elsewhere = [name for name, item in names.items() if _is_of_another(item, file)]
+    for name in elsewhere:
+        del names[name]
+    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+        names[name] = _content(cell)
+    return _modules(names, seen)
+
+
+def _modules(names: dict[str, Any], seen: set[int]) -> dict[str, Module]:
+    found: dict[str, Module] = {}
+    for name, item in names.items():
+        if isinstance(item, Module):
+            found[name] = item
+        elif isinstance(item, FunctionType | MethodType | functools.partial) or (
+            hasattr(item, "watched") and not isinstance(item, type)
+        ):
+            inside = _reached(item, seen)
+            found |= {f"{name}.{path}".rstrip("."): m for path, m in inside.items()}
+    return found
+
+
+def _is_of_another(item: Any, file: dict[str, Any]) -> bool:
+    """Whether it is a function that another file defines: a library's."""
+    return isinstance(item, FunctionType) and item.__globals__ is not file
+
+
+def _attributes(owner: Any) -> dict[str, Any]:
+    own = getattr(owner, "__dict__", {})
+    return {f"self.{name}": item for name, item in own.items()}
+
+
+def _content(cell: Any) -> Any:
+    """What a closure holds; None for a name that is given its value later."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None
