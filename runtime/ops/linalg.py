@@ -134,10 +134,11 @@ def lu_factor(x):
     a = a.copy() if x.dtype.kind == "f" else a.astype(np.float64)
     count = min(n, m)
     pivots = xp.zeros((len(a), count), xp.int32)
+    eliminate = _eliminate_alone if xp is np and len(a) == 1 else _eliminate
     for start in range(0, count, _PANEL):
         stop = min(start + _PANEL, count)
         for j in range(start, stop):
-            pivots[:, j] = _eliminate(xp, a, j, stop)
+            pivots[:, j] = eliminate(xp, a, j, stop)
         if stop < m:
             left = xp.tril(a[:, start:stop, start:stop], -1)
             left += xp.eye(stop - start, dtype=a.dtype)
@@ -158,6 +159,20 @@ def _eliminate(xp: Any, a: Array, j: int, stop: int) -> Array:
     a[:, j + 1 :, j] /= xp.where(pivot == 0, 1, pivot)
     below = a[:, j + 1 :, j, None] * a[:, None, j, j + 1 : stop]
     a[:, j + 1 :, j + 1 : stop] -= below
+    return best + 1
+
+
+def _eliminate_alone(xp: Any, a: Array, j: int, stop: int) -> int:
+    """The same of one matrix, of which all parts are views."""
+    x = a[0]
+    best = j + int(abs(x[j:, j]).argmax())
+    if best != j:
+        chosen = x[best].copy()
+        x[best] = x[j]
+        x[j] = chosen
+    if pivot := x[j, j]:
+        x[j + 1 :, j] /= pivot
+    x[j + 1 :, j + 1 : stop] -= x[j + 1 :, j, None] * x[j, j + 1 : stop]
     return best + 1
 
 
