@@ -1,7 +1,7 @@
 """What exporters computed once in the first module that needed it goes back up.
 
 A mask that twelve layers share is left in the scope of the first one, which makes that
-layer unlike the others. A statement without weights that others outside its module read
+layer unlike the others. A statement that trains nothing and is read outside its module
 moves to the module around all of them, if what it reads is to be had there.
 """
 
@@ -80,4 +80,8 @@ def _is_list(scope: Scope, depth: int) -> bool:
 
 
 def _holds_weights(statement: Statement) -> bool:
-    return any(isinstance(e, Layer | Weight) for e in leaves(statement))
+    """Whether a module must hold it; a table that never trains may be another's."""
+    return any(
+        isinstance(e, Layer) or (isinstance(e, Weight) and e.trained)
+        for e in leaves(statement)
+    )

@@ -40,7 +40,8 @@ def start(table: Weight) -> Expression:
 def _constant(value: np.generic) -> Expression:
     if value in (0, 1):
         return Name("nn.init.ones" if value else "nn.init.zeros")
-    return Call("nn.init.constant", (Literal(value.item()),))
+    short = float(str(value)) if isinstance(value, np.floating) else value.item()
+    return Call("nn.init.constant", (Literal(short),))
 
 
 def _counts(values: np.ndarray) -> bool:

@@ -28,6 +28,7 @@ from burnish.codegen.passes.fuse import Supported, fuse_known_forms
 from burnish.codegen.passes.graph import all_nodes, label
 from burnish.codegen.passes.heads_apart import heads_apart
 from burnish.codegen.passes.inline_if import inline_constant_if
+from burnish.codegen.passes.mark_folded import mark_folded
 from burnish.codegen.passes.merge_views import merge_views
 from burnish.codegen.passes.recurrent_loops import recurrent_loops
 from burnish.codegen.passes.repeat_elements import repeat_elements
@@ -41,7 +42,8 @@ from burnish.codegen.passes.untie_weights import untie_weights
 Pass = Callable[[ir.Model, Account], bool]
 
 PASSES: tuple[Pass, ...] = (
-    unfold_weights,  # first: what is tied is told by names
+    mark_folded,  # while the file still tells what constants were made of
+    unfold_weights,  # before all else: what is tied is told by names
     untie_weights,  # before the identities that tell of it are gone
     follow_sizes,  # so that what changes no shape is seen to change none
     drop_identities,  # so that patterns see real producers
