@@ -50,6 +50,8 @@ def write_scopes(model: ir.Model) -> bool:
     bare = without_calls(reads)
     paths = {node: bare[path] for node, path in found.items()}
     weighted = {node for node in paths if any(map(_is_weight, node.inputs))}
+    if not weighted:
+        return False
     root = common([paths[node][:-1] for node in weighted])
     items = {}
     for node, path in paths.items():

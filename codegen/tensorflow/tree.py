@@ -44,7 +44,7 @@ def shaped(items: Sequence[Item]) -> set[Scope]:
         item.rest, item.levels = item.path, ()
     found: set[Scope] = set()
     _shape(items, "", found, in_list=False, renumber=False)
-    ends = {
+    ends: set[Scope] = {()} | {
         item.levels[:depth]
         for item in items
         if item.has_weights

@@ -273,3 +273,12 @@ def test_scopes_of_variables_are_classes(tmp_path):
     assert "encoder.layer.2.attention.output.dense.weight" in models[0].state_dict()
     x = np.random.default_rng(1).normal(size=(2, 7, 8)).astype(np.float32)
     same_numbers(models, [x])
+
+
+def test_a_file_without_weights_has_no_scopes(tmp_path):
+    f = _File()
+    path = f.save(tmp_path / "net.onnx", f("Relu", "net/a/Relu", "x"), ["batch", 3])
+    assert "return ops.relu(x)" in _whole(path)
+    items = [Item(("a", "b"), "Relu", False)]
+    shaped(items)
+    assert items[0].levels == ()
