@@ -12,15 +12,15 @@ from burnish.capture import capture
 from burnish.nested import leaves
 
 
-def check(module, arrays, others, call=None, train=True):
-    """Inference, then training, of a module of ours.
+def check(module, arrays, others, call=None, train=True, place="cpu"):
+    """Inference, then training, of a module of ours, at a place.
 
     arrays: what it is captured with; others: what it is run with; call: options.
     """
     call = call or {}
-    compare_runs(module, arrays, others, call)
+    compare_runs(module.fork(place), arrays, others, call)
     if train:
-        compare_runs(module.fork("cpu:autodiff"), arrays, others, call)
+        compare_runs(module.fork(f"{place}:autodiff"), arrays, others, call)
 
 
 def compare_runs(module, arrays, others, call):
@@ -28,17 +28,17 @@ def compare_runs(module, arrays, others, call):
     state = {name: a.copy() for name, a in module.state_dict().items()}
     twin = module.fork(module.device)
     seed(1)
-    recorded = module.device.is_autodiff
-    first = [leaf(a, recorded) for a in arrays]
-    program = capture(module, *first, **tensors_of(call))
+    device = module.device
+    first = [leaf(a, device) for a in arrays]
+    program = capture(module, *first, **tensors_of(call, device))
     assert same(module.state_dict(), state), "the capture left something behind"
     drawn = np.random.default_rng(5)
     for _ in range(2):
-        given = [[leaf(a, recorded) for a in others] for _ in range(2)]
+        given = [[leaf(a, device) for a in others] for _ in range(2)]
         seed(0)
-        got = tensors(program(*given[0], **tensors_of(other_call)))
+        got = tensors(program(*given[0], **tensors_of(other_call, device)))
         seed(0)
-        want = tensors(twin(*given[1], **tensors_of(other_call)))
+        want = tensors(twin(*given[1], **tensors_of(other_call, device)))
         for one, other in zip(got, want, strict=True):
             equal(one, other)
         assert same(module.state_dict(), twin.state_dict())
@@ -51,7 +51,7 @@ def compare_gradients(drawn, got, want, modules, given):
     grads = [drawn.normal(size=y.shape).astype(y.dtype) for y in want]
     for results in (got, want):
         learned = [
-            (y * g).sum()
+            (y * Tensor(g, device=y.device.inner())).sum()
             for y, g in zip(results, grads, strict=True)
             if y.requires_grad
         ]
@@ -65,8 +65,10 @@ def compare_gradients(drawn, got, want, modules, given):
     for one, other in pairs:
         a, b = one.grad(mine), other.grad(twins)
         assert (a is None) == (b is None)
-        if a is not None:
+        if a is not None and a.device.kind == "cpu":
             equal(a, b)
+        elif a is not None:  # where sums of a GPU have no fixed order
+            np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-5, atol=1e-6)
 
 
 def equal(one, other):
@@ -77,19 +79,24 @@ def equal(one, other):
 
 def same(one, other):
     """Whether two states are equal to the last bit."""
-    return all(np.array_equal(one[name], other[name]) for name in other)
+    return all(bool((one[name] == other[name]).all()) for name in other)
 
 
-def tensors_of(call):
+def tensors_of(call, device):
     """The options of a call with tensors for arrays."""
-    return {k: Tensor(v) if is_array(v) else v for k, v in call.items()}
+    place = device.inner()
+    return {k: Tensor(v, device=place) if is_array(v) else v for k, v in call.items()}
 
 
-def leaf(value, recorded):
+def leaf(value, device):
     if not is_array(value):
         return value
-    given = Tensor(value)
-    return given.require_grad() if recorded and given.dtype.kind == "f" else given
+    given = Tensor(value, device=device.inner())
+    return (
+        given.require_grad()
+        if device.is_autodiff and value.dtype.kind == "f"
+        else given
+    )
 
 
 def is_array(value):
