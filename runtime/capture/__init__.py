@@ -1,8 +1,11 @@
 """Capture a function of tensors as a program, to run it again and to read it.
 
-program = capture(model, Tensor(images))
-y = program(Tensor(others))
-print(program)
+    program = capture(model, Tensor(images))
+    y = program(Tensor(others))
+    print(program)
+
+What is called on tensors is written down and called again; what Python reads of their
+values is refused, so that a run never gives a number of the capture.
 """
 
 from __future__ import annotations

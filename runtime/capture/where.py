@@ -11,6 +11,7 @@ _THROUGH = (
     "burnish.capture",
     "burnish.checkpointing",
     "burnish.distributions",
+    "burnish.lowbit",
     "burnish.methods",
     "burnish.nn.cache",
     "burnish.nn.param",

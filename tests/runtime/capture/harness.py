@@ -7,7 +7,7 @@ the last bit.
 
 import numpy as np
 
-from burnish import Tensor, seed
+from burnish import Tensor, nn, seed
 from burnish.capture import capture
 from burnish.nested import leaves
 
@@ -118,3 +118,15 @@ def changed(value):
         return np.flip(value).copy() if value.ndim else value
     is_ordered = value.ndim == 1 and (np.diff(value) >= 0).all()
     return value if is_ordered else np.roll(value, 1)
+
+
+RNG = np.random.default_rng(0)
+
+
+def floats(*shape):
+    return Tensor(RNG.normal(size=shape).astype("float32"))
+
+
+def network():
+    seed(0)
+    return nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
