@@ -287,13 +287,15 @@ def _array(value: Any) -> Any:
 def misuse(where: str, args: tuple[Any, ...], error: Exception) -> InputError:
     """What arrays raised, with the operator's name and what it was given."""
     kind = PlaceError if isinstance(error, IndexError) else InputError
-    return kind(f"{where}: got {', '.join(map(_told, args))}: {error}")
+    kinds = isinstance(error, TypeError)
+    return kind(f"{where}: got {', '.join(_told(a, kinds) for a in args)}: {error}")
 
 
-def _told(arg: Any) -> str:
+def _told(arg: Any, kinds: bool) -> str:
     """An argument in an error: an array's shape, a number, anything else's type."""
     if hasattr(arg, "shape"):
-        return str(tuple(arg.shape))
+        shape = str(tuple(arg.shape))
+        return f"{shape} {arg.dtype}" if kinds and hasattr(arg, "dtype") else shape
     return repr(arg) if isinstance(arg, Number) else type(arg).__name__
 
 

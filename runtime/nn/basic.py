@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from burnish.autodiff import Variable
 from burnish.nn.layer import Layer
 from burnish.tensor import Tensor
 
@@ -23,6 +24,7 @@ class Flatten(Layer):
         self.end_dim = end_dim
 
     def forward(self, x: Tensor) -> Tensor:
+        x = x if isinstance(x, Variable) else Tensor(x)  # an array flattens wholly
         return x.flatten(self.start_dim, self.end_dim)
 
 

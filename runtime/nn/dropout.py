@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from burnish import ops
+from burnish.backend import Device
 from burnish.draws import keep_mask, normal
 from burnish.errors import InputError
 from burnish.nn.layer import Layer
@@ -87,12 +88,12 @@ class GaussianNoise(Layer):
     def forward(self, x: Tensor) -> Tensor:
         if not self.training or self.std == 0:
             return x
-        return x + normal(x.shape, 0.0, self.std, x.dtype, x.device)
+        return x + normal(x.shape, 0.0, self.std, x.dtype, Device(x.device))
 
 
 def _kept(x: Tensor, shape: tuple[int, ...], share: float) -> Any:
     """1 with probability `share`, else 0, in x's dtype."""
-    return ops.cast(keep_mask(shape, share, x.device), dtype=x.dtype)
+    return ops.cast(keep_mask(shape, share, Device(x.device)), dtype=x.dtype)
 
 
 def _channels(x: Tensor, alone: int | None) -> tuple[int, ...]:

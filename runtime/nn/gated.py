@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import inf
 
 from burnish import ops
+from burnish.backend import Device
 from burnish.draws import uniform
 from burnish.errors import InputError
 from burnish.nn.layer import Layer
@@ -85,4 +86,5 @@ class RReLU(Layer):
     def forward(self, x: Tensor) -> Tensor:
         if not self.training:
             return ops.leaky_relu(x, alpha=(self.lower + self.upper) / 2)
-        return ops.prelu(x, uniform(x.shape, self.lower, self.upper, x.dtype, x.device))
+        ends, device = (self.lower, self.upper), Device(x.device)
+        return ops.prelu(x, uniform(x.shape, *ends, x.dtype, device))

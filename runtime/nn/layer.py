@@ -6,9 +6,10 @@ import functools
 from typing import Any
 
 from burnish.arguments import checked
-from burnish.errors import InputError
+from burnish.errors import BurnishError, InputError
 from burnish.nn.module import Module
 from burnish.nn.param import Stored
+from burnish.operator import MISUSES, misuse
 
 
 class Layer(Module):
@@ -27,16 +28,19 @@ class Layer(Module):
     def __call__(self, *args: Any, **options: Any) -> Any:
         try:
             return super().__call__(*args, **options)
-        except InputError as error:
-            error.args = (_named(type(self).__name__, str(error)),)
-            raise
-        except AttributeError as error:
-            if not args or hasattr(args[0], "shape"):
+        except MISUSES as error:
+            if _is_call(error):
                 raise
-            raise InputError(
-                f"{type(self).__name__}: expected a tensor or an array, "
-                f"got a {type(args[0]).__name__}"
-            ) from error
+            name = type(self).__name__
+            if args and not hasattr(args[0], "shape"):
+                raise InputError(
+                    f"{name}: expected a tensor or an array, "
+                    f"got a {type(args[0]).__name__}"
+                ) from error
+            if isinstance(error, BurnishError):
+                error.args = (_named(name, str(error)),)
+                raise
+            raise misuse(name, args, error) from error
 
     def extra_repr(self) -> str:
         own = vars(self)
@@ -52,6 +56,12 @@ class Layer(Module):
                 continue
             parts.append(f"{name}={value!r}" if optional else repr(value))
         return ", ".join(parts)
+
+
+def _is_call(error: Exception) -> bool:
+    """Whether forward itself was called wrongly: Python's words for that are enough."""
+    deeper = error.__traceback__ and error.__traceback__.tb_next
+    return deeper is None or deeper.tb_next is None
 
 
 def _named(name: str, told: str) -> str:

@@ -381,7 +381,7 @@ def test_dtypes_stay():
         (lambda x: x.sum("x"), "axis: expected an integer or a tuple of them, got 'x'"),
         (lambda x: x[5], r"getitem: got \(2, 3\): index 5 is out of bounds"),
         (lambda x: x["x"], r"getitem: got \(2, 3\): only integers"),
-        (lambda x: x + "x", r"add: got \(2, 3\), str"),
+        (lambda x: x + "x", r"add: got \(2, 3\) float32, str"),
         (lambda x: x @ 2.5, r"matmul: got \(2, 3\), 2.5"),
         (lambda x: x.dot(5), r"dot: got \(2, 3\), 5"),
         (lambda x: x.item(), r"item: expected one element, got shape \(2, 3\)"),

@@ -132,6 +132,31 @@ def test_a_module_dict_says_what_it_does_not_hold(parts, message):
         nn.ModuleDict(parts)
 
 
+@pytest.mark.parametrize(
+    "layer",
+    [nn.Dropout(), nn.Dropout2d(), nn.GaussianNoise(0.1), nn.RReLU(), nn.Flatten()],
+    ids=str,
+)
+def test_a_plain_array_will_do(layer):
+    y = layer.to("cpu:autodiff")(np.ones((2, 3, 4), np.float32))
+    assert np.size(y) == 24
+    assert y.dtype == np.float32
+
+
+def test_what_does_not_fit_is_told_with_the_layers_name():
+    x = Tensor(np.ones((2, 3), np.float32))
+    with pytest.raises(InputError, match=r"Bilinear: expected a tensor .* got a list"):
+        nn.Bilinear(3, 3, 2)([1.0], x)
+    with pytest.raises(InputError, match=r"Bilinear: got \(2, 3\), list: "):
+        nn.Bilinear(3, 3, 2)(x, [1.0])
+    with pytest.raises(
+        InputError, match=r"Unflatten: got \(2, 3\)|Unflatten: .*reshape"
+    ):
+        nn.Unflatten(1, (2, 2))(x)
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'b'"):
+        nn.Bilinear(3, 3, 2)(x)
+
+
 MESSAGES = [
     (
         nn.Conv2d(3, 8, 3),
