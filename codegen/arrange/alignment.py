@@ -12,7 +12,7 @@ from burnish.codegen.program import Block, If, Statement, Value
 
 _STEPS = 4000
 """So many ways are tried."""
-_RUN = 12
+_RUN = 40
 """The most statements that one switch holds."""
 
 Taken = tuple[int, int, Value, Value]

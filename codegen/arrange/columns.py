@@ -195,7 +195,9 @@ class Table:
             (short for pair, short in _SHARED.items() if pair <= asked.keys()),
             "features" if first == "normalized_shape" else first,
         )
-        if self._is_inner(key):
+        if any(isinstance(value, bool) for value in key[1]):
+            wanted = first.removeprefix("is_")
+        elif self._is_inner(key):
             wanted = _role(uses)
         taken = {*self.names.values(), "self"}
         if wanted in taken and wanted in _SHARED.values():

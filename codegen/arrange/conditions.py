@@ -15,6 +15,7 @@ from burnish.codegen.program import (
     Call,
     ClassPlan,
     Expression,
+    If,
     Infix,
     Method,
     Name,
@@ -22,6 +23,9 @@ from burnish.codegen.program import (
     Value,
     walk,
 )
+
+_FEW = 3
+"""Of so few statements, what they do is a better name than what they call."""
 
 _TELLING = 3
 """In so many different classes two sizes have to be equal before that is a reason."""
@@ -124,6 +128,10 @@ def _relation(table: Table, column: Column) -> Expression | None:
 
 def _name(parts: list[Part], inputs: list[Value]) -> str:
     """What a switch is called: by what its statements do, or by what it switches."""
+    members = [part.member for part in parts if part.member]
+    tables = [part.run for part in parts if part.run and _looks_up(part.run, members)]
+    if tables and len(members) == 1:
+        return f"has_{members[0]}"
     for part in parts:
         for statement in part.run.then.statements if part.run else ():
             match statement:
@@ -151,6 +159,18 @@ def _name(parts: list[Part], inputs: list[Value]) -> str:
                 case Assign(expression=Call(function=function)):
                     return function.rpartition(".")[2]
     return "full"
+
+
+def _looks_up(run: If, members: Sequence[str]) -> bool:
+    """Whether a member is not all that there is, but part of what is computed."""
+    called = [
+        s.expression.target.path[0]
+        for s in run.then.statements
+        if isinstance(s, Assign)
+        and isinstance(s.expression, Apply)
+        and isinstance(s.expression.target, Own)
+    ]
+    return len(run.then.statements) > _FEW and set(called) == set(members)
 
 
 def activations(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from burnish.codegen.program import (
     Attribute,
@@ -72,3 +72,16 @@ def size_of(value: Value, size: str) -> Expression:
     assert value.shape is not None
     place = value.shape.index(size)
     return Item(Attribute(value, "shape"), (Literal(place),))
+
+
+def sizes_of(
+    tensors: Sequence[Value], sizes: Mapping[Value, str]
+) -> dict[Value, Expression]:
+    """Sizes by their names, asked of the first tensor that has one, axis by axis."""
+    found = {}
+    for tensor in tensors:
+        for size in dict.fromkeys(tensor.shape or ()):
+            for value, name in sizes.items():
+                if size and size == name and value not in found:
+                    found[value] = size_of(tensor, name)
+    return found

@@ -22,6 +22,7 @@ from burnish.codegen.program import (
     Conditional,
     Display,
     Expression,
+    If,
     Infix,
     Item,
     Keyed,
@@ -108,6 +109,12 @@ class _Outline:
                 own = over if isinstance(over, Own) else Own(("",))  # self.values()
                 self.members[f"#{id(statement.index)}"] = own
                 self._looped(statement)
+        if isinstance(statement, If):
+            for inner in statement.blocks():
+                for target, result in zip(
+                    statement.targets, inner.results, strict=True
+                ):
+                    self.sizes.alike(self._value(target), self.dims(result))
         if isinstance(statement, Assign):
             self._assigned(statement)
 
@@ -359,8 +366,9 @@ class _Outline:
         self, made: Expression | None, inputs: list[Dims | None]
     ) -> list[Dims | None] | None:
         if isinstance(made, Conditional):
-            self._part(made.then, inputs)
-            return None
+            found = self._part(made.then, inputs)
+            told = isinstance(made.otherwise, Literal)  # it is called where it is there
+            return found if told else None
         if isinstance(made, Repeat):
             return self._part(made.item, inputs)
         if isinstance(made, Display):

@@ -149,16 +149,25 @@ def _is_asked(plan: ClassPlan, name: str) -> bool:
 
 
 def _contract(contracts: list[str], names: Mapping[tuple[object, ...], str]) -> str:
-    """The shape contract of all; sizes that are arguments by their names."""
+    """The shape contract of all; sizes that are arguments by their names.
+
+    What one has as a number and another one by a name has the name.
+    """
     parts = [re.split(r"([(), ]+)", contract) for contract in contracts]
     if len({len(part) for part in parts}) != 1:
         return ""
-    words = []
+    words: list[str] = []
+    found: dict[str, tuple[str, ...]] = {}
     for column in zip(*parts, strict=True):
+        said = {word for word in column if word != "_" and not word.isdigit()}
         if len(set(column)) == 1:
-            words.append(column[0])
+            word = column[0]
         elif all(word.isdigit() for word in column):
-            words.append(names.get(tuple(map(int, column)), "_"))
+            word = names.get(tuple(map(int, column)), "_")
+        elif words and words[-1].endswith("(") and len(said) > 1:
+            word = "batch"
         else:
-            words.append("_")
+            word = said.pop() if len(said) == 1 else "_"
+        same = found.setdefault(word, column) == column
+        words.append(word if same or len(set(column)) == 1 else "_")
     return "".join(words)

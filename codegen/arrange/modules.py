@@ -11,7 +11,7 @@ from burnish import nn
 from burnish.codegen.arrange.arguments import with_arguments
 from burnish.codegen.arrange.branches import are_twins, names_of
 from burnish.codegen.arrange.calls import tell_calls_apart
-from burnish.codegen.arrange.contracts import contract, has, merged, size_of, symbol
+from burnish.codegen.arrange.contracts import contract, merged, sizes_of, symbol
 from burnish.codegen.arrange.equality import signature
 from burnish.codegen.arrange.grouping import (
     Group,
@@ -40,6 +40,7 @@ from burnish.codegen.arrange.kinds import (
     numbered,
     singular,
 )
+from burnish.codegen.arrange.lengths import number_of_places, with_lengths
 from burnish.codegen.arrange.members import (
     Members,
     uses_of,
@@ -138,11 +139,16 @@ class _Arranger:
         self.wanted: Counter[str] = Counter()
         self.readers: dict[Value, set[int]] = defaultdict(set)
         self.symbols: dict[Value, str] = {}
+        self.places: dict[Value, tuple[Value, Expression]] = {}
         for statement in program.body.statements:
             for value in used(statement):
                 self.readers[value].add(id(statement))
             if isinstance(statement, Assign) and (size := symbol(statement.expression)):
                 self.symbols[statement.targets[0]] = size
+            if isinstance(statement, Assign) and (
+                number := number_of_places(statement)
+            ):
+                self.places[statement.targets[0]] = number, statement.expression
         for result in program.body.results:
             if isinstance(result, Value):
                 self.readers[result].add(-1)
@@ -182,7 +188,8 @@ class _Arranger:
     ) -> tuple[Members, Block, dict[Weight, Value]]:
         """A module's parts, its statements calling them, and weights from outside."""
         members = Members()
-        sizes = {value: replace(value, hint=self.symbols[value]) for value in local}
+        names = {value: self.symbols.get(value, value.hint) for value in local}
+        sizes = {value: replace(value, hint=name) for value, name in names.items()}
         statements: list[Statement] = [
             Assign((sizes[value],), (), found) for value, found in local.items()
         ]
@@ -239,6 +246,7 @@ class _Arranger:
         kind = Identifier.class_name(class_word(told or name))
         plan = members.plan(kind, values, block)
         plan.contract = contract(values, outputs)
+        with_lengths(plan)
         known = self._known(plan)
         given: tuple[Value | Weight, ...] = (*inputs, *outside)
         self.reasons.is_class(known, scope_of(group))
@@ -303,18 +311,21 @@ class _Arranger:
     def _inputs(self, group: Group) -> tuple[list[Value], dict[Value, Expression]]:
         """What a class takes: tensors, then numbers that none of them has as a size.
 
-        The second result says how the class finds the other sizes itself.
+        What layers read comes first, masks and the like behind. The second result says
+        how the class finds the other sizes itself, and places 0, 1, 2, ... along an
+        axis that a tensor has.
         """
+        main = {v for e in leaves(group) if isinstance(e, Layer) for v in e.inputs}
         read = list(dict.fromkeys(used(group)))
-        tensors = [value for value in read if not value.host]
-        local: dict[Value, Expression] = {}
+        read.sort(key=lambda value: (value.host, value not in main))
+        tensors = [v for v in read if not v.host and v not in self.places]
+        numbers = dict.fromkeys(self.places.get(value, (value,))[0] for value in read)
+        local = sizes_of(tensors, {v: self.symbols.get(v, "") for v in numbers})
         for value in read:
-            if value.host and (size := self.symbols.get(value)):
-                found = next((size_of(t, size) for t in tensors if has(t, size)), None)
-                if found is not None:
-                    local[value] = found
-        hosts = [value for value in read if value.host and value not in local]
-        return [*tensors, *hosts], local
+            number, made = self.places.get(value, (value, None))
+            if made is not None and number in local:
+                local[value] = made
+        return [value for value in read if value not in local], local
 
     def _known(self, plan: ClassPlan) -> str:
         """The name of the class with this body; a new one where there is none.

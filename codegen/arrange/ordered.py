@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from burnish.codegen.arrange.slots import ATTENTION
 from burnish.codegen.program import (
     Assign,
     Attribute,
@@ -24,11 +25,12 @@ from burnish.codegen.program import (
     Value,
 )
 
-_ATTENTION = "ops.scaled_dot_product_attention"
-
 
 def in_order(block: Block) -> Block:
-    """The block with each statement just before the first one that reads it."""
+    """The block with each statement just before the first one that reads it.
+
+    Sizes that are asked of what comes in stand first.
+    """
     maker = {target: s for s in block.statements for target in s.targets}
     done: dict[int, Statement] = {}
 
@@ -46,6 +48,11 @@ def in_order(block: Block) -> Block:
             else:
                 done[id(statement)] = waiting.pop()
 
+    needed = set(read_in(block))
+    for statement in block.statements:
+        asked = all(target.host and target in needed for target in statement.targets)
+        if asked and not any(value in maker for value in read(statement)):
+            put(list(statement.targets))
     for result in block.results:
         put(list(values_of(result)))
     return Block(list(done.values()), block.results)
@@ -95,7 +102,7 @@ def spelled_out(block: Block) -> Block:
 def _call(statement: Statement) -> Call | None:
     """The attention that a statement calls, where it can be spelled out."""
     made = statement.expression if isinstance(statement, Assign) else None
-    if not isinstance(made, Call) or made.function != _ATTENTION:
+    if not isinstance(made, Call) or made.function != ATTENTION:
         return None
     if {name for name, _ in made.options} - {"mask", "scale"}:
         return None

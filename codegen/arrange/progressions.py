@@ -1,8 +1,9 @@
-"""One constructor for many: equal, or with sizes that grow from one to the next."""
+"""One constructor for many: equal, or with sizes that grow and switches that turn."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from burnish.codegen.program import Call, Expression, Infix, Literal, Name
@@ -20,6 +21,7 @@ def progression(made: Sequence[Expression]) -> Expression | None:
 
 
 def _call(made: Sequence[Call]) -> Call | None:
+    made = _with_switches(made)
     first = made[0]
     names = [name for name, _ in first.options]
     if first.function in ("nn.Param", "nn.Buffer") or any(
@@ -38,6 +40,34 @@ def _call(made: Sequence[Call]) -> Call | None:
     return Call(first.function, tuple(positional), tuple(zip(names, rest, strict=True)))
 
 
+def _with_switches(made: Sequence[Call]) -> Sequence[Call]:
+    """The calls; a switch of the source's own class that one has, all have."""
+    given = [dict(m.options) for m in made]
+    names = list(dict.fromkeys(name for options in given for name in options))
+    held = [options[name] for options in given for name in names if name in options]
+    if "." in made[0].function or not all(map(_is_flag, held)):
+        return made
+    off = Literal(False)
+    return [
+        replace(m, options=tuple((name, options.get(name, off)) for name in names))
+        for m, options in zip(made, given, strict=True)
+    ]
+
+
+def _is_flag(made: Expression) -> bool:
+    return isinstance(made, Literal) and type(made.value) is bool
+
+
+def _place(flags: list[bool]) -> Expression | None:
+    """Which of the parts it is that have a switch on."""
+    first, *others = flags
+    if len(set(others)) == 1 and first != others[0]:
+        return Infix("==" if first else ">", Name("i"), Literal(0))
+    if len(flags) >= _TELLING and all(a != b for a, b in pairwise(flags)):
+        return Infix("==", Infix("%", Name("i"), Literal(2)), Literal(int(not first)))
+    return None
+
+
 def _part(parts: Sequence[Expression]) -> Expression | None:
     first = parts[0]
     if all(isinstance(part, Call) for part in parts):
@@ -45,6 +75,8 @@ def _part(parts: Sequence[Expression]) -> Expression | None:
     if len({repr(part) for part in parts}) == 1:
         return first
     values = [part.value for part in parts if isinstance(part, Literal)]
+    if len(values) == len(parts) and all(type(value) is bool for value in values):
+        return _place(values)
     if len(values) < len(parts) or not all(type(value) is int for value in values):
         return None
     steps = {after - before for before, after in pairwise(values)}

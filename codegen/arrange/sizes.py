@@ -11,8 +11,9 @@ from burnish.codegen.arrange.columns import ABSENT, Table
 from burnish.codegen.arrange.conditions import conditions
 from burnish.codegen.arrange.equality import signature
 from burnish.codegen.arrange.families import as_sequential, counted, with_loops
+from burnish.codegen.arrange.handing import handed_on
 from burnish.codegen.arrange.merging import Kind, Merged, merged
-from burnish.codegen.arrange.ordered import attends, in_order, spelled_out
+from burnish.codegen.arrange.ordered import as_needed, attends, spelled_out
 from burnish.codegen.arrange.slots import Slot, changed, slots_of
 from burnish.codegen.arrange.switches import parts_of, resolved
 from burnish.codegen.arrange.unify import unified
@@ -50,8 +51,20 @@ _FIRST = 10**9
 
 
 def sized(classes: list[ClassPlan], explain: Explain) -> list[ClassPlan]:
-    """The classes; those that differ only in sizes or in some parts are merged."""
-    return _Sizer(explain).run(classes)
+    """The classes; those that differ only in sizes or in some parts are merged.
+
+    Where lists hand on what their first part makes, if that makes fewer of them.
+    """
+    handing, told = handed_on(classes), list[str]()
+    if handing is not None:
+        fewer = _Sizer(told.append).run(handing)
+    said: list[str] = []
+    found = _Sizer(said.append).run([replace(plan) for plan in classes])
+    if handing is not None and len(fewer) < len(found):
+        found, said = fewer, told
+    for line in said:
+        explain(line)
+    return found
 
 
 class _Sizer:
@@ -117,13 +130,14 @@ class _Sizer:
 
     def _skeleton(self, plan: ClassPlan, exact: bool = False) -> str:
         """What is equal for classes of one name that only differ in sizes."""
-        return _word(plan) + signature(self._opened(plan, exact))
+        return plan.tower + _word(plan) + signature(self._opened(plan, exact))
 
     def _united(self, kinds: list[Kind]) -> list[Kind]:
         """The kinds; those that only lack parts of another are one with it."""
-        words: dict[str, list[Kind]] = {}
+        words: dict[tuple[str, str], list[Kind]] = {}
         for kind in kinds:
-            words.setdefault(_word(kind.whole), []).append(kind)
+            key = kind.whole.tower, _word(kind.whole)
+            words.setdefault(key, []).append(kind)
         found = []
         for some in words.values():
             waiting = sorted(some, key=lambda kind: -_weight(kind.whole))
@@ -134,7 +148,11 @@ class _Sizer:
                 first, *others = waiting
                 waiting = []
                 for other in others:
-                    both = self._both(first, other) or self._read_alike(first, other)
+                    both = (
+                        self._both(first, other)
+                        or self._both(_as_needed(first), _as_needed(other))
+                        or self._read_alike(first, other)
+                    )
                     if both is None:
                         waiting.append(other)
                     else:
@@ -167,13 +185,8 @@ class _Sizer:
         """One kind for two that say the same in another order, attention by steps."""
         if _word(one.whole) != _word(other.whole) or not attends(other.whole.block):
             return None
-        first = Kind(
-            [_with(plan, in_order(plan.block)) for plan in one.plans],
-            _with(one.whole, in_order(one.whole.block)),
-            one.choices,
-        )
         plans = [_with(plan, spelled_out(plan.block)) for plan in other.plans]
-        return self._both(first, Kind.of(plans))
+        return self._both(_as_needed(one), Kind.of(plans))
 
     def _against(self, kind: Kind) -> str | None:
         """Why the kind would not read better than its classes, if so."""
@@ -202,7 +215,7 @@ class _Sizer:
             else _calls(part.item)
             for part in parts
         )
-        if 2 * optional > _weight(kind.whole):
+        if 2 * optional > _weight(kind.whole) and not kind.whole.tower:
             return "the parts are most of the class"
         return None
 
@@ -244,6 +257,11 @@ class _Sizer:
             f" {few(plan.parameters) or 'names'}: one class"
         )
         return plan
+
+
+def _as_needed(kind: Kind) -> Kind:
+    """The kind with statements in the order in which they are needed."""
+    return Kind(list(map(as_needed, kind.plans)), as_needed(kind.whole), kind.choices)
 
 
 def _with(plan: ClassPlan, block: Block) -> ClassPlan:

@@ -43,6 +43,8 @@ _OPTIONS = frozenset(
     ("shape", "sizes", "split_sizes", "num_heads", "repeats", "stride", "pads")
 )
 _WORDS = {"pads": "padding"}
+ATTENTION = "ops.scaled_dot_product_attention"
+_CAUSAL = "is_causal"
 _SUMS = frozenset(("+", "-", "*", "//", "%"))
 
 
@@ -97,6 +99,7 @@ def changed(
     defaults: Defaults | None = None,
 ) -> ClassPlan:
     """The class with every size changed, in the order of `slots_of`."""
+
     def member(made: Expression, name: str) -> Expression:
         if isinstance(made, Method) and not name:  # super().__init__(...)
             called = Call(plan.base, made.args, made.options)
@@ -106,7 +109,8 @@ def changed(
         return constructor(made, name, parameters, change, defaults)
 
     members = [(name, member(made, name)) for name, made in plan.members]
-    return replace(plan, members=members, block=forward(plan.block, change))
+    block = forward(plan.block, change, switched=defaults is not None)
+    return replace(plan, members=members, block=block)
 
 
 # --- constructors ---
@@ -213,8 +217,11 @@ def _layer_arguments(function: str) -> tuple[list[str], Mapping[str, int]]:
 # --- forward ---
 
 
-def forward(block: Block, change: Change) -> Block:
-    """The block with its sizes changed: what reshapes and slices are written with."""
+def forward(block: Block, change: Change, switched: bool = False) -> Block:
+    """The block with its sizes changed: what reshapes and slices are written with.
+
+    switched: whether an attention is causal, too.
+    """
 
     calls = count(1)
 
@@ -244,6 +251,8 @@ def forward(block: Block, change: Change) -> Block:
         return size(value, name, 0)
 
     def visit(value: Expression) -> Expression:
+        if switched and isinstance(value, Call) and value.function == ATTENTION:
+            return _switched(value.rebuilt(visit), change)
         if isinstance(value, Method) and value.name in _SIZED:
             call, rank = next(calls), len(value.args)
             args = tuple(
@@ -287,6 +296,19 @@ def forward(block: Block, change: Change) -> Block:
         if isinstance(statement, Loop) and statement.count and _calls(statement):
             statement.count = size(statement.count, "rounds", 0)
     return made
+
+
+def _switched(call: Expression, change: Change) -> Expression:
+    """An attention that is causal or not as the change says."""
+    assert isinstance(call, Call)
+    options = dict(call.options)
+    causal = options.pop(_CAUSAL, Literal(False))
+    if isinstance(causal, Literal):
+        causal = change(Slot("", _CAUSAL, default=False), causal.value)
+    if not isinstance(causal, Literal) or causal.value is not False:
+        before = [(name, options.pop(name)) for name in ("mask",) if name in options]
+        return replace(call, options=(*before, (_CAUSAL, causal), *options.items()))
+    return replace(call, options=tuple(options.items()))
 
 
 def _calls(loop: Loop) -> bool:

@@ -37,7 +37,7 @@ class ClassPlan:
     defaults: what those have by themselves. base: the class that it extends; what is
     made under the name "" calls that one's constructor. shared: what is another's
     in the end, and that one. divided: arguments, each with one that
-    must divide it so many times.
+    must divide it so many times. tower: classes of two towers are not laid together.
     inputs and `block.results` are what `forward` takes and returns.
     """
 
@@ -52,6 +52,7 @@ class ClassPlan:
     base: str = "nn.Module"
     shared: list[tuple[Expression, Expression]] = field(default_factory=list)
     divided: list[tuple[str, str, int]] = field(default_factory=list)
+    tower: str = ""
 
 
 def held(

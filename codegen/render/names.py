@@ -200,7 +200,7 @@ class _Namer:
             if not isinstance(end, Value) or end not in self.names:
                 continue
             name = self.names[end]
-            if name in live | self.fixed | self.kept or len(statement.targets) > 1:
+            if name in live | self.fixed or len(statement.targets) > 1:
                 continue
             if all(_is_done(end, block) for block in statement.blocks()):
                 return name
@@ -228,12 +228,9 @@ class _Namer:
             elif start in reusable and reusable[start] not in inside:
                 name = reusable[start]
             else:
-                wanted = _hinted(value)
-                name = (
-                    free(Identifier.variable(wanted), taken)
-                    if wanted and wanted not in _LETTERS
-                    else _first_free(_LETTERS, taken)
-                )
+                own = Identifier.variable(_hinted(value) or _LETTERS[0])
+                letters = own in taken or own in _LETTERS
+                name = _first_free(_LETTERS, taken) if letters else own
             self.names[value] = name
             taken.add(name)
             inside |= {name}

@@ -46,6 +46,8 @@ _PRECEDENCE = {
 }
 _CONDITIONAL, _UNARY, _POSTFIX, _ATOM = 1, 12, 15, 16
 
+_THOUSANDS = "000000.0"
+
 Names = Mapping[Value, str]
 
 
@@ -247,6 +249,9 @@ def number(value: float) -> str:
     if not math.isfinite(value):
         return f'float("{value}")'
     words = repr(value)
+    if words.endswith(_THOUSANDS):  # 1e6, but 100000.0
+        zeros = len(words) - len(words[:-2].rstrip("0")) - 2
+        words = f"{words[: -2 - zeros]}e{zeros}"
     return words.replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")
 
 

@@ -17,7 +17,6 @@ from burnish.codegen.passes.rules.masks import (
     counts,
     filled,
     hides_what_follows,
-    is_low,
     is_lower_triangle,
 )
 from burnish.codegen.passes.shape_words import Dims, declared
@@ -59,30 +58,8 @@ def _sides(mask: ir.Value) -> Iterator[tuple[ir.Value, ir.Value | None]]:
     for part, rest in ((one, other), (other, one)):
         if part is None or rest is None or rest.graph is not mask.graph:
             continue
-        if maker.op_type == "And" or _changes_nothing(part) or _is_learned(rest):
+        if maker.op_type == "And" or _changes_nothing(part):
             yield part, rest
-
-
-def _is_learned(value: ir.Value) -> bool:
-    """Numbers of a table, none of which hides a key.
-
-    What hides keys is no such thing: where every key is hidden, the lowest of all
-    numbers added to itself is not what it is alone.
-    """
-    node = value.producer()
-    while node is not None and not node.domain and node.op_type in _VIEWS:
-        source = node.inputs[0]
-        assert source is not None
-        value, node = source, source.producer()
-    if node is not None and node.op_type == "Gather":
-        tensor = constant(node.inputs[0])
-        if tensor is None or not tensor.dtype.is_floating_point():
-            return False
-        return tensor.size > 0 and not is_low(float(tensor.numpy().min()))
-    return False
-
-
-_VIEWS = frozenset(("Expand", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"))
 
 
 def _is_causal(mask: ir.Value) -> bool:

@@ -83,13 +83,9 @@ TABLE = np.random.default_rng(1).standard_normal((9, 3)).astype(np.float32)
             "x, x, x, is_causal=True",
         ),
         (f"{SPREAD} m = Expand(none, wide)", "scaled_dot_product_attention(x, x, x)"),
-        (
-            f"{BIAS} w0 = Where(keep, none, low) m = Add(bias, w0)",
-            "mask=mask, is_causal=True",
-        ),
         (f"{BIAS} w0 = Expand(none, nn) m = Add(w0, bias)", "x, x, x, mask=mask)"),
     ],
-    ids=["triangle", "spread", "spread behind", "zeros", "table", "table and zeros"],
+    ids=["triangle", "spread", "spread behind", "zeros", "table and zeros"],
 )
 def test_numbers_that_are_added(mask, line):
     source = becomes(_added(mask), feeds=_placed())
