@@ -108,6 +108,18 @@ def library_of(x: Any) -> Any:
     return x.device.xp if isinstance(x, Variable) else namespace(x)
 
 
+def ranked(where: str, x: Any, *ranks: int) -> None:
+    """Raise InputError unless x has one of these numbers of axes.
+
+    The last may be negative: -3 is three or more.
+    """
+    rank = len(shape_of(x))
+    if rank in ranks or (ranks[-1] < 0 and rank >= -ranks[-1]):
+        return
+    told = " or ".join(f"{-n} or more" if n < 0 else str(n) for n in ranks)
+    raise InputError(f"{where}: expected {told} axes, got shape {shape_of(x)}")
+
+
 def axes_of(axes: Any, ndim: int) -> tuple[int, ...]:
     """None (all), an integer or integers as a tuple of axes counted from the front."""
     if axes is None:

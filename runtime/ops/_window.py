@@ -75,6 +75,11 @@ def window(
         )
     stride = each(stride, rank, f"{where}: stride")
     dilation = each(dilation, rank, f"{where}: dilation")
+    if any(n < 1 for n in (*kernel, *stride, *dilation)):
+        raise InputError(
+            f"{where}: expected kernel, stride and dilation of 1 or more, "
+            f"got {tuple(kernel)}, {stride} and {dilation}"
+        )
     spans = [d * (k - 1) + 1 for d, k in zip(dilation, kernel, strict=True)]
     pads = pairs(padding, sizes, spans, stride, where)
     out, ends = [], []

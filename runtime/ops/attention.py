@@ -8,7 +8,7 @@ import numpy as np
 
 from burnish.errors import InputError
 from burnish.operator import memory_bound, operator
-from burnish.ops._shapes import cast, library_of
+from burnish.ops._shapes import cast, library_of, ranked
 from burnish.ops._window import beside
 from burnish.ops.activation import softmax, softmax_gradient
 from burnish.ops.compare import where
@@ -65,6 +65,8 @@ def attention_weights(
     softcap: float = 0.0,
 ) -> Any:
     """How much each query takes of each value: (..., T, S), rows add up to 1"""
+    ranked("attention: q", q, -2)
+    ranked("attention: k", k, -2)
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     scores = matmul(q * scale, swapaxes(k, -1, -2))
     if softcap > 0:

@@ -49,7 +49,11 @@ def shift_right(a, b):
 
 def bit_shift(a: Any, b: Any, *, direction: str) -> Any:
     """a's bits moved by b places, direction "LEFT" or "RIGHT"."""
-    return {"LEFT": shift_left, "RIGHT": shift_right}[direction](a, b)
+    if direction not in ("LEFT", "RIGHT"):
+        raise InputError(
+            f"bit_shift: expected direction 'LEFT' or 'RIGHT', got {direction!r}"
+        )
+    return shift_left(a, b) if direction == "LEFT" else shift_right(a, b)
 
 
 @operator

@@ -12,7 +12,7 @@ import numpy as np
 from burnish.backend import namespace
 from burnish.errors import InputError
 from burnish.operator import operator
-from burnish.ops._shapes import cast
+from burnish.ops._shapes import cast, ranked
 from burnish.ops.arithmetic import clip, maximum
 from burnish.ops.compare import where
 from burnish.ops.index import gather
@@ -92,6 +92,8 @@ def roi_align(
     """
     if mode not in ("avg", "max"):
         raise InputError(f"roi_align: expected mode 'avg' or 'max', got {mode!r}")
+    ranked("roi_align: x", x, 4)
+    ranked("roi_align: rois", rois, 2)
     corners = rois * spatial_scale - (0.5 if aligned else 0.0)
     rows, cols = (
         _samples(corners[:, i], corners[:, i + 2], size, out, sampling_ratio, aligned)
@@ -163,6 +165,8 @@ def max_roi_pool(
     rois (R, 5): image, then (x, y, x, y) before spatial_scale, both ends inside. A
     part without pixels is 0.
     """
+    ranked("max_roi_pool: x", x, 4)
+    ranked("max_roi_pool: rois", rois, 2)
     place, live, full = _pixels(
         rois, sizes=x.shape[2:], out=output_size, scale=spatial_scale
     )

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from burnish.ops._scatter import take_flat
-from burnish.ops._shapes import library_of
+from burnish.ops._shapes import library_of, ranked
 from burnish.ops._window import Window, beside, window
 from burnish.ops.grid_sample import neighbours
 from burnish.ops.linear import matmul
@@ -37,6 +37,8 @@ def deform_conv(
     offset (N, G * K * rank, *P) moves each place that a kernel looks at, between places
     x is mixed linearly, outside it is 0; mask (N, G * K, *P) weighs what it sees there.
     """
+    ranked("deform_conv: weight", weight, -3)
+    ranked("deform_conv: x", x, len(weight.shape))
     n, c, *sizes = x.shape
     kernel, count = weight.shape[2:], prod(weight.shape[2:])
     w = window("deform_conv", tuple(sizes), kernel, stride, padding, dilation)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from burnish.errors import InputError
-from burnish.ops._shapes import broadcast_to, cast
+from burnish.ops._shapes import broadcast_to, cast, ranked
 from burnish.ops._window import beside
 from burnish.ops.index import gather, put_rows
 from burnish.ops.padding import pad
@@ -59,6 +59,7 @@ def stft(
     both ends, as `pad` does in `pad_mode`, so that frames have their middle at every
     step. normalized: spectra are divided by sqrt(n).
     """
+    ranked("stft: signal", signal, 2, 3)
     if len(signal.shape) == 2:
         signal = signal[..., None]
     n = frame_length or (signal.shape[1] if window is None else window.shape[0])
@@ -98,6 +99,7 @@ def istft(
 
     Raises InputError where a place lies under no part of a window.
     """
+    ranked("istft: spectra", spectra, 4)
     count, k = spectra.shape[1:3]
     n = frame_length or (2 * (k - 1) if onesided else k)
     if normalized:

@@ -9,7 +9,7 @@ from typing import Any
 from burnish.backend import Array, namespace
 from burnish.errors import InputError
 from burnish.ops._scatter import take_flat
-from burnish.ops._shapes import library_of
+from burnish.ops._shapes import library_of, ranked
 from burnish.ops.shape import reshape
 from burnish.steps import step
 
@@ -42,6 +42,8 @@ def grid_sample(
             f"grid_sample: expected mode among {list(_MODES)}, padding_mode 'zeros', "
             f"'border' or 'reflection', got {mode!r} and {padding_mode!r}"
         )
+    ranked("grid_sample: x", x, -3)
+    ranked("grid_sample: grid", grid, len(x.shape))
     n, c, *sizes = x.shape
     rank = len(sizes)
     if grid.shape[0] != n or grid.shape[-1] != rank:

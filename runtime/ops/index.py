@@ -16,7 +16,7 @@ from burnish.autodiff import Variable
 from burnish.backend import namespace
 from burnish.errors import InputError
 from burnish.operator import operator
-from burnish.ops._shapes import axes_of, cast, plain, unbroadcast, values
+from burnish.ops._shapes import axes_of, cast, plain, ranked, unbroadcast, values
 from burnish.ops.compare import where
 from burnish.ops.shape import moveaxis, reshape, transpose
 from burnish.steps import step
@@ -305,9 +305,21 @@ def scatter_elements(
     return reshape(y, shape=x.shape)
 
 
+def _depth(where: str, x: Any, indices: Any, batch_dims: int = 0) -> int:
+    """How many axes of x the positions in `indices` are for."""
+    ranked(f"{where}: indices", indices, -1)
+    depth = indices.shape[-1] + batch_dims
+    if not depth <= len(x.shape):
+        raise InputError(
+            f"{where}: expected positions in at most {len(x.shape)} axes of x "
+            f"{x.shape}, got indices {indices.shape}"
+        )
+    return int(depth)
+
+
 def gather_nd(x: Any, indices: Any, *, batch_dims: int = 0) -> Any:
     """Elements or slices of x at the positions in the last axis of `indices`."""
-    depth = indices.shape[-1] + batch_dims
+    depth = _depth("gather_nd", x, indices, batch_dims)
     places = _positions(indices, shape=x.shape, batch_dims=batch_dims)
     rest = x.shape[depth:]
     rows = reshape(x, shape=(math.prod(x.shape[:depth]), *rest))
@@ -319,7 +331,8 @@ def scatter_nd(x: Any, indices: Any, updates: Any, *, reduction: str = "none") -
 
     indices: positions in the last axis; reduction: as in `scatter_rows`.
     """
-    places, depth = _positions(indices, shape=x.shape), indices.shape[-1]
+    depth = _depth("scatter_nd", x, indices)
+    places = _positions(indices, shape=x.shape)
     rest = x.shape[depth:]
     rows = reshape(x, shape=(math.prod(x.shape[:depth]), *rest))
     new = reshape(updates, shape=(places.size, *rest))

@@ -260,7 +260,7 @@ def dot(a: Any, b: Any) -> Any:
 
 def cross(a: Any, b: Any, *, axis: int = -1) -> Any:
     """The vector at right angles to both, along an axis of length 3."""
-    if a.shape[axis] != 3 or b.shape[axis] != 3:
+    if any(part.shape[axes_of(axis, len(part.shape))[0]] != 3 for part in (a, b)):
         raise InputError(
             f"cross: expected length 3 along axis {axis}, got {a.shape} and {b.shape}"
         )

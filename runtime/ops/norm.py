@@ -15,7 +15,7 @@ from burnish.backend import namespace
 from burnish.operator import operator
 from burnish.ops._blocks import filled
 from burnish.ops._rows import pull_groups, pull_rows, scaled_groups, scaled_rows
-from burnish.ops._shapes import broadcast_to, sum_to
+from burnish.ops._shapes import broadcast_to, ranked, sum_to
 from burnish.ops.compare import where
 from burnish.ops.pool import window_sum
 from burnish.ops.reduce import reduce_sum
@@ -109,6 +109,7 @@ def _(g, y, x, scale=None, bias=None, *, num_groups, eps):
 
 def instance_norm(x: Any, scale: Any = None, bias: Any = None, *, eps: float = 1e-5):
     """Each channel of each example standardized; x (N, C, *S), the others (C,)"""
+    ranked("instance_norm: x", x, -2)
     return group_norm(x, scale, bias, num_groups=x.shape[1], eps=eps)
 
 
@@ -173,6 +174,7 @@ def lrn(
     x: Any, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0
 ) -> Any:
     """x / (bias + alpha / size * the sum of squares of `size` channels) ** beta"""
+    ranked("lrn: x", x, -2)
     n, c, *sizes = x.shape
     pads = (((size - 1) // 2, size // 2), (0, 0))
     squares = (x * x).reshape(n, 1, c, prod(sizes))

@@ -23,6 +23,7 @@ from burnish.ops._cells import (
     rnn_step,
     scan,
 )
+from burnish.ops._shapes import ranked
 from burnish.ops.linear import linear
 from burnish.ops.shape import stack
 
@@ -160,6 +161,8 @@ def _run(
     lengths: Any,
     layout: int,
 ) -> tuple[Any, tuple[Any, ...]]:
+    for name, part in (("x", x), ("weight", weight), ("recurrence", recurrence)):
+        ranked(f"recurrent: {name}", part, 3)
     if layout:
         x = x.transpose((1, 0, 2))
         initial = tuple(s if s is None else s.transpose((1, 0, 2)) for s in initial)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from burnish.errors import InputError
+from burnish.ops._shapes import ranked
 from burnish.ops.shape import concat, reshape, stack
 
 
@@ -21,6 +22,8 @@ def rotary_embedding(
     Raises InputError unless cos and sin have one even number of columns, at most D;
     per_pair, one number of columns, at most D / 2.
     """
+    for name, part in (("x", x), ("cos", cos), ("sin", sin)):
+        ranked(f"rotary_embedding: {name}", part, -1)
     if per_pair:
         _check(x, cos, sin, "n / 2", 2 * cos.shape[-1])
         cos, sin = (_of_columns(part, interleaved) for part in (cos, sin))

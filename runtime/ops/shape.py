@@ -14,6 +14,7 @@ from burnish.ops._shapes import (
     axes_of,
     broadcast_to,
     plain,
+    ranked,
     reduced_axes,
     sum_to,
     unbroadcast,
@@ -250,6 +251,7 @@ def _(g, y, x, *, shift, axis):
 
 def depth_to_space(x: Any, *, blocksize: int, mode: str = "DCR") -> Any:
     """(N, C*b*b, H, W) -> (N, C, H*b, W*b); blocks lie before C ("DCR") or after."""
+    ranked("depth_to_space: x", x, 4)
     b = blocksize
     n, c, h, w = x.shape
     if mode == "DCR":
@@ -263,6 +265,7 @@ def depth_to_space(x: Any, *, blocksize: int, mode: str = "DCR") -> Any:
 
 def space_to_depth(x: Any, *, blocksize: int) -> Any:
     """(N, C, H*b, W*b) -> (N, b*b*C, H, W)"""
+    ranked("space_to_depth: x", x, 4)
     b = blocksize
     n, c, h, w = x.shape
     x = reshape(x, shape=(n, c, h // b, b, w // b, b))

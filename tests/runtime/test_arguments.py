@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from burnish import Tensor, nn, optim
+from burnish import Tensor, nn, ops, optim
 from burnish.errors import InputError
 
 REFUSED = [
@@ -80,6 +80,39 @@ REFUSED = [
 def test_what_does_not_fit_is_refused(build, message):
     with pytest.raises(InputError, match=message):
         build()
+
+
+X = Tensor(np.ones((2, 3), np.float32))
+IMAGE = Tensor(np.ones((1, 2, 4, 4), np.float32))
+RANKS = [
+    (lambda: ops.istft(X, frame_step=1), "istft: spectra: expected 4 axes, got .*2, 3"),
+    (lambda: ops.stft(X[0], frame_step=1), "stft: signal: expected 2 or 3 axes"),
+    (lambda: ops.lstm(X, X, X), "recurrent: x: expected 3 axes"),
+    (
+        lambda: ops.gather_nd(X, Tensor(0)),
+        "gather_nd: indices: expected 1 or more axes",
+    ),
+    (lambda: ops.gather_nd(X, Tensor([0, 0, 0])), "positions in at most 2 axes of x"),
+    (
+        lambda: ops.scatter_nd(X, Tensor(0), X),
+        "scatter_nd: indices: expected 1 or more",
+    ),
+    (lambda: ops.grid_sample(IMAGE, X), "grid_sample: grid: expected 4 axes"),
+    (lambda: ops.depth_to_space(X, blocksize=1), "depth_to_space: x: expected 4 axes"),
+    (lambda: ops.attention_weights(X[0], X), "attention: q: expected 2 or more axes"),
+    (lambda: ops.rotary_embedding(X, X, Tensor(1.0)), "rotary_embedding: sin"),
+    (lambda: ops.deform_conv(X, IMAGE, X), "deform_conv: x: expected 4 axes"),
+    (lambda: ops.roi_align(IMAGE, X[0], X[0]), "roi_align: rois: expected 2 axes"),
+    (lambda: ops.bit_shift(X, X, direction="UP"), "'LEFT' or 'RIGHT', got 'UP'"),
+    (lambda: ops.avg_pool(IMAGE, kernel_size=-1), "stride and dilation of 1 or more"),
+    (lambda: ops.max_pool(IMAGE, kernel_size=2, stride=0), "of 1 or more, got"),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), RANKS, ids=[m for _, m in RANKS])
+def test_what_has_other_axes_is_refused(call, message):
+    with pytest.raises(InputError, match=message):
+        call()
 
 
 TAKEN = [
