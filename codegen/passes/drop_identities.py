@@ -177,13 +177,28 @@ def _is_number(value: ir.Value | None, number: float) -> bool:
 _EITHER = {"Add": 0.0, "And": 1.0, "Mul": 1.0, "Or": 0.0}
 
 
+_FAR = 2**31 - 1
+"""From here on a bound means "to the end"."""
+_FAR_IN_TENSORFLOW = 10**9
+"""What its exporter writes for that."""
+
+
 def _takes_all(node: ir.Node) -> bool:
-    """A slice from 0 on, in steps of 1, that keeps the shape."""
-    if len(node.inputs) < 3 or not _same_shape(node):
+    """A slice from 0 to the end, in steps of 1."""
+    if len(node.inputs) < 3 or not (_same_shape(node) or _is_endless(node.inputs[2])):
         return False
     starts = integers(node.inputs[1])
     steps = integers(node.inputs[4]) if len(node.inputs) > 4 else [1]
     return set(starts or [-1]) == {0} and set(steps or [0]) == {1}
+
+
+def _is_endless(ends: ir.Value | None) -> bool:
+    found = integers(ends)
+    if found is None or ends is None:
+        return False
+    by_tensorflow = constants.is_tensorflows(ends.name or "")
+    far = _FAR_IN_TENSORFLOW if by_tensorflow else _FAR
+    return all(end >= far for end in found)
 
 
 _TESTS: dict[str, Callable[[ir.Node], bool]] = {

@@ -52,7 +52,9 @@ def write_scopes(model: ir.Model) -> bool:
     weighted = {node for node in paths if any(map(_is_weight, node.inputs))}
     if not weighted:
         return False
-    root = common([paths[node][:-1] for node in weighted])
+    root = common([paths[node] for node in weighted])
+    if all(paths[node] == root for node in weighted):
+        root = root[:-1]  # the one layer's own
     items = {}
     for node, path in paths.items():
         inner = path[len(root) :] if path[: len(root)] == root else ()

@@ -130,3 +130,19 @@ def test_whole_sequences_are_turned_by_a_slice(lengths, line):
         weights=held,
     )
     becomes(model, line) if line else stays(model, "x[::-1]")
+
+
+@pytest.mark.parametrize(
+    ("name", "end", "is_whole"),
+    [
+        ("const_ends__7", 10**9, True),  # what tf2onnx writes for "to the end"
+        ("ends", 10**9, False),
+        ("ends", 2**31 - 1, True),
+    ],
+)
+def test_a_slice_to_the_end_is_the_whole(name, end, is_whole):
+    text = f"""z = Constant<value_ints=[0]>() s = Slice(x, z, {name}, z)
+        y = Relu(s)"""
+    model = form(text, x="b,3", weights={name: np.array([end])})
+    source = becomes(model)
+    assert ("return ops.relu(x)" in source) is is_whole, source
