@@ -41,14 +41,35 @@ class Watch:
             for item in tape.stored.values()
         ]
         self._devices: list[tuple[Module, Any, str]] = []
+        self._counts: list[tuple[Any, int, str]] = []
+        self._names: list[tuple[dict[str, Any], int, str]] = []
         self._parts: list[tuple[Any, Any, Any, str]] = []
         self._settings: list[tuple[dict[str, Any], Any, Any, str]] = []
         for where, module in _everyone(modules):
             self._devices.append((module, module.device, where))
-            self._parts.extend((*part, where) for part in _parts(vars(module)))
+            self._keep(vars(module), where)
             self._settings.extend(_settings(module, where))
         seen = tape.seen.values()
         self._outside = [(ref, array) for ref, array in seen if ref() is not None]
+
+    def _keep(self, own: dict[str, Any], where: str) -> None:
+        """Attributes that are no settings, and how many there are of all."""
+        self._names.append((own, _count(own), where))
+        for name, value in own.items():
+            if not isinstance(value, _SETTINGS):
+                self._parts.append((own, name, value, where))
+            if isinstance(value, list | tuple | dict):
+                self._keep_inside(value, where)
+
+    def _keep_inside(self, holder: Any, where: str) -> None:
+        """Modules, parameters and buffers in a container, and its length."""
+        self._counts.append((holder, len(holder), where))
+        pairs = holder.items() if isinstance(holder, dict) else enumerate(holder)
+        for key, item in pairs:
+            if isinstance(item, Stored | Module):
+                self._parts.append((holder, key, item, where))
+            elif isinstance(item, list | tuple | dict):
+                self._keep_inside(item, where)
 
     def path(self, stored: Stored) -> str:
         """The name of a parameter or buffer."""
@@ -58,14 +79,31 @@ class Watch:
         """Raises CaptureError for the first thing that is not what it was."""
         tape, recording.tape = recording.tape, None
         try:
-            self._check()
+            self._check_modules()
+            self._check_tensors()
+        except (KeyError, IndexError) as error:
+            _changed("a module", f"it has no {error.args[0]!r}")
         finally:
             recording.tape = tape
 
-    def _check(self) -> None:
+    def _check_modules(self) -> None:
+        for module, device, where in self._devices:
+            if module.device is not device:
+                _changed(where, f"was on '{device}' and is on '{module.device}'")
+        for holder, count, where in self._counts:
+            if len(holder) != count:
+                _changed(where, f"of {count} parts in a row there are {len(holder)}")
         for holder, key, part, where in self._parts:
             if holder[key] is not part:
                 _changed(where, f"its {key!r} is another one")
+        for own, count, where in self._names:
+            if _count(own) != count:
+                _changed(where, "it has other attributes")
+        for own, read, values, where in self._settings:
+            if read(own) != values:
+                _changed(where, "a setting is another one")
+
+    def _check_tensors(self) -> None:
         for item, device, dtype, trainable in self._stored:
             if item.device is not device:
                 how = f"was on '{device}' and is on '{item.device}'"
@@ -74,12 +112,6 @@ class Watch:
                 _changed(self.path(item), f"was {dtype} and is {item.dtype}")
             if item.trainable is not trainable:
                 _changed(self.path(item), "it was frozen or let go")
-        for module, device, where in self._devices:
-            if module.device is not device:
-                _changed(where, f"was on '{device}' and is on '{module.device}'")
-        for own, read, values, where in self._settings:
-            if read(own) != values:
-                _changed(where, "a setting is another one")
         for ref, array in self._outside:
             tensor = ref()
             if tensor is not None and tensor.data is not array:
@@ -118,16 +150,6 @@ def _everyone(modules: dict[str, Module]) -> Iterator[tuple[str, Module]]:
             yield f"{type(each).__name__} {whole}".rstrip(), each
 
 
-def _parts(holder: Any) -> Iterator[tuple[Any, Any, Any]]:
-    """Modules, parameters and buffers in a container: (container, key, item)."""
-    pairs = holder.items() if isinstance(holder, dict) else enumerate(holder)
-    for key, item in pairs:
-        if isinstance(item, Stored | Module):
-            yield holder, key, item
-        elif isinstance(item, list | tuple | dict):
-            yield from _parts(item)
-
-
 def _settings(module: Module, where: str) -> Iterator[tuple[Any, Any, Any, str]]:
     """A module's numbers and words: (attributes, how to read them, values)."""
     own = vars(module)
@@ -135,6 +157,11 @@ def _settings(module: Module, where: str) -> Iterator[tuple[Any, Any, Any, str]]
     if names:
         read = itemgetter(*names)
         yield own, read, read(own), where
+
+
+def _count(own: dict[str, Any]) -> int:
+    """How many attributes a module has of its own; its device may be its class's."""
+    return len(own) - ("device" in own)
 
 
 def _changed(where: str, how: str) -> None:

@@ -38,7 +38,7 @@ def test_a_parameter_in_an_expression_is_read_too():
 
 
 CHANGES = [
-    (lambda net: net.to("cpu:autodiff"), r"0.weight .* and is on 'cpu:autodiff'"),
+    (lambda net: net.to("cpu:autodiff"), "is on 'cpu:autodiff'"),
     (lambda net: setattr(net[0], "weight", nn.Param(np.ones((4, 3)))), "'weight'"),
     (lambda net: net.apply_lora(2), "'weight' is another one"),
     (lambda net: net.map(lambda path, t: t.double()), "float32 and is float64"),
@@ -47,6 +47,10 @@ CHANGES = [
         lambda net: setattr(net[1], "device", Device("cpu:autodiff")),
         "Dropout net.1",
     ),
+    (lambda net: setattr(net[0], "in_features", 5), "Linear net.0 .* setting"),
+    (lambda net: setattr(net[0], "bias", None), "Linear net.0 .* 'bias' is another"),
+    (lambda net: delattr(net[0], "bias"), "it has no 'bias'"),
+    (lambda net: setattr(net[1], "forward", lambda x: x), "Dropout net.1"),
 ]
 
 
@@ -54,8 +58,27 @@ CHANGES = [
 def test_a_module_that_has_changed_is_refused(change, told):
     net = nn.Sequential(nn.Linear(3, 4), nn.Dropout(0.5))
     program = capture(lambda x: net(x) * 2, X)
+    net.to("cpu")
+    program(X)
     change(net)
     with pytest.raises(CaptureError, match=told):
+        program(X)
+
+
+def test_a_list_of_layers_that_grows_is_refused():
+    class Stack(nn.Module):
+        def __init__(self):
+            self.layers = [nn.ReLU()]
+
+        def forward(self, x):
+            for layer in self.layers:
+                x = layer(x)
+            return x
+
+    net = Stack()
+    program = capture(net, X)
+    net.layers.append(nn.Tanh())
+    with pytest.raises(CaptureError, match="Stack .*of 1 parts in a row there are 2"):
         program(X)
 
 
