@@ -78,7 +78,7 @@ def test_a_list_of_layers_that_grows_is_refused():
     net = Stack()
     program = capture(net, X)
     net.layers.append(nn.Tanh())
-    with pytest.raises(CaptureError, match="Stack .*of 1 parts in a row there are 2"):
+    with pytest.raises(CaptureError, match=r"Stack .*of 1 parts in a row there are 2"):
         program(X)
 
 
