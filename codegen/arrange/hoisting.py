@@ -56,6 +56,8 @@ def _shallowest(statements: Sequence[Statement]) -> dict[int, int]:
                 depth = max(depth, min(shared, base[id(maker)]))
         if not isinstance(statement, Assign) or _holds_weights(statement):
             depth = len(statement.scope)
+        elif any(isinstance(e, Weight) for e in leaves(statement)):
+            depth = max(depth, _least(statement.scope))
         base[id(statement)] = depth
         makers.update((target, statement) for target in statement.targets)
     return base
@@ -77,6 +79,12 @@ def _is_list(scope: Scope, depth: int) -> bool:
         return False
     named = depth > 0 and scope[depth - 1].kind == "Sequential"
     return named or scope[depth].name.isdigit()
+
+
+def _least(scope: Scope) -> int:
+    """How far up a table may go: out of a list's part, of which it is not alone."""
+    in_list = any(level.name.isdigit() for level in scope)
+    return 0 if in_list else len(scope)
 
 
 def _holds_weights(statement: Statement) -> bool:

@@ -24,10 +24,12 @@ from burnish.codegen.readers.microsoft import (
 )
 from burnish.codegen.readers.microsoft._bodies import (
     DOMAIN,
+    Shared,
     Unreadable,
     bodies,
     body_of,
 )
+from burnish.codegen.readers.microsoft._scopes import settle
 from burnish.codegen.readers.normal import lift_constants
 
 __all__ = ["DOMAIN", "FAMILIES", "bodies", "expand", "to_own_domain"]
@@ -55,21 +57,30 @@ def expand(model: ir.Model, explain: Explain) -> None:
     needs an axis count that is not known yet waits for the shapes of the others.
     """
     account = Account()
+    groups: list[list[ir.Node]] = []
+    shared: Shared = {}
     for _ in range(_ROUNDS):
-        if not _once(model, account, explain):
+        if not _once(model, account, groups, shared, explain):
             break
+    settle(model, groups)
     for line in account.lines({}):
         explain(line)
 
 
-def _once(model: ir.Model, account: Account, explain: Explain) -> bool:
+def _once(
+    model: ir.Model,
+    account: Account,
+    groups: list[list[ir.Node]],
+    shared: Shared,
+    explain: Explain,
+) -> bool:
     changed = False
     for graph in model.graphs():
         for node in list(graph):
             if not node.domain.startswith(DOMAIN) or _is_taught(node):
                 continue
             try:
-                _replace(model, node, explain)
+                groups.append(_replace(model, node, shared, explain))
             except Unreadable as reason:
                 node.metadata_props[WHY_NOT] = str(reason)
             else:
@@ -87,12 +98,15 @@ def _is_taught(node: ir.Node) -> bool:
     return find(node.domain, node.op_type, node.version or 1) is not None
 
 
-def _replace(model: ir.Model, node: ir.Node, explain: Explain) -> None:
+def _replace(
+    model: ir.Model, node: ir.Node, shared: Shared, explain: Explain
+) -> list[ir.Node]:
+    """The nodes that take its place."""
     if node.domain == _LAYOUTS:
         raise Unreadable(
             "a layout of one kind of processor; save with ORT_ENABLE_EXTENDED"
         )
-    nodes, results, notes = body_of(node, model.opset_imports.get("", 1))
+    nodes, results, notes = body_of(node, model.opset_imports.get("", 1), shared)
     for each in nodes:
         each.name = node.name
         each.metadata_props.update(node.metadata_props)
@@ -106,3 +120,4 @@ def _replace(model: ir.Model, node: ir.Node, explain: Explain) -> None:
     ir.convenience.replace_nodes_and_values(
         graph, node, [node], nodes, old, [new for new in results if new is not None]
     )
+    return [each for each in nodes if each.op_type != "Constant"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,8 @@ VERSION = 23
 """The opset that bodies are written in."""
 
 Body = Callable[..., Any]
+Shared = dict[Hashable, ir.Value]
+"""What the nodes of one model that follow each other make once."""
 
 _ALIKE = frozenset(
     ("Add", "Concat", "Conv", "Gemm", "MatMul", "Mul", "Reshape", "Split", "Transpose")
@@ -44,8 +46,9 @@ class Builder:
     Inputs that are no values become constants: lists those of whole numbers.
     """
 
-    def __init__(self, outputs: Sequence[bool]):
+    def __init__(self, outputs: Sequence[bool], shared: Shared):
         self.outputs = outputs  #: whether each of the operator's outputs is asked for
+        self.shared = shared
         self.nodes: list[ir.Node] = []
         self.notes: list[str] = []
 
@@ -135,7 +138,7 @@ def array_of(x: ir.Value | None, what: str) -> np.ndarray:
 
 
 def body_of(
-    node: ir.Node, opset: int
+    node: ir.Node, opset: int, shared: Shared
 ) -> tuple[list[ir.Node], list[ir.Value | None], list[str]]:
     """New nodes, what stands for each output (None: nobody reads it), and notes.
 
@@ -146,7 +149,7 @@ def body_of(
         raise Unreadable("onnxruntime's own; convert the file before its optimisation")
     attributes = _attributes(node, body)
     asked = [bool(v.uses()) or v.is_graph_output() for v in node.outputs]
-    op = Builder(asked)
+    op = Builder(asked, shared)
     made = body(op, *node.inputs, **attributes)
     results = [*made] if isinstance(made, tuple) else [made]
     results += [None] * (len(asked) - len(results))

@@ -22,10 +22,7 @@ def hidden(
     """
     made = bias
     if mask is not None:
-        keep = _kept(op, q, k, mask)
-        like = q if q.dtype is not None else bias
-        zero, filled = (_number(op, n, like) for n in (0.0, low))
-        added = op.Where(keep, zero, filled)
+        added = _added(op, q, k, mask, low, q if q.dtype is not None else bias)
         made = added if made is None else op.Add(made, added)
     if not causal:
         return made
@@ -33,6 +30,18 @@ def hidden(
     if made is None:
         return seen
     return op.Where(seen, made, _number(op, _LOWEST, q))
+
+
+def _added(op: Builder, q: Any, k: Any, mask: Any, low: float, like: Any) -> Any:
+    """What a mask adds to scores, made once for all that have as many keys."""
+    keys = None if k.shape is None else k.shape[2]
+    known = isinstance(keys, int) or (keys is not None and keys.value is not None)
+    told = (mask, str(keys) if known else k, low, None if like is None else like.dtype)
+    if told not in op.shared:
+        keep = _kept(op, q, k, mask)
+        zero, filled = (_number(op, n, like) for n in (0.0, low))
+        op.shared[told] = op.Where(keep, zero, filled)
+    return op.shared[told]
 
 
 def _number(op: Builder, number: float, like: Any) -> Any:

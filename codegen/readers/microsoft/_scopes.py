@@ -1,0 +1,113 @@
+"""Where in the author's modules the nodes belong that took a fused one's place.
+
+An optimiser forgets what it fuses: a sum with a norm behind it has no scope. Weights
+still have their modules in their names; what has none is where its neighbours meet.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import onnx_ir as ir
+
+from burnish.codegen.program import Level, Scope
+from burnish.codegen.scopes import scope_of, write_scope
+
+_ROUNDS = 4
+
+
+def settle(model: ir.Model, groups: list[list[ir.Node]]) -> None:
+    """Write the scopes of nodes that have none, each group from one fused operator."""
+    known = _Known(model)
+    if not known.kinds:
+        return
+    lost = [group for group in groups if not any(map(scope_of, group))]
+    for group in lost:
+        for node in group:
+            if path := known.by_weight(node):
+                write_scope(node, path)
+    for _ in range(_ROUNDS):
+        for group in lost:
+            whole = _has_product(group)
+            if whole and (scope := known.around(group)):
+                for node in group:
+                    write_scope(node, scope)
+            for node in group:
+                if not scope_of(node) and (scope := known.between(node)):
+                    write_scope(node, scope)
+
+
+def _has_product(group: list[ir.Node]) -> bool:
+    """Whether it is attention whose projection lost its name as well."""
+    kinds = {node.op_type for node in group}
+    return {"Attention", "MatMul"} <= kinds and not any(map(scope_of, group))
+
+
+class _Known:
+    """The scopes that the file still tells of."""
+
+    def __init__(self, model: ir.Model):
+        self.kinds: dict[tuple[str, ...], str] = {}
+        self.inside: dict[tuple[str, ...], int] = {}
+        for node in model.graph:
+            names = tuple(level.name for level in scope_of(node))
+            for depth, level in enumerate(scope_of(node), 1):
+                self.kinds[names[:depth]] = level.kind
+                self.inside[names[:depth]] = self.inside.get(names[:depth], 0) + 1
+
+    def by_weight(self, node: ir.Node) -> Scope:
+        """The module that a norm's, a table's or a bias's name tells of."""
+        for value in node.inputs:
+            if value is None or not value.is_initializer() or value.is_graph_input():
+                continue
+            path = tuple((value.name or "").split(".")[:-1])
+            if path and (path in self.kinds or path[:-1] in self.kinds):
+                return self._scope(path)
+        return ()
+
+    def _scope(self, path: tuple[str, ...]) -> Scope:
+        return tuple(
+            Level(name, self.kinds.get(path[:depth], ""))
+            for depth, name in enumerate(path, 1)
+        )
+
+    def between(self, node: ir.Node) -> Scope:
+        """The deepest module that two of a node's neighbours share."""
+        found = list(_neighbours([node]))
+        if len(found) == 1:
+            return found[0][:-1]
+        shared = [_common(one, other) for one, other in combinations(found, 2)]
+        return max(shared, key=len, default=())
+
+    def around(self, group: list[ir.Node]) -> Scope:
+        """The module whose layer reads what a group makes; larger if it is alone."""
+        readers = _neighbours(group, before=False)
+        if not readers:
+            return ()
+        scope = readers[0][:-1]
+        while len(scope) > 1:
+            names = tuple(level.name for level in scope)
+            if self.inside.get(names[:-1]) != self.inside.get(names):
+                break
+            scope = scope[:-1]
+        return scope
+
+
+def _neighbours(group: list[ir.Node], before: bool = True) -> list[Scope]:
+    """The scopes of the nodes that a group reads of, and of those that read it."""
+    around: list[ir.Node | None] = []
+    for node in group:
+        if before:
+            around += [value.producer() for value in node.inputs if value is not None]
+        around += [user for output in node.outputs for user, _ in output.uses()]
+    others = [node for node in around if node is not None and node not in group]
+    return [scope for scope in map(scope_of, others) if scope]
+
+
+def _common(one: Scope, other: Scope) -> Scope:
+    depth = 0
+    for a, b in zip(one, other, strict=False):
+        if a.name != b.name:
+            break
+        depth += 1
+    return one[:depth]
