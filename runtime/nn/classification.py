@@ -48,7 +48,7 @@ def cross_entropy(
         return mean(losses, reduction)
     if label_smoothing or not targets.size:  # the mean of none is not a number
         scores = ops.log_softmax(logits, axis=axis)
-        losses, shares, _ = _picked(scores, targets, weight, ignore_index, axis)
+        losses, shares = _picked(scores, targets, weight, ignore_index, axis)
         each = scores
         if weight is not None:
             each = scores * _along(_for_classes(logits, weight, axis), logits, axis)
@@ -76,11 +76,10 @@ def nll_loss(
 ) -> Tensor:
     """scores (N, C, *S) log-probabilities, targets classes (N, *S)"""
     axis = 1 if len(scores.shape) > 1 else 0
-    is_mean = reduction == "mean"
-    losses, _, blank = _picked(
-        scores, beside(scores, targets), weight, ignore_index, axis, is_mean
+    losses, shares = _picked(
+        scores, beside(scores, targets), weight, ignore_index, axis
     )
-    return reduced(losses, reduction, lambda total: total + blank)
+    return reduced(losses, reduction, lambda total: _shared(total, shares))
 
 
 def binary_cross_entropy(
@@ -153,7 +152,7 @@ def multi_margin_loss(
     if p not in (1, 2):
         raise InputError(f"multi_margin_loss: expected p of 1 or 2, got {p}")
     targets = beside(scores, targets)
-    right, shares, _ = _picked(scores, targets, weight, None, len(scores.shape) - 1)
+    right, shares = _picked(scores, targets, weight, None, len(scores.shape) - 1)
     classes = scores.shape[-1]
     others, safe = _rivals(targets, shares, classes=classes)
     gaps = ops.relu(margin + (right / safe).reshape(*right.shape, 1) + scores)
@@ -203,24 +202,18 @@ def _listed(chosen: Any, *, classes: int) -> tuple[Any, Any]:
 
 
 def _picked(
-    scores: Tensor,
-    targets: Tensor,
-    weight: Any,
-    ignore_index: int | None,
-    axis: int,
-    mean: bool = False,
-) -> tuple[Tensor, Any, Any]:
-    """The negative score of each target class times its weight; see `_chosen`."""
-    chosen, shares, blank = _chosen(
+    scores: Tensor, targets: Tensor, weight: Any, ignore_index: int | None, axis: int
+) -> tuple[Tensor, Any]:
+    """The negative score of each target class times its weight; and those weights."""
+    chosen, shares, _ = _chosen(
         *_told(scores, targets, weight, axis),
         classes=scores.shape[axis],
         dtype=scores.dtype,
         ignore_index=ignore_index,
-        mean=mean,
     )
     places = ops.unsqueeze(chosen, axes=axis)
     found = ops.take_along_axis(scores, places, axis=axis).reshape(targets.shape)
-    return -found * shares, shares, blank
+    return -found * shares, shares
 
 
 def _told(scores: Tensor, targets: Tensor, weight: Any, axis: int) -> tuple[Any, Any]:
