@@ -1,14 +1,15 @@
-"""Look-ups in a table: Keras counts negative places from the end itself.
+"""Look-ups in a table by places.
 
-`where(i < 0, i + rows, i)`, in one operator or as a sum of products, is what Gather
-makes of a negative place anyway.
+torch's newer exporter looks rows up by lists of one number. Keras counts negative
+places from the end itself: `where(i < 0, i + rows, i)`, in one
+operator or as a sum of products, is what Gather makes of a negative place anyway.
 """
 
 from __future__ import annotations
 
 import onnx_ir as ir
 
-from burnish.codegen.passes.graph import attribute, scalar, static_dims
+from burnish.codegen.passes.graph import attribute, integers, scalar, static_dims
 from burnish.codegen.passes.pattern import Any, Match, Rule, Scalar, either, op
 
 _PLACES, _ROWS = Any("places"), Scalar("rows")
@@ -39,7 +40,34 @@ def _look_up(found: Match) -> ir.Node:
     return ir.Node("", "Gather", [found["table"], found["places"]], options)
 
 
+# --- rows by places of one number, as torch's newer exporter has them ---
+
+_ROWS_AT = op("GatherND", Any("table"), Any("listed"), name="main")
+
+
+def _is_of_rows(found: Match) -> str | None:
+    if attribute(found.named["main"], "batch_dims", 0):
+        return "each example has places of its own"
+    if _unlisted(found["listed"]) is None:
+        return "a place has more than one number"
+    return None
+
+
+def _unlisted(listed: ir.Value) -> ir.Value | None:
+    """Numbers that were made to lists of one; others may read the lists too."""
+    node = listed.producer()
+    if node is None or node.op_type != "Unsqueeze" or listed.shape is None:
+        return None
+    last = integers(node.inputs[1]) in ([-1], [len(listed.shape) - 1])
+    return node.inputs[0] if last else None
+
+
+def _row(found: Match) -> ir.Node:
+    return ir.Node("", "Gather", [found["table"], _unlisted(found["listed"])])
+
+
 RULES = (
+    Rule("Gather of rows", _ROWS_AT, _is_of_rows, _row, ("", "Gather", 13)),
     Rule(
         "Gather at places that may be negative",
         op("Gather", Any("table"), _COUNTED, name="main"),
