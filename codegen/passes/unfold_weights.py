@@ -4,6 +4,7 @@ torch's newer exporter writes beside a constant what it was made of ("folded_fro
 calls it by the function that made it: `exp`, folded from `logit_scale`, is a parameter
 behind an exponential. What only copies a parameter has the parameter's name again, and
 so has a layer's weight that was turned, as products have it, and has a number now.
+Rows that were read of an embedding (of places 0, 1, 2, ...) are read of it again.
 """
 
 from __future__ import annotations
@@ -18,11 +19,14 @@ import onnx_ir as ir
 from burnish.codegen import constants
 from burnish.codegen.account import Account
 from burnish.codegen.passes import graph as g
+from burnish.codegen.program import Level
+from burnish.codegen.scopes import scope_of, write_scope
 
 _FROM = "pkg.onnxscript.optimizer.folded_from"
 _COUNT = re.compile(r"_\d+$")
 _COPIES = frozenset(("alias", "clone", "contiguous", "detach", "expand", "to"))
-_COPIES |= {"permute", "reshape", "squeeze", "transpose", "unsqueeze", "view"}
+_COPIES |= {"permute", "repeat", "reshape", "squeeze", "transpose", "unsqueeze", "view"}
+_ROWS = "embedding"
 #: Functions of one number, what undoes them, and what ONNX calls them.
 _CURVES: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = {
     "exp": ("Exp", np.log),
@@ -36,12 +40,16 @@ def unfold_weights(model: ir.Model, account: Account) -> bool:
     """Put parameters in the place of constants that were made of one alone."""
     changed = False
     for value in list(model.graph.initializers.values()):
-        made_of = _parameter(model, value.metadata_props.pop(_FROM, "[]"))
         function = _COUNT.sub("", value.name or "")
+        told = value.metadata_props.pop(_FROM, "[]")
+        made_of = _parameter(model, told, function == _ROWS)
         if made_of is None or value.const_value is None:
             continue
         layers = constants.is_counted(value.name or "") and made_of.endswith(".weight")
-        if function in _COPIES or layers:
+        if function == _ROWS and made_of.endswith(".weight"):
+            if not _read_again(model, value, made_of):
+                continue
+        elif function in _COPIES or layers:
             value.name = value.const_value.name = made_of
             constants.mark_parameter(value)
         elif function not in _CURVES or not _unfolded(model, value, made_of, function):
@@ -51,14 +59,19 @@ def unfold_weights(model: ir.Model, account: Account) -> bool:
     return changed
 
 
-def _parameter(model: ir.Model, told: str) -> str | None:
-    """The one parameter among the names, where it is not in the graph any more."""
+def _parameter(model: ir.Model, told: str, rows: bool) -> str | None:
+    """The one parameter among the names, where it is not in the graph any more.
+
+    rows: it is an embedding's weight, and the places to read may be a buffer.
+    """
     try:
         names = ast.literal_eval(told)
     except (SyntaxError, ValueError):
         return None
     sources = [str(name) for name in names if isinstance(name, str)]
     dotted = [name for name in sources if "." in name]  # others may be of nodes
+    layers = [name for name in dotted if name.endswith(".weight")]
+    dotted = dotted if len(layers) != 1 or not rows else layers
     name = sources[0] if len(sources) == 1 else dotted[0] if len(dotted) == 1 else ""
     named = name and not constants.is_counted(name) and not _COUNT.search(name)
     return name if named and name not in model.graph.initializers else None
@@ -82,10 +95,38 @@ def _unfolded(model: ir.Model, value: ir.Value, name: str, function: str) -> boo
     constants.mark_parameter(weight)
     node = ir.Node("", kind, [weight], name=value.name)
     node.metadata_props.update(users[0].metadata_props if len(users) == 1 else {})
+    _instead(value, node, users[0])
+    return True
+
+
+def _read_again(model: ir.Model, value: ir.Value, name: str) -> bool:
+    """Read the value as rows 0, 1, 2, ... of an embedding; False where it is none."""
+    tensor, users = value.const_value, [user for user, _ in value.uses()]
+    module = name.removesuffix(".weight")
+    assert tensor is not None
+    if len(tensor.shape) < 2 or len(users) != 1 or value.is_graph_output():
+        return False
+    outer, path = scope_of(users[0]), module.split(".")
+    inner = path[len(outer) :]
+    if not inner or path[: len(outer)] != [level.name for level in outer]:
+        return False
+    *rows, width = tensor.numpy().shape
+    kept = ir.tensor(tensor.numpy().reshape(-1, width), dtype=tensor.dtype)
+    ids = ir.tensor(np.arange(kept.shape[0], dtype=np.int64).reshape(rows))
+    weight = g.initializer(model, ir.Value(name=name), kept, trains=True)
+    constants.mark_parameter(weight)
+    places = g.initializer(model, ir.Value(name=f"{module}_ids"), ids, trains=False)
+    node = ir.Node("", "Gather", [weight, places], name=value.name)
+    write_scope(node, (*outer, *map(Level, inner)))
+    _instead(value, node, users[0])
+    return True
+
+
+def _instead(value: ir.Value, node: ir.Node, before: ir.Node) -> None:
+    """Let everybody read what the node makes, which stands before one of them."""
     made = node.outputs[0]
     made.type, made.shape = value.type, value.shape
     ir.convenience.replace_all_uses_with(value, made)
-    owner = g.owner(users[0])
-    owner.insert_before(users[0], node)
+    owner = g.owner(before)
+    owner.insert_before(before, node)
     owner.sort()
-    return True
