@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 _NUMBER = re.compile(r"\d+[a-z]?(?=_)", re.ASCII)
 _FIRST = re.compile(r"(\d+)_(\w+)", re.ASCII)
+_COUNTED_PART = re.compile(r"([A-Za-z]+\d*)_(\w*[A-Za-z])_(\d+)", re.ASCII)
 _ALIKE = 0.5
 """Blocks of one kind have so much in common of what either has."""
 
@@ -29,6 +30,37 @@ class _Cut(NamedTuple):
 
 def blocks_of(names: Mapping[str, bool]) -> dict[str, tuple[str, str]]:
     """The block of a name and its name there, for names (that have weights) of one."""
+    turned = _number_first(names)
+    found = _blocks_of({turned[name]: weighs for name, weighs in names.items()})
+    return {name: found[turned[name]] for name in names if turned[name] in found}
+
+
+def _number_first(names: Mapping[str, bool]) -> dict[str, str]:
+    """Names with the number before the part, where each number has several parts.
+
+    conv_dw_1, conv_pw_1, conv_dw_2, conv_pw_2 are conv_1_dw and so on.
+    """
+    parts: dict[tuple[str, str], dict[str, bool]] = defaultdict(dict)
+    for name, has_weights in names.items():
+        if found := _COUNTED_PART.fullmatch(name):
+            parts[found[1], found[3]][found[2]] = has_weights
+    common = [key for key, several in parts.items() if sum(several.values()) > 1]
+    numbers = Counter(stem for stem, _ in common)
+    turned = {
+        f"{stem}_{part}_{number}": f"{stem}_{number}_{part}"
+        for (stem, number) in common
+        for part in parts[stem, number]
+        if numbers[stem] > 1
+    }
+    made = {}
+    for name in names:
+        cuts = (m.start() for m in re.finditer(r"_|$", name))
+        start = next((name[:cut] for cut in cuts if name[:cut] in turned), "")
+        made[name] = f"{turned[start]}{name[len(start) :]}" if start else name
+    return made
+
+
+def _blocks_of(names: Mapping[str, bool]) -> dict[str, tuple[str, str]]:
     heavy = [name for name, has_weights in names.items() if has_weights]
     cuts = {name: _cuts(name) for name in heavy}
     families: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))

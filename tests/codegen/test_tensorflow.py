@@ -95,6 +95,10 @@ def test_keras_counts_of_calls_are_no_names(paths, bare):
             "block2a_dw block2a_project block2b_dw block2b_project top_conv",
             "block2a.dw block2a.project block2b.dw block2b.project -",
         ),
+        (  # the number is behind the part
+            "conv1 conv_dw_1 conv_pw_1 conv_dw_2 conv_pw_2 conv_preds",
+            "- conv_1.dw conv_1.pw conv_2.dw conv_2.pw -",
+        ),
         # one layer of each number is no block, and blocks that interleave are none
         ("conv1_a conv2_a conv3_a", "- - -"),
         ("s1_a s2_a s3_a s1_b s2_b s3_b s1_c s2_c s3_c", "- - - - - - - - -"),
