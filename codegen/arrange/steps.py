@@ -167,16 +167,14 @@ def _padded(made: Expression, _: Shape | None) -> _Found | None:
 
 def _enlarged(made: Expression, _: Shape | None) -> _Found | None:
     """Every place so many times along each axis."""
-    match made:
-        case Call(function="ops.resize", args=(x,)):
-            options = {n: e.value for n, e in made.options if isinstance(e, Literal)}
-        case _:
-            return None
-    batch, channels, *rest = (*options.pop("scales", ()), 0, 0)
-    by = set(rest[:-2])
+    if not isinstance(made, Call) or made.function != "ops.resize":
+        return None
+    options = {n: e.value for n, e in made.options if isinstance(e, Literal)}
+    scales = list(options.pop("scales", ()))
+    by, x = set(scales[2:]), made.args[0]
     if len(options) + 1 < len(made.options) or options != _NEAREST:
         return None
-    if (batch, channels) != (1, 1) or len(by) != 1:
+    if scales[:2] != [1, 1] or len(by) != 1 or len(made.args) > 1:
         return None
     factor = by.pop()
     whole = int(factor) if factor == int(factor) else factor

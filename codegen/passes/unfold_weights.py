@@ -43,7 +43,7 @@ def unfold_weights(model: ir.Model, account: Account) -> bool:
         function = _COUNT.sub("", value.name or "")
         told = value.metadata_props.pop(_FROM, "[]")
         made_of = _parameter(model, told, function == _ROWS)
-        if made_of is None or value.const_value is None:
+        if made_of is None or constants.is_marked(value) or value.const_value is None:
             continue
         layers = constants.is_counted(value.name or "") and made_of.endswith(".weight")
         if function == _ROWS and made_of.endswith(".weight"):
@@ -110,9 +110,10 @@ def _read_again(model: ir.Model, value: ir.Value, name: str) -> bool:
     inner = path[len(outer) :]
     if not inner or path[: len(outer)] != [level.name for level in outer]:
         return False
-    *rows, width = tensor.numpy().shape
-    kept = ir.tensor(tensor.numpy().reshape(-1, width), dtype=tensor.dtype)
-    ids = ir.tensor(np.arange(kept.shape[0], dtype=np.int64).reshape(rows))
+    array = tensor.numpy()
+    table = array.reshape(-1, array.shape[-1])
+    kept = ir.tensor(table, dtype=tensor.dtype)
+    ids = ir.tensor(np.arange(len(table)).reshape(array.shape[:-1]))
     weight = g.initializer(model, ir.Value(name=name), kept, trains=True)
     constants.mark_parameter(weight)
     places = g.initializer(model, ir.Value(name=f"{module}_ids"), ids, trains=False)
