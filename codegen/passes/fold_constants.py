@@ -27,7 +27,7 @@ _LAYOUT = frozenset(("Cast", "Flatten", "Reshape", "Squeeze", "Transpose", "Unsq
 #: Operators that take a weight apart; the parts train as the whole did.
 _PARTS = frozenset(("Slice", "Split"))
 #: Operators that keep a weight what it is: rows of a table, a number behind a curve.
-_READS = frozenset(("Exp", "Gather", "Sigmoid", "Softmax", "Softplus", "Tanh"))
+_READS = frozenset(("Exp", "Gather", "Neg", "Sigmoid", "Softmax", "Softplus", "Tanh"))
 
 
 def fold_constants(model: ir.Model, account: Account) -> bool:

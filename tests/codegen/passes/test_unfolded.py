@@ -1,0 +1,40 @@
+"""What an exporter computed of one parameter is computed of it again."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.codegen.passes.forms import form
+from tests.harness.source import check_source
+
+KEY = "pkg.onnxscript.optimizer.folded_from"
+ROW = np.linspace(0.2, 0.7, 4, dtype=np.float32)
+TABLE = np.arange(12, dtype=np.float32).reshape(1, 3, 4)
+
+CASES = {  # the constant, its values, what it was made of, and what stands there
+    "exp": ("exp", ROW, ["scale"], "ops.exp(self.scale)"),
+    "another exp": ("exp_3", ROW, ["scale"], "ops.exp(self.scale)"),
+    "no number has such an exponential": ("exp", -ROW, ["scale"], "self.exp"),
+    "sigmoid": ("sigmoid", ROW, ["gate"], "ops.sigmoid(self.gate)"),
+    "tanh": ("tanh", ROW, ["gate"], "ops.tanh(self.gate)"),
+    "minus": ("neg", ROW, ["gate"], "-self.gate"),
+    "a copy": ("clone_1", ROW, ["gate"], "self.gate"),
+    "of two": ("exp", ROW, ["scale", "gate"], "self.exp"),
+    "of a node": ("exp", ROW, ["val_3"], "self.exp"),
+    "another function": ("erf", ROW, ["scale"], "self.erf"),
+    "rows": ("embedding", TABLE, ["places.weight", "ids"], "self.places("),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_form(case):
+    name, array, told, line = CASES[case]
+    shape = "B," + ",".join(map(str, array.shape[-2:])) if array.ndim > 1 else "B,4"
+    model = form(f"y = Mul(x, {name})", weights={name: array}, x=shape)
+    model.producer_name = "pytorch"
+    model.graph.node[0].name = "/Mul"
+    noted = model.graph.value_info.add(name=name)
+    noted.metadata_props.add(key=KEY, value=repr(told))
+    source = check_source(model)
+    assert line in source, source
