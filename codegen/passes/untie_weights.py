@@ -39,7 +39,9 @@ def untie_weights(model: ir.Model, account: Account) -> bool:
 def _by_scopes(model: ir.Model, value: ir.Value, account: Account) -> bool:
     """Give each module of a list its own copy of the weight that they all read."""
     tensor, name = value.const_value, value.name or ""
-    named = _PARAMETER.fullmatch(name) is not None
+    named = _PARAMETER.fullmatch(name) is not None or (
+        "/" in name and constants.is_tensorflows(name)
+    )
     if tensor is None or not constants.trains(value) or value.is_graph_output():
         return False
     places: dict[tuple[str, ...], list[tuple[ir.Node, int]]] = defaultdict(list)
@@ -106,7 +108,8 @@ def _reader(node: ir.Node, index: int) -> _Reader:
 
 def _is_fresh(tensor: ir.TensorProtocol) -> bool:
     """Whether a vector's elements are one number, as before any training."""
-    if len(tensor.shape) != 1 or tensor.size < 2:
+    sizes = [size for size in tensor.shape.numpy() if size != 1]
+    if len(sizes) != 1:
         return False
     values = tensor.numpy()
     return bool((values == values[0]).all())

@@ -65,7 +65,8 @@ def _path(name: str) -> Path | None:
     if "/" not in name:
         return None
     name = _LOOP.sub("", _TAIL.sub("", name))
-    parts = [part for part in name.split("/") if not _CALL.fullmatch(part)][:-1]
+    parts = [part for part in name.split("/") if not _CALL.fullmatch(part)]
+    del parts[-2 if parts[-1:] == ["read"] else -1 :]  # a variable's own name
     popped = ""
     while parts and _is_operator(parts[-1]) and _bare(parts[-1]) != popped:
         popped = parts.pop()

@@ -77,19 +77,20 @@ def _is_inside(scope: Scope) -> bool:
 
 
 def _path(node: ir.Node) -> Path | None:
-    """Where a node is by its own name, else its weights', else what it is beside."""
-    name = node.name or ""
-    own = path_of(name)
-    if own is not None and is_own(name):
-        return own
-    if node.op_type in _VIEWS:
-        return None  # the converter's
+    """Where a node is: by the weight that it alone reads, else by a name.
+
+    A convolution may have the name of the norm that was folded into it.
+    """
     if node.op_type in _WEIGHTED:
         for value in node.inputs:
-            if _is_weight(value) and value is not None:
+            if value is not None and _is_weight(value) and len(value.uses()) == 1:
                 told = path_of(value.name or "")
                 if told is not None:
                     return told
+    name = node.name or ""
+    own = path_of(name)
+    if node.op_type in _VIEWS and not is_own(name):
+        return None  # the converter's
     made = (path_of(v.name or "") for v in node.outputs)
     return own if own is not None else next((p for p in made if p is not None), None)
 

@@ -36,6 +36,7 @@ from tests.harness.both_forms import both_forms, same_numbers
         ("net/conv1/Conv2D_weights_fused_bn", "net.conv1"),
         ("net/bn/FusedBatchNormV3;net/relu/Relu;net/conv/Conv2D", "net.conv"),
         ("net/a.b/Relu", "net.a_b"),
+        ("bert/pooler/dense/kernel/read__12", "bert.pooler.dense"),
         ("Conv__889", None),
     ],
 )
@@ -259,6 +260,25 @@ def test_a_row_of_layers_is_blocks_in_a_list(tmp_path):
     assert "x = x + self.conv2(ops.relu(self.conv1(x)))" in text
     x = np.random.default_rng(1).normal(size=(2, 6, 6, 3)).astype(np.float32)
     same_numbers(both_forms(path, tmp_path), [x])
+
+
+def test_blocks_have_weights_of_their_own_that_an_exporter_merged(tmp_path):
+    f, x = _File(), "x"
+    fresh = numpy_helper.from_array(np.ones(8, np.float32), "net/b_2/scale/x:0")
+    f.weights.append(fresh)
+    for n in range(3):
+        y = f.dense(f"net/b_{n}/first", x, 8, 8)
+        y = f("Tanh", f"net/b_{n}/first/Tanh", y)
+        y = f("Mul", f"net/b_{n}/scale/mul", y, "net/b_2/scale/x:0")
+        y = f("Relu", f"net/b_{n}/Relu", y)
+        x = f("Add", f"net/b_{n}/add", x, f.dense(f"net/b_{n}/second", y, 8, 8))
+    path = f.save(tmp_path / "net.onnx", f.dense("net/head", x, 8, 2), ["batch", 8])
+    assert "for _ in range(" in _whole(path)
+    models = both_forms(path, tmp_path)
+    own = [key for key in models[0].state_dict() if "scale" in key]
+    assert len(own) == 3, own
+    x = np.random.default_rng(1).normal(size=(2, 8)).astype(np.float32)
+    same_numbers(models, [x])
 
 
 def test_scopes_of_variables_are_classes(tmp_path):
