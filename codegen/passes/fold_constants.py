@@ -27,7 +27,7 @@ _LAYOUT = frozenset(("Cast", "Flatten", "Reshape", "Squeeze", "Transpose", "Unsq
 #: Operators that take a weight apart; the parts train as the whole did.
 _PARTS = frozenset(("Slice", "Split"))
 #: Operators that keep a weight what it is: rows of a table, a number behind a curve.
-_READS = frozenset(("Exp", "Gather", "Neg", "Sigmoid", "Softmax", "Softplus", "Tanh"))
+_READS = frozenset(("Exp", "Gather", "Sigmoid", "Softmax", "Softplus", "Tanh"))
 
 
 def fold_constants(model: ir.Model, account: Account) -> bool:
@@ -71,7 +71,17 @@ def _may_fold(node: ir.Node) -> bool:
         and not any(output.is_graph_output() for output in node.outputs)
         and (node.op_type in _PARTS or not any(map(_is_shared_weight, node.inputs)))
         and not (node.op_type in _READS and constants.trains(node.inputs[0]))
+        and not (node.op_type == "Neg" and _is_authors(node.inputs[0]))
         and next(g.bodies(node), None) is None
+    )
+
+
+def _is_authors(value: ir.Value | None) -> bool:
+    """A parameter with a name of its own, behind which a sign stays."""
+    return (
+        value is not None
+        and value.is_initializer()
+        and (constants.trains(value) and constants.is_parameter(value))
     )
 
 
