@@ -81,7 +81,8 @@ def _is_authors(value: ir.Value | None) -> bool:
     return (
         value is not None
         and value.is_initializer()
-        and (constants.trains(value) and constants.is_parameter(value))
+        and constants.trains(value)
+        and constants.is_parameter(value)
     )
 
 
