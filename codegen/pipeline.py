@@ -114,6 +114,7 @@ def generate(
 
     stage(0)
     source = read(path, explain=explain)
+    tensorflow.in_onnx_words(source.model)
     expand(source.model, has_rule, explain)
     tensorflow.write_scopes(source.model)
     stage(1)

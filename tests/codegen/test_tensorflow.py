@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -306,3 +307,22 @@ def test_a_file_without_weights_has_no_scopes(tmp_path):
     items = [Item(("a", "b"), "Relu", False)]
     shaped(items)
     assert items[0].levels == ()
+
+
+@pytest.mark.parametrize("opposite", [True, False])
+def test_an_erfc_that_the_exporter_left_is_onnxs_erf(opposite, tmp_path):
+    f = _File()
+    f.weights += [
+        numpy_helper.from_array(np.array(number, np.float32), name)
+        for name, number in (("half", 0.5), ("c__1", 0.5**0.5))
+    ]
+    x = f("Neg", "net/Gelu/Neg", "x") if opposite else "x"
+    e = f("Erfc", "net/Gelu/Erfc", f("Mul", "net/Gelu/mul_1", x, "c__1"))
+    y = f("Mul", "net/Gelu/mul_2", f("Mul", "net/Gelu/mul", "half", "x"), e)
+    model = both_forms(f.save(tmp_path / "net.onnx", y, ["batch", 3]), tmp_path)[0]
+    x = np.random.default_rng(1).normal(size=(4, 3)).astype(np.float32)
+    phi = np.array([[math.erf(n / 2**0.5) for n in row] for row in x])
+    wanted = x * (1 + phi if opposite else 1 - phi) / 2
+    np.testing.assert_allclose(np.asarray(model(x)), wanted, 1e-4, 1e-6)
+    text = _whole(tmp_path / "net.onnx")
+    assert ("return ops.gelu(x)" in text) is opposite, text

@@ -1,0 +1,58 @@
+"""Operators of TensorFlow's that its exporter leaves in a file, in ONNX's words.
+
+Erfc is 1 - erf, which TensorFlow makes of a GELU; of an opposite it is 1 + erf.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from burnish.codegen.passes import graph as g
+
+
+def in_onnx_words(model: ir.Model) -> None:
+    """Write what ONNX has no operator for with those that it has, in place."""
+    for node in g.all_nodes(model):
+        if node.op_type == "Erfc" and not node.domain and len(node.inputs) == 1:
+            _write(model, node)
+
+
+def _write(model: ir.Model, node: ir.Node) -> None:
+    value = node.inputs[0]
+    assert value is not None
+    dtype = value.dtype or node.outputs[0].dtype or ir.DataType.FLOAT
+    like = ir.Value(name=f"{g.label(node)}/one")
+    number = ir.tensor(np.array(1, dtype.numpy()))
+    one = g.initializer(model, like, number, trains=False)
+    nodes: list[ir.Node] = []
+    opposite = _opposite(value, nodes)
+    erf = ir.Node("", "Erf", [opposite or value])
+    nodes += [erf, ir.Node("", "Add" if opposite else "Sub", [one, erf.outputs[0]])]
+    for each in nodes:
+        each.name = node.name
+        each.metadata_props.update(node.metadata_props)
+        each.outputs[0].type, each.outputs[0].shape = value.type, value.shape
+    end = nodes[-1].outputs[0]
+    ir.convenience.replace_nodes_and_values(
+        g.owner(node), node, [node], nodes, [node.outputs[0]], [end]
+    )
+    end.type, end.shape = end.type or value.type, end.shape or value.shape
+
+
+def _opposite(value: ir.Value, nodes: list[ir.Node]) -> ir.Value | None:
+    """What the value is the opposite of, for one more node at most."""
+    maker = value.producer()
+    if maker is not None and maker.op_type == "Neg":
+        return maker.inputs[0]
+    if maker is None or maker.op_type != "Mul":
+        return None
+    for place, factor in enumerate(maker.inputs):
+        made = None if factor is None else factor.producer()
+        if made is not None and made.op_type == "Neg":
+            operands = [*maker.inputs]
+            operands[place] = made.inputs[0]
+            product = ir.Node("", "Mul", operands)
+            nodes.append(product)
+            return product.outputs[0]
+    return None
