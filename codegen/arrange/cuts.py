@@ -6,11 +6,15 @@ from burnish.codegen.arrange.found import FEATURES, Found
 from burnish.codegen.arrange.terms import HEAD_DIM, Term
 from burnish.codegen.arrange.ties import Node, Product
 
+_TOGETHER = (2, 3)
+"""Keys and values are made by one layer, or queries with them."""
+
 
 def name_heads(tied: Found, dim: Node, number: int) -> None:
     """How many parts attention cuts the width into; those of keys may be fewer."""
     tied.ties.products = [_apart(tied, p, number) for p in tied.ties.products]
     cuts = [p for p in tied.ties.products if p.is_cut and len(p.factors) == 2]
+    cuts = [_of_each(tied, cut, number) for cut in cuts]
     for cut in cuts:
         _widen(tied, cut, dim, number)
     cuts = [cut for cut in cuts if _is_cut(tied, cut)]
@@ -71,6 +75,20 @@ def _apart(tied: Found, product: Product, dim: int) -> Product:
     if tied.ties.of(part) != dim or product.times > 1:
         return product
     return Product(product.whole, (part,), tied.number(times))
+
+
+def _of_each(tied: Found, cut: Product, number: int) -> Product:
+    """The cut into heads of queries, keys and values, which each head has in a row."""
+    count, size = cut.factors
+    whole = tied.number(tied.ties.find(cut.whole))
+    for part in tied.ties.products:
+        times = cut.times * part.times
+        if len(part.factors) > 1 or part.times not in _TOGETHER:
+            continue
+        same = tied.ties.find(part.whole) == tied.ties.find(size)
+        if same and whole == times * number:
+            return Product(cut.whole, (count, part.factors[0]), times, True)
+    return cut
 
 
 def _widen(tied: Found, cut: Product, dim: Node, number: int) -> None:

@@ -23,9 +23,15 @@ def split(ties: Ties, whole: Dims | None, parts: list[Dims | None]) -> None:
             ties.product(size, sizes[0], times=len(parts))
 
 
+_FEW = (2, 3)
+"""So many things are made at once: keys and values, and queries with them."""
+
+
 def reshaped(ties: Ties, before: Dims, after: Dims) -> None:
     """What stays at both ends; between them, one axis of several or several of one."""
     before, after = list(before), list(after)
+    while before and after and ties.of(before[0]) == 1 != ties.of(after[0]):
+        before = before[1:]
     while before and after and ties.agree(before[0], after[0]):
         before, after = before[1:], after[1:]
     while before and after and ties.agree(before[-1], after[-1]):
@@ -33,13 +39,20 @@ def reshaped(ties: Ties, before: Dims, after: Dims) -> None:
     for whole, parts, is_cut in ((before, after, True), (after, before, False)):
         if len(whole) == 1 and len(parts) > 1:
             parts = _factors(ties, whole[0], parts)
-            times = ties.of(parts[0]) if len(parts) == 3 else None
+            at = _counting(ties, parts)
+            times = ties.of(parts[at]) if len(parts) == 3 else None
             if times is not None:
-                parts = parts[1:]
+                parts = [*parts[:at], *parts[at + 1 :]]
             ties.product(whole[0], *parts, times=times or 1, is_cut=is_cut)
             return
     if len(after) == len(before) + 1 > 2:
         ties.product(before[-1], *after[-2:], is_cut=True)
+
+
+def _counting(ties: Ties, parts: Dims) -> int:
+    """Which of three parts counts equal ones: queries and keys may be the second."""
+    first, second = (ties.of(part) for part in parts[:2])
+    return int(second == 3 != first or (second == 2 and first not in _FEW))
 
 
 def _factors(ties: Ties, whole: Node, parts: Dims) -> Dims:

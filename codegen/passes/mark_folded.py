@@ -57,8 +57,10 @@ def _is_constant(value: ir.Value, told: str) -> bool:
 def _are_angles(tensor: ir.TensorProtocol) -> bool:
     """Whether the last axis holds sines and then cosines, or these first."""
     few = len(tensor.shape) < 2 or tensor.size < 8
-    if few or not tensor.dtype.is_floating_point() or int(tensor.shape[-1]) % 2:
+    if few or not tensor.dtype.is_floating_point():
         return False
     array = tensor.numpy().astype(np.float64)
+    if array.shape[-1] % 2:
+        return False
     one, two = np.split(array, 2, axis=-1)
     return bool(np.allclose(one**2 + two**2, 1, atol=1e-5) and np.ptp(one) > 0)

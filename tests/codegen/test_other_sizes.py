@@ -20,34 +20,47 @@ pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
 DIM, HEADS, VOCAB = 16, 2, 30
 
 
+WAYS = ("apart", "in a row", "in each head", "one of each in a head")
+
+
 class Attention(nn.Module):
-    def __init__(self, fused: bool):
+    """way: where queries, keys and values are in what the layers make."""
+
+    def __init__(self, way: str):
         super().__init__()
-        self.fused = fused
-        if fused:
-            self.qkv = nn.Linear(DIM, 3 * DIM)
-        else:
+        self.way = way
+        if way == "apart":
             self.q, self.k, self.v = (nn.Linear(DIM, DIM) for _ in range(3))
+        else:
+            self.qkv = nn.Linear(DIM, 3 * DIM)
         self.out = nn.Linear(DIM, DIM)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         batch, time, _ = x.shape
-        if self.fused:
-            parts = self.qkv(x).split(DIM, 2)
-        else:
-            parts = (self.q(x), self.k(x), self.v(x))
-        q, k, v = (
-            part.view(batch, -1, HEADS, DIM // HEADS).transpose(1, 2) for part in parts
-        )
+        q, k, v = (part.transpose(1, 2) for part in self.parts(x, batch))
         x = nn.functional.scaled_dot_product_attention(q, k, v)
         return self.out(x.transpose(1, 2).reshape(batch, time, DIM))
 
+    def parts(self, x: torch.Tensor, batch: int) -> tuple[torch.Tensor, ...]:
+        size = DIM // HEADS
+        if self.way == "apart":
+            made = (self.q(x), self.k(x), self.v(x))
+            return tuple(part.view(batch, -1, HEADS, size) for part in made)
+        x = self.qkv(x)
+        if self.way == "in a row":
+            made = x.split(DIM, 2)
+            return tuple(part.view(batch, -1, HEADS, size) for part in made)
+        if self.way == "in each head":
+            return x.view(batch, -1, HEADS, 3 * size).split(size, -1)
+        x = x.view(batch, -1, HEADS, 3, size)
+        return x[..., 0, :], x[..., 1, :], x[..., 2, :]
+
 
 class Layer(nn.Module):
-    def __init__(self, fused: bool):
+    def __init__(self, way: str):
         super().__init__()
         self.norm1, self.norm2 = nn.LayerNorm(DIM), nn.LayerNorm(DIM)
-        self.attention = Attention(fused)
+        self.attention = Attention(way)
         self.fc1, self.fc2 = nn.Linear(DIM, 40), nn.Linear(40, DIM)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -58,12 +71,12 @@ class Layer(nn.Module):
 class Pictures(nn.Module):
     """As many patches as features: equal numbers that are not one size."""
 
-    def __init__(self, fused: bool):
+    def __init__(self, way: str):
         super().__init__()
         self.patches = nn.Conv2d(3, DIM, 2, 2)
         self.token = nn.Parameter(torch.randn(DIM))
         self.position = nn.Parameter(torch.randn(1, 17, DIM))
-        self.layers = nn.ModuleList(Layer(fused) for _ in range(3))
+        self.layers = nn.ModuleList(Layer(way) for _ in range(3))
         self.head = nn.Linear(DIM, 5)
 
     def forward(self, pixels: torch.Tensor) -> torch.Tensor:
@@ -75,10 +88,10 @@ class Pictures(nn.Module):
 
 
 class Words(nn.Module):
-    def __init__(self, fused: bool):
+    def __init__(self, way: str):
         super().__init__()
         self.embed = nn.Embedding(VOCAB, DIM)
-        self.layers = nn.ModuleList(Layer(fused) for _ in range(3))
+        self.layers = nn.ModuleList(Layer(way) for _ in range(3))
         self.head = nn.Linear(DIM, VOCAB)
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
@@ -95,13 +108,13 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("fused", [False, True], ids=["apart", "fused"])
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("case", CASES)
-def test_other_sizes_run_and_learn(tmp_path: Path, case: str, fused: bool) -> None:
+def test_other_sizes_run_and_learn(tmp_path: Path, case: str, way: str) -> None:
     make, given, sizes, shape = CASES[case]
     path = tmp_path / "model.onnx"
     torch.onnx.export(
-        make(fused).eval(),
+        make(way).eval(),
         (given,),
         str(path),
         input_names=["given"],
