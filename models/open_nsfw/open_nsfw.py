@@ -36,17 +36,11 @@ class Model(nn.Module):
         )
         self.stage2 = nn.Sequential(
             Bottleneck(128, 64, stride=2, downsample=True),
-            Bottleneck(256, 64),
-            Bottleneck(256, 64),
-            Bottleneck(256, 64),
+            *[Bottleneck(256, 64) for _ in range(3)],
         )
         self.stage3 = nn.Sequential(
             Bottleneck(256, 128, stride=2, downsample=True),
-            Bottleneck(512, 128),
-            Bottleneck(512, 128),
-            Bottleneck(512, 128),
-            Bottleneck(512, 128),
-            Bottleneck(512, 128),
+            *[Bottleneck(512, 128) for _ in range(5)],
         )
         self.stage4 = nn.Sequential(
             Bottleneck(512, 256, stride=2, downsample=True),
