@@ -94,13 +94,9 @@ class Builder:
     def number(self, number: float, like: ir.Value) -> ir.Value:
         """A number of the same type as `like`."""
         if like.dtype is None:
-            return self.value_of(self.CastLike(np.array(number, np.float32), like))
+            made: ir.Value = self.CastLike(np.array(number, np.float32), like)
+            return made
         return self.value(np.array(number, like.dtype.numpy()))
-
-    def value_of(self, x: Any) -> ir.Value:
-        """x, which is one."""
-        assert isinstance(x, ir.Value)
-        return x
 
     def split(self, x: Any, axis: int, sizes: Sequence[int]) -> Sequence[ir.Value]:
         """Parts of x of these sizes along an axis."""
