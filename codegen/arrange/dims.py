@@ -182,6 +182,11 @@ class _Outline:
             case Item(target=Apply() as call, keys=(Literal(value=int() as place),)):
                 made = self._called(call)
                 return made[place] if made and place < len(made) else None
+            case Item(
+                target=Attribute(target=Own(path=(str(name),)), name="weight"),
+                keys=(_,),
+            ):
+                return self._row(self.members.get(name))
             case Item():
                 return self._item(expression)
             case Call(function="ops.concat", args=args):
@@ -199,6 +204,12 @@ class _Outline:
                 return self._written(shape)
             case Call(function=function, args=args):
                 return self._function(function, args)
+        return None
+
+    def _row(self, made: Expression | None) -> Dims | None:
+        """A row of an embedding."""
+        if isinstance(made, Call) and made.function == "nn.Embedding":
+            return [self.size(made.args[1])]
         return None
 
     def _stored(self, made: Expression | None) -> Dims | None:

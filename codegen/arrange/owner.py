@@ -32,6 +32,11 @@ class Told:
     places: dict[int, tuple[str, int]] = field(default_factory=dict)
     tied: set[int] = field(default_factory=set)
 
+    def name(self, layer: Expression, name: str) -> None:
+        """What a layer is called, wherever it was placed before."""
+        self.names[id(layer)] = name
+        self.places.pop(id(layer), None)
+
 
 class Owner:
     """Replaces layers and weights by the attributes that hold them."""
@@ -55,10 +60,12 @@ class Owner:
             inputs = tuple(map(self, expression.inputs))
             made, weights = constructor(expression), layer_weights(expression)
             if place := self.told.places.get(id(expression)):
-                return Apply(self.members.place(*place, made, weights), inputs)
-            name = self.told.names.get(id(expression))
-            name = layer_name(expression) if name is None else name
-            return Apply(self.members.add(name, made, weights), inputs)
+                own = self.members.place(*place, made, weights)
+            else:
+                name = self.told.names.get(id(expression))
+                name = layer_name(expression) if name is None else name
+                own = self.members.add(name, made, weights)
+            return Apply(own, inputs) if inputs else own
         if isinstance(expression, Weight):
             return self._weight(expression)
         if isinstance(expression, Value):

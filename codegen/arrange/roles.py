@@ -123,6 +123,8 @@ class Roles:
 
     def _base(self, layer: Layer) -> str:
         kind = without_rank(layer.kind)
+        if kind == "Embedding" and not layer.inputs:
+            return "type_embed"  # one row of it for all
         if kind == "Embedding" and not self._from_input(layer.inputs[0]):
             return "position_embed"
         return _BASES.get(kind, "norm" if kind.endswith("Norm") else kind.lower())

@@ -48,6 +48,10 @@ _FAR = 2**31 - 1
 @onnx_op("Gather")
 def gather(data: Expression, indices: Expression, *, axis: int = 0) -> Result:
     if isinstance(data, Weight) and owned(data) and len(data.shape) == 2 and axis == 0:
+        row = known(indices)
+        if row is not None and row.ndim == 0:
+            table = layer("Embedding", data.shape, {}, {"weight": data})
+            return Item(Attribute(table, "weight"), (Literal(int(row)),))
         return layer("Embedding", data.shape, {}, {"weight": data}, tensor(indices))
     if is_scalar(indices):
         return at(data, axis, _plain(number(indices)))

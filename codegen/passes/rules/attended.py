@@ -134,7 +134,7 @@ def _masks_only(value: ir.Value, wide: ir.Value) -> bool:
         if user.op_type == "Attention":
             if place != 3 or not _within(wide, _scores(user)):
                 return False
-        elif user.op_type == "Add" or (user.op_type == "Where" and place == 0):
+        elif user.op_type in ("Add", "And") or (user.op_type == "Where" and place == 0):
             chosen = user.op_type == "Where"
             if chosen and any(scalar(v) is None for v in numbers):
                 return False
@@ -145,6 +145,17 @@ def _masks_only(value: ir.Value, wide: ir.Value) -> bool:
         else:
             return False
     return True
+
+
+def _is_spread(found: Match) -> str | None:
+    mask, result = found["mask"], found.named["main"].outputs[0]
+    if result.is_graph_output() or not result.uses() or mask.graph is not result.graph:
+        return "it is asked for"
+    if len(declared(mask) or []) != len(declared(result) or [None]):
+        return "it gets more axes"
+    if not _masks_only(result, result):
+        return "something else than a mask may be wider by it"
+    return None
 
 
 def _says_places(found: Match) -> str | None:
@@ -175,6 +186,13 @@ RULES = (
             op("And", Any("mask"), Any("all"), name="main"),
         ),
         _is_neutral,
+        lambda found: ir.Node("", "Identity", [found["mask"]]),
+        ("", "Identity", 1),
+    ),
+    Rule(
+        "a mask that is spread over the scores",
+        op("Expand", Any("mask"), Any("shape"), name="main"),
+        _is_spread,
         lambda found: ir.Node("", "Identity", [found["mask"]]),
         ("", "Identity", 1),
     ),

@@ -234,17 +234,32 @@ def _ones(node: ir.Node) -> bool:
     return filled(node.inputs[0]) == 1
 
 
+_PICKING = frozenset(
+    (
+        "Cast",
+        "Expand",
+        "Gather",
+        "GatherElements",
+        "Reshape",
+        "Slice",
+        "Squeeze",
+        "Tile",
+        "Transpose",
+        "Unsqueeze",
+    )
+)
+"""What has no elements but those of its first input."""
+
+
 def filled(value: ir.Value | None) -> float | None:
     """The one number that a value is full of."""
     maker = None if value is None else value.producer()
-    while maker is not None and maker.op_type in ("Cast", "Unsqueeze", "Reshape"):
+    while maker is not None and maker.op_type in _PICKING and not maker.domain:
         value = maker.inputs[0]
         maker = None if value is None else value.producer()
     if maker is not None and maker.op_type == "ConstantOfShape":
         held = maker.attributes.get("value")
         return 0.0 if held is None else float(held.as_tensor().numpy().reshape(-1)[0])
-    if maker is not None and maker.op_type == "Expand":
-        return filled(maker.inputs[0])
     tensor = constant(value)
     if tensor is None or not 0 < tensor.size <= 1 << 24 or not _counts(tensor):
         return None

@@ -137,3 +137,25 @@ def _placed():
     pad[1, ..., :2] = False
     at = np.abs(np.arange(5)[:, None] - np.arange(5))
     return {"x": feeds()["x"], "at": at, "pad": pad}
+
+
+SPREADS = """sh = Shape(x) a = Constant<value_ints=[0]>() c = Constant<value_ints=[2]>()
+    b = Gather(sh, a) n = Gather(sh, c) one = Constant<value_ints=[1]>()
+    wide = Concat<axis=0>(b, one, n, n) k = Expand(pad, wide)
+    none = Constant<value_float=0.0>() low = Constant<value_float=-1e9>()"""
+
+
+@pytest.mark.parametrize(
+    ("rest", "spread"),
+    [
+        (f"m = Where(k, none, low) {SUM}", 0),
+        (f"m = Where(k, none, low) {SUM.replace('y = ', 'o = ')} y = Mul(o, m)", 1),
+    ],
+    ids=["a mask", "a factor too"],
+)
+def test_only_masks_are_as_wide_as_they_are(rest, spread):
+    text = f"{SPREADS} {rest}".replace("Mul(o, m)", "ReduceSum<keepdims=0>(m)")
+    inputs = {"x": "b,3,n,4", "pad": "bool[b,1,1,n]"}
+    feeds = {name: _placed()[name] for name in inputs}
+    source = becomes(form(text, **inputs), feeds=feeds)
+    assert source.count("ops.expand(") == spread
