@@ -230,7 +230,7 @@ class _Arranger:
                 held = map(id, expression.weights.values())
                 alone = self.told.tied.isdisjoint(held)
                 told = weights_say(expression, group) if alone else None
-                self.told.names[id(expression)] = told or name
+                self.told.name(expression, told or name)
 
     def _made(self, group: Group, name: str) -> Part:
         """A group as a class of its own, or as the Sequential that it was."""
@@ -409,7 +409,8 @@ class _Arranger:
             for n, child in children.items():
                 layer = inner_layer(child)
                 if parts[n] is None and (is_function(child) or layer is not None):
-                    self.told.names.update({id(layer): ""} if layer else {})
+                    if layer is not None:
+                        self.told.name(layer, "")
                     parts[n] = self._made(child, function_word(child))
         return parts
 
