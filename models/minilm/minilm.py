@@ -26,9 +26,7 @@ class BertEmbeddings(nn.Module):
 
 
 class BertSelfAttention(nn.Module):
-    """(batch, sequence, dim), (batch, 1, sequence, sequence)
-    -> (batch, sequence, dim)
-    """
+    """(batch, sequence, dim), (batch, 1, 1, sequence) -> (batch, sequence, dim)"""
 
     def __init__(self, dim, heads):
         self.heads = heads
@@ -57,9 +55,7 @@ class BertSelfOutput(nn.Module):
 
 
 class BertAttention(nn.Module):
-    """(batch, sequence, dim), (batch, 1, sequence, sequence)
-    -> (batch, sequence, dim)
-    """
+    """(batch, sequence, dim), (batch, 1, 1, sequence) -> (batch, sequence, dim)"""
 
     def __init__(self, dim, heads):
         self.self = BertSelfAttention(dim, heads)
@@ -91,9 +87,7 @@ class BertOutput(nn.Module):
 
 
 class BertLayer(nn.Module):
-    """(batch, sequence, dim), (batch, 1, sequence, sequence)
-    -> (batch, sequence, dim)
-    """
+    """(batch, sequence, dim), (batch, 1, 1, sequence) -> (batch, sequence, dim)"""
 
     def __init__(self, dim, heads, hidden):
         self.attention = BertAttention(dim, heads)
@@ -106,9 +100,7 @@ class BertLayer(nn.Module):
 
 
 class BertEncoder(nn.Module):
-    """(batch, sequence, dim), (batch, 1, sequence, sequence)
-    -> (batch, sequence, dim)
-    """
+    """(batch, sequence, dim), (batch, 1, 1, sequence) -> (batch, sequence, dim)"""
 
     def __init__(self, dim, depth, heads, hidden):
         self.layer = [BertLayer(dim, heads, hidden) for _ in range(depth)]
@@ -138,7 +130,5 @@ class Model(nn.Module):
         token_type_ids="int64[batch, sequence]",
     )
     def forward(self, input_ids, attention_mask, token_type_ids):
-        sequence = token_type_ids.shape[1]
-        x = attention_mask.unsqueeze((1, 2)) > 0
-        mask = ops.expand(x, shape=(token_type_ids.shape[0], 1, sequence, sequence))
-        return self.encoder(self.embeddings(input_ids, token_type_ids), mask)
+        x = self.embeddings(input_ids, token_type_ids)
+        return self.encoder(x, attention_mask.unsqueeze((1, 2)) > 0)
