@@ -8,11 +8,11 @@ from dataclasses import replace
 from itertools import pairwise
 
 from burnish import nn
-from burnish.codegen.arrange.arguments import with_arguments
 from burnish.codegen.arrange.branches import are_twins, names_of
 from burnish.codegen.arrange.calls import tell_calls_apart
 from burnish.codegen.arrange.contracts import contract, merged, sizes_of, symbol
 from burnish.codegen.arrange.equality import signature
+from burnish.codegen.arrange.finishing import finished
 from burnish.codegen.arrange.grouping import (
     Group,
     Item,
@@ -51,20 +51,18 @@ from burnish.codegen.arrange.ordered import as_needed
 from burnish.codegen.arrange.owner import Owner, Told
 from burnish.codegen.arrange.reasons import Reasons, no_chain, no_loop
 from burnish.codegen.arrange.rolling import rolled
-from burnish.codegen.arrange.runs import with_runs
 from burnish.codegen.arrange.segments import holds_weights
 from burnish.codegen.arrange.sequences import (
     as_loop,
     as_named_sequential,
     as_sequential,
 )
-from burnish.codegen.arrange.sizes import sized
 from burnish.codegen.arrange.stacking import stacked
 from burnish.codegen.arrange.steps import Part, function_part
 from burnish.codegen.arrange.structure import structure
 from burnish.codegen.arrange.uncalled import with_uncalled
 from burnish.codegen.errors import Explain, silent
-from burnish.codegen.identifier import Identifier, Names
+from burnish.codegen.identifier import Identifier
 from burnish.codegen.program import (
     Assign,
     Block,
@@ -471,48 +469,3 @@ class _Arranger:
             if not self.readers[part.outputs[0]] <= following.statements:
                 return False
         return len(parts[-1].outputs) == 1
-
-
-def finished(
-    classes: list[ClassPlan],
-    output_names: list[str],
-    explain: Explain,
-    by_number: bool = False,
-    reasons: Reasons | None = None,
-) -> list[ClassPlan]:
-    """The classes, small to large, merged where only sizes differ, with arguments.
-
-    by_number: see `with_arguments`. reasons: where the classes are from.
-    """
-    said: list[str] = []
-    classes = sized(classes, said.append)
-    names = _name(classes)
-    if explain is not silent:
-        for line in (reasons or Reasons()).lines(classes, names, said):
-            explain(line)
-    with_arguments(classes, output_names, explain, by_number)
-    for plan in classes:
-        plan.members = [(name, with_runs(made)) for name, made in plan.members]
-    return classes
-
-
-def _name(classes: list[ClassPlan]) -> dict[str, str]:
-    """Names as the source has them: "Block#3" is what its second class is called.
-
-    The result has the names by what they were.
-    """
-    names: dict[str, str] = {}
-    taken = Names()
-    for plan in classes[:-1]:
-        names[plan.name] = taken.new(Identifier(plan.name.partition("#")[0]))
-
-    def renamed(expression: Expression) -> Expression:
-        made = expression.rebuilt(renamed)
-        if isinstance(made, Call) and made.function in names:
-            return replace(made, function=names[made.function])
-        return made
-
-    for plan in classes:
-        plan.name = names.get(plan.name, plan.name)
-        plan.members = [(attribute, renamed(made)) for attribute, made in plan.members]
-    return names
