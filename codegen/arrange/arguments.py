@@ -14,6 +14,7 @@ from burnish.codegen.arrange.ends import name_positions, name_results, name_word
 from burnish.codegen.arrange.found import FEATURES, Found
 from burnish.codegen.arrange.terms import HEAD_DIM, Term
 from burnish.codegen.arrange.ties import Node, Product
+from burnish.codegen.arrange.towers import name_towers
 from burnish.codegen.arrange.written import Arguments, write
 from burnish.codegen.errors import Explain
 from burnish.codegen.program import ClassPlan
@@ -79,8 +80,8 @@ def _width(tied: Found) -> bool:
         return False
     if len(sizes) > 1 and 2 * counts[sizes[1]] >= counts[sizes[0]]:
         sizes = _behind_words(tied, sizes, roots)
-        if not sizes:
-            return False  # stages, each of a width of its own
+        if not sizes:  # stages, or towers, each of a width of its own
+            return name_towers(tied, roots)
     number = sizes[0]
     dim = roots[number][0]
     for root in roots[number][1:]:

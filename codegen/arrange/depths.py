@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from burnish.codegen.arrange.found import Found, Use
-from burnish.codegen.program import Call, Expression, walk
+from burnish.codegen.arrange.found import Found
+from burnish.codegen.arrange.towers import towers_of
 
 
 def name_depths(tied: Found) -> None:
@@ -14,7 +12,7 @@ def name_depths(tied: Found) -> None:
     Where there are none: how often the one part is called.
     """
     found = [
-        (root, _towers(tied, uses), size)
+        (root, towers_of(tied, uses), size)
         for root, uses, size in tied.roots()
         if {use.slot.parameter for use in uses} == {"depth"}
     ]
@@ -33,37 +31,3 @@ def name_depths(tied: Found) -> None:
     if len(names) == len(set(names)) == len(found):
         for root, towers, _ in found:
             tied.call(root, f"{towers.pop()}_depth")
-
-
-def _towers(tied: Found, uses: list[Use]) -> set[str]:
-    """The first words of the model's attributes that hold these uses."""
-    model = tied.classes[-1]
-    return {
-        use.slot.attribute.partition("_")[0]
-        if use.plan is model
-        else _tower(tied, use.plan.name)
-        for use in uses
-    }
-
-
-def _tower(tied: Found, kind: str) -> str:
-    """The first word of the model's attribute that holds a class; "" for two."""
-    holders = {plan.name: set(_made(plan.members)) for plan in tied.classes}
-    found = []
-    for attribute, made in tied.classes[-1].members:
-        waiting, seen = set(_made([(attribute, made)])), set()
-        while waiting:
-            name = waiting.pop()
-            seen.add(name)
-            waiting |= holders.get(name, set()) - seen
-        if kind in seen:
-            found.append(attribute.partition("_")[0])
-    return found[0] if len(found) == 1 else ""
-
-
-def _made(members: list[tuple[str, Expression]]) -> Iterator[str]:
-    """What the constructors of members call."""
-    for _, made in members:
-        for part in walk(made):
-            if isinstance(part, Call):
-                yield part.function

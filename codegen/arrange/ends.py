@@ -11,6 +11,7 @@ from burnish.codegen.arrange.ties import Node
 
 _CLASSES = re.compile("logit|class|prob|score")
 _WORDS = re.compile("word|tok|wte|^embed")
+_WIDTH = re.compile("width|(.*_)?dim")
 _PLACES = re.compile("pos|wpe")
 _HEAD = re.compile("(.*_)?(head|fc|classifier|logits)$")
 _UNTOLD = re.compile(r"(out|output|result|y|linear|addmm|matmul|gemm|add)?s?[\d_.]*$")
@@ -73,7 +74,8 @@ def _rows(tied: Found, vocab: int) -> None:
 
 def _wide_rows(tied: Found) -> set[Node]:
     """The rows of tables that are as wide as the model, or as its words."""
-    find, wide = tied.ties.find, (Term(("dim",)), Term(("width",)))
+    find = tied.ties.find
+    wide = {Term((name,)) for name in tied.values if _WIDTH.fullmatch(name)}
     return {
         find(rows)
         for rows, width in tied.ties.rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from itertools import count
+from itertools import count, groupby
 from math import lcm
 
 from burnish.codegen.arrange.contracts import contract
@@ -79,14 +79,20 @@ def write(classes: list[ClassPlan], arguments: Arguments) -> None:
         _Writer(plan, arguments, plan is classes[-1]).run()
 
 
+def _kind(name: str) -> str:
+    """What an argument says, of whichever tower: "dim" of "vision_dim"."""
+    return name if name in _ORDER else name.rpartition("_")[2]
+
+
 def _place(name: str) -> tuple[int, str]:
     """Where an argument stands among others."""
-    kind = "depth" if name.endswith("_depth") else name
-    return _ORDER.index(kind), name
+    return _ORDER.index(_kind(name)), name
 
 
-def _about(name: str) -> str:
-    return _ABOUT.get(name) or f"{name} layers"
+def _about(names: Iterable[str]) -> str:
+    """What arguments are, in their order: "dim features, depth layers"."""
+    kinds = groupby(names, _kind)
+    return ", ".join(_ABOUT[k].replace(k, " and ".join(each), 1) for k, each in kinds)
 
 
 class _Writer:
@@ -125,12 +131,18 @@ class _Writer:
         if self.is_model:
             values = {name: self.arguments.values[name] for name in names}
             plan.defaults = values | plan.defaults
-            plan.about = ", ".join(map(_about, names)) if len(names) > 1 else ""
+            plan.about = _about(names) if len(names) > 1 else ""
             plan.divided = [
                 (whole, by, times)
                 for whole, by, times in (
                     ("dim", "heads", self.arguments.parts()),
                     ("heads", "kv_heads", 1),
+                    *(
+                        (name, heads, 1)
+                        for name in names
+                        if name.endswith("_dim") and name != HEAD_DIM
+                        for heads in (name.replace("dim", "heads"), "heads")
+                    ),
                 )
                 if {whole, by} <= values.keys()
                 and values[whole] % (values[by] * times) == 0

@@ -24,7 +24,7 @@ from burnish.codegen.program import (
 )
 from burnish.codegen.render.body import function_body
 from burnish.codegen.render.environment import filled
-from burnish.codegen.render.layout import WIDTH, broken_signature, laid_out
+from burnish.codegen.render.layout import WIDTH, broken_signature, fits, laid_out
 from burnish.codegen.render.names import named
 from burnish.codegen.render.roles import Roles, residuals, roles_of
 from burnish.codegen.render.tidy import Nested, tidied
@@ -150,11 +150,16 @@ def _class(plan: ClassPlan, header: Header | None, roles: Roles) -> ClassPage:
 def _check(whole: str, by: str, times: int) -> list[str]:
     """Lines that refuse arguments of which one does not divide the other."""
     factor = by if times == 1 else f"{times} * {by}"
-    message = f"{factor}={{{factor}}} does not divide {whole}={{{whole}}}"
-    return [
-        f"        if {whole} % {by if times == 1 else f'({factor})'}:",
-        f'            raise ValueError(f"{message}")',
-    ]
+    asked = f"        if {whole} % {by if times == 1 else f'({factor})'}:"
+    ends = f"{factor}={{{factor}}} does not divide", f"{whole}={{{whole}}}"
+    line = f'            raise ValueError(f"{" ".join(ends)}")'
+    if fits(line):
+        return [asked, line]
+    told = [f'f"{" ".join(ends)}"']
+    if not fits(" " * 16 + told[0]):
+        told = [f'f"{ends[0]} "', f'f"{ends[1]}"']
+    lines = [f"                {each}" for each in told]
+    return [asked, "            raise ValueError(", *lines, "            )"]
 
 
 def _arguments(plan: ClassPlan) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -54,9 +54,22 @@ class Sizes:
         places = {"max_position_embeddings": self.positions}
         return self.common | {"vocab_size": self.vocab} | places
 
+    @property
+    def wide(self) -> Sizes:
+        """Those of another tower."""
+        wider = {"dim": 2 * self.dim, "heads": 2 * self.heads}
+        return replace(self, depth=self.depth + 1, hidden=3 * self.hidden, **wider)
+
     def given(self, *names: str) -> dict[str, int]:
-        """Some of them by their names here."""
-        return {name: getattr(self, name) for name in names}
+        """Some of them by their names here, or by a tower's."""
+        towers = {"text": self, "vision": self.wide}
+        of = {name: name.rpartition("_") for name in names}
+        return {
+            name: getattr(towers[tower], size)
+            if tower in towers
+            else getattr(self, name)
+            for name, (tower, _, size) in of.items()
+        }
 
 
 ONE = Sizes(32, 3, 4, 2, 48, 99, 40)
@@ -132,8 +145,20 @@ def _llama(s: Sizes) -> Any:
 
 
 def _clip(s: Sizes) -> Any:
-    text = s.words | {"eos_token_id": 25, "bos_token_id": 4}
-    vision = s.common | {"image_size": 32, "patch_size": 8}
+    return _two_towers(s, s)
+
+
+def _wide_clip(s: Sizes) -> Any:
+    return _two_towers(s, s.wide)
+
+
+def _alike_clip(s: Sizes) -> Any:
+    return _two_towers(s, replace(s.wide, heads=s.heads))
+
+
+def _two_towers(words: Sizes, images: Sizes) -> Any:
+    text = words.words | {"eos_token_id": 25, "bos_token_id": 4}
+    vision = images.common | {"image_size": 32, "patch_size": 8}
     return t.CLIPModel(
         t.CLIPConfig(text_config=text, vision_config=vision, projection_dim=16)
     )
@@ -167,6 +192,9 @@ def _neox(s: Sizes) -> Any:
 
 
 WORDS = (*BODY, "vocab", "positions")
+ALIKE = ("text_dim", "text_depth", "text_hidden", "vocab", "positions", "heads")
+ALIKE += ("vision_dim", "vision_depth", "vision_hidden")
+TOWERS = (*(name for name in ALIKE if name != "heads"), "text_heads", "vision_heads")
 CASES = {
     "bert": Case(_bert, MASKED, WORDS, dynamo=False),
     "gpt2": Case(_gpt2, MASKED, WORDS, dynamo=False),
@@ -176,6 +204,8 @@ CASES = {
     "whisper": Case(_whisper, SPECTRUM | START, WORDS, dynamo=True),
     "vit": Case(_vit, IMAGES, BODY, dynamo=False),
     "clip": Case(_clip, IDS | IMAGES, WORDS, dynamo=False),
+    "clip of two widths": Case(_wide_clip, IDS | IMAGES, TOWERS, dynamo=False),
+    "clip of equal heads": Case(_alike_clip, IDS | IMAGES, ALIKE, dynamo=False),
     "wav2vec2": Case(_wav2vec2, SOUND, (*BODY, "vocab"), dynamo=False),
 }
 
