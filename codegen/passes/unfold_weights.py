@@ -39,11 +39,18 @@ _CURVES: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = {
 def unfold_weights(model: ir.Model, account: Account) -> bool:
     """Put parameters in the place of constants that were made of one alone."""
     changed = False
+    named: dict[str, ir.Value] = {}
     for value in list(model.graph.initializers.values()):
         function = _COUNT.sub("", value.name or "")
         told = value.metadata_props.pop(_FROM, "[]")
-        made_of = _parameter(model, told, function == _ROWS)
+        made_of = _parameter(told, function == _ROWS)
         if made_of is None or constants.is_marked(value) or value.const_value is None:
+            continue
+        if made_of in named and _is_copy(value, named[made_of]):
+            ir.convenience.replace_all_uses_with(value, named[made_of])
+            account.did("copy of a parameter", made_of)
+            changed = True
+        if made_of in model.graph.initializers:
             continue
         layers = constants.is_counted(value.name or "") and made_of.endswith(".weight")
         if function == _ROWS and made_of.endswith(".weight"):
@@ -52,6 +59,7 @@ def unfold_weights(model: ir.Model, account: Account) -> bool:
         elif function in _COPIES or layers:
             value.name = value.const_value.name = made_of
             constants.mark_parameter(value)
+            named[made_of] = value
         elif function not in _CURVES or not _unfolded(model, value, made_of, function):
             continue
         account.did("parameter that was computed with", made_of)
@@ -59,8 +67,17 @@ def unfold_weights(model: ir.Model, account: Account) -> bool:
     return changed
 
 
-def _parameter(model: ir.Model, told: str, rows: bool) -> str | None:
-    """The one parameter among the names, where it is not in the graph any more.
+def _is_copy(value: ir.Value, other: ir.Value) -> bool:
+    """Whether two constants are one, as those of a module that is called again."""
+    one, two = value.const_value, other.const_value
+    if one is None or two is None or value.is_graph_output():
+        return False
+    alike = one.dtype == two.dtype and one.shape == two.shape
+    return alike and one.tobytes() == two.tobytes()
+
+
+def _parameter(told: str, rows: bool) -> str | None:
+    """The one parameter among the names.
 
     rows: it is an embedding's weight, and the places to read may be a buffer.
     """
@@ -74,7 +91,7 @@ def _parameter(model: ir.Model, told: str, rows: bool) -> str | None:
     dotted = dotted if len(layers) != 1 or not rows else layers
     name = sources[0] if len(sources) == 1 else dotted[0] if len(dotted) == 1 else ""
     named = name and not constants.is_counted(name) and not _COUNT.search(name)
-    return name if named and name not in model.graph.initializers else None
+    return name if named else None
 
 
 def _unfolded(model: ir.Model, value: ir.Value, name: str, function: str) -> bool:

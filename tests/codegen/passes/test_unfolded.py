@@ -10,6 +10,7 @@ from tests.harness.source import check_source
 
 KEY = "pkg.onnxscript.optimizer.folded_from"
 ROW = np.linspace(0.2, 0.7, 4, dtype=np.float32)
+SQUARE = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)
 TABLE = np.arange(12, dtype=np.float32).reshape(1, 3, 4)
 
 CASES = {  # the constant, its values, what it was made of, and what stands there
@@ -38,3 +39,15 @@ def test_form(case):
     noted.metadata_props.add(key=KEY, value=repr(told))
     source = check_source(model)
     assert line in source, source
+
+
+@pytest.mark.parametrize("other", [SQUARE, -SQUARE])
+def test_copies_of_one_parameter_are_one(other):
+    """A module that is called again: its weight is turned for each call."""
+    weights = {"val_1": SQUARE, "val_2": other}
+    model = form("u = MatMul(x, val_1) y = MatMul(u, val_2)", weights=weights, x="B,4")
+    model.producer_name = "pytorch"
+    for name in weights:
+        noted = model.graph.value_info.add(name=name)
+        noted.metadata_props.add(key=KEY, value=repr(["fc.weight"]))
+    assert check_source(model).count("nn.Linear(") == (1 if other is SQUARE else 2)
