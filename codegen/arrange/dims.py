@@ -447,6 +447,8 @@ class _Outline:
         if kind.startswith(("BatchNorm", "InstanceNorm")) and len(x) > 1:
             self.sizes.same(x[1], first)
             return x
+        if "Pool" in kind or kind in ("Permute", "Flatten"):
+            return laws.moved(self.sizes, kind, args, x)
         return x if kind in _LAYERS else None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from burnish.codegen.arrange.ties import Dims, Node, Ties
-from burnish.codegen.program import Literal, Method
+from burnish.codegen.program import Expression, Literal, Method
 
 
 def split(ties: Ties, whole: Dims | None, parts: list[Dims | None]) -> None:
@@ -116,6 +116,19 @@ def conv(
     if taken and channels and taken % channels == 0:
         ties.product(x[1], weight[1], times=taken // channels)
     return [x[0], weight[0], *(ties.new() for _ in x[2:])]
+
+
+def moved(ties: Ties, kind: str, args: tuple[Expression, ...], x: Dims) -> Dims | None:
+    """What layers without weights make of axes: pools, Permute, and plain Flatten."""
+    if kind == "Permute":
+        order = args[0].value if args and isinstance(args[0], Literal) else None
+        if not isinstance(order, tuple) or sorted(order) != list(range(len(x))):
+            return None
+        return [x[axis] for axis in order]
+    if kind == "Flatten":
+        alone = all(ties.of(size) == 1 for size in x[2:])
+        return None if args or len(x) < 2 else [x[0], x[1] if alone else ties.new()]
+    return [*x[:2], *(ties.new() for _ in x[2:])]
 
 
 def broadcast(ties: Ties, shapes: list[Dims | None]) -> Dims | None:

@@ -137,6 +137,19 @@ class Runs(torch.nn.Module):
         return self.rows(self.images(x).mean((2, 3)))
 
 
+class Headed(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem = torch.nn.Conv2d(3, 8, 3)
+        parts = [torch.nn.MaxPool2d(2), torch.nn.AdaptiveAvgPool2d(1)]
+        self.classifier = torch.nn.Sequential(
+            *parts, torch.nn.Flatten(), torch.nn.Linear(8, 5)
+        )
+
+    def forward(self, x):
+        return self.classifier(torch.relu(self.stem(x)))
+
+
 IMAGE, ROWS = (2, 3, 8, 8), (2, 7, 12)
 CASES = {
     "dense blocks": (
@@ -163,6 +176,11 @@ CASES = {
         Runs,
         IMAGE,
         ["*[nn.Linear(6, 6) for _ in range(4)]", "(3 + 2 * i) for i in range(5)"],
+    ),
+    "classes behind pools": (
+        Headed,
+        IMAGE,
+        ["__init__(self, classes=5)", "nn.Linear(8, classes)"],
     ),
     "names with a dash": (Stages, ROWS, []),
 }
