@@ -57,14 +57,10 @@ def _is_layers(tied: Found, root: Node) -> bool:
 
 def _told_heads(tied: Found) -> None:
     """How many heads the library's own attention is told to have."""
-    told = [
-        (root, size)
-        for root, uses, size in tied.roots()
-        if {use.slot.parameter for use in uses} == {"num_heads"}
-    ]
-    if len({size for _, size in told}) == 1:
-        for root, _ in told:
-            tied.call(root, "heads")
+    for root in tied.of_one_number(
+        lambda uses, _: {use.slot.parameter for use in uses} == {"num_heads"}
+    ):
+        tied.call(root, "heads")
 
 
 def _apart(tied: Found, product: Product, dim: int) -> Product:

@@ -6,12 +6,11 @@ import re
 
 from burnish.codegen.arrange.found import Found, Use
 from burnish.codegen.arrange.slots import Slot
-from burnish.codegen.arrange.terms import Term
+from burnish.codegen.arrange.terms import Term, kind
 from burnish.codegen.arrange.ties import Node
 
 _CLASSES = re.compile("logit|class|prob|score")
 _WORDS = re.compile("word|tok|wte|^embed")
-_WIDTH = re.compile("width|(.*_)?dim")
 _PLACES = re.compile("pos|wpe")
 _HEAD = re.compile("(.*_)?(head|fc|classifier|logits)$")
 _UNTOLD = re.compile(r"(out|output|result|y|linear|addmm|matmul|gemm|add)?s?[\d_.]*$")
@@ -75,7 +74,7 @@ def _rows(tied: Found, vocab: int) -> None:
 def _wide_rows(tied: Found) -> set[Node]:
     """The rows of tables that are as wide as the model, or as its words."""
     find = tied.ties.find
-    wide = {Term((name,)) for name in tied.values if _WIDTH.fullmatch(name)}
+    wide = {Term((n,)) for n in tied.values if kind(n) in ("dim", "width")}
     return {
         find(rows)
         for rows, width in tied.ties.rows

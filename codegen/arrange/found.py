@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from burnish.codegen.arrange.dims import read
 from burnish.codegen.arrange.slots import Slot, slots_of
 from burnish.codegen.arrange.terms import Term
 from burnish.codegen.arrange.ties import Node
-from burnish.codegen.program import ClassPlan
+from burnish.codegen.program import Call, ClassPlan, Expression, walk
 
 FEATURES = frozenset(
     ("in_features", "out_features", "normalized_shape", "embedding_dim")
@@ -62,6 +63,21 @@ class Found:
                 self.uses[root].append(Use(plan, place, slot))
                 self.beside[plan.name, slot.call].append(root)
 
+    @cached_property
+    def towers(self) -> dict[str, str]:
+        """The first word of the model's attribute that holds a class; "" for two."""
+        holders = {plan.name: set(_made(plan.members)) for plan in self.classes}
+        words: dict[str, str] = {}
+        for attribute, made in self.classes[-1].members:
+            waiting, seen = set(_made([(attribute, made)])), set()
+            while waiting:
+                name = waiting.pop()
+                seen.add(name)
+                waiting |= holders.get(name, set()) - seen
+            word = attribute.partition("_")[0]
+            words.update({name: "" if name in words else word for name in seen})
+        return words
+
     def call(self, root: Node, name: str) -> None:
         """Give a size a name."""
         self.terms[self.ties.find(root)] = Term((name,))
@@ -75,6 +91,11 @@ class Found:
             number = self.ties.of(root)
             if self.ties.find(root) == root and root not in self.terms and number:
                 yield root, uses, number
+
+    def of_one_number(self, fits: Callable[[list[Use], int], bool]) -> list[Node]:
+        """The sizes without a name that fit, where they all have one number."""
+        found = {root: size for root, uses, size in self.roots() if fits(uses, size)}
+        return list(found) if len(set(found.values())) == 1 else []
 
     def number(self, node: Node) -> int:
         """The number of a size that is known to have one."""
@@ -103,3 +124,11 @@ class Found:
     def is_embedded(self, root: Node) -> bool:
         """Whether an embedding is so wide."""
         return any(use.slot.parameter == "embedding_dim" for use in self.uses[root])
+
+
+def _made(members: list[tuple[str, Expression]]) -> Iterator[str]:
+    """What the constructors of members call."""
+    for _, made in members:
+        for part in walk(made):
+            if isinstance(part, Call):
+                yield part.function

@@ -66,12 +66,20 @@ def _rolled(parts: tuple[Expression, ...]) -> tuple[Expression, ...]:
 def _growing(
     parts: tuple[Expression, ...], start: int
 ) -> tuple[int, Expression | None]:
-    """The end of the longest run from `start` whose sizes grow, and its constructor."""
-    found: tuple[int, Expression | None] = start, None
+    """The end of the longest run from `start` whose sizes grow, and its constructor.
+
+    Where every few parts in a row grow alike, all of them do.
+    """
     end = start + _GROWING
-    while end <= len(parts) and (item := progression(parts[start:end])) is not None:
-        if any(isinstance(e, Infix) and e.operator in _ASKED for e in walk(item)):
-            break
-        found = end, item
+    while end <= len(parts) and _grow(parts[end - _GROWING : end]):
         end += 1
-    return found
+    if end == start + _GROWING:
+        return start, None
+    return end - 1, progression(parts[start : end - 1])
+
+
+def _grow(parts: tuple[Expression, ...]) -> bool:
+    item = progression(parts)
+    return item is not None and not any(
+        isinstance(e, Infix) and e.operator in _ASKED for e in walk(item)
+    )

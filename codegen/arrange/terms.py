@@ -15,7 +15,18 @@ HEAD_DIM = "head_dim"
 HALF = "half"
 """Half of that: where rotary positions cut a head."""
 
+ORDER = (
+    *("dim", "depth", "heads", "kv_heads", HEAD_DIM, HALF, "hidden", "width", "vocab"),
+    *("positions", "classes", "outputs"),
+)
+"""What sizes are called, in the order of a constructor's arguments."""
+
 _CUT = ("heads", HEAD_DIM)
+
+
+def kind(name: str) -> str:
+    """What an argument says, of whichever tower: "dim" of "vision_dim"."""
+    return name if name in ORDER else name.rpartition("_")[2]
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,10 @@ Each has a width, heads and a depth of its own, which the model calls by the tow
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
 
 from burnish.codegen.arrange.found import Found, Use
 from burnish.codegen.arrange.slots import Slot
 from burnish.codegen.arrange.ties import Node
-from burnish.codegen.program import Call, Expression, walk
 
 _HEADS = frozenset(("heads", "num_heads"))
 
@@ -23,7 +21,7 @@ def towers_of(tied: Found, uses: list[Use]) -> set[str]:
     return {
         use.slot.attribute.partition("_")[0]
         if use.plan is model
-        else _tower(tied, use.plan.name)
+        else tied.towers.get(use.plan.name, "")
         for use in uses
     }
 
@@ -76,23 +74,21 @@ def _inside(tied: Found, uses: list[Use]) -> set[str]:
 
 def _single(tied: Found, tower: str, parameters: frozenset[str]) -> list[Node]:
     """What classes of a tower hand to such parameters, where it is one number."""
-    found = [
-        (root, size)
-        for root, uses, size in tied.roots()
-        if {use.slot.parameter for use in uses} <= parameters
-        and _inside(tied, uses) == {tower}
-    ]
-    return [root for root, _ in found] if len({n for _, n in found}) == 1 else []
+    return tied.of_one_number(
+        lambda uses, _: (
+            {use.slot.parameter for use in uses} <= parameters
+            and _inside(tied, uses) == {tower}
+        )
+    )
 
 
 def _of_all(tied: Found) -> list[Node]:
     """The heads of attention that all towers have, where it is one number."""
-    found = [
-        (root, size)
-        for root, uses, size in tied.roots()
-        if all(_is_cut(use.slot) for use in uses) and _inside(tied, uses) == {""}
-    ]
-    return [root for root, _ in found] if len({n for _, n in found}) == 1 else []
+    return tied.of_one_number(
+        lambda uses, _: (
+            all(_is_cut(use.slot) for use in uses) and _inside(tied, uses) == {""}
+        )
+    )
 
 
 def _is_cut(slot: Slot) -> bool:
@@ -102,40 +98,16 @@ def _is_cut(slot: Slot) -> bool:
 
 def _between(tied: Found, tower: str, dim: int) -> list[Node]:
     """What a part is told to widen features to."""
-    found = [
-        (root, size)
-        for root, uses, size in tied.roots()
-        if size != dim
-        and all(_is_told(tied, use) for use in uses)
-        and _inside(tied, uses) == {tower}
-    ]
-    return [root for root, _ in found] if len({n for _, n in found}) == 1 else []
+    return tied.of_one_number(
+        lambda uses, size: (
+            size != dim
+            and all(_is_told(tied, use) for use in uses)
+            and _inside(tied, uses) == {tower}
+        )
+    )
 
 
 def _is_told(tied: Found, use: Use) -> bool:
     """Whether features are an argument of one of the source's own classes."""
     own = use.slot.callee in tied.ties.parameters
     return own and use.slot.parameter.endswith("features")
-
-
-def _tower(tied: Found, kind: str) -> str:
-    """The first word of the model's attribute that holds a class; "" for two."""
-    holders = {plan.name: set(_made(plan.members)) for plan in tied.classes}
-    found = []
-    for attribute, made in tied.classes[-1].members:
-        waiting, seen = set(_made([(attribute, made)])), set()
-        while waiting:
-            name = waiting.pop()
-            seen.add(name)
-            waiting |= holders.get(name, set()) - seen
-        if kind in seen:
-            found.append(attribute.partition("_")[0])
-    return found[0] if len(found) == 1 else ""
-
-
-def _made(members: list[tuple[str, Expression]]) -> Iterator[str]:
-    """What the constructors of members call."""
-    for _, made in members:
-        for part in walk(made):
-            if isinstance(part, Call):
-                yield part.function

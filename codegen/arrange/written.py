@@ -12,7 +12,7 @@ from burnish.codegen.arrange.contracts import contract
 from burnish.codegen.arrange.heads import by_heads
 from burnish.codegen.arrange.scales import scaled
 from burnish.codegen.arrange.slots import Slot, changed
-from burnish.codegen.arrange.terms import HALF, HEAD_DIM, Term
+from burnish.codegen.arrange.terms import HALF, HEAD_DIM, ORDER, Term, kind
 from burnish.codegen.arrange.ties import Node, Ties
 from burnish.codegen.identifier import Identifier, free
 from burnish.codegen.program import (
@@ -29,10 +29,6 @@ from burnish.codegen.program import (
     walk,
 )
 
-_ORDER = (
-    *("dim", "depth", "heads", "kv_heads", HEAD_DIM, HALF, "hidden", "width", "vocab"),
-    *("positions", "classes", "outputs"),
-)
 _DERIVED = Infix("//", Name("dim"), Name("heads"))
 _HALVED = Term((HEAD_DIM,), over=2)
 
@@ -79,19 +75,14 @@ def write(classes: list[ClassPlan], arguments: Arguments) -> None:
         _Writer(plan, arguments, plan is classes[-1]).run()
 
 
-def _kind(name: str) -> str:
-    """What an argument says, of whichever tower: "dim" of "vision_dim"."""
-    return name if name in _ORDER else name.rpartition("_")[2]
-
-
 def _place(name: str) -> tuple[int, str]:
     """Where an argument stands among others."""
-    return _ORDER.index(_kind(name)), name
+    return ORDER.index(kind(name)), name
 
 
 def _about(names: Iterable[str]) -> str:
     """What arguments are, in their order: "dim features, depth layers"."""
-    kinds = groupby(names, _kind)
+    kinds = groupby(names, kind)
     return ", ".join(_ABOUT[k].replace(k, " and ".join(each), 1) for k, each in kinds)
 
 
@@ -135,14 +126,15 @@ class _Writer:
             plan.divided = [
                 (whole, by, times)
                 for whole, by, times in (
-                    ("dim", "heads", self.arguments.parts()),
-                    ("heads", "kv_heads", 1),
                     *(
-                        (name, heads, 1)
+                        (name, heads, self.arguments.parts())
                         for name in names
-                        if name.endswith("_dim") and name != HEAD_DIM
-                        for heads in (name.replace("dim", "heads"), "heads")
+                        if kind(name) == "dim"
+                        for heads in dict.fromkeys(
+                            (name.replace("dim", "heads"), "heads")
+                        )
                     ),
+                    ("heads", "kv_heads", 1),
                 )
                 if {whole, by} <= values.keys()
                 and values[whole] % (values[by] * times) == 0
