@@ -203,9 +203,10 @@ def _reshaped(made: Expression, after: Shape | None) -> _Found | None:
     if not before or before[0] is None or before[0] != after[0]:
         return None
     inner, outer = before[1:], after[1:]
-    if not all(isinstance(size, int) for size in (*inner, *outer)):
+    numbers = [size for size in (*inner, *outer) if isinstance(size, int)]
+    if len(numbers) < len(inner) + len(outer):
         return None
-    if len(outer) == 1 < len(inner) and math.prod(inner) == outer[0]:  # type: ignore
+    if len(outer) == 1 < len(inner) and math.prod(numbers[:-1]) == numbers[-1]:
         return Call("nn.Flatten"), x
     kept = len(before) - 1
     if kept and before[:kept] == after[:kept] and len(after) > len(before):

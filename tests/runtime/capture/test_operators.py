@@ -9,6 +9,7 @@ import pytest
 import tests.runtime.ops
 from burnish import Tensor, seed
 from burnish.capture import capture
+from burnish.errors import BurnishError
 from tests.harness.operators import several
 from tests.runtime.capture.harness import changed, equal, is_array
 
@@ -48,7 +49,7 @@ def test_operator(row):
     try:
         seed(0)
         want = several(called(*given(others)))
-    except Exception:
+    except BurnishError:  # the operator does not take such values
         others = arrays
         want = several(called(*given(arrays)))
     seed(0)
