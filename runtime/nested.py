@@ -10,11 +10,10 @@ def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
     """`value` with `change` applied to everything in lists, tuples and dicts."""
     if isinstance(value, dict):
         return {key: mapped(item, change) for key, item in value.items()}
-    if isinstance(value, list):
-        return [mapped(item, change) for item in value]
-    if isinstance(value, tuple):
+    if isinstance(value, list | tuple):
         items = [mapped(item, change) for item in value]
-        return value._make(items) if hasattr(value, "_make") else tuple(items)
+        kind = type(value)
+        return kind._make(items) if hasattr(kind, "_make") else kind(items)
     return change(value)
 
 

@@ -10,6 +10,7 @@ from burnish.backend import Device
 from burnish.learner.events import Entry
 from burnish.learner.metric.base import Moment
 from burnish.learner.renderer import Progress
+from burnish.nested import mapped
 from burnish.tensor import Tensor
 
 
@@ -62,15 +63,10 @@ def moved(batch: Any, device: Device) -> Any:
 
     Tensors are found in tuples, lists and dicts; anything else stays.
     """
-    if isinstance(batch, Tensor):
-        return batch.to(device.inner())
-    if isinstance(batch, dict):
-        return {key: moved(value, device) for key, value in batch.items()}
-    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
-        return type(batch)(*(moved(value, device) for value in batch))
-    if isinstance(batch, tuple | list):
-        return type(batch)(moved(value, device) for value in batch)
-    return batch
+    inner = device.inner()
+    return mapped(
+        batch, lambda item: item.to(inner) if isinstance(item, Tensor) else item
+    )
 
 
 def size_of(batch: Any) -> int:
