@@ -8,6 +8,7 @@ BurnishError
 ├── InputError       an argument's shape, dtype or value (also a ValueError)
 │   └── PlaceError   an index beyond what there is (also an IndexError)
 ├── RecordError      a file or record that does not fit (also a ValueError)
+│   └── BudgetError  a file that asks for more memory or work than its size allows
 └── UnwrittenError   a step of a model that nobody has written yet
 """
 
@@ -42,6 +43,10 @@ class PlaceError(InputError, IndexError):
 
 class RecordError(BurnishError, ValueError):
     """A weights file or record that is damaged or does not fit the module."""
+
+
+class BudgetError(RecordError):
+    """A file that asks for more memory or work than its size allows."""
 
 
 class UnwrittenError(BurnishError):

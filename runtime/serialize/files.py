@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import Any, TypeAlias
 
+from burnish.budget import Budget
 from burnish.errors import RecordError
 from burnish.serialize import read
-from burnish.serialize.budget import Budget
 from burnish.serialize.header import MAX_HEADER, check_density
 from burnish.serialize.lazy import LazyTensor
 from burnish.serialize.weights import Weights, flatten

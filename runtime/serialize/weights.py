@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from burnish.budget import Budget
 from burnish.errors import RecordError
-from burnish.serialize.budget import Budget
 from burnish.serialize.inert import Inert
 from burnish.serialize.lazy import LazyTensor
 

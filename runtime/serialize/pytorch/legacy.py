@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from burnish.serialize.budget import Budget
+from burnish.budget import Budget
 from burnish.serialize.pytorch.known import StorageType, find
 from burnish.serialize.pytorch.machine import Machine
 from burnish.serialize.pytorch.records import Refused

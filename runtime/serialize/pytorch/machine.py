@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Any
 
+from burnish.budget import Budget
 from burnish.errors import RecordError
-from burnish.serialize.budget import Budget
 from burnish.serialize.inert import Inert, Name
 from burnish.serialize.lazy import LazyTensor
 from burnish.serialize.pytorch.records import Constructor, Refused

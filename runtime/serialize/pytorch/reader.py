@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from burnish.budget import Budget
 from burnish.errors import RecordError
-from burnish.serialize.budget import Budget
 from burnish.serialize.pytorch import legacy, tar, zipped
 
 _SHOWN = 8

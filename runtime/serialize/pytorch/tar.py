@@ -7,8 +7,8 @@ import sys
 from functools import partial
 from typing import Any
 
+from burnish.budget import Budget
 from burnish.errors import RecordError
-from burnish.serialize.budget import Budget
 from burnish.serialize.pytorch.known import StorageType, find
 from burnish.serialize.pytorch.machine import Machine
 from burnish.serialize.pytorch.records import Refused

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from burnish.budget import Budget
 from burnish.errors import RecordError
-from burnish.serialize.budget import Budget
 from burnish.serialize.pytorch.archive import Archive
 from burnish.serialize.pytorch.known import StorageType, find
 from burnish.serialize.pytorch.machine import Machine
