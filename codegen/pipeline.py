@@ -24,6 +24,7 @@ from burnish.codegen.readers.shapes import infer
 from burnish.codegen.render import Header, render
 from burnish.codegen.render.layout import wrapped
 from burnish.codegen.render.names import input_names
+from burnish.codegen.signature import LINES, signed
 from burnish.codegen.weights import (
     Entry,
     Progress,
@@ -129,7 +130,8 @@ def generate(
     in_source = _fits_source(weights, options)
     where = _where(name, weights, in_source)
     header = _header(source, program, options, where)
-    text = render(plan, header, as_text(weights) if in_source else None, template_dir)
+    embedded = as_text(weights) if in_source else None
+    text = signed(render(plan, header, embedded, template_dir))
     return Generated(name, text, weights, in_source, _count(weights), source.notes)
 
 
@@ -144,7 +146,7 @@ def _from_folder(
     weights = entries(made.weights, options.half)
     in_source = _fits_source(weights, options)
     where = _where(name, weights, in_source) + _spelled(options)
-    text = made.text(where, as_text(weights) if in_source else None)
+    text = signed(made.text(where, as_text(weights) if in_source else None))
     return Generated(name, text, weights, in_source, _count(weights), made.notes)
 
 
@@ -172,11 +174,12 @@ def _from_weights(
         f"Imported from {plain(made.file.name)} ({made.kind}), sha256",
         f"{made.sha256};",
         *wrapped(f"{_where(name, weights, in_source)}{_spelled(options)}."),
+        *LINES,
         *(("", *made.said) if made.said else ()),
     )
     header = Header("What weights alone tell of a model", lines, (), {})
     embedded = as_text(weights) if in_source else None
-    text = render(made.plan, header, embedded, template_dir)
+    text = signed(render(made.plan, header, embedded, template_dir))
     notes = (*notes, *made.notes)
     return Generated(
         name, text, weights, in_source, _count(weights), notes, made.file, made.whole
@@ -303,6 +306,7 @@ def _header(source: Source, program: Program, options: Options, where: str) -> H
         f"Imported from {plain(source.path.name)} (opset {source.opset}), sha256",
         f"{source.sha256};",
         *wrapped(f"{where}{_spelled(options)}."),
+        *LINES,
     ]
     return Header(_title(program), tuple(lines), _accepts(program), _optional(program))
 

@@ -25,6 +25,7 @@ from burnish.codegen.errors import Explain, UnsupportedError
 from burnish.codegen.identifier import plain
 from burnish.codegen.program import Weight
 from burnish.codegen.render.layout import wrapped
+from burnish.codegen.signature import LINES
 from burnish.serialize import LazyTensor, open_weights
 
 FAMILIES = (audio, clip, decoders, encoders, gpt2, t5, vision)
@@ -94,7 +95,7 @@ def build(
 
     def text(words: str, embedded: str | None) -> str:
         first = f"Imported from config.json ({values['model_type']}), sha256"
-        lines = (first, f"{digest};", *wrapped(f"{words}."))
+        lines = (first, f"{digest};", *wrapped(f"{words}."), *LINES)
         return page(found.template, made, lines, embedded, template_dir)
 
     model = module_of(text("", None))

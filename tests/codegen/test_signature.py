@@ -1,0 +1,44 @@
+"""The digest in generated text, and what does and does not change it."""
+
+import pytest
+
+from burnish import __version__
+from burnish.codegen.signature import LINES, signature_of, signed
+
+TEXT = signed("\n".join(('"""x -> y', "", *LINES, '"""', "", "x = 1", "")))
+
+
+def test_a_signed_text_is_genuine():
+    said = signature_of(TEXT)
+    assert said is not None
+    assert said.genuine
+    assert said.version == __version__
+    assert said.digest in TEXT
+
+
+def test_signing_again_changes_nothing():
+    assert signed(TEXT) == TEXT
+
+
+@pytest.mark.parametrize(
+    ("change", "genuine"),
+    [
+        (lambda text: text, True),
+        (lambda text: text.replace("\n", "\r\n"), True),  # git's autocrlf
+        (lambda text: text.replace("x = 1", "x = 2"), False),
+        (lambda text: text.replace("x = 1", "x=1"), False),  # a formatter
+        (lambda text: text + "\n", False),
+        (lambda text: text.replace("x -> y", "What it is for"), False),
+        (lambda text: text.replace(__version__, "0.0.1"), False),
+        (lambda text: text.replace("\n", "\r"), None),
+        (lambda text: text.replace("sha256 of", "sha of"), None),
+    ],
+)
+def test_what_counts_as_a_change(change, genuine):
+    said = signature_of(change(TEXT))
+    assert (said.genuine if said else None) is genuine
+
+
+def test_a_text_without_a_place_stays_as_it_is():
+    assert signed("x = 1\n") == "x = 1\n"
+    assert signature_of("x = 1\n") is None
