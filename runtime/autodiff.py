@@ -130,7 +130,7 @@ class Variable:
 
     __slots__ = ("__weakref__", "data", "device", "index", "node")
 
-    data: Array
+    data: Any  #: an Array; what is packed or derived computes it when asked
     device: Device
     node: Node | None
     index: int

@@ -60,19 +60,20 @@ class _Growing:
 
     def __init__(self) -> None:
         self.length = 0
-        self.room: Array = None
+        self.room: Array | None = None
 
     def extend(self, new: Array) -> Array:
         start, self.length = self.length, self.length + new.shape[2]
-        if self.room is None or self.length > self.room.shape[2]:
+        room = self.room
+        if room is None or self.length > room.shape[2]:
             size = max(_START, 2 * start, self.length)
             shape = (*new.shape[:2], size, new.shape[3])
-            room = namespace(new).empty(shape, new.dtype)
-            if start:
-                room[:, :, :start] = self.room[:, :, :start]
-            self.room = room
-        self.room[:, :, start : self.length] = new
-        return self.room[:, :, : self.length]
+            self.room = namespace(new).empty(shape, new.dtype)
+            if room is not None:
+                self.room[:, :, :start] = room[:, :, :start]
+            room = self.room
+        room[:, :, start : self.length] = new
+        return room[:, :, : self.length]
 
 
 def generate(

@@ -30,12 +30,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Number
-from typing import TYPE_CHECKING, Any
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Generic,
+    ParamSpec,
+    TypeVar,
+    overload,
+)
 
 import numpy as np
 
 from burnish.autodiff import Node, Variable, recording
-from burnish.backend import Device, bfloat16, namespace
+from burnish.backend import Array, Device, bfloat16, namespace
 from burnish.checkpointing import Thin
 from burnish.errors import (
     BurnishError,
@@ -48,7 +56,14 @@ from burnish.errors import (
 if TYPE_CHECKING:
     import inspect
 
-registry: dict[str, Operator] = {}
+    from burnish.tensor import Tensor
+
+P = ParamSpec("P")
+Rest = ParamSpec("Rest")
+A = TypeVar("A")
+T = TypeVar("T")
+
+registry: dict[str, Operator[..., Any, Any]] = {}
 """Every operator by name; `@operator` adds to it."""
 
 MISUSES = (ValueError, TypeError, IndexError, AttributeError, ArithmeticError)
@@ -57,10 +72,42 @@ MISUSES = (ValueError, TypeError, IndexError, AttributeError, ArithmeticError)
 _VARIADIC = 0x04  # the flag of code that takes *arrays
 
 
-class Operator:
+class Function(Generic[P, A, T]):
+    """How type checkers see a call: arrays give arrays, tensors give tensors.
+
+    P: the parameters. A, T: what arrays give, and what tensors give.
+    """
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __call__(
+            self: Function[Concatenate[Any, Any, Rest], A, T],
+            x: Any,
+            y: Tensor,
+            /,
+            *args: Rest.args,
+            **options: Rest.kwargs,
+        ) -> T: ...
+        @overload
+        def __call__(
+            self: Function[Concatenate[Any, Rest], A, T],
+            x: Array,
+            /,
+            *args: Rest.args,
+            **options: Rest.kwargs,
+        ) -> A: ...
+        @overload
+        def __call__(self, *args: P.args, **options: P.kwargs) -> T: ...
+        def __call__(
+            self: Function[..., Any, Any], *args: Any, **options: Any
+        ) -> Any: ...
+
+
+class Operator(Function[P, A, T]):
     """A function of arrays with gradient rules and per-backend kernels."""
 
-    def __init__(self, value: Callable[..., Any]):
+    def __init__(self, value: Callable[P, A]):
         self.value = value
         self.name = value.__name__
         self.__name__ = value.__name__
@@ -109,13 +156,15 @@ class Operator:
 
         return register
 
-    def __call__(self, *args: Any, **options: Any) -> Any:
-        if options and not self.defaults.keys() >= options.keys():
-            args, options = self._bind(args, options)
-        for arg in args:
-            if isinstance(arg, Variable):
-                return self._on_variables(args, options)
-        return self._compute(args, options)
+    if not TYPE_CHECKING:  # checkers see Function's
+
+        def __call__(self, *args: Any, **options: Any) -> Any:
+            if options and not self.defaults.keys() >= options.keys():
+                args, options = self._bind(args, options)
+            for arg in args:
+                if isinstance(arg, Variable):
+                    return self._on_variables(args, options)
+            return self._compute(args, options)
 
     def _bind(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Arrays that were passed by name, brought to their places."""
@@ -263,13 +312,30 @@ class Operator:
         return f"<operator {self.name}>"
 
 
-def operator(value: Callable[..., Any]) -> Operator:
+@overload
+def operator(
+    value: Callable[P, tuple[Array, ...]],
+) -> Operator[P, tuple[Array, ...], tuple[Tensor, ...]]: ...
+@overload
+def operator(value: Callable[P, Array]) -> Operator[P, Array, Tensor]: ...
+def operator(value: Callable[..., Any]) -> Operator[..., Any, Any]:
     """Declare an operator by its value; see the module's docstring."""
     made = registry[value.__name__] = Operator(value)
     return made
 
 
-def memory_bound(made: Operator) -> Operator:
+@overload
+def composed(
+    function: Callable[P, tuple[Array, ...]],
+) -> Function[P, tuple[Array, ...], tuple[Tensor, ...]]: ...
+@overload
+def composed(function: Callable[P, Array]) -> Function[P, Array, Tensor]: ...
+def composed(function: Any) -> Any:
+    """Declare a function that is made of operators, for type checkers."""
+    return function
+
+
+def memory_bound(made: Operator[P, A, T]) -> Operator[P, A, T]:
     """Say that an operator moves more than it computes: `@memory_bound` above it.
 
     On a balanced device its result is not kept for `backward()` but computed again, so

@@ -17,12 +17,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from burnish.autodiff import Variable, recording
 
+P = ParamSpec("P")
+R = TypeVar("R")
 
-def call(function: Callable[..., Any], *, always: bool = False) -> Callable[..., Any]:
+
+def call(function: Callable[P, R], *, always: bool = False) -> Callable[P, R]:
     """Declare a function of tensors that is one line of a program, as it is.
 
     always: it is called in every run, also where nobody uses what it gives.
@@ -50,6 +53,6 @@ def step(function: Callable[..., Any]) -> Callable[..., Any]:
     return read
 
 
-def draw(function: Callable[..., Any]) -> Callable[..., Any]:
+def draw(function: Callable[P, R]) -> Callable[P, R]:
     """Declare a function that draws random numbers: anew in every run."""
     return call(function, always=True)

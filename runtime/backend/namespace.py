@@ -9,7 +9,7 @@ import numpy as np
 
 from burnish.errors import DeviceError
 
-Array: TypeAlias = Any
+Array: TypeAlias = np.ndarray[Any, Any]
 """A `numpy.ndarray` or a `cupy.ndarray`; shapes are said in the docstrings."""
 
 

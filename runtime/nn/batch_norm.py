@@ -53,10 +53,10 @@ class _BatchNorm(Layer):
     def forward(self, x: Tensor) -> Tensor:
         self._check(x)
         if self.track_running_stats and not self.training:
-            mean, var = self.running_mean, self.running_var
             weight = self.weight if self.weight is not None else 1.0
             bias = self.bias if self.bias is not None else 0.0
-            return ops.batch_norm(x, weight, bias, mean, var, eps=self.eps)
+            held = self.running_mean, self.running_var
+            return ops.batch_norm(x, weight, bias, *held, eps=self.eps)
         y, mean, var = ops.batch_norm_train(x, self.weight, self.bias, eps=self.eps)
         if self.track_running_stats:
             tracked = _next(self.num_batches_tracked)

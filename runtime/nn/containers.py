@@ -11,6 +11,7 @@ from typing import Any
 
 from burnish.errors import InputError
 from burnish.nn.module import Module
+from burnish.tensor import Tensor
 
 
 class _Container(Module):
@@ -38,7 +39,7 @@ class Sequential(_Container):
             named = {str(i): layer for i, layer in enumerate(layers)}
         vars(self).update(named)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Tensor) -> Tensor:
         for layer in self:
             x = layer(x)
         return x

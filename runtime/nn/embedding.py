@@ -44,7 +44,7 @@ class _Table(Layer):
 
     def _rows(self, ids: Tensor) -> Tensor:
         """ids (...) -> (..., D)"""
-        norm = {"max_norm": self.max_norm, "norm_type": self.norm_type}
+        norm: dict[str, Any] = {"max_norm": self.max_norm, "norm_type": self.norm_type}
         if self.weight.scheme is not None:
             return _from_quantized(self.weight, ids, **norm)
         if self.max_norm is not None and not self.weight.derived:

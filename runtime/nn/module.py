@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Self, TypeAlias
+from typing import Any, ParamSpec, Protocol, Self, TypeAlias, TypeVar
 
 from burnish import serialize
 from burnish.backend import Device
@@ -24,6 +24,16 @@ from burnish.nn.quantized import arrays, inputs_installed
 from burnish.nn.reparameterize import Reparameterizer
 
 Path: TypeAlias = str | os.PathLike[str]
+P = ParamSpec("P")
+R_co = TypeVar("R_co", covariant=True)
+
+
+class Forward(Protocol[P, R_co]):
+    """A module as type checkers see it: it is called as its `forward` is."""
+
+    on_input: Module | None
+
+    def forward(self, *args: P.args, **options: P.kwargs) -> R_co: ...
 
 
 class Module:
@@ -35,13 +45,9 @@ class Module:
     def forward(self, *args: Any, **options: Any) -> Any:
         raise TypeError(f"{type(self).__name__} has no forward method")
 
-    def __call__(self, *args: Any, **options: Any) -> Any:
+    def __call__(self: Forward[P, R_co], *args: P.args, **options: P.kwargs) -> R_co:
         if self.on_input is not None:
-            if args:
-                args = (self.on_input(args[0]), *args[1:])
-            else:
-                first = next(iter(options))
-                options[first] = self.on_input(options[first])
+            return _on_input(self, args, options)
         return self.forward(*args, **options)
 
     @property
@@ -393,6 +399,14 @@ def _every_path(module: Module) -> Iterator[tuple[str, Stored]]:
                 yield from walk(child, f"{prefix}{name}.", (*above, child))
 
     yield from walk(module, "", (module,))
+
+
+def _on_input(module: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """`forward`, its first argument sent through the module's `on_input`."""
+    if args:
+        return module.forward(module.on_input(args[0]), *args[1:], **options)
+    first = next(iter(options))
+    return module.forward(**{**options, first: module.on_input(options[first])})
 
 
 def _copy(value: Any, done: dict[int, Any]) -> Any:

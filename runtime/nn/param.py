@@ -37,7 +37,7 @@ class Stored(Tensor):
     _dtype: np.dtype[Any]
     _initial: Callable[..., Array] | None
     _shape: tuple[int, ...]
-    _value: Array | Packed
+    _value: Any  #: an Array, a Packed, or None where it is lazy
     trainable: bool
 
     def __init__(
@@ -206,7 +206,7 @@ class Stored(Tensor):
         )
 
 
-def _restored(kind: Any, value: Array, device: Device, trainable: bool) -> Any:
+def _restored(kind: Any, value: Array | Packed, device: Device, trainable: bool) -> Any:
     made = object.__new__(kind)
     made.node, made.index = None, 0
     made.device, made.trainable = device, trainable

@@ -17,7 +17,7 @@ from burnish.tensor import Tensor
 class Pool(Layer):
     rank: ClassVar[int]
 
-    def forward(self, x: Tensor) -> Any:
+    def forward(self, x: Tensor) -> Tensor:
         """Raises InputError for another number of axes."""
         if len(x.shape) == self.rank + 2:
             return self._pool(x)
@@ -26,8 +26,9 @@ class Pool(Layer):
                 f"{type(self).__name__}: expected x with the axes (batch, channels) "
                 f"and {self.rank} more, got shape {x.shape}"
             )
-        found = self._pool(x[None])
-        return tuple(y[0] for y in found) if isinstance(found, tuple) else found[0]
+        found: Any = self._pool(x[None])
+        one: Any = tuple(y[0] for y in found) if isinstance(found, tuple) else found[0]
+        return one
 
     def _pool(self, x: Tensor) -> Any:
         """x (N, C, *S)"""

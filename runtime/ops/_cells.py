@@ -120,9 +120,9 @@ def lstm_step(
     if not extras and tuple(activations) == (sigmoid, tanh, tanh):
 
         def sequence(x: Any, state: State, live: Any, reverse: bool) -> State:
-            return lstm_sequence(x, weight, *state, live, order=order, reverse=reverse)[
-                :2
-            ]
+            h, c = state
+            steps = lstm_sequence(x, weight, h, c, live, order=order, reverse=reverse)
+            return steps[:2]
 
         return Whole(step, sequence)
     return step
@@ -162,10 +162,18 @@ def gru_step(
         return (new + update * (h - new),)
 
     def sequence(x: Any, state: State, live: Any, reverse: bool) -> State:
-        options = {"order": order, "reset_after": linear_before_reset}
-        return gru_sequence(x, weight, *state, bias, live, reverse=reverse, **options)[
-            :1
-        ]
+        (h,) = state
+        steps = gru_sequence(
+            x,
+            weight,
+            h,
+            bias,
+            live,
+            order=order,
+            reset_after=linear_before_reset,
+            reverse=reverse,
+        )
+        return steps[:1]
 
     if (gate, candidate) == (sigmoid, tanh):
         return Whole(step, sequence)
@@ -180,7 +188,8 @@ def rnn_step(weight: Any, activation: Activation) -> Step:
 
     def sequence(x: Any, state: State, live: Any, reverse: bool) -> State:
         bend = "tanh" if activation is tanh else "relu"
-        return (rnn_sequence(x, weight, *state, live, bend=bend, reverse=reverse),)
+        (h,) = state
+        return (rnn_sequence(x, weight, h, live, bend=bend, reverse=reverse),)
 
     return Whole(step, sequence) if activation in (tanh, relu) else step
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from burnish.backend import namespace
+from burnish.backend import Array, namespace
 from burnish.operator import operator
 from burnish.ops._states import added, alive, before
 from burnish.ops.shape import concat, stack
@@ -18,7 +18,7 @@ from burnish.ops.shape import concat, stack
 @operator
 def gru_sequence(
     x, weight, h, bias=None, live=None, *, order: str, reset_after: bool, reverse: bool
-):
+) -> tuple[Array, Array, Array]:
     """x (T, N, 3 * H) the inputs' share, weight (3 * H, H), h (N, H), bias (3 * H,)
 
     order: how the gates lie beside each other, "zrh" or "rzh". reset_after: r acts

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from burnish.backend import namespace
+from burnish.backend import Array, namespace
 from burnish.operator import operator
 from burnish.ops._states import added, alive, before
 from burnish.ops.elementary import tanh
@@ -18,7 +18,9 @@ from burnish.ops.shape import stack
 
 
 @operator
-def lstm_sequence(x, weight, h, c, live=None, *, order: str, reverse: bool):
+def lstm_sequence(
+    x, weight, h, c, live=None, *, order: str, reverse: bool
+) -> tuple[Array, Array, Array]:
     """x (T, N, 4 * H) inputs' share of the gates, weight (4 * H, H), h and c (N, H)
 
     order: how the gates i, f, o, c lie beside each other. live (T, N, 1): where an

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from burnish.backend import namespace
+from burnish.backend import Array, namespace
 from burnish.operator import operator
 from burnish.ops._blocks import positive
 from burnish.ops._states import added, alive, before
@@ -16,7 +16,7 @@ from burnish.ops.shape import stack
 
 
 @operator
-def rnn_sequence(x, weight, h, live=None, *, bend: str, reverse: bool):
+def rnn_sequence(x, weight, h, live=None, *, bend: str, reverse: bool) -> Array:
     """x (T, N, H) the inputs' share, weight (H, H), h (N, H) -> every step's h
 
     bend: "tanh" or "relu". live (T, N, 1): where an example goes on; else h stays.

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from burnish.autodiff import Variable
-from burnish.backend import namespace
+from burnish.backend import Array, namespace
 from burnish.errors import InputError
 from burnish.operator import operator
 from burnish.steps import step
@@ -21,7 +21,7 @@ def shape_of(x: Any) -> tuple[int, ...]:
 
 
 @operator
-def cast(x, *, dtype: Any):
+def cast(x, *, dtype: Any) -> Array:
     """x with another dtype; x itself when it has it already. "str" makes strings."""
     if np.dtype(dtype).kind == "U":
         return x.astype(str).astype(object)
@@ -34,7 +34,7 @@ def _(g, y, x, *, dtype):
 
 
 @operator
-def sum_to(x, *, shape: tuple[int, ...]):
+def sum_to(x, *, shape: tuple[int, ...]) -> Array:
     """x summed over the axes along which `shape` was broadcast to x's shape."""
     lead = x.ndim - len(shape)
     axes = tuple(range(lead)) + tuple(
@@ -73,7 +73,7 @@ def _(g, y, x, *, shape):
 
 
 @operator
-def broadcast_to(x, *, shape: tuple[int, ...]):
+def broadcast_to(x, *, shape: tuple[int, ...]) -> Array:
     """x seen with `shape`; no copy."""
     return namespace(x).broadcast_to(x, shape)
 

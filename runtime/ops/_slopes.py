@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from burnish.backend import namespace, special
+from burnish.backend import Array, namespace, special
 from burnish.operator import operator
 from burnish.ops._blocks import filled, keep
 from burnish.ops.arithmetic import abs_, square
@@ -18,7 +18,9 @@ from burnish.ops.elementary import exp, tanh
 
 
 @operator
-def gated(g, x, *, above: float, below: float | None = None, slope: float = 1.0):
+def gated(
+    g, x, *, above: float, below: float | None = None, slope: float = 1.0
+) -> Array:
     """slope * g, 0 where x is at a bound or beyond it; one shape."""
     return filled(_gated, g, x, above, below, slope)
 
@@ -43,7 +45,7 @@ def _gated(y, g, x, above, below, slope):
 
 
 @operator
-def gelu_gradient(g, x, value):
+def gelu_gradient(g, x, value) -> Array:
     """g times the slope of the exact gelu at x, where that has the value; one shape."""
     return filled(_gelu_slope, x, g, value if x.dtype.itemsize > 2 else None)
 
@@ -93,7 +95,7 @@ _DENSITY = 1 / math.sqrt(2 * math.pi)
 
 
 @operator
-def hard_swish_gradient(g, x):
+def hard_swish_gradient(g, x) -> Array:
     """g times the slope of hard_swish at x; one shape."""
     return filled(_hard_swish_slope, x, g)
 
@@ -122,7 +124,7 @@ def _hard_swish_slope(y, x, g):
 
 
 @operator
-def swish_gradient(g, x, value, *, alpha: float = 1.0):
+def swish_gradient(g, x, value, *, alpha: float = 1.0) -> Array:
     """g times the slope of swish at x, where that has the value; one shape."""
     return filled(_swish_slope, x, g, value if x.dtype.itemsize > 2 else None, alpha)
 

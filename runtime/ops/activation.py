@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from burnish.autodiff import Variable
-from burnish.backend import Device, namespace, special
+from burnish.backend import Array, Device, namespace, special
 from burnish.draws import keep_mask
 from burnish.errors import InputError
-from burnish.operator import operator
+from burnish.operator import composed, operator
 from burnish.ops._blocks import blockwise, filled, keep, positive
 from burnish.ops._shapes import axes_of, cast, unbroadcast
 from burnish.ops._slopes import (
@@ -28,7 +28,7 @@ from burnish.ops.shape import split
 
 
 @operator
-def relu(x):
+def relu(x) -> Array:
     """The greater of x and 0."""
     return positive(x)
 
@@ -39,7 +39,7 @@ def _(g, y, x):
 
 
 @operator
-def relu6(x):
+def relu6(x) -> Array:
     """x held between 0 and 6."""
     return namespace(x).clip(x, 0, 6)
 
@@ -50,7 +50,7 @@ def _(g, y, x):
 
 
 @operator
-def hard_tanh(x, *, low: float = -1.0, high: float = 1.0):
+def hard_tanh(x, *, low: float = -1.0, high: float = 1.0) -> Array:
     """x held between low and high; at a bound the gradient is 0, unlike `clip`'s."""
     return namespace(x).clip(x, low, high)
 
@@ -61,7 +61,7 @@ def _(g, y, x, *, low, high):
 
 
 @operator
-def leaky_relu(x, *, alpha: float = 0.01):
+def leaky_relu(x, *, alpha: float = 0.01) -> Array:
     """x where x > 0, alpha * x elsewhere."""
     return filled(_leaking, x, alpha, alpha <= 1 and alpha != 0)
 
@@ -83,7 +83,7 @@ def _leaking(y, x, slope, rises):
 
 
 @operator
-def prelu(x, slope):
+def prelu(x, slope) -> Array:
     """x where x > 0, slope * x elsewhere; slope broadcasts to x."""
     xp = namespace(x)
     if xp.broadcast_shapes(x.shape, slope.shape) != x.shape or x.dtype.kind != "f":
@@ -104,7 +104,7 @@ def _(g, y, x, slope):
 
 
 @operator
-def thresholded_relu(x, *, alpha: float = 1.0):
+def thresholded_relu(x, *, alpha: float = 1.0) -> Array:
     """x where x > alpha, 0 elsewhere."""
     return filled(_beyond, x, alpha)
 
@@ -119,7 +119,7 @@ def _beyond(y, x, bound):
 
 
 @operator
-def threshold(x, *, threshold: float, value: float = 0.0):
+def threshold(x, *, threshold: float, value: float = 0.0) -> Array:
     """`value` where x <= threshold, x elsewhere, also where it is no number."""
     return filled(_up_to, x, threshold, value)
 
@@ -134,7 +134,7 @@ def _up_to(y, x, bound, value):
 
 
 @operator
-def shrink(x, *, bias: float = 0.0, lambd: float = 0.5):
+def shrink(x, *, bias: float = 0.0, lambd: float = 0.5) -> Array:
     """x brought `bias` nearer to 0 where |x| > lambd, 0 elsewhere."""
     return filled(_shrunk, x, bias, lambd)
 
@@ -155,7 +155,7 @@ def _(g, y, x, *, bias, lambd):
 
 
 @operator
-def elu(x, *, alpha: float = 1.0):
+def elu(x, *, alpha: float = 1.0) -> Array:
     """x where x > 0, alpha * (exp(x) - 1) elsewhere."""
     return filled(_exponential, x, alpha, 1)
 
@@ -185,18 +185,19 @@ def _exponential_slope(g, x, alpha, width):
     return g * where(x > 0, 1, share * below)
 
 
+@composed
 def selu(
     x: Any,
     *,
     alpha: float = 1.67326319217681884765625,
     gamma: float = 1.05070102214813232421875,
-) -> Any:
+) -> Array:
     """gamma * elu(x, alpha): keeps mean 0 and variance 1 through many layers."""
     return gamma * elu(x, alpha=alpha)
 
 
 @operator
-def celu(x, *, alpha: float = 1.0):
+def celu(x, *, alpha: float = 1.0) -> Array:
     """x where x > 0, alpha * (exp(x / alpha) - 1) elsewhere."""
     return filled(_exponential, x, alpha, alpha)
 
@@ -207,7 +208,7 @@ def _(g, y, x, *, alpha):
 
 
 @operator
-def gelu(x, *, approximate: str = "none"):
+def gelu(x, *, approximate: str = "none") -> Array:
     """x times the normal distribution's share below x; "tanh" for the cheaper form."""
     if approximate not in ("none", "tanh"):
         raise InputError(
@@ -250,7 +251,7 @@ _CUBE = 0.044715
 
 
 @operator
-def sigmoid(x):
+def sigmoid(x) -> Array:
     """1 / (1 + exp(-x)), without overflow."""
     return filled(_sigmoid, x, 1)
 
@@ -269,7 +270,7 @@ def _sigmoid(y, x, alpha, times=1):
 
 
 @operator
-def swish(x, *, alpha: float = 1.0):
+def swish(x, *, alpha: float = 1.0) -> Array:
     """x * sigmoid(alpha * x)"""
     return filled(_swish, x, alpha)
 
@@ -283,13 +284,14 @@ def _swish(y, x, alpha):
     _sigmoid(y, x, alpha, times=x)
 
 
-def silu(x: Any) -> Any:
+@composed
+def silu(x: Any) -> Array:
     """x * sigmoid(x)"""
     return swish(x)
 
 
 @operator
-def softplus(x):
+def softplus(x) -> Array:
     """log(1 + exp(x)), without overflow."""
     return filled(_softplus, x)
 
@@ -308,18 +310,20 @@ def _softplus(y, x):
     y += positive(x)
 
 
-def log_sigmoid(x: Any) -> Any:
+@composed
+def log_sigmoid(x: Any) -> Array:
     """log(sigmoid(x)), without overflow."""
     return -softplus(-x)
 
 
-def mish(x: Any) -> Any:
+@composed
+def mish(x: Any) -> Array:
     """x * tanh(softplus(x))"""
     return x * tanh(softplus(x))
 
 
 @operator
-def softsign(x):
+def softsign(x) -> Array:
     """x / (1 + |x|)"""
     return x / (1 + abs(x))
 
@@ -330,7 +334,7 @@ def _(g, y, x):
 
 
 @operator
-def hard_sigmoid(x, *, alpha: float = 0.2, beta: float = 0.5):
+def hard_sigmoid(x, *, alpha: float = 0.2, beta: float = 0.5) -> Array:
     """alpha * x + beta held between 0 and 1."""
     return filled(_ramp, x, alpha, beta)
 
@@ -347,7 +351,7 @@ def _ramp(y, x, alpha, beta):
 
 
 @operator
-def hard_swish(x):
+def hard_swish(x) -> Array:
     """x * (x / 6 + 1/2 held between 0 and 1)"""
     return filled(_hard_swish, x)
 
@@ -364,7 +368,8 @@ def _hard_swish(y, x):
     y *= x
 
 
-def glu(x: Any, *, axis: int = -1) -> Any:
+@composed
+def glu(x: Any, *, axis: int = -1) -> Array:
     """One half of x along an axis, times the sigmoid of the other half."""
     if x.shape[axes_of(axis, len(x.shape))[0]] % 2:
         raise InputError(f"glu: expected an even length of axis {axis}, got {x.shape}")
@@ -373,7 +378,7 @@ def glu(x: Any, *, axis: int = -1) -> Any:
 
 
 @operator
-def softmax(x, *, axis: int = -1):
+def softmax(x, *, axis: int = -1) -> Array:
     """exp(x), scaled to add up to 1 along an axis.
 
     Half precision is rounded at every step, as ONNX's definition is.
@@ -424,12 +429,14 @@ def _from_the_end(axis, ndim):
 _MODERATE = 50  # a sum of exp of such numbers is far from any overflow
 
 
-def softmin(x: Any, *, axis: int = -1) -> Any:
+@composed
+def softmin(x: Any, *, axis: int = -1) -> Array:
     """softmax(-x)"""
     return softmax(-x, axis=axis)
 
 
-def quiet_softmax(x: Any, *, axis: int = -1) -> Any:
+@composed
+def quiet_softmax(x: Any, *, axis: int = -1) -> Array:
     """exp(x) scaled by 1 + the sum along an axis: where all are low, all are near 0."""
     top = maximum(reduce_max(x, axes=axis, keepdims=True), 0)
     y = exp(x - top)
@@ -437,7 +444,7 @@ def quiet_softmax(x: Any, *, axis: int = -1) -> Any:
 
 
 @operator
-def log_softmax(x, *, axis: int = -1):
+def log_softmax(x, *, axis: int = -1) -> Array:
     """log(softmax(x)), without overflow."""
     axis = _from_the_end(axis, x.ndim)
     return filled(_log_softmax, x, axis, whole=-axis)
@@ -462,7 +469,7 @@ def _log_softmax_slope(g, y, axis):
 
 
 @operator
-def hardmax(x, *, axis: int = -1):
+def hardmax(x, *, axis: int = -1) -> Array:
     """1 where the greatest along an axis is (the first of equal ones), 0 elsewhere."""
     xp = namespace(x)
     place = xp.expand_dims(x.argmax(axis), axis)
@@ -476,7 +483,8 @@ def _(g, y, x, *, axis):
     return None
 
 
-def dropout(x: Any, *, p: float = 0.5) -> Any:
+@composed
+def dropout(x: Any, *, p: float = 0.5) -> Array:
     """x with each element zeroed with probability p, the others scaled to make up."""
     if not p:
         return x

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from burnish.backend import namespace
-from burnish.operator import operator
+from burnish.backend import Array, namespace
+from burnish.operator import composed, operator
 from burnish.ops._scatter import put_flat
 from burnish.ops._shapes import plain
 from burnish.ops._window import beside, each
@@ -22,7 +22,8 @@ from burnish.ops.pool import avg_pool, max_pool
 from burnish.ops.reduce import reduce_mean
 
 
-def adaptive_avg_pool(x: Any, *, output_size: Any) -> Any:
+@composed
+def adaptive_avg_pool(x: Any, *, output_size: Any) -> Array:
     """The mean of what each place sees; None keeps an axis's size."""
     sizes = x.shape[2:]
     out = _sizes(sizes, output_size)
@@ -36,7 +37,8 @@ def adaptive_avg_pool(x: Any, *, output_size: Any) -> Any:
     return x
 
 
-def adaptive_max_pool(x: Any, *, output_size: Any) -> Any:
+@composed
+def adaptive_max_pool(x: Any, *, output_size: Any) -> Array:
     """The maximum of what each place sees; None keeps an axis's size."""
     sizes = x.shape[2:]
     if kernel := _even(sizes, _sizes(sizes, output_size)):
@@ -45,7 +47,7 @@ def adaptive_max_pool(x: Any, *, output_size: Any) -> Any:
 
 
 @operator
-def adaptive_max_pool_with_indices(x, *, output_size: Any):
+def adaptive_max_pool_with_indices(x, *, output_size: Any) -> tuple[Array, Array]:
     """`adaptive_max_pool`, and where each maximum stands in x.reshape(-1)."""
     xp = namespace(x)
     n, c, *sizes = x.shape

@@ -18,7 +18,7 @@ _FEW = 128
 
 
 @operator
-def ctc_paths(scores, skips, frames, states):
+def ctc_paths(scores, skips, frames, states) -> Array:
     """-log of the summed probability of all paths: (N,); Graves and others, 2006
 
     scores (T, N, S): the logarithm of each state's label at each frame, the states
@@ -36,7 +36,7 @@ def _(g, y, scores, skips, frames, states):
 
 
 @operator
-def ctc_shares(scores, skips, frames, states):
+def ctc_shares(scores, skips, frames, states) -> Array:
     """The probability that a path is in a state at a frame: (T, N, S); see `ctc_paths`
 
     0 behind an example's end, and where no path exists.
@@ -113,7 +113,7 @@ def _totals(ends: Array, states: Array) -> Array:
 
 
 @operator
-def transducer_paths(blank, label, frames, labels):
+def transducer_paths(blank, label, frames, labels) -> Array:
     """-log of the summed probability of all paths: (N,); Graves, 2012
 
     blank (N, T, U + 1) and label (N, T, U): the logarithms of going on to the next
@@ -131,7 +131,7 @@ def _(g, y, blank, label, frames, labels):
 
 
 @operator
-def transducer_shares(blank, label, frames, labels):
+def transducer_shares(blank, label, frames, labels) -> tuple[Array, Array]:
     """The probabilities that a path takes a step: (N, T, U + 1) and (N, T, U)
 
     The steps are those of `transducer_paths`.

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import functools
 
-from burnish.backend import namespace
-from burnish.operator import operator
+from burnish.backend import Array, namespace
+from burnish.operator import composed, operator
 from burnish.ops._shapes import unbroadcast
 from burnish.ops.compare import where
 from burnish.ops.elementary import log
 
 
 @operator
-def add(a, b):
+def add(a, b) -> Array:
     """a + b"""
     return a + b
 
@@ -28,7 +28,7 @@ def _(g, y, a, b):
 
 
 @operator
-def sub(a, b):
+def sub(a, b) -> Array:
     """a - b"""
     return a - b
 
@@ -44,7 +44,7 @@ def _(g, y, a, b):
 
 
 @operator
-def mul(a, b):
+def mul(a, b) -> Array:
     """a * b"""
     return a * b
 
@@ -60,7 +60,7 @@ def _(g, y, a, b):
 
 
 @operator
-def div(a, b):
+def div(a, b) -> Array:
     """a / b, true division: integers give floats."""
     return a / b
 
@@ -76,7 +76,7 @@ def _(g, y, a, b):
 
 
 @operator
-def int_div(a, b):
+def int_div(a, b) -> Array:
     """Integers divided and rounded towards zero, as ONNX's Div has it."""
     quotient = a // b
     inexact = (quotient < 0) & (quotient * b != a)
@@ -84,7 +84,7 @@ def int_div(a, b):
 
 
 @operator
-def floor_div(a, b):
+def floor_div(a, b) -> Array:
     """a // b, rounded down."""
     return a // b
 
@@ -95,7 +95,7 @@ def _(g, y, a, b):
 
 
 @operator
-def mod(a, b, *, fmod: bool = False):
+def mod(a, b, *, fmod: bool = False) -> Array:
     """The remainder of a / b, with b's sign, or with a's where `fmod`."""
     xp = namespace(a, b)
     return (xp.fmod if fmod else xp.mod)(a, b)
@@ -112,7 +112,7 @@ def _(g, y, a, b, *, fmod):
 
 
 @operator
-def pow_(a, b):
+def pow_(a, b) -> Array:
     """a ** b"""
     return a**b
 
@@ -132,7 +132,7 @@ def _(g, y, a, b):
 
 
 @operator
-def maximum(a, b):
+def maximum(a, b) -> Array:
     """The greater of a and b; where equal, each gets half of the gradient."""
     return namespace(a, b).maximum(a, b)
 
@@ -148,7 +148,7 @@ def _(g, y, a, b):
 
 
 @operator
-def minimum(a, b):
+def minimum(a, b) -> Array:
     """The lesser of a and b; where equal, each gets half of the gradient."""
     return namespace(a, b).minimum(a, b)
 
@@ -167,28 +167,32 @@ def _won(g, won, tied):
     return where(won, g, where(tied, 0.5 * g, 0))
 
 
-def max_(*arrays):
+@composed
+def max_(*arrays) -> Array:
     """The greatest of any number of arrays."""
     return functools.reduce(maximum, arrays)
 
 
-def min_(*arrays):
+@composed
+def min_(*arrays) -> Array:
     """The least of any number of arrays."""
     return functools.reduce(minimum, arrays)
 
 
-def sum_(*arrays):
+@composed
+def sum_(*arrays) -> Array:
     """The sum of any number of arrays."""
     return functools.reduce(add, arrays)
 
 
-def mean(*arrays):
+@composed
+def mean(*arrays) -> Array:
     """The mean of any number of arrays, element by element."""
     return sum_(*arrays) / len(arrays)
 
 
 @operator
-def clip(x, low=None, high=None):
+def clip(x, low=None, high=None) -> Array:
     """x held between low and high; each may be an array, a number or None.
 
     On a bound the gradient is x's; beyond it, the bound's.
@@ -221,7 +225,7 @@ def _(g, y, x, low, high):
 
 
 @operator
-def neg(x):
+def neg(x) -> Array:
     """-x"""
     return -x
 
@@ -232,7 +236,7 @@ def _(g, y, x):
 
 
 @operator
-def abs_(x):
+def abs_(x) -> Array:
     """|x|; the gradient at 0 is 0."""
     return abs(x)
 
@@ -243,7 +247,7 @@ def _(g, y, x):
 
 
 @operator
-def sign(x):
+def sign(x) -> Array:
     """-1, 0 or 1; of booleans itself."""
     return x if x.dtype.kind == "b" else namespace(x).sign(x)
 
@@ -254,7 +258,7 @@ def _(g, y, x):
 
 
 @operator
-def floor(x):
+def floor(x) -> Array:
     """The integer at or below x, in x's dtype."""
     return x if _is_integer(x) else namespace(x).floor(x)
 
@@ -265,7 +269,7 @@ def _(g, y, x):
 
 
 @operator
-def ceil(x):
+def ceil(x) -> Array:
     """The integer at or above x, in x's dtype."""
     return x if _is_integer(x) else namespace(x).ceil(x)
 
@@ -276,7 +280,7 @@ def _(g, y, x):
 
 
 @operator
-def round_(x):
+def round_(x) -> Array:
     """The nearest integer, halves to the even one, in x's dtype."""
     return x if _is_integer(x) else namespace(x).rint(x)
 
@@ -287,7 +291,7 @@ def _(g, y, x):
 
 
 @operator
-def trunc(x):
+def trunc(x) -> Array:
     """x without its fraction, rounded towards zero, in x's dtype."""
     return x if _is_integer(x) else namespace(x).trunc(x)
 
@@ -302,7 +306,7 @@ def _is_integer(x):
 
 
 @operator
-def square(x):
+def square(x) -> Array:
     """x * x"""
     return x * x
 
@@ -313,7 +317,7 @@ def _(g, y, x):
 
 
 @operator
-def reciprocal(x):
+def reciprocal(x) -> Array:
     """1 / x"""
     return 1 / x
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from burnish.backend import Array
 from burnish.errors import InputError
-from burnish.operator import memory_bound, operator
+from burnish.operator import composed, memory_bound, operator
 from burnish.ops._shapes import cast, library_of, ranked
 from burnish.ops._window import beside
 from burnish.ops.activation import softmax, softmax_gradient
@@ -17,6 +18,7 @@ from burnish.ops.linear import matmul
 from burnish.ops.shape import reshape, swapaxes
 
 
+@composed
 def scaled_dot_product_attention(
     q: Any,
     k: Any,
@@ -26,7 +28,7 @@ def scaled_dot_product_attention(
     is_causal: bool = False,
     scale: float | None = None,
     softcap: float = 0.0,
-) -> Any:
+) -> Array:
     """softmax(q @ k.T * scale + mask) @ v; q (..., T, D), k (..., S, D), v (..., S, E)
 
     mask: booleans, True where a key takes part, or numbers to add; broadcasts to
@@ -55,6 +57,7 @@ def scaled_dot_product_attention(
     return y if shared == 1 else reshape(y, shape=(*heads[:-1], v.shape[-1]))
 
 
+@composed
 def attention_weights(
     q: Any,
     k: Any,
@@ -63,7 +66,7 @@ def attention_weights(
     is_causal: bool = False,
     scale: float | None = None,
     softcap: float = 0.0,
-) -> Any:
+) -> Array:
     """How much each query takes of each value: (..., T, S), rows add up to 1"""
     ranked("attention: q", q, -2)
     ranked("attention: k", k, -2)
@@ -83,7 +86,7 @@ def attention_weights(
 
 @memory_bound
 @operator
-def softmax_or_zero(x):
+def softmax_or_zero(x) -> Array:
     """softmax along the last axis, but 0 for rows where every score is -inf"""
     blocked = x.max(axis=-1, keepdims=True) == -np.inf
     if not blocked.any():

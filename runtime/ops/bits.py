@@ -6,48 +6,49 @@ from typing import Any
 
 import numpy as np
 
-from burnish.backend import namespace
+from burnish.backend import Array, namespace
 from burnish.errors import InputError
-from burnish.operator import operator
+from burnish.operator import composed, operator
 
 
 @operator
-def bitwise_and(a, b):
+def bitwise_and(a, b) -> Array:
     """a & b"""
     return a & b
 
 
 @operator
-def bitwise_or(a, b):
+def bitwise_or(a, b) -> Array:
     """a | b"""
     return a | b
 
 
 @operator
-def bitwise_xor(a, b):
+def bitwise_xor(a, b) -> Array:
     """a ^ b"""
     return a ^ b
 
 
 @operator
-def bitwise_not(x):
+def bitwise_not(x) -> Array:
     """~x"""
     return ~x
 
 
 @operator
-def shift_left(a, b):
+def shift_left(a, b) -> Array:
     """a << b"""
     return a << b
 
 
 @operator
-def shift_right(a, b):
+def shift_right(a, b) -> Array:
     """a >> b"""
     return a >> b
 
 
-def bit_shift(a: Any, b: Any, *, direction: str) -> Any:
+@composed
+def bit_shift(a: Any, b: Any, *, direction: str) -> Array:
     """a's bits moved by b places, direction "LEFT" or "RIGHT"."""
     if direction not in ("LEFT", "RIGHT"):
         raise InputError(
@@ -57,7 +58,7 @@ def bit_shift(a: Any, b: Any, *, direction: str) -> Any:
 
 
 @operator
-def bit_cast(x, *, dtype: Any):
+def bit_cast(x, *, dtype: Any) -> Array:
     """x's bits read as another dtype of the same size."""
     dtype = np.dtype(dtype)
     if dtype.itemsize != x.dtype.itemsize:

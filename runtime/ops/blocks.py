@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from burnish.backend import namespace
+from burnish.backend import Array, namespace
 from burnish.errors import InputError
 from burnish.operator import memory_bound, operator
 from burnish.ops._shapes import cast
@@ -30,8 +30,8 @@ def quantize_blocks(
     *,
     value: str = "q8s",
     blocks: tuple[int, ...],
-    store: str = "native",
-):
+    store: str | None = "native",
+) -> Array:
     """rint(x / scale) + zero_point, saturated, as codes
 
     value: "q8s" (-127 to 127), "q8f" (-128 to 127), "q4s", "q4f", "q2s", "q2f", or the
@@ -57,10 +57,10 @@ def dequantize_blocks(
     *,
     value: str = "q8s",
     blocks: tuple[int, ...],
-    store: str = "native",
+    store: str | None = "native",
     shape: tuple[int, ...],
     dtype: Any = np.float32,
-):
+) -> Array:
     """(q - zero_point) * scale of `quantize_blocks`, in the shape that x had"""
     numbers = _split(unpacked(codes, small(value), store, shape), blocks)
     values = _values(numbers, scales, zero_points, _view(shape, blocks), blocks)
@@ -71,7 +71,7 @@ def dequantize_blocks(
 @operator
 def fake_quantize(
     x, scales, zero_points=None, *, value: str = "q8s", blocks: tuple[int, ...]
-):
+) -> Array:
     """What `dequantize_blocks` gives for `quantize_blocks`'s codes, in x's dtype
 
     The gradient of x goes straight through where x is in range and is 0 elsewhere;
@@ -97,7 +97,7 @@ def _(g, y, x, scales, zero_points=None, *, value, blocks):
 @operator
 def fake_quantize_slopes(
     x, scales, zero_points=None, *, value: str, blocks: tuple[int, ...]
-):
+) -> tuple[Array, Array]:
     """Where x is in range; d fake_quantize / d scale, both in x's shape"""
     kind, xp = small(value), namespace(x)
     scale = _beside(scales, _view(x.shape, blocks), blocks)
@@ -113,7 +113,7 @@ def fake_quantize_slopes(
 
 
 @operator
-def block_sums(x, *, blocks: tuple[int, ...]):
+def block_sums(x, *, blocks: tuple[int, ...]) -> Array:
     """The sum of each block; one number a block, as many axes"""
     return block_groups(x, blocks).sum(axis=-1)
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from burnish.backend import namespace
+from burnish.backend import Array, namespace
 from burnish.errors import InputError
-from burnish.operator import operator
+from burnish.operator import composed, operator
 from burnish.ops._shapes import cast, ranked
 from burnish.ops.arithmetic import clip, maximum
 from burnish.ops.compare import where
@@ -30,7 +30,7 @@ def non_max_suppression(
     iou_threshold: float = 0.0,
     score_threshold: float | None = None,
     center_point_box: bool = False,
-):
+) -> Array:
     """The best boxes that overlap no better one: (chosen, 3), image, class and box
 
     boxes (N, B, 4): any two opposite corners (y, x, y, x), or with center_point_box
@@ -73,6 +73,7 @@ def _corners(boxes: Any, center_point_box: bool) -> tuple[Any, Any]:
     return xp.minimum(one, other), xp.maximum(one, other)
 
 
+@composed
 def roi_align(
     x: Any,
     rois: Any,
@@ -83,7 +84,7 @@ def roi_align(
     spatial_scale: float = 1.0,
     mode: str = "avg",
     aligned: bool = True,
-) -> Any:
+) -> Array:
     """What x (N, C, H, W) shows in regions: (R, C, *output_size)
 
     rois (R, 4): (x, y, x, y) before spatial_scale; batch_indices (R,). Each part of a
@@ -157,9 +158,10 @@ def _around(place: Any, held: Any, live: Any, *, size: int) -> Any:
     return inside, below, below.astype(np.int64), above.astype(np.int64)
 
 
+@composed
 def max_roi_pool(
     x: Any, rois: Any, *, output_size: tuple[int, int], spatial_scale: float = 1.0
-) -> Any:
+) -> Array:
     """The greatest in each part of regions of x (N, C, H, W): (R, C, *output_size)
 
     rois (R, 5): image, then (x, y, x, y) before spatial_scale, both ends inside. A

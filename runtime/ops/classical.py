@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from burnish.backend import namespace
+from burnish.backend import Array, namespace
 from burnish.errors import DeviceError, InputError
-from burnish.operator import operator
+from burnish.operator import composed, operator
 from burnish.ops.arithmetic import abs_
 from burnish.ops.compare import where
 from burnish.ops.elementary import exp, log, sqrt, tanh
@@ -42,7 +42,7 @@ def tree_ensemble(
     *,
     outputs: int,
     aggregate: str = "sum",
-):
+) -> Array:
     """What the leaves that each row of x reaches say of each target: (N, F) -> (N, C)
 
     roots (T,): the trees' first nodes. A node compares x[:, features] with thresholds;
@@ -147,7 +147,7 @@ def _gathered(xp: Any, spots: Any, votes: Any, size: int, aggregate: str) -> Any
 
 
 @operator
-def label_encoder(x, keys, values, *, default: Any, dtype: Any = None):
+def label_encoder(x, keys, values, *, default: Any, dtype: Any = None) -> Array:
     """The value of the key that each element of x equals, or `default`.
 
     keys, values: arrays or lists of equal length; of equal keys the last one counts,
@@ -191,14 +191,16 @@ def zip_map(x: Any, keys: Sequence[Any]) -> list[dict[Any, float]]:
     return [dict(zip(keys, row, strict=True)) for row in x.tolist()]
 
 
-def softmax_zero(x: Any, *, axis: int = -1) -> Any:
+@composed
+def softmax_zero(x: Any, *, axis: int = -1) -> Array:
     """softmax along an axis among what is not 0; what is 0 stays so."""
     y = where(abs_(x) > 1e-7, exp(x - reduce_max(x, axes=axis, keepdims=True)), 0)
     total = reduce_sum(y, axes=axis, keepdims=True)
     return where(total == 0, 0.5, y / where(total == 0, 1, total))
 
 
-def probit(x: Any) -> Any:
+@composed
+def probit(x: Any) -> Array:
     """Where the normal distribution reaches x, by Winitzki's formula, to 0.002."""
     centered = 2 * x - 1
     scale = 0.147
@@ -208,6 +210,7 @@ def probit(x: Any) -> Any:
     return where(centered < 0, -size, size)
 
 
+@composed
 def svm_kernel(
     x: Any,
     vectors: Any,
@@ -216,7 +219,7 @@ def svm_kernel(
     gamma: float = 0.0,
     coef0: float = 0.0,
     degree: float = 0.0,
-) -> Any:
+) -> Array:
     """How alike rows and support vectors are: x (N, F), vectors (S, F) -> (N, S)
 
     kernel: "LINEAR" x @ v, "POLY" (gamma x @ v + coef0) ** degree, "SIGMOID"
@@ -235,7 +238,7 @@ def svm_kernel(
 
 
 @operator
-def pairwise_votes(scores, *, classes: int):
+def pairwise_votes(scores, *, classes: int) -> Array:
     """How many pairs each class wins: scores (N, pairs) > 0 are for the pair's first.
 
     Pairs come in the order (0, 1), (0, 2), ..., (1, 2), ...
@@ -247,7 +250,7 @@ def pairwise_votes(scores, *, classes: int):
 
 
 @operator
-def pairwise_coupling(wins, *, classes: int):
+def pairwise_coupling(wins, *, classes: int) -> Array:
     """Probabilities of classes from those of pairs: wins (N, pairs) -> (N, classes)
 
     Wu, Lin and Weng's second method, by their iteration; pairs as in pairwise_votes.

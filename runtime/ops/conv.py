@@ -34,7 +34,7 @@ def conv(
     padding: Any = 0,
     dilation: Any = 1,
     groups: int = 1,
-):
+) -> Array:
     """Correlation: x (N, C, *S), weight (O, C/groups, *K), bias (O,) -> (N, O, *P)
 
     padding: a number, one for each axis, or (before, after) for each axis.
@@ -77,7 +77,7 @@ def conv_transpose(
     output_padding: Any = 0,
     dilation: Any = 1,
     groups: int = 1,
-):
+) -> Array:
     """The adjoint of `conv`: x (N, O, *P), weight (O, C/groups, *K) -> (N, C, *S)
 
     Sizes: S = (P - 1) * stride - padding before and after + the kernel's span
@@ -136,7 +136,7 @@ def conv_input_gradient(
     stride: Any = 1,
     dilation: Any = 1,
     groups: int = 1,
-):
+) -> Array:
     """`conv`'s gradient with respect to x (N, C, *sizes), from g (N, O, *P)."""
     w = _window(g, weight.shape[2:], stride, padding, dilation)
     n, o = g.shape[:2]
@@ -177,7 +177,7 @@ def conv_weight_gradient(
     stride: Any = 1,
     dilation: Any = 1,
     groups: int = 1,
-):
+) -> Array:
     """`conv`'s gradient with respect to weight (O, C/groups, *kernel)."""
     w = _window(g, kernel, stride, padding, dilation)
     n, c = x.shape[:2]

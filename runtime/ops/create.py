@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from burnish.backend import namespace
-from burnish.operator import operator
+from burnish.backend import Array, namespace
+from burnish.operator import composed, operator
 from burnish.ops._shapes import axes_of
 
 
 @operator
-def constant_of_shape(shape, *, value: Any = None):
+def constant_of_shape(shape, *, value: Any = None) -> Array:
     """An array of `shape` (a vector of integers) full of one value of its dtype.
 
     None is 0 in float32.
@@ -23,7 +23,7 @@ def constant_of_shape(shape, *, value: Any = None):
 
 
 @operator
-def range_(start, limit, delta):
+def range_(start, limit, delta) -> Array:
     """start, start + delta, ... up to before limit; the three are single numbers."""
     xp = namespace(start, limit, delta)
     dtype = np.result_type(*(getattr(a, "dtype", a) for a in (start, limit, delta)))
@@ -32,13 +32,13 @@ def range_(start, limit, delta):
 
 
 @operator
-def eye_like(x, *, dtype: Any = None, k: int = 0):
+def eye_like(x, *, dtype: Any = None, k: int = 0) -> Array:
     """Ones on the k-th diagonal of a matrix of x's shape, zeros elsewhere."""
     return namespace(x).eye(*x.shape, k=k, dtype=dtype or x.dtype)
 
 
 @operator
-def trilu(x, *, k: int = 0, upper: bool = True):
+def trilu(x, *, k: int = 0, upper: bool = True) -> Array:
     """x on and above its k-th diagonal (on and below unless `upper`), else 0."""
     xp = namespace(x)
     return xp.triu(x, k) if upper else xp.tril(x, k)
@@ -49,18 +49,20 @@ def _(g, y, x, *, k, upper):
     return trilu(g, k=k, upper=upper)
 
 
-def triu(x: Any, *, k: int = 0) -> Any:
+@composed
+def triu(x: Any, *, k: int = 0) -> Array:
     """x on and above its k-th diagonal, 0 below."""
     return trilu(x, k=k)
 
 
-def tril(x: Any, *, k: int = 0) -> Any:
+@composed
+def tril(x: Any, *, k: int = 0) -> Array:
     """x on and below its k-th diagonal, 0 above."""
     return trilu(x, k=k, upper=False)
 
 
 @operator
-def one_hot(indices, depth, values=None, *, axis: int = -1):
+def one_hot(indices, depth, values=None, *, axis: int = -1) -> Array:
     """Integers as vectors of length `depth` along a new axis, on in one place.
 
     values: (off, on), their dtype is the result's; (0, 1) in float32 by default.

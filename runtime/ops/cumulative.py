@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from burnish.backend import namespace
-from burnish.operator import operator
+from burnish.backend import Array, namespace
+from burnish.operator import composed, operator
 from burnish.ops._shapes import axes_of, plain, reduced_axes
 from burnish.ops.compare import not_equal, where
 from burnish.ops.padding import pad
@@ -18,7 +18,7 @@ from burnish.ops.shape import flip, reshape, swapaxes, transpose, unsqueeze
 
 
 @operator
-def cum_sum(x, *, axis: int, exclusive: bool = False, reverse: bool = False):
+def cum_sum(x, *, axis: int, exclusive: bool = False, reverse: bool = False) -> Array:
     """Sums of the elements up to each one, without it where `exclusive`.
 
     reverse: sums of the elements from each one to the end.
@@ -77,9 +77,10 @@ def _(g, y, x, *, axis, exclusive, reverse):
     return cum_sum(g, axis=axis, exclusive=exclusive, reverse=not reverse)
 
 
+@composed
 def cum_prod(
     x: Any, *, axis: int, exclusive: bool = False, reverse: bool = False
-) -> Any:
+) -> Array:
     """Products of the elements up to each one; options as in `cum_sum`."""
     axis = axes_of(axis, len(x.shape))[0]
     if reverse:
@@ -93,7 +94,7 @@ def cum_prod(
 
 
 @operator
-def running_product(x, *, axis: int):
+def running_product(x, *, axis: int) -> Array:
     """Products of the elements up to and with each one."""
     return namespace(x).cumprod(x, axis, x.dtype)
 
@@ -112,7 +113,7 @@ def _(g, y, x, *, axis):
 
 
 @operator
-def reduce_prod(x, *, axes: Any = None, keepdims: bool = False):
+def reduce_prod(x, *, axes: Any = None, keepdims: bool = False) -> Array:
     """The product over axes."""
     return x.prod(axis=reduced_axes(axes, x.ndim), keepdims=keepdims, dtype=x.dtype)
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from burnish.backend import Array
+from burnish.operator import composed
 from burnish.ops._scatter import take_flat
 from burnish.ops._shapes import library_of, ranked
 from burnish.ops._window import Window, beside, window
@@ -19,6 +21,7 @@ from burnish.ops.linear import matmul
 from burnish.ops.shape import reshape
 
 
+@composed
 def deform_conv(
     x: Any,
     weight: Any,
@@ -31,7 +34,7 @@ def deform_conv(
     dilation: Any = 1,
     groups: int = 1,
     offset_groups: int = 1,
-) -> Any:
+) -> Array:
     """x (N, C, *S), weight (O, C/groups, *K), bias (O,) -> (N, O, *P)
 
     offset (N, G * K * rank, *P) moves each place that a kernel looks at, between places

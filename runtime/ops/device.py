@@ -5,21 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from burnish.autodiff import Variable
-from burnish.backend import Device
-from burnish.operator import operator
+from burnish.backend import Array, Device
+from burnish.operator import composed, operator
 from burnish.ops._shapes import plain
 
 
-def to_device(x: Any, *, device: Device) -> Any:
+@composed
+def to_device(x: Any, *, device: Device) -> Array:
     """x on another device; its gradient comes back to where x was."""
-    moved = moved_array(x, device=device)
-    if not isinstance(moved, Variable):
-        return moved
-    return moved.wrap(moved.data, device, moved.node, moved.index)
+    moved: Any = moved_array(x, device=device)
+    if isinstance(x, Variable):
+        return moved.wrap(moved.data, device, moved.node, moved.index)
+    return moved
 
 
 @operator
-def moved_array(x, *, device: Device):
+def moved_array(x, *, device: Device) -> Array:
     """x's array on another device; a variable still says the old one."""
     return device.put(x)
 

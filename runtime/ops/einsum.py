@@ -5,14 +5,14 @@ from __future__ import annotations
 import string
 from typing import Any
 
-from burnish.backend import namespace
+from burnish.backend import Array, namespace
 from burnish.errors import InputError
 from burnish.operator import operator
 from burnish.ops._shapes import plain, unbroadcast
 
 
 @operator
-def einsum(*arrays, equation: str):
+def einsum(*arrays, equation: str) -> Array:
     """Products summed over labels, as `numpy.einsum`: ellipses, diagonals, "ij,jk".
 
     An equation without "->" keeps the labels that occur once, in alphabetical order.

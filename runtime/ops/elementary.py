@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from burnish.backend import namespace, special
+from burnish.backend import Array, namespace, special
 from burnish.operator import operator
 from burnish.ops._blocks import blockwise, filled
 from burnish.ops._shapes import unbroadcast
@@ -12,7 +12,7 @@ from burnish.ops.compare import where
 
 
 @operator
-def sqrt(x):
+def sqrt(x) -> Array:
     """The square root; its gradient at 0 is infinite."""
     return namespace(x).sqrt(x)
 
@@ -23,7 +23,7 @@ def _(g, y, x):
 
 
 @operator
-def exp(x):
+def exp(x) -> Array:
     """e ** x"""
     return namespace(x).exp(x)
 
@@ -34,7 +34,7 @@ def _(g, y, x):
 
 
 @operator
-def expm1(x):
+def expm1(x) -> Array:
     """e ** x - 1, accurate near 0."""
     return namespace(x).expm1(x)
 
@@ -45,7 +45,7 @@ def _(g, y, x):
 
 
 @operator
-def log(x):
+def log(x) -> Array:
     """The natural logarithm."""
     return namespace(x).log(x)
 
@@ -56,7 +56,7 @@ def _(g, y, x):
 
 
 @operator
-def log1p(x):
+def log1p(x) -> Array:
     """log(1 + x), accurate near 0."""
     return namespace(x).log1p(x)
 
@@ -67,7 +67,7 @@ def _(g, y, x):
 
 
 @operator
-def sin(x):
+def sin(x) -> Array:
     """The sine of x in radians."""
     return namespace(x).sin(x)
 
@@ -78,7 +78,7 @@ def _(g, y, x):
 
 
 @operator
-def cos(x):
+def cos(x) -> Array:
     """The cosine of x in radians."""
     return namespace(x).cos(x)
 
@@ -89,7 +89,7 @@ def _(g, y, x):
 
 
 @operator
-def tan(x):
+def tan(x) -> Array:
     """The tangent of x in radians."""
     return namespace(x).tan(x)
 
@@ -100,7 +100,7 @@ def _(g, y, x):
 
 
 @operator
-def asin(x):
+def asin(x) -> Array:
     """The angle whose sine is x, in radians."""
     return namespace(x).arcsin(x)
 
@@ -111,7 +111,7 @@ def _(g, y, x):
 
 
 @operator
-def acos(x):
+def acos(x) -> Array:
     """The angle whose cosine is x, in radians."""
     return namespace(x).arccos(x)
 
@@ -122,7 +122,7 @@ def _(g, y, x):
 
 
 @operator
-def atan(x):
+def atan(x) -> Array:
     """The angle whose tangent is x, in radians."""
     return namespace(x).arctan(x)
 
@@ -133,7 +133,7 @@ def _(g, y, x):
 
 
 @operator
-def atan2(a, b):
+def atan2(a, b) -> Array:
     """The angle of the point (b, a), in radians; (0, 0) has gradient 0."""
     return namespace(a, b).arctan2(a, b)
 
@@ -154,7 +154,7 @@ def _squared_radius(a, b):
 
 
 @operator
-def sinh(x):
+def sinh(x) -> Array:
     """The hyperbolic sine."""
     return namespace(x).sinh(x)
 
@@ -165,7 +165,7 @@ def _(g, y, x):
 
 
 @operator
-def cosh(x):
+def cosh(x) -> Array:
     """The hyperbolic cosine."""
     return namespace(x).cosh(x)
 
@@ -176,7 +176,7 @@ def _(g, y, x):
 
 
 @operator
-def tanh(x):
+def tanh(x) -> Array:
     """The hyperbolic tangent."""
     return namespace(x).tanh(x)
 
@@ -187,7 +187,7 @@ def _(g, y, x):
 
 
 @operator
-def asinh(x):
+def asinh(x) -> Array:
     """The inverse of sinh."""
     return namespace(x).arcsinh(x)
 
@@ -198,7 +198,7 @@ def _(g, y, x):
 
 
 @operator
-def acosh(x):
+def acosh(x) -> Array:
     """The inverse of cosh, for x >= 1."""
     return namespace(x).arccosh(x)
 
@@ -209,7 +209,7 @@ def _(g, y, x):
 
 
 @operator
-def atanh(x):
+def atanh(x) -> Array:
     """The inverse of tanh."""
     return namespace(x).arctanh(x)
 
@@ -220,7 +220,7 @@ def _(g, y, x):
 
 
 @operator
-def erf(x):
+def erf(x) -> Array:
     """The error function."""
     return blockwise(special.erf, x)
 
@@ -231,7 +231,7 @@ def _(g, y, x):
 
 
 @operator
-def ndtr(x):
+def ndtr(x) -> Array:
     """The share of the normal distribution that is below x."""
     return filled(special.put_normal_share, x)
 

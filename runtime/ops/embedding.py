@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from burnish.backend import namespace
+from burnish.backend import Array, namespace
 from burnish.errors import InputError
 from burnish.operator import operator
 from burnish.ops.index import put_rows
 
 
 @operator
-def embedding(weight, ids, *, padding_idx: int | None = None):
+def embedding(weight, ids, *, padding_idx: int | None = None) -> Array:
     """weight (rows, dim), ids (...) -> (..., dim); no gradient to row padding_idx"""
     if ids.dtype.kind not in "iu":
         raise InputError(f"embedding: expected ids of integers, got {ids.dtype}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from burnish.backend import namespace
+from burnish.backend import Array, namespace
 from burnish.errors import InputError
 from burnish.operator import operator
 from burnish.ops._window import Window, columns, cropped, padded, window
@@ -17,7 +17,7 @@ from burnish.ops._window import Window, columns, cropped, padded, window
 @operator
 def im2col(
     x, *, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1
-):
+) -> Array:
     """Every window's content as a column: (N, C, *S) -> (N, C * prod(K), P)"""
     n, c, *sizes = x.shape
     w = window("im2col", tuple(sizes), kernel_size, stride, padding, dilation)
@@ -40,7 +40,7 @@ def col2im(
     stride: Any = 1,
     padding: Any = 0,
     dilation: Any = 1,
-):
+) -> Array:
     """Columns added where their windows were: (N, C * prod(K), P) -> (N, C, *S)"""
     kernel = tuple(kernel_size)
     w = window("col2im", tuple(sizes), kernel, stride, padding, dilation)

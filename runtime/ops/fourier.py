@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from burnish.backend import Array
 from burnish.errors import InputError
+from burnish.operator import composed
 from burnish.ops._shapes import broadcast_to, cast, ranked
 from burnish.ops._window import beside
 from burnish.ops.index import gather, put_rows
@@ -21,7 +23,8 @@ from burnish.ops.signal import dft, sized
 from burnish.steps import step
 
 
-def rfft(x: Any, *, n: int | None = None, axis: int = -1) -> Any:
+@composed
+def rfft(x: Any, *, n: int | None = None, axis: int = -1) -> Array:
     """The spectrum of a real signal: (..., L, ...) -> (..., K, ..., 2)
 
     n: the signal is cut or filled with zeros to it; K is n // 2 + 1.
@@ -32,7 +35,8 @@ def rfft(x: Any, *, n: int | None = None, axis: int = -1) -> Any:
     return dft(x[..., None], axis=axis % len(x.shape), length=n, onesided=True)
 
 
-def irfft(spectrum: Any, *, n: int | None = None, axis: int = -2) -> Any:
+@composed
+def irfft(spectrum: Any, *, n: int | None = None, axis: int = -2) -> Array:
     """The real signal of a spectrum: (..., K, ..., 2) -> (..., n, ...)
 
     n: 2 * (K - 1) unless given; spectra of odd lengths need it.
@@ -41,6 +45,7 @@ def irfft(spectrum: Any, *, n: int | None = None, axis: int = -2) -> Any:
     return y[..., 0]
 
 
+@composed
 def stft(
     signal: Any,
     window: Any = None,
@@ -51,7 +56,7 @@ def stft(
     center: bool = False,
     pad_mode: str = "reflect",
     normalized: bool = False,
-) -> Any:
+) -> Array:
     """Spectra of frames: signal (B, L), (B, L, 1) or (B, L, 2) -> (B, F, K, 2)
 
     A frame starts every `frame_step` places and is weighed by `window`, whose length
@@ -80,6 +85,7 @@ def stft(
     return spectra * (1 / sqrt(n)) if normalized else spectra
 
 
+@composed
 def istft(
     spectra: Any,
     window: Any = None,
@@ -90,7 +96,7 @@ def istft(
     center: bool = False,
     normalized: bool = False,
     length: int | None = None,
-) -> Any:
+) -> Array:
     """The real signal whose `stft` is nearest to spectra (B, F, K, 2): (B, L)
 
     Frames are weighed by `window` once more, added where they overlap and divided by

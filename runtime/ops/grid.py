@@ -7,13 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from burnish.backend import Array
 from burnish.errors import InputError
+from burnish.operator import composed
 from burnish.ops._window import beside
 from burnish.ops.linear import matmul
 from burnish.ops.shape import reshape
 
 
-def affine_grid(theta: Any, *, size: Any, align_corners: bool = False) -> Any:
+@composed
+def affine_grid(theta: Any, *, size: Any, align_corners: bool = False) -> Array:
     """Places after affine maps: theta (N, rank, rank + 1) -> (N, *S, rank)
 
     size: (N, C, *S) of the image that is sampled to, S of one axis a rank, 1 to 3 of

@@ -8,6 +8,7 @@ from typing import Any
 
 from burnish.backend import Array, namespace
 from burnish.errors import InputError
+from burnish.operator import composed
 from burnish.ops._scatter import take_flat
 from burnish.ops._shapes import library_of, ranked
 from burnish.ops.shape import reshape
@@ -23,6 +24,7 @@ _MODES = {
 _CUBIC = -0.75
 
 
+@composed
 def grid_sample(
     x: Any,
     grid: Any,
@@ -30,7 +32,7 @@ def grid_sample(
     mode: str = "linear",
     padding_mode: str = "zeros",
     align_corners: bool = False,
-) -> Any:
+) -> Array:
     """x's values at the places of `grid`, which lie between -1 and 1, last axis first.
 
     mode: "linear", "nearest", "cubic" (or PyTorch's "bilinear", "bicubic").

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from burnish.backend import namespace
+from burnish.backend import Array, namespace
 from burnish.errors import InputError
-from burnish.operator import operator
+from burnish.operator import composed, operator
 from burnish.ops._axis_tables import AxisTable, axis_table, check, dense
 from burnish.ops._shapes import cast
 from burnish.ops._window import beside
@@ -20,6 +20,7 @@ from burnish.ops.index import gather
 _SPARSE = 8  # a gather costs about as much as this many multiplications of a product
 
 
+@composed
 def resize(
     x: Any,
     *,
@@ -35,7 +36,7 @@ def resize(
     extrapolation_value: float = 0.0,
     keep_aspect_ratio_policy: str = "stretch",
     roi: Any = None,
-) -> Any:
+) -> Array:
     """x with other sizes along `axes` (all of them unless given), as ONNX's Resize.
 
     Either sizes or scales, one for each axis; roi holds every axis's start, then every
@@ -70,6 +71,7 @@ def resize(
     return _fill_outside(y, tables, extrapolation_value)
 
 
+@composed
 def interpolate(
     x: Any,
     *,
@@ -79,7 +81,7 @@ def interpolate(
     align_corners: bool = False,
     recompute_scale_factor: bool = False,
     antialias: bool = False,
-) -> Any:
+) -> Array:
     """x (N, C, *S) with other spatial sizes, in PyTorch's words.
 
     mode: "nearest", "nearest-exact", "linear", "bilinear", "trilinear", "bicubic",
@@ -135,13 +137,13 @@ _TORCH_MODES = {
 
 
 @operator
-def resample(x, index, weight, *, axis: int):
+def resample(x, index, weight, *, axis: int) -> Array:
     """Each place along `axis` as a weighted sum; index and weight (P, taps)."""
     if index.shape[1] * _SPARSE >= x.shape[axis]:
         return _product(x, dense(index, weight, x.shape[axis]), axis)
     xp = namespace(x)
     shape = (-1, *(1 for _ in x.shape[axis + 1 :]))
-    y = None
+    y: Any = None
     for tap in range(index.shape[1]):
         share = xp.asarray(weight[:, tap].astype(x.dtype)).reshape(shape)
         part = xp.take(x, xp.asarray(index[:, tap]), axis=axis) * share
@@ -155,7 +157,7 @@ def _(g, y, x, index, weight, *, axis):
 
 
 @operator
-def resample_adjoint(x, index, weight, *, axis: int, size: int):
+def resample_adjoint(x, index, weight, *, axis: int, size: int) -> Array:
     """The adjoint of `resample`: every place shared among those that it weighed."""
     return _product(x, dense(index, weight, size).T, axis)
 

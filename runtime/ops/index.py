@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from burnish.autodiff import Variable
-from burnish.backend import namespace
+from burnish.backend import Array, namespace
 from burnish.errors import InputError
-from burnish.operator import operator
+from burnish.operator import composed, operator
 from burnish.ops._shapes import axes_of, cast, plain, ranked, unbroadcast, values
 from burnish.ops.compare import where
 from burnish.ops.shape import moveaxis, reshape, transpose
@@ -25,7 +25,7 @@ from burnish.steps import step
 
 
 @operator
-def getitem(x, *, index: Any):
+def getitem(x, *, index: Any) -> Array:
     """x[index]: integers, slices, None, Ellipsis, integer and boolean arrays."""
     return x[index]
 
@@ -36,7 +36,7 @@ def _(g, y, x, *, index):
 
 
 @operator
-def put(x, *, index: Any, shape: tuple[int, ...]):
+def put(x, *, index: Any, shape: tuple[int, ...]) -> Array:
     """Zeros of `shape` with x added at [index]."""
     xp = namespace(x)
     items = index if isinstance(index, tuple) else (index,)
@@ -82,7 +82,7 @@ def _axes_indexed(items: tuple[Any, ...], ndim: int) -> int:
 
 
 @operator
-def set_item(x, values, *, index: Any):
+def set_item(x, values, *, index: Any) -> Array:
     """A copy of x with `values` at [index]."""
     y = namespace(x).array(x)  # a gradient may be a scalar, which nothing writes into
     y[index] = values
@@ -110,7 +110,7 @@ def to_index(index: Any) -> Any:
 
 
 @operator
-def gather(x, indices, *, axis: int = 0):
+def gather(x, indices, *, axis: int = 0) -> Array:
     """x's slices along an axis, by number; the shape of `indices` takes its place."""
     try:
         return namespace(x, indices).take(x, indices, axis)
@@ -154,7 +154,7 @@ def _repeats_each(indices: Any, n: int) -> int:
 
 
 @operator
-def put_rows(x, indices, *, rows: int):
+def put_rows(x, indices, *, rows: int) -> Array:
     """`rows` rows of zeros with row i of x added to row indices[i]."""
     y = np.zeros((rows, *x.shape[1:]), x.dtype)
     if not x.size:
@@ -201,7 +201,7 @@ def _(g, y, x, indices, *, rows):
 
 
 @operator
-def scatter_rows(x, indices, updates, *, reduction: str = "none"):
+def scatter_rows(x, indices, updates, *, reduction: str = "none") -> Array:
     """A copy of x with row indices[i] set to updates[i], or combined with it.
 
     reduction: "none" (the last of equal indices wins), "add", "mul", "max" or "min".
@@ -263,9 +263,10 @@ def _ties(y: Any, x: Any, indices: Any, updates: Any) -> Any:
     return cast(x == y, dtype=y.dtype) + put_rows(won, indices, rows=y.shape[0])
 
 
+@composed
 def scatter_slices(
     x: Any, indices: Any, updates: Any, *, axis: int = 0, reduction: str = "none"
-) -> Any:
+) -> Array:
     """A copy of x with its slices indices[i] along an axis set to those of updates.
 
     Or combined with them; reduction: as in `scatter_rows`.
@@ -280,21 +281,24 @@ def scatter_slices(
 # --- elements by number: rows of a flattened array ---
 
 
-def take_along_axis(x: Any, indices: Any, *, axis: int) -> Any:
+@composed
+def take_along_axis(x: Any, indices: Any, *, axis: int) -> Array:
     """One element of x for every index, along an axis; other axes broadcast."""
     places = _flat_places(indices, shape=x.shape, axis=axis, broadcasts=True)
     return gather(reshape(x, shape=(-1,)), places)
 
 
-def gather_elements(x: Any, indices: Any, *, axis: int = 0) -> Any:
+@composed
+def gather_elements(x: Any, indices: Any, *, axis: int = 0) -> Array:
     """One element of x for every index: y[i, j] = x[indices[i, j], j] for axis 0."""
     places = _flat_places(indices, shape=x.shape, axis=axis)
     return gather(reshape(x, shape=(-1,)), places)
 
 
+@composed
 def scatter_elements(
     x: Any, indices: Any, updates: Any, *, axis: int = 0, reduction: str = "none"
-) -> Any:
+) -> Array:
     """A copy of x with y[indices[i, j], j] = updates[i, j] for axis 0, or combined.
 
     reduction: as in `scatter_rows`.
@@ -317,7 +321,8 @@ def _depth(where: str, x: Any, indices: Any, batch_dims: int = 0) -> int:
     return int(depth)
 
 
-def gather_nd(x: Any, indices: Any, *, batch_dims: int = 0) -> Any:
+@composed
+def gather_nd(x: Any, indices: Any, *, batch_dims: int = 0) -> Array:
     """Elements or slices of x at the positions in the last axis of `indices`."""
     depth = _depth("gather_nd", x, indices, batch_dims)
     places = _positions(indices, shape=x.shape, batch_dims=batch_dims)
@@ -326,7 +331,8 @@ def gather_nd(x: Any, indices: Any, *, batch_dims: int = 0) -> Any:
     return reshape(gather(rows, places), shape=(*indices.shape[:-1], *rest))
 
 
-def scatter_nd(x: Any, indices: Any, updates: Any, *, reduction: str = "none") -> Any:
+@composed
+def scatter_nd(x: Any, indices: Any, updates: Any, *, reduction: str = "none") -> Array:
     """A copy of x with elements or slices set, or combined, at positions.
 
     indices: positions in the last axis; reduction: as in `scatter_rows`.
@@ -412,7 +418,7 @@ def _positions(indices: Any, *, shape: tuple[int, ...], batch_dims: int = 0) -> 
 
 
 @operator
-def unfold(x, *, axis: int, size: int, step: int):
+def unfold(x, *, axis: int, size: int, step: int) -> Array:
     """Windows of `size` along an axis, one every `step`, as a new last axis; no copy.
 
     (..., L, ...) -> (..., (L - size) // step + 1, ..., size)
@@ -440,7 +446,10 @@ def _(g, y, x, *, axis, size, step):
 # --- ONNX's other ways to pick ---
 
 
-def slice_(x: Any, starts: Any, ends: Any, axes: Any = None, steps: Any = None) -> Any:
+@composed
+def slice_(
+    x: Any, starts: Any, ends: Any, axes: Any = None, steps: Any = None
+) -> Array:
     """x[start:end:step] along each of some axes; numbers beyond an end stop there."""
     begin, stop = _integers(starts), _integers(ends)
     chosen = range(len(begin)) if axes is None else _integers(axes)
@@ -455,7 +464,8 @@ def _integers(numbers: Any) -> list[int]:
     return [int(v) for v in plain(numbers)]
 
 
-def compress(x: Any, condition: Any, *, axis: int | None = None) -> Any:
+@composed
+def compress(x: Any, condition: Any, *, axis: int | None = None) -> Array:
     """x's slices along an axis where the condition holds; None: of x flattened."""
     places = _chosen(condition)
     if axis is None:
@@ -469,7 +479,7 @@ def _chosen(condition: Any) -> Any:
 
 
 @operator
-def non_zero(x):
+def non_zero(x) -> Array:
     """The positions of what is not zero, one a column: (ndim, count) int64."""
     xp = namespace(x)
     return xp.stack(xp.nonzero(xp.atleast_1d(x)))

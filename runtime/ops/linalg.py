@@ -9,7 +9,7 @@ import numpy as np
 
 from burnish.backend import Array, namespace
 from burnish.errors import InputError
-from burnish.operator import operator
+from burnish.operator import composed, operator
 from burnish.ops._shapes import axes_of, plain, unbroadcast
 from burnish.ops._window import beside
 from burnish.ops.arithmetic import clip
@@ -25,7 +25,8 @@ _PANEL = 32  # columns that `lu_factor` takes one by one before a matrix product
 # --- diagonals ---
 
 
-def diagonal(x: Any, *, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+@composed
+def diagonal(x: Any, *, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """The diagonal of two axes, as the last axis; `offset` counts to the right."""
     first, second = axes_of((axis1, axis2), len(x.shape))
     if first == second:
@@ -35,7 +36,7 @@ def diagonal(x: Any, *, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
 
 
 @operator
-def last_diagonal(x, *, offset: int = 0):
+def last_diagonal(x, *, offset: int = 0) -> Array:
     """The diagonal of the last two axes."""
     return x.diagonal(offset, -2, -1)
 
@@ -46,7 +47,7 @@ def _(g, y, x, *, offset):
 
 
 @operator
-def diag_embed(x, *, offset: int = 0, shape: tuple[int, int] | None = None):
+def diag_embed(x, *, offset: int = 0, shape: tuple[int, int] | None = None) -> Array:
     """Matrices with x's last axis on a diagonal, 0 elsewhere.
 
     shape: theirs; without one they are square and just large enough.
@@ -64,7 +65,8 @@ def _(g, y, x, *, offset, shape):
     return last_diagonal(g, offset=offset)
 
 
-def diag(x: Any, *, offset: int = 0) -> Any:
+@composed
+def diag(x: Any, *, offset: int = 0) -> Array:
     """The diagonal of a matrix; of a vector the matrix with that diagonal."""
     if len(x.shape) not in (1, 2):
         raise InputError(f"diag: expected a vector or a matrix, got {x.shape}")
@@ -73,7 +75,8 @@ def diag(x: Any, *, offset: int = 0) -> Any:
     return diagonal(x, offset=offset)
 
 
-def trace(x: Any) -> Any:
+@composed
+def trace(x: Any) -> Array:
     """The sum of the diagonal: (..., n, m) -> (...)"""
     return reduce_sum(diagonal(x, axis1=-2, axis2=-1), axes=-1)
 
@@ -82,7 +85,7 @@ def trace(x: Any) -> Any:
 
 
 @operator
-def solve(a, b):
+def solve(a, b) -> Array:
     """y with a @ y = b: (..., n, n), (..., n, k) -> (..., n, k)"""
     return namespace(a, b).linalg.solve(a, b)
 
@@ -101,7 +104,8 @@ def _(g, y, a, b):
     return unbroadcast(-part @ y.mT, a), unbroadcast(part, b)
 
 
-def lu(x: Any) -> tuple[Any, Any, Any]:
+@composed
+def lu(x: Any) -> tuple[Array, Array, Array]:
     """P, L, U with P @ L @ U = x (..., n, m); L has ones on its diagonal.
 
     P (..., n, n) exchanges rows, so that no element of L is greater than 1.
@@ -115,14 +119,14 @@ def lu(x: Any) -> tuple[Any, Any, Any]:
 
 
 @operator
-def permutation_matrix(pivots, *, rows: int, dtype: Any):
+def permutation_matrix(pivots, *, rows: int, dtype: Any) -> Array:
     """The exchanges that `lu_factor` made, undone by a matrix (..., rows, rows)."""
     order = _order(pivots, rows)[..., None, :]
     return (order == namespace(pivots).arange(rows)[:, None]).astype(dtype)
 
 
 @operator
-def lu_factor(x):
+def lu_factor(x) -> tuple[Array, Array]:
     """L and U in one matrix (..., n, m), and LAPACK's pivots (..., min(n, m)) int32.
 
     Row i was exchanged with row pivots[i] - 1, one after the other. L's diagonal of
@@ -214,7 +218,8 @@ def _(g, y, x):
     return take_along_axis(part, places[..., None], axis=-2)
 
 
-def qr(x: Any) -> tuple[Any, Any]:
+@composed
+def qr(x: Any) -> tuple[Array, Array]:
     """Q, R with Q @ R = x (..., n, m): Q's columns are orthonormal, R is upper.
 
     Q is (..., n, min(n, m)), R (..., min(n, m), m), as PyTorch's "reduced".
@@ -225,11 +230,12 @@ def qr(x: Any) -> tuple[Any, Any]:
     if n >= m:
         return tall_qr(x)
     q, r = tall_qr(x[..., :n])
-    return q, concat(r, matmul(q.mT, x[..., n:]), axis=-1)
+    whole: Any = concat(r, matmul(q.mT, x[..., n:]), axis=-1)
+    return q, whole
 
 
 @operator
-def tall_qr(x):
+def tall_qr(x) -> tuple[Array, Array]:
     """`qr` of matrices with at least as many rows as columns."""
     return tuple(namespace(x).linalg.qr(x))
 
@@ -249,7 +255,8 @@ def _(g, y, x):
 # --- products and angles ---
 
 
-def dot(a: Any, b: Any) -> Any:
+@composed
+def dot(a: Any, b: Any) -> Array:
     """The sum of the products of two vectors: (n,), (n,) -> ()"""
     if len(a.shape) != 1 or a.shape != b.shape:
         raise InputError(
@@ -258,7 +265,8 @@ def dot(a: Any, b: Any) -> Any:
     return matmul(a, b)
 
 
-def cross(a: Any, b: Any, *, axis: int = -1) -> Any:
+@composed
+def cross(a: Any, b: Any, *, axis: int = -1) -> Array:
     """The vector at right angles to both, along an axis of length 3."""
     if any(part.shape[axes_of(axis, len(part.shape))[0]] != 3 for part in (a, b)):
         raise InputError(
@@ -266,17 +274,19 @@ def cross(a: Any, b: Any, *, axis: int = -1) -> Any:
         )
     a0, a1, a2 = split(a, num=3, axis=axis)
     b0, b1, b2 = split(b, num=3, axis=axis)
-    parts = (a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0)
+    parts: Any = (a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0)
     return concat(*parts, axis=axis)
 
 
-def normalize(x: Any, *, p: float = 2.0, axis: int = 1, eps: float = 1e-12) -> Any:
+@composed
+def normalize(x: Any, *, p: float = 2.0, axis: int = 1, eps: float = 1e-12) -> Array:
     """x divided by its p-norm along an axis, or by eps where that is greater."""
     size = vector_norm(x, p=p, axes=axis, keepdims=True)
     return x / clip(size, eps)
 
 
-def cosine_similarity(a: Any, b: Any, *, axis: int = 1, eps: float = 1e-8) -> Any:
+@composed
+def cosine_similarity(a: Any, b: Any, *, axis: int = 1, eps: float = 1e-8) -> Array:
     """The cosine of the angle between a and b along an axis; norms of at least eps."""
     a = expand(a, shape=b.shape)
     b = expand(b, shape=a.shape)
@@ -284,7 +294,8 @@ def cosine_similarity(a: Any, b: Any, *, axis: int = 1, eps: float = 1e-8) -> An
     return reduce_sum(a * b, axes=axis)
 
 
-def cov(x: Any, *, axis: int = -1, correction: float = 1) -> Any:
+@composed
+def cov(x: Any, *, axis: int = -1, correction: float = 1) -> Array:
     """How the rows of a matrix vary together: (n, m) -> (n, n), observations in `axis`
 
     With axis 0 they are columns: (n, m) -> (m, m). A vector has its variance.

@@ -7,12 +7,12 @@ from typing import Any
 
 from burnish.backend import Array, namespace
 from burnish.errors import InputError
-from burnish.operator import operator
+from burnish.operator import composed, operator
 from burnish.ops._shapes import unbroadcast
 
 
 @operator
-def matmul(a, b):
+def matmul(a, b) -> Array:
     """a @ b as NumPy has it: (..., n, k) @ (..., k, m) -> (..., n, m); vectors too."""
     if not a.ndim or not b.ndim or a.shape[-1] != b.shape[max(b.ndim - 2, 0)]:
         raise InputError(
@@ -57,7 +57,7 @@ def _(g, y, a, b):
 
 
 @operator
-def linear(x, weight, bias=None):
+def linear(x, weight, bias=None) -> Array:
     """x @ weight.T + bias; x (..., k), weight (m, k), bias (m,) or None -> (..., m)"""
     if not x.ndim or x.shape[-1] != weight.shape[1]:
         raise InputError(
@@ -83,6 +83,7 @@ def _(g, y, x, weight, bias):
     return unbroadcast(g, bias)
 
 
+@composed
 def gemm(
     a: Any,
     b: Any,
@@ -92,7 +93,7 @@ def gemm(
     beta: float = 1.0,
     trans_a: bool = False,
     trans_b: bool = False,
-) -> Any:
+) -> Array:
     """alpha * a @ b + beta * c of matrices, a and b transposed on request."""
     y = matmul(a.T if trans_a else a, b.T if trans_b else b)
     y = y if alpha == 1 else alpha * y
@@ -101,13 +102,14 @@ def gemm(
     return y + (c if beta == 1 else beta * c)
 
 
-def outer(a: Any, b: Any) -> Any:
+@composed
+def outer(a: Any, b: Any) -> Array:
     """Every element of a times every one of b: (n,), (m,) -> (n, m)"""
     return a[:, None] * b[None, :]
 
 
 @operator
-def det(x):
+def det(x) -> Array:
     """The determinants of (..., n, n) matrices; the gradient needs an inverse."""
     return namespace(x).linalg.det(x)
 
@@ -118,7 +120,7 @@ def _(g, y, x):
 
 
 @operator
-def inverse(x):
+def inverse(x) -> Array:
     """The inverses of (..., n, n) matrices."""
     return namespace(x).linalg.inv(x)
 

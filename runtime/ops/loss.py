@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from burnish.autodiff import Variable
-from burnish.backend import namespace
+from burnish.backend import Array, namespace
 from burnish.operator import operator
 from burnish.ops._blocks import BLOCK, filled
 from burnish.ops._shapes import unbroadcast
@@ -21,7 +21,7 @@ _STEEPEST = 1e-12
 @operator
 def cross_entropy(
     x, classes, shares, offset=0, *, axis: int = -1, summed: bool = False
-):
+) -> tuple[Array, Array]:
     """-log(softmax(x)) at one class of each row along an axis, times shares; softmax(x)
 
     classes and shares have x's shape without the axis. summed: the sum of all and of
@@ -98,7 +98,7 @@ def _places(rows, classes):
 
 
 @operator
-def binary_cross_entropy(p, target):
+def binary_cross_entropy(p, target) -> Array:
     """-(target * log(p) + (1 - target) * log(1 - p)), logarithms held above -100"""
     return -(target * _log(p) + (1 - target) * _log(1 - p))
 
@@ -114,7 +114,7 @@ def _(g, y, p, target):
 
 
 @operator
-def huber(a, b, *, delta: float = 1.0, summed: bool = False):
+def huber(a, b, *, delta: float = 1.0, summed: bool = False) -> Array:
     """d ** 2 / 2 where |d| <= delta, delta * (|d| - delta / 2) elsewhere; d is a - b
 
     a and b have one shape. summed: the sum of all instead.
@@ -171,7 +171,7 @@ def _huber_slope(y, a, b, g, delta):
 
 
 @operator
-def clipped_log(x):
+def clipped_log(x) -> Array:
     """log(x), held above -100"""
     return _log(x)
 

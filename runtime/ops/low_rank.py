@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from burnish.backend import namespace
+from burnish.backend import Array, namespace
 from burnish.operator import memory_bound, operator
 from burnish.ops._shapes import cast
 
 
 @memory_bound
 @operator
-def low_rank_add(x, b, a, *, scale: float = 1.0):
+def low_rank_add(x, b, a, *, scale: float = 1.0) -> Array:
     """x + scale * (b @ a), in x's dtype; x (rows, ...), b (rows, r), a (r, columns)
 
     The axes of x behind the first count as one.

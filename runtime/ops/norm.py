@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from burnish.autodiff import Variable
-from burnish.backend import namespace
-from burnish.operator import operator
+from burnish.backend import Array, namespace
+from burnish.operator import composed, operator
 from burnish.ops._blocks import filled
 from burnish.ops._rows import pull_groups, pull_rows, scaled_groups, scaled_rows
 from burnish.ops._shapes import broadcast_to, ranked, sum_to
@@ -22,7 +22,9 @@ from burnish.ops.reduce import reduce_sum
 
 
 @operator
-def standardize(x, *, axes: tuple[int, ...], eps: float = 1e-5, center: bool = True):
+def standardize(
+    x, *, axes: tuple[int, ...], eps: float = 1e-5, center: bool = True
+) -> tuple[Array, Array, Array]:
     """(x - mean) / sqrt(variance + eps) over `axes`, and the mean and the variance.
 
     The statistics keep the axes with size 1. center=False takes 0 for the mean.
@@ -54,7 +56,9 @@ def _(g, y, x, *, axes, eps, center):
 
 
 @operator
-def layer_norm(x, weight=None, bias=None, *, axis: int = -1, eps: float = 1e-5):
+def layer_norm(
+    x, weight=None, bias=None, *, axis: int = -1, eps: float = 1e-5
+) -> Array:
     """Standardized from `axis` to the last one; weight and bias broadcast to those."""
     return _scaled(x, weight, bias, _from(x, axis), eps, True)
 
@@ -65,7 +69,7 @@ def _(g, y, x, weight=None, bias=None, *, axis, eps):
 
 
 @operator
-def rms_norm(x, weight=None, *, axis: int = -1, eps: float = 1e-5):
+def rms_norm(x, weight=None, *, axis: int = -1, eps: float = 1e-5) -> Array:
     """x / sqrt(mean of squares from `axis` to the last one + eps) * weight"""
     return _scaled(x, weight, None, _from(x, axis), eps, False)
 
@@ -76,7 +80,9 @@ def _(g, y, x, weight=None, *, axis, eps):
 
 
 @operator
-def group_norm(x, scale=None, bias=None, *, num_groups: int, eps: float = 1e-5):
+def group_norm(
+    x, scale=None, bias=None, *, num_groups: int, eps: float = 1e-5
+) -> Array:
     """Each group of channels standardized; x (N, C, *S), the others (C,)"""
     wide = _wide(x)
     if namespace(x) is np:
@@ -107,14 +113,17 @@ def _(g, y, x, scale=None, bias=None, *, num_groups, eps):
     )
 
 
-def instance_norm(x: Any, scale: Any = None, bias: Any = None, *, eps: float = 1e-5):
+@composed
+def instance_norm(
+    x: Any, scale: Any = None, bias: Any = None, *, eps: float = 1e-5
+) -> Array:
     """Each channel of each example standardized; x (N, C, *S), the others (C,)"""
     ranked("instance_norm: x", x, -2)
     return group_norm(x, scale, bias, num_groups=x.shape[1], eps=eps)
 
 
 @operator
-def batch_norm(x, scale, bias, mean, var, *, eps: float = 1e-5):
+def batch_norm(x, scale, bias, mean, var, *, eps: float = 1e-5) -> Array:
     """(x - mean) / sqrt(var + eps) * scale + bias; x (N, C, *S), the others (C,)"""
     xp = namespace(x)
     factor = scale / xp.sqrt(var + eps)
@@ -157,9 +166,10 @@ def _(g, y, x, scale, bias, mean, var, *, eps):
     return slope * scale * (var + eps) ** -1.5 * -0.5
 
 
+@composed
 def batch_norm_train(
     x: Any, scale: Any = None, bias: Any = None, *, eps: float = 1e-5
-) -> Any:
+) -> tuple[Array, Array, Array]:
     """Standardized by the batch's statistics: (y, mean, variance), the last two (C,)
 
     The variance is the biased one; gradients flow through the statistics.
@@ -170,9 +180,10 @@ def batch_norm_train(
     return _with_channels(y, scale, bias), mean.reshape(c), var.reshape(c)
 
 
+@composed
 def lrn(
     x: Any, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0
-) -> Any:
+) -> Array:
     """x / (bias + alpha / size * the sum of squares of `size` channels) ** beta"""
     ranked("lrn: x", x, -2)
     n, c, *sizes = x.shape
@@ -182,7 +193,8 @@ def lrn(
     return x * (total.reshape(x.shape) * (alpha / size) + bias) ** -beta
 
 
-def lp_normalization(x: Any, *, axis: int = -1, p: int = 2) -> Any:
+@composed
+def lp_normalization(x: Any, *, axis: int = -1, p: int = 2) -> Array:
     """x / its p-norm along `axis` (1 or 2); zeros stay zeros"""
     size = abs(x) if p == 1 else x * x
     total = reduce_sum(size, axes=axis, keepdims=True)
@@ -190,7 +202,8 @@ def lp_normalization(x: Any, *, axis: int = -1, p: int = 2) -> Any:
     return x / (safe if p == 1 else safe**0.5)
 
 
-def mean_variance_normalization(x: Any, *, axes: tuple[int, ...] = (0, 2, 3)) -> Any:
+@composed
+def mean_variance_normalization(x: Any, *, axes: tuple[int, ...] = (0, 2, 3)) -> Array:
     """(x - mean) / standard deviation over `axes`"""
     return standardize(x, axes=tuple(axes), eps=1e-18)[0]
 

@@ -7,23 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from burnish.backend import namespace
+from burnish.backend import Array, namespace
 from burnish.errors import InputError
-from burnish.operator import operator
+from burnish.operator import composed, operator
 from burnish.ops._shapes import axes_of
 from burnish.ops.index import gather, take_along_axis
 from burnish.ops.reduce import reduce_sum
 from burnish.ops.shape import reshape, squeeze
 
 
-def sort(x: Any, *, axis: int = -1, descending: bool = False) -> Any:
+@composed
+def sort(x: Any, *, axis: int = -1, descending: bool = False) -> Array:
     """x in order along an axis."""
     places = arg_sort(x, axis=axis, descending=descending)
     return take_along_axis(x, places, axis=axis)
 
 
 @operator
-def arg_sort(x, *, axis: int = -1, descending: bool = False):
+def arg_sort(x, *, axis: int = -1, descending: bool = False) -> Array:
     """Where the elements of x in order are; of equal ones the first comes first."""
     axis = axes_of(axis, x.ndim)[0]
     xp, n = namespace(x), x.shape[axis]
@@ -33,9 +34,10 @@ def arg_sort(x, *, axis: int = -1, descending: bool = False):
     return n - 1 - xp.flip(order, axis)
 
 
+@composed
 def top_k(
     x: Any, k: Any, *, axis: int = -1, largest: bool = True, ordered: bool = True
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """The k greatest (or least) along an axis and their places, best first.
 
     Of equal ones the first counts more. They come in order also when `ordered` is off.
@@ -45,7 +47,7 @@ def top_k(
 
 
 @operator
-def top_k_places(x, *, k: int, axis: int = -1, largest: bool = True):
+def top_k_places(x, *, k: int, axis: int = -1, largest: bool = True) -> Array:
     """Where the k greatest (or least) along an axis are, best first."""
     axis = axes_of(axis, x.ndim)[0]
     n = x.shape[axis]
@@ -105,7 +107,8 @@ def _chosen(x, k, largest):
     return np.take_along_axis(places, order, -1)
 
 
-def median(x: Any, *, axis: int | None = None, keepdims: bool = False) -> Any:
+@composed
+def median(x: Any, *, axis: int | None = None, keepdims: bool = False) -> Array:
     """The middle one along an axis (None: of x flattened); of two, the lesser.
 
     NaN where one is among them, and of no floats at all. As PyTorch; NumPy takes the
@@ -116,9 +119,10 @@ def median(x: Any, *, axis: int | None = None, keepdims: bool = False) -> Any:
     return median_with_indices(x, axis=axis, keepdims=keepdims)[0]
 
 
+@composed
 def median_with_indices(
     x: Any, *, axis: int | None = None, keepdims: bool = False
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """The median and where it is, int64: of equal ones the first."""
     rank = len(x.shape)
     flat = reshape(x, shape=(-1,)) if axis is None else x
@@ -134,7 +138,7 @@ def median_with_indices(
 
 
 @operator
-def median_places(x, *, axis: int):
+def median_places(x, *, axis: int) -> Array:
     """Where the median along an axis is, which is kept with length 1."""
     xp, n = namespace(x), x.shape[axis]
     if n == 0:
@@ -147,9 +151,10 @@ def median_places(x, *, axis: int):
     return xp.expand_dims(found.argmax(axis=axis), axis)
 
 
+@composed
 def unique(
     x: Any, *, axis: int | None = None, ordered: bool = True
-) -> tuple[Any, Any, Any, Any]:
+) -> tuple[Array, Array, Array, Array]:
     """Distinct elements (or slices along an axis), in order or as they first occur.
 
     With them: where each occurs first, which one each element is, how often it occurs.
@@ -160,7 +165,9 @@ def unique(
 
 
 @operator
-def unique_places(x, *, axis: int | None = None, ordered: bool = True):
+def unique_places(
+    x, *, axis: int | None = None, ordered: bool = True
+) -> tuple[Array, Array, Array]:
     """What `unique` returns beside the values."""
     xp = namespace(x)
     _, first, inverse, counts = xp.unique(

@@ -7,17 +7,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from burnish.backend import namespace
+from burnish.backend import Array, namespace
 from burnish.errors import InputError
-from burnish.operator import operator
+from burnish.operator import composed, operator
 from burnish.ops._shapes import axes_of
 
 Index = tuple[slice, ...]
 
 
+@composed
 def pad(
     x: Any, *, pads: Any, mode: Any = "constant", value: Any = 0, axes: Any = None
-) -> Any:
+) -> Array:
     """x with more at its ends: ((before, after), ...), one pair an axis.
 
     mode: "constant" (of `value`), "reflect", "edge" or "wrap", as `numpy.pad`. Negative
@@ -85,7 +86,7 @@ class Run(NamedTuple):
 
 
 @operator
-def pad_repeated(x, *, runs: tuple[Run, ...], axis: int):
+def pad_repeated(x, *, runs: tuple[Run, ...], axis: int) -> Array:
     """x with more along `axis`, all of it taken from x itself; see `pad`."""
     shape = (*x.shape[:axis], sum(run.length for run in runs), *x.shape[axis + 1 :])
     y = namespace(x).empty(shape, x.dtype)
@@ -100,7 +101,7 @@ def _(g, y, x, *, runs, axis):
 
 
 @operator
-def fold_repeated(y, *, runs: tuple[Run, ...], axis: int, size: int):
+def fold_repeated(y, *, runs: tuple[Run, ...], axis: int, size: int) -> Array:
     """The adjoint of `pad_repeated`: what repeats an element is added to it."""
     shape = (*y.shape[:axis], size, *y.shape[axis + 1 :])
     x = namespace(y).zeros(shape, y.dtype)
@@ -135,7 +136,7 @@ def _along(axis: int, places: slice) -> Index:
 
 
 @operator
-def pad_constant(x, *, pads: tuple[tuple[int, int], ...], value: Any = 0):
+def pad_constant(x, *, pads: tuple[tuple[int, int], ...], value: Any = 0) -> Array:
     """x with `value` around it; see `pad`."""
     shape, source, target = [], [], []
     for n, (before, after) in zip(x.shape, pads, strict=True):

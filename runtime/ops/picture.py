@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from burnish.backend import namespace, on_host
+from burnish.backend import Array, namespace, on_host
 from burnish.errors import InputError
 from burnish.operator import operator
 
 
 @operator
-def decode_image(stream, *, pixel_format: str = "RGB"):
+def decode_image(stream, *, pixel_format: str = "RGB") -> Array:
     """The bytes of a picture's file, (bytes,) -> (height, width, channels), uint8
 
     pixel_format: "RGB", "BGR" or "Grayscale". Needs Pillow.

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from burnish.backend import Array, namespace
-from burnish.operator import operator
+from burnish.operator import composed, operator
 from burnish.ops._scatter import put_flat, take_flat
 from burnish.ops._window import Window, beside, cropped, each, lowest, padded, window
 
@@ -28,7 +28,7 @@ def max_pool(
     padding: Any = 0,
     dilation: Any = 1,
     ceil_mode: bool = False,
-):
+) -> Array:
     """The largest element under each window; padding never wins."""
     w = _window("max_pool", x, kernel_size, stride, padding, dilation, ceil_mode)
     y = padded(x, w.pads, lowest(x.dtype))
@@ -51,7 +51,7 @@ def max_pool_with_indices(
     dilation: Any = 1,
     ceil_mode: bool = False,
     storage_order: int = 0,
-):
+) -> tuple[Array, Array]:
     """`max_pool`, and where each maximum stands in x.reshape(-1), as ONNX counts.
 
     storage_order: 1 counts the last two axes in column-major order.
@@ -82,7 +82,7 @@ def _(g, y, x, *, storage_order, **options):
 
 
 @operator
-def max_unpool(x, indices, *, shape: tuple[int, ...]):
+def max_unpool(x, indices, *, shape: tuple[int, ...]) -> Array:
     """Zeros of `shape` with x's elements at the flat `indices` of a max pool."""
     out = namespace(x).zeros(prod(shape), x.dtype)
     out[indices.reshape(-1)] = x.reshape(-1)
@@ -103,7 +103,7 @@ def window_sum(
     padding: Any = 0,
     dilation: Any = 1,
     ceil_mode: bool = False,
-):
+) -> Array:
     """The sum of the elements under each window."""
     w = _window("window_sum", x, kernel_size, stride, padding, dilation, ceil_mode)
     return _separably(namespace(x).add, padded(x, w.pads), w)
@@ -124,7 +124,7 @@ def window_spread(
     padding: Any = 0,
     dilation: Any = 1,
     ceil_mode: bool = False,
-):
+) -> Array:
     """The adjoint of `window_sum`: every element added to all that its window saw."""
     kernel, stride = _numbers(kernel_size, stride, len(sizes))
     w = window("window_spread", sizes, kernel, stride, padding, dilation, ceil_mode)
@@ -144,6 +144,7 @@ def _(g, y, x, *, sizes, **options):
     return window_sum(g, **options)
 
 
+@composed
 def avg_pool(
     x: Any,
     *,
@@ -154,7 +155,7 @@ def avg_pool(
     ceil_mode: bool = False,
     count_include_pad: bool = False,
     divisor_override: int | None = None,
-) -> Any:
+) -> Array:
     """The mean of the elements under each window.
 
     count_include_pad: padding counts as elements that are 0; what ceil_mode adds
@@ -182,6 +183,7 @@ def avg_pool(
     return total * beside(x, table)
 
 
+@composed
 def lp_pool(
     x: Any,
     *,
@@ -191,7 +193,7 @@ def lp_pool(
     padding: Any = 0,
     dilation: Any = 1,
     ceil_mode: bool = False,
-) -> Any:
+) -> Array:
     """(the sum of |element| ** p under each window) ** (1 / p)"""
     powers = x * x if p == 2 else abs(x) ** p
     total = window_sum(
@@ -205,17 +207,20 @@ def lp_pool(
     return total ** (1 / p)
 
 
-def global_avg_pool(x: Any) -> Any:
+@composed
+def global_avg_pool(x: Any) -> Array:
     """(N, C, *S) -> (N, C, 1, ...): the mean over every spatial axis."""
     return x.mean(axis=_spatial(x), keepdims=True)
 
 
-def global_max_pool(x: Any) -> Any:
+@composed
+def global_max_pool(x: Any) -> Array:
     """(N, C, *S) -> (N, C, 1, ...): the maximum over every spatial axis."""
     return x.max(axis=_spatial(x), keepdims=True)
 
 
-def global_lp_pool(x: Any, *, p: float = 2) -> Any:
+@composed
+def global_lp_pool(x: Any, *, p: float = 2) -> Array:
     """(N, C, *S) -> (N, C, 1, ...): the p-norm over every spatial axis."""
     powers = x * x if p == 2 else abs(x) ** p
     return powers.sum(axis=_spatial(x), keepdims=True) ** (1 / p)

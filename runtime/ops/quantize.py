@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from burnish.backend import namespace
+from burnish.backend import Array, namespace
 from burnish.errors import InputError
-from burnish.operator import operator
+from burnish.operator import composed, operator
 from burnish.ops._shapes import cast
 from burnish.ops._window import beside
 from burnish.ops.index import gather
@@ -57,7 +57,7 @@ def quantize_linear(
     block_size: int = 0,
     dtype: Any = None,
     saturate: bool = True,
-):
+) -> Array:
     """round(x / scale) + zero_point, halves to even, held in the range of the dtype.
 
     dtype: zero_point's unless given, uint8 without both. saturate=False lets small
@@ -79,6 +79,7 @@ def quantize_linear(
     return (xp.clip(y, low, high) if saturate or whole else y).astype(dtype)
 
 
+@composed
 def dequantize_linear(
     x: Any,
     scale: Any,
@@ -86,7 +87,7 @@ def dequantize_linear(
     *,
     axis: int = 1,
     block_size: int = 0,
-) -> Any:
+) -> Array:
     """(x - zero_point) * scale, in scale's dtype"""
     if zero_point is not None:
         wide = np.int32 if "int" in x.dtype.name else np.float32
@@ -98,7 +99,7 @@ def dequantize_linear(
 
 
 @operator
-def power_of_two(x, *, rounding: str = "up", saturate: bool = True):
+def power_of_two(x, *, rounding: str = "up", saturate: bool = True) -> Array:
     """x as float8_e8m0fnu, which has powers of two alone; the sign is dropped.
 
     rounding: "up", "down" or "nearest" (halves up). saturate: what is beyond 2**127

@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from burnish.autodiff import Variable
-from burnish.backend import namespace
+from burnish.backend import Array, namespace
 from burnish.errors import InputError
+from burnish.operator import composed
 from burnish.ops._cells import (
     ACTIVATIONS,
     SCALED,
@@ -28,6 +29,7 @@ from burnish.ops.linear import linear
 from burnish.ops.shape import stack
 
 
+@composed
 def lstm(
     x: Any,
     weight: Any,
@@ -45,7 +47,7 @@ def lstm(
     clip: float | None = None,
     input_forget: bool = False,
     layout: int = 0,
-) -> tuple[Any, Any, Any]:
+) -> tuple[Array, Array, Array]:
     """Every step's result, the last h, the last c; gates in the order i, o, f, c.
 
     weight (D, 4 * H, I), recurrence (D, 4 * H, H), bias (D, 8 * H): the inputs' and
@@ -75,6 +77,7 @@ def lstm(
     return y, h, c
 
 
+@composed
 def gru(
     x: Any,
     weight: Any,
@@ -90,7 +93,7 @@ def gru(
     clip: float | None = None,
     linear_before_reset: bool = False,
     layout: int = 0,
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """Every step's result and the last one; gates in the order z, r, h.
 
     weight (D, 3 * H, I), recurrence (D, 3 * H, H), bias (D, 6 * H).
@@ -117,6 +120,7 @@ def gru(
     return y, h
 
 
+@composed
 def rnn(
     x: Any,
     weight: Any,
@@ -131,7 +135,7 @@ def rnn(
     activation_beta: Sequence[float] | None = None,
     clip: float | None = None,
     layout: int = 0,
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """Every step's result and the last one.
 
     weight (D, H, I), recurrence (D, H, H), bias (D, 2 * H).

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from burnish.backend import namespace
-from burnish.operator import operator
+from burnish.backend import Array, namespace
+from burnish.operator import composed, operator
 from burnish.ops._shapes import (
     axes_of,
     broadcast_to,
@@ -39,7 +39,7 @@ def _count(x: Any, axes: Any) -> int:
 
 
 @operator
-def reduce_sum(x, *, axes: Any = None, keepdims: bool = False):
+def reduce_sum(x, *, axes: Any = None, keepdims: bool = False) -> Array:
     """The sum over axes."""
     dtype = None if x.dtype.kind == "b" else x.dtype
     chosen = reduced_axes(axes, x.ndim)
@@ -59,7 +59,7 @@ def _(g, y, x, *, axes, keepdims):
 
 
 @operator
-def reduce_mean(x, *, axes: Any = None, keepdims: bool = False):
+def reduce_mean(x, *, axes: Any = None, keepdims: bool = False) -> Array:
     """The mean over axes."""
     chosen = reduced_axes(axes, x.ndim)
     if x.dtype.kind == "f" and x.dtype.itemsize >= 4 and x.size:
@@ -73,7 +73,7 @@ def _(g, y, x, *, axes, keepdims):
 
 
 @operator
-def reduce_max(x, *, axes: Any = None, keepdims: bool = False):
+def reduce_max(x, *, axes: Any = None, keepdims: bool = False) -> Array:
     """The greatest over axes; equal ones share the gradient evenly.
 
     Of nothing it is the least value of the dtype.
@@ -87,7 +87,7 @@ def _(g, y, x, *, axes, keepdims):
 
 
 @operator
-def reduce_min(x, *, axes: Any = None, keepdims: bool = False):
+def reduce_min(x, *, axes: Any = None, keepdims: bool = False) -> Array:
     """The least over axes; equal ones share the gradient evenly.
 
     Of nothing it is the greatest value of the dtype.
@@ -120,13 +120,14 @@ def _shared(g, y, x, axes):
     return tied * (kept(g, x, axes) / reduce_sum(tied, axes=axes, keepdims=True))
 
 
-def reduce_l1(x: Any, *, axes: Any = None, keepdims: bool = False) -> Any:
+@composed
+def reduce_l1(x: Any, *, axes: Any = None, keepdims: bool = False) -> Array:
     """The sum of absolute values over axes."""
     return reduce_sum(abs_(x), axes=axes, keepdims=keepdims)
 
 
 @operator
-def reduce_l2(x, *, axes: Any = None, keepdims: bool = False):
+def reduce_l2(x, *, axes: Any = None, keepdims: bool = False) -> Array:
     """The root of the sum of squares over axes; the gradient at 0 is 0."""
     total = (x * x).sum(
         axis=reduced_axes(axes, x.ndim), keepdims=keepdims, dtype=x.dtype
@@ -140,9 +141,10 @@ def _(g, y, x, *, axes, keepdims):
     return x * (kept(g, x, axes) / where(y == 0, 1, y))
 
 
+@composed
 def vector_norm(
     x: Any, *, p: float = 2.0, axes: Any = None, keepdims: bool = False
-) -> Any:
+) -> Array:
     """The p-norm over axes: the p-th root of the sum of |x| ** p.
 
     p: any number; 0 counts what is not 0, inf and -inf are the greatest and the least
@@ -181,18 +183,20 @@ def _ends(total: Any, *, p: float) -> tuple[Any, Any]:
     return (total == 0) | (total == math.inf), pow_(total, 1 / p)
 
 
-def reduce_sum_square(x: Any, *, axes: Any = None, keepdims: bool = False) -> Any:
+@composed
+def reduce_sum_square(x: Any, *, axes: Any = None, keepdims: bool = False) -> Array:
     """The sum of squares over axes."""
     return reduce_sum(square(x), axes=axes, keepdims=keepdims)
 
 
-def reduce_log_sum(x: Any, *, axes: Any = None, keepdims: bool = False) -> Any:
+@composed
+def reduce_log_sum(x: Any, *, axes: Any = None, keepdims: bool = False) -> Array:
     """The logarithm of the sum over axes."""
     return log(reduce_sum(x, axes=axes, keepdims=keepdims))
 
 
 @operator
-def reduce_log_sum_exp(x, *, axes: Any = None, keepdims: bool = False):
+def reduce_log_sum_exp(x, *, axes: Any = None, keepdims: bool = False) -> Array:
     """log(sum(exp(x))) over axes, without overflow."""
     xp, axes = namespace(x), reduced_axes(axes, x.ndim)
     if x.dtype.kind != "f":
@@ -218,7 +222,7 @@ def arg_max(
     axis: int | None = None,
     keepdims: bool = False,
     select_last_index: bool = False,
-):
+) -> Array:
     """Where the greatest is along an axis (None: in x flattened), int64.
 
     The first of equal ones, or the last where `select_last_index`.
@@ -233,7 +237,7 @@ def arg_min(
     axis: int | None = None,
     keepdims: bool = False,
     select_last_index: bool = False,
-):
+) -> Array:
     """Where the least is along an axis; options as in `arg_max`."""
     return _place("argmin", x, axis, keepdims, select_last_index)
 
@@ -255,19 +259,19 @@ def _place(which, x, axis, keepdims, last):
 
 
 @operator
-def reduce_any(x, *, axes: Any = None, keepdims: bool = False):
+def reduce_any(x, *, axes: Any = None, keepdims: bool = False) -> Array:
     """Whether any element over axes is true (not zero)."""
     return x.any(axis=reduced_axes(axes, x.ndim), keepdims=keepdims)
 
 
 @operator
-def reduce_all(x, *, axes: Any = None, keepdims: bool = False):
+def reduce_all(x, *, axes: Any = None, keepdims: bool = False) -> Array:
     """Whether every element over axes is true (not zero)."""
     return x.all(axis=reduced_axes(axes, x.ndim), keepdims=keepdims)
 
 
 @operator
-def var(x, *, axes: Any = None, keepdims: bool = False, correction: float = 0):
+def var(x, *, axes: Any = None, keepdims: bool = False, correction: float = 0) -> Array:
     """The mean squared distance from the mean; its divisor is less by `correction`."""
     return x.var(axis=reduced_axes(axes, x.ndim), keepdims=keepdims, ddof=correction)
 
@@ -285,7 +289,7 @@ def _over(number: float, x: Any, axes: Any, correction: float) -> float:
 
 
 @operator
-def std(x, *, axes: Any = None, keepdims: bool = False, correction: float = 0):
+def std(x, *, axes: Any = None, keepdims: bool = False, correction: float = 0) -> Array:
     """The standard deviation: the root of `var`; the gradient at 0 is 0."""
     return x.std(axis=reduced_axes(axes, x.ndim), keepdims=keepdims, ddof=correction)
 

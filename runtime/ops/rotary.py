@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from burnish.backend import Array
 from burnish.errors import InputError
+from burnish.operator import composed
 from burnish.ops._shapes import ranked
 from burnish.ops.shape import concat, reshape, stack
 
 
+@composed
 def rotary_embedding(
     x: Any, cos: Any, sin: Any, *, interleaved: bool = False, per_pair: bool = False
-) -> Any:
+) -> Array:
     """x (..., T, D), its first n columns turned by angles; cos, sin (..., T, n)
 
     A pair (a, b) becomes (a cos - b sin, b cos + a sin). Pairs are columns i and
@@ -29,11 +32,11 @@ def rotary_embedding(
         cos, sin = (_of_columns(part, interleaved) for part in (cos, sin))
     n, d = cos.shape[-1], x.shape[-1]
     _check(x, cos, sin, "n", n)
-    turned = x if n == d else x[..., :n]
+    turned: Any = x if n == d else x[..., :n]
     turned = turned * cos + _quarter(turned, n, interleaved) * sin
-    if n == d:
-        return turned
-    return concat(turned, x[..., n:], axis=-1)
+    if n < d:
+        turned = concat(turned, x[..., n:], axis=-1)
+    return turned
 
 
 def _check(x: Any, cos: Any, sin: Any, columns: str, n: int) -> None:

@@ -15,7 +15,7 @@ from burnish.ops.index import flat_places, take_along_axis
 
 
 @operator
-def cum_max(x, *, axis: int):
+def cum_max(x, *, axis: int) -> Array:
     """The greatest of the elements up to each one; from a NaN on, NaN.
 
     The gradient goes to where `cum_max_places` points.
@@ -34,7 +34,7 @@ def _(g, y, x, *, axis):
 
 
 @operator
-def cum_min(x, *, axis: int):
+def cum_min(x, *, axis: int) -> Array:
     """The least of the elements up to each one; from a NaN on, NaN.
 
     The gradient goes to where `cum_min_places` points.
@@ -53,19 +53,19 @@ def _(g, y, x, *, axis):
 
 
 @operator
-def cum_max_places(x, *, axis: int):
+def cum_max_places(x, *, axis: int) -> Array:
     """Where the greatest so far is, int64; of equal ones the last, as in PyTorch."""
     return _starts_before(_reached(x, cum_max(x, axis=axis)), axis)
 
 
 @operator
-def cum_min_places(x, *, axis: int):
+def cum_min_places(x, *, axis: int) -> Array:
     """Where the least so far is, int64; of equal ones the last, as in PyTorch."""
     return _starts_before(_reached(x, cum_min(x, axis=axis)), axis)
 
 
 @operator
-def sum_runs(x, starts, *, axis: int):
+def sum_runs(x, starts, *, axis: int) -> Array:
     """Runs along an axis added up at their starts (booleans), 0 elsewhere.
 
     The first element of every line is a start.

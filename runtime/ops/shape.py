@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from burnish.backend import namespace
+from burnish.backend import Array, namespace
 from burnish.errors import InputError
-from burnish.operator import operator
+from burnish.operator import composed, operator
 from burnish.ops._shapes import (
     axes_of,
     broadcast_to,
@@ -22,7 +22,7 @@ from burnish.ops._shapes import (
 
 
 @operator
-def reshape(x, *, shape: tuple[int, ...], keep_zeros: bool = False):
+def reshape(x, *, shape: tuple[int, ...], keep_zeros: bool = False) -> Array:
     """x with another shape of as many elements; one -1 is worked out.
 
     keep_zeros: a 0 stands for x's own size there.
@@ -44,7 +44,7 @@ def _(g, y, x, *, shape, keep_zeros):
 
 
 @operator
-def transpose(x, *, perm: tuple[int, ...] | None = None):
+def transpose(x, *, perm: tuple[int, ...] | None = None) -> Array:
     """x with its axes in the order `perm`; None reverses them."""
     return x.transpose(perm)
 
@@ -57,7 +57,8 @@ def _(g, y, x, *, perm):
     return transpose(g, perm=tuple(order.index(i) for i in range(len(order))))
 
 
-def swapaxes(x: Any, a: int, b: int) -> Any:
+@composed
+def swapaxes(x: Any, a: int, b: int) -> Array:
     """x with the axes a and b exchanged."""
     order = list(range(len(x.shape)))
     a, b = axes_of((a, b), len(order))
@@ -65,7 +66,8 @@ def swapaxes(x: Any, a: int, b: int) -> Any:
     return transpose(x, perm=tuple(order))
 
 
-def moveaxis(x: Any, source: Any, target: Any) -> Any:
+@composed
+def moveaxis(x: Any, source: Any, target: Any) -> Array:
     """x with axes (one or a tuple) moved to other places; the rest keep their order."""
     rank = len(x.shape)
     sources, targets = axes_of(source, rank), axes_of(target, rank)
@@ -79,14 +81,16 @@ def moveaxis(x: Any, source: Any, target: Any) -> Any:
     return transpose(x, perm=tuple(order))
 
 
-def unbind(x: Any, *, axis: int = 0) -> tuple[Any, ...]:
+@composed
+def unbind(x: Any, *, axis: int = 0) -> tuple[Array, ...]:
     """x's slices along an axis, without it."""
     count = x.shape[axes_of(axis, len(x.shape))[0]]
     parts = split(x, num=count, axis=axis) if count else ()
     return tuple(squeeze(part, axes=axis) for part in parts)
 
 
-def meshgrid(*vectors: Any, indexing: str = "ij") -> tuple[Any, ...]:
+@composed
+def meshgrid(*vectors: Any, indexing: str = "ij") -> tuple[Array, ...]:
     """Vectors as the coordinates of a grid, one axis for each, in order.
 
     indexing: "ij"; with "xy" the first two axes are exchanged, as plots have them.
@@ -105,12 +109,14 @@ def meshgrid(*vectors: Any, indexing: str = "ij") -> tuple[Any, ...]:
     return tuple(grid)
 
 
-def flatten(x: Any, *, axis: int = 1) -> Any:
+@composed
+def flatten(x: Any, *, axis: int = 1) -> Array:
     """x as a matrix: the axes before `axis` by the axes from there on."""
     return reshape(x, shape=(math.prod(x.shape[:axis]), math.prod(x.shape[axis:])))
 
 
-def squeeze(x: Any, *, axes: Any = None) -> Any:
+@composed
+def squeeze(x: Any, *, axes: Any = None) -> Array:
     """x without these axes of length 1; None: without any of length 1."""
     shape = x.shape
     if axes is None:
@@ -121,7 +127,8 @@ def squeeze(x: Any, *, axes: Any = None) -> Any:
     return reshape(x, shape=tuple(n for i, n in enumerate(shape) if i not in chosen))
 
 
-def unsqueeze(x: Any, *, axes: Any) -> Any:
+@composed
+def unsqueeze(x: Any, *, axes: Any) -> Array:
     """x with axes of length 1 at these places of the result."""
     count = 1 if isinstance(axes, int | np.integer) else len(axes)
     chosen = axes_of(axes, len(x.shape) + count)
@@ -132,7 +139,8 @@ def unsqueeze(x: Any, *, axes: Any) -> Any:
     return reshape(x, shape=shape)
 
 
-def expand(x: Any, *, shape: tuple[int, ...]) -> Any:
+@composed
+def expand(x: Any, *, shape: tuple[int, ...]) -> Array:
     """x broadcast together with `shape`: a 1 or -1 there keeps x's own length."""
     lead = len(shape) - len(x.shape)
     sizes = tuple(1 if n == -1 and i >= lead else n for i, n in enumerate(shape))
@@ -145,7 +153,7 @@ def expand(x: Any, *, shape: tuple[int, ...]) -> Any:
 
 
 @operator
-def concat(*arrays, axis: int = 0):
+def concat(*arrays, axis: int = 0) -> Array:
     """Arrays one after the other along an axis."""
     _one_by_one("concat", arrays)
     try:
@@ -163,7 +171,8 @@ def _(g, y, *arrays, axis):
     return [unbroadcast(part, a) for part, a in zip(parts, arrays, strict=True)]
 
 
-def stack(*arrays: Any, axis: int = 0, empty: Any = None) -> Any:
+@composed
+def stack(*arrays: Any, axis: int = 0, empty: Any = None) -> Array:
     """Arrays of one shape along a new axis; of none of them `empty`, if it is given."""
     if not arrays and empty is not None:
         return empty
@@ -179,7 +188,7 @@ def _one_by_one(name: str, arrays: tuple[Any, ...]) -> None:
 @operator
 def split(
     x, *, sizes: tuple[int, ...] | None = None, num: int | None = None, axis: int = 0
-):
+) -> tuple[Array, ...]:
     """x cut along an axis into `sizes`, or into `num` parts, the last maybe shorter."""
     total = x.shape[axis]
     if sizes is None:
@@ -209,7 +218,7 @@ def _(g, y, x, *, sizes, num, axis):
 
 
 @operator
-def tile(x, *, repeats: tuple[int, ...]):
+def tile(x, *, repeats: tuple[int, ...]) -> Array:
     """x repeated along each axis; where one side has fewer, ones stand before."""
     return namespace(x).tile(x, repeats)
 
@@ -227,7 +236,7 @@ def _(g, y, x, *, repeats):
 
 
 @operator
-def flip(x, *, axes: Any = None):
+def flip(x, *, axes: Any = None) -> Array:
     """x backwards along axes."""
     return namespace(x).flip(x, reduced_axes(axes, x.ndim))
 
@@ -238,7 +247,7 @@ def _(g, y, x, *, axes):
 
 
 @operator
-def roll(x, *, shift: Any, axis: Any = None):
+def roll(x, *, shift: Any, axis: Any = None) -> Array:
     """x moved along axes; what leaves at one end comes in at the other."""
     return namespace(x).roll(x, shift, axis)
 
@@ -249,7 +258,8 @@ def _(g, y, x, *, shift, axis):
     return roll(g, shift=back, axis=axis)
 
 
-def depth_to_space(x: Any, *, blocksize: int, mode: str = "DCR") -> Any:
+@composed
+def depth_to_space(x: Any, *, blocksize: int, mode: str = "DCR") -> Array:
     """(N, C*b*b, H, W) -> (N, C, H*b, W*b); blocks lie before C ("DCR") or after."""
     ranked("depth_to_space: x", x, 4)
     b = blocksize
@@ -263,7 +273,8 @@ def depth_to_space(x: Any, *, blocksize: int, mode: str = "DCR") -> Any:
     return reshape(x, shape=(n, c // (b * b), h * b, w * b))
 
 
-def space_to_depth(x: Any, *, blocksize: int) -> Any:
+@composed
+def space_to_depth(x: Any, *, blocksize: int) -> Array:
     """(N, C, H*b, W*b) -> (N, b*b*C, H, W)"""
     ranked("space_to_depth: x", x, 4)
     b = blocksize

@@ -25,7 +25,7 @@ def dft(
     length: int | None = None,
     inverse: bool = False,
     onesided: bool = False,
-):
+) -> Array:
     """The discrete Fourier transform along `axis` of x (..., 1) or (..., 2).
 
     length: x is cut or filled with zeros to it. onesided: only the first half of the

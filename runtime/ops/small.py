@@ -86,7 +86,7 @@ def _exponents(y, kind: Small):
     return xp.where(y == 0, kind.least, xp.maximum(exponents - 1, kind.least))
 
 
-def packed(codes, kind: Small, store: str):
+def packed(codes, kind: Small, store: str | None):
     """Codes of any shape as they are kept.
 
     "native" leaves them, one a byte. "packed_u8" and "packed_u32" lay them one after
@@ -104,7 +104,7 @@ def packed(codes, kind: Small, store: str):
     return held.view("<u4") if store == "packed_u32" else held
 
 
-def unpacked(held, kind: Small, store: str, shape: tuple[int, ...]):
+def unpacked(held, kind: Small, store: str | None, shape: tuple[int, ...]):
     """The numbers that `packed` codes stand for, int8 or float32, in their shape."""
     xp, data = namespace(held), held.reshape(-1).view(np.uint8)
     if kind.bits == 8 or store == "native":

@@ -12,18 +12,21 @@ from typing import Any
 
 import numpy as np
 
+from burnish.backend import Array
 from burnish.errors import InputError
 from burnish.operator import operator
 
 
 @operator
-def string_concat(x, y):
+def string_concat(x, y) -> Array:
     """Each string of x with y's behind it; both broadcast."""
     return np.asarray(np.asarray(x, object) + np.asarray(y, object), object)
 
 
 @operator
-def string_split(x, *, delimiter: str | None = None, maxsplit: int | None = None):
+def string_split(
+    x, *, delimiter: str | None = None, maxsplit: int | None = None
+) -> tuple[Array, Array]:
     """The parts of each string along a new last axis, and how many they are (int64).
 
     Shorter rows end in "". Without a delimiter (None or "") strings are split at runs
@@ -39,7 +42,7 @@ def string_split(x, *, delimiter: str | None = None, maxsplit: int | None = None
 
 
 @operator
-def regex_full_match(x, *, pattern: str):
+def regex_full_match(x, *, pattern: str) -> Array:
     """Whether each string matches the regular expression as a whole (bool)."""
     try:
         matches = re.compile(pattern).fullmatch
@@ -64,7 +67,7 @@ def string_normalizer(
     case_change_action: str = "NONE",
     is_case_sensitive: bool = False,
     stopwords: Sequence[str] = (),
-):
+) -> Array:
     """x (C,) or (1, C) without its stop words; "UPPER" or "LOWER" changes case.
 
     Where nothing is left, one empty string is. Stop words are found in any case unless
@@ -91,7 +94,7 @@ def tf_idf_vectorizer(
     min_length: int = 1,
     max_length: int = 1,
     max_skip: int = 0,
-):
+) -> Array:
     """How often each n-gram occurs: tokens (C,) or (N, C) -> (size,) or (N, size)
 
     pool: the n-grams' tokens, all of one token first, then all of two, and so on;

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from burnish.backend import Array
 from burnish.errors import InputError
+from burnish.operator import composed
 from burnish.ops.compare import where
 from burnish.ops.elementary import sqrt
 
 
+@composed
 def adagrad_step(
     x: Any,
     g: Any,
@@ -23,7 +26,7 @@ def adagrad_step(
     decay_factor: float = 0.0,
     epsilon: float = 1e-6,
     norm_coefficient: float = 0.0,
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """New (x, h); h is the sum of squared gradients."""
     g = _regularized(g, x, norm_coefficient)
     h = h + g * g
@@ -31,6 +34,7 @@ def adagrad_step(
     return x - _like(rate, x) * g / (sqrt(h) + epsilon), h
 
 
+@composed
 def adam_step(
     x: Any,
     g: Any,
@@ -44,7 +48,7 @@ def adam_step(
     epsilon: float = 1e-6,
     norm_coefficient: float = 0.0,
     norm_coefficient_post: float = 0.0,
-) -> tuple[Any, Any, Any]:
+) -> tuple[Array, Array, Array]:
     """New (x, v, h); v and h are running means of gradients and of their squares."""
     g = _regularized(g, x, norm_coefficient)
     v = alpha * v + (1 - alpha) * g
@@ -56,6 +60,7 @@ def adam_step(
     return x * (1 - norm_coefficient_post) if norm_coefficient_post else x, v, h
 
 
+@composed
 def momentum_step(
     x: Any,
     g: Any,
@@ -67,7 +72,7 @@ def momentum_step(
     beta: float,
     norm_coefficient: float = 0.0,
     mode: str = "standard",
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """New (x, v); v is the running sum of gradients. mode: "standard", "nesterov"."""
     if mode not in ("standard", "nesterov"):
         raise InputError(
