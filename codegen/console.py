@@ -1,15 +1,20 @@
 """The terminal: data on stdout, messages and progress on stderr; rich lives here.
 
 Nothing moves and nothing is coloured when the stream is no terminal or NO_COLOR is set.
+Text of files goes through `shown`, so that a name is neither a colour nor a line.
 """
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from burnish.codegen.terminal import behind, filtered, shown
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,25 +28,45 @@ Listener: TypeAlias = Callable[[str, int, int], None]
 _PAGE = 80  # columns, where there is no terminal to ask
 
 
-def say(message: str) -> None:
-    """One message for the person, on stderr."""
-    print(message, file=sys.stderr)
+def say(message: object) -> None:
+    """One message for the person, one line on stderr."""
+    print(shown(message), file=sys.stderr)
+
+
+def line(text: object) -> None:
+    """One line of data on stdout."""
+    print(shown(text))
 
 
 def emit(report: Any) -> None:
     """One JSON object on stdout; dataclasses and paths are taken as they are."""
-    import msgspec
+    print(json.dumps(_plain(report), indent=2, allow_nan=False))
 
-    data = msgspec.json.format(msgspec.json.encode(report, enc_hook=str), indent=2)
-    print(data.decode())
+
+def _plain(value: Any) -> Any:
+    """What JSON has: a number that is not finite is null, other things are text."""
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return value if math.isfinite(value) else None
+        case Mapping():
+            return {str(key): _plain(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_plain(item) for item in value]
+    fields = getattr(value, "__dataclass_fields__", None)
+    if fields is None:
+        return str(value)
+    return {name: _plain(getattr(value, name)) for name in fields}
 
 
 def out() -> Console:
     """rich's console on stdout; as wide as the text when it is no terminal."""
     from rich.console import Console
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, file=behind(sys.stdout))
     if not console.is_terminal:
+        console.file = sys.stdout
         console.width = 10_000
     return console
 
@@ -56,16 +81,18 @@ def progress() -> Iterator[Listener]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         TextColumn("{task.completed}/{task.total}"),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as drawn:
+    screen = Console(file=behind(sys.stderr))
+    # rich takes the streams to print above the bar, so the filter goes before it again
+    with Progress(*columns, console=screen, transient=True) as drawn, filtered():
         bar = drawn.add_task("")
 
         def listen(stage: str, done: int, total: int) -> None:
-            drawn.update(bar, description=stage, completed=done, total=total)
+            drawn.update(bar, description=shown(stage), completed=done, total=total)
 
         yield listen
 
@@ -78,15 +105,15 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     made = Table(box=None, pad_edge=False, header_style="bold")
     lines = [tuple(row) for row in rows]
     for i, name in enumerate(columns):
-        numbers = all(isinstance(line[i], int | float) for line in lines)
+        numbers = all(isinstance(row[i], int | float) for row in lines)
         made.add_column(Text(name), justify="right" if numbers and lines else "left")
-    for line in lines:
-        made.add_row(*(Text(_cell(item)) for item in line))
+    for row in lines:
+        made.add_row(*(Text(_cell(item)) for item in row))
     console = out()
     with console.capture() as drawn:
         console.print(made)
     for text in drawn.get().splitlines():
-        print(text.rstrip())
+        print(text.rstrip(), file=console.file)
 
 
 def comparison(report: Report) -> None:
@@ -109,7 +136,7 @@ def comparison(report: Report) -> None:
         say(f"note: {note}")
     verdict = "agrees with" if report.agrees else "does not agree with"
     names = (os.path.basename(path) for path in (report.module, report.model))
-    print(f" {verdict} ".join(names), f"({report.reference})")
+    line(f"{f' {verdict} '.join(names)} ({report.reference})")
 
 
 def python(source: str) -> None:
@@ -130,7 +157,7 @@ def heading(text: str) -> None:
     """A line that starts a part of a longer story."""
     from rich.text import Text
 
-    out().print(Text(f"\n{text}", style="bold"))
+    out().print(Text(f"\n{shown(text)}", style="bold"))
 
 
 def pictures(images: np.ndarray, captions: Sequence[str]) -> None:
@@ -173,4 +200,4 @@ def count(number: int, noun: str) -> str:
 
 
 def _cell(item: object) -> str:
-    return f"{item:,}" if isinstance(item, int) else str(item)
+    return f"{item:,}" if isinstance(item, int) else shown(item)

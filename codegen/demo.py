@@ -139,5 +139,5 @@ def _end(keep: Path | None, seconds: float) -> None:
     if keep is None:
         print("burnish demo --keep DIR keeps the files to play with")
     else:
-        print(f"the files are in {keep}")
+        console.line(f"the files are in {keep}")
     print("next: burnish inspect YOUR_MODEL.onnx")

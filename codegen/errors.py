@@ -10,7 +10,14 @@ ConversionError               base; the command prints the message and exits wit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+
+from burnish.codegen.terminal import shown
+from burnish.errors import BurnishError
 
 #: Receives one line each time a step decides something the user may ask about.
 Explain = Callable[[str], None]
@@ -46,7 +53,7 @@ class UnsupportedError(ConversionError):
 
 def _report(missing: Mapping[str, Sequence[str]]) -> str:
     lines = [
-        f"  {kind}: {'node' if len(nodes) == 1 else 'nodes'} "
+        f"  {shown(kind)}: {'node' if len(nodes) == 1 else 'nodes'} "
         + ", ".join(map(repr, nodes))
         for kind, nodes in sorted(missing.items())
     ]
@@ -73,3 +80,60 @@ class UsageError(ConversionError):
     """A command or call with arguments that make no sense together."""
 
     exit_code = 2
+
+
+# --- what is added to an error on its way up ---
+
+#: Whether messages are for the command line, which has words of its own.
+on_command_line: ContextVar[bool] = ContextVar("on_command_line", default=False)
+
+
+def spelled(command: str, python: str) -> str:
+    """What the caller can write: an option of the command, or an argument in Python."""
+    return command if on_command_line.get() else python
+
+
+@contextmanager
+def about(model: Path) -> Iterator[None]:
+    """Errors inside name the model; one that nobody raised on purpose says its sha256.
+
+    Wrong usage is not about a file and stays as it is.
+    """
+    try:
+        yield
+    except UsageError:
+        raise
+    except (ConversionError, BurnishError) as error:
+        if str(model) not in str(error):
+            error.args = (f"{model}: {error}",)
+        raise
+    except Exception as error:
+        if not isinstance(error, OSError | ModuleNotFoundError):
+            error.add_note(identity(model))
+        raise
+
+
+def identity(model: Path) -> str:
+    """Which model it was, for a report: its path, and a file's sha256."""
+    try:
+        with model.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:  # a folder, or gone
+        return f"model {shown(model)}"
+    return f"model {shown(model)}, sha256 {digest}"
+
+
+@contextmanager
+def noting(note: Callable[[], str]) -> Iterator[None]:
+    """Errors inside carry a note of what became of the rest of the work; "" is none."""
+    try:
+        yield
+    except Exception as error:
+        if text := note():
+            error.add_note(text)
+        raise
+
+
+def others(count: int) -> str:
+    """What became of the rest of `count` models when one failed."""
+    return f"none of the {count} models was written" if count > 1 else ""

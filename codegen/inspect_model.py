@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
 import onnx_ir as ir
 
 from burnish.codegen.account import Account
@@ -23,7 +23,8 @@ Supported = Callable[[str, str, int], bool]
 _ROUNDS = 5
 
 
-class Port(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Port:
     """An input or output: `float32[batch, 3, 224, 224]`."""
 
     name: str
@@ -37,7 +38,8 @@ class Port(msgspec.Struct, frozen=True):
         return f"{self.dtype or '?'}[{', '.join(dims)}]"
 
 
-class Operator(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Operator:
     """How often one operator occurs, and whether it has an import rule."""
 
     domain: str
@@ -48,7 +50,8 @@ class Operator(msgspec.Struct, frozen=True):
     nodes: tuple[str, ...] = ()  #: names, where there is no import rule
 
 
-class Weights(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Weights:
     """The initializers of one dtype."""
 
     dtype: str
@@ -57,7 +60,8 @@ class Weights(msgspec.Struct, frozen=True):
     bytes: int
 
 
-class Inspection(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Inspection:
     """The report of `burnish inspect`."""
 
     model: str

@@ -12,7 +12,7 @@ from typing import Any, Self
 from burnish.codegen import architectures, passes, tensorflow
 from burnish.codegen.account import Accounts
 from burnish.codegen.arrange import arrange
-from burnish.codegen.errors import Explain, UsageError, silent
+from burnish.codegen.errors import Explain, UsageError, about, noting, others, silent
 from burnish.codegen.identifier import Identifier, plain
 from burnish.codegen.infer import infer as infer_modules
 from burnish.codegen.lift import lift
@@ -99,16 +99,26 @@ def generate(
     progress: called with (stage, done, total). explain: called with one line for each
     decision. Raises ConversionError when the model cannot be read or converted.
     """
-    options = options or Options()
-    tell = progress or _deaf
-    explain = explain or silent
-    if architectures.is_model_folder(Path(path)):
-        if reason := architectures.unknown(Path(path)):
-            note = f"{reason}; so this is what the weights alone tell"
-            return _from_weights(Path(path), options, template_dir, explain, note)
-        return _from_folder(Path(path), options, template_dir, explain)
-    if _holds_weights(Path(path)):
-        return _from_weights(Path(path), options, template_dir, explain)
+    options, explain, path = options or Options(), explain or silent, Path(path)
+    with about(path):
+        if architectures.is_model_folder(path):
+            if reason := architectures.unknown(path):
+                note = f"{reason}; so this is what the weights alone tell"
+                return _from_weights(path, options, template_dir, explain, note)
+            return _from_folder(path, options, template_dir, explain)
+        if _holds_weights(path):
+            return _from_weights(path, options, template_dir, explain)
+        return _from_graph(path, options, template_dir, progress or _deaf, explain)
+
+
+def _from_graph(
+    path: Path,
+    options: Options,
+    template_dir: Path | None,
+    tell: Progress,
+    explain: Explain,
+) -> Generated:
+    """A model whose file has the graph."""
 
     def stage(number: int) -> None:
         tell(_STAGES[number], number, len(_STAGES))
@@ -282,10 +292,11 @@ class ModelGen:
 
         Raises ConversionError when one cannot be converted; nothing is written then.
         """
-        made = [
-            generate(path, self.options, template_dir=self.template_dir)
-            for path in self.inputs
-        ]
+        with noting(lambda: others(len(self.inputs))):
+            made = [
+                generate(path, self.options, template_dir=self.template_dir)
+                for path in self.inputs
+            ]
         return [file for each in made for file in write(each, self.out_dir)]
 
 

@@ -11,17 +11,28 @@ from burnish.codegen.errors import UsageError
 
 
 def load(modules: Iterable[str]) -> None:
-    """Import modules by name, from the current folder too; their rules then count.
+    """Import modules by name, from the current folder where nothing else has the name.
 
-    Raises UsageError for one that cannot be imported.
+    The folder is on the path during the import only. Raises UsageError for a module
+    that cannot be imported.
     """
-    for name in modules:
-        here = str(Path.cwd())
-        if here not in sys.path:
-            sys.path.insert(0, here)
-        try:
-            importlib.import_module(name)
-        except ImportError as error:
-            raise UsageError(
-                f"--rules: expected a module to import, got {name!r} ({error})"
-            ) from None
+    here = str(Path.cwd())
+    sys.path.append(here)
+    try:
+        for name in modules:
+            _imported(name)
+    finally:
+        sys.path[:] = [place for place in sys.path if place is not here]
+
+
+def _imported(name: str) -> None:
+    try:
+        importlib.import_module(name)
+    except Exception as error:  # the module is the user's: it may raise anything
+        advice = ""
+        if name.endswith(".py"):
+            advice = f"; name it as `import` does: {Path(name).stem}"
+        raise UsageError(
+            f"--rules: expected a module to import, got {name!r} "
+            f"({type(error).__name__}: {error}){advice}"
+        ) from error

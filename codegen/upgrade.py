@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
 import onnx_ir as ir
 
 from burnish.atomic import atomic_write
@@ -20,7 +20,8 @@ INLINE = 1_500_000_000
 _ALIGNED = 64
 
 
-class Upgraded(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Upgraded:
     """What `upgrade` wrote."""
 
     model: str

@@ -6,11 +6,11 @@ import importlib.util
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from burnish import Tensor
@@ -27,7 +27,8 @@ ABSOLUTE = 1e-6
 _IMPORTED = "burnish_generated_module"
 
 
-class Compared(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Compared:
     """One output beside the reference's."""
 
     name: str
@@ -40,7 +41,8 @@ class Compared(msgspec.Struct, frozen=True):
     reason: str = ""
 
 
-class Report(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Report:
     """What `verify` found; `agrees` decides the exit code."""
 
     model: str

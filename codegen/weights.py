@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -95,9 +96,8 @@ def write_files(
 
         return read
 
-    folder.mkdir(parents=True, exist_ok=True)
     source, stored = folder / f"{name}.py", folder / f"{name}.safetensors"
-    with atomic_write(source) as out:
+    with package(folder), atomic_write(source) as out:
         out.write(text.encode())
         if weights:
             serialize.write_stream(
@@ -113,3 +113,23 @@ def write_files(
                 ],
             )
     return [source, stored] if weights else [source]
+
+
+@contextmanager
+def package(folder: Path) -> Iterator[None]:
+    """`folder`, a package where it is new: importable from a zipped wheel too.
+
+    Folders that are there stay as they are; new ones are gone again after an error.
+    """
+    new = [place for place in (folder, *folder.parents) if not place.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for place in new:
+            (place / "__init__.py").touch()
+        yield
+    except BaseException:
+        for place in new:
+            with suppress(OSError):  # never made, or somebody else writes there too
+                (place / "__init__.py").unlink()
+                place.rmdir()
+        raise

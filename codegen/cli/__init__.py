@@ -2,7 +2,7 @@
 
 Data goes to stdout, messages and progress to stderr. Exit codes: 0 done; 1 the model
 cannot be converted, does not verify, or generated code is out of date; 2 wrong usage;
-130 interrupted.
+3 an error of Burnish itself; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -10,58 +10,68 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import warnings
 from collections.abc import Sequence
+from typing import Any
 
-from burnish import __version__
-from burnish.codegen.cli import check, demo, generate, inspect, report, upgrade, verify
-from burnish.codegen.errors import ConversionError
+from burnish.codegen.cli import (
+    _failure,
+    check,
+    demo,
+    generate,
+    inspect,
+    report,
+    upgrade,
+    verify,
+)
+from burnish.codegen.cli._parser import Misuse, Parser, Prints, completion, version
+from burnish.codegen.console import say
+from burnish.codegen.errors import ConversionError, on_command_line
+from burnish.codegen.terminal import filtered
 from burnish.errors import BurnishError
 
 COMMANDS = (generate, verify, inspect, check, upgrade, report, demo)
 
-#: What `pip install 'burnish[codegen]'` brings; asked for by import name.
-EXTRA = frozenset(
-    {"jinja2", "ml_dtypes", "msgspec", "onnx", "onnx_ir", "rich", "safetensors"}
-)
+#: What an extra brings, by import name; a command that needs one says which extra.
+EXTRAS = frozenset({"jinja2", "ml_dtypes", "onnx", "onnx_ir", "rich", "safetensors"})
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; its exit code."""
-    options = parser().parse_args(argv)
+    words = sys.argv[1:] if argv is None else list(argv)
+    token = on_command_line.set(True)
     try:
-        code = options.run(options)
-        sys.stdout.flush()
-    except (ConversionError, BurnishError) as error:
-        return _fail(options.command, str(error), getattr(error, "exit_code", 1))
-    except ModuleNotFoundError as error:
-        missing = (error.name or "").partition(".")[0]
-        if missing not in EXTRA:
-            raise
-        return _fail(
-            options.command,
-            f"needs {missing}, which is not installed; "
-            f"run: pip install 'burnish[codegen]'",
-        )
-    except BrokenPipeError:
-        # the reader of stdout went away (`| head`); nothing is left to tell anybody
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except OSError as error:
-        return _fail(options.command, _os_message(error))
-    except KeyboardInterrupt:
-        return _fail(options.command, "interrupted", 130)
-    return code
+        with filtered(), warnings.catch_warnings():
+            warnings.showwarning = _warn
+            return _piped(words)
+    finally:
+        on_command_line.reset(token)
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> Parser:
     """The command line, all commands included."""
-    top = argparse.ArgumentParser(
+    top = Parser(
         prog="burnish",
         description="Turns a trained model file into Python source that runs, trains "
         "and ships on NumPy or CuPy alone.",
-        epilog="burnish COMMAND --help tells more. Try: burnish demo",
+        epilog="burnish COMMAND --help tells more. Try: burnish demo. Exit codes: 0 "
+        "done; 1 the model cannot be converted, does not verify or is out of date; 2 "
+        "wrong usage; 3 an error of Burnish itself; 130 interrupted.",
     )
-    top.add_argument("--version", action="version", version=f"burnish {__version__}")
+    top.add_argument(
+        "--version",
+        action=Prints,
+        nargs=0,
+        text=version,
+        help="show the versions of Burnish, Python and what is installed, and exit",
+    )
+    top.add_argument(
+        "--print-completion",
+        action=Prints,
+        text=completion,
+        choices=["bash"],
+        help="print a script that completes commands and options (bash), and exit",
+    )
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for module in COMMANDS:
         name = module.__name__.rpartition(".")[2]
@@ -69,15 +79,85 @@ def parser() -> argparse.ArgumentParser:
             name, help=module.HELP, description=module.__doc__, allow_abbrev=False
         )
         module.arguments(command)
-        command.set_defaults(run=module.run)
+        command.add_argument(
+            "--traceback",
+            action="store_true",
+            help="show where an error came from, for a report",
+        )
+        command.set_defaults(runs=module, parser=command)
     return top
 
 
-def _fail(command: str, message: str, code: int = 1) -> int:
-    print(f"burnish {command}: {message}", file=sys.stderr)
+def _piped(words: list[str]) -> int:
+    """A command whose reader may go away (`| head`): then nobody is left to be told."""
+    try:
+        code = _started(words)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     return code
+
+
+def _started(words: list[str]) -> int:
+    top = parser()
+    try:
+        options, unknown = top.parse_known_args(words)
+        if unknown:
+            options.parser.refuse(unknown)
+    except Misuse as error:
+        return _failure.tell(error.failure, "--json" in words)
+    except SystemExit as done:  # --help, --version
+        return int(done.code or 0)
+    return _run(options)
+
+
+def _run(options: argparse.Namespace) -> int:
+    """The command; every error becomes one message and an exit code."""
+    try:
+        return options.runs.run(options)
+    except BrokenPipeError:
+        raise
+    except (Exception, KeyboardInterrupt) as error:
+        if options.traceback:
+            _failure.show_traceback(error)
+        return _failure.tell(_told(options, error), getattr(options, "json", False))
+
+
+def _told(options: argparse.Namespace, error: BaseException) -> _failure.Failure:
+    match error:
+        case ConversionError() | BurnishError():
+            code = getattr(error, "exit_code", _failure.FAILED)
+            return _failure.expected(options.command, error, str(error), code)
+        case KeyboardInterrupt():
+            return _failure.Failure(
+                options.command, "Interrupted", "interrupted", _failure.INTERRUPTED
+            )
+        case ModuleNotFoundError() if _top(error.name) in EXTRAS:
+            extra = getattr(options.runs, "EXTRA", "codegen")
+            message = (
+                f"needs {_top(error.name)}, which is not installed; "
+                f"run: pip install 'burnish[{extra}]'"
+            )
+        case OSError():
+            message = _os_message(error)
+        case MemoryError():
+            message = f"needs more memory than there is ({error})".replace(" ()", "")
+        case _:
+            model = getattr(options, "model", None)
+            return _failure.internal(options.command, error, model)
+    return _failure.expected(options.command, error, message, _failure.FAILED)
+
+
+def _top(module: str | None) -> str:
+    return (module or "").partition(".")[0]
 
 
 def _os_message(error: OSError) -> str:
     reason = error.strerror or str(error) or type(error).__name__
     return f"{error.filename}: {reason}" if error.filename else reason
+
+
+def _warn(message: Any, *_: Any) -> None:
+    """A warning of a package: one line, without the place in its source."""
+    say(f"warning: {message}")

@@ -53,11 +53,9 @@ def run(path: Path, inert: bool, as_json: bool) -> int:
     if as_json:
         console.emit(found)
         return _code(found)
-    print(f"{path.resolve().name}: {found.kind}")
-    if found.architecture and found.architecture.name:
-        print(f"{found.architecture.name}, model_type {found.architecture.model_type}")
-        sizes = found.architecture.sizes.items()
-        print(", ".join(f"{name}={value}" for name, value in sizes))
+    console.line(f"{path.resolve().name}: {found.kind}")
+    if described := found.architecture:
+        _describe(described)
     print()
     console.table(
         ("tensor", "shape", "dtype", "bytes", "shares"),
@@ -68,12 +66,20 @@ def run(path: Path, inert: bool, as_json: bool) -> int:
     )
     for title, pairs in (("metadata", found.metadata), ("beside", found.beside)):
         for name, text in pairs.items():
-            print(f"{title}: {name} = {text}")
+            console.line(f"{title}: {name} = {text}")
     many = console.count(len(found.tensors), "tensor")
     print(f"\n{many}, {found.parameters:,} values, {found.bytes:,} bytes")
-    if found.architecture:
-        _advise(found.architecture, path)
+    if described:
+        _advise(described, path)
     return _code(found)
+
+
+def _describe(described: Described) -> None:
+    from burnish.codegen.console import line
+
+    if described.name:
+        line(f"{described.name}, model_type {described.model_type}")
+        line(", ".join(f"{name}={value}" for name, value in described.sizes.items()))
 
 
 def _advise(described: Described, path: Path) -> None:

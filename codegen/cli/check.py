@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         for result in results:
             reason = f", {result.reason}" if result.reason else ""
-            print(f"{result.path}: {result.state}{reason}")
+            console.line(f"{result.path}: {result.state}{reason}")
         if not results:
             console.say("no generated files found")
     return int(any(result.state != "current" for result in results))

@@ -13,7 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from burnish.codegen.errors import noting, others
+
 if TYPE_CHECKING:
+    from burnish.codegen.console import Listener
     from burnish.codegen.pipeline import Generated
 
 HELP = "write a model as Python source and a weights file"
@@ -74,29 +77,14 @@ def run(options: argparse.Namespace) -> int:
     if options.template_dir and not options.template_dir.is_dir():
         raise UsageError(f"--template-dir: {options.template_dir} is not a folder")
     rules.load(options.rules)
-    made = []
     with console.progress() as listen:
-        for model in options.models:
-            made.append(
-                pipeline.generate(
-                    model,
-                    pipeline.Options(
-                        name=options.name,
-                        half=options.half,
-                        embed=options.embed,
-                        simplify=options.simplify,
-                        flat=options.flat,
-                    ),
-                    template_dir=options.template_dir,
-                    progress=listen,
-                    explain=console.say if options.explain else None,
-                )
-            )
+        made = _generated(options, listen)
         _refuse_to_lose_work(made, options.out)
-        written = []
+        written: list[Written] = []
         for number, generated in enumerate(made):
             listen("writing files", number, len(made))
-            files = pipeline.write(generated, options.out)
+            with noting(lambda: _already(written)):
+                files = pipeline.write(generated, options.out)
             written.append(_written(options.models[number], generated, files))
     if options.json:
         console.emit({"generated": written})
@@ -104,6 +92,37 @@ def run(options: argparse.Namespace) -> int:
     for result in written:
         _tell(result, options.out)
     return 0
+
+
+def _generated(options: argparse.Namespace, listen: Listener) -> list[Generated]:
+    """All of them before one is written, so that a failure leaves nothing half-done."""
+    from burnish.codegen import console, pipeline
+
+    settings = pipeline.Options(
+        name=options.name,
+        half=options.half,
+        embed=options.embed,
+        simplify=options.simplify,
+        flat=options.flat,
+    )
+    made = []
+    with noting(lambda: others(len(options.models))):
+        for model in options.models:
+            made.append(
+                pipeline.generate(
+                    model,
+                    settings,
+                    template_dir=options.template_dir,
+                    progress=listen,
+                    explain=console.say if options.explain else None,
+                )
+            )
+    return made
+
+
+def _already(written: list[Written]) -> str:
+    files = ", ".join(str(path) for result in written for path in result.files)
+    return files and f"written before that: {files}"
 
 
 def _refuse_to_lose_work(made: list[Generated], out: Path) -> None:
@@ -143,7 +162,7 @@ def _tell(result: Written, out: Path) -> None:
     for note in result.notes:
         console.say(f"note: {note}")
     for path in result.files:
-        print(path)
+        console.line(path)
     console.say(console.count(result.parameters, "parameter"))
     if not is_weights(result.model):
         console.say(f"next: burnish verify {result.model} {out}")

@@ -54,10 +54,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _tell(found: Inspection) -> None:
-    from burnish.codegen.console import count, say, table
+    from burnish.codegen.console import count, line, say, table
 
     by = f" by {found.producer}" if found.producer else ""
-    print(f"{Path(found.model).name}: opset {found.opset}{by}")
+    line(f"{Path(found.model).name}: opset {found.opset}{by}")
     print(f"sha256 {found.sha256}\n")
     ports = [(port.name, str(port), "input") for port in found.inputs]
     ports += [(port.name, str(port), "output") for port in found.outputs]
@@ -84,7 +84,7 @@ def _tell(found: Inspection) -> None:
     nodes = f"{count(found.nodes, 'node')}, {found.coverage:.0%} with an import rule"
     print(f"{nodes}: {'can' if found.convertible else 'cannot'} be converted")
     assumed = "".join(f", {name} counted as 1" for name in found.assumed)
-    print(f"{found.flops:,} FLOPs a pass{assumed}")
+    line(f"{found.flops:,} FLOPs a pass{assumed}")
     if found.uncounted:
         say(f"note: not counted, for want of shapes: {', '.join(found.uncounted)}")
     for note in found.notes:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+EXTRA = "train"  #: what a run needs, and so whoever looks at one has
+
 HELP = "show a training run as one HTML page"
 
 
@@ -24,7 +26,8 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from burnish.codegen import console
     from burnish.codegen.report import report
 
-    print(report(options.run_dir, options.output))
+    console.line(report(options.run_dir, options.output))
     return 0

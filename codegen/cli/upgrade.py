@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from burnish.codegen.cli._parser import whole
+
 HELP = "rewrite an old ONNX file for opset 16 or newer"
 
 
@@ -19,7 +21,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
         required=True,
         help="the file to write",
     )
-    add("--opset", type=int, metavar="N", help="the opset to reach (default: 16)")
+    add("--opset", type=whole, metavar="N", help="the opset to reach (default: 16)")
     add("--json", action="store_true", help="print one JSON object instead of text")
 
 
@@ -33,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
     for note in done.notes:
         console.say(f"note: {note}")
     for file in done.files:
-        print(file)
+        console.line(file)
     console.say(f"opset {done.before} -> {done.after}")
     console.say(f"next: burnish generate {done.files[0]}")
     return 0

@@ -14,6 +14,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from burnish import __version__
 from burnish.codegen.cli import main
 
 Captured = pytest.CaptureFixture[str]
@@ -130,14 +131,27 @@ def test_the_demo_learns_and_keeps_its_files(mnist: Path, capsys: Captured) -> N
     ]
 
 
-def test_python_m_is_the_command() -> None:
+@pytest.mark.parametrize("package", ["burnish", "burnish.codegen"])
+def test_python_m_is_the_command(package: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "burnish.codegen", "--help"],
-        capture_output=True,
-        text=True,
+        [sys.executable, "-m", package, "--help"], capture_output=True, text=True
     )
     assert done.returncode == 0
     assert done.stdout.startswith("usage: burnish ")
+
+
+def test_python_m_imports_nothing_from_the_current_folder(mnist: Path) -> None:
+    Path("rich.py").write_text("raise SystemExit('the folder ran')\n")
+    command = [sys.executable, "-m", "burnish", "inspect", "mnist.onnx"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stderr.count("the folder ran")) == (0, 0)
+
+
+def test_version_says_what_decides_the_output(capsys: Captured) -> None:
+    assert run("--version") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"burnish {__version__}"
+    assert {"python", "numpy", "onnx", "onnx-ir"} <= {s.split()[0] for s in lines}
 
 
 def test_help_and_check_load_nothing_heavy() -> None:
@@ -202,12 +216,29 @@ MISTAKES = {
     "a second model is broken": (
         ["generate", "mnist.onnx", "short.onnx", "-o", "out"],
         1,
-        ["short.onnx"],
+        ["short.onnx", "none of the 2 models was written"],
+    ),
+    "a second model has operators without a rule": (
+        ["generate", "mnist.onnx", "unknown.onnx", "-o", "out"],
+        1,
+        ["unknown.onnx: expected", "Frobnicate", "none of the 2 models was written"],
     ),
     "one name, two models": (
         ["generate", "mnist.onnx", "mnist.onnx", "-o", "out"],
         2,
         ["mnist"],
+    ),
+    "a file for a command": (["mnist.onnx"], 2, ["burnish generate mnist.onnx"]),
+    "nearly a command": (["generat", "mnist.onnx"], 2, ["did you mean generate?"]),
+    "nearly an option": (
+        ["generate", "mnist.onnx", "--embeded"],
+        2,
+        ["did you mean --embed?"],
+    ),
+    "a seed that is none": (
+        ["verify", "mnist.onnx", "folder", "--seed", "x", "--json"],
+        2,
+        ["--seed", "a whole number"],
     ),
     "a name for two models": (
         ["generate", "mnist.onnx", "short.onnx", "--name", "x"],
@@ -286,7 +317,10 @@ def test_a_mistake_gets_one_message_and_leaves_nothing(
     before = files()
     assert run(*arguments) == code
     printed = capsys.readouterr()
-    assert printed.out == ""
+    if "--json" in arguments:
+        assert json.loads(printed.out)["error"]["exit_code"] == code
+    else:
+        assert printed.out == ""
     assert "Traceback" not in printed.err
     for word in words:
         assert word in printed.err

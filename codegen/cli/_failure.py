@@ -1,0 +1,95 @@
+"""What a failed command says: on stderr in words, with --json on stdout as an object.
+
+{"error": {"command", "kind", "message", "notes", "exit_code"}}: kind is the exception's
+class ("ReadError", "UsageError", "Interrupted", "InternalError"), message its first
+line and the list below it, notes what became of other models and, of an internal error,
+which model and versions met it.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+from burnish import __version__
+from burnish.codegen.console import emit, say
+from burnish.codegen.errors import identity
+from burnish.codegen.terminal import shown
+
+#: Exit codes.
+FAILED, USAGE, INTERNAL, INTERRUPTED = 1, 2, 3, 130
+
+#: What the runtime's messages say in Python's words, in those of the command line.
+_IN_PYTHON = {"inert=True": "--inert"}
+
+_PACKAGES = ("numpy", "onnx", "onnx-ir", "onnxruntime", "cupy-cuda13x")
+
+
+@dataclass(frozen=True)
+class Failure:
+    """The object of `--json`."""
+
+    command: str
+    kind: str
+    message: str
+    exit_code: int
+    notes: tuple[str, ...] = ()
+
+
+def tell(failure: Failure, as_json: bool) -> int:
+    """Say it; the exit code. Lines below the first are indented, so none is forged."""
+    first, *rest = failure.message.split("\n")
+    say(f"burnish {failure.command}: {first}".replace("burnish :", "burnish:"))
+    for line in (*rest, *failure.notes):
+        print(f"  {shown(line.strip())}", file=sys.stderr)
+    if as_json:
+        emit({"error": failure})
+    return failure.exit_code
+
+
+def expected(command: str, error: BaseException, message: str, code: int) -> Failure:
+    """An error that was raised on purpose, or that the system met."""
+    for python, option in _IN_PYTHON.items():
+        message = message.replace(python, option)
+    notes = tuple(getattr(error, "__notes__", ()))
+    return Failure(command, type(error).__name__, message, code, notes)
+
+
+def internal(command: str, error: BaseException, model: Path | None) -> Failure:
+    """An error that Burnish should not have made."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    file = Path(place.filename)
+    notes = getattr(error, "__notes__", ()) or ([identity(model)] if model else ())
+    return Failure(
+        command,
+        "InternalError",
+        f"an error of Burnish itself, not of yours: {type(error).__name__}: {error}",
+        INTERNAL,
+        (
+            f"at {file.parent.name}/{file.name}, line {place.lineno}",
+            *notes,
+            ", ".join(f"{name} {version}" for name, version in versions().items()),
+            "--traceback shows where it came from; please report it with these lines, "
+            "and with the model if you may share it",
+        ),
+    )
+
+
+def versions() -> dict[str, str]:
+    """What decides the output: Burnish, Python, and the packages that are installed."""
+    found = {"burnish": __version__, "python": sys.version.split()[0]}
+    for name in _PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def show_traceback(error: BaseException) -> None:
+    """The traceback on stderr, text of files escaped as everywhere."""
+    for line in traceback.format_exception(error):
+        print(line, end="", file=sys.stderr)

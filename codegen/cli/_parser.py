@@ -1,0 +1,123 @@
+"""argparse, with mistakes that say what was probably meant."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from burnish.codegen.cli._failure import USAGE, Failure, versions
+
+
+class Misuse(Exception):
+    """Words that the command line does not know."""
+
+    def __init__(self, failure: Failure):
+        super().__init__(failure.message)
+        self.failure = failure
+
+
+class Parser(argparse.ArgumentParser):
+    """Raises Misuse where argparse would print its usage and exit."""
+
+    def error(self, message: str) -> NoReturn:
+        """One line and where to read on; the whole usage is what --help prints."""
+        command = self.prog.removeprefix("burnish").strip()
+        more = (f"more: {self.prog} --help",)
+        raise Misuse(Failure(command, "UsageError", message, USAGE, more))
+
+    def refuse(self, unknown: Sequence[str]) -> NoReturn:
+        """Words that nothing takes, each beside the option that is spelled like it."""
+        known = [name for action in self._actions for name in action.option_strings]
+        self.error("; ".join(f"unknown: {_beside(word, known)}" for word in unknown))
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is None or value in action.choices:
+            return
+        names = list(map(str, action.choices))
+        if action.dest == "command" and Path(value).exists():
+            self.error(f"expected a command, got a file; try: burnish generate {value}")
+        self.error(
+            f"{argparse._get_action_name(action)}: expected one of {', '.join(names)}; "
+            f"got {_beside(str(value), names)}"
+        )
+
+
+def whole(text: str) -> int:
+    """An option's whole number."""
+    try:
+        return int(text)
+    except ValueError:
+        raise _not("a whole number", text) from None
+
+
+def number(text: str) -> float:
+    """An option's number."""
+    try:
+        return float(text)
+    except ValueError:
+        raise _not("a number", text) from None
+
+
+def _not(kind: str, text: str) -> argparse.ArgumentTypeError:
+    return argparse.ArgumentTypeError(f"expected {kind}, got {text!r}")
+
+
+def _beside(word: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(word.partition("=")[0], list(known), 1)
+    return f"{word!r}" + (f" (did you mean {near[0]}?)" if near else "")
+
+
+class Prints(argparse.Action):
+    """An option that prints a text, made when it is asked for, and ends."""
+
+    def __init__(self, *args: Any, text: Callable[[Parser, Any], str], **settings: Any):
+        super().__init__(*args, **settings)
+        self.text = text
+
+    def __call__(self, parser: Any, _namespace: Any, value: Any, _: Any = None) -> None:
+        print(self.text(parser, value))
+        parser.exit()
+
+
+def version(_parser: Parser, _value: Any) -> str:
+    """A line for Burnish, for Python and for each package that decides the output."""
+    return "\n".join(f"{name} {number}" for name, number in versions().items())
+
+
+def completion(parser: Parser, _shell: str) -> str:
+    """A script for bash; zsh reads it after `autoload -U bashcompinit; bashcompinit`.
+
+    Commands and options are completed from it, anything else as a file's name.
+    """
+    (commands,) = (
+        action.choices
+        for action in parser._actions
+        if isinstance(action, argparse._SubParsersAction)
+    )
+    cases = [
+        f'        {name}) words="{" ".join(_options(command))}" ;;'
+        for name, command in commands.items()
+    ]
+    first = " ".join([*commands, *_options(parser)])
+    return _SCRIPT.format(first=first, cases="\n".join(cases))
+
+
+_SCRIPT = """\
+_burnish() {{
+    local current=${{COMP_WORDS[COMP_CWORD]}} words="{first}"
+    (( COMP_CWORD > 1 )) && case ${{COMP_WORDS[1]}} in
+{cases}
+    esac
+    COMPREPLY=()
+    if [[ $COMP_CWORD -eq 1 || $current == -* ]]; then
+        COMPREPLY=($(compgen -W "$words" -- "$current"))
+    fi
+}}
+complete -o default -F _burnish burnish"""
+
+
+def _options(parser: argparse.ArgumentParser) -> list[str]:
+    return [name for action in parser._actions for name in action.option_strings]
