@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from burnish.autodiff import Variable
 from burnish.errors import InputError
 from burnish.nn.groups import ParamGroup
+from burnish.nn.holding import pairs, rebuilt
 from burnish.nn.param import Param
-from burnish.nn.reparameterize import (
-    Reparameterized,
-    Reparameterizer,
-    plain,
-    replaced,
-)
+from burnish.nn.reparameterize import Reparameterized, Reparameterizer, plain
 
 if TYPE_CHECKING:
     from burnish.nn.module import Module
@@ -69,4 +66,11 @@ def replace_computed(
 def _replace(module: Module, change: Callable[[Any], Any]) -> None:
     for _, each in module.named_modules():
         for name, value in vars(each).items():
-            vars(each)[name] = replaced(value, change)
+            vars(each)[name] = _replaced(value, change)
+
+
+def _replaced(value: Any, change: Callable[[Any], Any]) -> Any:
+    """`value` with `change` applied to every tensor in lists, tuples and dicts."""
+    if isinstance(value, list | tuple | dict):
+        return rebuilt(value, {k: _replaced(v, change) for k, v in pairs(value)})
+    return change(value) if isinstance(value, Variable) else value

@@ -29,6 +29,10 @@ class _Container(Module):
         return len(self._parts)
 
 
+def _told(value: Any) -> str:
+    return getattr(value, "__name__", None) or f"a {type(value).__name__}"
+
+
 class Sequential(_Container):
     """Layers one after another; `Sequential(a, b)` or `Sequential({"name": a})`"""
 
@@ -37,6 +41,12 @@ class Sequential(_Container):
             named = layers[0]
         else:
             named = {str(i): layer for i, layer in enumerate(layers)}
+        for name, layer in named.items():
+            if not isinstance(layer, Module):
+                raise InputError(
+                    f"Sequential: expected modules, got {_told(layer)} as {name!r}; a "
+                    f"function has a layer of its own, as nn.ReLU() for ops.relu"
+                )
         vars(self).update(named)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -55,7 +65,7 @@ class Sequential(_Container):
         return list(parts.values())[place]
 
     def __setitem__(self, place: int, layer: Module) -> None:
-        vars(self)[list(self._parts)[place]] = layer
+        setattr(self, list(self._parts)[place], layer)
 
 
 class ModuleDict(_Container):

@@ -2,7 +2,8 @@
 
 There is no registration and nothing to call in `__init__`: parameters, buffers and
 submodules are found among the attributes, in lists, tuples and dicts too. Names are
-attribute paths ("layers.0.fc1.weight"), as in PyTorch.
+attribute paths ("layers.0.fc1.weight"), as in PyTorch. An attribute that holds one
+keeps it: see `burnish.nn.holding`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from burnish.nn import record
 from burnish.nn.adapting import computed, make_plain, reparameterize
 from burnish.nn.display import tree
 from burnish.nn.groups import ParamGroup
+from burnish.nn.holding import Holder, named_held, pairs, rebuilt
 from burnish.nn.lora import Lora, QLora
 from burnish.nn.param import Buffer, Param, Stored
 from burnish.nn.quantized import arrays, inputs_installed
@@ -36,7 +38,7 @@ class Forward(Protocol[P, R_co]):
     def forward(self, *args: P.args, **options: P.kwargs) -> R_co: ...
 
 
-class Module:
+class Module(Holder):
     """Base of every layer and model; `module(x)` calls `forward`."""
 
     device: Device = Device("cpu")
@@ -59,7 +61,7 @@ class Module:
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
         """Direct submodules with their paths ("conv1", "layers.0")."""
-        for path, item in _items(vars(self)):
+        for path, item in named_held(vars(self)):
             if isinstance(item, Module):
                 yield path, item
 
@@ -367,22 +369,9 @@ class Module:
         return tree(self)
 
 
-def _items(attributes: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Every module and stored tensor among attributes, through lists and dicts."""
-    for name, value in attributes.items():
-        if isinstance(value, Module | Stored):
-            yield name, value
-        elif isinstance(value, list | tuple):
-            for path, item in _items({str(i): v for i, v in enumerate(value)}):
-                yield f"{name}.{path}", item
-        elif isinstance(value, dict):
-            for path, item in _items({str(k): v for k, v in value.items()}):
-                yield f"{name}.{path}", item
-
-
 def _stored(attributes: Mapping[str, Any]) -> Iterator[tuple[str, Stored]]:
     """Every stored tensor among attributes, one that is made of others as these."""
-    for name, item in _items(attributes):
+    for name, item in named_held(attributes):
         if isinstance(item, Stored):
             for part, tensor in item.parts():
                 yield f"{name}.{part}" if part else name, tensor
@@ -418,14 +407,9 @@ def _copy(value: Any, done: dict[int, Any]) -> Any:
         made = value.copy()
     elif isinstance(value, Module):
         made = done[id(value)] = object.__new__(type(value))
-        made.__dict__.update({k: _copy(v, done) for k, v in vars(value).items()})
-    elif isinstance(value, list):
-        made = [_copy(item, done) for item in value]
-    elif isinstance(value, tuple):
-        items = [_copy(item, done) for item in value]
-        made = value._make(items) if hasattr(value, "_make") else tuple(items)
-    elif isinstance(value, dict):
-        made = {key: _copy(item, done) for key, item in value.items()}
+        vars(made).update({k: _copy(v, done) for k, v in vars(value).items()})
+    elif isinstance(value, list | tuple | dict):
+        made = rebuilt(value, {key: _copy(item, done) for key, item in pairs(value)})
     else:
         return value
     done[id(value)] = made

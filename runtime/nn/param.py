@@ -14,6 +14,7 @@ from burnish.autodiff import Node, Variable, recording
 from burnish.backend import Array, Device, on_host
 from burnish.errors import InputError
 from burnish.lowbit import Packed, QuantizedTensor, QuantScheme
+from burnish.nn.fit import number_kind
 from burnish.steps import call
 from burnish.tensor import Tensor
 
@@ -87,6 +88,27 @@ class Stored(Tensor):
         self._hold(_put(self.device, value, dtype))
         if was is not now:
             self.freeze(now)
+
+    def check_assignment(self, value: Any, where: str) -> None:
+        """Raise InputError for what cannot be assigned: other shapes, wider dtypes.
+
+        where: what the error calls this tensor.
+        """
+        array = value if hasattr(value, "dtype") else _array(value)
+        wanted = f"{where}: expected values of shape {self._shape} and {self._dtype}"
+        if array is None:
+            raise InputError(
+                f"{wanted}, got {value!r:.60}; replace() puts something else there"
+            )
+        shape, dtype = tuple(array.shape), array.dtype
+        is_number = dtype.kind in "biufcV"
+        if shape != self._shape or is_number is not (self._dtype.kind in "biufcV"):
+            raise InputError(
+                f"{wanted}, got {shape} {dtype}; replace() takes an nn.Param or "
+                f"nn.Buffer of any shape"
+            )
+        if number_kind(dtype) > number_kind(self._dtype):
+            raise InputError(f"{wanted}, got {dtype}, which it does not hold")
 
     @property
     def data(self) -> Array:
@@ -222,6 +244,17 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Stored) and not value.derived:
         return value.held
     return value.data if isinstance(value, Variable) else value
+
+
+def _array(value: Any) -> Any:
+    """Numbers in lists as an array; None for what is no such thing."""
+    if value is None or isinstance(value, str | bytes):
+        return None
+    try:
+        array = np.asarray(value)
+    except ValueError:  # of rows that are not equally long
+        return None
+    return None if array.dtype.kind == "O" else array
 
 
 def _put(device: Device, value: Any, dtype: Any = None) -> Any:

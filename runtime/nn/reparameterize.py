@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable, Iterator
-from typing import Any, Self
+from collections.abc import Iterator
+from typing import Any, NoReturn, Self
 
-from burnish.autodiff import Node, Variable, recording
+from burnish.autodiff import Node, recording
 from burnish.backend import Array, Device
 from burnish.errors import InputError
-from burnish.nested import mapped
 from burnish.nn.param import Param, Stored
 from burnish.tensor import Tensor
 
@@ -169,8 +168,11 @@ class Reparameterized(Param):
         return sum(part.nbytes for part in self._named.values())
 
     def assign(self, value: Any, dtype: Any = None) -> None:
+        self.check_assignment(value, "assign")
+
+    def check_assignment(self, value: Any, where: str) -> NoReturn:
         raise InputError(
-            f"assign: this value is computed by {type(self.method).__name__}; assign "
+            f"{where}: this value is computed by {type(self.method).__name__}; assign "
             f"to its parts, or take them away with remove_adapters() first"
         )
 
@@ -210,8 +212,3 @@ def plain(item: Reparameterized, merged: bool) -> Param:
     made.place(item.device)
     made.freeze(not item.trained)
     return made
-
-
-def replaced(value: Any, change: Callable[[Any], Any]) -> Any:
-    """`value` with `change` applied to every tensor in lists, tuples and dicts."""
-    return mapped(value, lambda x: change(x) if isinstance(x, Variable) else x)
