@@ -211,7 +211,7 @@ class _File:
         return path
 
 
-def _resnet(path: Path) -> Path:
+def keras_resnet(path: Path) -> Path:
     """Keras' names: one row of layers, a count behind each, sums counted apart."""
     f = _File()
     x = f("Transpose", "net_1/conv1_conv_1/convolution__7", "x", perm=[0, 3, 1, 2])
@@ -228,7 +228,7 @@ def _resnet(path: Path) -> Path:
     return f.save(path, f.dense("net_1/predictions_1", x, 8, 5), ["batch", 6, 6, 3])
 
 
-def _transformer(path: Path) -> Path:
+def google_bert(path: Path) -> Path:
     """TensorFlow 1's names, as those of Google's BERT."""
     f = _File()
     x = "x"
@@ -253,7 +253,7 @@ def _whole(path: Path) -> str:
 
 
 def test_a_row_of_layers_is_blocks_in_a_list(tmp_path):
-    path = _resnet(tmp_path / "net.onnx")
+    path = keras_resnet(tmp_path / "net.onnx")
     text = _whole(path)
     assert "self.conv1_conv = nn.Conv2d(3, 8, 3, padding=1)" in text
     assert "self.conv2_block = [Block() for _ in range(3)]" in text
@@ -283,7 +283,7 @@ def test_blocks_have_weights_of_their_own_that_an_exporter_merged(tmp_path):
 
 
 def test_scopes_of_variables_are_classes(tmp_path):
-    path = _transformer(tmp_path / "bert.onnx")
+    path = google_bert(tmp_path / "bert.onnx")
     text = _whole(path)
     for line in (
         "self.attention = Attention(",
