@@ -1,11 +1,8 @@
 """Program to Plan: the author's modules come back as classes.
 
-grouping   statements of one scope, brought together where data flow allows
-modules    a group becomes a class, a layer, a Sequential, or a list and a loop
-finishing  classes merged where only sizes differ, named, given arguments
+pipeline says the phases and their order.
 """
 
-from burnish.codegen.arrange.finishing import finished
-from burnish.codegen.arrange.modules import arrange
+from burnish.codegen.arrange.pipeline import arrange, finished
 
 __all__ = ["arrange", "finished"]

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
-from burnish.codegen.arrange.segments import weights_of
+from burnish.codegen.arrange.grouping import weights_of
 from burnish.codegen.program import Level, Scope, Statement
 
 _AGAIN = re.compile(r"(.+)_(\d+)")

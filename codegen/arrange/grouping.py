@@ -12,10 +12,12 @@ from burnish.codegen.program import (
     Assign,
     Block,
     Expression,
+    Layer,
     Level,
     Scope,
     Statement,
     Value,
+    Weight,
     every_expression,
     walk,
 )
@@ -250,3 +252,22 @@ def statements_of(item: Item) -> list[Statement]:
     if isinstance(item, Group):
         return [s for inner in item.items for s in statements_of(inner)]
     return [item]
+
+
+def holds_weights(statement: Statement) -> bool:
+    """Whether it computes with what is trained."""
+    return any(
+        bool(e.weights) if isinstance(e, Layer) else isinstance(e, Weight) and e.trained
+        for e in leaves(statement)
+    )
+
+
+def weights_of(statement: Statement) -> list[int]:
+    """The ids of the trained weights that it reads, in order."""
+    found: list[int] = []
+    for expression in leaves(statement):
+        if isinstance(expression, Layer):
+            found += [id(w) for w in expression.weights.values() if w.trained]
+        elif isinstance(expression, Weight) and expression.trained:
+            found.append(id(expression))
+    return found

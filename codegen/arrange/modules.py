@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
 from burnish import nn
 from burnish.codegen.arrange.branches import are_twins, names_of
-from burnish.codegen.arrange.calls import tell_calls_apart
 from burnish.codegen.arrange.contracts import contract, merged, sizes_of, symbol
 from burnish.codegen.arrange.equality import signature
-from burnish.codegen.arrange.finishing import finished
 from burnish.codegen.arrange.grouping import (
     Group,
     Item,
@@ -24,7 +21,6 @@ from burnish.codegen.arrange.grouping import (
     statements_of,
     used,
 )
-from burnish.codegen.arrange.hoisting import hoist
 from burnish.codegen.arrange.kinds import (
     LISTS,
     class_word,
@@ -36,7 +32,6 @@ from burnish.codegen.arrange.kinds import (
     is_filled,
     is_function,
     is_transparent,
-    module_scope,
     numbered,
     singular,
 )
@@ -51,17 +46,12 @@ from burnish.codegen.arrange.ordered import as_needed
 from burnish.codegen.arrange.owner import Owner, Told
 from burnish.codegen.arrange.reasons import Reasons, no_chain, no_loop
 from burnish.codegen.arrange.rolling import rolled
-from burnish.codegen.arrange.segments import holds_weights
 from burnish.codegen.arrange.sequences import (
     as_loop,
     as_named_sequential,
     as_sequential,
 )
-from burnish.codegen.arrange.stacking import stacked
 from burnish.codegen.arrange.steps import Part, function_part
-from burnish.codegen.arrange.structure import structure
-from burnish.codegen.arrange.uncalled import with_uncalled
-from burnish.codegen.errors import Explain, silent
 from burnish.codegen.identifier import Identifier
 from burnish.codegen.program import (
     Assign,
@@ -75,7 +65,6 @@ from burnish.codegen.program import (
     Layer,
     Level,
     Own,
-    Plan,
     Program,
     Statement,
     Value,
@@ -85,54 +74,19 @@ from burnish.codegen.program import (
 )
 from burnish.codegen.sharing import tied
 
-_FEW = 8  # one layer in so many that has a scope is no structure
 
+class Builder:
+    """Makes classes of the scopes of a program's statements.
 
-def arrange(program: Program, flat: bool = False, explain: Explain = silent) -> Plan:
-    """The program as classes, small to large, and the path of every weight.
-
-    flat: one class, whatever structure there is.
+    names: those of attributes, by the layer's or weight's id. flat: one class.
     """
-    names: dict[int, str] = {}
-    program.body = pruned(stacked(program.body))
-    for statement in program.body.statements:
-        scope = () if flat else module_scope(statement)
-        statement.scope = tuple(
-            replace(level, name=level.name or "_") for level in scope
-        )
-    if flat:
-        explain("scopes: left aside, one class as --flat says")
-    elif _is_nameless(program.body.statements, explain):
-        for statement in program.body.statements:
-            statement.scope = ()
-        names = structure(program, explain)
-    if not flat:
-        tell_calls_apart(program.body.statements)
-        with_uncalled(program.body.statements)
-    return _Arranger(program, names, explain, flat).plan()
 
-
-def _is_nameless(statements: Sequence[Statement], explain: Explain) -> bool:
-    """Whether next to none of the layers says where it is from."""
-    layers = [s for s in statements if holds_weights(s)]
-    asked, what = (layers, "layers") if layers else (statements, "statements")
-    named = sum(bool(s.scope) for s in asked)
-    nameless = named * _FEW <= len(asked)
-    explain(
-        f"scopes: {named} of {len(asked)} {what} say which module they are of"
-        + ("; what the graph repeats is looked for" if nameless else "")
-    )
-    return nameless
-
-
-class _Arranger:
     def __init__(
-        self, program: Program, names: dict[int, str], explain: Explain, flat: bool
+        self, program: Program, names: dict[int, str], reasons: Reasons, flat: bool
     ):
         self.program = program
         self.flat = flat
-        self.explain = explain
-        self.reasons = Reasons()
+        self.reasons = reasons
         self.classes: dict[str, ClassPlan] = {}
         self.wanted: Counter[str] = Counter()
         self.readers: dict[Value, set[int]] = defaultdict(set)
@@ -160,20 +114,13 @@ class _Arranger:
             r for r in program.body.results if isinstance(r, Weight)
         )
 
-    def plan(self) -> Plan:
-        statements = self.program.body.statements
+    def build(self) -> tuple[list[ClassPlan], list[tuple[str, Weight]]]:
+        """The classes, the model last, and the path of every weight."""
+        items = grouped(self.program.body.statements, self.reasons.decide)
         results = self.program.body.results
-        hoist(statements, results)
-        items = grouped(statements, self.reasons.decide)
         members, block, _ = self._body(items, results, self.told.weight_uses, {})
         model = members.plan("Model", self.program.inputs, block)
-        classes = finished(
-            [*self.classes.values(), model],
-            self.program.output_names,
-            self.explain,
-            reasons=self.reasons,
-        )
-        return Plan(classes, members.weights)
+        return [*self.classes.values(), model], members.weights
 
     # --- one class ---
 

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from burnish.codegen.arrange.grouping import leaves, used
+from burnish.codegen.arrange.grouping import holds_weights, leaves, used
 from burnish.codegen.program import (
     Assign,
     Call,
@@ -184,25 +184,6 @@ class Flow:
                 if maker is not None and id(maker) in inside:
                     stack.append((maker, False))
         return list(done.values())
-
-
-def holds_weights(statement: Statement) -> bool:
-    """Whether it computes with what is trained."""
-    return any(
-        bool(e.weights) if isinstance(e, Layer) else isinstance(e, Weight) and e.trained
-        for e in leaves(statement)
-    )
-
-
-def weights_of(statement: Statement) -> list[int]:
-    """The ids of the trained weights that it reads, in order."""
-    found: list[int] = []
-    for expression in leaves(statement):
-        if isinstance(expression, Layer):
-            found += [id(w) for w in expression.weights.values() if w.trained]
-        elif isinstance(expression, Weight) and expression.trained:
-            found.append(id(expression))
-    return found
 
 
 def dense(statement: Statement) -> int:

@@ -14,16 +14,11 @@ from dataclasses import dataclass, replace
 from burnish.codegen.arrange.contracts import has, size_of, symbol
 from burnish.codegen.arrange.equality import outline
 from burnish.codegen.arrange.forms import form
+from burnish.codegen.arrange.grouping import holds_weights, weights_of
 from burnish.codegen.arrange.kinds import singular
 from burnish.codegen.arrange.repeats import Run, best_run, places_of
 from burnish.codegen.arrange.roles import Roles, expression, layers_of
-from burnish.codegen.arrange.segments import (
-    Flow,
-    Segment,
-    dense,
-    holds_weights,
-    weights_of,
-)
+from burnish.codegen.arrange.segments import Flow, Segment, dense
 from burnish.codegen.errors import Explain
 from burnish.codegen.identifier import Identifier
 from burnish.codegen.program import (

@@ -68,7 +68,7 @@ def infer(path: Path, explain: Explain) -> Inferred:
 
     leaves = layers(root, doubt)
     classes, held = Classes(leaves, doubt).model(root)
-    classes = finished(classes, [], explain, by_number=True)
+    classes = finished(classes, explain)
     held = _tie(classes[-1], root, held, found)
     spelled_out(classes)
     for words, where in doubts:

@@ -19,7 +19,7 @@ def test_the_frozen_digests_of_what_is_shipped() -> None:
     options = Options(name=MNIST.module)
     found = digest(MNIST.file, options)
     assert " ".join(found) == frozen["gallery/mnist name=mnist"]
-    assert digest(MNIST.file, Options(name="mnist", flat=True)) != found
+    assert digest(MNIST.file, Options(name="mnist", half=True)) != found
 
 
 def test_a_recorded_model_is_kept_with_its_weights_and_once(tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
 """The frozen corpus: digests of what the generator writes for many model files.
 
-    python -m tests.corpus                        compare with digests.txt; exit 1: differs
-    python -m tests.corpus --write                write digests.txt anew
-    python -m tests.corpus --against REV          compare with the generator of a commit
+    python -m tests.corpus                        compare with digests.txt
+    python -m tests.corpus --write                write digests.txt
+    python -m tests.corpus --against REV          compare with a commit's
     python -m tests.corpus --folder F             F: what the tests recorded (below)
     pytest -p tests.corpus.recorder ...           record files that tests generate from
 

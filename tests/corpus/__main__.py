@@ -42,10 +42,14 @@ def main() -> int:
         else:
             before = dict(line.split(": ") for line in FILE.read_text().splitlines())
             before = {k: v for k, v in before.items() if k.startswith(options.only)}
-    differing = [name for name in before | found if before.get(name) != found.get(name)]
+    absent = {name for name in before.keys() - found if name.startswith("gallery/")}
+    names = sorted((before.keys() | found.keys()) - absent)
+    differing = [name for name in names if before.get(name) != found.get(name)]
     for name in differing:
         print(f"{name}: {before.get(name, 'none')} -> {found.get(name, 'none')}")
-    print(f"{len(differing)} of {len(found)} cases differ")
+    print(f"{len(differing)} of {len(names)} cases differ")
+    if absent:
+        print(f"originals that are not in the cache: {', '.join(sorted(absent))}")
     return int(bool(differing))
 
 

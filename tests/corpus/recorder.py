@@ -1,4 +1,4 @@
-"""A pytest plugin: keeps each model file that a test generates from, in $BURNISH_CORPUS.
+"""A pytest plugin: keeps every model that a test generates from, in $BURNISH_CORPUS.
 
 A file is kept once, by its content; beside it the files that it refers to.
 """

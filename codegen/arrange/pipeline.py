@@ -1,0 +1,218 @@
+"""Program to Plan by phases; one tuple gives their order and says why.
+
+A phase is a function of the program and of the facts that phases share. It changes both
+in place. The phases before `build_classes` give statements their scopes; those behind
+it change classes. All but the needed ones are cosmetic: without one of them the numbers
+are the same, and equal those of the flat form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from burnish.codegen.arrange.arguments import with_arguments
+from burnish.codegen.arrange.calls import tell_calls_apart
+from burnish.codegen.arrange.grouping import holds_weights
+from burnish.codegen.arrange.hoisting import hoist
+from burnish.codegen.arrange.kinds import module_scope
+from burnish.codegen.arrange.modules import Builder
+from burnish.codegen.arrange.reasons import Reasons
+from burnish.codegen.arrange.runs import with_runs
+from burnish.codegen.arrange.sizes import sized
+from burnish.codegen.arrange.stacking import stacked
+from burnish.codegen.arrange.structure import structure
+from burnish.codegen.arrange.uncalled import with_uncalled
+from burnish.codegen.errors import Explain, silent
+from burnish.codegen.identifier import Identifier, Names
+from burnish.codegen.program import (
+    Block,
+    Call,
+    ClassPlan,
+    Expression,
+    Plan,
+    Program,
+    Statement,
+    Weight,
+    pruned,
+)
+
+_FEW = 8
+"""One layer in so many that has a scope is no structure: tools leave single names."""
+
+
+@dataclass
+class Facts:
+    """What phases share besides the program.
+
+    flat: one class, whatever structure there is. by_number: features of one number are
+    the same size, where no data flow tells which are. names: names of attributes that
+    the recovered structure gives, by the layer's or weight's id. reasons: what
+    `--explain` says of scopes. classes: small to large, the model last; weights: their
+    paths. said: what merging explains, until the classes have their names.
+    """
+
+    explain: Explain = silent
+    flat: bool = False
+    by_number: bool = False
+    names: dict[int, str] = field(default_factory=dict)
+    reasons: Reasons = field(default_factory=Reasons)
+    classes: list[ClassPlan] = field(default_factory=list)
+    weights: list[tuple[str, Weight]] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+
+
+Phase = Callable[[Program, Facts], None]
+
+
+def arrange(program: Program, flat: bool = False, explain: Explain = silent) -> Plan:
+    """The program as classes, small to large, and the path of every weight.
+
+    flat: one class, whatever structure there is.
+    """
+    facts = Facts(explain, flat)
+    run(PHASES, program, facts)
+    return Plan(facts.classes, facts.weights)
+
+
+def finished(classes: list[ClassPlan], explain: Explain) -> list[ClassPlan]:
+    """Classes without a program (weights alone told of them), by the last phases."""
+    facts = Facts(explain, by_number=True, classes=classes)
+    nothing = Program([], {}, Block([], []), [], [])
+    run(PHASES[PHASES.index(merge_classes) :], nothing, facts)
+    return facts.classes
+
+
+def run(phases: Iterable[Phase], program: Program, facts: Facts) -> None:
+    """Run phases in the order given."""
+    for phase in phases:
+        phase(program, facts)
+
+
+# --- the program's statements get scopes ---
+
+
+def stack_tensors(program: Program, facts: Facts) -> None:
+    """Write a join of tensors along a new axis as one stack; drop dead statements."""
+    program.body = pruned(stacked(program.body))
+
+
+def read_scopes(program: Program, facts: Facts) -> None:
+    """Keep of each statement's scope what a module can be; nothing where it is flat."""
+    for statement in program.body.statements:
+        scope = () if facts.flat else module_scope(statement)
+        statement.scope = tuple(
+            replace(level, name=level.name or "_") for level in scope
+        )
+    if facts.flat:
+        facts.explain("scopes: left aside, one class as --flat says")
+
+
+def recover_structure(program: Program, facts: Facts) -> None:
+    """Give scopes to a program that has next to none, by what the graph repeats."""
+    if not facts.flat and _is_nameless(program.body.statements, facts.explain):
+        for statement in program.body.statements:
+            statement.scope = ()
+        facts.names = structure(program, facts.explain)
+
+
+def number_calls(program: Program, facts: Facts) -> None:
+    """Number the calls of a module that is called several times."""
+    if not facts.flat:
+        tell_calls_apart(program.body.statements)
+
+
+def add_uncalled_modules(program: Program, facts: Facts) -> None:
+    """Put into scopes the modules that only the weights' names have."""
+    if not facts.flat:
+        with_uncalled(program.body.statements)
+
+
+def hoist_shared(program: Program, facts: Facts) -> None:
+    """Hoist non-trainable statements that several modules read out of the first one."""
+    hoist(program.body.statements, program.body.results)
+
+
+# --- scopes become classes ---
+
+
+def build_classes(program: Program, facts: Facts) -> None:
+    """Make classes of scopes: one for equal bodies."""
+    builder = Builder(program, facts.names, facts.reasons, facts.flat)
+    facts.classes, facts.weights = builder.build()
+
+
+def merge_classes(program: Program, facts: Facts) -> None:
+    """Merge classes that differ in sizes only, or in some parts."""
+    facts.classes = sized(facts.classes, facts.said.append)
+
+
+def name_classes(program: Program, facts: Facts) -> None:
+    """Name classes as the source does; explain what was decided, by those names."""
+    names = _name(facts.classes)
+    if facts.explain is not silent:
+        for line in facts.reasons.lines(facts.classes, names, facts.said):
+            facts.explain(line)
+
+
+def name_sizes(program: Program, facts: Facts) -> None:
+    """Make constructor arguments of the sizes that tie the model together."""
+    with_arguments(facts.classes, program.output_names, facts.explain, facts.by_number)
+
+
+def write_comprehensions(program: Program, facts: Facts) -> None:
+    """Write equal constructors in a row as a comprehension."""
+    for plan in facts.classes:
+        plan.members = [(name, with_runs(made)) for name, made in plan.members]
+
+
+PHASES: tuple[Phase, ...] = (
+    stack_tensors,  # while a join's operands are beside it, in one list of statements
+    read_scopes,  # the author's module tree, as far as the file has it
+    recover_structure,  # where the file has none
+    number_calls,  # before modules are added: one of the two calls may lack them
+    add_uncalled_modules,  # the tree is whole from here on
+    hoist_shared,  # a shared mask would make the first of equal modules unlike the rest
+    build_classes,  # equal bodies are one class
+    merge_classes,  # classes that differ in sizes are one with arguments
+    name_classes,  # when it is known how many of a kind are left
+    name_sizes,  # what merging made arguments of counts as a use of a size
+    write_comprehensions,  # last: the others find each constructor written out
+)
+#: What cannot be left out: without classes, or with "Block#2", there is no source.
+NEEDED: tuple[Phase, ...] = (read_scopes, build_classes, name_classes)
+
+
+def _is_nameless(statements: Sequence[Statement], explain: Explain) -> bool:
+    """Whether next to none of the layers says where it is from."""
+    layers = [s for s in statements if holds_weights(s)]
+    asked, what = (layers, "layers") if layers else (statements, "statements")
+    named = sum(bool(s.scope) for s in asked)
+    nameless = named * _FEW <= len(asked)
+    explain(
+        f"scopes: {named} of {len(asked)} {what} say which module they are of"
+        + ("; what the graph repeats is looked for" if nameless else "")
+    )
+    return nameless
+
+
+def _name(classes: list[ClassPlan]) -> dict[str, str]:
+    """Names as the source has them: "Block#3" is what its second class is called.
+
+    The result has the names by what they were.
+    """
+    names: dict[str, str] = {}
+    taken = Names()
+    for plan in classes[:-1]:
+        names[plan.name] = taken.new(Identifier(plan.name.partition("#")[0]))
+
+    def renamed(expression: Expression) -> Expression:
+        made = expression.rebuilt(renamed)
+        if isinstance(made, Call) and made.function in names:
+            return replace(made, function=names[made.function])
+        return made
+
+    for plan in classes:
+        plan.name = names.get(plan.name, plan.name)
+        plan.members = [(attribute, renamed(made)) for attribute, made in plan.members]
+    return names
