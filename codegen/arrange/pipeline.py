@@ -11,18 +11,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from burnish.codegen.arrange.arguments import with_arguments
-from burnish.codegen.arrange.calls import tell_calls_apart
-from burnish.codegen.arrange.grouping import holds_weights
-from burnish.codegen.arrange.hoisting import hoist
-from burnish.codegen.arrange.kinds import module_scope
-from burnish.codegen.arrange.modules import Builder
-from burnish.codegen.arrange.reasons import Reasons
-from burnish.codegen.arrange.runs import with_runs
-from burnish.codegen.arrange.sizes import sized
-from burnish.codegen.arrange.stacking import stacked
-from burnish.codegen.arrange.structure import structure
-from burnish.codegen.arrange.uncalled import with_uncalled
+from burnish.codegen.arrange.classes.builder import Builder
+from burnish.codegen.arrange.classes.explain import Reasons
+from burnish.codegen.arrange.classes.stacking import stacked
+from burnish.codegen.arrange.hyperparams.choose import with_arguments
+from burnish.codegen.arrange.merge.comprehensions import with_runs
+from burnish.codegen.arrange.merge.merge import sized
+from burnish.codegen.arrange.recover.structure import structure
+from burnish.codegen.arrange.scopes.group_kind import module_scope
+from burnish.codegen.arrange.scopes.grouping import holds_weights
+from burnish.codegen.arrange.scopes.hoisting import hoist
+from burnish.codegen.arrange.scopes.missing_modules import with_uncalled
+from burnish.codegen.arrange.scopes.repeated_calls import tell_calls_apart
 from burnish.codegen.errors import Explain, silent
 from burnish.codegen.identifier import Identifier, Names
 from burnish.codegen.program import (

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from itertools import pairwise
 
-from burnish.codegen.arrange.members import alike
+from burnish.codegen.arrange.classes.members import alike
 from burnish.codegen.infer.parts import Form, Part
 from burnish.codegen.program import Call, Display, Expression, Literal, Repeat
 

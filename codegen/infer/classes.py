@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from burnish.codegen.arrange.equality import signature
-from burnish.codegen.arrange.members import stored
+from burnish.codegen.arrange.analysis.structural_hash import signature
+from burnish.codegen.arrange.classes.members import stored
 from burnish.codegen.infer.chains import joined
 from burnish.codegen.infer.forwards import forward
 from burnish.codegen.infer.leaves import Doubt, Leaf

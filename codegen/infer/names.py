@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from keyword import iskeyword
 
 from burnish import nn
-from burnish.codegen.arrange.kinds import singular
+from burnish.codegen.arrange.scopes.group_kind import singular
 from burnish.codegen.identifier import Identifier, free
 from burnish.codegen.infer.leaves import Doubt
 

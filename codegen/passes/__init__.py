@@ -18,26 +18,26 @@ import onnx_ir as ir
 
 from burnish.codegen.account import Account, Accounts
 from burnish.codegen.ops import find
-from burnish.codegen.passes.chain_concats import chain_concats
-from burnish.codegen.passes.channels_first import channels_first
-from burnish.codegen.passes.drop_dead import drop_dead
-from burnish.codegen.passes.drop_identities import drop_identities
-from burnish.codegen.passes.fold_constants import fold_constants
-from burnish.codegen.passes.follow_sizes import follow_sizes
+from burnish.codegen.passes.constants.drop_dead import drop_dead
+from burnish.codegen.passes.constants.drop_identities import drop_identities
+from burnish.codegen.passes.constants.fold_constants import fold_constants
+from burnish.codegen.passes.constants.inline_if import inline_constant_if
+from burnish.codegen.passes.constants.mark_folded import mark_folded
+from burnish.codegen.passes.cse.chain_concats import chain_concats
+from burnish.codegen.passes.cse.share_angles import share_angles
+from burnish.codegen.passes.cse.share_masks import share_masks
 from burnish.codegen.passes.fuse import Supported, fuse_known_forms
 from burnish.codegen.passes.graph import all_nodes, label
-from burnish.codegen.passes.heads_apart import heads_apart
-from burnish.codegen.passes.inline_if import inline_constant_if
-from burnish.codegen.passes.mark_folded import mark_folded
-from burnish.codegen.passes.merge_views import merge_views
-from burnish.codegen.passes.recurrent_loops import recurrent_loops
-from burnish.codegen.passes.repeat_elements import repeat_elements
-from burnish.codegen.passes.share_angles import share_angles
-from burnish.codegen.passes.share_masks import share_masks
-from burnish.codegen.passes.stack_recurrent import stack_recurrent
-from burnish.codegen.passes.tie_weights import tie_weights
-from burnish.codegen.passes.unfold_weights import unfold_weights
-from burnish.codegen.passes.untie_weights import untie_weights
+from burnish.codegen.passes.layout.channels_first import channels_first
+from burnish.codegen.passes.layout.merge_views import merge_views
+from burnish.codegen.passes.layout.repeat_elements import repeat_elements
+from burnish.codegen.passes.layout.unmerge_heads import heads_apart
+from burnish.codegen.passes.recurrent.loops import recurrent_loops
+from burnish.codegen.passes.recurrent.stack import stack_recurrent
+from burnish.codegen.passes.shapes.propagate import follow_sizes
+from burnish.codegen.passes.weights.tie import tie_weights
+from burnish.codegen.passes.weights.unfold import unfold_weights
+from burnish.codegen.passes.weights.untie import untie_weights
 
 Pass = Callable[[ir.Model, Account], bool]
 

@@ -6,8 +6,8 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
-from burnish.codegen.arrange.contracts import symbol
-from burnish.codegen.arrange.grouping import block_values
+from burnish.codegen.arrange.analysis.shape_contracts import symbol
+from burnish.codegen.arrange.scopes.grouping import block_values
 from burnish.codegen.identifier import Identifier, free
 from burnish.codegen.program import (
     Apply,

@@ -7,7 +7,7 @@ from pathlib import Path
 import onnx
 
 from burnish.codegen.pipeline import Options, generate
-from tests.codegen.test_structure import pyramid
+from tests.codegen.arrange.test_structure import pyramid
 from tests.corpus.__main__ import FILE
 from tests.corpus.digests import body, digest, of_folder
 from tests.corpus.graphs import MNIST

@@ -11,8 +11,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from tests.codegen.arrange.test_structure import encoder, pyramid
 from tests.codegen.test_large import GRAPHS
-from tests.codegen.test_structure import encoder, pyramid
 from tests.harness.strip import stripped
 
 MNIST = Path(__file__).parents[2] / "models" / "mnist" / "mnist.onnx"

@@ -8,8 +8,8 @@ import onnx
 
 from burnish.codegen.pipeline import Options
 from burnish.models._gallery import BY_MODULE, ENTRIES
+from tests.codegen.arrange.test_structure import encoder, pyramid
 from tests.codegen.test_large import GRAPHS
-from tests.codegen.test_structure import encoder, pyramid
 from tests.codegen.test_tensorflow import google_bert, keras_resnet
 from tests.conformance.runner import cases
 from tests.corpus.recorder import add

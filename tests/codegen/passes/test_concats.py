@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from burnish.codegen.account import Account
-from burnish.codegen.passes.chain_concats import chain_concats
+from burnish.codegen.passes.cse.chain_concats import chain_concats
 from tests.codegen.passes.test_passes import RANDOM, model_of, run
 
 CASES = [

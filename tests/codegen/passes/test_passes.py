@@ -11,7 +11,7 @@ from onnx.reference import ReferenceEvaluator
 
 from burnish.codegen import passes
 from burnish.codegen.account import Account, Accounts
-from burnish.codegen.passes.untie_weights import untie_weights
+from burnish.codegen.passes.weights.untie import untie_weights
 from burnish.codegen.readers.normal import lift_constants
 from burnish.codegen.readers.shapes import infer
 

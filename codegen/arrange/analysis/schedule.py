@@ -1,0 +1,146 @@
+"""Statements in the order in which they are needed, attention by its steps.
+
+Two classes that do the same can say so in two orders, and one that adds to its scores
+has them where another one calls an attention: in this form both read alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from burnish.codegen.arrange.analysis.size_slots import ATTENTION
+from burnish.codegen.program import (
+    Assign,
+    Attribute,
+    Block,
+    Call,
+    ClassPlan,
+    Expression,
+    Infix,
+    Literal,
+    Statement,
+    Value,
+)
+
+
+def in_order(block: Block) -> Block:
+    """The block with each statement just before the first one that reads it.
+
+    Sizes that are asked of what comes in stand first.
+    """
+    maker = {target: s for s in block.statements for target in s.targets}
+    done: dict[int, Statement] = {}
+
+    def put(values: list[Value]) -> None:
+        waiting = [maker[v] for v in reversed(values) if v in maker]
+        while waiting:
+            statement = waiting[-1]
+            if id(statement) in done:
+                waiting.pop()
+                continue
+            needed = [maker[v] for v in read(statement) if v in maker]
+            open_ = [s for s in needed if id(s) not in done]
+            if open_:
+                waiting += open_[::-1]
+            else:
+                done[id(statement)] = waiting.pop()
+
+    needed = set(read_in(block))
+    for statement in block.statements:
+        asked = all(target.host and target in needed for target in statement.targets)
+        if asked and not any(value in maker for value in read(statement)):
+            put(list(statement.targets))
+    for result in block.results:
+        put(list(values_of(result)))
+    return Block(list(done.values()), block.results)
+
+
+def as_needed(plan: ClassPlan) -> ClassPlan:
+    """The class with its statements in the order in which they are needed."""
+    return replace(plan, block=in_order(plan.block))
+
+
+def read(statement: Statement) -> list[Value]:
+    """The values that a statement reads, in its blocks too."""
+    found = [v for top in statement.expressions() for v in values_of(top)]
+    for block in statement.blocks():
+        found += read_in(block)
+    return found
+
+
+def read_in(block: Block) -> list[Value]:
+    """The values that a block's statements and results read."""
+    found = [v for s in block.statements for v in read(s)]
+    return [*found, *(v for result in block.results for v in values_of(result))]
+
+
+def values_of(expression: Expression) -> Iterator[Value]:
+    """The values of an expression, from left to right."""
+    if isinstance(expression, Value):
+        yield expression
+    for child in expression.children():
+        yield from values_of(child)
+
+
+def attends(block: Block) -> bool:
+    """Whether the block calls an attention."""
+    return any(map(_call, block.statements))
+
+
+def spelled_out(block: Block) -> Block:
+    """The block with its attentions as products and a softmax, as they are computed."""
+    statements: list[Statement] = []
+    for statement in block.statements:
+        call = _call(statement)
+        statements += [statement] if call is None else _steps(call, statement)
+    return in_order(Block(statements, block.results))
+
+
+def _call(statement: Statement) -> Call | None:
+    """The attention that a statement calls, where it can be spelled out."""
+    made = statement.expression if isinstance(statement, Assign) else None
+    if not isinstance(made, Call) or made.function != ATTENTION:
+        return None
+    if {name for name, _ in made.options} - {"mask", "scale"}:
+        return None
+    mask = dict(made.options).get("mask")
+    if mask is not None and mask.dtype == "bool":
+        return None
+    return made if len(made.args) == 3 and _scale(made) is not None else None
+
+
+def _scale(call: Call) -> float | None:
+    given = dict(call.options).get("scale")
+    if isinstance(given, Literal):
+        return float(given.value)
+    size = (call.args[0].shape or (None,))[-1]
+    return size**-0.5 if isinstance(size, int) and size else None
+
+
+def _number(value: float) -> Literal:
+    """A number of single precision, in the shortest way to write it."""
+    return Literal(float(str(np.float32(value))))
+
+
+def _steps(call: Call, statement: Statement) -> list[Statement]:
+    """softmax(scaled queries @ keys.mT + mask) @ values"""
+    q, k, v = call.args
+    scale, mask = _scale(call), dict(call.options).get("mask")
+    assert scale is not None
+    steps: list[Statement] = []
+
+    def named(made: Expression) -> Value:
+        value = Value(dtype=statement.targets[0].dtype)
+        steps.append(Assign((value,), statement.scope, made))
+        return value
+
+    scaled = named(Infix("*", q, _number(scale)))
+    scores = named(Infix("@", scaled, named(Attribute(k, "mT"))))
+    if mask is not None:
+        scores = named(Infix("+", scores, mask))
+    weights = named(Call("ops.softmax", (scores,)))
+    made = Infix("@", weights, v)
+    return [*steps, Assign(statement.targets, statement.scope, made)]

@@ -1,0 +1,226 @@
+"""One statement as a step of a Sequential: a layer, or a function in a layer's form."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from burnish.codegen.arrange.classes.members import (
+    WeightPath,
+    constructor,
+    layer_weights,
+)
+from burnish.codegen.program import (
+    Apply,
+    Assign,
+    Attribute,
+    Call,
+    Expression,
+    Layer,
+    Literal,
+    Method,
+    Shape,
+    Statement,
+    Value,
+    Weight,
+)
+
+#: What the function's arguments are called in the layer; "" for its first.
+_AXIS = {"axis": "dim"}
+_ALPHA = {"alpha": ""}
+_MODULES: dict[str, tuple[str, Mapping[str, str]]] = {
+    "ops.relu": ("ReLU", {}),
+    "ops.relu6": ("ReLU6", {}),
+    "ops.sigmoid": ("Sigmoid", {}),
+    "ops.tanh": ("Tanh", {}),
+    "ops.gelu": ("GELU", {"approximate": "approximate"}),
+    "ops.silu": ("SiLU", {}),
+    "ops.mish": ("Mish", {}),
+    "ops.hard_swish": ("Hardswish", {}),
+    "ops.hard_sigmoid": ("Hardsigmoid", {}),
+    "ops.elu": ("ELU", _ALPHA),
+    "ops.celu": ("CELU", _ALPHA),
+    "ops.selu": ("SELU", {}),
+    "ops.softplus": ("Softplus", {}),
+    "ops.softsign": ("Softsign", {}),
+    "ops.log_sigmoid": ("LogSigmoid", {}),
+    "ops.leaky_relu": ("LeakyReLU", _ALPHA),
+    "ops.softmax": ("Softmax", _AXIS),
+    "ops.log_softmax": ("LogSoftmax", _AXIS),
+    "ops.glu": ("GLU", _AXIS),
+    "ops.flatten": ("Flatten", {}),
+}
+_POOLS = {"ops.max_pool": "MaxPool", "ops.avg_pool": "AvgPool"}
+_PADS = {"constant": "ZeroPad", "reflect": "ReflectionPad", "edge": "ReplicationPad"}
+#: What a file says for the nearest place in PyTorch's way.
+_NEAREST = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+
+
+@dataclass
+class Part:
+    """A module as its parent sees it: its constructor, weights, inputs and outputs."""
+
+    constructor: Expression
+    weights: list[WeightPath]
+    inputs: tuple[Value | Weight, ...]
+    outputs: tuple[Value, ...]
+    statements: set[int] = field(default_factory=set)
+
+    def call(self, own: Expression) -> Assign:
+        """The statement that calls it as the attribute `own`."""
+        return Assign(self.outputs, (), Apply(own, self.inputs))
+
+    def calls(self, own: Expression) -> list[Statement]:
+        """What is written where it is called."""
+        return [self.call(own)]
+
+
+def function_part(statement: Statement) -> Part | None:
+    """One statement as a module: a layer, or a function that has a module's form."""
+    if not isinstance(statement, Assign) or len(statement.targets) != 1:
+        return None
+    expression, outputs = statement.expression, statement.targets
+    if isinstance(expression, Layer):
+        made, weights = constructor(expression), layer_weights(expression)
+        values = tuple(v for v in expression.inputs if isinstance(v, Value))
+        if len(values) != len(expression.inputs):
+            return None
+        return Part(made, weights, values, outputs, {id(statement)})
+    for form in _FORMS:
+        found = form(expression, outputs[0].shape)
+        if found is not None and isinstance(found[1], Value):
+            return Part(found[0], [], (found[1],), outputs, {id(statement)})
+    return None
+
+
+# --- functions ---
+
+_Found = tuple[Call, Expression]
+"""A layer, and what it is given."""
+
+
+def _function(made: Expression, _: Shape | None) -> _Found | None:
+    """`ops.relu(x)` and others that have a layer with the same arguments."""
+    if not isinstance(made, Call) or made.function not in _MODULES:
+        return None
+    kind, names = _MODULES[made.function]
+    if len(made.args) != 1 or not {name for name, _ in made.options} <= names.keys():
+        return None
+    first = tuple(value for name, value in made.options if not names[name])
+    named = tuple((names[name], value) for name, value in made.options if names[name])
+    return Call(f"nn.{kind}", first, named), made.args[0]
+
+
+def _clip(made: Expression, _: Shape | None) -> _Found | None:
+    match made:
+        case Call(function="ops.clip", args=(x, Literal() as low, Literal() as high)):
+            usual = (low.value, high.value) == (-1, 1)
+            return Call("nn.Hardtanh", () if usual else (low, high)), x
+    return None
+
+
+def _pool(made: Expression, _: Shape | None) -> _Found | None:
+    if not isinstance(made, Call) or not made.args:
+        return None
+    x, options = made.args[0], dict(made.options)
+    if x.rank not in (3, 4, 5):
+        return None
+    if made.function == "ops.global_avg_pool":
+        return Call(f"nn.AdaptiveAvgPool{x.rank - 2}d", (Literal(1),)), x
+    size = options.pop("kernel_size", None)
+    if made.function not in _POOLS or size is None:
+        return None
+    kind = f"nn.{_POOLS[made.function]}{x.rank - 2}d"
+    return Call(kind, (size,), tuple(options.items())), x
+
+
+def _averaged(made: Expression, _: Shape | None) -> _Found | None:
+    """The mean of all places."""
+    match made:
+        case Method(name="mean", target=x, args=(Literal(value=tuple() as axes),)) if (
+            x.rank in (3, 4, 5)
+            and dict(made.options).keys() == {"keepdims"}
+            and {axis % x.rank for axis in axes} == set(range(2, x.rank))
+        ):
+            return Call(f"nn.AdaptiveAvgPool{x.rank - 2}d", (Literal(1),)), x
+    return None
+
+
+def _padded(made: Expression, _: Shape | None) -> _Found | None:
+    """Places around the others, as many on either side of each axis."""
+    match made:
+        case Call(function="ops.pad", args=(x,)) if x.rank in (3, 4, 5):
+            options = dict(made.options)
+        case _:
+            return None
+    pads, mode = options.pop("pads", None), options.pop("mode", Literal("constant"))
+    kind = _PADS.get(mode.value) if isinstance(mode, Literal) else None
+    match pads:
+        case Literal(value=((0, 0), (0, 0), *rest)) if kind and not options:
+            sizes = {size for pair in rest for size in pair}
+            flat = tuple(size for pair in reversed(rest) for size in pair)
+            padding = flat[0] if len(sizes) == 1 else flat
+            return Call(f"nn.{kind}{x.rank - 2}d", (Literal(padding),)), x
+    return None
+
+
+def _enlarged(made: Expression, _: Shape | None) -> _Found | None:
+    """Every place so many times along each axis."""
+    if not isinstance(made, Call) or made.function != "ops.resize":
+        return None
+    options = {n: e.value for n, e in made.options if isinstance(e, Literal)}
+    scales = list(options.pop("scales", ()))
+    by, x = set(scales[2:]), made.args[0]
+    if len(options) + 1 < len(made.options) or options != _NEAREST:
+        return None
+    if scales[:2] != [1, 1] or len(by) != 1 or len(made.args) > 1:
+        return None
+    factor = by.pop()
+    whole = int(factor) if factor == int(factor) else factor
+    return Call("nn.Upsample", (), (("scale_factor", Literal(whole)),)), x
+
+
+def _turned(made: Expression, _: Shape | None) -> _Found | None:
+    """An order of axes."""
+    order: list[object] = []
+    match made:
+        case Method(name="transpose", target=x, args=args):
+            order = [a.value for a in args if isinstance(a, Literal)]
+        case Attribute(name="mT", target=x) if x.rank:
+            order = [*range(x.rank - 2), x.rank - 1, x.rank - 2]
+        case _:
+            return None
+    fits = sorted(map(str, order)) == [str(i) for i in range(x.rank or 0)]
+    return (Call("nn.Permute", (Literal(tuple(order)),)), x) if fits and order else None
+
+
+def _reshaped(made: Expression, after: Shape | None) -> _Found | None:
+    """Axes behind the first one that become one, or the last one as several."""
+    if not isinstance(made, Method) or made.name != "reshape" or not after:
+        return None
+    x, before = made.target, made.target.shape
+    if not before or before[0] is None or before[0] != after[0]:
+        return None
+    inner, outer = before[1:], after[1:]
+    numbers = [size for size in (*inner, *outer) if isinstance(size, int)]
+    if len(numbers) < len(inner) + len(outer):
+        return None
+    if len(outer) == 1 < len(inner) and math.prod(numbers[:-1]) == numbers[-1]:
+        return Call("nn.Flatten"), x
+    kept = len(before) - 1
+    if kept and before[:kept] == after[:kept] and len(after) > len(before):
+        return Call("nn.Unflatten", (Literal(-1), Literal(tuple(after[kept:])))), x
+    return None
+
+
+_FORMS: tuple[Callable[[Expression, Shape | None], _Found | None], ...] = (
+    _function,
+    _clip,
+    _pool,
+    _averaged,
+    _padded,
+    _enlarged,
+    _turned,
+    _reshaped,
+)

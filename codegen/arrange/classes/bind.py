@@ -1,0 +1,91 @@
+"""Layers and weights of a class's statements become its attributes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from burnish.codegen.arrange.classes.members import (
+    Members,
+    constructor,
+    layer_name,
+    layer_weights,
+    stored,
+    weight_name,
+)
+from burnish.codegen.arrange.scopes.grouping import is_number
+from burnish.codegen.program import Apply, Expression, Layer, Value, Weight
+
+
+@dataclass
+class Told:
+    """What is known of the whole program while its classes are made.
+
+    names and places: what scopes say of a layer (by its id): its attribute, "" for what
+    a class extends, or its list and number. weight_uses: how often each free weight is
+    read in all; roles: what for. tied: the ids of weights that different layers share.
+    """
+
+    weight_uses: Counter[Weight]
+    roles: dict[Weight, str] = field(default_factory=dict)
+    names: dict[int, str] = field(default_factory=dict)
+    places: dict[int, tuple[str, int]] = field(default_factory=dict)
+    tied: set[int] = field(default_factory=set)
+
+    def name(self, layer: Expression, name: str) -> None:
+        """What a layer is called, wherever it was placed before."""
+        self.names[id(layer)] = name
+        self.places.pop(id(layer), None)
+
+
+class Owner:
+    """Replaces layers and weights by the attributes that hold them."""
+
+    def __init__(
+        self,
+        told: Told,
+        members: Members,
+        uses: Counter[Weight],
+        sizes: dict[Value, Value],
+    ):
+        self.told = told
+        self.members = members
+        self.uses = uses
+        self.sizes = sizes
+        self.attributes: dict[Weight, Expression] = {}
+        self.outside: dict[Weight, Value] = {}
+
+    def __call__(self, expression: Expression) -> Expression:
+        if isinstance(expression, Layer):
+            inputs = tuple(map(self, expression.inputs))
+            made, weights = constructor(expression), layer_weights(expression)
+            if place := self.told.places.get(id(expression)):
+                own = self.members.place(*place, made, weights)
+            else:
+                name = self.told.names.get(id(expression))
+                name = layer_name(expression) if name is None else name
+                own = self.members.add(name, made, weights)
+            return Apply(own, inputs) if inputs else own
+        if isinstance(expression, Weight):
+            return self._weight(expression)
+        if isinstance(expression, Value):
+            return self.sizes.get(expression, expression)
+        return expression.rebuilt(self)
+
+    def _weight(self, weight: Weight) -> Expression:
+        name = weight_name(weight, self.told.roles.get(weight, ""))
+        if self.uses[weight] < self.told.weight_uses[weight]:
+            value = Value(name, weight.dtype, weight.shape)
+            return self.outside.setdefault(weight, value)
+        if weight not in self.attributes:
+            self.attributes[weight] = self._owned(weight, name)
+        return self.attributes[weight]
+
+    def _owned(self, weight: Weight, name: str) -> Expression:
+        """An attribute; what has a number for a name is in a list of weights."""
+        members, made = self.members, stored(weight)
+        outer = weight.path.split(".")[-2:-1]
+        if not is_number(name) or not outer:
+            return members.add(name, made, [("", weight)])
+        listed = members.list_of(outer[0])
+        return members.place(listed, int(name), made, [("", weight)])

@@ -1,0 +1,40 @@
+"""Branches that do the same with sizes and weights of their own are modules."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from burnish.codegen.arrange.analysis.fingerprint import form
+from burnish.codegen.arrange.recover.segments import dense
+from burnish.codegen.arrange.scopes.grouping import leaves
+from burnish.codegen.program import Block, If, Layer, Weight
+
+_LEAST = 2
+
+
+def are_twins(statement: If) -> bool:
+    """Whether both branches have one form, with several layers in it."""
+    then, otherwise = statement.blocks()
+    return sum(map(dense, then.statements)) >= _LEAST and (
+        form(then.statements) == form(otherwise.statements)
+    )
+
+
+def names_of(statement: If) -> list[str]:
+    """What the file calls the module in each branch, by the weights' first word."""
+    names = [_first_word(block) for block in statement.blocks()]
+    return names if len(set(names)) == len(names) else ["branch"] * len(names)
+
+
+def _first_word(block: Block) -> str:
+    words: Counter[str] = Counter()
+    for statement in block.statements:
+        for expression in leaves(statement):
+            held: list[Weight] = []
+            if isinstance(expression, Layer):
+                held = list(expression.weights.values())
+            elif isinstance(expression, Weight):
+                held = [expression]
+            words.update(w.path.split(".")[0] for w in held if "." in w.path)
+    common = [word for word, _ in words.most_common(1) if word.isidentifier()]
+    return common[0] if common else "branch"

@@ -1,0 +1,92 @@
+"""Chains of modules: a loop over a list of equals, or a Sequential."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from burnish.codegen.arrange.classes.as_layer import Part
+from burnish.codegen.program import (
+    Apply,
+    Assign,
+    Block,
+    Call,
+    Keyed,
+    Loop,
+    Own,
+    Statement,
+    Value,
+)
+
+
+def as_sequential(parts: dict[int, Part]) -> Part | None:
+    """A chain of one-input modules as `nn.Sequential`; gaps become identities."""
+    chain = list(parts.values())
+    if list(parts) != sorted(parts) or any(len(part.inputs) != 1 for part in chain):
+        return None
+    filled = [
+        parts[n].constructor if n in parts else Call("nn.Identity")
+        for n in range(max(parts) + 1)
+    ]
+    weights = [
+        (f"{n}.{path}", weight)
+        for n, part in parts.items()
+        for path, weight in part.weights
+    ]
+    statements = set().union(*(part.statements for part in chain))
+    made = Call("nn.Sequential", tuple(filled))
+    return Part(made, weights, chain[0].inputs, chain[-1].outputs, statements)
+
+
+def as_named_sequential(parts: dict[str, Part]) -> Part | None:
+    """A chain of one-input modules as `nn.Sequential({"name": ...})`."""
+    chain = list(parts.values())
+    if any(len(part.inputs) != 1 for part in chain):
+        return None
+    named = Keyed(tuple((name, part.constructor) for name, part in parts.items()))
+    weights = [
+        (f"{name}.{path}", weight)
+        for name, part in parts.items()
+        for path, weight in part.weights
+    ]
+    statements = set().union(*(part.statements for part in chain))
+    made = Call("nn.Sequential", (named,))
+    return Part(made, weights, chain[0].inputs, chain[-1].outputs, statements)
+
+
+def as_loop(chain: list[Part], singular: str) -> Callable[[Own], Statement] | None:
+    """A chain of equal modules as a loop over their list, given where that is."""
+    first = chain[0]
+    if len(chain) < 2 or not isinstance(first.constructor, Call):
+        return None
+    if first.constructor.function.startswith("nn."):
+        return None
+    rolling = first.inputs
+    place = chain[1].inputs.index(first.outputs[0])
+    if place >= len(rolling):
+        return None
+    for part, before in zip(chain[1:], chain, strict=False):
+        expected = list(first.inputs)
+        expected[place] = before.outputs[0]
+        same = isinstance(part.constructor, Call) and (
+            part.constructor.function == first.constructor.function
+        )
+        if not same or list(part.inputs) != expected:
+            return None
+
+    def loop(own: Own) -> Statement:
+        item = Value(singular)
+        carried = Value("x", first.outputs[0].dtype, first.outputs[0].shape)
+        inputs = list(rolling)
+        inputs[place] = carried
+        result = Value("x", carried.dtype, carried.shape)
+        body = Block([Assign((result,), (), Apply(item, tuple(inputs)))], [result])
+        return Loop(
+            chain[-1].outputs,
+            items=own,
+            index=item,
+            carried=(carried,),
+            initial=(rolling[place],),
+            body=body,
+        )
+
+    return loop

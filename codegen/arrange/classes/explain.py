@@ -1,0 +1,234 @@
+"""Why classes, lists and loops were formed and why others were not, for `--explain`."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from burnish.codegen.account import few
+from burnish.codegen.arrange.classes.as_layer import Part
+from burnish.codegen.identifier import plain
+from burnish.codegen.program import (
+    Apply,
+    Attribute,
+    Block,
+    Call,
+    ClassPlan,
+    Expression,
+    Infix,
+    Literal,
+    Method,
+    Own,
+    Scope,
+    every_expression,
+    walk,
+)
+
+_CLASS = re.compile(r"\w+#\d+", re.ASCII)
+_ABOUT = re.compile(r"class (\w+#\d+): ", re.ASCII)
+_COMPARED = 20
+"""With so many classes of its kind a class is compared."""
+
+
+@dataclass
+class Reasons:
+    """What is decided about scopes, kept until all classes have their names.
+
+    formed: the scopes of each class as it is made, in their order.
+    """
+
+    formed: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    little: list[str] = field(default_factory=list)
+    decided: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+
+    def is_class(self, name: str, scope: Scope) -> None:
+        """A scope is a class: one of its own, or one that there is already."""
+        self.formed[name].append(_path(scope))
+
+    def is_little(self, scope: Scope) -> None:
+        """A scope is too little for a class."""
+        self.little.append(_path(scope))
+
+    def decide(self, words: str, scope: Scope) -> None:
+        """A scope has come out in some way; the same words are told once."""
+        self.decided[words].append(_path(scope))
+
+    def lines(
+        self, classes: Sequence[ClassPlan], names: Mapping[str, str], said: list[str]
+    ) -> Iterator[str]:
+        """All of it: the classes, small to large, then the scopes that are none.
+
+        names: what a class as it was made is called now; said: what was told meanwhile.
+        """
+        yield from self._classes(classes, names, said)
+        yield from self._scopes()
+
+    def _scopes(self) -> Iterator[str]:
+        """What became of scopes that are no class."""
+        if self.little:
+            yield f"no class, at most one layer: {_places(self.little)}"
+        for words, paths in self.decided.items():
+            yield f"{_places(paths)}: {words}"
+
+    def _classes(
+        self, classes: Sequence[ClassPlan], names: Mapping[str, str], said: list[str]
+    ) -> Iterator[str]:
+        """Of each class where it stands, what it is one with, and what it is not."""
+        made = {new: old for old, new in names.items()}
+        told: dict[str, list[str]] = defaultdict(list)
+        for line in said:
+            found = _ABOUT.match(line)
+            told[found[1] if found else ""].append(line)
+        kinds: dict[str, list[ClassPlan]] = defaultdict(list)
+        for plan in classes:
+            own = made.get(plan.name, "")
+            scopes, lines = self.formed.get(own, []), told.pop(own, [])
+            same = kinds[_base(plan.name)]
+            if scopes or lines or same:
+                yield f"class {plan.name}" + (f": {_places(scopes)}" if scopes else "")
+            for line in lines:
+                yield f"  {self._renamed(line.partition(': ')[2], names)}"
+            if same:
+                twin = _nearest(plan, same[:_COMPARED])
+                yield f"  not {twin.name}: {difference(plan, twin)}"
+            same.append(plan)
+        for line in (line for lines in told.values() for line in lines):
+            yield self._renamed(line, names)
+
+    def _renamed(self, line: str, names: Mapping[str, str]) -> str:
+        """A line with what classes are called now; merged ones are where they stood."""
+
+        def name(found: re.Match[str]) -> str:
+            old = found[0]
+            if old in names:
+                return names[old]
+            scopes = self.formed.get(old)
+            return (
+                f"{_places(scopes)}" if scopes else f"another {old.partition('#')[0]}"
+            )
+
+        return _CLASS.sub(name, line)
+
+
+def _path(scope: Scope) -> str:
+    return ".".join(plain(level.name) for level in scope)
+
+
+def _places(paths: Sequence[str]) -> str:
+    """`layers.*.attention (12 times)`: paths that differ in numbers alone are one."""
+    kinds: dict[str, list[str]] = defaultdict(list)
+    for path in paths:
+        parts = path.split(".")
+        kinds[".".join("*" if p.isdigit() else p for p in parts)].append(path)
+    words = [
+        f"{kind} ({len(found)} times)" if len(found) > 1 else found[0]
+        for kind, found in kinds.items()
+    ]
+    return few(words)
+
+
+# --- classes that stay apart ---
+
+
+def _nearest(plan: ClassPlan, others: Sequence[ClassPlan]) -> ClassPlan:
+    """The one that has most in common with this class."""
+    own = {name for name, _ in plan.members}
+    return min(others, key=lambda other: len(own ^ {name for name, _ in other.members}))
+
+
+def _base(name: str) -> str:
+    return name.rstrip("0123456789_")
+
+
+def difference(one: ClassPlan, other: ClassPlan) -> str:
+    """What a class has that another one lacks, as far down as they are alike."""
+    (mine, theirs), inputs = (dict(p.members) for p in (one, other)), len(other.inputs)
+    if apart := _apart(list(mine), list(theirs)):
+        return apart
+    if len(one.inputs) != inputs:
+        return f"takes {len(one.inputs)} inputs, not {inputs}"
+    for name, made in mine.items():
+        if apart := _apart(_built(made), _built(theirs[name])):
+            return f"{name} {apart}"
+    for said in (_operators, _numbers):
+        if apart := _apart(said(one.block), said(other.block)):
+            return f"its forward {apart}"
+    return "the order of what its forward does"
+
+
+def _apart(mine: list[str], theirs: list[str]) -> str:
+    """`has a, b and lacks c`, or nothing for equals."""
+    parts = []
+    for word, some, others in (("has", mine, theirs), ("lacks", theirs, mine)):
+        if extra := list(Counter(some) - Counter(others)):
+            parts.append(f"{word} {few(extra)}")
+    return " and ".join(parts)
+
+
+def _built(made: Expression) -> list[str]:
+    """What a constructor calls, and its options that are no sizes."""
+    calls = [part for part in walk(made) if isinstance(part, Call)]
+    return [word for call in calls for word in (call.function, *_options(call))]
+
+
+def _options(call: Call) -> list[str]:
+    return [
+        f"{name}={value.value!r}"
+        for name, value in call.options
+        if isinstance(value, Literal) and type(value.value) is not int
+    ]
+
+
+def _operators(block: Block) -> list[str]:
+    """What a forward calls."""
+    words = []
+    for part in every_expression(block):
+        match part:
+            case Apply(target=Own(path=path)):
+                words.append("self." + ".".join(map(str, path)))
+            case Call(function=name):
+                words += [name, *_options(part)]
+            case Method(name=name) | Attribute(name=name):
+                words.append(f".{name}")
+            case Infix(operator=sign):
+                words.append(sign)
+    return words
+
+
+def _numbers(block: Block) -> list[str]:
+    """What is written out in a forward."""
+    parts = every_expression(block)
+    return [repr(part.value) for part in parts if isinstance(part, Literal)]
+
+
+# --- lists ---
+
+
+def no_chain(parts: Mapping[int, Part | None]) -> str:
+    """Why numbered modules are called one by one."""
+    for number, part in parts.items():
+        if part is None:
+            return f"called one by one: {number} is more than one layer and no module"
+        if len(part.outputs) != 1:
+            return f"called one by one: {number} gives {len(part.outputs)} values"
+    return "called one by one: what one gives is read by others than the next"
+
+
+def no_loop(parts: Mapping[int, Part]) -> str:
+    """Why modules that follow each other are not one loop."""
+    if list(parts) != list(range(len(parts))):
+        return "some numbers are missing or out of order"
+    first, *others = parts.items()
+    for number, part in others:
+        one, other = first[1].constructor, part.constructor
+        if not (isinstance(one, Call) and isinstance(other, Call)):
+            continue
+        if one.function != other.function:
+            return f"{first[0]} and {number} are not alike"
+    if isinstance(first[1].constructor, Call) and first[
+        1
+    ].constructor.function.startswith("nn."):
+        return "they are single layers"
+    return "they are not given the same"

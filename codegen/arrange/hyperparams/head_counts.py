@@ -1,0 +1,110 @@
+"""Into how many heads attention cuts features, and how wide a head is."""
+
+from __future__ import annotations
+
+from burnish.codegen.arrange.hyperparams.size_classes import Node, Product
+from burnish.codegen.arrange.hyperparams.size_uses import FEATURES, Found
+from burnish.codegen.arrange.hyperparams.terms import HEAD_DIM, Term
+
+_TOGETHER = (2, 3)
+"""Keys and values are made by one layer, or queries with them."""
+
+
+def name_heads(tied: Found, dim: Node, number: int) -> None:
+    """How many parts attention cuts the width into; those of keys may be fewer."""
+    tied.ties.products = [_apart(tied, p, number) for p in tied.ties.products]
+    cuts = [p for p in tied.ties.products if p.is_cut and len(p.factors) == 2]
+    cuts = [_of_each(tied, cut, number) for cut in cuts]
+    for cut in cuts:
+        _widen(tied, cut, dim, number)
+    cuts = [cut for cut in cuts if _is_cut(tied, cut)]
+    counts = sorted({tied.number(cut.factors[0]) for cut in cuts}, reverse=True)
+    sizes = {tied.number(cut.factors[1]) for cut in cuts}
+    if not cuts:
+        _told_heads(tied)
+    if len(sizes) != 1 or len(counts) > 2 or counts[0] < 2:
+        return
+    heads, head_dim = counts[0], sizes.pop()
+    if heads * head_dim != number:
+        tied.values[HEAD_DIM] = head_dim
+    names = dict(zip(counts, ("heads", "kv_heads"), strict=False))
+    tied.values |= {name: count for count, name in names.items()}
+    for cut in cuts:
+        count, size = cut.factors
+        tied.terms[tied.ties.find(count)] = Term((names[tied.number(count)],))
+        tied.terms[tied.ties.find(size)] = Term((HEAD_DIM,))
+
+
+def of_fewer_heads(tied: Found) -> set[Node]:
+    """What is cut into fewer heads than something else: keys' and values' widths.
+
+    Where these have the width's number, that is by accident.
+    """
+    counts = {
+        tied.ties.find(cut.whole): tied.number(cut.factors[0])
+        for cut in tied.ties.products
+        if cut.is_cut and len(cut.factors) == 2 and cut.times == 1
+    }
+    cuts = {root: n for root, n in counts.items() if _is_layers(tied, root)}
+    most = max(cuts.values(), default=0)
+    return {root for root, heads in cuts.items() if heads < most}
+
+
+def _is_layers(tied: Found, root: Node) -> bool:
+    uses = tied.uses.get(root, [])
+    return any(use.slot.parameter in FEATURES for use in uses)
+
+
+def _told_heads(tied: Found) -> None:
+    """How many heads the library's own attention is told to have."""
+    for root in tied.of_one_number(
+        lambda uses, _: {use.slot.parameter for use in uses} == {"num_heads"}
+    ):
+        tied.call(root, "heads")
+
+
+def _apart(tied: Found, product: Product, dim: int) -> Product:
+    """What is cut into parts as wide as the model is no cut into heads."""
+    if not product.is_cut or len(product.factors) != 2:
+        return product
+    times, part = product.factors
+    if tied.ties.of(part) != dim or product.times > 1:
+        return product
+    return Product(product.whole, (part,), tied.number(times))
+
+
+def _of_each(tied: Found, cut: Product, number: int) -> Product:
+    """The cut into heads of queries, keys and values, which each head has in a row."""
+    count, size = cut.factors
+    whole = tied.number(tied.ties.find(cut.whole))
+    for part in tied.ties.products:
+        times = cut.times * part.times
+        if len(part.factors) > 1 or part.times not in _TOGETHER:
+            continue
+        same = tied.ties.find(part.whole) == tied.ties.find(size)
+        if same and whole == times * number:
+            return Product(cut.whole, (count, part.factors[0]), times, True)
+    return cut
+
+
+def _widen(tied: Found, cut: Product, dim: Node, number: int) -> None:
+    """Let what is cut be the width, or so many times the width."""
+    whole = tied.ties.find(cut.whole)
+    size = tied.number(whole)
+    if whole in tied.terms or size != cut.times * number:
+        return
+    if whole in of_fewer_heads(tied):
+        return
+    if cut.times > 1:
+        tied.terms[whole] = Term(("dim",), cut.times)
+    elif tied.may_be(tied.uses.get(whole, []), dim):
+        tied.join(dim, whole)
+
+
+def _is_cut(tied: Found, cut: Product) -> bool:
+    """Whether features are cut into heads: a layer makes or takes them."""
+    whole = tied.ties.find(cut.whole)
+    if whole in tied.terms:
+        return tied.terms[whole] == Term(("dim",), cut.times)
+    uses = tied.uses.get(whole, [])
+    return any(use.slot.parameter in FEATURES | {"size"} for use in uses)

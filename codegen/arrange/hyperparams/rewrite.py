@@ -1,0 +1,277 @@
+"""Classes with arguments for their sizes, written from the smallest to the model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from itertools import count, groupby
+from math import lcm
+
+from burnish.codegen.arrange.analysis.shape_contracts import contract
+from burnish.codegen.arrange.analysis.size_slots import Slot, changed
+from burnish.codegen.arrange.hyperparams.head_reshapes import by_heads
+from burnish.codegen.arrange.hyperparams.scales import scaled
+from burnish.codegen.arrange.hyperparams.size_classes import Node, Ties
+from burnish.codegen.arrange.hyperparams.terms import HALF, HEAD_DIM, ORDER, Term, kind
+from burnish.codegen.identifier import Identifier, free
+from burnish.codegen.program import (
+    Block,
+    Call,
+    ClassPlan,
+    Expression,
+    Infix,
+    Literal,
+    Name,
+    Own,
+    Value,
+    every_expression,
+    walk,
+)
+
+_DERIVED = Infix("//", Name("dim"), Name("heads"))
+_HALVED = Term((HEAD_DIM,), over=2)
+
+
+_ABOUT = {
+    "dim": "dim features",
+    "depth": "depth layers",
+    "heads": "heads of attention",
+    "kv_heads": "kv_heads of keys and values",
+    HEAD_DIM: "head_dim features in each",
+    "hidden": "hidden features between",
+    "width": "width of an embedding",
+    "vocab": "vocab words",
+    "positions": "positions at most",
+    "classes": "classes",
+    "outputs": "outputs",
+}
+
+
+@dataclass
+class Arguments:
+    """The arguments with the file's values, and where they stand.
+
+    terms: what sizes are, by what stands for them in `ties`. needed: the arguments of
+    the classes that are written.
+    """
+
+    values: dict[str, int]
+    terms: dict[Node, Term]
+    ties: Ties
+    needed: dict[str, list[str]] = field(default_factory=dict)
+
+    def parts(self) -> int:
+        """Into how many equal parts the width of a head is cut."""
+        return lcm(*(t.over for t in self.terms.values() if t.names == (HEAD_DIM,)))
+
+    def term(self, node: Node) -> Term | None:
+        return self.terms.get(self.ties.find(node))
+
+
+def write(classes: list[ClassPlan], arguments: Arguments) -> None:
+    """Give every class the arguments that it and its parts need, in place."""
+    for plan in classes:
+        _Writer(plan, arguments, plan is classes[-1]).run()
+
+
+def _place(name: str) -> tuple[int, str]:
+    """Where an argument stands among others."""
+    return ORDER.index(kind(name)), name
+
+
+def _about(names: Iterable[str]) -> str:
+    """What arguments are, in their order: "dim features, depth layers"."""
+    kinds = groupby(names, kind)
+    return ", ".join(_ABOUT[k].replace(k, " and ".join(each), 1) for k, each in kinds)
+
+
+class _Writer:
+    """Writes one class."""
+
+    def __init__(self, plan: ClassPlan, arguments: Arguments, is_model: bool):
+        self.plan = plan
+        self.arguments = arguments
+        self.is_model = is_model
+        self.attributes = {attribute for attribute, _ in plan.members}
+        self.own: set[str] = set()
+        self.told: dict[str, str] = {}
+
+    def run(self) -> None:
+        plan, parameters = self.plan, self.arguments.ties.parameters
+        places = count()
+        made = changed(
+            plan,
+            parameters,
+            lambda slot, size: self._size(next(places), slot, size),
+        )
+        block = scaled(made.block, plan, self.arguments.values, self._held)
+        block = by_heads(block, self._attribute(HEAD_DIM), self._count)
+        members = [(name, self._passed_on(part)) for name, part in made.members]
+        held = self._read(block)
+        uses = sum(_is_head_dim(e) for _, part in members for e in walk(part))
+        if HEAD_DIM not in held and self._is_derived() and uses + (HALF in held) > 1:
+            self._attribute(HEAD_DIM)
+            held.append(HEAD_DIM)
+        self._contract()
+        plan.block = block
+        plan.members = [*self._kept(held), *self._spelled_out(members, held)]
+        names = sorted(self.own, key=_place)
+        plan.parameters = [*names, *plan.parameters]
+        self.arguments.needed[plan.name] = names
+        if self.is_model:
+            values = {name: self.arguments.values[name] for name in names}
+            plan.defaults = values | plan.defaults
+            plan.about = _about(names) if len(names) > 1 else ""
+            plan.divided = [
+                (whole, by, times)
+                for whole, by, times in (
+                    *(
+                        (name, heads, self.arguments.parts())
+                        for name in names
+                        if kind(name) == "dim"
+                        for heads in dict.fromkeys(
+                            (name.replace("dim", "heads"), "heads")
+                        )
+                    ),
+                    ("heads", "kv_heads", 1),
+                )
+                if {whole, by} <= values.keys()
+                and values[whole] % (values[by] * times) == 0
+            ]
+
+    # --- sizes ---
+
+    def _size(self, place: int, slot: Slot, number: int) -> Expression:
+        """What stands in a place: a number, an argument, a product of arguments."""
+        term = self.arguments.term(("slot", self.plan.name, place))
+        if term is None or set(term.names) & set(self.plan.parameters):
+            return Literal(number)
+        if slot.attribute:
+            self.own.update(term.names)
+            return term.spelled(Name)
+        return self._held(HALF) if term == _HALVED else term.spelled(self._held)
+
+    def _attribute(self, name: str) -> str:
+        """What an argument is called where the module keeps it."""
+        if name not in self.told:
+            self.told[name] = free(Identifier(name), self.attributes)
+        return self.told[name]
+
+    def _held(self, name: str) -> Expression:
+        """An argument as the forward reads it."""
+        return Own((self._attribute(name),))
+
+    def _count(self, value: Value, axis: int) -> Expression | None:
+        """The argument that says how many heads an axis is."""
+        term = self.arguments.term(("dim", id(value), axis))
+        heads = (Term(("heads",)), Term(("kv_heads",)))
+        return self._held(term.names[0]) if term in heads else None
+
+    def _read(self, block: Block) -> list[str]:
+        """The arguments that the forward reads."""
+        read = {
+            expression.path[0]
+            for expression in every_expression(block)
+            if isinstance(expression, Own)
+        }
+        return [name for name, told in self.told.items() if told in read]
+
+    # --- parts ---
+
+    def _passed_on(self, made: Expression) -> Expression:
+        """A constructor that hands on what the classes inside it need."""
+        made = made.rebuilt(self._passed_on)
+        if not isinstance(made, Call):
+            return made
+        names = self.arguments.needed.get(made.function)
+        if not names:
+            return made
+        self.own.update(names)
+        return replace(made, args=(*map(Name, names), *made.args))
+
+    # --- what is kept ---
+
+    def _is_derived(self) -> bool:
+        """Whether the width of a head is to be worked out here."""
+        if HEAD_DIM in self.arguments.values:
+            return False
+        return self.is_model or bool(self.own & {"dim", "heads"})
+
+    def _kept(self, held: list[str]) -> list[tuple[str, Expression]]:
+        """Attributes for what the forward reads."""
+        self.own.update(HEAD_DIM if name == HALF else name for name in held)
+        values: dict[str, Expression] = {name: Name(name) for name in held}
+        if HEAD_DIM in self.own and self._is_derived():
+            self.own -= {HEAD_DIM}
+            self.own |= {"dim", "heads"}
+            values[HEAD_DIM] = _DERIVED
+        if HALF in held:
+            whole = self._held(HEAD_DIM) if HEAD_DIM in held else values.get(HEAD_DIM)
+            values[HALF] = Infix("//", whole or Name(HEAD_DIM), Literal(2))
+        return [(self.told[name], values[name]) for name in sorted(held, key=_place)]
+
+    def _spelled_out(
+        self, members: list[tuple[str, Expression]], held: list[str]
+    ) -> list[tuple[str, Expression]]:
+        """Constructors without the width of a head, where that is no argument."""
+        if HEAD_DIM in self.own:
+            return members
+        known = self._held(HEAD_DIM) if HEAD_DIM in held else _DERIVED
+
+        def spelled(made: Expression) -> Expression:
+            if _is_head_dim(made):
+                return known
+            return made.rebuilt(spelled)
+
+        return [(name, spelled(made)) for name, made in members]
+
+    # --- contracts ---
+
+    def _contract(self) -> None:
+        """The class's contract, with arguments where it had their numbers."""
+        plan = self.plan
+        results = [value for value in plan.block.results if isinstance(value, Value)]
+        if len(results) == len(plan.block.results):
+            before, after = map(self._shapes, (plan.inputs, results))
+            told, usual = contract(before, after), contract(plan.inputs, results)
+            plan.contract = _replaced(plan.contract, usual, told)
+
+    def _shapes(self, values: Iterable[Value]) -> list[Value]:
+        return [
+            value
+            if value.shape is None
+            else replace(
+                value,
+                shape=tuple(
+                    self._said(("dim", id(value), axis), size)
+                    for axis, size in enumerate(value.shape)
+                ),
+            )
+            for value in values
+        ]
+
+    def _said(self, node: Node, size: int | str | None) -> int | str | None:
+        term = self.arguments.term(node)
+        return size if term is None else str(term)
+
+
+def _is_head_dim(made: Expression) -> bool:
+    return isinstance(made, Name) and made.text == HEAD_DIM
+
+
+_SIZES = re.compile(r"[^(),]+")
+
+
+def _replaced(contract: str, usual: str, told: str) -> str:
+    """The contract with what is told in place of what is usual, where it has that."""
+    if contract == usual:
+        return told
+    sizes, others, names = (_SIZES.findall(t) for t in (contract, usual, told))
+    if not len(sizes) == len(others) == len(names):
+        return contract
+    known = iter(
+        name if size == other else size
+        for size, other, name in zip(sizes, others, names, strict=True)
+    )
+    return _SIZES.sub(lambda _: next(known), contract)

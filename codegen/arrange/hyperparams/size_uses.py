@@ -1,0 +1,134 @@
+"""The sizes of all classes, which of them are one, and what those are called."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from burnish.codegen.arrange.analysis.size_slots import Slot, slots_of
+from burnish.codegen.arrange.hyperparams.propagate import read
+from burnish.codegen.arrange.hyperparams.size_classes import Node
+from burnish.codegen.arrange.hyperparams.terms import Term
+from burnish.codegen.program import Call, ClassPlan, Expression, walk
+
+FEATURES = frozenset(
+    ("in_features", "out_features", "normalized_shape", "embedding_dim")
+)
+_CHANNELS = frozenset(("in_channels", "out_channels"))
+
+
+@dataclass(frozen=True)
+class Use:
+    """A size in its place."""
+
+    plan: ClassPlan
+    place: int
+    slot: Slot
+
+
+class Found:
+    """Sizes by what stands for them, and the names that some have by now.
+
+    values: the arguments' values. terms: what sizes are. uses: where they stand;
+    beside: what else stands in one reshape. by_number: features of one number are the
+    same size, where no data flow tells which are.
+    """
+
+    def __init__(self, classes: list[ClassPlan], by_number: bool):
+        self.classes = classes
+        self.ties = read(classes)
+        self.values: dict[str, int] = {}
+        self.terms: dict[Node, Term] = {}
+        self.uses: dict[Node, list[Use]] = defaultdict(list)
+        self.beside: dict[tuple[str, int], list[Node]] = defaultdict(list)
+        if by_number:
+            self._tie()
+        self._use()
+
+    def _tie(self) -> None:
+        """Let features of one number be one size."""
+        first: dict[int, Node] = {}
+        for plan in self.classes:
+            for place, (slot, size) in enumerate(slots_of(plan, self.ties.parameters)):
+                if slot.parameter in FEATURES:
+                    node = ("slot", plan.name, place)
+                    self.ties.same(first.setdefault(size, node), node)
+
+    def _use(self) -> None:
+        for plan in self.classes:
+            for place, (slot, _) in enumerate(slots_of(plan, self.ties.parameters)):
+                root = self.ties.find(("slot", plan.name, place))
+                self.uses[root].append(Use(plan, place, slot))
+                self.beside[plan.name, slot.call].append(root)
+
+    @cached_property
+    def towers(self) -> dict[str, str]:
+        """The first word of the model's attribute that holds a class; "" for two."""
+        holders = {plan.name: set(_made(plan.members)) for plan in self.classes}
+        words: dict[str, str] = {}
+        for attribute, made in self.classes[-1].members:
+            waiting, seen = set(_made([(attribute, made)])), set()
+            while waiting:
+                name = waiting.pop()
+                seen.add(name)
+                waiting |= holders.get(name, set()) - seen
+            word = attribute.partition("_")[0]
+            words.update({name: "" if name in words else word for name in seen})
+        return words
+
+    def call(self, root: Node, name: str) -> None:
+        """Give a size a name."""
+        self.terms[self.ties.find(root)] = Term((name,))
+        number = self.ties.of(root)
+        assert number is not None
+        self.values[name] = number
+
+    def roots(self) -> Iterator[tuple[Node, list[Use], int]]:
+        """The sizes that have no name yet, where they stand, their numbers."""
+        for root, uses in self.uses.items():
+            number = self.ties.of(root)
+            if self.ties.find(root) == root and root not in self.terms and number:
+                yield root, uses, number
+
+    def of_one_number(self, fits: Callable[[list[Use], int], bool]) -> list[Node]:
+        """The sizes without a name that fit, where they all have one number."""
+        found = {root: size for root, uses, size in self.roots() if fits(uses, size)}
+        return list(found) if len(set(found.values())) == 1 else []
+
+    def number(self, node: Node) -> int:
+        """The number of a size that is known to have one."""
+        number = self.ties.of(node)
+        assert number is not None
+        return number
+
+    def join(self, one: Node, other: Node) -> None:
+        """Two sizes are one from now on."""
+        uses = self.uses.pop(other, [])
+        self.ties.same(one, other)
+        self.uses[one] += uses
+
+    def may_be(self, uses: list[Use], dim: Node) -> bool:
+        """Whether a size with the width's number is the width: not beside it."""
+        calls = {(use.plan.name, use.slot.call) for use in uses if use.slot.call}
+        return not any(
+            self.ties.find(root) == dim for call in calls for root in self.beside[call]
+        ) and all(
+            use.slot.parameter in FEATURES | _CHANNELS
+            or (use.slot.parameter == "reshape" and not use.slot.attribute)
+            or (use.slot.parameter == "size" and use.slot.place > 0)
+            for use in uses
+        )
+
+    def is_embedded(self, root: Node) -> bool:
+        """Whether an embedding is so wide."""
+        return any(use.slot.parameter == "embedding_dim" for use in self.uses[root])
+
+
+def _made(members: list[tuple[str, Expression]]) -> Iterator[str]:
+    """What the constructors of members call."""
+    for _, made in members:
+        for part in walk(made):
+            if isinstance(part, Call):
+                yield part.function

@@ -1,0 +1,147 @@
+"""What operators make of the sizes of what they take."""
+
+from __future__ import annotations
+
+from burnish.codegen.arrange.hyperparams.size_classes import Dims, Node, Ties
+from burnish.codegen.program import Expression, Literal, Method
+
+
+def split(ties: Ties, whole: Dims | None, parts: list[Dims | None]) -> None:
+    """What was split: one axis is shared out, the others stay."""
+    for part in parts:
+        ties.kept(part, whole)
+    first = parts[0]
+    if not whole or not first or None in parts:
+        return
+    for axis, size in enumerate(whole[: len(first)]):
+        sizes = [part[axis] for part in parts if part]
+        if len({ties.of(each) for each in sizes}) == 1 and ties.of(size) != ties.of(
+            sizes[0]
+        ):
+            for each in sizes[1:]:
+                ties.same(sizes[0], each)
+            ties.product(size, sizes[0], times=len(parts))
+
+
+_FEW = (2, 3)
+"""So many things are made at once: keys and values, and queries with them."""
+
+
+def reshaped(ties: Ties, before: Dims, after: Dims) -> None:
+    """What stays at both ends; between them, one axis of several or several of one."""
+    before, after = list(before), list(after)
+    while before and after and ties.of(before[0]) == 1 != ties.of(after[0]):
+        before = before[1:]
+    while before and after and ties.agree(before[0], after[0]):
+        before, after = before[1:], after[1:]
+    while before and after and ties.agree(before[-1], after[-1]):
+        before, after = before[:-1], after[:-1]
+    for whole, parts, is_cut in ((before, after, True), (after, before, False)):
+        if len(whole) == 1 and len(parts) > 1:
+            parts = _factors(ties, whole[0], parts)
+            at = _counting(ties, parts)
+            times = ties.of(parts[at]) if len(parts) == 3 else None
+            if times is not None:
+                parts = [*parts[:at], *parts[at + 1 :]]
+            ties.product(whole[0], *parts, times=times or 1, is_cut=is_cut)
+            return
+    if len(after) == len(before) + 1 > 2:
+        ties.product(before[-1], *after[-2:], is_cut=True)
+
+
+def _counting(ties: Ties, parts: Dims) -> int:
+    """Which of three parts counts equal ones: queries and keys may be the second."""
+    first, second = (ties.of(part) for part in parts[:2])
+    return int(second == 3 != first or (second == 2 and first not in _FEW))
+
+
+def _factors(ties: Ties, whole: Node, parts: Dims) -> Dims:
+    """The last of the parts that make the whole; those before have no number."""
+    number = 1
+    for place in range(len(parts) - 1, 0, -1):
+        number *= ties.of(parts[place]) or 0
+        if number == ties.of(whole) and place < len(parts) - 1:
+            return parts[place:]
+    return parts
+
+
+def unsqueezed(ties: Ties, before: Dims | None, axes: object) -> Dims | None:
+    """With axes of length 1, counted in what comes out."""
+    places = [axes] if isinstance(axes, int) else axes
+    if before is None or not isinstance(places, tuple | list):
+        return None
+    rank = len(before) + len(places)
+    added = {place % rank for place in places}
+    left = iter(before)
+    return [ties.new(1) if i in added else next(left) for i in range(rank)]
+
+
+def reduced(call: Method, before: Dims | None, own: Dims | None) -> Dims | None:
+    """Without the axes that are summed up."""
+    axes = call.args[0] if call.args else dict(call.options).get("axis")
+    if before is None or not isinstance(axes, Literal) or axes.value is None:
+        return None
+    places = axes.value if isinstance(axes.value, tuple) else (axes.value,)
+    gone = {place % len(before) for place in places}
+    if own is not None and len(own) == len(before):
+        return [own[i] if i in gone else size for i, size in enumerate(before)]
+    return [size for i, size in enumerate(before) if i not in gone]
+
+
+def concat(ties: Ties, shapes: list[Dims | None], own: Dims | None) -> Dims | None:
+    """One axis is what all have together; where they are equal, so many times."""
+    for shape in shapes[1:]:
+        ties.kept(shapes[0], shape)
+    first = shapes[0]
+    if own is None or first is None or len(own) != len(first) or None in shapes:
+        return None
+    for axis, size in enumerate(own):
+        parts = [shape[axis] for shape in shapes if shape]
+        if ties.of(size) == ties.of(parts[0]):
+            ties.agree(size, parts[0])
+        elif len({ties.of(part) for part in parts}) == 1:
+            ties.product(size, parts[0], times=len(parts))
+    return own
+
+
+def conv(
+    ties: Ties, x: Dims | None, weight: Dims | None, bias: Dims | None = None
+) -> Dims | None:
+    """x (batch, channels, ...) and weight (channels, channels a group, ...)."""
+    if not x or not weight or len(x) < 2:
+        return None
+    if bias:
+        ties.same(weight[0], bias[0])
+    taken, channels = ties.of(x[1]), ties.of(weight[1])
+    if taken and channels and taken % channels == 0:
+        ties.product(x[1], weight[1], times=taken // channels)
+    return [x[0], weight[0], *(ties.new() for _ in x[2:])]
+
+
+def moved(ties: Ties, kind: str, args: tuple[Expression, ...], x: Dims) -> Dims | None:
+    """What layers without weights make of axes: pools, Permute, and plain Flatten."""
+    if kind == "Permute":
+        order = args[0].value if args and isinstance(args[0], Literal) else None
+        if not isinstance(order, tuple) or sorted(order) != list(range(len(x))):
+            return None
+        return [x[axis] for axis in order]
+    if kind == "Flatten":
+        alone = all(ties.of(size) == 1 for size in x[2:])
+        return None if args or len(x) < 2 else [x[0], x[1] if alone else ties.new()]
+    return [*x[:2], *(ties.new() for _ in x[2:])]
+
+
+def broadcast(ties: Ties, shapes: list[Dims | None]) -> Dims | None:
+    """What shapes give together, as arithmetic lays them over each other."""
+    known = [shape for shape in shapes if shape]
+    if not known or len(known) < len(shapes):
+        return known[0] if len(known) == 1 else None
+    longest = max(known, key=len)
+    for shape in known:
+        ties.alike(longest, shape)
+    result = list(longest)
+    for shape in known:
+        for i in range(1, len(shape) + 1):
+            if ties.of(result[-i]) == 1:
+                result[-i] = shape[-i]
+    return result

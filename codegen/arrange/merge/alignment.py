@@ -1,0 +1,134 @@
+"""One forward laid over another that lacks some of its statements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from burnish.codegen.arrange.analysis.schedule import read_in
+from burnish.codegen.arrange.analysis.structural_hash import told_as
+from burnish.codegen.arrange.merge.optional_parts import switch_of
+from burnish.codegen.program import Block, If, Statement, Value
+
+_STEPS = 4000
+"""So many ways are tried."""
+_RUN = 40
+"""The most statements that one switch holds."""
+
+Taken = tuple[int, int, Value, Value]
+"""Statements that the other class lacks: from, to, what goes on, instead of what."""
+
+
+@dataclass(frozen=True)
+class Laid:
+    """How one forward lies over another."""
+
+    runs: tuple[Taken, ...]
+    choices: dict[str, object]
+
+
+class Alignment:
+    """Lays the statements of one class over those of another that has fewer."""
+
+    def __init__(self, whole: Block, other: Block):
+        self.whole, self.other = whole, other
+        self.steps = 0
+
+    def run(self, start: Mapping[Value, Value]) -> Laid | None:
+        return self._from(0, 0, dict(start), free=True)
+
+    def _from(
+        self, i: int, j: int, known: dict[Value, Value], free: bool
+    ) -> Laid | None:
+        """The rest, from two places on. free: statements may be left out here."""
+        self.steps += 1
+        if self.steps > _STEPS:
+            return None
+        mine, theirs = self.whole.statements, self.other.statements
+        if i == len(mine) and j == len(theirs):
+            one = told_as(self.whole.results, known, mine=True)
+            two = told_as(self.other.results, known, mine=False)
+            return Laid((), {}) if one == two else None
+        if i == len(mine):
+            return None
+        switch = switch_of(mine[i])
+        if switch is not None:
+            return self._switched(i, j, known, switch)
+        if j < len(theirs) and (after := _matched(mine[i], theirs[j], known)):
+            found = self._from(i + 1, j + 1, after, free=True)
+            if found is not None:
+                return found
+        return self._without(i, j, known) if free else None
+
+    def _switched(
+        self, i: int, j: int, known: dict[Value, Value], switch: str
+    ) -> Laid | None:
+        """Statements that have a switch already: with them, or without."""
+        statement = self.whole.statements[i]
+        assert isinstance(statement, If)
+        ways = ((True, statement.then), (False, statement.otherwise))
+        for choice, block in ways:
+            after: dict[Value, Value] | None = known
+            inner = block.statements
+            theirs = self.other.statements[j : j + len(inner)]
+            if len(theirs) < len(inner):
+                continue
+            for one, two in zip(inner, theirs, strict=True):
+                after = None if after is None else _matched(one, two, after)
+            result = block.results[0]
+            if after is None or not isinstance(result, Value) or result not in after:
+                continue
+            after = after | {statement.targets[0]: after[result]}
+            found = self._from(i + 1, j + len(inner), after, free=True)
+            if found is not None:
+                return replace(found, choices=found.choices | {switch: choice})
+        return None
+
+    def _without(self, i: int, j: int, known: dict[Value, Value]) -> Laid | None:
+        """The rest without the next few statements: what went in goes on."""
+        mine = self.whole.statements
+        for end in range(i + 1, min(len(mine), i + _RUN) + 1):
+            if switch_of(mine[end - 1]) is not None:
+                return None
+            for entry, result in _passed(self.whole, i, end, known):
+                after = known | {result: known[entry]}
+                found = self._from(end, j, after, free=False)
+                if found is not None:
+                    taken = (i, end, entry, result)
+                    return replace(found, runs=(taken, *found.runs))
+        return None
+
+
+def _matched(
+    one: Statement, two: Statement, known: dict[Value, Value]
+) -> dict[Value, Value] | None:
+    """What is known of both classes' values when two statements are the same one."""
+    if len(one.targets) != len(two.targets) or type(one) is not type(two):
+        return None
+    if told_as(one, known, mine=True) != told_as(two, known, mine=False):
+        return None
+    return known | dict(zip(one.targets, two.targets, strict=True))
+
+
+def _passed(
+    block: Block, start: int, end: int, known: Mapping[Value, Value]
+) -> list[tuple[Value, Value]]:
+    """What could go on in place of the one value that these statements give."""
+    inside = block.statements[start:end]
+    made = {target for s in inside for target in s.targets}
+    rest = Block(block.statements[end:], block.results)
+    given = list(dict.fromkeys(v for v in read_in(rest) if v in made))
+    if len(given) != 1 or given[0].host:
+        return []
+    result = given[0]
+    read = dict.fromkeys(read_in(Block(inside, [])))
+    entries = [v for v in read if v in known and v not in made and not v.host]
+    same = [v for v in entries if _sizes(v) == _sizes(result)]
+    return [(entry, result) for entry in same or entries if entry.rank == result.rank]
+
+
+def _sizes(value: Value) -> tuple[int | None, ...] | None:
+    """A shape as far as it is numbers."""
+    if value.shape is None:
+        return None
+    return tuple(size if isinstance(size, int) else None for size in value.shape)

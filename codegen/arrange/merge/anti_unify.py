@@ -1,0 +1,307 @@
+"""Two classes as one: what only one of them has gets a switch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+from burnish.codegen.arrange.analysis.structural_hash import told
+from burnish.codegen.arrange.merge.alignment import Alignment
+from burnish.codegen.arrange.merge.optional_parts import (
+    Run,
+    item_of,
+    optional_item,
+    optional_member,
+    with_runs,
+)
+from burnish.codegen.program import (
+    Call,
+    ClassPlan,
+    Conditional,
+    Display,
+    Expression,
+    Name,
+    walk,
+)
+
+_LONGEST = 120
+"""Classes of more statements stay apart."""
+_LEFT_OUT, _OFF = 10.0, 0.1
+"""What leaving an item of a Sequential out costs, and one that has a switch already."""
+
+Open = Callable[[ClassPlan], ClassPlan]
+"""The class with every size left open."""
+
+
+@dataclass(frozen=True)
+class Unified:
+    """The whole of two classes; what their switches are.
+
+    before: what switches that are new are in all classes that were there before.
+    """
+
+    plan: ClassPlan
+    choices: dict[str, object]
+    before: dict[str, object]
+
+
+def unified(
+    whole: ClassPlan, other: ClassPlan, opened: Open, numbers: count[int]
+) -> Unified | None:
+    """One class that is both; None where the other is no part of the first.
+
+    Sequentials may have items that the first lacks; statements and members may not.
+    """
+    if len(whole.inputs) != len(other.inputs) or whole.shared or other.shared:
+        return None
+    if len(whole.block.statements) > _LONGEST:
+        return None
+    return _Unifier(whole, other, opened, numbers).run()
+
+
+class _Unifier:
+    def __init__(
+        self, whole: ClassPlan, other: ClassPlan, opened: Open, numbers: count[int]
+    ):
+        self.whole, self.other = whole, other
+        self.one, self.two = opened(whole), opened(other)
+        self.numbers = numbers
+        self.choices: dict[str, object] = {}
+        self.before: dict[str, object] = {}
+
+    def run(self) -> Unified | None:
+        members = self._members()
+        if members is None:
+            return None
+        start = dict(zip(self.whole.inputs, self.other.inputs, strict=True))
+        found = Alignment(self.one.block, self.two.block).run(start)
+        if found is None:
+            return None
+        runs = []
+        for start_, end, entry, result in found.runs:
+            switch = self._new(before=True, other=False)
+            runs.append(Run(start_, end, entry, result, switch))
+        self.choices |= found.choices
+        block = with_runs(self.whole.block, runs)
+        plan = replace(self.whole, members=members, block=block)
+        return Unified(plan, self.choices, self.before)
+
+    def _new(self, before: object, other: object) -> str:
+        switch = f"#{next(self.numbers)}"
+        self.before[switch], self.choices[switch] = before, other
+        return switch
+
+    # --- constructors ---
+
+    def _members(self) -> list[tuple[str, Expression]] | None:
+        theirs = dict(self.other.members)
+        opened = dict(self.two.members)
+        if not theirs.keys() <= {name for name, _ in self.whole.members}:
+            return None
+        members = []
+        for (name, made), (_, open_) in zip(
+            self.whole.members, self.one.members, strict=True
+        ):
+            found = self._member(made, open_, theirs.get(name), opened.get(name))
+            if found is None:
+                return None
+            members.append((name, found))
+        return members
+
+    def _member(
+        self,
+        made: Expression,
+        open_: Expression,
+        theirs: Expression | None,
+        opened: Expression | None,
+    ) -> Expression | None:
+        match made, open_:
+            case (
+                Conditional(then=then, condition=Name(text=switch)),
+                Conditional(then=inner),
+            ) if switch.startswith("#"):
+                self.choices[switch] = theirs is not None
+                if theirs is None or opened is None:
+                    return made
+                found = self._made(_Pair(then, inner), _Pair(theirs, opened))
+                return None if found is None else replace(made, then=self._kept(found))
+        if theirs is None or opened is None:
+            return optional_member(made, self._new(before=True, other=False))
+        found = self._made(_Pair(made, open_), _Pair(theirs, opened))
+        return None if found is None else self._kept(found)
+
+    def _kept(self, found: _Found) -> Expression:
+        """Note the choices that one way of laying constructors over another makes."""
+        self.choices |= found.choices
+        self.before |= found.before
+        return found.made
+
+    def _made(self, one: _Pair, two: _Pair) -> _Found | None:
+        """One constructor for two."""
+        if told(one.opened) == told(two.opened):
+            return _Found(one.made)
+        match one.made, two.made:
+            case Call(), Call() if _is_function(one.made) and _is_function(two.made):
+                return self._function(one.made, two.made)
+            case Call(function="nn.Sequential"), Call(function="nn.Sequential"):
+                return self._items(_pairs(one), _pairs(two))
+            case (
+                Call(function=function, options=options),
+                Call(function=other, options=others),
+            ) if function == other and dict(options).keys() == dict(others).keys():
+                return self._each(one, two)
+            case Display(), Display():
+                return self._each(one, two)
+        return None
+
+    def _function(self, one: Call, two: Call) -> _Found:
+        """A layer without weights that is another one there."""
+        if one.function.startswith("#"):
+            return _Found(one, {one.function: two.function})
+        switch = f"#{next(self.numbers)}"
+        made = Call(switch)
+        return _Found(made, {switch: two.function}, {switch: one.function}, penalty=0.5)
+
+    def _each(self, one: _Pair, two: _Pair) -> _Found | None:
+        """Constructors whose arguments are laid over each other one by one."""
+        parts = _pairs(one), _pairs(two)
+        if len(parts[0]) != len(parts[1]):
+            return None
+        total = _Found(one.made)
+        made: dict[int, Expression] = {}
+        for mine, theirs in zip(*parts, strict=True):
+            found = self._made(mine, theirs)
+            if found is None:
+                return None
+            made[id(mine.made)] = found.made
+            total = total.and_(found)
+        return replace(
+            total, made=one.made.rebuilt(lambda part: made.get(id(part), part))
+        )
+
+    def _items(self, one: list[_Pair], two: list[_Pair]) -> _Found | None:
+        """A Sequential's items laid over each other, as many of them as go."""
+        known: dict[tuple[int, int], _Row | None] = {}
+
+        def best(i: int, j: int) -> _Row | None:
+            if (i, j) not in known:
+                rows = [row for row in ways(i, j) if row is not None]
+                known[i, j] = min(rows, key=lambda row: row.cost, default=None)
+            return known[i, j]
+
+        def ways(i: int, j: int) -> list[_Row | None]:
+            if i == len(one) and j == len(two):
+                return [_Row()]
+            rows: list[_Row | None] = []
+            optional = item_of(one[i].made) if i < len(one) else None
+            if i < len(one) and j < len(two):
+                mine = one[i]
+                if optional is not None:
+                    inner = item_of(mine.opened)
+                    assert inner is not None
+                    mine = _Pair(optional[1], inner[1])
+                found = self._made(mine, two[j])
+                if found is not None and optional is not None:
+                    switch = optional[0]
+                    item = optional_item(found.made, switch)
+                    choices = found.choices | {switch: True}
+                    found = replace(found, made=item, choices=choices)
+                if found is not None:
+                    apart = _apart(mine.made, two[j].made)
+                    rows.append(_put(found, best(i + 1, j + 1), apart))
+            if i < len(one):
+                if optional is not None:
+                    left = _Found(one[i].made, {optional[0]: False})
+                    rows.append(_put(left, best(i + 1, j), _OFF))
+                else:
+                    switch = f"#{next(self.numbers)}"
+                    item = optional_item(one[i].made, switch)
+                    left = _Found(item, {switch: False}, {switch: True})
+                    rows.append(_put(left, best(i + 1, j), _LEFT_OUT))
+            if j < len(two):
+                switch = f"#{next(self.numbers)}"
+                item = optional_item(two[j].made, switch)
+                extra = _Found(item, {switch: True}, {switch: False})
+                rows.append(_put(extra, best(i, j + 1), _LEFT_OUT))
+            return rows
+
+        row = best(0, 0)
+        if row is None:
+            return None
+        total = _Found(Call("nn.Sequential"))
+        for found in row.items:
+            total = total.and_(found)
+        items = tuple(found.made for found in row.items)
+        return replace(total, made=Call("nn.Sequential", items))
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """A constructor, and the same one with its sizes left open."""
+
+    made: Expression
+    opened: Expression
+
+
+@dataclass(frozen=True)
+class _Found:
+    """One constructor for two, and what its switches are."""
+
+    made: Expression
+    choices: dict[str, object] = field(default_factory=dict)
+    before: dict[str, object] = field(default_factory=dict)
+    penalty: float = 0.0
+
+    def and_(self, other: _Found) -> _Found:
+        """Both choices."""
+        return _Found(
+            self.made,
+            self.choices | other.choices,
+            self.before | other.before,
+            self.penalty + other.penalty,
+        )
+
+
+@dataclass(frozen=True)
+class _Row:
+    """Items of a Sequential from some place on, and how unlike they are."""
+
+    items: tuple[_Found, ...] = ()
+    cost: float = 0.0
+
+
+def _put(found: _Found, row: _Row | None, cost: float) -> _Row | None:
+    if row is None:
+        return None
+    return _Row((found, *row.items), cost + found.penalty + row.cost)
+
+
+def _pairs(pair: _Pair) -> list[_Pair]:
+    """What a constructor is given: in its order, options by their names."""
+    match pair.made, pair.opened:
+        case Call(args=args, options=options), Call() as opened:
+            named = dict(opened.options)  # defaults too, which are not written
+            return [
+                *map(_Pair, args, opened.args),
+                *(_Pair(made, named[name]) for name, made in sorted(options)),
+            ]
+    return list(map(_Pair, pair.made.children(), pair.opened.children()))
+
+
+def _is_function(made: Expression) -> bool:
+    """Whether it makes a layer without weights that is told nothing: an activation."""
+    return (
+        isinstance(made, Call)
+        and not (made.args or made.options)
+        and (made.function.startswith(("nn.", "#")) and made.function != "nn.Identity")
+    )
+
+
+def _apart(one: Expression, two: Expression) -> float:
+    """How unlike two items are that could be one: options that only one is given."""
+    mine, theirs = (
+        [dict(e.options).keys() for e in walk(item) if isinstance(e, Call)]
+        for item in (one, two)
+    )
+    return sum(len(a ^ b) for a, b in zip(mine, theirs, strict=False))

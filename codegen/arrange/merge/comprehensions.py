@@ -1,0 +1,85 @@
+"""Parts in a row that are alike are made by a loop: `*[Block(64) for _ in range(5)]`.
+
+The last step of all: what reads the classes before it finds every part in its place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from burnish.codegen.arrange.merge.progressions import progression
+from burnish.codegen.program import (
+    Call,
+    Display,
+    Expression,
+    Infix,
+    Literal,
+    Method,
+    Name,
+    Prefix,
+    Repeat,
+    walk,
+)
+
+_EQUAL = 3
+_GROWING = 4
+"""So many parts in a row are rather made by a loop than written out."""
+_ASKED = frozenset(("==", ">"))
+
+
+def with_runs(made: Expression) -> Expression:
+    """A constructor in which no part is written three times in a row."""
+    made = made.rebuilt(with_runs)
+    match made:
+        case Call(function="nn.Sequential", args=parts):
+            return replace(made, args=_rolled(parts))
+        case Method(target=Name(text="super()"), args=parts):
+            return replace(made, args=_rolled(parts))
+        case Display(items=parts, brackets="[]"):
+            rolled = _rolled(parts)
+            if len(rolled) == 1 and isinstance(rolled[0], Prefix):
+                return rolled[0].operand
+            return replace(made, items=rolled)
+    return made
+
+
+def _rolled(parts: tuple[Expression, ...]) -> tuple[Expression, ...]:
+    words = [repr(part) for part in parts]
+    rolled: list[Expression] = []
+    start = 0
+    while start < len(parts):
+        end = start + 1
+        while end < len(parts) and words[end] == words[start]:
+            end += 1
+        item: Expression | None = parts[start] if end - start >= _EQUAL else None
+        if item is None:
+            end, item = _growing(parts, start)
+        if item is None or not isinstance(item, Call):
+            rolled.append(parts[start])
+            start += 1
+        else:
+            rolled.append(Prefix("*", Repeat(item, Literal(end - start))))
+            start = end
+    return tuple(rolled)
+
+
+def _growing(
+    parts: tuple[Expression, ...], start: int
+) -> tuple[int, Expression | None]:
+    """The end of the longest run from `start` whose sizes grow, and its constructor.
+
+    Where every few parts in a row grow alike, all of them do.
+    """
+    end = start + _GROWING
+    while end <= len(parts) and _grow(parts[end - _GROWING : end]):
+        end += 1
+    if end == start + _GROWING:
+        return start, None
+    return end - 1, progression(parts[start : end - 1])
+
+
+def _grow(parts: tuple[Expression, ...]) -> bool:
+    item = progression(parts)
+    return item is not None and not any(
+        isinstance(e, Infix) and e.operator in _ASKED for e in walk(item)
+    )

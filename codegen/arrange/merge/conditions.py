@@ -1,0 +1,205 @@
+"""What a switch asks for: an argument of its own, or what the sizes say anyway."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import permutations
+
+from burnish.codegen.arrange.merge.optional_parts import Part, parts_of
+from burnish.codegen.arrange.merge.size_table import ABSENT, Column, Table
+from burnish.codegen.identifier import Identifier, free
+from burnish.codegen.program import (
+    Apply,
+    Assign,
+    Call,
+    ClassPlan,
+    Expression,
+    If,
+    Infix,
+    Method,
+    Name,
+    Own,
+    Value,
+    walk,
+)
+
+_FEW = 3
+"""Of so few statements, what they do is a better name than what they call."""
+
+_TELLING = 3
+"""In so many different classes two sizes have to be equal before that is a reason."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """When the parts of one switch are there.
+
+    asked: what the constructor asks; name: the attribute that the forward asks, and the
+    argument, where `asked` is one. switches: all that say the same. column: in which of
+    the classes they are on. module: the one member that they switch, if what is given
+    to it goes on without it. has_items: they switch items of a Sequential.
+    """
+
+    asked: Expression
+    name: str
+    switches: frozenset[str]
+    column: Column
+    is_argument: bool
+    module: str = ""
+    has_items: bool = False
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the forward asks."""
+        return not self.module
+
+
+def conditions(
+    whole: ClassPlan, choices: Sequence[dict[str, object]], table: Table
+) -> list[Condition]:
+    """The conditions of a class's switches, those that always agree as one."""
+    together: dict[Column, list[Part]] = {}
+    for part in parts_of(whole):
+        column = tuple(choice.get(part.switch, False) for choice in choices)
+        together.setdefault(column, []).append(part)
+    taken = {*table.names.values(), *table.attributes}
+    found: list[Condition] = []
+    for column, parts in together.items():
+        switches = frozenset(part.switch for part in parts)
+        module, size = _module(parts), _optional_size(table, column)
+        if module:
+            asked: Expression = Name(size or module)
+            own = size is None
+            found.append(Condition(asked, module, switches, column, own, module))
+            continue
+        relation = _relation(table, column)
+        wanted = size or _name(parts, whole.inputs)
+        name = free(Identifier(wanted), taken - {size or ""})
+        taken.add(name)
+        asked = Name(name) if relation is None else relation
+        own = size is None and relation is None
+        items = any(part.item is not None for part in parts)
+        found.append(Condition(asked, name, switches, column, own, has_items=items))
+    return found
+
+
+def _module(parts: list[Part]) -> str:
+    """The member that is all there is to a switch: it is called, or nothing happens."""
+    members = [part.member for part in parts if part.member]
+    runs = [part.run for part in parts if part.run is not None]
+    if len(members) != 1 or len(runs) != 1 or len(parts) != 2:
+        return ""
+    statements, results = runs[0].then.statements, runs[0].otherwise.results
+    match statements[0]:
+        case Assign(
+            expression=Apply(target=Own(path=(name,)), inputs=(Value() as entry,))
+        ) if len(statements) == 1 and name == members[0] and results == [entry]:
+            return members[0]
+    return ""
+
+
+def _optional_size(table: Table, column: Column) -> str | None:
+    """An argument that just those classes have which have the part."""
+    for (_, sizes), name in table.names.items():
+        there = tuple(size is not ABSENT and size is not None for size in sizes)
+        if ABSENT in sizes and there == column and 0 not in sizes:
+            return name
+    return None
+
+
+def _relation(table: Table, column: Column) -> Expression | None:
+    """Two sizes that are equal, or that differ, just where the part is."""
+    if len(column) < _TELLING:
+        return None
+    named = [
+        (name, sizes)
+        for (kind, sizes), name in table.names.items()
+        if not kind and ABSENT not in sizes and name.endswith(("channels", "features"))
+    ]
+    for (one, mine), (other, theirs) in permutations(named, 2):
+        equal = tuple(a == b for a, b in zip(mine, theirs, strict=True))
+        if equal == column:
+            return Infix("==", Name(one), Name(other))
+        if equal == tuple(not there for there in column):
+            return Infix("!=", Name(one), Name(other))
+    return None
+
+
+def _name(parts: list[Part], inputs: list[Value]) -> str:
+    """What a switch is called: by what its statements do, or by what it switches."""
+    members = [part.member for part in parts if part.member]
+    tables = [part.run for part in parts if part.run and _looks_up(part.run, members)]
+    if tables and len(members) == 1:
+        return f"has_{members[0]}"
+    for part in parts:
+        for statement in part.run.then.statements if part.run else ():
+            match statement:
+                case Assign(expression=Method(name="roll")):
+                    return "shift"
+                case Assign(expression=Apply(target=Own())) if (
+                    part.run and part.run.otherwise.results[0] in inputs
+                ):
+                    return "downsample"
+                case Assign(expression=Infix(operator="+", left=left, right=right)):
+                    if all(isinstance(side, Value) for side in (left, right)):
+                        return "residual"
+    for part in parts:
+        if part.member:
+            return part.member
+    for part in parts:
+        if isinstance(part.item, Call):
+            kind = part.item.function.removeprefix("nn.")
+            return "expand" if kind == "Sequential" else Identifier.variable(kind)
+    for part in parts:
+        for statement in part.run.then.statements if part.run else ():
+            match statement:
+                case Assign(expression=Apply(target=Own(path=(str(name), *_)))):
+                    return name
+                case Assign(expression=Call(function=function)):
+                    return function.rpartition(".")[2]
+    return "full"
+
+
+def _looks_up(run: If, members: Sequence[str]) -> bool:
+    """Whether a member is not all that there is, but part of what is computed."""
+    called = [
+        s.expression.target.path[0]
+        for s in run.then.statements
+        if isinstance(s, Assign)
+        and isinstance(s.expression, Apply)
+        and isinstance(s.expression.target, Own)
+    ]
+    return len(run.then.statements) > _FEW and set(called) == set(members)
+
+
+def activations(
+    whole: ClassPlan, choices: Sequence[dict[str, object]], taken: set[str]
+) -> dict[str, tuple[str, Column]]:
+    """The arguments that say what is called, by switch, and what they are."""
+    columns = {
+        switch: tuple(choice.get(switch, ABSENT) for choice in choices)
+        for switch in functions_of(whole)
+    }
+    names: dict[Column, str] = {}
+    found: dict[str, tuple[str, Column]] = {}
+    for switch, column in columns.items():
+        fuller = (c for c in columns.values() if ABSENT not in c and _agree(column, c))
+        column = next(fuller, column)
+        if column not in names:
+            names[column] = free(Identifier("activation"), taken)
+            taken.add(names[column])
+        found[switch] = names[column], column
+    return found
+
+
+def _agree(column: Column, other: Column) -> bool:
+    """Whether they are the same wherever the first is there."""
+    return all(a in (ABSENT, b) for a, b in zip(column, other, strict=True))
+
+
+def functions_of(whole: ClassPlan) -> list[str]:
+    """The switches that are functions."""
+    made = [e for _, top in whole.members for e in walk(top)]
+    names = [e.function for e in made if isinstance(e, Call)]
+    return list(dict.fromkeys(n for n in names if n.startswith("#")))

@@ -1,0 +1,178 @@
+"""One class for several: sizes become arguments, switches become conditions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import count
+
+from burnish.codegen.arrange.analysis.size_slots import (
+    Defaults,
+    Parameters,
+    changed,
+    said,
+)
+from burnish.codegen.arrange.merge.conditions import Condition, activations, conditions
+from burnish.codegen.arrange.merge.optional_parts import resolved, switch_of
+from burnish.codegen.arrange.merge.size_table import ABSENT, Table
+from burnish.codegen.program import (
+    Call,
+    ClassPlan,
+    Conditional,
+    Expression,
+    If,
+    Literal,
+    Name,
+    Own,
+    Statement,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Kind:
+    """Classes that become one: the whole of them, and what its switches are in each."""
+
+    plans: list[ClassPlan]
+    whole: ClassPlan
+    choices: list[dict[str, object]]
+
+    @classmethod
+    def of(cls, plans: list[ClassPlan]) -> Kind:
+        """Classes that only differ in sizes."""
+        return cls(plans, plans[0], [{} for _ in plans])
+
+
+@dataclass(frozen=True)
+class Merged:
+    """The class, and how each of those that it stands for is called from now on."""
+
+    plan: ClassPlan
+    calls: dict[str, Call]
+
+
+def merged(
+    kind: Kind, table: Table, parameters: Parameters, defaults: Defaults
+) -> Merged:
+    """One class for all of a kind, with arguments for what is not the same in all."""
+    places = count()
+    plan = changed(
+        kind.whole,
+        parameters,
+        lambda _slot, _size: table.spelled(next(places)),
+        defaults,
+    )
+    asked = conditions(kind.whole, kind.choices, table)
+    taken = {*table.names.values(), *table.attributes, *(c.name for c in asked)}
+    called = activations(kind.whole, kind.choices, taken)
+    plan = _modules(plan, asked)
+    names = {switch: name for switch, (name, _) in called.items()}
+    plan = _asking(plan, asked, names)
+    held: list[tuple[str, Expression]] = [(name, Name(name)) for name in table.held]
+    held += [(c.name, c.asked) for c in asked if c.is_held and _is_asked(plan, c.name)]
+    usual = table.usual()
+    flags = {c.name: False for c in asked if c.is_argument}
+    functions = dict(called.values())
+    required = [name for name in table.names.values() if name not in usual]
+    plan.defaults = usual | flags
+    plan.parameters = [*required, *functions, *plan.defaults]
+    plan.members = [*held, *plan.members]
+    columns = {column: name for (_, column), name in table.names.items()}
+    plan.contract = _contract([p.contract for p in kind.plans], columns)
+    plan.name = kind.plans[0].name
+    calls = {}
+    for i, each in enumerate(kind.plans):
+        given = table.given(i)
+        sizes = [said(given[name]) for name in required]
+        sizes += [said(_function(column, i)) for column in functions.values()]
+        written = {n: v for n, v in usual.items() if given.get(n, v) != v}
+        options = [(name, said(given[name])) for name in written]
+        options += [
+            (c.name, Literal(True)) for c in asked if c.is_argument and c.column[i]
+        ]
+        calls[each.name] = Call(plan.name, tuple(sizes), tuple(options))
+    return Merged(plan, calls)
+
+
+def _function(column: tuple[object, ...], place: int) -> object:
+    """What one of the classes calls; one that lacks the part gives what others do."""
+    found = column[place]
+    return next(f for f in column if f is not ABSENT) if found is ABSENT else found
+
+
+def _modules(plan: ClassPlan, asked: list[Condition]) -> ClassPlan:
+    """Parts that are one module are an identity where they are not there."""
+    for condition in asked:
+        if condition.module:
+            whole = dict(plan.members)[condition.module]
+            assert isinstance(whole, Conditional)
+            plan = resolved(plan, dict.fromkeys(condition.switches, True))
+            other = replace(whole, condition=condition.asked)
+            other = replace(other, otherwise=Call("nn.Identity"))
+            plan.members = [
+                (name, other if name == condition.module else made)
+                for name, made in plan.members
+            ]
+    return plan
+
+
+def _asking(
+    plan: ClassPlan, asked: list[Condition], names: Mapping[str, str]
+) -> ClassPlan:
+    """The class with conditions and arguments in place of its switches."""
+    by_switch = {switch: c for c in asked for switch in c.switches}
+
+    def change(made: Expression) -> Expression:
+        made = made.rebuilt(change)
+        if isinstance(made, Name) and made.text in by_switch:
+            return by_switch[made.text].asked
+        if isinstance(made, Call) and made.function in names:
+            return replace(made, function=names[made.function])
+        return made
+
+    def asking(statement: Statement) -> Statement:
+        switch = switch_of(statement)
+        if switch is None or not isinstance(statement, If):
+            return statement
+        return replace(statement, condition=Own((by_switch[switch].name,)))
+
+    members = [(attribute, change(made)) for attribute, made in plan.members]
+    statements = [asking(statement) for statement in plan.block.statements]
+    return replace(
+        plan, members=members, block=replace(plan.block, statements=statements)
+    )
+
+
+def _is_asked(plan: ClassPlan, name: str) -> bool:
+    """Whether the forward asks for a condition."""
+    return any(
+        isinstance(s, If)
+        and isinstance(s.condition, Own)
+        and s.condition.path == (name,)
+        for s in plan.block.statements
+    )
+
+
+def _contract(contracts: list[str], names: Mapping[tuple[object, ...], str]) -> str:
+    """The shape contract of all; sizes that are arguments by their names.
+
+    What one has as a number and another one by a name has the name.
+    """
+    parts = [re.split(r"([(), ]+)", contract) for contract in contracts]
+    if len({len(part) for part in parts}) != 1:
+        return ""
+    words: list[str] = []
+    found: dict[str, tuple[str, ...]] = {}
+    for column in zip(*parts, strict=True):
+        said = {word for word in column if word != "_" and not word.isdigit()}
+        if len(set(column)) == 1:
+            word = column[0]
+        elif all(word.isdigit() for word in column):
+            word = names.get(tuple(map(int, column)), "_")
+        elif words and words[-1].endswith("(") and len(said) > 1:
+            word = "batch"
+        else:
+            word = said.pop() if len(said) == 1 else "_"
+        same = found.setdefault(word, column) == column
+        words.append(word if same or len(set(column)) == 1 else "_")
+    return "".join(words)

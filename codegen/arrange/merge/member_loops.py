@@ -1,0 +1,179 @@
+"""Parts with counted names, or of a list, that run alike: loops make and call them.
+
+`denselayer1` to `denselayer24` keep their names, which are those of their weights; a
+person writes `{f"denselayer{i + 1}": DenseLayer(64 + 32 * i) for i in range(24)}`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from burnish.codegen.arrange.merge.progressions import progression
+from burnish.codegen.arrange.merge.reroll_members import looped
+from burnish.codegen.arrange.scopes.group_kind import singular
+from burnish.codegen.errors import Explain
+from burnish.codegen.program import (
+    Apply,
+    Assign,
+    Block,
+    Call,
+    ClassPlan,
+    Display,
+    Expression,
+    Infix,
+    Keyed,
+    Literal,
+    Loop,
+    Method,
+    Name,
+    Numbered,
+    Own,
+    Repeat,
+    every_expression,
+)
+
+_COUNTED = re.compile(r"([A-Za-z_][\w-]*?)(\d+)", re.ASCII)
+_FEW_LAYERS = 4
+"""So many layers of the library, which are one line each, are worth a loop."""
+
+
+@dataclass(frozen=True)
+class _Family:
+    """Members in order: a stem and the first number, or a list's name and -1."""
+
+    stem: str
+    first: int
+    paths: tuple[tuple[str | int, ...], ...]
+    item: Expression
+
+    def made(self) -> Repeat:
+        """What makes all of them."""
+        name = None if self.first < 0 else numbered(self.stem, self.first)
+        return Repeat(self.item, Literal(len(self.paths)), name)
+
+
+def numbered(stem: str, first: int) -> Numbered:
+    """`f"stem{i}"`, where numbers start at 0, else `f"stem{i + 1}"`."""
+    index: Expression = Name("i")
+    return Numbered(stem, Infix("+", index, Literal(first)) if first else index)
+
+
+def with_loops(plan: ClassPlan, explain: Explain) -> None:
+    """Make and call a class's parts that run alike in loops, in place."""
+    whole = _whole(plan)
+    for family in [*_lists(plan), *([whole] if whole else [])]:
+        block = None
+        if len(family.paths) >= _least(family.item):
+            each, part = _each(family), singular(family.stem)
+            block = looped(plan.block, family.paths, each, part)
+        if block is None:
+            _fix(plan, family.stem)
+            continue
+        explain(
+            f"class {plan.name}: {len(family.paths)} parts named {family.stem}"
+            " run alike: one loop"
+        )
+        plan.block = block
+        if family is whole:
+            begin = Method(Name("super()"), "__init__", (family.made(),))
+            plan.base, plan.members = "nn.ModuleDict", [("", begin)]
+        else:
+            plan.members = [
+                (n, family.made() if n == family.stem else m) for n, m in plan.members
+            ]
+
+
+def as_sequential(plan: ClassPlan) -> Call | None:
+    """What makes a class whose counted parts only hand on what they give."""
+    if plan.base != "nn.ModuleDict" or len(plan.inputs) != 1 or len(plan.members) != 1:
+        return None
+    match plan.block.statements:
+        case [Loop(carried=(x,), initial=(first,), index=part, body=body) as loop]:
+            pass
+        case _:
+            return None
+    step = body.statements[0]
+    if len(body.statements) != 1 or not isinstance(step, Assign):
+        return None
+    call = step.expression
+    calls = isinstance(call, Apply) and call.target is part and call.inputs == (x,)
+    plain = first is plan.inputs[0] and plan.block.results == [loop.targets[0]]
+    begin = plan.members[0][1]
+    if calls and plain and isinstance(begin, Method):
+        return Call("nn.Sequential", begin.args)
+    return None
+
+
+def counted(made: Expression) -> Expression:
+    """A constructor in which a dict with counted names is made by a loop."""
+    made = made.rebuilt(counted)
+    if not isinstance(made, Keyed):
+        return made
+    names = [name for name, _ in made.items]
+    found = _numbers(names)
+    item = progression([part for _, part in made.items])
+    if found is None or item is None or len(names) < _least(item):
+        return made
+    return Repeat(item, Literal(len(names)), numbered(*found))
+
+
+def _each(family: _Family) -> Expression:
+    """What a loop over the family runs over."""
+    if family.first < 0:
+        return Own((family.stem,))
+    return Method(Name("self"), "values")
+
+
+def _lists(plan: ClassPlan) -> Iterator[_Family]:
+    for name, made in plan.members:
+        items: tuple[Expression, ...] = ()
+        match made:
+            case Display(items=items):
+                pass
+            case Repeat(item=item, count=Literal(value=int() as count)):
+                items = (item,) * count if name in _counted(plan.block) else ()
+        found = progression(items) if len(items) > 1 else None
+        if found is not None:
+            paths = tuple((name, place) for place in range(len(items)))
+            yield _Family(name, -1, paths, found)
+
+
+def _counted(block: Block) -> set[str | int]:
+    """The lists whose parts are called by their numbers."""
+    own = (e for e in every_expression(block) if isinstance(e, Own))
+    return {e.path[0] for e in own if len(e.path) > 1}
+
+
+def _fix(plan: ClassPlan, name: str) -> None:
+    """A list whose parts are called one by one keeps its length."""
+    plan.members = [
+        (n, replace(m, fixed=True) if n == name and isinstance(m, Repeat) else m)
+        for n, m in plan.members
+    ]
+
+
+def _whole(plan: ClassPlan) -> _Family | None:
+    """The family that all members of a class are, if they are one."""
+    names = [name for name, _ in plan.members]
+    found = _numbers(names) if len(names) > 1 else None
+    item = progression([made for _, made in plan.members]) if found else None
+    if found is None or item is None or len(names) < _least(item):
+        return None
+    return _Family(*found, tuple((name,) for name in names), item)
+
+
+def _least(item: Expression) -> int:
+    own = isinstance(item, Call) and not item.function.startswith("nn.")
+    return 2 if own else _FEW_LAYERS
+
+
+def _numbers(names: Sequence[str]) -> tuple[str, int] | None:
+    """The stem and the first number of names that count up from 0 or 1."""
+    matches = [_COUNTED.fullmatch(name) for name in names]
+    if not matches or matches[0] is None:
+        return None
+    stem, first = matches[0][1], int(matches[0][2])
+    wanted = [f"{stem}{first + i}" for i in range(len(names))]
+    return (stem, first) if first in (0, 1) and wanted == list(names) else None

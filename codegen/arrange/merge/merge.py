@@ -1,0 +1,354 @@
+"""Classes that differ in sizes only, or in some parts, become one with arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import combinations, count
+
+from burnish.codegen.account import few
+from burnish.codegen.arrange.analysis.schedule import as_needed, attends, spelled_out
+from burnish.codegen.arrange.analysis.size_slots import Slot, changed, slots_of
+from burnish.codegen.arrange.analysis.structural_hash import signature
+from burnish.codegen.arrange.merge.anti_unify import unified
+from burnish.codegen.arrange.merge.conditions import conditions
+from burnish.codegen.arrange.merge.emit import Kind, Merged, merged
+from burnish.codegen.arrange.merge.member_loops import (
+    as_sequential,
+    counted,
+    with_loops,
+)
+from burnish.codegen.arrange.merge.optional_parts import parts_of, resolved
+from burnish.codegen.arrange.merge.size_table import ABSENT, Table
+from burnish.codegen.arrange.merge.thread_state import handed_on
+from burnish.codegen.errors import Explain
+from burnish.codegen.program import (
+    Block,
+    Call,
+    ClassPlan,
+    Expression,
+    Literal,
+    Name,
+    walk,
+)
+
+_MOST = 3
+"""So many sizes of a forward may become attributes; with more, classes stay apart."""
+
+_SWITCHES = 3
+"""So many conditions may one class have."""
+
+_MEMBERS = 2
+"""So many members may be made on a condition."""
+
+_OPTIONAL = 1
+"""So many sizes of an optional part may be sizes of nothing else."""
+
+_KINDS = 24
+"""Of more classes of one name, none is laid over another."""
+
+_STATEMENT = 2
+"""A statement is as much to read as so many calls of a constructor."""
+
+_FIRST = 10**9
+"""Numbers from here on stand for places."""
+
+
+def sized(classes: list[ClassPlan], explain: Explain) -> list[ClassPlan]:
+    """The classes; those that differ only in sizes or in some parts are merged.
+
+    Where lists hand on what their first part makes, if that makes fewer of them.
+    """
+    handing, told = handed_on(classes), list[str]()
+    if handing is not None:
+        fewer = _Sizer(told.append).run(handing)
+    said: list[str] = []
+    found = _Sizer(said.append).run([replace(plan) for plan in classes])
+    if handing is not None and len(fewer) < len(found):
+        found, said = fewer, told
+    for line in said:
+        explain(line)
+    return found
+
+
+class _Sizer:
+    def __init__(self, explain: Explain):
+        self.explain = explain
+        self.parameters: dict[str, list[str]] = {}
+        self.defaults: dict[str, dict[str, object]] = {}
+        self.replaced: dict[str, Call] = {}
+        self.numbers = count()
+
+    def run(self, classes: list[ClassPlan]) -> list[ClassPlan]:
+        places = {plan.name: i for i, plan in enumerate(classes)}
+        kept: dict[int, ClassPlan] = {}
+        for level in _levels(classes):
+            for plan in level:
+                plan.members = [
+                    (a, counted(self._constructed(m))) for a, m in plan.members
+                ]
+                with_loops(plan, self.explain)
+                if plan is not classes[-1] and (made := as_sequential(plan)):
+                    self.replaced[plan.name] = made
+            level = [plan for plan in level if plan.name not in self.replaced]
+            for kind in self._united(list(self._kinds(level))):
+                place = min(places[plan.name] for plan in kind.plans)
+                kept[place] = self._one(kind)
+        return _small_to_large([kept[place] for place in sorted(kept)])
+
+    def _constructed(self, expression: Expression) -> Expression:
+        """A constructor in which merged classes are called by their new names."""
+        if isinstance(expression, Call) and expression.function in self.replaced:
+            return self.replaced[expression.function]
+        return expression.rebuilt(self._constructed)
+
+    # --- which classes become one ---
+
+    def _kinds(self, level: list[ClassPlan]) -> Iterator[Kind]:
+        """Classes that are equal but for sizes, few of them in their forward."""
+        alike: dict[str, list[ClassPlan]] = {}
+        for plan in level:
+            alike.setdefault(self._skeleton(plan), []).append(plan)
+        for plans in alike.values():
+            kind = Kind.of(plans)
+            if len(plans) == 1 or len(self._table(kind).held) <= _MOST:
+                yield kind
+                continue
+            self.explain(
+                f"class {plans[0].name}: {len(plans) - 1} more differ in over {_MOST}"
+                " sizes of their forward: only those with equal ones are one class"
+            )
+            exact: dict[str, list[ClassPlan]] = {}
+            for plan in plans:
+                exact.setdefault(self._skeleton(plan, exact=True), []).append(plan)
+            for some in exact.values():
+                yield Kind.of(some)
+
+    def _opened(self, plan: ClassPlan, exact: bool = False) -> ClassPlan:
+        """The class with every size left open; exact: but for those of its forward."""
+
+        def left_open(slot: Slot, size: object) -> Expression:
+            return Name("?") if slot.attribute or not exact else Literal(size)
+
+        return changed(plan, self.parameters, left_open, self.defaults)
+
+    def _skeleton(self, plan: ClassPlan, exact: bool = False) -> str:
+        """What is equal for classes of one name that only differ in sizes."""
+        return plan.tower + _word(plan) + signature(self._opened(plan, exact))
+
+    def _united(self, kinds: list[Kind]) -> list[Kind]:
+        """The kinds; those that only lack parts of another are one with it."""
+        words: dict[tuple[str, str], list[Kind]] = {}
+        for kind in kinds:
+            key = kind.whole.tower, _word(kind.whole)
+            words.setdefault(key, []).append(kind)
+        found = []
+        for some in words.values():
+            waiting = sorted(some, key=lambda kind: -_weight(kind.whole))
+            if len(some) > _KINDS:
+                found += some
+                continue
+            while waiting:
+                first, *others = waiting
+                waiting = []
+                for other in others:
+                    both = (
+                        self._both(first, other)
+                        or self._both(_as_needed(first), _as_needed(other))
+                        or self._read_alike(first, other)
+                    )
+                    if both is None:
+                        waiting.append(other)
+                    else:
+                        first = both
+                found.append(first)
+        return found
+
+    def _both(self, one: Kind, other: Kind) -> Kind | None:
+        """One kind for two, where that reads better."""
+        theirs = {name for name, _ in other.whole.members}
+        if one.whole.base != other.whole.base:
+            return None
+        if not theirs or not theirs <= {name for name, _ in one.whole.members}:
+            return None
+        found = unified(one.whole, other.whole, self._opened, self.numbers)
+        if found is None:
+            return None
+        choices = [choice | found.before for choice in one.choices]
+        choices += [dict(found.choices) for _ in other.plans]
+        both = Kind([*one.plans, *other.plans], found.plan, choices)
+        reason = self._against(both)
+        verdict = "one class" if reason is None else f"two classes: {reason}"
+        self.explain(
+            f"class {one.whole.name}: {other.whole.name} is the same without some"
+            f" parts: {verdict}"
+        )
+        return both if reason is None else None
+
+    def _read_alike(self, one: Kind, other: Kind) -> Kind | None:
+        """One kind for two that say the same in another order, attention by steps."""
+        if _word(one.whole) != _word(other.whole) or not attends(other.whole.block):
+            return None
+        plans = [_with(plan, spelled_out(plan.block)) for plan in other.plans]
+        return self._both(_as_needed(one), Kind.of(plans))
+
+    def _against(self, kind: Kind) -> str | None:
+        """Why the kind would not read better than its classes, if so."""
+        for plan, choice in zip(kind.plans, kind.choices, strict=True):
+            if self._skeleton(resolved(kind.whole, choice)) != self._skeleton(plan):
+                return "what is left out is more than parts"
+        table = self._table(kind)
+        if len(table.held) > _MOST:
+            return f"over {_MOST} sizes of the forward differ"
+        own = [name for key, name in table.names.items() if ABSENT in key[1]]
+        if len(own) > _OPTIONAL:
+            return "the parts have sizes of their own"
+        asked = conditions(kind.whole, kind.choices, table)
+        if len(asked) > _SWITCHES:
+            return f"over {_SWITCHES} conditions"
+        items = [c.column for c in asked if c.has_items]
+        for one, other in combinations(items, 2):
+            if not any(a and b for a, b in zip(one, other, strict=True)):
+                return "one part stands in place of another"
+        parts = parts_of(kind.whole)
+        if sum(bool(part.member) for part in parts) > _MEMBERS:
+            return f"over {_MEMBERS} members would be made on a condition"
+        optional = sum(
+            _STATEMENT * len(part.run.then.statements)
+            if part.run
+            else _calls(part.item)
+            for part in parts
+        )
+        if 2 * optional > _weight(kind.whole) and not kind.whole.tower:
+            return "the parts are most of the class"
+        return None
+
+    # --- one class ---
+
+    def _table(self, kind: Kind) -> Table:
+        """The sizes of the kind's classes, by their places in the whole one."""
+        parameters, defaults = self.parameters, self.defaults
+        slots = [slot for slot, _ in slots_of(kind.whole, parameters, defaults)]
+        places = count(_FIRST)
+        numbered = changed(
+            kind.whole, parameters, lambda _, size: Literal(next(places)), defaults
+        )
+        rows = []
+        for plan, choice in zip(kind.plans, kind.choices, strict=True):
+            row: list[object] = [ABSENT] * len(slots)
+            there = slots_of(resolved(numbered, choice), parameters, defaults)
+            mine = slots_of(plan, parameters, defaults)
+            if len(there) == len(mine):
+                for (_, place), (_, size) in zip(there, mine, strict=True):
+                    row[place - _FIRST] = size
+            rows.append(row)
+        return Table(
+            slots, [tuple(column) for column in zip(*rows, strict=True)], kind.whole
+        )
+
+    def _one(self, kind: Kind) -> ClassPlan:
+        """One class for all; `replaced` says how each is called from now on."""
+        if len(kind.plans) == 1:
+            return kind.whole
+        made: Merged = merged(kind, self._table(kind), self.parameters, self.defaults)
+        plan = made.plan
+        self.parameters[plan.name] = plan.parameters
+        self.defaults[plan.name] = plan.defaults
+        self.replaced |= made.calls
+        others = list(dict.fromkeys(each.name for each in kind.plans[1:]))
+        self.explain(
+            f"class {plan.name}: the same as {few(others)} but for"
+            f" {few(plan.parameters) or 'names'}: one class"
+        )
+        return plan
+
+
+def _as_needed(kind: Kind) -> Kind:
+    """The kind with statements in the order in which they are needed."""
+    return Kind(list(map(as_needed, kind.plans)), as_needed(kind.whole), kind.choices)
+
+
+def _with(plan: ClassPlan, block: Block) -> ClassPlan:
+    return replace(plan, block=block)
+
+
+def _word(plan: ClassPlan) -> str:
+    """A class's name without its number."""
+    return plan.name.partition("#")[0]
+
+
+def _calls(made: Expression | None) -> int:
+    """How many calls a constructor is; a member of its own is one."""
+    return 1 if made is None else sum(isinstance(e, Call) for e in walk(made))
+
+
+def _weight(plan: ClassPlan) -> int:
+    """How much there is to read."""
+    made = sum(_calls(made) for _, made in plan.members)
+    return _STATEMENT * len(plan.block.statements) + made
+
+
+# --- order ---
+
+
+def _levels(classes: list[ClassPlan]) -> list[list[ClassPlan]]:
+    """Classes by how deep their parts nest, those of one name together."""
+    used = {plan.name: _used(plan) for plan in classes}
+    word = {plan.name: _word(plan) for plan in classes}
+    below: dict[str, set[str]] = {}
+    for plan in classes:
+        inner = {word[name] for name in used[plan.name] if name in word}
+        below.setdefault(word[plan.name], set()).update(inner)
+    within = {name for name in below if name in _reached(name, below)}
+    depth: dict[str, int] = {}
+    levels: dict[int, list[ClassPlan]] = {}
+    key = {name: name if own in within else own for name, own in word.items()}
+    inner_keys: dict[str, set[str]] = {}
+    for plan in classes:
+        inside = {key[name] for name in used[plan.name] if name in key}
+        inner_keys.setdefault(key[plan.name], set()).update(inside)
+
+    def deep(name: str) -> int:
+        if name not in depth:
+            depth[name] = 1 + max(map(deep, inner_keys[name]), default=0)
+        return depth[name]
+
+    for plan in classes:
+        levels.setdefault(deep(key[plan.name]), []).append(plan)
+    return [levels[d] for d in sorted(levels)]
+
+
+def _small_to_large(classes: list[ClassPlan]) -> list[ClassPlan]:
+    """The classes in their order, none before those that it is made of."""
+    by_name = {plan.name: plan for plan in classes}
+    done: dict[str, ClassPlan] = {}
+
+    def add(plan: ClassPlan) -> None:
+        if plan.name in done:
+            return
+        for name in _used(plan):
+            if name in by_name:
+                add(by_name[name])
+        done[plan.name] = plan
+
+    for plan in classes:
+        add(plan)
+    return list(done.values())
+
+
+def _used(plan: ClassPlan) -> list[str]:
+    """What the constructors of a class call."""
+    made = (e for _, top in plan.members for e in walk(top))
+    return list(dict.fromkeys(e.function for e in made if isinstance(e, Call)))
+
+
+def _reached(name: str, below: dict[str, set[str]]) -> set[str]:
+    """The names that stand somewhere inside one."""
+    found: set[str] = set()
+    waiting = list(below[name])
+    while waiting:
+        inner = waiting.pop()
+        if inner not in found:
+            found.add(inner)
+            waiting += below[inner]
+    return found

@@ -1,0 +1,157 @@
+"""Statements that do the same with one part after another, as a loop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from burnish.codegen.arrange.analysis.structural_hash import outline
+from burnish.codegen.arrange.scopes.grouping import leaves, used
+from burnish.codegen.program import (
+    Assign,
+    Block,
+    Change,
+    Expression,
+    Loop,
+    Name,
+    Own,
+    Statement,
+    Value,
+    exchanged,
+)
+
+Path = tuple[str | int, ...]
+
+
+def looped(
+    block: Block, paths: Sequence[Path], items: Expression, singular: str
+) -> Block | None:
+    """The block with a loop over `items`, which the paths are in order.
+
+    None where the parts are not called one after another, each once and alike: with
+    what the one before gave, with what is the same for all, and with nothing else.
+    """
+    calls = _calls(block, paths)
+    period = calls[1] - calls[0] if len(calls) > 1 else 0
+    if period < 1 or calls != list(range(calls[0], calls[-1] + 1, period)):
+        return None
+    for start in range(calls[0], max(-1, calls[0] - period), -1):
+        end = start + period * len(paths)
+        before, after = block.statements[:start], block.statements[end:]
+        turns = [
+            _Turn(block.statements[place : place + period], path)
+            for place, path in zip(range(start, end, period), paths, strict=True)
+        ]
+        carried = _carried(turns)
+        read = {value for s in (*before, *after) for value in used(s)}
+        if carried and _hand_on(turns, carried, read.union(block.results)):
+            item = Value(singular)
+            loop = _written(turns, carried, _calling(paths[0], item))
+            loop.items, loop.index = items, item
+            return Block([*before, loop, *after], block.results)
+    return None
+
+
+def _calls(block: Block, paths: Sequence[Path]) -> list[int]:
+    """Which statements use the parts, in their order; [] where one is used twice."""
+    wanted = {path: place for place, path in enumerate(paths)}
+    places = [-1] * len(paths)
+    attributes = {path[0] for path in paths}
+    for place, statement in enumerate(block.statements):
+        for part in leaves(statement):
+            if isinstance(part, Own) and part.path[0] in attributes:
+                number = wanted.get(part.path)
+                if number is None or places[number] >= 0 or statement.blocks():
+                    return []
+                places[number] = place
+    return places
+
+
+def _calling(path: Path, item: Expression) -> Change:
+    """A change that puts the loop's item in place of the part."""
+
+    def change(expression: Expression) -> Expression:
+        if isinstance(expression, Own) and expression.path == path:
+            return item
+        return expression.rebuilt(change)
+
+    return change
+
+
+class _Turn:
+    """What is done with one part, and its values in the order of their first use."""
+
+    def __init__(self, statements: Sequence[Statement], path: Path):
+        self.statements = [s for s in statements if isinstance(s, Assign)]
+        self.is_plain = len(self.statements) == len(statements)
+        self.own = {target for s in statements for target in s.targets}
+        part = _calling(path, Name("part"))
+        self.outline, self.values = outline([s.rebuilt(part) for s in statements])
+
+
+def _carried(turns: list[_Turn]) -> dict[int, int] | None:
+    """Which of a turn's values goes on as which one of the next turn."""
+    first = turns[0]
+    if not all(turn.is_plain and turn.outline == first.outline for turn in turns):
+        return None
+    inside = set[Value]().union(*(turn.own for turn in turns))
+    found: dict[int, int] = {}
+    for place, value in enumerate(first.values):
+        column = [turn.values[place] for turn in turns]
+        owned = [v in turn.own for v, turn in zip(column, turns, strict=True)]
+        if all(owned) or (value not in inside and all(v is value for v in column)):
+            continue
+        ends = {
+            turn.values.index(v) if v in turn.own else None
+            for v, turn in zip(column[1:], turns, strict=False)
+        }
+        end = ends.pop()
+        if any(owned) or ends or end is None or end in found.values() or value.host:
+            return None
+        found[place] = end
+    return {end: place for place, end in found.items()}
+
+
+def _hand_on(
+    turns: list[_Turn], carried: dict[int, int], read: set[Expression]
+) -> bool:
+    """Whether what is read outside is what the last turn hands on."""
+    handed = {turns[-1].values[end] for end in carried}
+    return all(v in handed for turn in turns for v in turn.own if v in read)
+
+
+def _written(turns: list[_Turn], carried: dict[int, int], calling: Change) -> Loop:
+    """The loop: the first turn over values that stand for those of all turns."""
+    first, last = turns[0], turns[-1]
+    stands = {
+        value: _any_of([turn.values[place] for turn in turns])
+        for place, value in enumerate(first.values)
+        if place in carried.values() or value in first.own
+    }
+    change = exchanged(stands)
+
+    body: list[Statement] = [
+        Assign(
+            tuple(stands[target] for target in s.targets),
+            s.scope,
+            change(calling(s.expression)),
+        )
+        for s in first.statements
+    ]
+    return Loop(
+        tuple(last.values[end] for end in carried),
+        carried=tuple(stands[first.values[place]] for place in carried.values()),
+        initial=tuple(first.values[place] for place in carried.values()),
+        body=Block(body, [stands[first.values[end]] for end in carried]),
+    )
+
+
+def _any_of(values: Sequence[Value]) -> Value:
+    """A value that stands for all: sizes that differ are left open."""
+    first = values[0]
+    shapes = [value.shape for value in values]
+    shape = None
+    if all(each is not None and len(each) == first.rank for each in shapes):
+        columns = zip(*(each or () for each in shapes), strict=True)
+        shape = tuple(c[0] if len(set(c)) == 1 else None for c in columns)
+    return replace(first, shape=shape)

@@ -1,0 +1,303 @@
+"""The sizes of several classes that become one: a column for each place of a size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from burnish.codegen.arrange.analysis.size_slots import Slot, said
+from burnish.codegen.identifier import Identifier, free
+from burnish.codegen.program import ClassPlan, Expression, Infix, Literal, Name, Own
+
+_SIDES = (("in_channels", "out_channels"), ("in_features", "out_features"))
+_SHARED = {frozenset(_SIDES[0]): "channels", frozenset(_SIDES[1]): "features"}
+_ROLES = {
+    (6, (1, 3)): "windows",
+    (6, (1, 2)): "windows",
+    (5, (3,)): "heads",
+    (4, (2,)): "heads",
+}
+"""What a reshape to so many axes mostly has in those places, and in no others."""
+
+_CUT = frozenset(("size", *_ROLES.values()))
+
+_TELLING = 3
+"""In so many different classes a size has to be a multiple before it is written so."""
+
+_TIMES = (2, 3, 4, 6)
+"""So often is a size another one."""
+
+_SHAPED = frozenset(
+    ("kernel_size", "stride", "padding", "dilation", "output_padding", "groups")
+)
+"""Arguments that have their numbers for reasons of their own."""
+
+
+class _Absent:
+    """Stands for the size of a part that a class lacks."""
+
+    def __repr__(self) -> str:
+        return "absent"
+
+
+ABSENT = _Absent()
+
+Column = tuple[Any, ...]
+"""One size in each of several classes; ABSENT where the class lacks the part."""
+
+Key = tuple[str, Column]
+"""A size: columns of one kind with the same numbers are the same size."""
+
+
+class Table:
+    """The sizes of several classes, and the arguments that they become."""
+
+    def __init__(self, slots: list[Slot], columns: list[Column], plan: ClassPlan):
+        self.slots = slots
+        self.columns = columns
+        self.attributes = {name for name, _ in plan.members}
+        self.names: dict[Key, str] = {}
+        self.derived: dict[Key, tuple[str, int, Key]] = {}
+        self.keys = [self._key(i) for i in range(len(slots))]
+        self._tie_patches()
+        self._fill()
+        varying = [k for k in dict.fromkeys(self.keys) if _varies(k[1])]
+        whole = [k for k in varying if ABSENT not in k[1]]
+        partial = [k for k in varying if ABSENT in k[1]]
+        order = {key: i for i, key in enumerate(dict.fromkeys(self.keys))}
+        bases: list[Key] = []
+        for key in sorted(whole, key=self._rank):
+            if (found := self._from(key, bases)) is not None:
+                self.derived[key] = found
+            else:
+                bases.append(key)
+        self.same = {key: self._like(key, whole) for key in partial}
+        for key in (key for key in partial if self.same[key] is None):
+            if (found := self._from(key, bases)) is not None:
+                self.derived[key] = found
+            else:
+                bases.append(key)
+        for key in sorted(bases, key=order.__getitem__):
+            self.names[key] = self._name(key)
+        self._rename_inner()
+
+    # --- which sizes are one ---
+
+    def _key(self, place: int) -> Key:
+        slot, column = self.slots[place], self.columns[place]
+        if any(isinstance(value, bool | str) or value is None for value in column):
+            return f"{slot.parameter}:", column
+        own = slot.parameter in _SHAPED and slot.parameter != "groups"
+        return slot.parameter if own else "", column
+
+    def _tie_patches(self) -> None:
+        """Kernels that do not overlap are as long as their stride."""
+        kernels = {column for kind, column in self.keys if kind == "kernel_size"}
+        self.keys = [
+            ("kernel_size", column) if kind == "stride" and column in kernels else key
+            for key in self.keys
+            for kind, column in (key,)
+        ]
+
+    def _fill(self) -> None:
+        """Without a part that changes a size, what goes in is what comes out."""
+        for place, slot in enumerate(self.slots[:-1]):
+            key, after = self.keys[place], self.slots[place + 1]
+            wanted = (slot.parameter, after.parameter)
+            if ABSENT not in key[1] or wanted not in _SIDES:
+                continue
+            inner = self.keys[place + 1]
+            whole = [k for k in self.keys if ABSENT not in k[1]]
+            leaving = self._like(inner, list(dict.fromkeys(whole)))
+            if leaving is None:
+                continue
+            filled = tuple(
+                b if a is ABSENT else a for a, b in zip(key[1], leaving[1], strict=True)
+            )
+            self.keys = [(k[0], filled) if k == key else k for k in self.keys]
+
+    def _from(self, key: Key, bases: list[Key]) -> tuple[str, int, Key] | None:
+        """How a size follows from one that has a name, where that is no accident."""
+        kind, column = key
+        if not all(type(size) is int for size in column if size is not ABSENT):
+            return None
+        if kind == "padding":
+            for base in bases:
+                if base[0] == "kernel_size" and all(
+                    size == by // 2 for size, by in _pairs(column, base[1])
+                ):
+                    return "//", 2, base
+        if self._is_passed(key):
+            for base in bases:
+                pairs = _pairs(base[1], column)
+                parts = {a // b if b and a % b == 0 else 0 for a, b in pairs}
+                told = base[0] == kind and len(set(column)) >= _TELLING
+                if told and len(parts) == 1 and (by := parts.pop()) in _TIMES:
+                    return "//", by, base
+        inner = self._is_inner(key)
+        least = 2 if inner else _TELLING
+        for base in bases:
+            pairs = _pairs(column, base[1])
+            if base[0] != kind or len({size for size, _ in pairs}) < least:
+                continue
+            if self._is_inner(base) and not inner:
+                continue  # a layer's size is not told by how its result is cut
+            if inner and all(size == by * by for size, by in pairs):
+                return "**", 2, base
+            times = {size // by if by and size % by == 0 else 0 for size, by in pairs}
+            by = times.pop() if len(times) == 1 else 0
+            if by in _TIMES or (inner and 1 < by < 16):
+                return "*", by, base
+        return None
+
+    def _rank(self, key: Key) -> tuple[bool, bool, int]:
+        """What sorts sizes: those that others follow from come first."""
+        sizes = [size for size in key[1] if type(size) is int]
+        return key[0] == "padding", self._is_passed(key), max(sizes, default=0)
+
+    def _is_passed(self, key: Key) -> bool:
+        """Whether a size is only handed on to the source's own classes, not cut by."""
+        return all(
+            s.callee and "." not in s.callee and s.parameter not in _CUT
+            for s in self._uses(key)
+        )
+
+    def _is_inner(self, key: Key) -> bool:
+        """Whether a size is none of a layer: it stands in the forward or a table."""
+        return all(not s.attribute or s.parameter in _CUT for s in self._uses(key))
+
+    def _like(self, key: Key, whole: list[Key]) -> Key | None:
+        """The size that a part's size is in every class that has the part."""
+        kind, column = key
+        found = [
+            other
+            for other in whole
+            if other[0] == kind
+            and all(a in (ABSENT, b) for a, b in zip(column, other[1], strict=True))
+        ]
+        asked = {slot.parameter for slot in self._uses(key)}
+        same = [k for k in found if asked & {s.parameter for s in self._uses(k)}]
+        if any(parameter.startswith("out_") for parameter in asked):
+            same.reverse()
+        return next(iter([*same, *found]), None)
+
+    def _uses(self, key: Key) -> list[Slot]:
+        return [s for s, k in zip(self.slots, self.keys, strict=True) if k == key]
+
+    # --- what they are called ---
+
+    def _name(self, key: Key) -> str:
+        """A name for a size that varies, by where it is used."""
+        uses = self._uses(key)
+        asked = dict.fromkeys(slot.parameter for slot in uses)
+        first = next(iter(asked))
+        wanted = next(
+            (short for pair, short in _SHARED.items() if pair <= asked.keys()),
+            "features" if first == "normalized_shape" else first,
+        )
+        if any(isinstance(value, bool) for value in key[1]):
+            wanted = first.removeprefix("is_")
+        elif self._is_inner(key):
+            wanted = _role(uses)
+        taken = {*self.names.values(), "self"}
+        if wanted in taken and wanted in _SHARED.values():
+            wanted = f"hidden_{wanted}"
+        tail = wanted.rpartition("_")[2]
+        callees = {slot.callee.partition("#")[0] for slot in uses}
+        part = callees.pop() if len(callees) == 1 else ""
+        if wanted.startswith("hidden_") and "." not in part and part:
+            wanted = f"{Identifier.variable(part).split('_')[0]}_{tail}"
+        if wanted in taken and uses[0].attribute:
+            wanted = f"{uses[0].attribute}_{tail}"
+        return free(Identifier(wanted), taken | self.attributes)
+
+    def _rename_inner(self) -> None:
+        """What lies between sizes that go in and come out is hidden."""
+        names = set(self.names.values())
+        for short in _SHARED.values():
+            if {f"in_{short}", f"out_{short}", short} <= names:
+                key = next(k for k, name in self.names.items() if name == short)
+                self.names[key] = free(Identifier(f"hidden_{short}"), names)
+
+    # --- how they are written ---
+
+    @property
+    def held(self) -> list[str]:
+        """The arguments that the forward reads."""
+        read = {
+            self._root(key)
+            for key, slot in zip(self.keys, self.slots, strict=True)
+            if not slot.attribute and _varies(key[1])
+        }
+        return [name for key, name in self.names.items() if key in read]
+
+    def _root(self, key: Key) -> Key:
+        key = self.same.get(key) or key
+        return self.derived[key][2] if key in self.derived else key
+
+    def given(self, place: int) -> dict[str, Any]:
+        """What one of the classes is called with, where it has the part."""
+        return {
+            name: key[1][place]
+            for key, name in self.names.items()
+            if key[1][place] is not ABSENT
+        }
+
+    def usual(self) -> dict[str, Any]:
+        """The arguments that have a value by themselves, which some class keeps."""
+        found: dict[str, Any] = {}
+        for key, name in self.names.items():
+            default = self._uses(key)[0].default
+            if ABSENT in key[1]:
+                found[name] = None
+            elif isinstance(default, bool) or (
+                default is not None and default in key[1]
+            ):
+                found[name] = default
+        return found
+
+    def spelled(self, place: int) -> Expression:
+        """What stands in a column's place: a number, an argument, a multiple of one."""
+        slot, key = self.slots[place], self.keys[place]
+        if not _varies(key[1]):
+            return said(next(size for size in key[1] if size is not ABSENT))
+        root = self._root(key)
+        name = self.names[root]
+        known: Expression = Name(name) if slot.attribute else Own((name,))
+        key = self.same.get(key) or key
+        if key not in self.derived:
+            return known
+        operator, by, _ = self.derived[key]
+        if operator == "**":
+            return Infix("*", known, known)
+        if operator == "//":
+            return Infix("//", known, Literal(by))
+        return Infix("*", Literal(by), known)
+
+
+def _role(uses: list[Slot]) -> str:
+    """What a size is by the part that it is passed to, or by where reshapes have it."""
+    for slot in uses:
+        if slot.attribute and slot.parameter in _ROLES.values():
+            return slot.parameter
+    places: dict[tuple[int, int], list[int]] = {}
+    for slot in uses:
+        if slot.rank:
+            places.setdefault((slot.call, slot.rank), []).append(slot.place)
+    found = []
+    for (_, rank), where in places.items():
+        last = "features" if where == [rank - 1] else ""
+        found.append(_ROLES.get((rank, tuple(sorted(where))), last))
+    asked = {slot.parameter for slot in uses}
+    usual = asked.pop() if len(asked) == 1 and asked <= _SHAPED else "size"
+    return next((role for role in found if role), usual)
+
+
+def _varies(column: Sequence[Any]) -> bool:
+    return len({repr(size) for size in column if size is not ABSENT}) > 1
+
+
+def _pairs(column: Column, base: Column) -> list[tuple[Any, Any]]:
+    """Two sizes of the classes that have both."""
+    pairs = zip(column, base, strict=True)
+    return [(a, b) for a, b in pairs if a is not ABSENT and b is not ABSENT]

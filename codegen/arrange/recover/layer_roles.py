@@ -1,0 +1,323 @@
+"""What a group of statements is, and what each of its layers does there."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterable, Sequence
+
+from burnish.codegen.arrange.recover.segments import Flow, dense
+from burnish.codegen.arrange.scopes.group_kind import has_name, without_rank
+from burnish.codegen.arrange.scopes.grouping import leaves
+from burnish.codegen.program import (
+    Assign,
+    Call,
+    Expression,
+    Infix,
+    Layer,
+    Statement,
+    Value,
+)
+
+_ATTENTION = "ops.scaled_dot_product_attention"
+_GATES = {"ops.silu", "ops.gelu", "ops.sigmoid", "ops.relu", "ops.mish"}
+_BASES = {
+    "Linear": "linear",
+    "Conv": "conv",
+    "ConvTranspose": "up",
+    "BatchNorm": "bn",
+    "Embedding": "embed",
+}
+
+
+class Roles:
+    """Reads roles off the data flow."""
+
+    def __init__(self, flow: Flow):
+        self.flow = flow
+
+    # --- what it is ---
+
+    def attentions(self, statements: Sequence[Statement]) -> list[Statement]:
+        """The statements that weigh values by scores."""
+        inside = set(map(id, statements))
+        found = []
+        for statement in statements:
+            made = expression(statement)
+            if not isinstance(made, Call):
+                continue
+            softmax = made.function == "ops.softmax"
+            weighs = softmax and self._weighs(statement, inside)
+            if made.function == _ATTENTION or weighs:
+                found.append(statement)
+        return found
+
+    def _weighs(self, softmax: Statement, inside: set[int]) -> bool:
+        """A product behind it, and a product of two computed values before it."""
+        return self._product_before(softmax, inside) is not None and bool(
+            self._product_behind(softmax, inside)
+        )
+
+    def kind(self, statements: Sequence[Statement]) -> str:
+        """A class name by what is inside."""
+        attentions = self.attentions(statements)
+        convs = [e for s in statements for e in layers_of(s) if _is_conv(e)]
+        count = sum(map(dense, statements))
+        if attentions:
+            if len(attentions) > 1:
+                return "DecoderLayer"
+            own = self._attention_layers(attentions[0], set(map(id, statements)))
+            return "EncoderLayer" if count - len(own) >= 2 else "Attention"
+        if len(convs) >= 2:
+            return _conv_kind(convs, _sums(statements))
+        return "MLP" if count == len(list(_linears(statements))) > 1 else "Block"
+
+    def part(self, statements: Sequence[Statement]) -> str:
+        """The attribute of what stands on one branch of a sum."""
+        kind = self.kind(statements)
+        return {"Attention": "attention", "MLP": "mlp"}.get(kind, "block")
+
+    # --- what its layers do ---
+
+    def names(self, statements: Sequence[Statement]) -> dict[int, str]:
+        """A name for each layer of one class, by the layer's id."""
+        inside = set(map(id, statements))
+        names: dict[int, str] = {}
+        for statement in self.attentions(statements):
+            self._attention_names(statement, inside, names)
+        if self._is_gated(statements):
+            self._gated_names(statements, names)
+        for layer in self._shortcuts(statements):
+            names.setdefault(id(layer), "downsample")
+        for number, group in self._by_base(statements, names).items():
+            several = len(group) > 1
+            for place, layer in enumerate(group, 1):
+                names[id(layer)] = f"{number}{place}" if several else number
+        return names
+
+    def _shortcuts(self, statements: Sequence[Statement]) -> Iterable[Layer]:
+        """Convolutions of size 1 on the short way round a residual block."""
+        convs = [s for s in statements if any(map(_is_conv, layers_of(s)))]
+        for statement in convs:
+            read = [v for v in self.flow.reads[id(statement)] if not v.host]
+            beside = [s for s in convs if s is not statement]
+            shared = any(set(read) & set(self.flow.reads[id(s)]) for s in beside)
+            ends = [
+                expression(reader)
+                for target in statement.targets
+                for reader in self.flow.readers.get(target, ())
+            ]
+            adds = all(isinstance(e, Infix) and e.operator == "+" for e in ends)
+            if shared and ends and adds:
+                yield from (c for c in layers_of(statement) if _is_small(c))
+
+    def _by_base(
+        self, statements: Sequence[Statement], named: dict[int, str]
+    ) -> dict[str, list[Layer]]:
+        found: dict[str, list[Layer]] = {}
+        for statement in statements:
+            for layer in layers_of(statement):
+                told = id(layer) in named or has_name(layer)
+                if not told and layer.weights:
+                    found.setdefault(self._base(layer), []).append(layer)
+        return found
+
+    def _base(self, layer: Layer) -> str:
+        kind = without_rank(layer.kind)
+        if kind == "Embedding" and not layer.inputs:
+            return "type_embed"  # one row of it for all
+        if kind == "Embedding" and not self._from_input(layer.inputs[0]):
+            return "position_embed"
+        return _BASES.get(kind, "norm" if kind.endswith("Norm") else kind.lower())
+
+    def _from_input(self, index: Expression) -> bool:
+        """Whether an index is what somebody gave, not a range of positions."""
+        while isinstance(index, Value):
+            maker = self.flow.maker.get(index)
+            if maker is None:
+                return True
+            read = [v for v in self.flow.reads[id(maker)] if not v.host]
+            if len(read) != 1:
+                return False
+            index = read[0]
+        return False
+
+    def _attention_layers(self, attention: Statement, inside: set[int]) -> set[int]:
+        """The dense statements that are the attention's own."""
+        ends, behind = self._ends(attention, inside)
+        own = {id(s) for end in ends for s in self._dense_before(end, inside)}
+        return own | {id(s) for s in self._dense_behind(behind, inside)}
+
+    def _ends(
+        self, attention: Statement, inside: set[int]
+    ) -> tuple[list[Expression], Statement]:
+        """What is compared, and weighed; and the statement that does the latter."""
+        made = expression(attention)
+        assert isinstance(made, Call)
+        if made.function == _ATTENTION:
+            return list(made.args[:3]), attention
+        product = self._product_before(attention, inside)
+        behind = self._product_behind(attention, inside) or attention
+        second = expression(behind)
+        if product is None or not isinstance(second, Infix):
+            return [], attention
+        return [product.left, product.right, second.right], behind
+
+    def _attention_names(
+        self, attention: Statement, inside: set[int], names: dict[int, str]
+    ) -> None:
+        ends, behind = self._ends(attention, inside)
+        found = [self._layers_before(end, inside) for end in ends]
+        if ends and all(len(each) == 1 for each in found):
+            makers = [each[0] for each in found]
+            same = len(set(map(id, makers))) == 1
+            words = ("qkv",) * 3 if same else ("query", "key", "value")
+            if len({*map(id, makers)}) in (1, 3):
+                for layer, word in zip(makers, words, strict=True):
+                    names.setdefault(id(layer), word)
+        for layer in self._layers_behind(behind, inside):
+            names.setdefault(id(layer), "output")
+
+    def _product_before(self, softmax: Statement, inside: set[int]) -> Infix | None:
+        """The scores' product, through masks and scales."""
+        return self._search(softmax, inside, 12)
+
+    def _search(self, start: Statement, inside: set[int], steps: int) -> Infix | None:
+        """The first product of two computed values that leads to the statement."""
+        waiting = [start]
+        for _ in range(steps):
+            if not waiting:
+                return None
+            statement = waiting.pop(0)
+            for value in self.flow.reads[id(statement)]:
+                maker = self.flow.maker.get(value)
+                if maker is None or id(maker) not in inside or dense(maker):
+                    continue
+                made = expression(maker)
+                if isinstance(made, Infix) and made.operator == "@":
+                    return made
+                waiting.append(maker)
+        return None
+
+    def _product_behind(self, softmax: Statement, inside: set[int]) -> Statement | None:
+        waiting = [softmax]
+        for _ in range(8):
+            if not waiting:
+                return None
+            for target in waiting.pop(0).targets:
+                for reader in self.flow.readers.get(target, ()):
+                    if id(reader) not in inside or dense(reader):
+                        continue
+                    made = expression(reader)
+                    if isinstance(made, Infix) and made.operator == "@":
+                        return reader
+                    waiting.append(reader)
+        return None
+
+    def _layers_before(self, end: Expression, inside: set[int]) -> list[Layer]:
+        """The nearest layers that a value comes from."""
+        return [e for s in self._dense_before(end, inside) for e in layers_of(s)]
+
+    def _layers_behind(self, start: Statement, inside: set[int]) -> list[Layer]:
+        """The nearest layer that a statement's result goes to."""
+        return [e for s in self._dense_behind(start, inside) for e in layers_of(s)]
+
+    def _dense_before(self, end: Expression, inside: set[int]) -> list[Statement]:
+        """The nearest dense statements that a value comes from."""
+        found: list[Statement] = []
+        waiting, seen = [end], set()
+        while waiting:
+            value = waiting.pop()
+            maker = self.flow.maker.get(value) if isinstance(value, Value) else None
+            if maker is None or id(maker) not in inside or id(maker) in seen:
+                continue
+            seen.add(id(maker))
+            if dense(maker):
+                found.append(maker)
+            else:
+                waiting += [v for v in self.flow.reads[id(maker)] if not v.host]
+        return found
+
+    def _dense_behind(self, start: Statement, inside: set[int]) -> list[Statement]:
+        """The nearest dense statement that a statement's result goes to."""
+        waiting, seen = deque([start]), set()
+        while waiting:
+            statement = waiting.popleft()
+            if id(statement) in seen or id(statement) not in inside:
+                continue
+            seen.add(id(statement))
+            if dense(statement) and statement is not start:
+                return [statement]
+            for target in statement.targets:
+                if not target.host:
+                    waiting += self.flow.readers.get(target, ())
+        return []
+
+    # --- gated MLPs: down(act(gate(x)) * up(x)) ---
+
+    def _is_gated(self, statements: Sequence[Statement]) -> bool:
+        return self._gate(statements) is not None
+
+    def _gate(
+        self, statements: Sequence[Statement]
+    ) -> tuple[Layer, Layer, Layer] | None:
+        inside = set(map(id, statements))
+        for statement in statements:
+            made = expression(statement)
+            if not isinstance(made, Infix) or made.operator != "*":
+                continue
+            for one, other in ((made.left, made.right), (made.right, made.left)):
+                act = self.flow.maker.get(one) if isinstance(one, Value) else None
+                call = expression(act) if act is not None else None
+                if not isinstance(call, Call) or call.function not in _GATES:
+                    continue
+                gate = self._layers_before(call.args[0], inside)
+                up = self._layers_before(other, inside)
+                down = self._layers_behind(statement, inside)
+                three = [*gate, *up, *down]
+                if len(three) == len({id(e) for e in three}) == 3 and all(
+                    e.kind == "Linear" for e in three
+                ):
+                    return gate[0], up[0], down[0]
+        return None
+
+    def _gated_names(
+        self, statements: Sequence[Statement], names: dict[int, str]
+    ) -> None:
+        found = self._gate(statements)
+        for layer, word in zip(found or (), ("gate", "up", "down"), strict=False):
+            names.setdefault(id(layer), word)
+
+
+def expression(statement: Statement) -> Expression | None:
+    return statement.expression if isinstance(statement, Assign) else None
+
+
+def layers_of(statement: Statement) -> Iterable[Layer]:
+    return [e for e in leaves(statement) if isinstance(e, Layer)]
+
+
+def _is_conv(layer: Layer) -> bool:
+    return layer.kind.startswith("Conv")
+
+
+def _is_small(layer: Layer) -> bool:
+    return layer.args[2:3] in ((1,), ((1, 1),))
+
+
+def _linears(statements: Sequence[Statement]) -> Iterable[Layer]:
+    return (e for s in statements for e in layers_of(s) if e.kind == "Linear")
+
+
+def _sums(statements: Sequence[Statement]) -> bool:
+    made = map(expression, statements)
+    return any(isinstance(e, Infix) and e.operator == "+" for e in made)
+
+
+def _conv_kind(convs: Sequence[Layer], sums: bool) -> str:
+    grouped = Counter(bool(c.options.get("groups", 1) != 1) for c in convs)
+    if grouped[True]:
+        return "InvertedResidual" if sums else "SeparableConv"
+    if not sums:
+        return "DoubleConv" if len(convs) == 2 else "ConvBlock"
+    wide = [c for c in convs if not _is_small(c)]
+    return "Bottleneck" if len(wide) == 1 and len(convs) > 2 else "BasicBlock"

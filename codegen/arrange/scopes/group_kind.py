@@ -1,0 +1,173 @@
+"""What kind of module a group is, told by its shape and its name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from burnish.codegen.arrange.scopes.grouping import (
+    Group,
+    Item,
+    is_number,
+    leaves,
+    statements_of,
+)
+from burnish.codegen.arrange.scopes.hoisting import common
+from burnish.codegen.program import (
+    Assign,
+    Call,
+    Layer,
+    Level,
+    Method,
+    Statement,
+    Weight,
+)
+
+LISTS = frozenset(("ModuleDict", "ModuleList", "Sequential"))
+"""Kinds that say nothing of what is in them."""
+
+
+def module_scope(statement: Statement) -> tuple[Level, ...]:
+    """A statement's module; where its node has none, its layer's weights tell.
+
+    A branch or loop belongs to the innermost module that holds all that is inside it:
+    exporters write it under the name of its first node.
+    """
+    inside = [s for block in statement.blocks() for s in block.statements]
+    scopes = [scope for scope in map(module_scope, inside) if scope]
+    if scopes:
+        own = statement.scope or scopes[0]
+        return own[: min(common(own, scope) for scope in scopes)]
+    if statement.scope:
+        return statement.scope
+    for expression in leaves(statement):
+        if isinstance(expression, Layer) and expression.weights:
+            path = next(iter(expression.weights.values())).path
+            *parts, _ = path.split(".")
+            if all(part.isidentifier() or part.isdigit() for part in parts):
+                return tuple(Level(part) for part in parts)
+    return ()
+
+
+def is_transparent(group: Group) -> bool:
+    """Not a module of its own: one layer with its trimmings, or a plain function.
+
+    What a table is looked up with is no part of the table's module.
+    """
+    if any(isinstance(item, Group) for item in group.items):
+        return False
+    found = list(leaves(group))
+    layers = sum(isinstance(e, Layer) for e in found)
+    weights = [e for e in found if isinstance(e, Weight)]
+    indices = layers == 1 and all(weight.dtype == "int64" for weight in weights)
+    return indices or (layers <= 1 and not weights)
+
+
+def is_filled(group: Group) -> bool:
+    """Modules of different names and nothing else."""
+    names = [item.level.name for item in group.items if isinstance(item, Group)]
+    return len(set(names)) == len(group.items)
+
+
+def is_function(group: Group) -> bool:
+    """Statements that own nothing."""
+    return not any(isinstance(e, Layer | Weight) for e in leaves(group))
+
+
+def inner_layer(group: Group) -> Layer | None:
+    """The one layer of a module that is this layer with functions around it."""
+    layers = [e for e in leaves(group) if isinstance(e, Layer)]
+    alone = len(layers) == 1 and is_transparent(group) and layers[0].weights
+    free = any(isinstance(e, Weight) for e in leaves(group))
+    return layers[0] if alone and not free else None
+
+
+def function_word(group: Group) -> str:
+    """What a class with functions is called: by its layer, else by its last step."""
+    if (layer := inner_layer(group)) is not None:
+        return layer.kind
+    *_, last = statements_of(group)
+    match last:
+        case Assign(expression=Call(function=name)):
+            return name.rpartition(".")[2]
+        case Assign(expression=Method(name=name)):
+            return name
+    return "step"
+
+
+def holds_numbered(group: Group) -> bool:
+    """A list of modules: nothing but children whose names are numbers, few unused."""
+    children = [item.level for item in group.items if isinstance(item, Group)]
+    names = [level.name for level in children]
+    told = {(level.name, level.call) for level in children}
+    if len(names) < len(group.items) or len(told) < len(names):
+        return False
+    if not all(is_number(name) for name in names):
+        return False
+    return max(map(int, names), default=0) < 8 * len(names) + 8
+
+
+def extended(items: Sequence[Item]) -> list[Item]:
+    """Items; numbered modules and nothing else as those of a list without a name.
+
+    A class with such a body extends Sequential.
+    """
+    whole = Group(Level(""), list(items))
+    numbers = all(isinstance(i, Group) and is_number(i.level.name) for i in items)
+    return [whole] if items and numbers and holds_numbered(whole) else list(items)
+
+
+def numbered(group: Group) -> list[tuple[int, Group]]:
+    """Numbered children with their number; a folded layer with that of its weights.
+
+    One that is called again stands there again.
+    """
+    children = [item for item in group.items if isinstance(item, Group)]
+    told = [_told_number(child, group.level.name) for child in children]
+    own = [int(child.level.name) for child in children]
+    numbers = [own[i] if n is None else n for i, n in enumerate(told)]
+    if len(set(numbers)) < len(set(own)):
+        numbers = own
+    return list(zip(numbers, children, strict=True))
+
+
+def _told_number(child: Group, container: str) -> int | None:
+    """The number in the path of a lone layer's weights: "features.0.weight"."""
+    if is_transparent(child):
+        for expression in leaves(child):
+            if isinstance(expression, Layer):
+                for weight in expression.weights.values():
+                    *outer, number, _ = ["", "", *weight.path.split(".")]
+                    if container in ("", outer[-1]) and is_number(number):
+                        return int(number)
+    return None
+
+
+def has_name(layer: Layer) -> bool:
+    """Whether a weight's name in the file tells the layer's: "encoder.conv.weight"."""
+    paths = (weight.path.split(".") for weight in layer.weights.values())
+    return any(len(path) > 1 and path[-2].isidentifier() for path in paths)
+
+
+def free_weights(statements: Iterable[Statement]) -> Iterable[Weight]:
+    for statement in statements:
+        for expression in leaves(statement):
+            if isinstance(expression, Weight):
+                yield expression
+
+
+def without_rank(kind: str) -> str:
+    """A layer's kind for any number of axes: Conv2d is a Conv."""
+    return kind[:-2] if kind[-2:] in ("1d", "2d", "3d") else kind
+
+
+def class_word(name: str) -> str:
+    """A class by its attribute; the source's own class is called Model already."""
+    word = name if name[:1].isupper() else singular(name or "block")
+    return "network" if word.lower() == "model" else word
+
+
+def singular(name: str) -> str:
+    bare = name.rstrip("0123456789_") or name
+    return (
+        bare[:-1] if len(bare) > 3 and bare.endswith("s") and bare[-2] != "s" else bare
+    )

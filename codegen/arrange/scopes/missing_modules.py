@@ -1,0 +1,113 @@
+"""Scopes with the modules that an exporter leaves out, as the weights' names tell.
+
+torch's older exporter writes the modules that are called. A ModuleDict, or a model
+around a decoder that is called by its own name, is in the weights' names alone:
+"/decoder/fc/Gemm" with "model.decoder.fc.weight". What is computed from a module's own
+weights before it is called (a weight's norm) has no scope, but such a name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+
+from burnish.codegen.arrange.scopes.grouping import leaves
+from burnish.codegen.program import Layer, Level, Scope, Statement, Weight
+
+_Path = tuple[str, ...]
+_PARTS = "parametrizations"
+
+
+def with_uncalled(statements: Sequence[Statement]) -> None:
+    """Give statements the scopes that their weights' names tell, in place."""
+    _complete(statements)
+    _to_owners(statements)
+
+
+def _complete(statements: Sequence[Statement]) -> None:
+    """Put the modules that are missing between those of the scopes."""
+    reads = Counter(id(w) for s in statements for w in _of_layers(s))
+    told: dict[_Path, set[_Path]] = defaultdict(set)
+    for statement in statements:
+        path = _names(statement.scope)
+        for weight in _of_layers(statement):
+            if reads[id(weight)] == 1:
+                for before, after in _aligned(path, _module(weight)):
+                    told[before].add(after)
+        for weight in _free(statement):
+            if _is_part(path, _module(weight)):
+                told[path].add(_module(weight))
+    whole = {path: found.pop() for path, found in told.items() if len(found) == 1}
+    for statement in statements:
+        path = _names(statement.scope)
+        known = [n for n in range(len(path), 0, -1) if path[:n] in whole]
+        if known and whole[path[: known[0]]] != path[: known[0]]:
+            rest = statement.scope[known[0] :]
+            own = {level.name: level for level in statement.scope[: known[0]]}
+            found = whole[path[: known[0]]]
+            if _PARTS in found:
+                own = {}  # what runs twice for one weight is no second call
+            statement.scope = (*(own.get(n, Level(n)) for n in found), *rest)
+
+
+def _aligned(path: _Path, module: _Path) -> Iterator[tuple[_Path, _Path]]:
+    """What each beginning of a scope is in whole, where the module is that scope."""
+    places: list[int] = []
+    end = len(module)
+    for name in reversed(path):
+        inside = [i for i in range(end) if module[i] == name]
+        if not inside or (not places and inside[-1] != len(module) - 1):
+            return
+        end = inside[-1]
+        places.append(end)
+    for depth, place in enumerate(reversed(places), 1):
+        yield path[:depth], module[: place + 1]
+
+
+def _is_part(path: _Path, module: _Path) -> bool:
+    """Whether it is a parametrization, which runs under its number in a list."""
+    *outer, parts, name = ["", "", *module]
+    number = "".join(path[-1:])
+    return (
+        parts == _PARTS and number.isdigit() and ["", "", *path[:-1]] == [*outer, name]
+    )
+
+
+def _to_owners(statements: Sequence[Statement]) -> None:
+    """Put what reads a module's own weights outside of it into the module."""
+    scopes = {
+        _names(s.scope)[:n]: s.scope[:n]
+        for s in statements
+        for n in range(1, len(s.scope) + 1)
+    }
+    for statement in statements:
+        path = _names(statement.scope)
+        modules = {_module(weight) for weight in _free(statement)}
+        if len(modules) == 1:
+            module = modules.pop()
+            inside = len(module) > len(path) and module[: len(path)] == path
+            if inside and module in scopes:
+                statement.scope = scopes[module]
+
+
+def _of_layers(statement: Statement) -> Iterator[Weight]:
+    for expression in leaves(statement):
+        if isinstance(expression, Layer):
+            yield from expression.weights.values()
+
+
+def _free(statement: Statement) -> Iterator[Weight]:
+    """The weights that it reads under a name that is their author's."""
+    for expression in leaves(statement):
+        if not isinstance(expression, Weight) or expression.source is None:
+            continue
+        if expression.source.named:
+            yield expression
+
+
+def _names(scope: Scope) -> _Path:
+    return tuple(level.name for level in scope)
+
+
+def _module(weight: Weight) -> _Path:
+    return tuple(weight.path.split(".")[:-1])

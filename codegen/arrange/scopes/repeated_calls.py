@@ -1,0 +1,112 @@
+"""Which call of its module a statement belongs to, where a module is called again.
+
+torch's newer exporter gives all calls one scope; the older one counts them in the name
+of the module ("fc_1") and of its parts, each for itself. Weights tell them from other
+modules: what reads the same ones in the same order is one module.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+
+from burnish.codegen.arrange.scopes.grouping import weights_of
+from burnish.codegen.program import Level, Scope, Statement
+
+_AGAIN = re.compile(r"(.+)_(\d+)")
+_Path = tuple[str, ...]
+
+
+def tell_calls_apart(statements: Sequence[Statement]) -> None:
+    """Number the calls of modules that are called several times, in place."""
+    weights = {id(s): weights_of(s) for s in statements}
+    read = [key for s in statements if s.scope for key in weights[id(s)]]
+    if len(set(read)) == len(read):
+        return
+    _without_counts(statements, weights)
+    _split([s for s in statements if s.scope], 0, weights)
+
+
+# --- names that count ---
+
+
+def _without_counts(
+    statements: Sequence[Statement], weights: dict[int, list[int]]
+) -> None:
+    """Call "fc_1" "fc" where it is that module, called again."""
+    below: dict[_Path, set[int]] = defaultdict(set)
+    for statement in statements:
+        path = _path(statement.scope)
+        for depth in range(1, len(path) + 1):
+            below[path[:depth]].update(weights[id(statement)])
+    counted = {
+        path: (*path[:-1], found[1])
+        for path in below
+        if (found := _AGAIN.fullmatch(path[-1])) and (*path[:-1], found[1]) in below
+    }
+    again = {
+        path
+        for path, base in counted.items()
+        if below[path] and below[path] <= below[base]
+    }
+    parents = {path[:depth] for path in again for depth in range(len(path))}
+    for path, base in counted.items():
+        if not below[path] and (base in parents or path[:-1] in parents):
+            again.add(path)
+    for statement in statements:
+        path = _path(statement.scope)
+        statement.scope = tuple(
+            replace(level, name=counted[path[: depth + 1]][-1])
+            if path[: depth + 1] in again
+            else level
+            for depth, level in enumerate(statement.scope)
+        )
+
+
+def _path(scope: Scope) -> _Path:
+    return tuple(level.name for level in scope)
+
+
+# --- calls ---
+
+
+def _split(
+    statements: list[Statement], depth: int, weights: dict[int, list[int]]
+) -> None:
+    """Number the calls of the modules at this depth, and of those inside them."""
+    modules: dict[Level, list[Statement]] = defaultdict(list)
+    for statement in statements:
+        if len(statement.scope) > depth:
+            modules[statement.scope[depth]].append(statement)
+    for level, inside in modules.items():
+        for number, call in enumerate(_calls(inside, weights)):
+            if number:
+                for statement in call:
+                    own = replace(level, call=number)
+                    before, after = (
+                        statement.scope[:depth],
+                        statement.scope[depth + 1 :],
+                    )
+                    statement.scope = (*before, own, *after)
+            _split(call, depth + 1, weights)
+
+
+def _calls(
+    inside: list[Statement], weights: dict[int, list[int]]
+) -> list[list[Statement]]:
+    """A module's statements, cut where it begins to read the same weights again."""
+    places = [i for i, s in enumerate(inside) if weights[id(s)]]
+    words = [tuple(weights[id(inside[i])]) for i in places]
+    count = words.count(words[0]) if words else 1
+    length = len(words) // count
+    if count == 1 or words != words[:length] * count:
+        return [inside]
+    behind = len(inside) - 1 - places[-1]
+    cuts = [0]
+    for number in range(1, count):
+        last, first = places[number * length - 1], places[number * length]
+        cuts.append(min(last + 1 + behind, first))
+    ends = [*cuts[1:], len(inside)]
+    return [inside[start:end] for start, end in zip(cuts, ends, strict=True)]

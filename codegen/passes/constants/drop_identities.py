@@ -1,0 +1,224 @@
+"""Remove operators that hand their input on: equal shape, equal dtype, equal numbers.
+
+Dropout is not one of them (it acts in training), and neither is `x * one` where `one`
+has dimensions (it may broadcast) or is a weight that happens to be one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import onnx_ir as ir
+
+from burnish.codegen import constants
+from burnish.codegen.account import Account
+from burnish.codegen.passes.constants.strided import read_in_order
+from burnish.codegen.passes.graph import (
+    all_nodes,
+    attribute,
+    constant,
+    forward,
+    integers,
+    label,
+    proven_equal,
+    scalar,
+)
+
+
+def drop_identities(model: ir.Model, account: Account) -> bool:
+    """Forward the input of every node that is proven to change nothing."""
+    changed = False
+    for node in all_nodes(model):
+        changed |= _without_empty(node)
+        kept = _kept(node) if node.domain == "" and node.inputs else None
+        if kept is not None and forward(node, kept):
+            account.did("node that changes nothing", label(node))
+            changed = True
+    return changed
+
+
+def _without_empty(node: ir.Node) -> bool:
+    """Drop parts of length 0 from a Concat."""
+    if node.op_type != "Concat" or node.domain:
+        return False
+    axis = node.attributes["axis"].as_int()
+    full = [part for part in node.inputs if not _is_empty(part, axis)]
+    if not full or len(full) == len(node.inputs):
+        return False
+    node.resize_inputs(len(full))
+    for place, part in enumerate(full):
+        node.replace_input_with(place, part)
+    return True
+
+
+def _is_empty(value: ir.Value | None, axis: int) -> bool:
+    return value is not None and value.shape is not None and value.shape[axis] == 0
+
+
+def _kept(node: ir.Node) -> ir.Value | None:
+    """The input that the node hands on, if it does nothing else."""
+    first, test = node.inputs[0], _TESTS.get(node.op_type)
+    if first is None:
+        return None
+    if test is not None and test(node):
+        return first
+    if (source := read_in_order(node)) is not None:
+        return source
+    neutral = _EITHER.get(node.op_type)
+    whole = first.dtype is not None and not first.dtype.is_floating_point()
+    if neutral is None or not whole or len(node.inputs) != 2:
+        return None
+    for number, other in ((node.inputs[0], node.inputs[1]), tuple(node.inputs)[::-1]):
+        if other is not None and _is_number(number, neutral):
+            return other
+    return None
+
+
+def _always(_node: ir.Node) -> bool:
+    return True
+
+
+def _alone(node: ir.Node) -> bool:
+    return len(node.inputs) == 1
+
+
+def _leaves_all(node: ir.Node) -> bool:
+    """A Split of which the first part is all, and nothing reads another."""
+    others = node.outputs[1:]
+    if any(other.uses() or other.is_graph_output() for other in others):
+        return False
+    return _same_shape(node)
+
+
+def _same_dtype(node: ir.Node) -> bool:
+    source = node.inputs[0]
+    assert source is not None
+    return source.dtype is not None and attribute(node, "to", None) == source.dtype
+
+
+def _same_shape(node: ir.Node) -> bool:
+    source = node.inputs[0]
+    assert source is not None
+    return proven_equal(source, node.outputs[0])
+
+
+def _same_order(node: ir.Node) -> bool:
+    source, perm = node.inputs[0], node.attributes.get("perm")
+    assert source is not None
+    if perm is None:
+        return source.shape is not None and len(source.shape) < 2
+    order = list(perm.as_ints())
+    return order == sorted(order)
+
+
+def _flat_already(node: ir.Node) -> bool:
+    source = node.inputs[0]
+    assert source is not None
+    two = source.shape is not None and len(source.shape) == 2
+    return two and attribute(node, "axis", 1) in (1, -1)
+
+
+def _all_of(number: int) -> Callable[[ir.Node], bool]:
+    def test(node: ir.Node) -> bool:
+        found = integers(node.inputs[1]) if len(node.inputs) > 1 else None
+        return found is not None and all(i == number for i in found)
+
+    return test
+
+
+def _expands_nothing(node: ir.Node) -> bool:
+    if _same_shape(node) or (_all_of(1)(node) and _rank_covers(node)):
+        return True
+    return not node.outputs[0].is_graph_output() and _broadcasts_anyway(node.outputs[0])
+
+
+def _broadcasts_anyway(value: ir.Value) -> bool:
+    """Whether all who read it combine it with a value of its shape."""
+    for user, place in value.uses():
+        other = user.inputs[1 - place] if len(user.inputs) == 2 else None
+        if user.op_type not in _BROADCASTING or user.domain or other is None:
+            return False
+        if other is value or not proven_equal(other, value):
+            return False
+    return True
+
+
+_BROADCASTING = frozenset(("Add", "Div", "Mul", "Pow", "Sub"))
+
+
+def _rank_covers(node: ir.Node) -> bool:
+    source, shape = node.inputs[0], constant(node.inputs[1])
+    assert source is not None
+    if source.shape is None or shape is None:
+        return False
+    return shape.size <= len(source.shape)
+
+
+def _neutral(number: float) -> Callable[[ir.Node], bool]:
+    """x with the second operand a number that changes no x, and is no weight."""
+
+    def test(node: ir.Node) -> bool:
+        if len(node.inputs) != 2 or node.inputs[0] is None:
+            return False
+        return _is_number(node.inputs[1], number)
+
+    return test
+
+
+def _is_number(value: ir.Value | None, number: float) -> bool:
+    """A constant without axes, no weight, that is this number."""
+    tensor = constant(value)
+    if tensor is None or len(tensor.shape) != 0:
+        return False
+    return scalar(value) == number and not constants.trains(value)
+
+
+#: Whole numbers and booleans that do nothing on either side.
+_EITHER = {"Add": 0.0, "And": 1.0, "Mul": 1.0, "Or": 0.0}
+
+
+_FAR = 2**31 - 1
+"""From here on a bound means "to the end"."""
+_FAR_IN_TENSORFLOW = 10**9
+"""What its exporter writes for that."""
+
+
+def _takes_all(node: ir.Node) -> bool:
+    """A slice from 0 to the end, in steps of 1."""
+    if len(node.inputs) < 3 or not (_same_shape(node) or _is_endless(node.inputs[2])):
+        return False
+    starts = integers(node.inputs[1])
+    steps = integers(node.inputs[4]) if len(node.inputs) > 4 else [1]
+    return set(starts or [-1]) == {0} and set(steps or [0]) == {1}
+
+
+def _is_endless(ends: ir.Value | None) -> bool:
+    found = integers(ends)
+    if found is None or ends is None:
+        return False
+    by_tensorflow = constants.is_tensorflows(ends.name or "")
+    far = _FAR_IN_TENSORFLOW if by_tensorflow else _FAR
+    return all(end >= far for end in found)
+
+
+_TESTS: dict[str, Callable[[ir.Node], bool]] = {
+    "Identity": _always,
+    "Cast": _same_dtype,
+    "Concat": _alone,
+    "Split": _leaves_all,
+    "Max": _alone,
+    "Mean": _alone,
+    "Min": _alone,
+    "Sum": _alone,
+    "Expand": _expands_nothing,
+    "Flatten": _flat_already,
+    "Pad": _all_of(0),
+    "Reshape": _same_shape,
+    "Slice": _takes_all,
+    "Tile": _all_of(1),
+    "Transpose": _same_order,
+    "Div": _neutral(1),
+    "Mul": _neutral(1),
+    "Pow": _neutral(1),
+    "Sub": _neutral(0),
+}

@@ -1,0 +1,239 @@
+"""Compute now what depends on constants only; never what is random or large.
+
+Changes of layout of one large weight (Transpose, Reshape, ...) are folded lazily: the
+array is made when somebody asks, and dropped again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import onnx_ir as ir
+
+from burnish.codegen import constants
+from burnish.codegen.account import Account
+from burnish.codegen.passes import graph as g
+from burnish.codegen.passes.constants.evaluate import evaluate
+
+#: Bytes; a constant that a person would not want to see computed at import is larger.
+LIMIT = 1 << 20
+
+_DONE = "node computed now"
+#: Kept although constant: quantized weights stay quantized, Constant is one already.
+_KEPT = frozenset(("Constant", "DequantizeLinear", "QuantizeLinear", "If"))
+#: Operators on one weight that only move or convert its elements.
+_LAYOUT = frozenset(("Cast", "Flatten", "Reshape", "Squeeze", "Transpose", "Unsqueeze"))
+#: Operators that take a weight apart; the parts train as the whole did.
+_PARTS = frozenset(("Slice", "Split"))
+#: Operators that keep a weight what it is: rows of a table, a number behind a curve.
+_READS = frozenset(("Exp", "Gather", "Sigmoid", "Softmax", "Softplus", "Tanh"))
+
+
+def fold_constants(model: ir.Model, account: Account) -> bool:
+    """Replace nodes of known result by initializers, in bodies too."""
+    changed = False
+    for node in g.all_nodes(model):
+        if node.graph is None or not _may_fold(node):
+            continue
+        trains = any(map(constants.trains, node.inputs))
+        folded = _static(node) or _fold(model, node, account)
+        if folded is None:
+            continue
+        _keep_name(node, folded[0])
+        for output, tensor in zip(node.outputs, folded, strict=True):
+            if output.uses():
+                value = g.initializer(model, output, tensor, trains)
+                ir.convenience.replace_all_uses_with(output, value)
+        node.graph.remove(node, safe=True)
+        account.did(_DONE, g.label(node))
+        changed = True
+    return changed
+
+
+def _keep_name(node: ir.Node, result: ir.TensorProtocol) -> None:
+    """A weight that is laid out in another way keeps what its author called it."""
+    if node.op_type not in {*_LAYOUT, "Expand"} or node.inputs[0] is None:
+        return
+    weight, output = node.inputs[0], node.outputs[0]
+    tensor = weight.const_value if constants.is_parameter(weight) else None
+    alone = constants.trains(weight) and len(weight.uses()) == 1
+    if alone and tensor is not None and tensor.size == result.size:
+        output.name = weight.name
+        constants.mark_parameter(output)
+
+
+def _may_fold(node: ir.Node) -> bool:
+    return (
+        node.domain == ""
+        and node.op_type not in _KEPT
+        and node.op_type not in g.RANDOM
+        and not any(output.is_graph_output() for output in node.outputs)
+        and (node.op_type in _PARTS or not any(map(_is_shared_weight, node.inputs)))
+        and not (node.op_type in _READS and constants.trains(node.inputs[0]))
+        and not (node.op_type == "Neg" and _is_authors(node.inputs[0]))
+        and next(g.bodies(node), None) is None
+    )
+
+
+def _is_authors(value: ir.Value | None) -> bool:
+    """A parameter with a name of its own, behind which a sign stays."""
+    return (
+        value is not None
+        and value.is_initializer()
+        and constants.trains(value)
+        and constants.is_parameter(value)
+    )
+
+
+def _is_shared_weight(value: ir.Value | None) -> bool:
+    """A weight that others read too stays one; a folded copy would train apart."""
+    if value is None or not constants.trains(value):
+        return False
+    shape = value.const_value.shape if value.const_value is not None else ()
+    return len(shape) > 0 and len(value.uses()) > 1
+
+
+def _static(node: ir.Node) -> list[ir.TensorProtocol] | None:
+    """Shape and Size of a value whose shape is numbers."""
+    if node.op_type not in ("Shape", "Size"):
+        return None
+    dims = g.static_dims(node.inputs[0])
+    if dims is None:
+        return None
+    if node.op_type == "Size":
+        return [ir.tensor(np.array(g.elements(dims), np.int64))]
+    start = g.attribute(node, "start", 0)
+    end = g.attribute(node, "end", None)
+    assert isinstance(start, int)
+    assert end is None or isinstance(end, int)
+    return [ir.tensor(np.array(dims[start:end], np.int64))]
+
+
+def _fold(
+    model: ir.Model, node: ir.Node, account: Account
+) -> list[ir.TensorProtocol] | None:
+    inputs = [None if v is None else g.constant(v) for v in node.inputs]
+    known = all(
+        v is None or t is not None for v, t in zip(node.inputs, inputs, strict=True)
+    )
+    if not known:
+        return None
+    large = sum(t.nbytes for t in inputs if t is not None) > LIMIT
+    if large or _result_bytes(node, inputs) > LIMIT:
+        return _lazily(model, node, inputs, account)
+    try:
+        results = evaluate(node, _version(model, node), [_array(t) for t in inputs])
+    except Exception as error:  # the evaluator raises many kinds; the node just stays
+        account.left(_DONE, g.label(node), f"{node.op_type}: {type(error).__name__}")
+        return None
+    if not all(isinstance(result, np.ndarray) for result in results):
+        return None
+    if sum(result.nbytes for result in results) > LIMIT:
+        account.left(_DONE, g.label(node), f"{node.op_type}, too large")
+        return None
+    return [
+        ir.tensor(result, dtype=output.dtype) if output.dtype else ir.tensor(result)
+        for result, output in zip(results, node.outputs, strict=True)
+    ]
+
+
+def _array(tensor: ir.TensorProtocol | None) -> np.ndarray | None:
+    return None if tensor is None else tensor.numpy()
+
+
+def _version(model: ir.Model, node: ir.Node) -> int:
+    """The opset that the node means: its own, or the model's."""
+    return node.version or model.opset_imports.get("", 28)
+
+
+def _lazily(
+    model: ir.Model,
+    node: ir.Node,
+    inputs: list[ir.TensorProtocol | None],
+    account: Account,
+) -> list[ir.TensorProtocol] | None:
+    """A large weight in another layout, as a tensor that is made on demand."""
+    weight, output = node.inputs[0], node.outputs[0]
+    dims = g.static_dims(output)
+    alone = weight is not None and len(weight.uses()) == 1
+    if node.op_type not in _LAYOUT or dims is None or output.dtype is None or not alone:
+        account.left(_DONE, g.label(node), f"{node.op_type}, too large")
+        return None
+    dtype = output.dtype
+    make = _maker(node, _version(model, node), inputs, dtype)
+    return [ir.LazyTensor(make, dtype, ir.Shape(dims), name=output.name)]
+
+
+def _maker(
+    node: ir.Node,
+    version: int,
+    inputs: list[ir.TensorProtocol | None],
+    dtype: ir.DataType,
+) -> Callable[[], ir.TensorProtocol]:
+    twin = _detached(node)
+
+    def make() -> ir.TensorProtocol:
+        return ir.tensor(
+            np.asarray(evaluate(twin, version, [_array(t) for t in inputs])[0]),
+            dtype=dtype,
+        )
+
+    return make
+
+
+def _detached(node: ir.Node) -> ir.Node:
+    """The same operator, outside of any graph."""
+    inputs = [
+        None if v is None else ir.Value(name=f"i{i}") for i, v in enumerate(node.inputs)
+    ]
+    return ir.Node("", node.op_type, inputs, list(node.attributes.values()))
+
+
+def _result_bytes(node: ir.Node, inputs: list[ir.TensorProtocol | None]) -> int:
+    """How large the result will be; operators that grow their input say so here."""
+    output = node.outputs[0]
+    item = (
+        output.dtype.itemsize
+        if output.dtype and output.dtype != ir.DataType.STRING
+        else 8
+    )
+    dims = g.static_dims(output)
+    if dims is not None:
+        return int(g.elements(dims) * item)
+    grow = _GROWS.get(node.op_type)
+    if grow is None:
+        return 0
+    try:
+        return int(grow([None if t is None else t.numpy() for t in inputs]) * item)
+    except (ArithmeticError, IndexError, TypeError, ValueError):
+        return LIMIT + 1
+
+
+def _range(inputs: list[np.ndarray | None]) -> float:
+    start, limit, delta = (float(i) for i in inputs if i is not None)
+    return max(0.0, (limit - start) / delta)
+
+
+def _product(values: object) -> float:
+    return float(np.prod(np.maximum(np.asarray(values, np.float64), 1)))
+
+
+def _never(_inputs: list[np.ndarray | None]) -> float:
+    return float(LIMIT + 1)
+
+
+_GROWS: dict[str, Callable[[list[np.ndarray | None]], float]] = {
+    "ConstantOfShape": lambda i: float(np.prod(np.asarray(i[0], np.float64))),
+    "Expand": lambda i: np.asarray(i[0]).size * _product(i[1]),
+    "Tile": lambda i: np.asarray(i[0]).size * _product(i[1]),
+    "Range": _range,
+    "OneHot": lambda i: np.asarray(i[0]).size * float(np.max(np.asarray(i[1]))),
+    "Pad": _never,
+    "Resize": _never,
+    "Upsample": _never,
+    "BlackmanWindow": _never,
+    "HammingWindow": _never,
+    "HannWindow": _never,
+    "MelWeightMatrix": _never,
+}

@@ -1,0 +1,67 @@
+"""Values of a part of the graph, by ONNX's own reference evaluator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import onnx_ir as ir
+
+from burnish.codegen.passes.constants.evaluate import evaluate
+from burnish.codegen.passes.graph import constant
+
+
+class Unknown(Exception):
+    """A value depends on what is not known."""
+
+
+class Evaluator:
+    """Values by ONNX's reference, from what is known and from constants."""
+
+    def __init__(self, version: int):
+        self.version = version
+
+    def __call__(
+        self,
+        value: ir.Value,
+        known: Mapping[ir.Value, np.ndarray],
+        among: set[str] | None = None,
+    ) -> np.ndarray:
+        """The value; `among`: the operators that it may come from."""
+        made = dict(known)
+        for node in _before(value, made):
+            if node.domain or (among is not None and node.op_type not in among):
+                raise Unknown
+            arrays = [None if v is None else self._known(v, made) for v in node.inputs]
+            version = node.version or self.version
+            made.update(
+                zip(node.outputs, evaluate(node, version, arrays), strict=False)
+            )
+        return self._known(value, made)
+
+    def _known(
+        self, value: ir.Value, made: Mapping[ir.Value, np.ndarray]
+    ) -> np.ndarray:
+        if value in made:
+            return made[value]
+        tensor = constant(value)
+        if tensor is None:
+            raise Unknown
+        return tensor.numpy()
+
+
+def _before(value: ir.Value, known: Mapping[ir.Value, object]) -> Iterator[ir.Node]:
+    """The nodes that make a value from what is known, in their order."""
+    seen: set[ir.Node] = set()
+    waiting = [(value, False)]
+    while waiting:
+        each, ready = waiting.pop()
+        maker = each.producer()
+        if each in known or maker is None or (maker in seen and not ready):
+            continue
+        if ready:
+            yield maker
+            continue
+        seen.add(maker)
+        waiting.append((each, True))
+        waiting += [(v, False) for v in reversed(maker.inputs) if v is not None]

@@ -1,0 +1,72 @@
+"""PyTorch's `as_strided` as exporters write it: a gather from a flattened tensor.
+
+The places are sums, one term for each axis: the first one counts the examples, what is
+known of the others is a table.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from burnish.codegen.passes.graph import attribute, constant, integers, scalar
+from burnish.codegen.passes.shapes.dims import declared
+
+
+def read_in_order(node: ir.Node) -> ir.Value | None:
+    """What a Gather takes all elements of, each in its place; None if it does not."""
+    if node.op_type != "Gather" or attribute(node, "axis", 0):
+        return None
+    flat, places = node.inputs
+    reshape = None if flat is None else flat.producer()
+    if reshape is None or reshape.op_type != "Reshape" or places is None:
+        return None
+    source, shape = reshape.inputs
+    sizes = None if source is None else declared(source)
+    if integers(shape) != [-1] or sizes is None or sizes != declared(node.outputs[0]):
+        return None
+    rest = [None if size is None else size.value for size in sizes[1:]]
+    known = [size for size in rest if size is not None]
+    counted = None if len(known) < len(rest) else _counted(places, len(sizes))
+    if counted is None:
+        return None
+    step, table = counted
+    wanted = np.arange(step).reshape(1, *known) if step == np.prod(known) else None
+    return source if wanted is not None and np.array_equal(table, wanted) else None
+
+
+def _counted(places: ir.Value, rank: int) -> tuple[int, np.ndarray] | None:
+    """How far it is from one example to the next, and the places in the first."""
+    table, steps = np.zeros((1,) * rank, np.int64), []
+    terms = [places]
+    while terms:
+        term = terms.pop()
+        made, known = term.producer(), constant(term)
+        if known is not None:
+            table = table + known.numpy()
+        elif made is not None and made.op_type == "Add" and None not in made.inputs:
+            terms += [part for part in made.inputs if part is not None]
+        else:
+            steps.append(_step(made, rank))
+    if len(steps) != 1 or steps[0] is None or table.ndim != rank:
+        return None
+    return steps[0], table
+
+
+def _step(made: ir.Node | None, rank: int) -> int | None:
+    """The number by which a count of examples (N, 1, ..., 1) is multiplied."""
+    if made is None or made.op_type != "Unsqueeze" or len(made.inputs) < 2:
+        return None
+    if integers(made.inputs[1]) != list(range(1, rank)):
+        return None
+    times = None if made.inputs[0] is None else made.inputs[0].producer()
+    if times is None or times.op_type != "Mul":
+        return None
+    for count, by in (times.inputs, times.inputs[::-1]):
+        step, counting = scalar(by), None if count is None else count.producer()
+        if step is None or counting is None or counting.op_type != "Range":
+            continue
+        start, _, delta = counting.inputs
+        if scalar(start) == 0 and scalar(delta) == 1:
+            return int(step)
+    return None

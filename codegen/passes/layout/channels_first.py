@@ -1,0 +1,301 @@
+"""Channels stay on axis 1, where TensorFlow's exporters turn them to the end and back.
+
+What lies between Transposes and does not care for the order of axes is a region with
+channels last. It is written for channels first where that needs fewer Transposes, or
+as many, all of which are at the model's inputs and outputs then.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx_ir as ir
+
+from burnish.codegen.account import Account
+from burnish.codegen.passes import graph as g
+from burnish.codegen.passes.layout.channel_axes import (
+    Order,
+    first,
+    keeps_axes,
+    last,
+    moved,
+    rewrite,
+)
+from burnish.codegen.passes.shapes.dims import declared
+
+
+@dataclass
+class Region:
+    """Values with channels last that belong together, and what is around them.
+
+    sources: made by a Transpose. foreign: made by what must have channels last.
+    needed: read by what must have channels last. ends: turned to channels first.
+    """
+
+    order: Order
+    values: dict[ir.Value, None] = field(default_factory=dict)
+    nodes: dict[ir.Node, None] = field(default_factory=dict)
+    sources: dict[ir.Value, ir.Value] = field(default_factory=dict)
+    foreign: dict[ir.Value, None] = field(default_factory=dict)
+    needed: dict[ir.Value, None] = field(default_factory=dict)
+    ends: dict[ir.Node, ir.Value] = field(default_factory=dict)
+
+    def is_better(self) -> bool:
+        """Whether fewer Transposes remain, or more of them are at the very ends."""
+        given = self.needed.keys() - self.sources.keys() - self.foreign.keys()
+        added = [*self.foreign, *given]
+        kept = [v for v in self.sources if v in self.needed]
+        saved = len(self.sources) - len(kept) + len(self.ends) - len(added)
+        if saved or not self.nodes:
+            return saved > 0
+        outer = all(v.is_graph_input() or v.is_graph_output() for v in added)
+        inner = any(v not in self.needed for v in self.sources) or bool(self.ends)
+        return outer and inner
+
+
+def channels_first(model: ir.Model, account: Account) -> bool:
+    """Write regions with channels last for channels first, where that is shorter."""
+    changed, seen = False, set[ir.Value]()
+    for node in g.all_nodes(model):
+        seed = _seed(node)
+        if node.graph is None or seed is None or seed in seen:
+            continue
+        region = _region(seed, node)
+        seen.update(region.values)
+        if region.is_better():
+            _Move(model, region).run()
+            account.did("region with channels last", g.label(node))
+            changed = True
+    return changed
+
+
+def _seed(node: ir.Node) -> ir.Value | None:
+    """The side of a Transpose of channels where they are last, beside a layer."""
+    order = _order(node)
+    if order is None or len(order) < 3:
+        return None
+    source = node.inputs[0]
+    made = None if source is None else source.producer()
+    if order == last(len(order)) and _is_layer(made):
+        return node.outputs[0]
+    users = [user for user, _ in node.outputs[0].uses()]
+    if order == first(len(order)) and any(map(_is_layer, users)):
+        return source
+    return None
+
+
+def _order(node: ir.Node | None) -> Order | None:
+    if node is None or node.op_type != "Transpose" or node.domain:
+        return None
+    perm = node.attributes.get("perm")
+    known = perm is not None and node.inputs[0] is not None
+    return list(perm.as_ints()) if known and perm is not None else None
+
+
+_LAYERS = ("Conv", "Pool", "BatchNorm", "InstanceNorm", "Resize", "DepthToSpace")
+
+
+def _is_layer(node: ir.Node | None) -> bool:
+    """Whether the operator wants channels on axis 1."""
+    return node is not None and any(word in node.op_type for word in _LAYERS)
+
+
+# --- what belongs together ---
+
+
+def _region(seed: ir.Value, node: ir.Node) -> Region:
+    order = _order(node)
+    assert order is not None
+    region = Region(last(len(order)))
+    graph = node.graph
+    waiting = [seed]
+    while waiting:
+        value = waiting.pop()
+        if value in region.values:
+            continue
+        region.values[value] = None
+        waiting += _made(region, value)
+        if value.is_graph_output():
+            region.needed[value] = None
+        for user, _ in value.uses():
+            waiting += _read(region, value, user, graph)
+    return region
+
+
+def _made(region: Region, value: ir.Value) -> list[ir.Value]:
+    """Where the value comes from: more values with channels last."""
+    maker = value.producer()
+    if maker is not None and _order(maker) == region.order:
+        source = maker.inputs[0]
+        assert source is not None
+        region.sources[value] = source
+        return []
+    if maker in region.nodes:
+        return []
+    more = None if maker is None else _joined(region, maker)
+    if more is None or (maker is not None and not keeps_axes(maker)):
+        region.foreign[value] = None
+        return []
+    return more
+
+
+def _read(
+    region: Region, value: ir.Value, user: ir.Node, graph: object
+) -> list[ir.Value]:
+    """What reads the value: more values with channels last."""
+    if user in region.nodes or user in region.ends:
+        return []
+    order = _order(user)
+    if order is not None and user.graph is graph and order == first(len(order)):
+        region.ends[user] = value
+        return []
+    more = _joined(region, user) if user.graph is graph else None
+    if more is None:
+        region.needed[value] = None
+        return []
+    return more
+
+
+def _joined(region: Region, node: ir.Node) -> list[ir.Value] | None:
+    """The node's values, if it can be written for channels first; it joins then."""
+    places, rank = moved(node), len(region.order)
+    if places is None:
+        return None
+    values: list[ir.Value] = []
+    for place in places:
+        value = node.inputs[place]
+        dims = declared(value)
+        if value is None or dims is None or len(dims) > rank:
+            return None
+        if g.constant(value) is None and len(dims) == rank:
+            values.append(value)
+        elif g.constant(value) is None and dims:
+            return None
+    if not values:
+        return None
+    region.nodes[node] = None
+    return values + (list(node.outputs[: _results(node)]) if keeps_axes(node) else [])
+
+
+def _results(node: ir.Node) -> int:
+    return len(node.outputs) if node.op_type == "Split" else 1
+
+
+# --- how it is moved ---
+
+
+class _Move:
+    """Writes a region for channels first; its values keep their names."""
+
+    def __init__(self, model: ir.Model, region: Region):
+        self.model = model
+        self.region = region
+        self.back = first(len(region.order))
+        self.inner: dict[ir.Value, ir.Value] = dict(region.sources)
+
+    def run(self) -> None:
+        region = self.region
+        for value in region.foreign:
+            self.inner[value] = self._turned(value, self.back)
+        outside = {
+            value: [(n, i) for n, i in value.uses() if not self._is_inside(n)]
+            for value in region.values
+            if value not in self.inner
+        }
+        for node in region.nodes:
+            self._rewrite(node)
+        for node, value in region.ends.items():
+            self._end(node, self.inner.get(value, value))
+        for value, uses in outside.items():
+            if value.shape is not None:
+                dims = list(value.shape)
+                value.shape = ir.Shape([dims[axis] for axis in self.back])
+            if value.is_graph_output() or uses:
+                self._give(value, uses)
+        for value in region.sources:
+            maker = value.producer()
+            if maker is not None and not value.uses() and not value.is_graph_output():
+                g.owner(maker).remove(maker, safe=True)
+
+    def _is_inside(self, node: ir.Node) -> bool:
+        return node in self.region.nodes or node in self.region.ends
+
+    def _rewrite(self, node: ir.Node) -> None:
+        for place in moved(node) or []:
+            value = node.inputs[place]
+            if value is None:
+                continue
+            if g.constant(value) is not None:
+                self.inner.setdefault(value, self._constant(value, node))
+            node.replace_input_with(place, self.inner.get(value, value))
+        rewrite(self.model, node, self.region.order)
+
+    def _constant(self, value: ir.Value, node: ir.Node) -> ir.Value:
+        """A constant that is spread over values with channels last."""
+        dims = g.static_dims(value) or ()
+        if all(size == 1 for size in dims):
+            return value
+        wide = (*[1] * (len(self.back) - len(dims)), *dims)
+        shape = ir.tensor(np.array([wide[axis] for axis in self.back], np.int64))
+        if sum(size != 1 for size in dims) == 1:
+            like = ir.Value(name=f"{value.name}_shape")
+            to = g.initializer(self.model, like, shape, False)
+            made = ir.Node("", "Reshape", [value, to])
+        else:
+            padded = ir.tensor(np.array(wide, np.int64))
+            like = ir.Value(name=f"{value.name}_shape")
+            to = g.initializer(self.model, like, padded, False)
+            full = ir.Node("", "Reshape", [value, to])
+            g.owner(node).insert_before(node, full)
+            full.outputs[0].type = value.type
+            made = self._transpose(full.outputs[0], self.back)
+        g.owner(node).insert_before(node, made)
+        made.outputs[0].name = value.name  # a weight, not counted
+        made.outputs[0].type = value.type
+        made.outputs[0].shape = ir.Shape(shape.numpy().tolist())
+        return made.outputs[0]
+
+    def _transpose(self, value: ir.Value, order: Order) -> ir.Node:
+        made = ir.Node("", "Transpose", [value], [ir.AttrInt64s("perm", order)])
+        made.outputs[0].type = value.type
+        return made
+
+    def _turned(self, value: ir.Value, order: Order) -> ir.Value:
+        """The value behind a new Transpose, as early as it can be."""
+        made = self._transpose(value, order)
+        maker = value.producer()
+        if value.shape is not None:
+            dims = list(value.shape)
+            made.outputs[0].shape = ir.Shape([dims[axis] for axis in order])
+        if maker is not None:
+            made.metadata_props.update(maker.metadata_props)
+            g.owner(maker).insert_after(maker, made)
+        else:
+            reader = next(user for user, _ in value.uses())
+            graph = g.owner(reader)
+            graph.insert_before(graph[0], made)
+        return made.outputs[0]
+
+    def _end(self, node: ir.Node, value: ir.Value) -> None:
+        """A Transpose to channels first, of what has them first already."""
+        if not g.forward(node, value):
+            made = ir.Node("", "Identity", [value], name=node.name)
+            ir.convenience.replace_nodes_and_values(
+                g.owner(node), node, [node], [made], node.outputs, made.outputs
+            )
+
+    def _give(self, value: ir.Value, uses: list[tuple[ir.Node, int]]) -> None:
+        """Channels last, for those who need them."""
+        name, graph = value.name, value.producer()
+        assert graph is not None
+        outer = self._turned(value, self.region.order)
+        for user, place in uses:
+            user.replace_input_with(place, outer)
+        if value.is_graph_output():
+            outputs = g.owner(graph).outputs
+            for place, output in enumerate(outputs):
+                if output is value:
+                    outputs[place] = outer
+            value.name = f"{name}_first"
+            outer.name = name

@@ -1,0 +1,280 @@
+"""Heads that were merged with the batch for products of three axes, apart again.
+
+`torch.bmm` takes (batch * heads, time, size): authors merge two axes in front of it and
+split them behind it. A product has any number of axes here, so nothing need be merged.
+What makes the split tensor is written again with four axes, from where it was merged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx_ir as ir
+
+from burnish.codegen.account import Account
+from burnish.codegen.passes import graph as g
+from burnish.codegen.passes.shapes.dims import Dims, declared
+from burnish.codegen.sizes import ONE, Size
+
+_EACH = frozenset(
+    ("Add", "Cast", "Div", "Dropout", "IsNaN", "Mul", "Neg", "Sub", "Tanh", "Where")
+)
+"""What is done to every element by itself."""
+_LAST = frozenset(("GatherElements", "Softmax"))
+"""What is done along the last axis."""
+_PRODUCTS = frozenset(("Attention", "MatMul"))
+
+
+def heads_apart(model: ir.Model, account: Account) -> bool:
+    """Undo a merge of two axes where everything up to their split allows it."""
+    changed = False
+    for node in g.all_nodes(model):
+        lead = _split(node)
+        if lead is None or node.graph is None:
+            continue
+        source = node.inputs[0]
+        assert source is not None
+        found = _Unmerged(lead, node)
+        if not found.fits(source):
+            continue
+        written = _Writer(model, lead, found.merged, node)
+        value = written.value(source)
+        output = node.outputs[0]
+        ir.convenience.replace_nodes_and_values(
+            g.owner(node), node, [node], written.nodes, [output], [value]
+        )
+        account.did("batch and heads stay apart", g.label(node))
+        changed = True
+    return changed
+
+
+def _split(node: ir.Node) -> tuple[Size, Size] | None:
+    """What a Reshape splits the first of three axes into; None for another one."""
+    if node.op_type != "Reshape" or node.domain != "":
+        return None
+    before, after = declared(node.inputs[0]), declared(node.outputs[0])
+    return _halves(before, after)
+
+
+def _halves(three: Dims | None, four: Dims | None) -> tuple[Size, Size] | None:
+    if three is None or four is None or len(three) != 3 or len(four) != 4:
+        return None
+    if None in three or None in four or three[1:] != four[2:]:
+        return None
+    batch, heads = four[:2]
+    assert batch is not None
+    assert heads is not None
+    return (batch, heads) if batch * heads == three[0] and heads.value else None
+
+
+@dataclass
+class _Unmerged:
+    """Whether a tensor of three axes can be written with the first one split.
+
+    merged: what was four axes, by what it was merged to.
+    """
+
+    lead: tuple[Size, Size]
+    root: ir.Node
+    merged: dict[ir.Value, ir.Value] = field(default_factory=dict)
+    products: int = 0
+
+    def fits(self, value: ir.Value) -> bool:
+        axes = self._axes(value, strict=False)
+        return axes == 4 and self.products > 0 and bool(self.merged)
+
+    def _axes(self, value: ir.Value, strict: bool) -> int | None:
+        """How many axes it will have, which spread to four; None where it cannot.
+
+        strict: it must have been merged, for a split that is new gains nothing.
+        """
+        dims = declared(value)
+        if dims is None or None in dims or len(dims) > 3:
+            return None
+        node = value.producer()
+        if node is not None and node.op_type == "Reshape" and node.domain == "":
+            source = node.inputs[0]
+            if source is not None and _halves(dims, declared(source)) == self.lead:
+                self.merged[value] = source
+                return 4
+        if node is not None and self._repeated(node, dims):
+            return 3
+        if len(dims) < 3 or dims[0] == ONE:
+            return len(dims)
+        if node is None or _readers(value, self.root) > 1 or not _passes(node):
+            return None if strict else 4
+        inner = strict or node.op_type in _PRODUCTS
+        self.products += node.op_type in _PRODUCTS
+        axes = [
+            self._axes(given, inner and place < 3)
+            for place, given in enumerate(node.inputs)
+            if given is not None
+        ]
+        known = [count for count in axes if count is not None]
+        if len(known) < len(axes) or (
+            node.op_type == "GatherElements" and min(known) < 4
+        ):
+            return None
+        return max(known)
+
+    def _repeated(self, node: ir.Node, dims: Dims) -> bool:
+        """The same heads for each of the batch: broadcasting does what Tile does."""
+        source = node.inputs[0] if node.op_type == "Tile" else None
+        before = declared(source)
+        if source is None or before is None or len(before) != 3:
+            return False
+        if before[1:] != dims[1:] or before[0] != self.lead[1]:
+            return False
+        self.merged[node.outputs[0]] = source
+        return True
+
+
+_ON_SIZES = frozenset(
+    ("Cast", "Concat", "Div", "Gather", "Mul", "Shape", "Slice", "Squeeze", "Unsqueeze")
+)
+
+
+def _readers(value: ir.Value, root: ir.Node) -> int:
+    """How many read a tensor; those that ask its size for `root` alone do not count."""
+    users = {user for user, _ in value.uses()}
+    return sum(
+        user is root or user.op_type != "Shape" or not _for(user, root)
+        for user in users
+    )
+
+
+def _for(node: ir.Node, root: ir.Node) -> bool:
+    """Whether the numbers that a node makes of sizes are read by `root` in the end."""
+    if node is root:
+        return True
+    users = {user for user, _ in node.outputs[0].uses()}
+    if node.op_type not in _ON_SIZES or node.outputs[0].is_graph_output():
+        return False
+    return all(_for(user, root) for user in users)
+
+
+def _passes(node: ir.Node) -> bool:
+    """Whether an operator does with four axes what it does with three."""
+    output = node.outputs[0]
+    if len(output.shape or ()) != 3 or output.is_graph_output():
+        return False
+    if node.op_type in _PRODUCTS:
+        return all(len(declared(v) or ()) == 3 for v in node.inputs[:2])
+    if node.domain != "":
+        return False
+    if node.op_type in _LAST:
+        return g.attribute(node, "axis", -1) in (-1, 2)
+    if node.op_type == "Transpose":
+        perm = node.attributes.get("perm")
+        return perm is not None and list(perm.as_ints()) == [0, 2, 1]
+    return node.op_type in _EACH
+
+
+class _Writer:
+    """Writes tensors of three axes again with four."""
+
+    def __init__(
+        self,
+        model: ir.Model,
+        lead: tuple[Size, Size],
+        merged: dict[ir.Value, ir.Value],
+        like: ir.Node,
+    ):
+        self.model, self.lead, self.merged, self.like = model, lead, merged, like
+        self.nodes: list[ir.Node] = []
+
+    def value(self, value: ir.Value) -> ir.Value:
+        if value in self.merged:
+            return self.merged[value]
+        dims = declared(value)
+        if dims is None or len(dims) < 3 or dims[0] == ONE:
+            return value
+        node = value.producer()
+        if node is None or _readers(value, self.like) > 1 or not _passes(node):
+            return self._spread(value) or self._split(value)
+        inputs = [None if x is None else self.value(x) for x in node.inputs]
+        attributes = dict(node.attributes)
+        if node.op_type in _LAST:
+            attributes["axis"] = ir.AttrInt64("axis", -1)
+        if node.op_type == "Transpose":
+            few = len(inputs[0].shape or ()) == 3 if inputs[0] is not None else False
+            swapped = [0, 2, 1] if few else [0, 1, 3, 2]
+            attributes["perm"] = ir.AttrInt64s("perm", swapped)
+        return self._node(node, value, node.op_type, inputs, list(attributes.values()))
+
+    def _node(
+        self,
+        node: ir.Node,
+        value: ir.Value,
+        op_type: str,
+        inputs: list[ir.Value | None],
+        attributes: list[ir.Attr],
+    ) -> ir.Value:
+        """A node like `node`, whose result is `value` with four axes."""
+        made = ir.Node(
+            node.domain,
+            op_type,
+            inputs,
+            attributes,
+            version=node.version,
+            name=node.name,
+            metadata_props=dict(node.metadata_props),
+        )
+        self.nodes.append(made)
+        result = made.outputs[0]
+        result.type = value.type
+        wide = op_type in ("Expand", "Reshape") or any(
+            len(x.shape or ()) == 4 for x in inputs if x is not None
+        )
+        lead = [size.dim for size in self.lead][0 if wide else 1 :]
+        result.shape = ir.Shape([*lead, *list(value.shape or ())[1:]])
+        return result
+
+    def _spread(self, value: ir.Value) -> ir.Value | None:
+        """What is the same for every head, spread to four axes instead of three."""
+        node = value.producer()
+        source = (
+            node.inputs[0] if node is not None and node.op_type == "Expand" else None
+        )
+        dims = declared(source)
+        wide = [v for v in self.merged.values() if len(v.shape or ()) == 4]
+        if (
+            source is None
+            or not dims
+            or (len(dims) == 3 and dims[0] != ONE)
+            or not wide
+        ):
+            return None
+        lead = self._sizes(wide[0], 0, 2)
+        shape = self._joined(lead, self._sizes(value, 1, 3))
+        return self._node(self.like, value, "Expand", [source, shape], [])
+
+    def _split(self, value: ir.Value) -> ir.Value:
+        """A Reshape of what never was merged here."""
+        heads = self.lead[1].value
+        lead = g.initializer(
+            self.model,
+            ir.Value(name=f"{value.name}_heads"),
+            ir.tensor(np.array([-1, heads], np.int64)),
+            trains=False,
+        )
+        shape = self._joined(lead, self._sizes(value, 1, 3))
+        return self._node(self.like, value, "Reshape", [value, shape], [])
+
+    def _sizes(self, value: ir.Value, start: int, end: int) -> ir.Value:
+        ends = [ir.AttrInt64("start", start), ir.AttrInt64("end", end)]
+        return self._of_sizes(ir.Node("", "Shape", [value], ends), end - start)
+
+    def _joined(self, lead: ir.Value, rest: ir.Value) -> ir.Value:
+        axis = ir.AttrInt64("axis", 0)
+        return self._of_sizes(ir.Node("", "Concat", [lead, rest], [axis]), 4)
+
+    def _of_sizes(self, node: ir.Node, length: int) -> ir.Value:
+        node.name = self.like.name
+        node.metadata_props.update(self.like.metadata_props)
+        self.nodes.append(node)
+        output = node.outputs[0]
+        output.type = ir.TensorType(ir.DataType.INT64)
+        output.shape = ir.Shape([length])
+        return output

@@ -1,0 +1,236 @@
+"""LSTM, GRU and RNN nodes as PyTorch's layers, from zero where they start from zeros.
+
+`burnish.Recurrent(x, W, R[, B], ..., states)` has one W, R and B for each of its
+`layers`, as ONNX packs them. Its results are y (T, N, D * H), or (N, T, D * H) with
+`batch_first`, and last states (L * D, N, H); T time, N batch, D directions, L layers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from burnish.codegen.passes import graph as g
+from burnish.codegen.passes.shapes.dims import declared
+from burnish.codegen.sizes import parse
+
+STATES = {"LSTM": 2, "GRU": 1, "RNN": 1}
+_USUAL = {"LSTM": [b"sigmoid", b"tanh", b"tanh"], "GRU": [b"sigmoid", b"tanh"]}
+_PLAIN = {"activations", "direction", "hidden_size", "input_forget", "layout"}
+_PLAIN |= {"linear_before_reset"}
+SWAP = (1, 0, 2)
+
+
+def start_from_nothing(node: ir.Node) -> bool:
+    """Take initial states out that are zeros: without any, a layer starts so."""
+    if node.op_type not in STATES or node.domain:
+        return False
+    given = [v for v in node.inputs[5:7] if v is not None]
+    if not given or not all(map(_is_zero, given)):
+        return False
+    for place in range(5, min(7, len(node.inputs))):
+        node.replace_input_with(place, None)
+    return True
+
+
+_MOVES = {"Cast", "Expand", "Gather", "Reshape", "Slice", "Split", "Squeeze", "Tile"}
+_MOVES |= {"Transpose", "Unsqueeze"}
+
+
+def _is_zero(value: ir.Value | None) -> bool:
+    """Whether nothing but zeros can be in it."""
+    tensor = g.constant(value)
+    if tensor is not None:
+        return tensor.size < 1 << 20 and not tensor.numpy().any()
+    maker = None if value is None else value.producer()
+    if maker is None or maker.domain:
+        return False
+    if maker.op_type == "ConstantOfShape":
+        held = maker.attributes.get("value")
+        return held is None or not held.as_tensor().numpy().any()
+    if maker.op_type == "Concat":
+        return all(map(_is_zero, maker.inputs))
+    return maker.op_type in _MOVES and _is_zero(maker.inputs[0])
+
+
+# --- one node ---
+
+
+def as_layer(model: ir.Model, node: ir.Node) -> bool:
+    """Rewrite a node that asks for nothing but what PyTorch's layer does."""
+    if node.op_type not in STATES or node.domain or not _is_plain(node):
+        return False
+    y = node.outputs[0]
+    end = _end(y, _directions(node))
+    if (y.uses() and end is None) or y.is_graph_output():
+        return False
+    bias = len(node.inputs) > 3 and node.inputs[3] is not None
+    relu = node.op_type == "RNN" and _activations(node)[:1] == [b"relu"]
+    attributes: list[ir.Attr] = [
+        ir.AttrString("kind", node.op_type),
+        ir.AttrInt64("directions", _directions(node)),
+        ir.AttrInt64("bias", int(bias)),
+        ir.AttrString("nonlinearity", "relu" if relu else "tanh"),
+    ]
+    weights = [v for v in node.inputs[1:4] if v is not None]
+    states = [v for v in node.inputs[5:7] if v is not None]
+    made = recurrent(node, [node.inputs[0], *weights, *states], attributes)
+    if end is not None:
+        _hand_on(model, made, end, _directions(node))
+    for old, new in zip(node.outputs[1:], made.outputs[1:], strict=False):
+        instead(old, new)
+    g.owner(node).remove(node, safe=True)
+    return True
+
+
+def _is_plain(node: ir.Node) -> bool:
+    kind, inputs = node.op_type, list(node.inputs) + [None] * 8
+    states = [v is not None for v in inputs[5 : 5 + STATES[kind]]]
+    weights = [v for v in inputs[1:4] if v is not None]
+    activations = _activations(node)
+    usual = _USUAL.get(kind)
+    known = activations == usual if usual else activations in ([b"tanh"], [b"relu"])
+    return (
+        node.attributes.keys() <= _PLAIN
+        and known
+        and g.attribute(node, "direction", "forward") in ("forward", "bidirectional")
+        and not g.attribute(node, "input_forget", 0)
+        and not g.attribute(node, "layout", 0)
+        and (kind != "GRU" or g.attribute(node, "linear_before_reset", 0) == 1)
+        and inputs[4] is None
+        and inputs[7] is None
+        and all(states) == any(states)
+        and all(g.constant(v) is not None and len(v.uses()) == 1 for v in weights)
+    )
+
+
+def _activations(node: ir.Node) -> list[bytes]:
+    """Those of one direction, in small letters; [] where directions differ."""
+    held = node.attributes.get("activations")
+    default = _USUAL.get(node.op_type, [b"tanh"])
+    if held is None:
+        return default
+    given = [word.lower().encode() for word in held.as_strings()]
+    first = given[: len(default)]
+    return first if given == first * _directions(node) else []
+
+
+def _directions(node: ir.Node) -> int:
+    return 2 if g.attribute(node, "direction", "forward") == "bidirectional" else 1
+
+
+def _end(y: ir.Value, directions: int) -> ir.Node | None:
+    """The one node behind y (T, D, N, H) that makes (T, N, D * H) or (N, T, D * H)."""
+    users = list(y.uses())
+    if len(users) != 1:
+        return None
+    user = users[0][0]
+    if user.op_type == "Squeeze" and directions == 1:
+        return user if _axes(user) == [1] else None
+    turned, order = user.outputs[0], perm(user)
+    if turned.is_graph_output():
+        return None
+    readers = [reader for reader, _ in turned.uses()]
+    reshapes = [reader for reader in readers if reader.op_type == "Reshape"]
+    if order not in ((0, 2, 1, 3), (2, 0, 1, 3)) or len(reshapes) != 1:
+        return None
+    if any(reader.op_type not in ("Reshape", "Shape") for reader in readers):
+        return None
+    before, after = declared(turned), declared(reshapes[0].outputs[0])
+    if before is None or after is None or None in before or len(after) != 3:
+        return None
+    size = before[3]
+    assert size is not None
+    fits = after == [*before[:2], size * parse(directions)]
+    return reshapes[0] if fits else None
+
+
+def _axes(node: ir.Node) -> list[int] | None:
+    held = node.attributes.get("axes")
+    if held is not None:
+        return list(held.as_ints())
+    return g.integers(node.inputs[1]) if len(node.inputs) > 1 else None
+
+
+def recurrent(
+    like: ir.Node, inputs: Sequence[ir.Value | None], attributes: Sequence[ir.Attr]
+) -> ir.Node:
+    """A Recurrent node before `like`, with its name and scope, dtypes and states."""
+    kind = next(str(a.value) for a in attributes if a.name == "kind")
+    made = ir.Node(
+        "burnish",
+        "Recurrent",
+        inputs,
+        attributes,
+        num_outputs=1 + STATES[kind],
+        name=like.name,
+        metadata_props=dict(like.metadata_props),
+    )
+    for old, new in zip(like.outputs, made.outputs, strict=False):
+        new.type, new.shape = old.type, old.shape
+    g.owner(like).insert_before(like, made)
+    return made
+
+
+def _hand_on(model: ir.Model, made: ir.Node, end: ir.Node, directions: int) -> None:
+    """y of the layer in the place of what the nodes behind the old one made of it."""
+    y, result, turn = made.outputs[0], end.outputs[0], end.inputs[0]
+    turned = None if end.op_type == "Squeeze" else turn
+    y.type, y.shape, last = result.type, result.shape, y
+    if turned is not None and perm(turned.producer())[0] == 2:
+        y.shape = swapped(result.shape)
+        last = swap(end, y)
+        last.type, last.shape = result.type, result.shape
+    if turned is not None:
+        _four_axes(model, end, turned, last, directions)
+    instead(result, last)
+    g.owner(end).remove(end, safe=True)
+    if turned is not None and (maker := turned.producer()) is not None:
+        g.owner(maker).remove(maker, safe=True)
+
+
+def _four_axes(
+    model: ir.Model, end: ir.Node, turned: ir.Value, last: ir.Value, directions: int
+) -> None:
+    """Who asks for the shape of (T, N, D, H) asks (T, N, D * H) with axes parted."""
+    readers = [reader for reader, _ in turned.uses() if reader is not end]
+    if not readers:
+        return
+    sizes = ir.tensor(np.array([0, 0, directions, -1], np.int64))
+    shape = g.initializer(model, ir.Value(name=end.name), sizes, trains=False)
+    parted = ir.Node("", "Reshape", [last, shape], name=end.name)
+    parted.outputs[0].type, parted.outputs[0].shape = turned.type, turned.shape
+    g.owner(end).insert_before(end, parted)
+    for reader in readers:
+        reader.replace_input_with(0, parted.outputs[0])
+
+
+def swap(like: ir.Node, value: ir.Value) -> ir.Value:
+    """`value` with its first two axes swapped, by a node before `like`."""
+    attributes = [ir.AttrInt64s("perm", SWAP)]
+    made = ir.Node("", "Transpose", [value], attributes, name=like.name)
+    made.metadata_props.update(like.metadata_props)
+    g.owner(like).insert_before(like, made)
+    return made.outputs[0]
+
+
+def swapped(shape: ir.Shape | None) -> ir.Shape | None:
+    return None if shape is None else ir.Shape([shape[1], shape[0], *shape[2:]])
+
+
+def perm(node: ir.Node | None) -> tuple[int, ...]:
+    """The order of axes that a Transpose of three or four makes; () for others."""
+    held = None if node is None else node.attributes.get("perm")
+    if node is None or node.op_type != "Transpose" or held is None:
+        return ()
+    return tuple(held.as_ints())
+
+
+def instead(old: ir.Value, new: ir.Value) -> None:
+    """Let everybody who reads `old` read `new`, under the name that callers know."""
+    name, wanted = old.name, old.is_graph_output()
+    ir.convenience.replace_all_uses_with(old, new, replace_graph_outputs=True)
+    if wanted:
+        old.name, new.name = None, name

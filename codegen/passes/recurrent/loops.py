@@ -1,0 +1,285 @@
+"""Loops that take one step of a recurrent cell after the other, as RNN or GRU.
+
+TensorFlow's exporter knows the LSTM; Keras' GRU and SimpleRNN come as a Loop that reads
+x[i], goes on from the last state and collects the states.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from burnish.codegen.account import Account
+from burnish.codegen.passes import graph as g
+from burnish.codegen.passes.constants.partial import Evaluator, Unknown
+from burnish.codegen.passes.recurrent.cells import Cell, cell_of
+
+_MONOTONE = {"Add", "And", "Cast", "Greater", "GreaterOrEqual", "Identity", "Less"}
+_MONOTONE |= {"LessOrEqual", "Not"}
+
+
+@dataclass
+class _Loop:
+    """A Loop by what its carried values are.
+
+    outer: what stays the same, by its name inside. counters: whole numbers that grow by
+    one. state: the place of the one other value.
+    """
+
+    node: ir.Node
+    body: ir.Graph
+    outer: dict[ir.Value, ir.Value]
+    counters: dict[ir.Value, int]
+    state: int
+
+
+def recurrent_loops(model: ir.Model, account: Account) -> bool:
+    """Write every Loop that is a recurrent layer as that layer."""
+    changed = False
+    for node in g.all_nodes(model):
+        if node.op_type == "Loop" and not node.domain and node.graph is not None:
+            found = _layer(model, node)
+            if found is None:
+                continue
+            _write(model, *found)
+            account.did("loop that is a recurrent layer", g.label(node))
+            changed = True
+    return changed
+
+
+def _layer(model: ir.Model, node: ir.Node) -> tuple[_Loop, ir.Value, Cell] | None:
+    """The loop, the sequence that it reads and the cell, if it is a layer."""
+    run = Evaluator(model.opset_imports.get("", 17))
+    loop = _loop(node, run)
+    reads = None if loop is None else _reading(loop)
+    if loop is None or reads is None:
+        return None
+    read = reads.inputs[0]
+    sequence = None if read is None else loop.outer.get(read, read)
+    if sequence is None or not _runs_through(loop, sequence, run):
+        return None
+    inside, result = loop.body.inputs[2 + loop.state], loop.body.outputs[1 + loop.state]
+    scans = loop.body.outputs[len(node.inputs) - 1 :]
+    if len(scans) > 1 or any(_source(s) is not _source(result) for s in scans):
+        return None
+    held = _constants(loop, result, {inside, reads.outputs[0]})
+    start = node.inputs[2 + loop.state]
+    dims = inside.shape or (None if start is None else start.shape)
+    size = None if dims is None or len(dims) != 2 else dims[1]
+    if held is None or not isinstance(size, int):
+        return None
+
+    def step(x: np.ndarray, h: np.ndarray) -> np.ndarray:
+        return run(result, {inside: h, reads.outputs[0]: x, **held})
+
+    floats = [a for a in held.values() if a.size > 1 and a.dtype.kind == "f"]
+    cell = cell_of(step, floats, size)
+    return None if cell is None else (loop, sequence, cell)
+
+
+def _loop(node: ir.Node, run: Evaluator) -> _Loop | None:
+    body = node.attributes["body"].as_graph()
+    outer: dict[ir.Value, ir.Value] = {}
+    counters: dict[ir.Value, int] = {}
+    states = []
+    for place, start in enumerate(node.inputs[2:]):
+        inside, result = body.inputs[2 + place], body.outputs[1 + place]
+        if _source(result) is inside and start is not None:
+            outer[inside] = start
+        elif (first := g.integers(start)) is not None and len(first) == 1:
+            if node.outputs[place].uses() or not _counts(inside, result, run):
+                return None
+            counters[inside] = first[0]
+        else:
+            states.append(place)
+    if len(states) != 1:
+        return None
+    return _Loop(node, body, outer, counters, states[0])
+
+
+def _counts(inside: ir.Value, result: ir.Value, run: Evaluator) -> bool:
+    """Whether the value grows by one at each step."""
+    try:
+        given = [np.array(i, _numpy(inside)) for i in (0, 5)]
+        found = [run(result, {inside: number}) for number in given]
+    except Unknown:
+        return False
+    return [n.item() for n in found if n.size == 1] == [1, 6]
+
+
+def _source(value: ir.Value) -> ir.Value:
+    """What a value is behind Identities."""
+    maker = value.producer()
+    while maker is not None and maker.op_type == "Identity" and not maker.domain:
+        assert maker.inputs[0] is not None
+        value = maker.inputs[0]
+        maker = value.producer()
+    return value
+
+
+def _reading(loop: _Loop) -> ir.Node | None:
+    """The one node that takes the element of a sequence whose turn it is."""
+    firsts = [value for value, start in loop.counters.items() if start == 0]
+    turns = {loop.body.inputs[0], *firsts}
+    found = [
+        node
+        for node in loop.body
+        if node.op_type == "Gather" and node.inputs[1] in turns and not node.domain
+    ]
+    if len(found) != 1 or g.attribute(found[0], "axis", 0) != 0:
+        return None
+    return found[0]
+
+
+def _runs_through(loop: _Loop, sequence: ir.Value, run: Evaluator) -> bool:
+    """Whether there is a step for each element of the sequence, and no other."""
+    if sequence.shape is None or len(sequence.shape) != 3:
+        return False
+    count = sequence.shape[0]
+    if not isinstance(count, int) or count < 1:
+        return False
+    try:
+        limit, going = (None if v is None else run(v, {}) for v in loop.node.inputs[:2])
+        if going is not None and not going.item():
+            return False
+        goes = [
+            _goes_on(loop, i, run) for i in sorted({0, max(count - 2, 0), count - 1})
+        ]
+    except Unknown:
+        return False
+    most = None if limit is None else int(limit.item())
+    if most is not None and most < count:
+        return False
+    return all(goes[:-1]) and (most == count or not goes[-1])
+
+
+def _goes_on(loop: _Loop, step: int, run: Evaluator) -> bool:
+    """Whether another step follows; it must not once it has not."""
+    known = {v: np.array(start + step, np.int64) for v, start in loop.counters.items()}
+    known[loop.body.inputs[0]] = np.array(step, np.int64)
+    known |= {v: n.astype(_numpy(v)) for v, n in known.items()}
+    for inside, start in loop.outer.items():
+        if (tensor := g.constant(start)) is not None and tensor.size == 1:
+            known[inside] = tensor.numpy()
+    known[loop.body.inputs[1]] = np.array(True)
+    return bool(run(loop.body.outputs[0], known, _MONOTONE).item())
+
+
+def _numpy(value: ir.Value) -> np.dtype:
+    return np.dtype(np.int64 if value.dtype is None else value.dtype.numpy())
+
+
+def _constants(
+    loop: _Loop, result: ir.Value, given: set[ir.Value]
+) -> dict[ir.Value, np.ndarray] | None:
+    """The constants that a step reads, if it reads nothing else but what is given."""
+    found: dict[ir.Value, np.ndarray] = {}
+    seen, waiting = set(given), [result]
+    while waiting:
+        value = waiting.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        tensor = g.constant(loop.outer.get(value, value))
+        if tensor is not None:
+            found[value] = tensor.numpy()
+            continue
+        maker = value.producer()
+        if maker is None or maker.graph is not loop.body or maker.domain:
+            return None
+        waiting += [v for v in maker.inputs if v is not None]
+    return found
+
+
+# --- what it becomes ---
+
+
+def _write(model: ir.Model, loop: _Loop, sequence: ir.Value, cell: Cell) -> None:
+    """The layer in the place of the loop, from the same state."""
+    node, state = loop.node, loop.state
+    start, last = node.inputs[2 + state], node.outputs[state]
+    states = node.outputs[len(node.inputs) - 2 :]
+    first, second = (_constant(model, "axes", np.array([n], np.int64)) for n in (0, 1))
+    begin = ir.Node("", "Unsqueeze", [start, first], name=f"{node.name}_start")
+    made = ir.Node(
+        "",
+        cell.kind,
+        [sequence, *_weights(model, node, cell), None, begin.outputs[0]],
+        _options(cell),
+        num_outputs=2,
+        name=node.name,
+    )
+    every = ir.Node("", "Squeeze", [made.outputs[0], second], name=f"{node.name}_all")
+    end = ir.Node("", "Squeeze", [made.outputs[1], first], name=f"{node.name}_last")
+    nodes = [begin, made, every, end]
+    assert sequence.shape is not None
+    time, batch, _ = sequence.shape
+    shapes = {
+        begin: [1, batch, cell.size],
+        made: [time, 1, batch, cell.size],
+        every: [time, batch, cell.size],
+        end: [batch, cell.size],
+    }
+    for each in nodes:
+        each.metadata_props.update(node.metadata_props)
+        each.outputs[0].type = sequence.type
+        each.outputs[0].shape = ir.Shape(shapes[each])
+    made.outputs[1].type = sequence.type
+    made.outputs[1].shape = ir.Shape(shapes[begin])
+    for place, output in enumerate(node.outputs[: len(node.inputs) - 2]):
+        inside = loop.body.inputs[2 + place]
+        if inside in loop.outer:
+            ir.convenience.replace_all_uses_with(output, loop.outer[inside])
+    new = [*([every.outputs[0]] * len(states)), end.outputs[0]]
+    for old, value in zip((*states, last), new, strict=True):
+        _note(model, old, value)
+    ir.convenience.replace_nodes_and_values(
+        g.owner(node), node, [node], nodes, [*states, last], new
+    )
+
+
+def _note(model: ir.Model, old: ir.Value, new: ir.Value) -> None:
+    """Sizes of a loop's results that were not known are known now, everywhere."""
+    if old.shape is None or new.shape is None or len(old.shape) != len(new.shape):
+        return
+    pairs = zip(old.shape, new.shape, strict=True)
+    names = {dim.value: size for dim, size in pairs if isinstance(dim, ir.SymbolicDim)}
+    names.pop(None, None)
+    old.shape = None
+    for node in g.all_nodes(model) if names else ():
+        for value in node.outputs:
+            if value.shape is not None and not value.shape.is_static():
+                value.shape = ir.Shape(
+                    names.get(dim.value, dim)
+                    if isinstance(dim, ir.SymbolicDim)
+                    else dim
+                    for dim in value.shape
+                )
+
+
+def _weights(model: ir.Model, node: ir.Node, cell: Cell) -> list[ir.Value | None]:
+    packed = {"W": cell.W, "R": cell.R, "B": cell.B}
+    return [
+        None
+        if array is None
+        else _constant(model, f"{node.name}/{name}__0", array, True)
+        for name, array in packed.items()
+    ]
+
+
+def _constant(
+    model: ir.Model, name: str, array: np.ndarray, trains: bool = False
+) -> ir.Value:
+    tensor = ir.tensor(np.ascontiguousarray(array))
+    return g.initializer(model, ir.Value(name=name), tensor, trains=trains)
+
+
+def _options(cell: Cell) -> list[ir.Attr]:
+    options = [ir.AttrInt64("hidden_size", cell.size)]
+    if cell.linear_before_reset:
+        options.append(ir.AttrInt64("linear_before_reset", 1))
+    if cell.activation != "Tanh":
+        options.append(ir.AttrStrings("activations", [cell.activation]))
+    return options

@@ -1,0 +1,247 @@
+"""Elements at places that are given axis by axis: `y[rows, columns]`.
+
+Exporters lay the axes flat and count places through, or join the places of every
+element to a row. `mask[arange(batch)[:, None], arange(time)]` is all of `mask`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from burnish.codegen.passes.graph import attribute, constant, integers, scalar
+from burnish.codegen.passes.pattern import (
+    Any,
+    Match,
+    Pattern,
+    Rule,
+    Scalar,
+    either,
+    op,
+)
+from burnish.codegen.passes.rules.attention.masks import counts
+from burnish.codegen.passes.shapes.dims import Dims, broadcast, declared
+from burnish.codegen.sizes import ONE, Size, parse
+
+_TARGET = ("burnish", "Index", 1)
+
+
+def _index(found: Match) -> ir.Node:
+    places = [found[name] for name in _AXES if name in found.values]
+    return ir.Node("burnish", "Index", [found["data"], *places])
+
+
+_AXES = ("a", "b", "c")
+
+
+# --- places of one element joined to a row ---
+
+
+def _part(name: str) -> Pattern:
+    """Places along one axis, spread over the others; the last axis holds indices."""
+    spread = op("Expand", Any(name), Any(f"{name}_shape"))
+    last = Any(f"{name}_last")
+    return either(op("Unsqueeze", spread, last), op("Unsqueeze", Any(name), last))
+
+
+def _joined(count: int) -> Pattern:
+    parts = (_part(name) for name in _AXES[:count])
+    return op("GatherND", Any("data"), op("Concat", *parts, name="row"), name="main")
+
+
+def _check_row(found: Match) -> str | None:
+    node, row = found.named["main"], found.named["row"]
+    rows = declared(row.outputs[0])
+    if attribute(node, "batch_dims", 0):
+        return "elements of several batches are gathered"
+    names = [name for name in _AXES if name in found.values]
+    ends = {attribute(row, "axis", 0)}
+    ends |= {axis for name in names for axis in integers(found[f"{name}_last"]) or [0]}
+    if rows is None or not ends <= {-1, len(rows) - 1}:
+        return "the places are not joined along the last axis"
+    together = broadcast([declared(found[name]) for name in names])
+    if None in rows[:-1] or together != rows[:-1]:
+        return "the places are spread over more axes than they have"
+    return None
+
+
+# --- places counted through axes that are laid flat ---
+
+_FLAT = op("Flatten", Any("data"), name="flat")
+
+
+def _check_flat(found: Match) -> str | None:
+    data = declared(found["data"])
+    if attribute(found.named["flat"], "axis", 1) != 2 or data is None:
+        return "it is not the first two axes that are laid flat"
+    if len(data) not in (2, 3) or attribute(found.named["main"], "axis", 0):
+        return "more than the first two axes are laid flat"
+    if data[1] is None or _counted(found["at"], data[1]) is None:
+        return "the places are counted in other steps"
+    return None
+
+
+def _counted(at: ir.Value, step: Size) -> tuple[ir.Value, ir.Value] | None:
+    """Places a and b of a * step + b, in whatever order that is written."""
+    total = at.producer()
+    if total is None or total.op_type != "Add" or total.domain:
+        return None
+    for one, b in (total.inputs, total.inputs[::-1]):
+        product = None if one is None else one.producer()
+        if product is None or product.op_type != "Mul" or product.domain:
+            continue
+        for a, by in (product.inputs, product.inputs[::-1]):
+            if a is not None and b is not None and _said(by) == step:
+                return a, b
+    return None
+
+
+def _said(value: ir.Value | None) -> Size | None:
+    """The size that a number is."""
+    node = None if value is None else value.producer()
+    while node is not None and node.op_type in ("Cast", "Squeeze", "Unsqueeze"):
+        value = node.inputs[0]
+        node = None if value is None else value.producer()
+    if node is None or node.domain:
+        number = scalar(value)
+        whole = number is not None and number == int(number)
+        return parse(int(number)) if whole and number is not None else None
+    if node.op_type == "Gather" and attribute(node, "axis", 0) == 0:
+        shape, place = node.inputs[0], scalar(node.inputs[1])
+        asked = None if shape is None else shape.producer()
+        if asked is None or asked.op_type != "Shape" or place is None:
+            return None
+        dims: Dims = declared(asked.inputs[0]) or []
+        if attribute(asked, "start", 0) or "end" in asked.attributes:
+            return None
+        return dims[int(place)] if -len(dims) <= place < len(dims) else None
+    return None
+
+
+def _rows(found: Match) -> list[ir.Node]:
+    data = declared(found["data"]) or []
+    places = _counted(found["at"], data[1] or ONE)
+    assert places is not None
+    made = ir.Node("burnish", "Index", [found["data"], *places])
+    if len(data) == 3:
+        return [made]
+    axes = ir.tensor(np.array([-1], np.int64))
+    last = ir.Node("", "Constant", [], [ir.AttrTensor("value", axes)])
+    return [last, made, ir.Node("", "Unsqueeze", [made.outputs[0], last.outputs[0]])]
+
+
+# --- elements at every place in turn ---
+
+
+def _is_whole(found: Match) -> str | None:
+    result = broadcast([declared(found[name]) for name in ("a", "b")])
+    data = declared(found["data"])
+    if result is None or data is None or len(data) != 2 or None in [*result, *data]:
+        return "the shapes are not known"
+    places = [_axis(found["a"], len(result)), _axis(found["b"], len(result))]
+    first, second = places
+    if first is None or second is None or first >= second:
+        return "the places are not counted along an axis each"
+    for place, size in enumerate(result):
+        wanted = data[places.index(place)] if place in places else ONE
+        if size != wanted:
+            return f"axis {place} of the result is no axis of what is gathered"
+    return None
+
+
+def _axis(value: ir.Value, over: int) -> int | None:
+    """The axis of so many along which a value is 0, 1, 2, ..., and has no other."""
+    rank = len(declared(value) or [])
+    found = [axis for axis in range(rank) if counts(value, axis - rank)]
+    own = _counted_from_front(value) if len(found) == 1 else None
+    return None if own is None else own + over - rank
+
+
+def _counted_from_front(value: ir.Value) -> int | None:
+    """Where the one axis of a Range ends up behind Unsqueezes."""
+    node = value.producer()
+    if node is not None and node.op_type == "Range":
+        return 0
+    if node is None or node.op_type != "Unsqueeze" or node.inputs[0] is None:
+        return None
+    inner, rank = _counted_from_front(node.inputs[0]), len(declared(value) or [])
+    held = node.attributes.get("axes")
+    axes = list(held.as_ints()) if held is not None else integers(node.inputs[1])
+    if inner is None or axes is None:
+        return None
+    new = {axis % rank for axis in axes}
+    return [axis for axis in range(rank) if axis not in new][inner]
+
+
+def _unsqueezed(found: Match) -> list[ir.Node]:
+    dims = [declared(found[name]) or [] for name in ("a", "b")]
+    rank = max(map(len, dims))
+    kept = {_axis(found[name], rank) for name in ("a", "b")}
+    axes = ir.tensor(np.array([i for i in range(rank) if i not in kept], np.int64))
+    made = ir.Node("", "Constant", [], [ir.AttrTensor("value", axes)])
+    return [made, ir.Node("", "Unsqueeze", [found["data"], made.outputs[0]])]
+
+
+# --- places that are small numbers ---
+
+
+def _check_small(found: Match) -> str | None:
+    x = found["x"]
+    if x.dtype != ir.DataType.INT64:
+        return "it is no place"
+    if attribute(found.named["narrow"], "to", 0) != ir.DataType.INT32:
+        return "it is cast to something else than smaller integers"
+    wide = found.named.get("wide")
+    if wide is not None and attribute(wide, "to", 0) != ir.DataType.INT64:
+        return "it is cast to something else than what it was"
+    picked = [u for u, place in x.uses() if u.op_type == "Gather" and place == 1]
+    tables = (constant(user.inputs[0]) for user in picked)
+    small = any(t is not None and max(t.shape.numpy()) < 1 << 31 for t in tables)
+    return None if small else "nothing is picked by it"
+
+
+_NARROW = op("Cast", Any("x"), name="narrow")
+
+
+def _compared(found: Match) -> list[ir.Node]:
+    number = scalar(found["number"])
+    assert number is not None
+    tensor = ir.tensor(np.array(int(number), np.int64))
+    made = ir.Node("", "Constant", [], [ir.AttrTensor("value", tensor)])
+    return [made, ir.Node("", "Equal", [found["x"], made.outputs[0]])]
+
+
+RULES = (
+    *(
+        Rule("elements at places", _joined(count), _check_row, _index, _TARGET)
+        for count in (2, 3)
+    ),
+    Rule(
+        "elements at places counted through",
+        op("Gather", _FLAT, Any("at"), name="main"),
+        _check_flat,
+        _rows,
+        _TARGET,
+    ),
+    Rule(
+        "all places in turn",
+        op("Index", Any("data"), Any("a"), Any("b"), domain="burnish"),
+        _is_whole,
+        _unsqueezed,
+        ("", "Unsqueeze", 13),
+    ),
+    Rule(
+        "places as smaller numbers",
+        op("Cast", _NARROW, name="wide"),
+        _check_small,
+        lambda found: ir.Node("", "Identity", [found["x"]]),
+        ("", "Identity", 1),
+    ),
+    Rule(
+        "places compared as smaller numbers",
+        op("Equal", _NARROW, Scalar("number")),
+        _check_small,
+        _compared,
+        ("", "Equal", 13),
+    ),
+)

@@ -1,0 +1,273 @@
+"""Masks of attention: which keys take part, or what is added to the scores."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx_ir as ir
+
+from burnish.codegen.passes.graph import attribute, constant, integers, scalar
+from burnish.codegen.passes.shapes.dims import declared
+
+_LOW = -1e8  # what remains of a score that is added to it is less than rounding
+
+
+def is_low(number: float) -> bool:
+    """Whether a score of this size has no weight beside any other."""
+    return number <= _LOW
+
+
+@dataclass
+class Made:
+    """A mask (None: every key takes part) and the nodes that make it.
+
+    causal: keys after the query take no part, whatever the mask says.
+    """
+
+    mask: ir.Value | None
+    causal: bool = False
+    nodes: list[ir.Node] = field(default_factory=list)
+
+
+def combined(
+    keep: ir.Value | None,
+    block: ir.Value | None,
+    low: ir.Value,
+    summand: ir.Value | None,
+) -> Made:
+    """The mask for scores + summand where `keep` holds (or `block` does not)."""
+    if keep is not None and is_lower_triangle(keep):
+        return Made(summand, causal=True)
+    if keep is None and block is not None and _is_upper_triangle(block):
+        return Made(summand, causal=True)
+    number = scalar(low)
+    assert number is not None
+    if summand is None and number == -math.inf:
+        return Made(keep) if keep is not None else _negated(block)
+    nodes: list[ir.Node] = []
+    if summand is None:
+        zero = ir.tensor(np.zeros((), ir.DataType(low.dtype or 1).numpy()))
+        nodes.append(ir.Node("", "Constant", [], [ir.AttrTensor("value", zero)]))
+        summand = nodes[0].outputs[0]
+    inputs = [keep, summand, low] if keep is not None else [block, low, summand]
+    nodes.append(ir.Node("", "Where", inputs))
+    return Made(nodes[-1].outputs[0], nodes=nodes)
+
+
+def added(summand: ir.Value) -> Made:
+    """The mask for scores + summand; booleans where the summand is made of them."""
+    if hides_what_follows(summand):
+        return Made(None, causal=True)
+    node = summand.producer()
+    if node is None or node.op_type != "Where" or node.domain != "":
+        return Made(summand)
+    condition, yes, no = node.inputs
+    numbers = scalar(yes), scalar(no)
+    if condition is None or condition.graph is not summand.graph:
+        return Made(summand)
+    if numbers == (0, -math.inf):
+        return Made(condition)
+    return _negated(condition) if numbers == (-math.inf, 0) else Made(summand)
+
+
+def _negated(block: ir.Value | None) -> Made:
+    node = ir.Node("", "Not", [block])
+    return Made(node.outputs[0], nodes=[node])
+
+
+# --- triangles ---
+
+
+# wide: the same for several axes before the last two is a triangle too; who asks has
+# to know that the scores have these axes.
+
+
+def _square(value: ir.Value, wide: bool) -> bool:
+    dims = declared(value)
+    if dims is None or len(dims) < 2 or dims[-1] is None or dims[-1] != dims[-2]:
+        return False
+    return wide or all(size is not None and size.value == 1 for size in dims[:-2])
+
+
+def _table(value: ir.Value) -> np.ndarray | None:
+    """A square table that the value is, or whose first rows and columns it is."""
+    node = value.producer()
+    while node is not None and node.op_type == "Slice" and _from_the_start(node):
+        source = node.inputs[0]
+        assert source is not None
+        value, node = source, source.producer()
+    tensor = constant(value)
+    if tensor is None or len(tensor.shape) < 2 or tensor.size > 1 << 24:
+        return None
+    array = tensor.numpy()
+    if array.size == 0:
+        return None
+    first, *others = array.reshape(-1, *array.shape[-2:])
+    return first if all(np.array_equal(first, other) for other in others) else None
+
+
+def _source(node: ir.Node | None, wide: bool) -> ir.Value | None:
+    """What a node has the elements of, cast, or spread over more axes."""
+    if node is None or node.domain:
+        return None
+    spread = wide and node.op_type == "Expand"
+    return node.inputs[0] if spread or node.op_type == "Cast" else None
+
+
+def _from_the_start(node: ir.Node) -> bool:
+    starts = integers(node.inputs[1]) if len(node.inputs) > 2 else None
+    steps = integers(node.inputs[4]) if len(node.inputs) > 4 else [1]
+    return set(starts or [-1]) == {0} and set(steps or [0]) == {1}
+
+
+def is_lower_triangle(value: ir.Value, wide: bool = False) -> bool:
+    """Whether booleans hold for keys up to the query's place."""
+    if not _square(value, wide):
+        return False
+    node = value.producer()
+    if (source := _source(node, wide)) is not None:
+        return is_lower_triangle(source, wide)
+    if (other := _negated_of(node)) is not None:
+        return _is_upper_triangle(other, wide)
+    if node is not None and node.op_type == "Trilu":
+        return not attribute(node, "upper", 1) and _diagonal(node) == 0 and _ones(node)
+    if node is not None and node.op_type in _ORDER:
+        earlier, later = (node.inputs[i] for i in _ORDER[node.op_type])
+        return counts(earlier, -1) and counts(later, -2)
+    table = _table(value)
+    return table is not None and bool(
+        (table.astype(bool) == np.tri(*table.shape)).all()
+    )
+
+
+def _negated_of(node: ir.Node | None) -> ir.Value | None:
+    """What a node holds just where it is 0 or False."""
+    if node is None or node.domain:
+        return None
+    if node.op_type == "Not":
+        return node.inputs[0]
+    if node.op_type == "Equal":
+        one, other = node.inputs
+        return one if scalar(other) == 0 else other if scalar(one) == 0 else None
+    return None
+
+
+#: Which inputs are the key's place and the query's, where earlier keys are kept.
+_ORDER = {"LessOrEqual": (0, 1), "GreaterOrEqual": (1, 0)}
+
+
+def counts(value: ir.Value | None, axis: int) -> bool:
+    """Whether the value is 0, 1, 2, ... along an axis and has no other."""
+    dims = declared(value)
+    if value is None or not dims or len(dims) < -axis:
+        return False
+    others = [d for i, d in enumerate(dims) if i != len(dims) + axis]
+    if any(d is None or d.value != 1 for d in others):
+        return False
+    node = value.producer()
+    while node is not None and node.op_type in ("Unsqueeze", "Cast", "Reshape"):
+        source = node.inputs[0]
+        assert source is not None
+        value, node = source, source.producer()
+    if node is not None and node.op_type == "Range":
+        return scalar(node.inputs[0]) == 0 and scalar(node.inputs[2]) == 1
+    tensor = constant(value)
+    if tensor is None or tensor.size > 1 << 16:
+        return False
+    flat = tensor.numpy().ravel()
+    return bool((flat == np.arange(flat.size)).all())
+
+
+def _is_upper_triangle(value: ir.Value, wide: bool = False) -> bool:
+    """Whether booleans hold for keys after the query's place."""
+    if not _square(value, wide):
+        return False
+    node = value.producer()
+    if (source := _source(node, wide)) is not None:
+        return _is_upper_triangle(source, wide)
+    if (other := _negated_of(node)) is not None:
+        return is_lower_triangle(other, wide)
+    if node is not None and node.op_type == "Trilu":
+        return (
+            bool(attribute(node, "upper", 1)) and _diagonal(node) == 1 and _ones(node)
+        )
+    table = _table(value)
+    if table is None:
+        return False
+    return bool((table.astype(bool) == (np.tri(*table.shape) == 0)).all())
+
+
+def hides_what_follows(value: ir.Value, wide: bool = False) -> bool:
+    """Whether numbers are 0 up to the query's place and hide what comes after."""
+    if not _square(value, wide):
+        return False
+    node = value.producer()
+    if (source := _source(node, wide)) is not None:
+        return hides_what_follows(source, wide)
+    if node is not None and node.op_type == "Trilu":
+        number = filled(node.inputs[0])
+        upper = bool(attribute(node, "upper", 1)) and _diagonal(node) == 1
+        return upper and number is not None and is_low(number)
+    if node is not None and node.op_type == "Where":
+        condition, yes, no = node.inputs
+        high, low = scalar(yes), scalar(no)
+        if condition is None or high is None or low is None:
+            return False
+        if high == 0 and is_low(low):
+            return is_lower_triangle(condition, wide)
+        return low == 0 and is_low(high) and _is_upper_triangle(condition, wide)
+    table = _table(value)
+    if table is None:
+        return False
+    lower = np.tri(*table.shape) == 1
+    return bool(np.where(lower, table == 0, table <= _LOW).all())
+
+
+def _diagonal(node: ir.Node) -> float | None:
+    given = node.inputs[1] if len(node.inputs) > 1 else None
+    return 0 if given is None else scalar(given)
+
+
+def _ones(node: ir.Node) -> bool:
+    return filled(node.inputs[0]) == 1
+
+
+_PICKING = frozenset(
+    (
+        "Cast",
+        "Expand",
+        "Gather",
+        "GatherElements",
+        "Reshape",
+        "Slice",
+        "Squeeze",
+        "Tile",
+        "Transpose",
+        "Unsqueeze",
+    )
+)
+"""What has no elements but those of its first input."""
+
+
+def filled(value: ir.Value | None) -> float | None:
+    """The one number that a value is full of."""
+    maker = None if value is None else value.producer()
+    while maker is not None and maker.op_type in _PICKING and not maker.domain:
+        value = maker.inputs[0]
+        maker = None if value is None else value.producer()
+    if maker is not None and maker.op_type == "ConstantOfShape":
+        held = maker.attributes.get("value")
+        return 0.0 if held is None else float(held.as_tensor().numpy().reshape(-1)[0])
+    tensor = constant(value)
+    if tensor is None or not 0 < tensor.size <= 1 << 24 or not _counts(tensor):
+        return None
+    array = tensor.numpy()
+    first = array.reshape(-1)[0]
+    return float(first) if (array == first).all() else None
+
+
+def _counts(tensor: ir.TensorProtocol) -> bool:
+    """Whether it holds numbers."""
+    return tensor.dtype != ir.DataType.STRING and not np.iscomplexobj(tensor.numpy())

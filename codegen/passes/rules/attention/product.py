@@ -1,0 +1,324 @@
+"""softmax(q @ k.T) @ v, as exporters and authors write it, is one attention.
+
+Where ONNX's Attention is for four axes, `burnish.Attention(q, k, v, mask)` is for any
+number of them. A mask of booleans says which keys take part, one of numbers is added.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import onnx_ir as ir
+
+from burnish.codegen.passes.graph import attribute, constant, scalar
+from burnish.codegen.passes.pattern import (
+    Any,
+    Match,
+    Pattern,
+    Rule,
+    Scalar,
+    either,
+    op,
+)
+from burnish.codegen.passes.rules.attention.masks import added, combined, is_low
+from burnish.codegen.passes.shapes.dims import Dims, declared
+from burnish.codegen.sizes import ONE
+
+_TARGET = ("burnish", "Attention", 1)
+_EXACT = 1e-6  # of float32, as a scale is stored
+
+v = Any("v")
+mask = Any("mask")
+
+
+def _scaled(of: Pattern, name: str) -> Pattern:
+    return either(of * Scalar(f"{name}_times"), of / Scalar(f"{name}_over"), of)
+
+
+_K = either(
+    op("Transpose", Any("k") * Scalar("k_times"), name="transpose"),
+    op("Transpose", Any("k") / Scalar("k_over"), name="transpose"),
+    _scaled(Any("kt"), "k"),
+)
+_PRODUCT = _scaled(op("MatMul", _scaled(Any("q"), "q"), _K), "scores")
+_CAPPED = op("Tanh", _scaled(_PRODUCT, "cap")) * Scalar("cap")
+_SCORES = either(_CAPPED, _PRODUCT)
+_ADDED = either((_SCORES + Any("bias")) + mask, _SCORES + mask, _SCORES)
+_MASKED = either(
+    op("Where", Any("keep"), _ADDED, Scalar("low")),
+    op("Where", Any("block"), Scalar("low"), _ADDED),
+    op("Where", Any("keep"), _SCORES, Scalar("low")) + mask,
+    op("Where", Any("block"), Scalar("low"), _SCORES) + mask,
+    _ADDED,
+)
+_SOFTMAX = op(
+    "Softmax", either(op("Cast", _MASKED, name="up"), _MASKED), name="softmax"
+)
+_GUARDED = either(
+    op("Where", op("IsNaN", _SOFTMAX), Scalar("zero"), _SOFTMAX),
+    _SOFTMAX,
+)
+_WEIGHTS = either(op("Cast", _GUARDED, name="down"), _GUARDED)
+
+
+# --- what must hold ---
+
+
+def _check(found: Match) -> str | None:
+    kt = found.values.get("kt") or found.named["transpose"].outputs[0]
+    q, keys, values = (declared(x) for x in (found["q"], kt, found["v"]))
+    if q is None or keys is None or values is None:
+        return "the ranks of q, k and v are not known"
+    if len({len(q), len(keys), len(values)}) > 1 or len(q) < 2:
+        return f"q, k and v have {len(q)}, {len(keys)} and {len(values)} axes"
+    weights = [found.values[n] for n in ("kt", "k", "v") if n in found.values]
+    if len(q) == 2 and any(constant(x) is not None for x in weights):
+        return "the product is with a weight, not with keys"
+    half = found["q"].dtype in (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
+    if half and "up" not in found.named:
+        return "scores are rounded to half precision before softmax"
+    for reason in (_heads(q, keys), _axis(found, len(q)), _numbers(found, q)):
+        if reason is not None:
+            return reason
+    return None
+
+
+def _heads(q: Dims, keys: Dims) -> str | None:
+    if len(q) > 2 and keys[-3] != q[-3] and keys[-3] != ONE:
+        return f"q has {q[-3]} heads, k {keys[-3]}"
+    return None
+
+
+def _axis(found: Match, rank: int) -> str | None:
+    axis = attribute(found.named["softmax"], "axis", -1)
+    if axis not in (-1, rank - 1):
+        return f"softmax is along axis {axis}, not along the keys"
+    transpose = found.named.get("transpose")
+    if transpose is not None and "k" in found.values:
+        perm = transpose.attributes.get("perm")
+        if perm is None and rank > 2:
+            return "the keys are turned around as a whole"
+    return None
+
+
+def _numbers(found: Match, q: Dims) -> str | None:
+    low, zero = (scalar(found.values.get(name)) for name in ("low", "zero"))
+    if low is not None and not is_low(low):
+        return f"{low:g} is no number that hides a key"
+    if zero not in (None, 0):
+        return f"queries without keys are given {zero:g}, not 0"
+    if _scale(found) is None:
+        return "a factor of the scores is 0"
+    if "cap" in found.values:
+        inside = _factor(found, "cap")
+        cap = scalar(found["cap"])
+        if not cap or not inside or not math.isclose(inside * cap, 1, rel_tol=_EXACT):
+            return "the scores are divided by another number than tanh is multiplied by"
+    return None
+
+
+def _factor(found: Match, name: str) -> float | None:
+    times = scalar(found.values.get(f"{name}_times"))
+    over = scalar(found.values.get(f"{name}_over"))
+    return 1 / over if over else times
+
+
+def _scale(found: Match) -> float | None:
+    """What the scores are multiplied by; None for nothing that makes sense."""
+    result = 1.0
+    for name in ("q", "k", "scores"):
+        if f"{name}_over" in found.values and not scalar(found[f"{name}_over"]):
+            return None
+        factor = _factor(found, name)
+        result *= 1.0 if factor is None else factor
+    return result or None
+
+
+# --- what is written ---
+
+
+def _attention(found: Match) -> list[ir.Node]:
+    q = declared(found["q"])
+    scale = _scale(found)
+    assert q is not None
+    assert scale is not None
+    size = None if q[-1] is None else q[-1].value
+    attributes = _scale_attribute(scale, size)
+    cap = scalar(found.values.get("cap"))
+    if cap is not None:
+        attributes.append(ir.AttrFloat32("softcap", cap))
+    transpose = _keys(found, len(q))
+    mask, causal, nodes = _mask(found)
+    if causal:
+        attributes.append(ir.AttrInt64("is_causal", 1))
+    inputs = [found["q"], transpose.outputs[0], found["v"]]
+    attention = ir.Node(
+        "burnish", "Attention", inputs + ([] if mask is None else [mask]), attributes
+    )
+    return [transpose, *nodes, attention]
+
+
+def _keys(found: Match, rank: int) -> ir.Node:
+    """k as (..., keys, size)."""
+    swap = [*range(rank - 2), rank - 1, rank - 2]
+    if "kt" in found.values:
+        return ir.Node("", "Transpose", [found["kt"]], [ir.AttrInt64s("perm", swap)])
+    perm = found.named["transpose"].attributes.get("perm")
+    order = [1, 0] if perm is None else list(perm.as_ints())
+    turned = [order[axis] for axis in swap]
+    return ir.Node("", "Transpose", [found["k"]], [ir.AttrInt64s("perm", turned)])
+
+
+def _mask(found: Match) -> tuple[ir.Value | None, bool, list[ir.Node]]:
+    """The mask, whether keys after the query are hidden, and what makes the mask."""
+    nodes: list[ir.Node] = []
+    result = found.values.get("mask")
+    if "bias" in found.values:
+        nodes.append(ir.Node("", "Add", [found["bias"], result]))
+        result = nodes[-1].outputs[0]
+    low = found.values.get("low")
+    if low is not None:
+        keep = found.values.get("keep")
+        block = found.values.get("block")
+        made = combined(keep, block, low, result)
+        return made.mask, made.causal, nodes + made.nodes
+    if result is None:
+        return None, False, nodes
+    made = added(result)
+    return made.mask, made.causal, nodes + made.nodes
+
+
+# --- a factor of q or k that was not known at first ---
+
+
+def _attended(q: Pattern, k: Pattern) -> Pattern:
+    return op("Attention", q, k, Any("v"), name="main", domain="burnish")
+
+
+_Q, _T = Any("q"), Any("k")
+_FACTORED = either(
+    _attended(_Q * Scalar("q_times"), _T),
+    _attended(_Q / Scalar("q_over"), _T),
+    _attended(_Q, _T * Scalar("k_times")),
+    _attended(_Q, _T / Scalar("k_over")),
+    _attended(_Q, op("Transpose", _T * Scalar("k_times"), name="turn")),
+    _attended(_Q, op("Transpose", _T / Scalar("k_over"), name="turn")),
+)
+
+
+def _check_factor(found: Match) -> str | None:
+    return "a factor of the scores is 0" if _scale(found) is None else None
+
+
+def _with_factor(found: Match) -> list[ir.Node]:
+    node, factor = found.named["main"], _scale(found)
+    q = declared(found["q"])
+    size = None if not q or q[-1] is None else q[-1].value
+    assert factor is not None
+    held = node.attributes.get("scale")
+    usual = None if size is None else size**-0.5
+    scale = held.as_float() if held is not None else usual
+    keys, nodes = found["k"], []
+    if "turn" in found.named:
+        turn = found.named["turn"]
+        nodes = [ir.Node("", "Transpose", [keys], list(turn.attributes.values()))]
+        keys = nodes[0].outputs[0]
+    kept = [a for name, a in node.attributes.items() if name != "scale"]
+    kept += _scale_attribute(scale * factor if scale else factor, size)
+    inputs = [found["q"], keys, *node.inputs[2:]]
+    return [*nodes, ir.Node("burnish", "Attention", inputs, kept)]
+
+
+def _scale_attribute(scale: float, size: int | None) -> list[ir.Attr]:
+    """The scale, unless it is the usual one for vectors of this size."""
+    usual = size and math.isclose(scale, size**-0.5, rel_tol=_EXACT)
+    return [] if usual else [ir.AttrFloat32("scale", scale)]
+
+
+# --- keys and values that several heads share ---
+
+
+def _repeated(name: str) -> Pattern:
+    """(batch, heads, 1, time, size), spread and merged to more heads."""
+    many = op("Expand", Any(name), Any(f"{name}_shape"), name=f"{name}_many")
+    return either(
+        op("Reshape", many, Any(f"{name}_flat"), name=f"{name}_heads"),
+        op("Squeeze", many, Any(f"{name}_axes"), name=f"{name}_heads"),
+    )
+
+
+def _check_shared(found: Match) -> str | None:
+    groups = [_groups(found, name) for name in ("k", "v")]
+    if None in groups or groups[0] != groups[1]:
+        return "the heads of k and v are not repeated alike"
+    return None
+
+
+def _groups(found: Match, name: str) -> int | None:
+    """How often each head of (batch, heads, 1, time, size) follows itself."""
+    one = declared(found[name])
+    many, heads = (
+        declared(found.named[f"{name}_{step}"].outputs[0]) for step in ("many", "heads")
+    )
+    if one is None or len(one) != 5 or one[2] != ONE or None in one:
+        return None
+    if many is None or len(many) != 5 or heads is None or many[2] is None:
+        return None
+    count, groups = one[1], many[2]
+    assert count is not None
+    fits = many == [*one[:2], groups, *one[3:]]
+    return (
+        groups.value if fits and heads == [one[0], count * groups, *one[3:]] else None
+    )
+
+
+def _shared(found: Match) -> list[ir.Node]:
+    node = found.named["main"]
+    nodes, parts = [], []
+    for name in ("k", "v"):
+        axes = ir.tensor(np.array([2], np.int64))
+        made = ir.Node("", "Constant", [], [ir.AttrTensor("value", axes)])
+        one = ir.Node("", "Squeeze", [found[name], made.outputs[0]])
+        nodes += [made, one]
+        parts.append(one.outputs[0])
+    inputs = [found["q"], *parts, *node.inputs[3:]]
+    attention = ir.Node(
+        node.domain, "Attention", inputs, list(node.attributes.values())
+    )
+    return [*nodes, attention]
+
+
+RULES = (
+    Rule(
+        "Attention",
+        op("MatMul", _WEIGHTS, v),
+        _check,
+        _attention,
+        _TARGET,
+    ),
+    Rule(
+        "Attention of scaled queries or keys",
+        _FACTORED,
+        _check_factor,
+        _with_factor,
+        _TARGET,
+    ),
+    *(
+        Rule(
+            "Attention with shared keys and values",
+            op(
+                "Attention",
+                Any("q"),
+                _repeated("k"),
+                _repeated("v"),
+                name="main",
+                domain=domain,
+            ),
+            _check_shared,
+            _shared,
+            target,
+        )
+        for domain, target in (("burnish", _TARGET), ("", ("", "Attention", 23)))
+    ),
+)

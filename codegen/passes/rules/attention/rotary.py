@@ -1,0 +1,142 @@
+"""Rotary positions: x * cos + (x turned by a quarter) * sin, pair by pair."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from burnish.codegen.passes.graph import attribute, integers, scalar
+from burnish.codegen.passes.pattern import Any, Match, Pattern, Rule, either, op
+from burnish.codegen.passes.shapes.dims import declared
+
+_HALVES = op("Concat", op("Neg", Any("b")), Any("a"), name="joined")
+_PAIRS = op(
+    "Concat",
+    op("Unsqueeze", op("Neg", Any("b")), Any("axis_b")),
+    op("Unsqueeze", Any("a"), Any("axis_a")),
+    name="joined",
+)
+_CUT = op("Slice", op("Shape", _PAIRS), Any("start"), Any("end"), Any("along"))
+_SHAPE = either(op("Concat", _CUT, Any("columns")), Any("shape"))  # or of its own
+_QUARTER = either(_HALVES, op("Reshape", _PAIRS, _SHAPE, name="pairs"))
+_TURNED = op("Mul", Any("x"), Any("cos")) + op("Mul", _QUARTER, Any("sin"))
+
+#: start, end and step of the columns taken
+Columns = tuple[int, int, int]
+
+
+def _check(found: Match) -> str | None:
+    x, shape = declared(found["x"]), found["x"].shape
+    last = None if not x or x[-1] is None else x[-1].value
+    if x is None or shape is None or last is None or last % 2:
+        return "how many columns there are is not known"
+    result = found.named["joined"]
+    pairs = "pairs" in found.named
+    if attribute(result, "axis", 0) not in (-1, len(x) - 1 + pairs):
+        return "the parts are joined along another axis"
+    if pairs and any(scalar(found[f"axis_{n}"]) not in (-1, len(x)) for n in "ab"):
+        return "the parts are joined along another axis"
+    half = last // 2
+    wanted = ((0, last, 2), (1, last, 2)) if pairs else ((0, half, 1), (half, last, 1))
+    if tuple(_columns(found[n], found["x"], last) for n in "ab") != wanted:
+        return "the parts are other columns"
+    for name in ("cos", "sin"):
+        dims = declared(found[name])
+        if dims is None or len(dims) > len(x) or not dims or dims[-1] != x[-1]:
+            return f"{name} has another number of columns"
+    return None
+
+
+def _columns(value: ir.Value, x: ir.Value, last: int) -> Columns | None:
+    """Which columns of x a value is."""
+    node = value.producer()
+    if node is None or node.domain or node.inputs[0] is not x:
+        return None
+    rank = len(declared(x) or [])
+    if node.op_type == "Split" and len(node.outputs) == 2:
+        dims = [declared(output) for output in node.outputs]
+        even = all(d and d[-1] is not None and d[-1].value == last // 2 for d in dims)
+        first = node.outputs[0] is value
+        along = attribute(node, "axis", 0) in (-1, rank - 1)
+        ends = (0, last // 2, 1) if first else (last // 2, last, 1)
+        return ends if even and along else None
+    if node.op_type != "Slice" or len(node.inputs) < 4:
+        return None
+    given = [integers(i) for i in (*node.inputs[1:], None)[:4]]
+    start, end, axis, step = (n[0] if n and len(n) == 1 else None for n in given)
+    if start is None or end is None or axis not in (-1, rank - 1):
+        return None
+    if len(node.inputs) > 4 and step is None:
+        return None
+    return start % last, min(end, last) if end > 0 else end + last, step or 1
+
+
+def _rotary(found: Match) -> ir.Node:
+    inputs = [found[name] for name in ("x", "cos", "sin")]
+    pairs = ir.AttrInt64("interleaved", int("pairs" in found.named))
+    return ir.Node("burnish", "RotaryEmbedding", inputs, [pairs])
+
+
+# --- only the first columns of a head ---
+
+
+def _part_of(domain: str) -> Pattern:
+    tables = (Any("cos"), Any("sin"))
+    turned = op("RotaryEmbedding", Any("x"), *tables, name="main", domain=domain)
+    return op("Concat", turned, Any("rest"), name="joined")
+
+
+def _check_part(found: Match) -> str | None:
+    part, rest = found["x"].producer(), found["rest"].producer()
+    whole = None if part is None else part.inputs[0]
+    dims, turned = declared(whole), declared(found["x"])
+    if whole is None or not dims or not turned or dims[-1] is None:
+        return "the columns are not known"
+    last, count = dims[-1].value, None if turned[-1] is None else turned[-1].value
+    if last is None or count is None or rest is None or rest.inputs[0] is not whole:
+        return "the columns are not known"
+    if attribute(found.named["joined"], "axis", 0) not in (-1, len(dims) - 1):
+        return "the parts are joined along another axis"
+    if len(found.named["joined"].inputs) != 2:
+        return "there are more parts"
+    if not found.named["main"].domain and len(dims) != 4:
+        return "the columns are those of all heads"
+    columns = [_columns(found[name], whole, last) for name in ("x", "rest")]
+    fits = columns == [(0, count, 1), (count, last, 1)]
+    return None if fits else "the parts are other columns"
+
+
+def _part(found: Match) -> ir.Node:
+    node = found.named["main"]
+    part = found["x"].producer()
+    assert part is not None
+    inputs = [part.inputs[0], *node.inputs[1:]]
+    attributes = dict(node.attributes)
+    if not node.domain:
+        columns = declared(found["x"])
+        assert columns is not None
+        assert columns[-1] is not None
+        assert columns[-1].value is not None
+        attributes["rotary_embedding_dim"] = ir.AttrInt64(
+            "rotary_embedding_dim", columns[-1].value
+        )
+    return ir.Node(node.domain, "RotaryEmbedding", inputs, list(attributes.values()))
+
+
+_TARGET = ("burnish", "RotaryEmbedding", 1)
+
+RULES = (
+    Rule("RotaryEmbedding", _TURNED, _check, _rotary, _TARGET),
+    *(
+        Rule(
+            "RotaryEmbedding of the first columns",
+            _part_of(domain),
+            _check_part,
+            _part,
+            target,
+        )
+        for domain, target in (
+            ("burnish", _TARGET),
+            ("", ("", "RotaryEmbedding", 23)),
+        )
+    ),
+)

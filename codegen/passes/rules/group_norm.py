@@ -1,0 +1,92 @@
+"""GroupNormalization, which older opsets write as InstanceNormalization of groups."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from burnish.codegen.passes.graph import attribute, constant
+from burnish.codegen.passes.pattern import Any, Match, Rule, op
+from burnish.codegen.passes.shapes.dims import Dims, declared
+
+_GROUPS = op("Reshape", Any("x"), Any("groups"), name="groups")
+_NORMAL = op("InstanceNormalization", _GROUPS, Any("one"), Any("zero"), name="main")
+_BACK = op("Reshape", _NORMAL, Any("shape"), name="back")
+_EACH = op("InstanceNormalization", Any("x"), Any("one"), Any("zero"), name="main")
+
+
+def _check_each(found: Match) -> str | None:
+    """As many groups as channels: Reshape then changes nothing, and is gone."""
+    return _check_weights(found, declared(found["x"]))
+
+
+def _check(found: Match) -> str | None:
+    before, after = declared(found["x"]), declared(found.named["back"].outputs[0])
+    parted = declared(found.named["groups"].outputs[0])
+    if before is None or after is None or parted is None or None in before:
+        return "the shapes are not known"
+    if after != before or len(before) < 3 or len(parted) < 3 or parted[0] != before[0]:
+        return "the result has other axes than what came in"
+    if parted[1] is None or parted[1].value is None:
+        return "how many groups there are is not known"
+    return _check_weights(found, before)
+
+
+def _check_weights(found: Match, dims: Dims | None) -> str | None:
+    channels = dims[1] if dims is not None and len(dims) > 2 else None
+    if dims is None or channels is None or channels.value is None:
+        return "how many channels there are is not known"
+    if not _filled(found["one"], 1) or not _filled(found["zero"], 0):
+        return "the groups are scaled apart"
+    for name in ("scale", "bias"):
+        tensor = constant(found[name])
+        shape = None if tensor is None else tuple(tensor.shape.numpy())
+        wanted = (channels.value, *[1] * (len(dims) - 2))
+        if shape not in (wanted, (1, *wanted)):
+            return f"the {name} is no constant of one number a channel"
+    return None
+
+
+def _filled(value: ir.Value, number: float) -> bool:
+    tensor = constant(value)
+    return tensor is not None and bool((tensor.numpy() == number).all())
+
+
+def _group_norm(found: Match) -> list[ir.Node]:
+    nodes: list[ir.Node] = []
+    inputs = [found["x"]]
+    flat = ir.tensor(np.array([-1], np.int64))
+    for name in ("scale", "bias"):
+        shape = ir.Node("", "Constant", [], [ir.AttrTensor("value", flat)])
+        nodes += [shape, ir.Node("", "Reshape", [found[name], shape.outputs[0]])]
+        inputs.append(nodes[-1].outputs[0])
+        inputs[-1].name = f"{found.named['main'].name}/{name}"  # a weight, not counted
+    groups = found.named.get("groups")
+    parted = declared(found["x"] if groups is None else groups.outputs[0])
+    assert parted is not None
+    assert parted[1] is not None
+    epsilon = attribute(found.named["main"], "epsilon", 1e-5)
+    count = parted[1].value
+    assert isinstance(epsilon, float)
+    assert count is not None
+    attributes = [ir.AttrInt64("num_groups", count)]
+    attributes += [ir.AttrFloat32("epsilon", epsilon)]
+    return [*nodes, ir.Node("", "GroupNormalization", inputs, attributes)]
+
+
+RULES = (
+    Rule(
+        "GroupNormalization",
+        _BACK * Any("scale") + Any("bias"),
+        _check,
+        _group_norm,
+        ("", "GroupNormalization", 21),
+    ),
+    Rule(
+        "GroupNormalization of single channels",
+        _EACH * Any("scale") + Any("bias"),
+        _check_each,
+        _group_norm,
+        ("", "GroupNormalization", 21),
+    ),
+)

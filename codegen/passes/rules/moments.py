@@ -1,0 +1,193 @@
+"""What is measured along axes: unit vectors, the angle between two, the variance."""
+
+from __future__ import annotations
+
+import math
+
+import onnx_ir as ir
+
+from burnish.codegen.passes.graph import attribute, scalar
+from burnish.codegen.passes.pattern import (
+    Any,
+    Match,
+    Pattern,
+    Rule,
+    Scalar,
+    accept,
+    either,
+    op,
+)
+from burnish.codegen.passes.rules.norm import axes_over
+from burnish.codegen.passes.shapes.dims import declared, numbers
+
+_X, _Y, _EPS = Any("x"), Any("y"), Scalar("eps")
+
+
+def _at_least(of: Pattern) -> Pattern:
+    return either(op("Clip", of, _EPS, name="clip"), op("Max", of, _EPS))
+
+
+# --- x / |x| ---
+
+_NORM = either(op("ReduceL2", _X, name="norm"), op("ReduceL1", _X, name="norm"))
+_ROOT = op("Sqrt", _at_least(op("ReduceSum", op("Mul", _X, _X), name="norm")))
+_UNIT = either(_X / _at_least(_NORM), _X / _ROOT, _X * op("Reciprocal", _ROOT))
+
+
+def _check_unit(found: Match) -> str | None:
+    axes = axes_over(found.named["norm"])
+    if (
+        axes is None
+        or len(axes) != 1
+        or not attribute(found.named["norm"], "keepdims", 1)
+    ):
+        return "the norm is not along one axis"
+    return _not_above(found)
+
+
+def _not_above(found: Match) -> str | None:
+    """Nothing is held below a number as well."""
+    clip = found.named.get("clip")
+    above = clip is not None and len(clip.inputs) > 2 and clip.inputs[2] is not None
+    eps = scalar(found["eps"])
+    return "it is held below a number" if above or eps is None or eps < 0 else None
+
+
+def _unit(found: Match) -> ir.Node:
+    norm = found.named["norm"]
+    axes, eps = axes_over(norm), scalar(found["eps"])
+    assert axes is not None
+    assert eps is not None
+    attributes = [
+        ir.AttrInt64("axis", axes[0]),
+        ir.AttrInt64("p", 1 if norm.op_type == "ReduceL1" else 2),
+        ir.AttrFloat32(
+            "epsilon", math.sqrt(eps) if norm.op_type == "ReduceSum" else eps
+        ),
+    ]
+    return ir.Node("burnish", "Normalize", [found["x"]], attributes)
+
+
+# --- the cosine of the angle between two ---
+
+
+def _product(one: Pattern, other: Pattern, name: str) -> Pattern:
+    return op("ReduceSum", op("Mul", one, other), name=name)
+
+
+_UNITS = _product(
+    op("Normalize", _X, name="one", domain="burnish"),
+    op("Normalize", _Y, name="two", domain="burnish"),
+    "main",
+)
+_LENGTHS = op("Sqrt", _product(_X, _X, "one") * _product(_Y, _Y, "two"))
+_COSINE = either(_UNITS, _product(_X, _Y, "main") / _at_least(_LENGTHS))
+
+
+def _check_cosine(found: Match) -> str | None:
+    ends = [found.named[name] for name in ("main", "one", "two")]
+    units = ends[1].op_type == "Normalize"
+    axes = [[n.attributes["axis"].as_int()] if n.domain else axes_over(n) for n in ends]
+    if axes[0] is None or len(axes[0]) != 1 or axes.count(axes[0]) != 3:
+        return "the sums are not along one axis"
+    if attribute(ends[0], "keepdims", 1):
+        return "the sum keeps its dimension"
+    if units:
+        known = [(attribute(n, "p", 2), attribute(n, "epsilon", 0)) for n in ends[1:]]
+        return None if known[0] == known[1] and known[0][0] == 2 else "norms differ"
+    if any(attribute(node, "keepdims", 1) for node in ends):
+        return "a length keeps its dimension"
+    return _not_above(found)
+
+
+def _cosine(found: Match) -> ir.Node:
+    axes = axes_over(found.named["main"])
+    held = attribute(found.named["one"], "epsilon", None)
+    eps = scalar(found["eps"]) if held is None else held
+    assert axes is not None
+    assert isinstance(eps, float)
+    attributes = [ir.AttrInt64("axis", axes[0]), ir.AttrFloat32("epsilon", eps)]
+    return ir.Node("burnish", "CosineSimilarity", [found["x"], found["y"]], attributes)
+
+
+# --- variance and standard deviation ---
+
+_APART = _X - op("ReduceMean", _X, name="mean")
+_SQUARE = either(op("Pow", _APART, 2), op("Mul", _APART, _APART))
+_VARIANCE = op("ReduceMean", _SQUARE, name="main")
+_CORRECTED = op("Variance", _X, name="main", domain="burnish") * Scalar("count")
+
+
+def _check_variance(found: Match) -> str | None:
+    axes = axes_over(found.named["mean"])
+    if not axes or axes != axes_over(found.named["main"]):
+        return "the means are over other axes"
+    kept = attribute(found.named["mean"], "keepdims", 1)
+    return None if kept else "the mean drops its dimension"
+
+
+def _variance(found: Match) -> ir.Node:
+    axes = axes_over(found.named["main"])
+    assert axes is not None
+    kept = bool(attribute(found.named["main"], "keepdims", 1))
+    attributes = [ir.AttrInt64s("axes", axes), ir.AttrInt64("keepdims", kept)]
+    return ir.Node("burnish", "Variance", [found["x"]], attributes)
+
+
+def _check_count(found: Match) -> str | None:
+    node = found.named["main"]
+    axes, dims = node.attributes["axes"].as_ints(), declared(found["x"]) or []
+    sizes = numbers([dims[axis] for axis in axes if -axis <= len(dims)])
+    count, less = scalar(found["count"]), scalar(found["less"])
+    if attribute(node, "correction", 0):
+        return "the divisor is another already"
+    if sizes is None or count != math.prod(sizes) or less is None or less <= 0:
+        return "it is not multiplied by how many numbers there are"
+    return None
+
+
+def _corrected(found: Match) -> ir.Node:
+    kept = list(found.named["main"].attributes.values())
+    count, less = scalar(found["count"]), scalar(found["less"])
+    assert count is not None
+    assert less is not None
+    correction = ir.AttrFloat32("correction", count - less)
+    return ir.Node("burnish", "Variance", [found["x"]], [*kept, correction])
+
+
+def _deviation(found: Match) -> ir.Node:
+    kept = list(found.named["main"].attributes.values())
+    return ir.Node("burnish", "StandardDeviation", [found["x"]], kept)
+
+
+RULES = (
+    Rule("normalize", _UNIT, _check_unit, _unit, ("burnish", "Normalize", 1)),
+    Rule(
+        "cosine similarity",
+        _COSINE,
+        _check_cosine,
+        _cosine,
+        ("burnish", "CosineSimilarity", 1),
+    ),
+    Rule(
+        "variance",
+        _VARIANCE,
+        _check_variance,
+        _variance,
+        ("burnish", "Variance", 1),
+    ),
+    Rule(
+        "variance of a sample",
+        _CORRECTED / Scalar("less"),
+        _check_count,
+        _corrected,
+        ("burnish", "Variance", 1),
+    ),
+    Rule(
+        "standard deviation",
+        op("Sqrt", op("Variance", _X, name="main", domain="burnish")),
+        accept,
+        _deviation,
+        ("burnish", "StandardDeviation", 1),
+    ),
+)

@@ -1,0 +1,222 @@
+"""What exporters write case by case: Shrink (hard and soft), GLU, Softmax, rolls."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from burnish.codegen.passes.graph import attribute, integers, scalar
+from burnish.codegen.passes.pattern import (
+    Any,
+    Match,
+    Rule,
+    Scalar,
+    accept,
+    either,
+    op,
+)
+from burnish.codegen.passes.rules.norm import axes_over
+from burnish.codegen.passes.shapes.dims import declared
+
+x = Any("x")
+lambd = Scalar("lambd")
+
+# --- 0 where |x| <= lambd, else x or x brought nearer to 0 ---
+
+_FAR = op("Greater", op("Abs", x), lambd)
+_NEAR = op("LessOrEqual", op("Abs", x), lambd)
+_OUTSIDE = op("Or", op("Greater", x, lambd), op("Less", x, Scalar("below")))
+_NEARER = x - op("Sign", x) * lambd
+_ZERO = either(Scalar("zero"), x * Scalar("zero"))
+_HARD = either(
+    op("Where", _FAR, x, _ZERO),
+    op("Where", _NEAR, _ZERO, x),
+    op("Where", _OUTSIDE, x, _ZERO),
+)
+_ABOVE = op("Where", op("Greater", x, lambd), x - lambd, Scalar("zero"))
+_BELOW = op("Where", op("Less", x, Scalar("below")), x + lambd, Scalar("zero2"))
+_SOFT = either(
+    op("Where", _FAR, _NEARER, _ZERO),
+    op("Where", _NEAR, _ZERO, _NEARER),
+    _ABOVE + _BELOW,
+)
+
+
+def _check_shrink(found: Match) -> str | None:
+    near, below = scalar(found["lambd"]), scalar(found.values.get("below"))
+    zeros = [scalar(found.values.get(name)) for name in ("zero", "zero2")]
+    if near is None or near < 0 or any(zeros):
+        return "it is not 0 around 0"
+    return None if below is None or below == -near else "one side begins elsewhere"
+
+
+def _shrink(found: Match, soft: bool) -> ir.Node:
+    near = scalar(found["lambd"])
+    assert near is not None
+    attributes = [ir.AttrFloat32("lambd", near)]
+    attributes += [ir.AttrFloat32("bias", near)] if soft else []
+    return ir.Node("", "Shrink", [found["x"]], attributes)
+
+
+# --- one half times the sigmoid of the other ---
+
+
+def _check_glu(found: Match) -> str | None:
+    split, sigmoid = found["half"].producer(), found["gate"].producer()
+    if split is None or split is not sigmoid or split.op_type != "Split":
+        return "the factors are no halves of one value"
+    if split.domain or len(split.outputs) != 2 or split.outputs[0] is not found["half"]:
+        return "the first half is not the one that is kept"
+    if any(len(half.uses()) != 1 or half.is_graph_output() for half in split.outputs):
+        return "a half is used elsewhere too"
+    sizes = [(declared(half) or [None])[_axis(split)] for half in split.outputs]
+    even = sizes[0] is not None and sizes[0] == sizes[1]
+    return None if even else "the parts differ in size"
+
+
+def _axis(split: ir.Node) -> int:
+    axis = attribute(split, "axis", 0)
+    assert isinstance(axis, int)
+    return axis
+
+
+def _glu(found: Match) -> ir.Node:
+    split = found["half"].producer()
+    assert split is not None
+    whole = split.inputs[0]
+    rank = len(declared(whole) or [])
+    axis = _axis(split)
+    last = -1 if rank and axis == rank - 1 else axis
+    return ir.Node("burnish", "GLU", [whole], [ir.AttrInt64("axis", last)])
+
+
+# --- exp(x) / sum of exp(x) ---
+
+_POWERS = op("Exp", either(x - op("ReduceMax", x, name="most"), x))
+_SOFTMAX = _POWERS / op("ReduceSum", _POWERS, name="sum")
+
+
+def _check_softmax(found: Match) -> str | None:
+    reductions = [found.named[name] for name in ("sum", "most") if name in found.named]
+    axes = [axes_over(node) for node in reductions]
+    if axes[0] is None or len(axes[0]) != 1 or axes.count(axes[0]) != len(axes):
+        return "the sum is not along one axis"
+    kept = all(attribute(node, "keepdims", 1) for node in reductions)
+    return None if kept else "the sum drops its dimension"
+
+
+def _softmax(found: Match) -> ir.Node:
+    axes = axes_over(found.named["sum"])
+    assert axes is not None
+    return ir.Node("", "Softmax", [found["x"]], [ir.AttrInt64("axis", axes[0])])
+
+
+def _log_softmax(found: Match) -> ir.Node:
+    axis = attribute(found.named["main"], "axis", -1)
+    assert isinstance(axis, int)
+    return ir.Node("", "LogSoftmax", [found["x"]], [ir.AttrInt64("axis", axis)])
+
+
+# --- the end of an axis before its beginning ---
+
+
+_ROLLED = op(
+    "Concat",
+    op("Slice", x, Any("cut"), Any("end"), Any("axis"), name="tail"),
+    op("Slice", x, Any("start"), Any("cut2"), Any("axis2"), name="head"),
+    name="main",
+)
+
+
+def _check_roll(found: Match) -> str | None:
+    rank, node = len(declared(found["x"]) or []), found.named["main"]
+    names = ("cut", "cut2", "start", "end", "axis", "axis2")
+    given = [integers(found[name]) for name in names]
+    if (
+        len(node.inputs) != 2
+        or not rank
+        or any(n is None or len(n) != 1 for n in given)
+    ):
+        return "the parts are not known"
+    cut, cut2, start, end, axis, axis2 = (n[0] for n in given if n)
+    if any(integers(part.inputs[4]) != [1] for part in _stepped(found)):
+        return "elements are left out"
+    joined = attribute(node, "axis", 0)
+    assert isinstance(joined, int)
+    if len({axis % rank, axis2 % rank, joined % rank}) > 1:
+        return "the parts are cut and joined along different axes"
+    size = (declared(found["x"]) or [])[axis]
+    last = 1 << 30 if size is None or size.value is None else size.value
+    if cut != cut2 or start != 0 or end < last:
+        return "the parts are not all there is"
+    return None
+
+
+def _stepped(found: Match) -> list[ir.Node]:
+    parts = (found.named["tail"], found.named["head"])
+    return [part for part in parts if len(part.inputs) > 4]
+
+
+def _rolled(found: Match) -> ir.Node:
+    (cut,), (axis,) = integers(found["cut"]) or [0], integers(found["axis"]) or [0]
+    dims = declared(found["x"]) or []
+    size = dims[axis]
+    whole = None if size is None else size.value
+    shift = whole - cut if whole is not None and 2 * cut > whole else -cut
+    axis = -1 if axis == len(dims) - 1 else axis
+    attributes = [ir.AttrInt64s("shifts", [shift]), ir.AttrInt64s("axes", [axis])]
+    return ir.Node("burnish", "Roll", [found["x"]], attributes)
+
+
+_TWICE = op(
+    "Roll",
+    op("Roll", x, name="first", domain="burnish"),
+    name="second",
+    domain="burnish",
+)
+
+
+def _rolled_twice(found: Match) -> ir.Node:
+    first, second = found.named["first"], found.named["second"]
+    attributes = [
+        ir.AttrInt64s(
+            name,
+            [*first.attributes[name].as_ints(), *second.attributes[name].as_ints()],
+        )
+        for name in ("shifts", "axes")
+    ]
+    return ir.Node("burnish", "Roll", [found["x"]], attributes)
+
+
+RULES = (
+    Rule(
+        "Shrink (hard)",
+        _HARD,
+        _check_shrink,
+        lambda found: _shrink(found, soft=False),
+        ("", "Shrink", 9),
+    ),
+    Rule(
+        "Shrink (soft)",
+        _SOFT,
+        _check_shrink,
+        lambda found: _shrink(found, soft=True),
+        ("", "Shrink", 9),
+    ),
+    Rule(
+        "GLU",
+        Any("half") * op("Sigmoid", Any("gate")),
+        _check_glu,
+        _glu,
+        ("burnish", "GLU", 1),
+    ),
+    Rule("Softmax", _SOFTMAX, _check_softmax, _softmax, ("", "Softmax", 13)),
+    Rule(
+        "LogSoftmax",
+        op("Log", op("Softmax", x, name="main")),
+        accept,
+        _log_softmax,
+        ("", "LogSoftmax", 13),
+    ),
+    Rule("roll", _ROLLED, _check_roll, _rolled, ("burnish", "Roll", 1)),
+    Rule("roll of several axes", _TWICE, accept, _rolled_twice, ("burnish", "Roll", 1)),
+)

@@ -1,0 +1,134 @@
+"""A factor and a summand for each channel, behind a layer that has room for them.
+
+TensorFlow adds a bias behind its convolutions, and a normalisation whose statistics
+were folded is a factor and a summand. They are part of the layer before them, unless
+the author gave them a name of their own.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+import onnx_ir as ir
+
+from burnish.codegen import constants
+from burnish.codegen.passes.graph import attribute, constant
+from burnish.codegen.passes.pattern import Any, Apply, Match, Rule, op
+from burnish.codegen.passes.shapes.dims import declared
+
+_AUTHORS = re.compile(r"[A-Za-z_]\w*(\.\w+)*$")
+_DOMAINS = {"Conv": "", "ConvTranspose": "", "Linear": "burnish"}
+
+
+def _applied(kind: str, layer: str) -> Apply:
+    return op(
+        kind,
+        op(layer, Any("x"), Any("weight"), name="main", domain=_DOMAINS[layer]),
+        Any("by"),
+    )
+
+
+def _check(found: Match, kind: str) -> str | None:
+    node = found.named["main"]
+    parts = [v for v in node.inputs[1:] if v is not None]
+    if not all(constants.trains(v) and len(v.uses()) == 1 for v in parts):
+        return "the layer's parameters are not its own"
+    if node.op_type == "ConvTranspose" and attribute(node, "group", 1) != 1:
+        return "the channels are in groups"
+    by, weight = constant(found["by"]), constant(node.inputs[1])
+    shape, trains = declared(node.outputs[0]), constants.trains(found["by"])
+    if by is None or weight is None or shape is None or not trains:
+        return "it is no constant for each channel"
+    count = weight.shape.numpy()[_axis(node)]
+    behind = 0 if node.op_type == "Linear" else len(shape) - 2
+    dims = tuple(by.shape.numpy())
+    wide = [1] * (len(shape) - len(dims)) + list(dims)
+    if wide != [1] * (len(shape) - behind - 1) + [count] + [1] * behind:
+        return f"it has shape {dims}, not one number a channel"
+    bias = len(parts) > 1 or kind != "Add"
+    named = bias and _is_authors(found["by"])
+    return f"{found['by'].name!r} is a parameter of its own" if named else None
+
+
+def _is_authors(value: ir.Value) -> bool:
+    name = value.name or ""
+    counted = constants.is_counted(name)
+    return _AUTHORS.match(name) is not None and not counted
+
+
+def _axis(node: ir.Node) -> int:
+    """The axis of the layer's weight that counts its results."""
+    if node.op_type == "Linear":
+        return 0 if attribute(node, "transB", 0) else 1
+    return 1 if node.op_type == "ConvTranspose" else 0
+
+
+def _merged(found: Match, kind: str) -> list[ir.Node]:
+    node, by = found.named["main"], constant(found["by"])
+    weight, bias = node.inputs[1], (*node.inputs[2:], None)[0]
+    assert by is not None
+    assert weight is not None
+    scales = kind in ("Div", "Mul")
+    made, inputs = [], [found["x"], weight]
+    if scales:
+        along = [1] * len(declared(weight) or [])
+        along[_axis(node)] = -1
+        made.append(
+            _weight(weight, partial(_computed, kind, constant(weight), by, along))
+        )
+        inputs[1] = made[-1].outputs[0]
+    if bias is not None or not scales:
+        like = found["by"] if bias is None else bias
+        made.append(
+            _weight(like, partial(_computed, kind, constant(bias), by, [-1]), flat=True)
+        )
+        inputs.append(made[-1].outputs[0])
+    kept = list(node.attributes.values())
+    return [*made, ir.Node(node.domain, node.op_type, inputs, kept)]
+
+
+def _computed(
+    kind: str, held: ir.TensorProtocol | None, by: ir.TensorProtocol, along: list[int]
+) -> ir.TensorProtocol:
+    """A weight with the numbers of its channels; from 0 on where there is none."""
+    numbers = by.numpy().reshape(along)
+    start = np.zeros_like(numbers) if held is None else held.numpy()
+    return ir.tensor(np.asarray(_ARITHMETIC[kind](start, numbers), start.dtype))
+
+
+_ARITHMETIC = {"Add": np.add, "Div": np.divide, "Mul": np.multiply, "Sub": np.subtract}
+
+
+def _weight(
+    like: ir.Value, read: Callable[[], ir.TensorProtocol], flat: bool = False
+) -> ir.Node:
+    """A Constant that trains, made when somebody asks for it."""
+    tensor = constant(like)
+    assert tensor is not None
+    shape = tuple(tensor.shape.numpy())
+    shape = (math.prod(shape),) if flat else shape
+    made = ir.LazyTensor(read, tensor.dtype, ir.Shape(shape), name=like.name)
+    node = ir.Node("", "Constant", [], [ir.AttrTensor("value", made)])
+    node.outputs[0].name = like.name
+    constants.mark_weight(node)
+    return node
+
+
+def _rule(kind: str, layer: str) -> Rule:
+    domain = _DOMAINS[layer]
+    return Rule(
+        f"{kind} behind {layer}",
+        _applied(kind, layer),
+        lambda found: _check(found, kind),
+        lambda found: _merged(found, kind),
+        (domain, layer, 1 if domain else 11),
+    )
+
+
+RULES = tuple(
+    _rule(kind, layer) for layer in _DOMAINS for kind in ("Add", "Sub", "Mul", "Div")
+)

@@ -1,0 +1,113 @@
+"""Axes taken apart and put together in another order: shuffles of pixels, channels."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from burnish.codegen.passes.pattern import Any, Match, Rule, op
+from burnish.codegen.passes.shapes.dims import Dims, declared
+from burnish.codegen.sizes import Size, product
+
+_TURN = op("Transpose", op("Reshape", Any("x"), Any("parts")), name="turn")
+_SHUFFLE = op("Reshape", _TURN, Any("shape"), name="main")
+
+_SHUFFLED = [0, 1, 4, 2, 5, 3]  # n, c, r, r, h, w -> n, c, h, r, w, r
+_UNSHUFFLED = [0, 1, 3, 5, 2, 4]  # n, c, h, r, w, r -> n, c, r, r, h, w
+
+
+def _shapes(found: Match) -> tuple[list[Size], list[Size], list[Size]] | str:
+    """What comes in, its parts, and what goes out."""
+    turn = found.named["turn"]
+    values = (found["x"], turn.inputs[0], found.named["main"].outputs[0])
+    shapes = [declared(value) for value in values]
+    if any(dims is None or None in dims for dims in shapes):
+        return "the shapes are not known"
+    before, parts, after = ([s for s in dims or [] if s is not None] for dims in shapes)
+    return before, parts, after
+
+
+def _order(found: Match) -> list[int]:
+    perm = found.named["turn"].attributes.get("perm")
+    return [] if perm is None else list(perm.as_ints())
+
+
+def _check_pixels(found: Match, order: list[int]) -> str | None:
+    shapes = _shapes(found)
+    if _order(found) != order:
+        return "the parts are put in another order"
+    if isinstance(shapes, str):
+        return shapes
+    before, parts, after = shapes
+    many, few = (before, after) if order == _SHUFFLED else (after, before)
+    if (factor := _factor(found)) is None:
+        return "height and width are not parted alike"
+    small = [parts[i] for i in ((0, 1, 4, 5) if order == _SHUFFLED else (0, 1, 2, 4))]
+    r = Size.number(factor)
+    wide = [*small[:2], product([small[2], r]), product([small[3], r])]
+    deep = [small[0], product([small[1], r, r]), *small[2:]]
+    return None if (many, few) == (deep, wide) else "other axes are parted"
+
+
+def _factor(found: Match) -> int | None:
+    """What height and width are parted by, if they are parted alike."""
+    dims = declared(found.named["turn"].inputs[0]) or []
+    one, other = [dims[i] for i in ((2, 3) if _order(found) == _SHUFFLED else (3, 5))]
+    return one.value if one is not None and one == other else None
+
+
+def _pixels(found: Match) -> ir.Node:
+    factor = _factor(found)
+    assert factor is not None
+    size = ir.AttrInt64("blocksize", factor)
+    if _order(found) == _SHUFFLED:
+        attributes = [size, ir.AttrString("mode", "CRD")]
+        return ir.Node("", "DepthToSpace", [found["x"]], attributes)
+    return ir.Node("burnish", "PixelUnshuffle", [found["x"]], [size])
+
+
+def _check_channels(found: Match) -> str | None:
+    order, shapes = _order(found), _shapes(found)
+    if order[:3] != [0, 2, 1] or order[3:] != list(range(3, len(order))):
+        return "the parts are put in another order"
+    if isinstance(shapes, str):
+        return shapes
+    before, parts, after = shapes
+    if before != after or len(before) < 4 or len(parts) != len(before) + 1:
+        return "the result has other axes than what came in"
+    if [parts[0], *parts[3:]] != [before[0], *before[2:]]:
+        return "other axes than the channels are parted"
+    return None if parts[1].value is not None else "the groups have no number"
+
+
+def _channels(found: Match) -> ir.Node:
+    parts: Dims = declared(found.named["turn"].inputs[0]) or []
+    groups = parts[1]
+    assert groups is not None
+    assert groups.value is not None
+    attributes = [ir.AttrInt64("groups", groups.value)]
+    return ir.Node("burnish", "ChannelShuffle", [found["x"]], attributes)
+
+
+RULES = (
+    Rule(
+        "PixelShuffle",
+        _SHUFFLE,
+        lambda found: _check_pixels(found, _SHUFFLED),
+        _pixels,
+        ("", "DepthToSpace", 13),
+    ),
+    Rule(
+        "PixelUnshuffle",
+        _SHUFFLE,
+        lambda found: _check_pixels(found, _UNSHUFFLED),
+        _pixels,
+        ("burnish", "PixelUnshuffle", 1),
+    ),
+    Rule(
+        "ChannelShuffle",
+        _SHUFFLE,
+        _check_channels,
+        _channels,
+        ("burnish", "ChannelShuffle", 1),
+    ),
+)

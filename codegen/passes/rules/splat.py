@@ -1,0 +1,88 @@
+"""A tensor full of one number, beside another of its shape, is that number."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from burnish.codegen.passes.graph import attribute, constant, proven_equal
+from burnish.codegen.passes.pattern import Any, Match, Rule, either, op
+from burnish.codegen.passes.rules.attention.masks import filled
+from burnish.codegen.passes.shapes.dims import declared
+
+_KINDS = ("Add", "Max", "Min", "Mul")
+
+
+def _check(found: Match) -> str | None:
+    full, x = found.named["full"].outputs[0], found["x"]
+    number = filled(full)
+    if number is None or x.dtype is None or full.dtype not in (None, x.dtype):
+        return "it is not full of one number"
+    if not proven_equal(x, full):
+        return "it may widen the other side"
+    exact = np.array(number, x.dtype.numpy())
+    return None if float(exact) == number else "the number is not known exactly"
+
+
+def _with_number(found: Match) -> list[ir.Node]:
+    node, x = found.named["main"], found["x"]
+    number = filled(found.named["full"].outputs[0])
+    assert x.dtype is not None
+    tensor = ir.tensor(np.array(number, x.dtype.numpy()))
+    made = ir.Node("", "Constant", [], [ir.AttrTensor("value", tensor)])
+    return [made, ir.Node("", node.op_type, [x, made.outputs[0]])]
+
+
+# --- the same row for each ---
+
+
+def _check_row(found: Match) -> str | None:
+    places, gather = found["places"], found.named["gather"]
+    number, table = filled(places), constant(found["table"])
+    if number is None or number < 0 or table is None or len(table.shape) != 2:
+        return "it is no row of a table for each"
+    if attribute(gather, "axis", 0):
+        return "it is a column"
+    if not proven_equal(found["x"], gather.outputs[0]):
+        return "it may widen the other side"
+    return None if len(declared(places) or []) else "it is one row"
+
+
+def _with_row(found: Match) -> list[ir.Node]:
+    number = filled(found["places"])
+    assert number is not None
+    tensor = ir.tensor(np.array(int(number), np.int64))
+    made = ir.Node("", "Constant", [], [ir.AttrTensor("value", tensor)])
+    gather = found.named["gather"]
+    row = ir.Node("", "Gather", [found["table"], made.outputs[0]])
+    row.name = gather.name
+    row.metadata_props.update(gather.metadata_props)
+    return [made, row, ir.Node("", "Add", [found["x"], row.outputs[0]])]
+
+
+_FULL = either(
+    op("ConstantOfShape", Any("shape"), name="full"),
+    op("Expand", Any("number"), Any("shape"), name="full"),
+)
+RULES = (
+    *(
+        Rule(
+            "a number for each element",
+            either(
+                op(kind, Any("x"), _FULL, name="main"),
+                op(kind, _FULL, Any("x"), name="main"),
+            ),
+            _check,
+            _with_number,
+            ("", kind, 13),
+        )
+        for kind in _KINDS
+    ),
+    Rule(
+        "the same row for each",
+        Any("x") + op("Gather", Any("table"), Any("places"), name="gather"),
+        _check_row,
+        _with_row,
+        ("", "Add", 13),
+    ),
+)

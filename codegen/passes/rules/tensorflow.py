@@ -1,0 +1,156 @@
+"""TensorFlow's layers of sequences and of flattened images, as they were meant.
+
+A layer of sequences is one of images of height 1 there. A matrix behind an image that
+was flattened with channels last takes its rows in that order.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import onnx_ir as ir
+
+from burnish.codegen import constants
+from burnish.codegen.passes.graph import attribute, constant, integers
+from burnish.codegen.passes.layout.channel_axes import last
+from burnish.codegen.passes.pattern import Any, Apply, Match, Pattern, Rule, either, op
+from burnish.codegen.passes.shapes.dims import declared, numbers
+from burnish.codegen.sizes import ONE
+
+# --- images of height 1 ---
+
+_SIDES = ("dilations", "kernel_shape", "output_padding", "strides")
+_KINDS = ("Conv", "ConvTranspose", "MaxPool", "AveragePool")
+
+
+def _flat(kind: str) -> Pattern:
+    weighs = kind.startswith("Conv")
+    inputs = (Any("x"), Any("weight")) if weighs else (Any("x"),)
+    return op("Squeeze", op(kind, *inputs, name="main"), Any("axes"), name="squeeze")
+
+
+def _check_height(found: Match) -> str | None:
+    node = found.named["main"]
+    before, after = declared(found["x"]), declared(node.outputs[0])
+    if before is None or after is None or len(before) != 4:
+        return "it is no layer of images"
+    if (
+        before[2] != ONE
+        or after[2] != ONE
+        or integers(found["axes"]) not in ([2], [-2])
+    ):
+        return "the image has a height"
+    pads, kernel = (node.attributes.get(name) for name in ("pads", "kernel_shape"))
+    if pads is not None and any(pads.as_ints()[::2]):
+        return "there are rows around"
+    window = (declared(found.values.get("weight")) or [None] * 3)[2]
+    tall = kernel.as_ints()[0] != 1 if kernel is not None else window != ONE
+    if tall or "output_shape" in node.attributes:
+        return "the window has a height"
+    if len(node.outputs) > 1:
+        return "places are asked for"
+    return None
+
+
+def _without_height(found: Match) -> list[ir.Node]:
+    node = found.named["main"]
+    axes = ir.Node("", "Constant", [], [ir.AttrTensor("value", _tensor([2]))])
+    x = ir.Node("", "Squeeze", [found["x"], axes.outputs[0]])
+    made = [axes, x]
+    inputs: list[ir.Value | None] = [x.outputs[0]]
+    if "weight" in found.values:
+        made.append(ir.Node("", "Squeeze", [found["weight"], axes.outputs[0]]))
+        made[-1].outputs[0].name = found["weight"].name  # a weight, not counted
+        inputs += [made[-1].outputs[0], *node.inputs[2:]]
+    kept = [a for a in node.attributes.values() if a.name not in (*_SIDES, "pads")]
+    for name in (*_SIDES, "pads"):
+        held = node.attributes.get(name)
+        if held is not None:
+            kept.append(ir.AttrInt64s(name, list(held.as_ints())[1::2]))
+    return [*made, ir.Node("", node.op_type, inputs, kept)]
+
+
+def _tensor(numbers: list[int]) -> ir.TensorProtocol:
+    return ir.tensor(np.array(numbers, np.int64))
+
+
+# --- a matrix behind a flattened image ---
+
+_TURNED = op("Transpose", Any("x"), name="turn")
+_FLATTENED = either(
+    op("Reshape", _TURNED, Any("shape"), name="rows"),
+    op("Flatten", _TURNED, name="rows"),
+)
+_MATRIX = either(
+    op("MatMul", _FLATTENED, Any("weight"), name="main"),
+    op("Gemm", _FLATTENED, Any("weight"), name="main"),
+    op("Linear", _FLATTENED, Any("weight"), name="main", domain="burnish"),
+)
+
+
+def _check_rows(found: Match) -> str | None:
+    image, rows = declared(found["x"]), declared(found.named["rows"].outputs[0])
+    perm = found.named["turn"].attributes.get("perm")
+    sizes = numbers((image or [])[1:])
+    if image is None or sizes is None or perm is None or len(image) < 3:
+        return "the image's size is not known"
+    if list(perm.as_ints()) != last(len(image)):
+        return "the axes are turned in another way"
+    if rows is None or rows[0] != image[0] or numbers(rows[1:]) != [math.prod(sizes)]:
+        return "more than the image is flattened"
+    weight, node = found["weight"], found.named["main"]
+    if not constants.trains(weight) or len(weight.uses()) > 1:
+        return "the matrix is no weight of this layer alone"
+    return "the rows are turned" if attribute(node, "transA", 0) else None
+
+
+def _turned_rows(found: Match) -> list[ir.Node]:
+    node, weight = found.named["main"], found["weight"]
+    sizes, tensor = numbers((declared(found["x"]) or [])[1:]), constant(weight)
+    assert sizes is not None
+    assert tensor is not None
+    channels, *places = sizes
+    across = bool(attribute(node, "transB", 0))
+
+    def read() -> ir.TensorProtocol:
+        matrix = tensor.numpy().T if across else tensor.numpy()
+        parts = np.moveaxis(matrix.reshape(*places, channels, -1), -2, 0)
+        rows = parts.reshape(matrix.shape)
+        return ir.tensor(np.ascontiguousarray(rows.T if across else rows))
+
+    made = ir.LazyTensor(
+        read, tensor.dtype, ir.Shape(tensor.shape.numpy()), name=weight.name
+    )
+    constant_node = ir.Node("", "Constant", [], [ir.AttrTensor("value", made)])
+    constant_node.outputs[0].name = weight.name
+    constants.mark_weight(constant_node)
+    flat = ir.Node("", "Flatten", [found["x"]])
+    inputs = [flat.outputs[0], constant_node.outputs[0], *node.inputs[2:]]
+    kept = list(node.attributes.values())
+    return [flat, constant_node, ir.Node(node.domain, node.op_type, inputs, kept)]
+
+
+RULES = (
+    *(
+        Rule(
+            f"{kind} of sequences",
+            _flat(kind),
+            _check_height,
+            _without_height,
+            ("", kind, 11),
+        )
+        for kind in _KINDS
+    ),
+    *(
+        Rule(
+            "matrix behind an image with channels last",
+            way,
+            _check_rows,
+            _turned_rows,
+            (way.domain, way.op_type, 1 if way.domain else 13),
+        )
+        for way in _MATRIX.ways
+        if isinstance(way, Apply)
+    ),
+)

@@ -1,0 +1,129 @@
+"""Shapes of what is picked, cut, spread and filled."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from burnish.codegen.passes.graph import attribute
+from burnish.codegen.passes.shapes.dims import (
+    Ask,
+    Dims,
+    Shapes,
+    axes_of,
+    axis_of,
+    broadcast,
+    numbers,
+)
+from burnish.codegen.sizes import ONE, Size, parse, product
+
+
+def slice_(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
+    data = dims[0]
+    if data is None or len(node.inputs) < 3:
+        return [None]
+    starts, ends = ask(node.inputs[1]), ask(node.inputs[2])
+    axes = axes_of(node, ask, 3)
+    if len(node.inputs) <= 3 or node.inputs[3] is None:
+        axes = list(range(len(starts or [])))
+    steps: list[int] | None = [1] * len(starts or [])
+    if len(node.inputs) > 4 and node.inputs[4] is not None:
+        steps = numbers(ask(node.inputs[4]))
+    if axes is None:
+        return [[None] * len(data)]
+    made = list(data)
+    for i, axis in enumerate(axes):
+        place = axis % len(data)
+        if starts is None or ends is None or steps is None:
+            made[place] = None
+        else:
+            made[place] = _sliced(made[place], starts[i], ends[i], steps[i])
+    return [made]
+
+
+def _sliced(
+    size: Size | None, start: Size | None, end: Size | None, step: int
+) -> Size | None:
+    if size is None or start is None or end is None:
+        return None
+    numbers = size.value, start.value, end.value
+    if None not in numbers:
+        n, a, b = (int(x) for x in numbers if x is not None)
+        return parse(len(range(n)[slice(a, None if step < 0 and b < -n else b, step)]))
+    if step != 1:
+        whole = step == -1 and start.value == -1 and (end.value or 0) < -(2**30)
+        return size if whole else None
+    if start.value == 0:
+        if end == size or (end.value is not None and end.value > 2**30):
+            return size
+        # the author takes as many positions of the table as there are tokens
+        if end.name is not None and size.value is not None:
+            return end
+    return None
+
+
+def gather(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
+    data, at = dims[0], dims[1]
+    if data is None or at is None:
+        return [None]
+    axis = axis_of(node) % len(data)
+    return [[*data[:axis], *at, *data[axis + 1 :]]]
+
+
+def gather_nd(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
+    data, at = dims[0], dims[1]
+    if data is None or not at or at[-1] is None or at[-1].value is None:
+        return [None]
+    batch = int(str(attribute(node, "batch_dims", 0)))
+    return [[*at[:-1], *data[batch + at[-1].value :]]]
+
+
+def index(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
+    """Elements at places, one tensor of them for each of the first axes."""
+    data, places = dims[0], broadcast(dims[1:])
+    if data is None or places is None:
+        return [None]
+    return [[*places, *data[len(dims) - 1 :]]]
+
+
+def padded(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
+    data = dims[0]
+    if len(node.inputs) < 2:  # an attribute, as before opset 11
+        return [None if data is None else [None] * len(data)]
+    pads = numbers(ask(node.inputs[1]))
+    named = len(node.inputs) > 3 and node.inputs[3] is not None
+    if data is None or pads is None or named or len(pads) != 2 * len(data):
+        return [None if data is None else [None] * len(data)]
+    around = [a + b for a, b in zip(pads[: len(data)], pads[len(data) :], strict=True)]
+    sizes = zip(data, around, strict=True)
+    return [[None if size is None else size + Size.number(n) for size, n in sizes]]
+
+
+def index_shaped(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
+    return [dims[1]]
+
+
+def tile(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
+    data, repeats = dims[0], ask(node.inputs[1])
+    if data is None or repeats is None or len(data) != len(repeats):
+        return [None]
+    pairs = zip(data, repeats, strict=True)
+    return [[None if a is None or b is None else product([a, b]) for a, b in pairs]]
+
+
+def expand(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
+    wanted = ask(node.inputs[1])
+    return [None if wanted is None else broadcast([dims[0], wanted])]
+
+
+def filled(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
+    return [ask(node.inputs[0])]
+
+
+def range_(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
+    start, limit, delta = (ask(value) for value in node.inputs)
+    if not start or not limit or not delta or delta[0] != ONE:
+        return [[None]]
+    if start[0] is None or limit[0] is None:
+        return [[None]]
+    length = limit[0] - start[0]
+    return [[length if length.natural else None]]

@@ -1,0 +1,113 @@
+"""Shapes of products, convolutions, pools, cells and attention."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from burnish.codegen.passes.graph import attribute
+from burnish.codegen.passes.shapes.dims import Ask, Dims, Shapes, broadcast
+from burnish.codegen.sizes import ONE, Size, parse
+
+
+def matmul(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
+    a, b = dims[0], dims[1]
+    if a is None or b is None or len(a) < 2 or len(b) < 2:
+        return [None]
+    lead = broadcast([a[:-2], b[:-2]]) if len(a) > 2 or len(b) > 2 else []
+    return [None if lead is None else [*lead, a[-2], b[-1]]]
+
+
+def linear(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
+    a, b = dims[0], dims[1]
+    if a is None or b is None:
+        return [None]
+    return [[*a[:-1], b[0] if attribute(node, "transB", 0) else b[-1]]]
+
+
+def gemm(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
+    a, b = dims[0], dims[1]
+    if a is None or b is None:
+        return [None]
+    rows = a[1] if attribute(node, "transA", 0) else a[0]
+    return [[rows, b[0] if attribute(node, "transB", 0) else b[1]]]
+
+
+def conv(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
+    """A convolution; lengths that are numbers are for ONNX's own inference."""
+    data, weight = dims[0], dims[1]
+    if data is None or weight is None:
+        return [None]
+    channels = weight[0]
+    return [[data[0], channels, *map(_strided, *_windows(node, data[2:], weight[2:]))]]
+
+
+def _windows(
+    node: ir.Node, sizes: Dims, kernel: Dims
+) -> tuple[Dims, list[int | None], list[int], list[int | None], list[int]]:
+    rank = len(sizes)
+
+    def held(name: str, default: int, count: int) -> list[int]:
+        given = node.attributes.get(name)
+        return [default] * count if given is None else list(given.as_ints())
+
+    pads: list[int | None] = list(held("pads", 0, 2 * rank))
+    if attribute(node, "auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
+        pads = [None] * (2 * rank)
+    window = [None if k is None else k.value for k in kernel]
+    around = [
+        None if a is None or b is None else a + b
+        for a, b in zip(pads[:rank], pads[rank:], strict=True)
+    ]
+    return (
+        sizes,
+        window,
+        held("strides", 1, rank),
+        around,
+        held("dilations", 1, rank),
+    )
+
+
+def _strided(
+    size: Size | None, window: int | None, stride: int, pad: int | None, dilation: int
+) -> Size | None:
+    if size is None or window is None or pad is None:
+        return None
+    left = size + Size.number(pad - dilation * (window - 1) - 1)
+    if left.value is not None:
+        return Size.number(left.value // stride + 1)
+    return left + ONE if stride == 1 else None
+
+
+def pooled(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
+    data, kernel = dims[0], node.attributes.get("kernel_shape")
+    if data is None or kernel is None:
+        return [None]
+    if attribute(node, "ceil_mode", 0):
+        return [[*data[:2], *[None] * (len(data) - 2)]] * len(node.outputs)
+    sides: Dims = [parse(k) for k in kernel.as_ints()]
+    made = [*data[:2], *map(_strided, *_windows(node, data[2:], sides))]
+    return [made for _ in node.outputs]
+
+
+def global_pool(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
+    data = dims[0]
+    return [None if data is None else [*data[:2], *[ONE] * (len(data) - 2)]]
+
+
+def recurrent(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
+    data, weight = dims[0], dims[2]
+    if data is None or weight is None:
+        return [None]
+    ways, hidden = weight[0], weight[-1]
+    if attribute(node, "layout", 0):
+        y, state = [data[0], data[1], ways, hidden], [data[0], ways, hidden]
+    else:
+        y, state = [data[0], ways, data[1], hidden], [ways, data[1], hidden]
+    return [y, state, state][: len(node.outputs)]
+
+
+def attention(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
+    q, v = dims[0], dims[2]
+    if q is None or v is None or len(q) != 4:
+        return [None]
+    return [[*q[:-1], v[-1]]]

@@ -1,0 +1,264 @@
+"""Work out every size from the inputs' sizes, by name where it is no number.
+
+Files leave out most shapes, and what they say is not always so: an example's length,
+another name for the same size. What is worked out here takes its place, so that a
+reshape to what a tensor is already can be seen to be none, and the length of an axis is
+one name throughout. Numbers that Shape, Gather and Concat compute become constants.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import onnx_ir as ir
+
+from burnish.codegen import host
+from burnish.codegen.account import Account
+from burnish.codegen.passes import graph as g
+from burnish.codegen.passes.shapes.dims import Dims, Shapes, Sizes, declared
+from burnish.codegen.passes.shapes.elementwise import RULES
+from burnish.codegen.program import (
+    Attribute,
+    Constant,
+    Expression,
+    Host,
+    Item,
+    Literal,
+    Value,
+)
+from burnish.codegen.sizes import Size, parse, size_of, truth_of
+
+_LARGEST = 64
+_INTEGERS = (ir.DataType.INT32, ir.DataType.INT64, ir.DataType.BOOL)
+_COUNTED = re.compile(r"(s|u|unk__)\d+", re.ASCII)
+
+
+def follow_sizes(model: ir.Model, account: Account) -> bool:
+    """Note what is known of every shape; replace what is known to be a constant."""
+    follower = _Follower(model, account)
+    changed = False
+    for node in list(model.graph):
+        changed |= follower.node(node)
+    return changed
+
+
+class _Follower:
+    def __init__(self, model: ir.Model, account: Account):
+        self.model = model
+        self.account = account
+        self.version = model.opset_imports.get("", 28)
+        self.numbers: dict[ir.Value, Host] = {}
+        self.names: dict[str, str] = {}
+        for value in model.graph.inputs:
+            _name_sizes(value, self.names)
+
+    def node(self, node: ir.Node) -> bool:
+        changed = self._shape(node)
+        if node.op_type == "Reshape" and node.domain == "":
+            changed |= self._open_size(node)
+        numbers = self._evaluated(node)
+        if numbers is None:
+            return changed
+        output = node.outputs[0]
+        self.numbers[output] = numbers
+        if not all(isinstance(n, Literal) for n in numbers.array.ravel()):
+            return changed
+        if output.is_graph_output() or not output.uses() or output.dtype is None:
+            return changed
+        flat = [n.value for n in numbers.array.ravel()]
+        array = np.array(flat, output.dtype.numpy()).reshape(numbers.array.shape)
+        constant = g.initializer(self.model, output, ir.tensor(array), trains=False)
+        ir.convenience.replace_all_uses_with(output, constant)
+        self.account.did("numbers of known sizes", g.label(node))
+        return True
+
+    # --- shapes ---
+
+    def _shape(self, node: ir.Node) -> bool:
+        """Write the shapes of a node's outputs; True if a number became known."""
+        rule = RULES.get(node.op_type) if node.domain in ("", "burnish") else None
+        found: Shapes = []
+        if rule is not None:
+            found = rule(node, [declared(v) for v in node.inputs], self._sizes)
+        changed = False
+        for i, output in enumerate(node.outputs):
+            if node.op_type in _FREE and isinstance(output.type, ir.TensorType | None):
+                output.shape = _without_names(output.shape)
+            dims = found[i] if i < len(found) else None
+            if _write(output, dims, self.names):
+                self.account.did("shape in numbers", g.label(node))
+                changed = True
+        return changed
+
+    def _sizes(self, value: ir.Value | None) -> Sizes | None:
+        """The numbers in a small tensor of integers; None for one not known."""
+        numbers = self._known(value)
+        if numbers is None:
+            return None
+        return [size_of(n, _leaf) for n in numbers.array.ravel()]
+
+    def _open_size(self, node: ir.Node) -> bool:
+        """Write the one size of a Reshape that is no number as -1."""
+        target, output = node.inputs[1], node.outputs[0]
+        sizes = self._sizes(target)
+        if sizes is None or target is None or g.constant(target) is not None:
+            return False
+        numbers = [None if size is None else size.value for size in sizes]
+        known = [n for n in numbers if n is not None]
+        if len(known) != len(numbers) - 1 or any(n <= 0 for n in known):
+            return False
+        array = np.array([-1 if n is None else n for n in numbers], np.int64)
+        like = ir.Value(name=f"{output.name}_shape")
+        constant = g.initializer(self.model, like, ir.tensor(array), trains=False)
+        node.replace_input_with(1, constant)
+        self.account.did("size left to Reshape", g.label(node))
+        return True
+
+    # --- numbers ---
+
+    def _known(self, value: ir.Value | None) -> Host | None:
+        if value is None:
+            return None
+        if value in self.numbers:
+            return self.numbers[value]
+        tensor = g.constant(value)
+        if tensor is None or tensor.size > _LARGEST or tensor.dtype not in _INTEGERS:
+            return None
+        return host.host(tensor.numpy().tolist(), str(tensor.dtype).lower())
+
+    def _evaluated(self, node: ir.Node) -> Host | None:
+        """What the node computes, where that is arithmetic on sizes."""
+        if node.domain != "" or node.op_type not in host.OPERATORS:
+            return None
+        if len(node.outputs) != 1 or node.outputs[0].dtype not in _INTEGERS:
+            return None
+        if node.op_type in ("Shape", "Size"):
+            inputs: list[Expression | None] = [_tensor(node.inputs[0])]
+        else:
+            known = [self._known(v) for v in node.inputs]
+            if any(k is None and v for k, v in zip(known, node.inputs, strict=True)):
+                return None
+            inputs = list(known)
+        attributes = {a.name: a.value for a in node.attributes.values()}
+        if any(isinstance(v, ir.Graph) for v in attributes.values()):
+            return None
+        for name, given in attributes.items():
+            if isinstance(given, ir.TensorProtocol):
+                attributes[name] = Constant(np.asarray(given.numpy()))
+        numbers = host.evaluate(
+            node.op_type, node.version or self.version, inputs, attributes
+        )
+        if numbers is None or numbers.array.size > _LARGEST:
+            return None
+        simple = np.empty(numbers.array.shape, object)
+        for i, number in np.ndenumerate(numbers.array):
+            simple[i] = _simplest(number)
+        return Host(simple, numbers.dtype)
+
+
+def _tensor(value: ir.Value | None) -> Value | None:
+    """A tensor as host arithmetic sees it: something with a shape."""
+    if value is None:
+        return None
+    dims = declared(value)
+    shape = None if dims is None else tuple(d if d is None else d.dim for d in dims)
+    return Value(value.name or "", None, shape)
+
+
+def _simplest(number: Expression) -> Expression:
+    truth = truth_of(number, _leaf)
+    if truth is not None:
+        return Literal(truth)
+    size = size_of(number, _leaf)
+    if size is None:
+        return number
+    if size.value is not None:
+        return Literal(size.value)
+    return Value(str(size), "int64", (), host=True, natural=size.natural)
+
+
+def _leaf(expression: Expression) -> Size | None:
+    match expression:
+        case Value(host=True, hint=text):
+            return parse(text)
+        case Item(
+            target=Attribute(target=target, name="shape"), keys=(Literal(value=axis),)
+        ):
+            dim = target.shape[axis] if target.shape else None
+            return None if dim is None else parse(dim)
+    return None
+
+
+# --- names ---
+
+_FREE = frozenset(("Expand", "Reshape"))
+"""Where numbers that only the running model knows may make any shape of any other."""
+
+
+def _without_names(shape: ir.Shape | None) -> ir.Shape | None:
+    """What a file calls these sizes proves nothing."""
+    if shape is None:
+        return None
+    return ir.Shape([d if isinstance(d, int) or _is_ours(d) else None for d in shape])
+
+
+def _is_ours(dim: ir.SymbolicDim) -> bool:
+    return dim.value is not None and dim.value.startswith("?")
+
+
+_ROLES = {
+    1: ("batch",),
+    2: ("batch", "time"),
+    3: ("batch", "time", "features"),
+    4: ("batch", "channels", "height", "width"),
+    5: ("batch", "channels", "depth", "height", "width"),
+}
+"""What the axes of an input mostly are, for names that an exporter only counted."""
+
+
+def _name_sizes(value: ir.Value, names: dict[str, str]) -> None:
+    """Give every size of an input a name, so that it can be followed.
+
+    names: takes the roles that stand for counted names.
+    """
+    if value.shape is None:
+        return
+    dims: list[int | str] = []
+    roles = _ROLES.get(len(value.shape), ())
+    for axis, dim in enumerate(value.shape):
+        said = dim if isinstance(dim, int) else dim.value
+        if isinstance(said, str) and _COUNTED.fullmatch(said):
+            taken = axis >= len(roles) or roles[axis] in names.values()
+            said = names.setdefault(said, f"?{said}" if taken else roles[axis])
+        dims.append(_nameless(value, axis) if said is None else said)
+    value.shape = ir.Shape(dims)
+
+
+def _nameless(value: ir.Value, axis: int) -> str:
+    """A name that is no Python name, so that no reader will see it."""
+    return f"?{(value.name or '').encode().hex()}_{axis}"
+
+
+def _write(value: ir.Value, dims: Dims | None, names: dict[str, str]) -> bool:
+    """Note a shape; what it leaves open keeps what the file says, or a name."""
+    if not isinstance(value.type, ir.TensorType | None):
+        return False
+    if dims is None and value.shape is None:
+        return False
+    known = list(value.shape) if value.shape is not None else []
+    if dims is None:
+        dims = [None] * len(known)
+    fits = len(known) == len(dims)
+    made: list[int | str] = []
+    for axis, size in enumerate(dims):
+        noted = known[axis] if fits else None
+        said = noted if isinstance(noted, int | None) else noted.value
+        if size is None and said is not None:
+            size = parse(said).renamed(names)
+        made.append(_nameless(value, axis) if size is None else size.dim)
+    before = [d if isinstance(d, int) else d.value for d in known]
+    value.shape = ir.Shape(made)
+    return made != before and any(
+        isinstance(m, int) and m != b for m, b in zip(made, before, strict=False)
+    )

@@ -1,0 +1,126 @@
+"""Shapes of what is laid out anew, joined and taken apart."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from burnish.codegen.passes.graph import attribute
+from burnish.codegen.passes.shapes.dims import (
+    Ask,
+    Dims,
+    Shapes,
+    Sizes,
+    axes_of,
+    axis_of,
+    known,
+)
+from burnish.codegen.sizes import ONE, Size, parse, product
+
+
+def transpose(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
+    if dims[0] is None:
+        return [None]
+    perm = node.attributes.get("perm")
+    order = range(len(dims[0]))[::-1] if perm is None else perm.as_ints()
+    return [[dims[0][axis] for axis in order]]
+
+
+def reshape(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
+    sizes = ask(node.inputs[1])
+    if sizes is None:
+        return [None]
+    data = dims[0]
+    if not attribute(node, "allowzero", 0):
+        kept = [
+            (data[i] if data and i < len(data) else None)
+            if size is not None and size.value == 0
+            else size
+            for i, size in enumerate(sizes)
+        ]
+        sizes = kept
+    minus = [i for i, size in enumerate(sizes) if size is not None and size.value == -1]
+    whole = known(data)
+    if len(minus) == 1:
+        rest = known([size for i, size in enumerate(sizes) if i != minus[0]])
+        quotient = None
+        if whole is not None and rest is not None:
+            quotient = _quotient(whole, rest)
+        sizes = list(sizes)
+        sizes[minus[0]] = quotient
+    return [sizes]
+
+
+def _quotient(whole: list[Size], rest: list[Size]) -> Size | None:
+    """What is left for -1; sizes that occur on both sides cancel."""
+    left = list(whole)
+    right = []
+    for size in rest:
+        if size in left:
+            left.remove(size)
+        else:
+            right.append(size)
+    below = product(right)
+    return None if below.value == 0 else product(left).divided(below)
+
+
+def squeeze(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
+    data, axes = dims[0], axes_of(node, ask)
+    if data is None or axes is None:
+        return [None]
+    dropped = {axis % len(data) for axis in axes}
+    return [[size for i, size in enumerate(data) if i not in dropped]]
+
+
+def unsqueeze(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
+    data, axes = dims[0], axes_of(node, ask)
+    if data is None or axes is None:
+        return [None]
+    rank = len(data) + len(axes)
+    added = {axis % rank for axis in axes}
+    rest = iter(data)
+    return [[ONE if i in added else next(rest) for i in range(rank)]]
+
+
+def concat(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
+    given = [d for d in dims if d is not None]
+    if len(given) < len(dims):
+        return [None]
+    axis = axis_of(node) % len(given[0])
+    parts = known([d[axis] for d in given])
+    made = [_telling(sizes) for sizes in zip(*given, strict=True)]
+    made[axis] = None if parts is None else sum(parts, start=Size.number(0))
+    return [made]
+
+
+def _telling(sizes: tuple[Size | None, ...]) -> Size | None:
+    """What is said of equal sizes: a number if one is, else the first name."""
+    said = [size for size in sizes if size is not None]
+    return next((s for s in said if s.value is not None), said[0] if said else None)
+
+
+def split(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
+    data, count = dims[0], len(node.outputs)
+    if data is None:
+        return [None] * count
+    axis = axis_of(node) % len(data)
+    held = node.attributes.get("split")
+    parts: Sizes | None = None
+    if held is not None:
+        parts = [parse(n) for n in held.as_ints()]
+    elif len(node.inputs) > 1 and node.inputs[1] is not None:
+        parts = ask(node.inputs[1])
+    elif data[axis] is not None:
+        whole = data[axis]
+        assert whole is not None
+        parts = [whole.divided(Size.number(count))] * count
+    parts = parts or [None] * count
+    return [[*data[:axis], part, *data[axis + 1 :]] for part in parts]
+
+
+def flatten(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
+    data = known(dims[0])
+    if data is None:
+        return [None]
+    axis = axis_of(node, 1)
+    axis += len(data) if axis < 0 else 0
+    return [[product(data[:axis]), product(data[axis:])]]
