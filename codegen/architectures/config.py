@@ -189,7 +189,7 @@ class Config:
             self.refuse("quantization_config", expected, quantized)
         self.unread()
         if self.problems:
-            raise UnsupportedError("\n".join(dict.fromkeys(self.problems)))
+            raise UnsupportedError("\n  ".join(dict.fromkeys(self.problems)))
 
 
 def read_json(path: Path) -> tuple[dict[str, Any], bytes]:

@@ -40,8 +40,12 @@ class Failure:
 
 
 def tell(failure: Failure, as_json: bool) -> int:
-    """Say it; the exit code. Lines below the first are indented, so none is forged."""
-    first, *rest = failure.message.split("\n")
+    """Say it; the exit code.
+
+    Lines of a list, indented in the message, stay lines. Other line ends are escaped: a
+    file's text begins no line of its own.
+    """
+    first, *rest = failure.message.split("\n  ")
     say(f"burnish {failure.command}: {first}".replace("burnish :", "burnish:"))
     for line in (*rest, *failure.notes):
         print(f"  {shown(line.strip())}", file=sys.stderr)

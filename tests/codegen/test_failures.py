@@ -118,7 +118,7 @@ def test_an_error_of_our_own_says_so(
     first, *rest = printed.err.splitlines()
     assert first == (
         "burnish generate: an error of Burnish itself, not of yours: "
-        "IndexError: list index"
+        "IndexError: list index\\nout of range"
     )
     assert all(line.startswith("  ") for line in rest)
     for words in ("sha256 5d4ebb6d", "burnish 0.1.0, python 3", "--traceback", "line"):
