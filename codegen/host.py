@@ -15,15 +15,15 @@ import numpy as np
 
 from burnish.codegen.program import (
     Attribute,
+    BinOp,
     Call,
     Conditional,
     Constant,
     Expression,
     Host,
-    Infix,
-    Item,
     Literal,
-    Prefix,
+    Subscript,
+    UnaryOp,
     Value,
     Weight,
 )
@@ -45,7 +45,9 @@ def sizes(value: Expression, start: int = 0, end: int | None = None) -> Host | N
     if value.shape is None:
         return None
     dims = [
-        dim if isinstance(dim, int) else Item(Attribute(value, "shape"), (Literal(i),))
+        dim
+        if isinstance(dim, int)
+        else Subscript(Attribute(value, "shape"), (Literal(i),))
         for i, dim in enumerate(value.shape)
     ]
     return host(dims[start:end])
@@ -100,8 +102,8 @@ def _add(a: Expression, b: Expression) -> Expression:
     if isinstance(a, Literal) and a.value == 0:
         return b
     if isinstance(b, Literal) and b.value < 0:
-        return Infix("-", a, Literal(-b.value))
-    return Infix("+", a, b)
+        return BinOp("-", a, Literal(-b.value))
+    return BinOp("+", a, b)
 
 
 def _sub(a: Expression, b: Expression) -> Expression:
@@ -109,7 +111,7 @@ def _sub(a: Expression, b: Expression) -> Expression:
         return Literal(a.value - b.value)
     if isinstance(b, Literal) and b.value == 0:
         return a
-    return Infix("-", a, b)
+    return BinOp("-", a, b)
 
 
 def _mul(a: Expression, b: Expression) -> Expression:
@@ -119,18 +121,18 @@ def _mul(a: Expression, b: Expression) -> Expression:
         return a
     if isinstance(a, Literal) and a.value == 1:
         return b
-    return Infix("*", a, b)
+    return BinOp("*", a, b)
 
 
 def not_negative(x: Expression) -> bool:
     match x:
         case Literal(value=value):
             return value >= 0
-        case Item(target=Attribute(name="shape")):
+        case Subscript(target=Attribute(name="shape")):
             return True
         case Value():
-            return x.natural
-        case Infix(operator="+" | "*" | "//", left=left, right=right):
+            return x.nonnegative
+        case BinOp(operator="+" | "*" | "//", left=left, right=right):
             return not_negative(left) and not_negative(right)
     return False
 
@@ -142,15 +144,15 @@ def _integer_div(a: Expression, b: Expression) -> Expression:
     if isinstance(b, Literal) and b.value == 1:
         return a
     if not_negative(a) and not_negative(b):
-        return Infix("//", a, b)
-    return Call("int", (Infix("/", a, b),))
+        return BinOp("//", a, b)
+    return Call("int", (BinOp("/", a, b),))
 
 
 def _infix(operator: str, fold: Callable[[Any, Any], Any]) -> Any:
     def apply(a: Expression, b: Expression) -> Expression:
         if isinstance(a, Literal) and isinstance(b, Literal):
             return Literal(fold(a.value, b.value))
-        return Infix(operator, a, b)
+        return BinOp(operator, a, b)
 
     return apply
 
@@ -335,11 +337,11 @@ def _cast(version: int, attributes: dict[str, Any], data: Host) -> Host | None:
 
 
 def _negate(x: Expression) -> Expression:
-    return Literal(-x.value) if isinstance(x, Literal) else Prefix("-", x)
+    return Literal(-x.value) if isinstance(x, Literal) else UnaryOp("-", x)
 
 
 def _invert(x: Expression) -> Expression:
-    return Literal(not x.value) if isinstance(x, Literal) else Prefix("not ", x)
+    return Literal(not x.value) if isinstance(x, Literal) else UnaryOp("not ", x)
 
 
 def _compare(operator: str, fold: Callable[[Any, Any], Any]) -> Any:

@@ -21,13 +21,13 @@ from burnish.codegen.program import (
     Constant,
     Expression,
     Host,
-    Item,
     Literal,
     Program,
     Scope,
     Shape,
     Source,
     Statement,
+    Subscript,
     Value,
     Weight,
     pruned,
@@ -211,15 +211,15 @@ class _Lifter:
     def _counted(
         self, expression: Expression, hint: str, dtype: str | None, scope: Scope
     ) -> Value:
-        natural = host.not_negative(expression)
-        value = Value(hint, dtype, (), host=True, natural=natural)
+        nonnegative = host.not_negative(expression)
+        value = Value(hint, dtype, (), host=True, nonnegative=nonnegative)
         self.statements.append(Assign((value,), scope, expression))
         return value
 
     def _measured(self, expression: Expression) -> Size | None:
         """The size that a number is, by its name in the file or in the passes."""
         match expression:
-            case Item(
+            case Subscript(
                 target=Attribute(target=of, name="shape"), keys=(Literal() as i,)
             ):
                 dim = of.shape[i.value] if of.shape else None

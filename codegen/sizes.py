@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from burnish.codegen.program import Call, Conditional, Expression, Infix, Literal
+from burnish.codegen.program import BinOp, Call, Conditional, Expression, Literal
 
 Term = tuple[str, ...]
 
@@ -101,7 +101,7 @@ class Size:
         return term[0] if n == 1 and len(term) == 1 else None
 
     @property
-    def natural(self) -> bool:
+    def nonnegative(self) -> bool:
         """Whether the size can be no negative number, as far as its form tells."""
         return all(n > 0 for _, n in self.terms)
 
@@ -162,7 +162,7 @@ def unequal(one: Size, other: Size) -> bool:
     """Whether two sizes must differ: one is the other plus more than nothing."""
     for difference in (one - other, other - one):
         constant = dict(difference.terms).get((), 0)
-        if difference.natural and constant > 0:
+        if difference.nonnegative and constant > 0:
             return True
     return False
 
@@ -180,10 +180,10 @@ def size_of(expression: Expression, lookup: Lookup) -> Size | None:
     match expression:
         case Literal(value=int() as value) if not isinstance(value, bool):
             return Size.number(value)
-        case Infix(operator="+" | "-" | "*" | "//" as operator):
+        case BinOp(operator="+" | "-" | "*" | "//" as operator):
             a, b = size_of(expression.left, lookup), size_of(expression.right, lookup)
-            return None if a is None or b is None else _INFIX[operator](a, b)
-        case Call(function="int", args=(Infix(operator="/", left=left, right=right),)):
+            return None if a is None or b is None else _BINARY[operator](a, b)
+        case Call(function="int", args=(BinOp(operator="/", left=left, right=right),)):
             a, b = size_of(left, lookup), size_of(right, lookup)
             return None if a is None or b is None else _towards_zero(a, b)
         case Call(function="max" | "min" as function, args=(left, right)):
@@ -199,7 +199,7 @@ def size_of(expression: Expression, lookup: Lookup) -> Size | None:
 def truth_of(expression: Expression, lookup: Lookup) -> bool | None:
     """Whether a comparison of sizes holds whatever they are; None if it depends."""
     match expression:
-        case Infix(operator="==" | "<" | "<=" | ">" | ">=" as operator):
+        case BinOp(operator="==" | "<" | "<=" | ">" | ">=" as operator):
             a, b = size_of(expression.left, lookup), size_of(expression.right, lookup)
             return None if a is None or b is None else _compared(operator, a, b)
     return None
@@ -212,25 +212,25 @@ def _compared(operator: str, a: Size, b: Size) -> bool | None:
         a, b = b, a
     strict = operator in ("<", ">")
     room = b - a - ONE if strict else b - a
-    if room.natural:
+    if room.nonnegative:
         return True
     against = a - b if strict else a - b - ONE
-    return False if against.natural else None
+    return False if against.nonnegative else None
 
 
 def _towards_zero(a: Size, b: Size) -> Size | None:
     exact = a.divided(b)
-    return exact or (a // b if a.natural and b.natural else None)
+    return exact or (a // b if a.nonnegative and b.nonnegative else None)
 
 
 def _extreme(function: str, a: Size, b: Size) -> Size | None:
-    larger = a if (a - b).natural else b if (b - a).natural else None
+    larger = a if (a - b).nonnegative else b if (b - a).nonnegative else None
     if larger is None or function == "max":
         return larger
     return b if larger is a else a
 
 
-_INFIX: dict[str, Callable[[Size, Size], Size | None]] = {
+_BINARY: dict[str, Callable[[Size, Size], Size | None]] = {
     "+": lambda a, b: a + b,
     "-": lambda a, b: a - b,
     "*": lambda a, b: a * b,

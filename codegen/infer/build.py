@@ -23,10 +23,10 @@ from burnish.codegen.program import (
     Attribute,
     ClassPlan,
     Expression,
-    Item,
     Literal,
-    Own,
     Plan,
+    SelfAttr,
+    Subscript,
     Weight,
 )
 from burnish.serialize import open_weights
@@ -113,15 +113,15 @@ def _reached(root: Node, name: str) -> Expression | None:
     first, *rest = name.split(".")
     if is_number(first) or not usable(first) or is_container(root):
         return None
-    reached: Expression = Own((first,))
+    reached: Expression = SelfAttr((first,))
     node = root.children.get(first)
     for part in rest:
         if node is not None and not node.is_numbered and is_container(node):
             names = [*node.tensors, *node.children]
             is_list = names == [str(i) for i in range(len(names))]
-            reached = Item(reached, (Literal(int(part) if is_list else part),))
+            reached = Subscript(reached, (Literal(int(part) if is_list else part),))
         elif is_number(part):
-            reached = Item(reached, (Literal(int(part)),))
+            reached = Subscript(reached, (Literal(int(part)),))
         elif usable(part):
             reached = Attribute(reached, part)
         else:

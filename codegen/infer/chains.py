@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from burnish.codegen.arrange.classes.members import alike
 from burnish.codegen.infer.parts import Form, Part
-from burnish.codegen.program import Call, Display, Expression, Literal, Repeat
+from burnish.codegen.program import Call, Expression, ListOrTuple, Literal, Repeat
 
 _APART = re.compile(r"expert|head|branch|classifiers|convs$")
 """Lists under such names hold things side by side."""
@@ -39,9 +39,9 @@ def joined(name: str, parts: dict[int, Part]) -> Part:
         made = Call("nn.Sequential", tuple(_filled(parts)))
         return Part(made, "module", weights, every[0].takes, every[-1].gives)
     if whole:
-        return Part(Display(tuple(part.made for part in every)), "loose", weights)
+        return Part(ListOrTuple(tuple(part.made for part in every)), "loose", weights)
     items = tuple(_filled(parts))
-    return Part(Display(items), "loose", weights)
+    return Part(ListOrTuple(items), "loose", weights)
 
 
 def _open_ended(parts: dict[int, Part]) -> dict[int, Part]:

@@ -14,21 +14,21 @@ from burnish.codegen.infer.names import attributes, class_of, usable
 from burnish.codegen.infer.parts import Part, computed, layer, weight
 from burnish.codegen.infer.tree import Node
 from burnish.codegen.program import (
-    Apply,
     Assign,
+    BinOp,
     Block,
     Call,
     ClassPlan,
-    Display,
     Expression,
-    Infix,
     Keyed,
+    ListOrTuple,
     Literal,
     Method,
+    ModuleCall,
     Name,
-    Own,
-    Prefix,
     Repeat,
+    SelfAttr,
+    UnaryOp,
     Value,
     Weight,
 )
@@ -83,7 +83,7 @@ class Classes:
             made[name] = part.made
             weights += [(f"{name}.{path}", each) for path, each in part.weights]
         if list(made) == [str(n) for n in range(len(made))]:
-            return Part(Display(tuple(made.values())), "loose", weights)
+            return Part(ListOrTuple(tuple(made.values())), "loose", weights)
         return Part(Keyed(tuple(made.items())), "loose", weights)
 
     # --- classes ---
@@ -117,18 +117,18 @@ class Classes:
         options: tuple[tuple[str, Expression], ...] = ()
         if isinstance(made, Call):
             base, args, options = made.function, made.args, made.options
-        elif isinstance(made, Display):
+        elif isinstance(made, ListOrTuple):
             alone = len(made.items) == 1 and isinstance(made.items[0], Keyed)
             args = (Keyed((("0", made.items[0]),)),) if alone else made.items
         elif isinstance(made, Repeat):
-            args = (Prefix("*", made),)
+            args = (UnaryOp("*", made),)
         begin = Method(Name("super()"), "__init__", args, options)
         x = Value("inputs")
         block = Block([], [])
         if part.form == "loose":
             step = Call("nn.Unwritten", (Literal(("whole",)),))
             y = Value("x")
-            block = Block([Assign((y,), (), Apply(step, (x,)))], [y])
+            block = Block([Assign((y,), (), ModuleCall(step, (x,)))], [y])
         plan = ClassPlan("Model", [("", begin)], [x], block, base=base)
         return plan, part.weights
 
@@ -147,13 +147,13 @@ class Classes:
             return
         x = Value("x")
         start = Call("nn.init.normal", (Literal(0.02),))
-        shape = Display((Name("in_features"), Name("out_features")), "()")
-        bias = Display((Name("out_features"),), "()")
+        shape = ListOrTuple((Name("in_features"), Name("out_features")), "()")
+        bias = ListOrTuple((Name("out_features"),), "()")
         members: list[tuple[str, Expression]] = [
             ("weight", Call("nn.Param", (start, shape))),
             ("bias", Call("nn.Param", (Name("nn.init.zeros"), bias))),
         ]
-        result = Infix("+", Infix("@", x, Own(("weight",))), Own(("bias",)))
+        result = BinOp("+", BinOp("@", x, SelfAttr(("weight",))), SelfAttr(("bias",)))
         self.plans["Conv1D"] = ClassPlan(
             "Conv1D",
             members,

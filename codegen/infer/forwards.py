@@ -14,15 +14,15 @@ from dataclasses import dataclass, field
 
 from burnish.codegen.infer.parts import Part
 from burnish.codegen.program import (
-    Apply,
     Assign,
+    BinOp,
     Block,
     Call,
     Expression,
-    Infix,
     Literal,
     Loop,
-    Own,
+    ModuleCall,
+    SelfAttr,
     Statement,
     Value,
 )
@@ -50,7 +50,7 @@ class _Writer:
 
     def call(self, target: Expression, inputs: tuple[Expression, ...]) -> Value:
         made = Value("x")
-        self.statements.append(Assign((made,), (), Apply(target, inputs)))
+        self.statements.append(Assign((made,), (), ModuleCall(target, inputs)))
         return made
 
     def step(self, words: tuple[str, ...], inputs: tuple[Expression, ...]) -> None:
@@ -69,14 +69,14 @@ def forward(
     x = Value("inputs" if is_model else "x")
     writer = _Writer(x)
     if bare:
-        own = tuple(Own((name,)) for name in bare)
+        own = tuple(SelfAttr((name,)) for name in bare)
         writer.step(("use", *bare), (x, *own))
     special = not bare and (_attention(writer, parts) or _gated(writer, parts))
     if not special:
         main = {name: p for name, p in parts.items() if not _is_shortcut(name, parts)}
         _in_order(writer, main)
         if not is_model and (not writer.steps or _ends_open(main)):
-            beside = [Own((name,)) for name in parts if name not in main]
+            beside = [SelfAttr((name,)) for name in parts if name not in main]
             passed = writer.call(beside[0], (x,)) if beside else x
             if not _wraps(parts):
                 last = list(main)[-1] if main else ""
@@ -109,7 +109,7 @@ def _in_order(writer: _Writer, parts: Mapping[str, Part]) -> None:
         parts = {name: part for name, part in parts.items() if name not in tables}
         writer.step(("tables", *tables), (writer.x,))
     for name, part in parts.items():
-        own = Own((name,))
+        own = SelfAttr((name,))
         if part.form == "loose":
             writer.step(("loose", before, name), (writer.x,))
             before = name
@@ -121,7 +121,7 @@ def _in_order(writer: _Writer, parts: Mapping[str, Part]) -> None:
         elif part.results > 1:
             inputs = (writer.x,) * part.inputs
             made = Value("x"), Value("_")
-            writer.statements.append(Assign(made, (), Apply(own, inputs)))
+            writer.statements.append(Assign(made, (), ModuleCall(own, inputs)))
             writer.x = made[0]
         else:
             writer.x = writer.call(own, (writer.x,) * part.inputs)
@@ -140,9 +140,9 @@ def _follows(one: Part, other: Part) -> bool:
     return norm and "Norm" not in one.leaf.kind and one.gives == other.takes
 
 
-def _loop(writer: _Writer, own: Own, name: str) -> None:
+def _loop(writer: _Writer, own: SelfAttr, name: str) -> None:
     item, carried, result = Value(_item(name)), Value("x"), Value("x")
-    body = Block([Assign((result,), (), Apply(item, (carried,)))], [result])
+    body = Block([Assign((result,), (), ModuleCall(item, (carried,)))], [result])
     after = Value("x")
     writer.statements.append(
         Loop(
@@ -171,10 +171,10 @@ def _attention(writer: _Writer, parts: Mapping[str, Part]) -> bool:
     rest = [name for name in names if name not in (found or ())]
     if found is None or len(rest) > 1:
         return False
-    inputs = tuple(writer.call(Own((name,)), (writer.x,)) for name in found)
+    inputs = tuple(writer.call(SelfAttr((name,)), (writer.x,)) for name in found)
     writer.step(("attention", *found), inputs)
     if rest:
-        writer.x = writer.call(Own((rest[0],)), (writer.x,))
+        writer.x = writer.call(SelfAttr((rest[0],)), (writer.x,))
     return True
 
 
@@ -185,10 +185,10 @@ def _gated(writer: _Writer, parts: Mapping[str, Part]) -> bool:
         return False
     gate, up, down = found
     x = writer.x
-    opened = writer.call(Own((gate,)), (x,))
+    opened = writer.call(SelfAttr((gate,)), (x,))
     writer.step(("activation", gate), (opened,))
     product = Value("x")
-    widened = Apply(Own((up,)), (x,))
-    writer.statements.append(Assign((product,), (), Infix("*", writer.x, widened)))
-    writer.x = writer.call(Own((down,)), (product,))
+    widened = ModuleCall(SelfAttr((up,)), (x,))
+    writer.statements.append(Assign((product,), (), BinOp("*", writer.x, widened)))
+    writer.x = writer.call(SelfAttr((down,)), (product,))
     return True

@@ -10,8 +10,8 @@ from burnish.codegen.program import (
     Call,
     ClassPlan,
     Conditional,
-    Display,
     Expression,
+    ListOrTuple,
     Literal,
     Method,
     Repeat,
@@ -60,7 +60,7 @@ def _inside(made: Expression, shapes: _Shapes) -> Expression:
     """A constructor with the steps of its Sequentials in words."""
     if isinstance(made, Call | Method):
         return replace(made, args=tuple(_worded(made.args, shapes)))
-    if isinstance(made, Display):
+    if isinstance(made, ListOrTuple):
         return replace(made, items=tuple(_worded(made.items, shapes)))
     return made.rebuilt(lambda child: _inside(child, shapes))
 
@@ -122,7 +122,7 @@ class _Shapes:
             return self.of(made.item, last)
         if isinstance(made, Conditional):
             return self.of(made.then, last)
-        if isinstance(made, Display):
+        if isinstance(made, ListOrTuple):
             return self._end(made.items, last)
         if not isinstance(made, Call):
             return "(...)"
@@ -158,7 +158,7 @@ def _is_made(item: Expression) -> bool:
     """Whether it is a module of known words: no step, no size, no parameter."""
     if isinstance(item, Call):
         return item.function not in ("nn.Unwritten", "nn.Param", "nn.Buffer")
-    return isinstance(item, Repeat | Conditional | Display)
+    return isinstance(item, Repeat | Conditional | ListOrTuple)
 
 
 def _size(made: Call, last: bool) -> str | None:

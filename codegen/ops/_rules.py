@@ -18,14 +18,14 @@ import onnx_ir as ir
 
 from burnish import nn, ops
 from burnish.codegen.program import (
+    BinOp,
     Block,
     Call,
     Constant,
-    Display,
     Expression,
     Host,
-    Infix,
     Layer,
+    ListOrTuple,
     Literal,
     Method,
     Name,
@@ -213,7 +213,7 @@ def operand(value: Any) -> Expression:
         isinstance(item, Expression) for item in value
     ):
         brackets = "[]" if isinstance(value, list) else "()"
-        return Display(tuple(map(operand, value)), brackets)
+        return ListOrTuple(tuple(map(operand, value)), brackets)
     return Literal(value)
 
 
@@ -225,9 +225,9 @@ def operands(*values: Any) -> tuple[Expression, ...]:
     return tuple(tensor(v) if v is first else operand(v) for v in values)
 
 
-def infix(operator: str, a: Expression, b: Expression) -> Infix:
+def infix(operator: str, a: Expression, b: Expression) -> BinOp:
     """`a operator b`, one of them a tensor."""
-    return Infix(operator, *operands(_bare(a, b), _bare(b, a)))
+    return BinOp(operator, *operands(_bare(a, b), _bare(b, a)))
 
 
 def _bare(value: Expression, other: Expression) -> Expression:
@@ -288,7 +288,7 @@ def nested(array: np.ndarray) -> Expression:
     """An object array as nested list displays."""
     if array.ndim == 0:
         return array.item()
-    return Display(tuple(nested(np.asarray(row, object)) for row in array))
+    return ListOrTuple(tuple(nested(np.asarray(row, object)) for row in array))
 
 
 def plain(array: np.ndarray) -> Any:

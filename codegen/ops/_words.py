@@ -21,16 +21,16 @@ from burnish.codegen.ops._rules import (
 from burnish.codegen.program import (
     Assign,
     Attribute,
+    BinOp,
     Call,
     Constant,
     Expression,
     Host,
-    Infix,
-    Item,
     Literal,
     Method,
     Shape,
     Slice,
+    Subscript,
     Value,
     Weight,
 )
@@ -90,7 +90,7 @@ def size(x: Expression, axis: int) -> Expression:
         dim = x.shape[axis]
         if isinstance(dim, int):
             return Literal(dim)
-    return Item(Attribute(operand(x), "shape"), (Literal(axis),))
+    return Subscript(Attribute(operand(x), "shape"), (Literal(axis),))
 
 
 def at(x: Expression, axis: int, key: Expression) -> Expression:
@@ -98,8 +98,8 @@ def at(x: Expression, axis: int, key: Expression) -> Expression:
     if axis < 0 and x.rank is not None:
         axis += x.rank
     if axis >= 0:
-        return Item(operand(x), (*[WHOLE] * axis, key))
-    return Item(operand(x), (Literal(...), key, *[WHOLE] * (-axis - 1)))
+        return Subscript(operand(x), (*[WHOLE] * axis, key))
+    return Subscript(operand(x), (Literal(...), key, *[WHOLE] * (-axis - 1)))
 
 
 def numbers(
@@ -193,4 +193,4 @@ def chain(
 
 def plus(a: Expression, b: Expression) -> Expression:
     """`a + b`"""
-    return Infix("+", a, b)
+    return BinOp("+", a, b)

@@ -20,9 +20,9 @@ from burnish.codegen.ops._rules import (
 from burnish.codegen.ops._words import made, named
 from burnish.codegen.program import (
     Attribute,
+    BinOp,
     Conditional,
     Expression,
-    Infix,
     Literal,
     Method,
     Name,
@@ -181,7 +181,7 @@ def _of_rows(operator: str, x: Expression, axis: int) -> Result:
 @onnx_op("SwiGLU")
 def swiglu(A: Expression, B: Expression, *, alpha: float = 1.0) -> Result:
     gate = call("silu", A) if alpha == 1 else call("swish", A, alpha=alpha)
-    return Infix("*", gate, B)
+    return BinOp("*", gate, B)
 
 
 @onnx_op("Dropout", since=7)

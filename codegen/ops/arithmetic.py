@@ -18,7 +18,7 @@ from burnish.codegen.ops._rules import (
     tensor,
 )
 from burnish.codegen.ops._words import cast, chain, is_float, is_integer, plus
-from burnish.codegen.program import Call, Expression, Infix, Literal, Prefix
+from burnish.codegen.program import BinOp, Call, Expression, Literal, UnaryOp
 
 
 @onnx_op("Add", since=7)
@@ -57,17 +57,17 @@ def pow_(X: Expression, Y: Expression, *, node: NodeContext) -> Result:
         value = plain(exponent)
         if float(value).is_integer():
             value = int(value)
-        power = Infix("**", tensor(X), Literal(value))
+        power = BinOp("**", tensor(X), Literal(value))
         whole = isinstance(value, int) and (value >= 0 or is_float(X.dtype))
         return power if whole or is_float(X.dtype) else cast(power, X.dtype)
     if X.dtype == Y.dtype:
         return infix("**", X, Y)
-    return cast(Infix("**", tensor(X), operands(Y, X)[0]), X.dtype)
+    return cast(BinOp("**", tensor(X), operands(Y, X)[0]), X.dtype)
 
 
 @onnx_op("Neg", since=6)
 def neg(X: Expression) -> Result:
-    return Prefix("-", tensor(X))
+    return UnaryOp("-", tensor(X))
 
 
 @onnx_op("Abs", since=6)
@@ -77,7 +77,7 @@ def abs_(X: Expression) -> Result:
 
 @onnx_op("Reciprocal", since=6)
 def reciprocal(X: Expression) -> Result:
-    return Infix("/", Literal(1), tensor(X))
+    return BinOp("/", Literal(1), tensor(X))
 
 
 @onnx_op("Sign")
@@ -184,7 +184,7 @@ def sum_(*data_0: Expression, node: NodeContext) -> Result:
 def mean(*data_0: Expression, node: NodeContext) -> Result:
     if len(data_0) == 1:
         return data_0[0]
-    return Infix("/", chain(plus, operands(*data_0), node), Literal(len(data_0)))
+    return BinOp("/", chain(plus, operands(*data_0), node), Literal(len(data_0)))
 
 
 @onnx_op("Max", since=8)

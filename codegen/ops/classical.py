@@ -16,7 +16,7 @@ from burnish.codegen.ops._rules import (
 )
 from burnish.codegen.ops._words import cast
 from burnish.codegen.ops.text import listed
-from burnish.codegen.program import Constant, Expression, Infix, Literal, Weight
+from burnish.codegen.program import BinOp, Constant, Expression, Literal, Weight
 
 ML = "ai.onnx.ml"
 
@@ -40,7 +40,7 @@ def array_feature_extractor(X: Expression, Y: Expression) -> Result:
 
 @onnx_op("Binarizer", domain=ML)
 def binarizer(X: Expression, *, threshold: float = 0.0) -> Result:
-    return cast(Infix(">", tensor(X), Literal(threshold)), X.dtype)
+    return cast(BinOp(">", tensor(X), Literal(threshold)), X.dtype)
 
 
 @onnx_op("Scaler", domain=ML)
@@ -52,9 +52,9 @@ def scaler(
 ) -> Result:
     y = cast(operand(X), "float32")
     if offset and any(offset):
-        y = Infix("-", y, _row(offset, "offset"))
+        y = BinOp("-", y, _row(offset, "offset"))
     if scale and any(s != 1 for s in scale):
-        y = Infix("*", y, _row(scale, "scale"))
+        y = BinOp("*", y, _row(scale, "scale"))
     return y
 
 
@@ -63,7 +63,7 @@ def normalizer(X: Expression, *, norm: str = "MAX") -> Result:
     x = cast(operand(X), "float32")
     if norm == "MAX":
         top = call("reduce_max", x, axes=-1, keepdims=True)
-        return Infix("/", x, call("where", Infix("==", top, Literal(0)), 1.0, top))
+        return BinOp("/", x, call("where", BinOp("==", top, Literal(0)), 1.0, top))
     return call("lp_normalization", x, p=1 if norm == "L1" else 2)
 
 
@@ -78,14 +78,14 @@ def imputer(
 ) -> Result:
     x = tensor(X)
     if not imputed_value_floats:
-        lacking: Expression = Infix("==", x, Literal(replaced_value_int64))
+        lacking: Expression = BinOp("==", x, Literal(replaced_value_int64))
         value = _row(imputed_value_int64s, "imputed", X.dtype)
     else:
         is_nan = np.isnan(replaced_value_float)
         lacking = (
             call("is_nan", x)
             if is_nan
-            else Infix("==", x, Literal(replaced_value_float))
+            else BinOp("==", x, Literal(replaced_value_float))
         )
         value = _row(imputed_value_floats, "imputed", X.dtype)
     return call("where", lacking, value, x)

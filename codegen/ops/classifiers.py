@@ -20,7 +20,14 @@ from burnish.codegen.ops._rules import (
     operand,
 )
 from burnish.codegen.ops._words import at, cast, named
-from burnish.codegen.program import Constant, Expression, Infix, Literal, Prefix, Weight
+from burnish.codegen.program import (
+    BinOp,
+    Constant,
+    Expression,
+    Literal,
+    UnaryOp,
+    Weight,
+)
 
 ML = "ai.onnx.ml"
 _TRANSFORMS = {
@@ -75,16 +82,16 @@ def above(
     column: int = 0,
 ) -> Expression:
     """labels[1] where a column of the scores is above the limit, else labels[0]."""
-    over = Infix(">", at(scores, 1, Literal(column)), Literal(limit))
+    over = BinOp(">", at(scores, 1, Literal(column)), Literal(limit))
     return labelled(node, labels, cast(over, "int64"))
 
 
 def both(score: Expression, post_transform: str, signed: bool) -> Expression:
     """Scores of two classes from that of the second: -s or 1 - s beside s."""
     if post_transform == "LOGISTIC":
-        pair = call("concat", Prefix("-", score), score, axis=1)
+        pair = call("concat", UnaryOp("-", score), score, axis=1)
         return call("sigmoid", pair)
-    other = Prefix("-", score) if signed else Infix("-", Literal(1), score)
+    other = UnaryOp("-", score) if signed else BinOp("-", Literal(1), score)
     pair = call("concat", other, score, axis=1)
     return call("probit", pair) if post_transform == "PROBIT" else pair
 
@@ -166,7 +173,7 @@ def svm_regressor(
         x = _alike(X, vectors, n_supports, kernel_type, kernel_params)
     y = _linear(x, np.asarray(coefficients, np.float32)[None], (rho or [0.0])[:1])
     if one_class:
-        return call("where", Infix(">", y, Literal(0)), _one(1), _one(-1))
+        return call("where", BinOp(">", y, Literal(0)), _one(1), _one(-1))
     return transformed(y, post_transform)
 
 
@@ -206,8 +213,8 @@ def svm_classifier(
     label = greatest(node, labels, votes)
     if prob_a:
         a, b = (np.asarray(p, np.float32) for p in (prob_a, prob_b))
-        platt = Infix("*", scores, weight("prob_a", -a))
-        wins = call("sigmoid", Infix("-", platt, weight("prob_b", b)))
+        platt = BinOp("*", scores, weight("prob_a", -a))
+        wins = call("sigmoid", BinOp("-", platt, weight("prob_b", b)))
         shares = call("pairwise_coupling", wins, classes=len(labels))
         return label, transformed(shares, post_transform)
     if len(labels) == 2:

@@ -13,14 +13,14 @@ from burnish.codegen.ops._rules import (
     tensor,
 )
 from burnish.codegen.ops._words import is_scalar
-from burnish.codegen.program import Call, Constant, Expression, Prefix
+from burnish.codegen.program import Call, Constant, Expression, UnaryOp
 
 
 @onnx_op("Equal", since=7)
 def equal(A: Expression, B: Expression) -> Result:
     for value, other in ((A, B), (B, A)):
         if isinstance(other, Constant) and other.dtype == "bool" and not other.shape:
-            return value if other.array else Prefix("~", tensor(value))
+            return value if other.array else UnaryOp("~", tensor(value))
     return infix("==", A, B)
 
 
@@ -76,12 +76,12 @@ def bitwise_xor(A: Expression, B: Expression) -> Result:
 
 @onnx_op("Not")
 def not_(X: Expression) -> Result:
-    return Prefix("~", tensor(X))
+    return UnaryOp("~", tensor(X))
 
 
 @onnx_op("BitwiseNot")
 def bitwise_not(X: Expression) -> Result:
-    return Prefix("~", tensor(X))
+    return UnaryOp("~", tensor(X))
 
 
 @onnx_op("BitShift")

@@ -18,17 +18,17 @@ from burnish.codegen.ops._rules import (
 from burnish.codegen.ops._words import is_device, made
 from burnish.codegen.program import (
     Assign,
+    BinOp,
     Block,
     Call,
     Expression,
     If,
-    Infix,
-    Item,
     Literal,
     Loop,
     Method,
-    Prefix,
     Slice,
+    Subscript,
+    UnaryOp,
     Value,
 )
 
@@ -104,7 +104,7 @@ def loop(
     counted: tuple[Value, ...] = ()
     if count is None and counter.uses():
         counted = (index,)
-        after = Infix("+", index, Literal(1))
+        after = BinOp("+", index, Literal(1))
         block.results.insert(len(block.results) - len(results) + len(carried), after)
     states = _targets(node, 0, len(carried))
     lists = tuple(Value(name) for name in node.outputs[len(carried) :])
@@ -186,7 +186,7 @@ def _stacked(
         sizes.insert(axis % (len(sizes) + 1), 0)
         dtype = None if element.dtype == "float32" else element.dtype
         empty = made("zeros", *sizes, dtype=dtype)
-    return call("stack", Prefix("*", listed), axis=axis, empty=empty)
+    return call("stack", UnaryOp("*", listed), axis=axis, empty=empty)
 
 
 @onnx_op("Scan", since=9)
@@ -263,4 +263,4 @@ def _elements(x: Expression, axis: int, direction: int) -> Expression:
 
 
 def _reversed(items: Expression) -> Expression:
-    return Item(items, (Slice(None, None, Literal(-1)),))
+    return Subscript(items, (Slice(None, None, Literal(-1)),))

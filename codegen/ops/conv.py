@@ -15,7 +15,7 @@ from burnish.codegen.ops._rules import (
     tensor,
 )
 from burnish.codegen.ops._words import size
-from burnish.codegen.program import Call, Expression, Infix, Literal, Weight
+from burnish.codegen.program import BinOp, Call, Expression, Literal, Weight
 
 
 @onnx_op("Conv")
@@ -162,7 +162,7 @@ def _total(
     rest = extra + span - stride - output_shape[axis]
     if isinstance(n, int):
         return stride * n + rest
-    return Infix("+", Infix("*", Literal(stride), n), Literal(rest))
+    return BinOp("+", BinOp("*", Literal(stride), n), Literal(rest))
 
 
 def _plain(number: Any) -> Any:
@@ -177,8 +177,8 @@ def _shared(totals: list[Any], auto_pad: str) -> Any:
             half: Any = total // 2
             rest: Any = total - half
         else:
-            half = Infix("//", total, Literal(2))
-            rest = Infix("-", total, half)
+            half = BinOp("//", total, Literal(2))
+            rest = BinOp("-", total, half)
         pads.append((half, rest) if auto_pad == "SAME_UPPER" else (rest, half))
     if not all(isinstance(total, int) for total in totals):
         return tuple(operand(pair) for pair in pads)

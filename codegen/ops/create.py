@@ -20,11 +20,11 @@ from burnish.codegen.ops._words import cast, dtype_name, filled, made, size
 from burnish.codegen.ops.shape import shape_option
 from burnish.codegen.program import (
     Attribute,
+    BinOp,
     Constant,
     Expression,
-    Infix,
     Literal,
-    Prefix,
+    UnaryOp,
 )
 
 
@@ -160,8 +160,8 @@ def _drawn(
 ) -> Result:
     drawn: Expression = made(kind, shape, dtype=dtype)
     if scale != 1:
-        drawn = Infix("*", drawn, Literal(scale))
-    return drawn if offset == 0 else Infix("+", drawn, Literal(offset))
+        drawn = BinOp("*", drawn, Literal(scale))
+    return drawn if offset == 0 else BinOp("+", drawn, Literal(offset))
 
 
 @onnx_op("Bernoulli")
@@ -172,7 +172,7 @@ def bernoulli(
     shape, chosen = _like(input_, dtype)
     wide = input_.dtype if input_.dtype == "float64" else None
     drawn = made("rand", shape, dtype=wide)
-    return cast(Infix("<", drawn, operand(input_)), chosen)
+    return cast(BinOp("<", drawn, operand(input_)), chosen)
 
 
 @onnx_op("Multinomial")
@@ -185,6 +185,6 @@ def multinomial(
 ) -> Result:
     """Gumbel noise makes the greatest log probability a draw."""
     shape = (size(input_, 0), Literal(sample_size), size(input_, 1))
-    noise = call("log", Prefix("-", call("log", made("rand", *shape))))
-    noisy = Infix("-", method(input_, "unsqueeze", 1), noise)
+    noise = call("log", UnaryOp("-", call("log", made("rand", *shape))))
+    noisy = BinOp("-", method(input_, "unsqueeze", 1), noise)
     return cast(call("arg_max", noisy, axis=-1), dtype_name(dtype))

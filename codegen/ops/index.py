@@ -32,12 +32,12 @@ from burnish.codegen.ops._words import (
 )
 from burnish.codegen.program import (
     Attribute,
+    BinOp,
     Dim,
     Expression,
-    Infix,
-    Item,
     Literal,
     Slice,
+    Subscript,
     Weight,
 )
 
@@ -51,7 +51,7 @@ def gather(data: Expression, indices: Expression, *, axis: int = 0) -> Result:
         row = known(indices)
         if row is not None and row.ndim == 0:
             table = layer("Embedding", data.shape, {}, {"weight": data})
-            return Item(Attribute(table, "weight"), (Literal(int(row)),))
+            return Subscript(Attribute(table, "weight"), (Literal(int(row)),))
         return layer("Embedding", data.shape, {}, {"weight": data}, tensor(indices))
     if is_scalar(indices):
         return at(data, axis, _plain(number(indices)))
@@ -87,7 +87,7 @@ def gather_nd(data: Expression, indices: Expression, *, batch_dims: int = 0) -> 
 
 @onnx_op("Index", domain="burnish")
 def index(data: Expression, *places: Expression) -> Result:
-    return Item(tensor(data), tuple(map(tensor, places)))
+    return Subscript(tensor(data), tuple(map(tensor, places)))
 
 
 @onnx_op("Slice")
@@ -149,7 +149,7 @@ def _sliced(
         key = (Literal(...), *(keys.get(i, WHOLE) for i in range(first, 0)))
     if all(k == WHOLE for k in key):
         return operand(data)
-    return Item(tensor(data), key)
+    return Subscript(tensor(data), key)
 
 
 def _bounds(
@@ -243,9 +243,9 @@ def tensor_scatter(
     places: Expression = method(steps, "reshape", *line)
     if write_indices is not None:
         starts = method(write_indices, "reshape", -1, *[1] * (rank - 1))
-        places = Infix("+", starts, places)
+        places = BinOp("+", starts, places)
     if mode == "circular":
-        places = Infix("%", places, size(past_cache, along))
+        places = BinOp("%", places, size(past_cache, along))
     spread = call("expand", places, shape=Attribute(operand(update), "shape"))
     return call("scatter_elements", past_cache, spread, update, axis=axis)
 
@@ -300,6 +300,6 @@ def reverse_sequence(
     steps = named(node, method(line, "reshape", *time_line), "steps", "int64")
     column = method(sequence_lens, "reshape", *batch_line)
     lengths = named(node, column, "lengths", "int64")
-    turned = Infix("-", Infix("-", lengths, Literal(1)), steps)
-    places = call("where", Infix("<", steps, lengths), turned, steps)
+    turned = BinOp("-", BinOp("-", lengths, Literal(1)), steps)
+    places = call("where", BinOp("<", steps, lengths), turned, steps)
     return call("take_along_axis", input_, places, axis=time_axis)

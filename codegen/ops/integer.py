@@ -15,7 +15,7 @@ from burnish.codegen.ops._rules import (
 from burnish.codegen.ops._words import cast as cast_to
 from burnish.codegen.ops.conv import alike, padding
 from burnish.codegen.ops.quantize import quantized
-from burnish.codegen.program import Expression, Infix
+from burnish.codegen.program import BinOp, Expression
 
 
 @onnx_op("MatMulInteger")
@@ -37,12 +37,12 @@ def _product(
     """Exact, in int32; a's zero points stand for rows, b's for columns."""
     if a_zero is not None and a_zero.rank == 1:
         a_zero = method(a_zero, "unsqueeze", -1)
-    return Infix("@", _centered(a, a_zero), _centered(b, b_zero))
+    return BinOp("@", _centered(a, a_zero), _centered(b, b_zero))
 
 
 def _centered(x: Expression, zero: Expression | None) -> Expression:
     wide = cast_to(operand(x), "int32")
-    return wide if zero is None else Infix("-", wide, cast_to(operand(zero), "int32"))
+    return wide if zero is None else BinOp("-", wide, cast_to(operand(zero), "int32"))
 
 
 @onnx_op("QLinearMatMul")
@@ -68,7 +68,7 @@ def _requantized(
     zero_point: Expression,
     axis: int = 1,
 ) -> Expression:
-    scale = Infix("/", operand(y_scale), infix("*", a_scale, b_scale))
+    scale = BinOp("/", operand(y_scale), infix("*", a_scale, b_scale))
     real = cast_to(total, "float32")
     step = cast_to(scale, "float32")
     return quantized(real, step, zero_point, axis)

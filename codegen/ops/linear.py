@@ -11,7 +11,7 @@ from burnish.codegen.ops._rules import (
     operand,
     owned,
 )
-from burnish.codegen.program import Attribute, Expression, Infix, Literal, Weight
+from burnish.codegen.program import Attribute, BinOp, Expression, Literal, Weight
 
 
 @onnx_op("MatMul")
@@ -33,7 +33,7 @@ def linear(
     if not (isinstance(weight, Weight) and owned(weight, bias)):
         factor = Attribute(operand(weight), "T") if transB else weight
         product = infix("@", x, factor)
-        return product if bias is None else Infix("+", product, operand(bias))
+        return product if bias is None else BinOp("+", product, operand(bias))
     if not transB:
         weight = weight.changed(weight.shape[::-1], lambda w: w.T)
     n_out, n_in = weight.shape
@@ -67,12 +67,12 @@ def gemm(
             return layer("Linear", sizes, {}, weights, A)
     a = Attribute(operand(A), "T") if transA else operand(A)
     b = Attribute(operand(B), "T") if transB else operand(B)
-    product = _times(alpha, Infix("@", a, b))
-    return product if C is None else Infix("+", product, _times(beta, operand(C)))
+    product = _times(alpha, BinOp("@", a, b))
+    return product if C is None else BinOp("+", product, _times(beta, operand(C)))
 
 
 def _times(factor: float, value: Expression) -> Expression:
-    return value if factor == 1 else Infix("*", Literal(factor), value)
+    return value if factor == 1 else BinOp("*", Literal(factor), value)
 
 
 @onnx_op("Einsum")

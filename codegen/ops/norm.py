@@ -18,9 +18,9 @@ from burnish.codegen.ops._rules import (
 )
 from burnish.codegen.ops._words import cast, unpacked
 from burnish.codegen.program import (
+    BinOp,
     Constant,
     Expression,
-    Infix,
     Literal,
     Source,
     Weight,
@@ -61,7 +61,7 @@ def batch_normalization(
     parts = call("batch_norm_train", X, scale, B, eps=epsilon)
     y, mean, var = unpacked(node, parts, "y", "mean", "var", dtype=X.dtype)
     running = [
-        Infix("+", _times(momentum, old), _times(_other(momentum), new))
+        BinOp("+", _times(momentum, old), _times(_other(momentum), new))
         for old, new in ((input_mean, mean), (input_var, var))
     ]
     return tuple([y, *running][: len(node.outputs)])
@@ -124,7 +124,7 @@ def _other(momentum: float) -> float:
 
 
 def _times(factor: float, value: Expression) -> Expression:
-    return Infix("*", Literal(factor), operand(value))
+    return BinOp("*", Literal(factor), operand(value))
 
 
 @onnx_op("LayerNormalization")
@@ -187,11 +187,11 @@ def _layer_norm_with_statistics(
     source = cast(x, "float32") if x.dtype in ("float16", "bfloat16") else operand(x)
     parts = call("standardize", source, axes=axes, eps=epsilon)
     unit, mean, var = unpacked(node, parts, "y", "mean", "var", dtype=source.dtype)
-    scaled: Expression = Infix("*", cast(unit, x.dtype), operand(scale))
+    scaled: Expression = BinOp("*", cast(unit, x.dtype), operand(scale))
     if bias is not None:
-        scaled = Infix("+", scaled, operand(bias))
-    spread = call("sqrt", Infix("+", var, Literal(epsilon)))
-    return tuple([scaled, mean, Infix("/", Literal(1), spread)][: len(node.outputs)])
+        scaled = BinOp("+", scaled, operand(bias))
+    spread = call("sqrt", BinOp("+", var, Literal(epsilon)))
+    return tuple([scaled, mean, BinOp("/", Literal(1), spread)][: len(node.outputs)])
 
 
 @onnx_op("RMSNormalization")

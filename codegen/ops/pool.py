@@ -14,7 +14,7 @@ from burnish.codegen.ops._rules import (
 )
 from burnish.codegen.ops._words import numbers, size
 from burnish.codegen.ops.conv import alike, padding
-from burnish.codegen.program import Expression, Infix, Literal
+from burnish.codegen.program import BinOp, Expression, Literal
 
 
 def _window(
@@ -125,13 +125,13 @@ def max_unpool(
         if isinstance(n, Literal):
             plain.append(Literal(n.value * s + rest))
         else:
-            plain.append(Infix("+", Infix("*", n, Literal(s)), Literal(rest)))
+            plain.append(BinOp("+", BinOp("*", n, Literal(s)), Literal(rest)))
     y = call("max_unpool", X, I, shape=tuple(plain))
     if output_shape is None:
         return y
     wanted = numbers(node, output_shape, "size") or []
     pairs = tuple(
-        (0, Infix("-", operand(asked), n))
+        (0, BinOp("-", operand(asked), n))
         for asked, n in zip(wanted, plain, strict=True)
     )
     return call("pad", y, pads=tuple(map(operand, pairs)))

@@ -23,12 +23,12 @@ from burnish.codegen.ops._rules import (
 from burnish.codegen.ops._words import WHOLE, size, unpacked
 from burnish.codegen.program import (
     Assign,
-    Display,
     Expression,
-    Item,
+    ListOrTuple,
     Literal,
     Method,
     Shape,
+    Subscript,
     Value,
     Weight,
 )
@@ -188,7 +188,7 @@ def recurrent(
     states = tuple(map(operand, given[layers * each :]))
     run = layer(kind, (inputs, hidden), options, weights, x, *_together(states))
     y, last = _emitted(kind, run, x, node.shapes[0], node)
-    ends = tuple(Inline(Item(last, (Literal(i),))) for i in range(2))
+    ends = tuple(Inline(Subscript(last, (Literal(i),))) for i in range(2))
     return (y, *ends) if kind == "LSTM" else (y, last)
 
 
@@ -228,7 +228,7 @@ def _layer(
     y, last = _emitted(kind, run, x, shape, node)
     parts: tuple[Expression, ...] = (_by_direction(y, directions, hidden), last)
     if kind == "LSTM":
-        ends = [Inline(Item(last, (Literal(i),))) for i in range(2)]
+        ends = [Inline(Subscript(last, (Literal(i),))) for i in range(2)]
         parts = (parts[0], *ends)
     return parts[: len(node.outputs)]
 
@@ -259,7 +259,7 @@ def _weights(
 
 def _together(states: tuple[Expression, ...]) -> tuple[Expression, ...]:
     """Initial states as the layer takes them: one, or a pair."""
-    return (Display(states, "()"),) if len(states) == 2 else states
+    return (ListOrTuple(states, "()"),) if len(states) == 2 else states
 
 
 def _emitted(
@@ -294,7 +294,7 @@ def _gates(
 def _by_direction(y: Value, directions: int, hidden: int) -> Expression:
     """(T, N, D * H) as (T, D, N, H)"""
     if directions == 1:
-        return Inline(Item(y, (WHOLE, Literal(None))))
+        return Inline(Subscript(y, (WHOLE, Literal(None))))
     sizes = (size(y, 0), size(y, 1), Literal(directions), Literal(hidden))
     order = tuple(map(Literal, (0, 2, 1, 3)))
     return Inline(Method(Method(y, "reshape", sizes), "transpose", order))

@@ -7,7 +7,7 @@ from typing import Any
 
 from burnish.codegen.ops._rules import Result, call, ints, method, onnx_op, operand
 from burnish.codegen.ops._words import axes_option
-from burnish.codegen.program import Call, Expression, Infix, Literal
+from burnish.codegen.program import BinOp, Call, Expression, Literal
 
 _METHODS = {
     "ReduceSum": "sum",
@@ -27,7 +27,7 @@ def _over(
     chosen = axes_option(axes or None)
     if isinstance(axes, Expression) and not noop:
         every = Literal(None)
-        chosen = Infix("or", Call("tuple", (axes,)), every)
+        chosen = BinOp("or", Call("tuple", (axes,)), every)
     return _call(op_type, x, chosen, keepdims)
 
 
@@ -51,7 +51,7 @@ _OPERATORS = {
 _OF_ONE: dict[str, Callable[[Expression], Expression]] = {
     "ReduceL1": lambda x: Call("abs", (operand(x),)),
     "ReduceL2": lambda x: Call("abs", (operand(x),)),
-    "ReduceSumSquare": lambda x: Infix("*", operand(x), operand(x)),
+    "ReduceSumSquare": lambda x: BinOp("*", operand(x), operand(x)),
     "ReduceLogSum": lambda x: call("log", x),
 }
 """What reducing no axis at all leaves of a value."""

@@ -17,30 +17,30 @@ from burnish.codegen.ops._rules import (
 from burnish.codegen.ops._words import is_scalar
 from burnish.codegen.ops.shape import shape_option
 from burnish.codegen.program import (
+    BinOp,
     Call,
-    Display,
     Expression,
-    Infix,
-    Item,
+    ListOrTuple,
     Literal,
-    Prefix,
     Slice,
+    Subscript,
+    UnaryOp,
 )
 
 
 @onnx_op("SequenceConstruct")
 def sequence_construct(*inputs: Expression) -> Result:
-    return Display(tuple(map(tensor, inputs)))
+    return ListOrTuple(tuple(map(tensor, inputs)))
 
 
 @onnx_op("SequenceEmpty")
 def sequence_empty(*, dtype: int | None = None) -> Result:
-    return Display(())
+    return ListOrTuple(())
 
 
 @onnx_op("SequenceAt")
 def sequence_at(input_sequence: Expression, position: Expression) -> Result:
-    return Item(input_sequence, (_place(position),))
+    return Subscript(input_sequence, (_place(position),))
 
 
 def _place(position: Expression) -> Expression:
@@ -49,13 +49,13 @@ def _place(position: Expression) -> Expression:
 
 
 def _all(items: Expression) -> Expression:
-    return Prefix("*", items)
+    return UnaryOp("*", items)
 
 
 def _part(
     items: Expression, start: Expression | None, stop: Expression | None = None
 ) -> Expression:
-    return Item(items, (Slice(start, stop),))
+    return Subscript(items, (Slice(start, stop),))
 
 
 @onnx_op("SequenceInsert")
@@ -66,13 +66,13 @@ def sequence_insert(
 ) -> Result:
     added = tensor(tensor_)
     if position is None:
-        return Display((_all(input_sequence), added))
+        return ListOrTuple((_all(input_sequence), added))
     place = _place(position)
     before, after = (
         _part(input_sequence, None, place),
         _part(input_sequence, place),
     )
-    return Display((_all(before), added, _all(after)))
+    return ListOrTuple((_all(before), added, _all(after)))
 
 
 @onnx_op("SequenceErase")
@@ -84,7 +84,7 @@ def sequence_erase(
     if isinstance(place, Literal) and place.value == -1:
         return before
     rest = _part(_part(input_sequence, place), Literal(1))
-    return Display((_all(before), _all(rest)))
+    return ListOrTuple((_all(before), _all(rest)))
 
 
 @onnx_op("SequenceLength")
@@ -137,4 +137,4 @@ def optional_get_element(input_: Expression) -> Result:
 def optional_has_element(input_: Expression | None = None) -> Result:
     if input_ is None or (isinstance(input_, Literal) and input_.value is None):
         return host(False, "bool")
-    return host(Infix("is not", input_, Literal(None)), "bool")
+    return host(BinOp("is not", input_, Literal(None)), "bool")

@@ -21,14 +21,14 @@ from burnish.codegen.ops._rules import (
 from burnish.codegen.ops._words import WHOLE, filled, numbers, size
 from burnish.codegen.program import (
     Attribute,
+    BinOp,
     Call,
     Expression,
-    Infix,
-    Item,
     Literal,
     Method,
     Shape,
     Slice,
+    Subscript,
     Value,
 )
 
@@ -53,7 +53,7 @@ def reshape(
         shape = Call("tuple", (sizes,))
         return call("reshape", tensor(data), shape=shape, keep_zeros=True)
     rank = len(parts) if data.rank is None else data.rank
-    kept = [Infix("or", n, size(data, i)) for i, n in enumerate(parts[:rank])]
+    kept = [BinOp("or", n, size(data, i)) for i, n in enumerate(parts[:rank])]
     return method(data, "reshape", *kept, *parts[rank:])
 
 
@@ -101,7 +101,7 @@ def squeeze_axes(data: Expression, *, axes: list[int] | None = None) -> Result:
 @onnx_op("Squeeze", since=13)
 def squeeze(data: Expression, axes: Expression | None = None) -> Result:
     chosen = None if axes is None else ints(axes)
-    if isinstance(data, Item) and isinstance(data.target, Value):
+    if isinstance(data, Subscript) and isinstance(data.target, Value):
         added = [i for i, key in enumerate(data.keys) if key is not WHOLE]
         if chosen == added and all(map(_is_new, (data.keys[i] for i in added))):
             return data.target
@@ -194,7 +194,7 @@ def _split(x: Expression, axis: int, sizes: Any, count: int) -> Result:
         parts = call("split", x, num=count, axis=axis)
     else:
         parts = call("split", x, sizes=sizes, axis=axis)
-    return Item(parts, (Literal(0),)) if count == 1 else parts
+    return Subscript(parts, (Literal(0),)) if count == 1 else parts
 
 
 def _in_equal_parts(x: Expression, axis: int, sizes: Any) -> bool:
@@ -228,7 +228,7 @@ def shape(data: Expression, *, start: int = 0, end: int | None = None) -> Result
     sizes: Expression = Attribute(operand(data), "shape")
     if start or end is not None:
         part = slice_of(start, end)
-        sizes = Item(sizes, (part,))
+        sizes = Subscript(sizes, (part,))
     return made_of(sizes)
 
 
@@ -260,7 +260,7 @@ def space_to_depth(input_: Expression, *, blocksize: int, mode: str = "DCR") -> 
     if mode == "DCR":
         return call("space_to_depth", input_, blocksize=blocksize)
     b, (n, c, h, w) = Literal(blocksize), (size(input_, i) for i in range(4))
-    high, wide = (Infix("//", length, b) for length in (h, w))
+    high, wide = (BinOp("//", length, b) for length in (h, w))
     blocks = method(input_, "reshape", n, c, high, b, wide, b)
     moved = Method(blocks, "transpose", tuple(map(Literal, (0, 1, 3, 5, 2, 4))))
     return Method(moved, "reshape", (n, Literal(-1), high, wide))

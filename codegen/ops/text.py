@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from burnish.codegen.ops._rules import NodeContext, Result, call, onnx_op, plain
-from burnish.codegen.program import Expression, Item, Literal, Weight
+from burnish.codegen.program import Expression, Literal, Subscript, Weight
 
 _INLINE = 64
 
@@ -34,7 +34,7 @@ def string_split(
     node: NodeContext,
 ) -> Result:
     parts = call("string_split", X, delimiter=delimiter or None, maxsplit=maxsplit)
-    return parts if len(node.outputs) > 1 else Item(parts, (Literal(0),))
+    return parts if len(node.outputs) > 1 else Subscript(parts, (Literal(0),))
 
 
 @onnx_op("RegexFullMatch", since=20)

@@ -10,7 +10,7 @@ from burnish.codegen.ops._rules import NodeContext, Result, onnx_op, operand
 from burnish.codegen.ops._trees import Trees, by_number, by_position
 from burnish.codegen.ops._words import cast, named
 from burnish.codegen.ops.classifiers import above, both, greatest, transformed, weight
-from burnish.codegen.program import Constant, Expression, Infix, Literal
+from burnish.codegen.program import BinOp, Constant, Expression, Literal
 
 ML = "ai.onnx.ml"
 _AGGREGATES = ("average", "sum", "min", "max")
@@ -117,7 +117,7 @@ def _regressed(x: Expression, given: dict[str, Any]) -> Result:
     y = _real(x, trees, outputs, given["aggregate_function"].lower())
     base = _numbers(given, "base_values")
     if base is not None and base.any():
-        y = Infix("+", y, _beside(base))
+        y = BinOp("+", y, _beside(base))
     return transformed(y, given["post_transform"])
 
 
@@ -187,7 +187,7 @@ def _classified(x: Expression, node: NodeContext, given: dict[str, Any]) -> Resu
     trees = _numbered(given, "class", outputs)
     made = _real(x, trees, outputs, "sum")
     if base is not None and base.any():
-        made = Infix("+", made, _beside(base[-1:] if alone else base))
+        made = BinOp("+", made, _beside(base[-1:] if alone else base))
     scores = named(node, made, "scores", "float32")
     positive = len(labels) == 2 and bool((trees.weights >= 0).all())
     if len(labels) == 1:

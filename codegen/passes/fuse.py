@@ -9,7 +9,7 @@ import onnx_ir as ir
 from burnish.codegen import constants
 from burnish.codegen.account import Account
 from burnish.codegen.passes.graph import all_nodes, initializer, label, owner
-from burnish.codegen.passes.pattern import Apply, Either, Match, Rule, match
+from burnish.codegen.passes.pattern import Either, Match, NodePattern, Rule, match
 from burnish.codegen.passes.rules import RULES
 
 #: (domain, op_type, version) -> is there an import rule?
@@ -40,7 +40,7 @@ def fuse_known_forms(
 def _roots(rule: Rule) -> set[str]:
     pattern = rule.pattern
     ways = pattern.ways if isinstance(pattern, Either) else (pattern,)
-    return {way.op_type for way in ways if isinstance(way, Apply)}
+    return {way.op_type for way in ways if isinstance(way, NodePattern)}
 
 
 def _apply(model: ir.Model, rule: Rule, root: ir.Node, account: Account) -> bool:

@@ -22,29 +22,29 @@ _TOLERANCE = 1e-3  # exporters write sqrt(2) as 1.4142 and as 1.41421354
 class Pattern:
     """Something that a value can match."""
 
-    def __add__(self, other: Pattern | float) -> Apply:
-        return Apply("Add", (self, _pattern(other)))
+    def __add__(self, other: Pattern | float) -> NodePattern:
+        return NodePattern("Add", (self, _pattern(other)))
 
-    def __radd__(self, other: float) -> Apply:
-        return Apply("Add", (_pattern(other), self))
+    def __radd__(self, other: float) -> NodePattern:
+        return NodePattern("Add", (_pattern(other), self))
 
-    def __sub__(self, other: Pattern | float) -> Apply:
-        return Apply("Sub", (self, _pattern(other)))
+    def __sub__(self, other: Pattern | float) -> NodePattern:
+        return NodePattern("Sub", (self, _pattern(other)))
 
-    def __mul__(self, other: Pattern | float) -> Apply:
-        return Apply("Mul", (self, _pattern(other)))
+    def __mul__(self, other: Pattern | float) -> NodePattern:
+        return NodePattern("Mul", (self, _pattern(other)))
 
-    def __rmul__(self, other: float) -> Apply:
-        return Apply("Mul", (_pattern(other), self))
+    def __rmul__(self, other: float) -> NodePattern:
+        return NodePattern("Mul", (_pattern(other), self))
 
-    def __truediv__(self, other: Pattern | float) -> Apply:
-        return Apply("Div", (self, _pattern(other)))
+    def __truediv__(self, other: Pattern | float) -> NodePattern:
+        return NodePattern("Div", (self, _pattern(other)))
 
-    def __rtruediv__(self, other: float) -> Apply:
-        return Apply("Div", (_pattern(other), self))
+    def __rtruediv__(self, other: float) -> NodePattern:
+        return NodePattern("Div", (_pattern(other), self))
 
-    def __pow__(self, other: Pattern | float) -> Apply:
-        return Apply("Pow", (self, _pattern(other)))
+    def __pow__(self, other: Pattern | float) -> NodePattern:
+        return NodePattern("Pow", (self, _pattern(other)))
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Scalar(Pattern):
 
 
 @dataclass(frozen=True)
-class Apply(Pattern):
+class NodePattern(Pattern):
     """The first output of an operator."""
 
     op_type: str
@@ -92,9 +92,9 @@ def either(*ways: Pattern) -> Either:
 
 def op(
     op_type: str, *inputs: Pattern | float, name: str = "", domain: str = ""
-) -> Apply:
+) -> NodePattern:
     """An operator applied to patterns."""
-    return Apply(op_type, tuple(_pattern(i) for i in inputs), name, domain)
+    return NodePattern(op_type, tuple(_pattern(i) for i in inputs), name, domain)
 
 
 def _pattern(of: Pattern | float) -> Pattern:
@@ -167,7 +167,7 @@ def match(pattern: Pattern, value: ir.Value | None, found: Match) -> Iterator[Ma
     elif isinstance(pattern, Either):
         for way in pattern.ways:
             yield from match(way, value, found)
-    elif isinstance(pattern, Apply):
+    elif isinstance(pattern, NodePattern):
         yield from _match_node(pattern, value, found)
 
 
@@ -176,7 +176,7 @@ def _but_for(found: Match, expected: str, came: str) -> Match:
     return replace(found, slack=found.slack - 1, missed=missed)
 
 
-def _match_node(pattern: Apply, value: ir.Value, found: Match) -> Iterator[Match]:
+def _match_node(pattern: NodePattern, value: ir.Value, found: Match) -> Iterator[Match]:
     node = value.producer()
     if node is None or node.op_type != pattern.op_type or node.domain != pattern.domain:
         return

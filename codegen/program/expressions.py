@@ -57,7 +57,7 @@ class Attribute(Expression):
 
 
 @dataclass(frozen=True, eq=False)
-class Infix(Expression):
+class BinOp(Expression):
     """`left operator right`"""
 
     operator: str
@@ -72,7 +72,7 @@ class Infix(Expression):
 
 
 @dataclass(frozen=True, eq=False)
-class Prefix(Expression):
+class UnaryOp(Expression):
     """`operator operand`: "-", "~", "not " """
 
     operator: str
@@ -101,7 +101,7 @@ class Conditional(Expression):
 
 
 @dataclass(frozen=True, eq=False)
-class Display(Expression):
+class ListOrTuple(Expression):
     """A list `[a, b]` or tuple `(a, b)`."""
 
     items: tuple[Expression, ...]
@@ -129,7 +129,7 @@ class Keyed(Expression):
 
 @dataclass(frozen=True, eq=False)
 class Slice(Expression):
-    """`start:stop:step` inside an Item."""
+    """`start:stop:step` inside an Subscript."""
 
     start: Expression | None = None
     stop: Expression | None = None
@@ -144,7 +144,7 @@ class Slice(Expression):
 
 
 @dataclass(frozen=True, eq=False)
-class Item(Expression):
+class Subscript(Expression):
     """`target[keys]`"""
 
     target: Expression
@@ -154,7 +154,7 @@ class Item(Expression):
         return (self.target, *self.keys)
 
     def rebuilt(self, change: Change) -> Expression:
-        return Item(change(self.target), tuple(map(change, self.keys)))
+        return Subscript(change(self.target), tuple(map(change, self.keys)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,14 +179,14 @@ class Layer(Expression):
 
 
 @dataclass(frozen=True, eq=False)
-class Own(Expression):
+class SelfAttr(Expression):
     """Something of the module's own: `self.conv1`, `self.layers[0]`."""
 
     path: tuple[str | int, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Apply(Expression):
+class ModuleCall(Expression):
     """`target(*inputs, **options)`, where the target is a module."""
 
     target: Expression
@@ -198,7 +198,7 @@ class Apply(Expression):
 
     def rebuilt(self, change: Change) -> Expression:
         options = tuple((name, change(value)) for name, value in self.options)
-        return Apply(change(self.target), tuple(map(change, self.inputs)), options)
+        return ModuleCall(change(self.target), tuple(map(change, self.inputs)), options)
 
 
 @dataclass(frozen=True, eq=False)

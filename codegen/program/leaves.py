@@ -37,14 +37,14 @@ class Expression:
 class Value(Expression):
     """The result of one statement, or an input. `hint` is the file's name for it.
 
-    natural: a number of the host that is never negative, such as a size.
+    nonnegative: a number of the host that is never negative, such as a size.
     """
 
     hint: str = ""
     dtype: str | None = None
     shape: Shape | None = None
     host: bool = False
-    natural: bool = False
+    nonnegative: bool = False
 
 
 @dataclass(eq=False)

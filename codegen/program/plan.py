@@ -8,10 +8,10 @@ from typing import Any
 
 from burnish.codegen.program.expressions import (
     Call,
-    Display,
+    ListOrTuple,
     Method,
-    Prefix,
     Repeat,
+    UnaryOp,
 )
 from burnish.codegen.program.leaves import Expression, Shape, Value, Weight
 from burnish.codegen.program.statements import Block
@@ -67,12 +67,12 @@ def held(
     for place in places:
         match made:
             case Call(
-                function="nn.Sequential", args=(Prefix(operand=Repeat() as every),)
+                function="nn.Sequential", args=(UnaryOp(operand=Repeat() as every),)
             ):
                 made = every.item
-            case Display(items=items) | Call(function="nn.Sequential", args=items) if (
-                isinstance(place, int) and place < len(items)
-            ):
+            case (
+                ListOrTuple(items=items) | Call(function="nn.Sequential", args=items)
+            ) if isinstance(place, int) and place < len(items):
                 made = items[place]
             case Repeat(item=item):
                 made = item

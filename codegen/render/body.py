@@ -8,9 +8,9 @@ from burnish.codegen.program import (
     Assign,
     Block,
     Call,
-    Display,
     Expression,
     If,
+    ListOrTuple,
     Literal,
     Loop,
     Statement,
@@ -40,7 +40,7 @@ def returns(results: Sequence[Expression], names: Names, indent: int) -> list[st
     line = f"{' ' * indent}return {', '.join(text(r, names) for r in results)}"
     if len(line) <= 88:
         return [line]
-    return laid_out("return ", Display(tuple(results), "()"), names, indent)
+    return laid_out("return ", ListOrTuple(tuple(results), "()"), names, indent)
 
 
 def statement_lines(statement: Statement, names: Names, indent: int) -> list[str]:
@@ -87,7 +87,7 @@ def _together(
     if len(line) <= 88:
         return [line]
     values = tuple(value for _, value in pairs)
-    return laid_out(f"{left} = ", Display(values, "()"), names, indent)
+    return laid_out(f"{left} = ", ListOrTuple(values, "()"), names, indent)
 
 
 def _if(statement: If, names: Names, indent: int) -> list[str]:

@@ -5,19 +5,19 @@ from __future__ import annotations
 import textwrap
 
 from burnish.codegen.program import (
-    Apply,
     Attribute,
+    BinOp,
     Call,
     Conditional,
-    Display,
     Expression,
-    Infix,
-    Item,
     Keyed,
+    ListOrTuple,
     Literal,
     Method,
-    Prefix,
+    ModuleCall,
     Repeat,
+    Subscript,
+    UnaryOp,
 )
 from burnish.codegen.render.words import Names, operands, pieces, quoted, repeated, text
 
@@ -49,7 +49,7 @@ def laid_out(
             inner = laid_out(key or "", expression.item, names, indent + 4)
             inner.append(f"{pad}    {turns}")
         return [f"{pad}{prefix}{opening}", *inner, f"{pad}{closing}{suffix}"]
-    if isinstance(expression, Prefix) and expression.operator == "*":
+    if isinstance(expression, UnaryOp) and expression.operator == "*":
         starred = f"{prefix}{expression.operator}"
         if isinstance(expression.operand, Conditional):
             return _choice(starred, expression.operand, names, indent, suffix)
@@ -66,17 +66,17 @@ def laid_out(
     links = _links(expression, names)
     if len(links) > 2 and not suffix.startswith(")"):
         return _chain(prefix, links, indent, suffix)
-    if isinstance(expression, Infix) and not suffix and prefix.endswith(" "):
+    if isinstance(expression, BinOp) and not suffix and prefix.endswith(" "):
         whole = _bracketed_chain(prefix, expression, names, pad)
         return whole or _last_broken(prefix, expression, names, indent) or [line]
-    if not isinstance(expression, Apply | Call | Display | Method):
+    if not isinstance(expression, ModuleCall | Call | ListOrTuple | Method):
         return [line]
     opening, parts, closing = pieces(expression, names)
     options = getattr(expression, "options", ())
     if not parts and not options:
         return [line]
     head, tail = f"{pad}{prefix}{opening}", f"{pad}{closing}{suffix}"
-    if not isinstance(expression, Display):
+    if not isinstance(expression, ListOrTuple):
         words = [text(part, names) for part in parts]
         words += [f"{key}={text(value, names)}" for key, value in options]
         inside = f"{pad}    {', '.join(words)}"
@@ -107,14 +107,16 @@ def _choice(
 def _links(expression: Expression, names: Names) -> list[str]:
     """`a.b(1).c(2).d(3)` as `a.b(1)`, `.c(2)`, `.d(3)`: cut behind what is called."""
     whole = text(expression, names)
-    if not isinstance(expression, Attribute | Item | Method):
+    if not isinstance(expression, Attribute | Subscript | Method):
         return [whole]
     inner = text(expression.target, names)
     in_brackets = whole.startswith(f"({inner})")
     links = [f"({inner})"] if in_brackets else _links(expression.target, names)
     rest = whole[len("".join(links)) :]
-    called = in_brackets or isinstance(expression.target, Apply | Call | Item | Method)
-    if isinstance(expression, Item) or not called:
+    called = in_brackets or isinstance(
+        expression.target, ModuleCall | Call | Subscript | Method
+    )
+    if isinstance(expression, Subscript) or not called:
         return [*links[:-1], links[-1] + rest]
     return [*links, rest]
 
@@ -132,7 +134,7 @@ def _chain(prefix: str, links: list[str], indent: int, suffix: str) -> list[str]
 
 
 def _bracketed_chain(
-    prefix: str, expression: Infix, names: Names, pad: str
+    prefix: str, expression: BinOp, names: Names, pad: str
 ) -> list[str] | None:
     """`(a + b + c)` over several lines; None where a formatter would break a call."""
     words = operands(expression, names)
@@ -153,7 +155,7 @@ def _broken_operands(
     """Each operand of a chain on lines of its own; calls that are long are broken."""
     lines: list[str] = []
     for word in reversed(words[1:]):
-        assert isinstance(expression, Infix)
+        assert isinstance(expression, BinOp)
         last, expression = expression.right, expression.left
         lines = _operand(word, last, names, indent) + lines
     return _operand(words[0], expression, names, indent) + lines
@@ -162,13 +164,13 @@ def _broken_operands(
 def _operand(word: str, operand: Expression, names: Names, indent: int) -> list[str]:
     """`+ b`, which is `word`, with the brackets of b broken where it is too long."""
     line = " " * indent + word
-    if fits(line) or not isinstance(operand, Apply | Call | Method):
+    if fits(line) or not isinstance(operand, ModuleCall | Call | Method):
         return [line]
     return laid_out(word.removesuffix(text(operand, names)), operand, names, indent)
 
 
 def _last_broken(
-    prefix: str, expression: Infix, names: Names, indent: int
+    prefix: str, expression: BinOp, names: Names, indent: int
 ) -> list[str] | None:
     """`a * (` with the last operand's brackets broken; None where nothing fits."""
     words = operands(expression, names)
@@ -177,7 +179,7 @@ def _last_broken(
     first, last = words
     operator = last.split(" ")[0]
     head, right = f"{prefix}{first} {operator} ", expression.right
-    if last.startswith(f"{operator} (") and isinstance(right, Infix):
+    if last.startswith(f"{operator} (") and isinstance(right, BinOp):
         pad, words = " " * indent, operands(right, names)
         whole = f"{pad}    {' '.join(words)}"
         inside = [whole] if fits(whole) else [f"{pad}    {word}" for word in words]
@@ -187,9 +189,9 @@ def _last_broken(
     return lines if all(map(fits, lines)) else None
 
 
-def _display(values: tuple[object, ...] | list[object]) -> Display:
+def _display(values: tuple[object, ...] | list[object]) -> ListOrTuple:
     brackets = "()" if isinstance(values, tuple) else "[]"
-    return Display(tuple(map(Literal, values)), brackets)
+    return ListOrTuple(tuple(map(Literal, values)), brackets)
 
 
 def broken_signature(name: str, parameters: list[str], indent: int) -> list[str]:

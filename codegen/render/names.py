@@ -10,19 +10,19 @@ from burnish.codegen.arrange.analysis.shape_contracts import symbol
 from burnish.codegen.arrange.scopes.grouping import block_values
 from burnish.codegen.identifier import Identifier, free
 from burnish.codegen.program import (
-    Apply,
     Assign,
     Attribute,
     Block,
     Call,
     Expression,
     If,
-    Item,
     Literal,
     Loop,
     Method,
-    Own,
+    ModuleCall,
+    SelfAttr,
     Statement,
+    Subscript,
     Value,
     every_expression,
     walk,
@@ -361,7 +361,7 @@ def _hinted(value: Value) -> str | None:
 def _role(expression: Expression) -> str | None:
     """A name by what computes the value: the module's, or the function's result."""
     match expression:
-        case Apply(target=Own(path=path)):
+        case ModuleCall(target=SelfAttr(path=path)):
             last = next((p for p in reversed(path) if isinstance(p, str)), "")
             return last if last.isalpha() and last not in _PLAIN else None
         case Call(function=function):
@@ -386,7 +386,7 @@ def size_name(expression: Expression) -> str | None:
     if size and size.isidentifier() and good_hint(size):
         return size
     match expression:
-        case Item(
+        case Subscript(
             target=Attribute(target=Value() as of, name="shape"),
             keys=(Literal(value=int() as axis),),
         ):

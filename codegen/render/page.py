@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from burnish.codegen.program import (
-    Apply,
     Assign,
     Block,
     Call,
     ClassPlan,
     Expression,
     Literal,
+    ModuleCall,
     Name,
     Plan,
     Value,
@@ -213,7 +213,7 @@ def _steps(block: Block) -> Iterable[Value]:
     """What steps that are to be written take and give: each stands on its own line."""
     for statement in block.statements:
         made = statement.expression if isinstance(statement, Assign) else None
-        if isinstance(made, Apply) and isinstance(made.target, Call):
+        if isinstance(made, ModuleCall) and isinstance(made.target, Call):
             yield from (t for t in statement.targets if t not in block.results)
             yield from (x for x in made.inputs if isinstance(x, Value))
 

@@ -9,20 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from burnish.codegen.program import (
-    Apply,
     Assign,
     Attribute,
+    BinOp,
     Block,
     Call,
     ClassPlan,
-    Display,
     Expression,
-    Infix,
+    ListOrTuple,
     Loop,
     Method,
-    Own,
+    ModuleCall,
     Plan,
     Repeat,
+    SelfAttr,
     Statement,
     Value,
     held,
@@ -102,7 +102,7 @@ class _Finder:
             for option, value in part.options:
                 for term in _terms(value):
                     self._note(term, options.get(option, ""))
-        elif isinstance(part, Apply):
+        elif isinstance(part, ModuleCall):
             child = self._called(plan, part, statements)
             inputs = [] if child is None else child.inputs
             for argument, value in zip(part.inputs, inputs, strict=False):
@@ -133,18 +133,18 @@ class _Finder:
                 self._made(plan, statement, statements)
             for expression in statement.expressions():
                 for part in walk(expression):
-                    if isinstance(part, Apply):
+                    if isinstance(part, ModuleCall):
                         self._handed_down(plan, part, statements)
         for result in plan.block.results:
             for part in walk(result):
-                if isinstance(part, Apply):
+                if isinstance(part, ModuleCall):
                     self._handed_down(plan, part, statements)
 
     def _made(
         self, plan: ClassPlan, statement: Assign, statements: list[Statement]
     ) -> None:
         expression = statement.expression
-        if isinstance(expression, Apply) and len(statement.targets) > 1:
+        if isinstance(expression, ModuleCall) and len(statement.targets) > 1:
             child = self._called(plan, expression, statements)
             results = [] if child is None else child.block.results
             for target, result in zip(statement.targets, results, strict=False):
@@ -164,7 +164,7 @@ class _Finder:
         return ""
 
     def _handed_down(
-        self, plan: ClassPlan, part: Apply, statements: list[Statement]
+        self, plan: ClassPlan, part: ModuleCall, statements: list[Statement]
     ) -> None:
         child = self._called(plan, part, statements)
         for argument, value in zip(
@@ -175,16 +175,16 @@ class _Finder:
     # --- which class is called ---
 
     def _called(
-        self, plan: ClassPlan, part: Apply, statements: list[Statement]
+        self, plan: ClassPlan, part: ModuleCall, statements: list[Statement]
     ) -> ClassPlan | None:
         target: Expression | None = part.target
         if isinstance(target, Value):
             loops = (s for s in statements if isinstance(s, Loop))
             target = next((s.items for s in loops if s.index is part.target), None)
-        if not isinstance(target, Method | Own):
+        if not isinstance(target, Method | SelfAttr):
             return None
         # `self.values()` has no path
-        name, *steps = target.path if isinstance(target, Own) else ("",)
+        name, *steps = target.path if isinstance(target, SelfAttr) else ("",)
         made = self.members[plan.name].get(str(name))
         if steps:
             made = held(made, steps)
@@ -194,12 +194,12 @@ class _Finder:
 
 
 def _adds(part: Expression) -> bool:
-    return isinstance(part, Infix) and part.operator == "+"
+    return isinstance(part, BinOp) and part.operator == "+"
 
 
 def _terms(total: Expression) -> Iterator[Expression]:
     """What is added up, or the one thing that is there."""
-    if isinstance(total, Infix) and total.operator == "+":
+    if isinstance(total, BinOp) and total.operator == "+":
         yield from _terms(total.left)
         yield from _terms(total.right)
     else:
@@ -211,7 +211,7 @@ def _inside(made: Expression) -> Expression | None:
     match made:
         case Repeat(item=item):
             return item
-        case Display(items=(first, *_)) | Method(args=(first, *_)):
+        case ListOrTuple(items=(first, *_)) | Method(args=(first, *_)):
             return first
     return None
 
@@ -221,7 +221,7 @@ def _first(expression: Expression) -> Value | None:
     match expression:
         case Value():
             return expression
-        case Infix(left=left):
+        case BinOp(left=left):
             return _first(left)
         case Method(target=target) | Attribute(target=target):
             return _first(target)

@@ -12,19 +12,21 @@ from burnish.codegen.program import (
     Block,
     Expression,
     If,
-    Item,
     Literal,
     Loop,
-    Own,
+    SelfAttr,
     Slice,
     Statement,
+    Subscript,
     Value,
     every_expression,
 )
 from burnish.codegen.render.names import size_name
 
 _DEEPEST = 3
-_LIGHT = frozenset({"Attribute", "Item", "Slice", "Display", "Infix", "Prefix"})
+_LIGHT = frozenset(
+    {"Attribute", "Subscript", "Slice", "ListOrTuple", "BinOp", "UnaryOp"}
+)
 _DEEPEST_ON_HOST = 6
 _LONGEST = 24
 """More operators one in another than this fit on no line."""
@@ -132,7 +134,7 @@ def _sizes_together(
 
 def _size(statement: Assign) -> tuple[Value, int] | None:
     match statement.expression:
-        case Item(
+        case Subscript(
             target=Attribute(target=Value() as tensor, name="shape"),
             keys=(Literal(value=int() as axis),),
         ) if axis >= 0 and len(statement.targets) == 1:
@@ -152,9 +154,9 @@ def _unpacked(tensor: Value, sizes: dict[int, Assign]) -> Assign | None:
     if first == 0 and tensor.rank - last <= 2:
         targets += [Value(host=True) for _ in range(tensor.rank - last - 1)]
     elif first == 0:
-        shape = Item(shape, (Slice(None, Literal(last + 1)),))
+        shape = Subscript(shape, (Slice(None, Literal(last + 1)),))
     elif last == tensor.rank - 1:
-        shape = Item(shape, (Slice(Literal(-len(sizes))),))
+        shape = Subscript(shape, (Slice(Literal(-len(sizes))),))
     else:
         return None
     return Assign(tuple(targets), next(iter(sizes.values())).scope, shape)
@@ -198,7 +200,7 @@ def _on_host(statement: Assign) -> bool:
 
 def depth(expression: Expression) -> int:
     """How deep calls nest; names and numbers are 0, `x.shape[0]` too."""
-    if isinstance(expression, Value | Literal | Own):
+    if isinstance(expression, Value | Literal | SelfAttr):
         return 0
     inner = max(map(depth, expression.children()), default=0)
     light = type(expression).__name__ in _LIGHT

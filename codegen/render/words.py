@@ -8,23 +8,23 @@ from keyword import iskeyword
 from typing import Any
 
 from burnish.codegen.program import (
-    Apply,
     Attribute,
+    BinOp,
     Call,
     Conditional,
-    Display,
     Expression,
-    Infix,
-    Item,
     Keyed,
+    ListOrTuple,
     Literal,
     Method,
+    ModuleCall,
     Name,
     Numbered,
-    Own,
-    Prefix,
     Repeat,
+    SelfAttr,
     Slice,
+    Subscript,
+    UnaryOp,
     Value,
     walk,
 )
@@ -66,13 +66,13 @@ def _text(expression: Expression, names: Names) -> tuple[str, int]:
             return words, _UNARY if words.startswith("-") else _ATOM
         case Name(text=words):
             return words, _POSTFIX
-        case Own(path=path):
+        case SelfAttr(path=path):
             return own(path), _POSTFIX
-        case Infix(operator=operator, left=left, right=right):
+        case BinOp(operator=operator, left=left, right=right):
             return _infix(operator, left, right, names)
-        case Prefix(operator=operator, operand=operand):
+        case UnaryOp(operator=operator, operand=operand):
             binding = _PRECEDENCE[operator] if operator == "not " else _UNARY
-            power = isinstance(operand, Infix) and operand.operator == "**"
+            power = isinstance(operand, BinOp) and operand.operator == "**"
             tight = _POSTFIX if power or operator == "*" else binding
             return operator + bracketed(operand, tight, names), binding
         case Conditional(then=then, condition=condition, otherwise=otherwise):
@@ -81,9 +81,9 @@ def _text(expression: Expression, names: Names) -> tuple[str, int]:
             )
             no = bracketed(otherwise, _CONDITIONAL, names)
             return f"{yes} if {asked} else {no}", _CONDITIONAL
-        case Item(target=target, keys=keys):
+        case Subscript(target=target, keys=keys):
             inside = ", ".join(_key(key, names) for key in keys)
-            if len(keys) == 1 and isinstance(keys[0], Display):
+            if len(keys) == 1 and isinstance(keys[0], ListOrTuple):
                 inside = text(keys[0], names)
             return f"{bracketed(target, _POSTFIX, names)}[{inside}]", _POSTFIX
         case Attribute(target=target, name=name):
@@ -118,7 +118,7 @@ def _joined(expression: Expression, names: Names, positional: str) -> str:
     options = getattr(expression, "options", ())
     named = ", ".join(f"{key}={text(value, names)}" for key, value in options)
     inside = ", ".join(filter(None, (positional, named)))
-    if isinstance(expression, Display) and expression.brackets == "()":
+    if isinstance(expression, ListOrTuple) and expression.brackets == "()":
         return f"{inside}," if len(expression.items) == 1 else inside
     return inside
 
@@ -132,11 +132,11 @@ def pieces(
             return f"{function}(", args, ")"
         case Method(target=target, name=name, args=args):
             return f"{bracketed(target, _POSTFIX, names)}.{name}(", args, ")"
-        case Apply(target=Own(path=("",)), inputs=inputs):
+        case ModuleCall(target=SelfAttr(path=("",)), inputs=inputs):
             return "super().forward(", inputs, ")"
-        case Apply(target=target, inputs=inputs):
+        case ModuleCall(target=target, inputs=inputs):
             return f"{bracketed(target, _POSTFIX, names)}(", inputs, ")"
-        case Display(items=items, brackets=brackets):
+        case ListOrTuple(items=items, brackets=brackets):
             return brackets[0], items, brackets[1]
     raise TypeError(f"no text for {type(expression).__name__}")
 
@@ -162,12 +162,12 @@ def _infix(
     return f"{a} {operator} {bracketed(right, binding + 1, names)}", binding
 
 
-def operands(expression: Infix, names: Names) -> list[str]:
+def operands(expression: BinOp, names: Names) -> list[str]:
     """`a + b - c` as ["a", "+ b", "- c"]."""
     binding = _PRECEDENCE[expression.operator]
     left, right = expression.left, bracketed(expression.right, binding + 1, names)
     chains = binding not in (_PRECEDENCE["**"], _PRECEDENCE["=="])
-    if chains and isinstance(left, Infix) and _PRECEDENCE[left.operator] == binding:
+    if chains and isinstance(left, BinOp) and _PRECEDENCE[left.operator] == binding:
         first = operands(left, names)
     else:
         first = [bracketed(left, binding + (not chains), names)]
@@ -178,9 +178,9 @@ def _simple(expression: Expression) -> bool:
     """What a formatter writes without spaces around `**`."""
     if isinstance(expression, Attribute):
         return _simple(expression.target)
-    if isinstance(expression, Own | Name):
+    if isinstance(expression, SelfAttr | Name):
         return "[" not in text(expression, {})
-    if isinstance(expression, Prefix) and expression.operator != "not ":
+    if isinstance(expression, UnaryOp) and expression.operator != "not ":
         return _simple(expression.operand)
     return _plain(expression)
 
@@ -188,7 +188,7 @@ def _simple(expression: Expression) -> bool:
 def _plain(expression: Expression) -> bool:
     """What a formatter writes without spaces around `:`."""
     match expression:
-        case Prefix(operator="-" | "~", operand=operand):
+        case UnaryOp(operator="-" | "~", operand=operand):
             return _plain(operand)
         case Name(text=words):
             return words.isidentifier()

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from burnish.codegen.program import (
-    Apply,
     Attribute,
+    BinOp,
     Call,
-    Infix,
-    Item,
     Literal,
     Method,
-    Own,
+    ModuleCall,
+    SelfAttr,
+    Subscript,
     Value,
 )
 from burnish.codegen.render.layout import laid_out
@@ -22,11 +22,11 @@ from tests.harness.ruff import formatted
 @pytest.mark.parametrize("width", range(3, 60))
 def test_a_chain_of_calls_breaks_as_a_formatter_breaks_it(width):
     x = Value("x", "float32", (2, 3))
-    product = Infix("@", x, Literal("a" * width))
-    for start in (x, product, Apply(Own(("value",)), (x,))):
+    product = BinOp("@", x, Literal("a" * width))
+    for start in (x, product, ModuleCall(SelfAttr(("value",)), (x,))):
         chain = Method(start, "reshape", (Literal(2), Literal(-1), Literal(8)))
         chain = Method(Attribute(chain, "mT"), "transpose", (Literal("b" * width),))
-        chain = Method(Item(chain, (Literal(0),)), "sum", (Literal(1),))
+        chain = Method(Subscript(chain, (Literal(0),)), "sum", (Literal(1),))
         for expression in (chain, Call("ops.concat", (x, chain), (("axis", chain),))):
             lines = laid_out("value = ", expression, {x: "x"}, 4)
             source = "\n".join(["def f(x):", *lines, ""])
@@ -37,9 +37,9 @@ def test_a_chain_of_calls_breaks_as_a_formatter_breaks_it(width):
 def test_the_last_operand_of_two_breaks_as_a_formatter_breaks_it(width):
     x = Value("x", "float32", (2, 3))
     long = Call("f", (Literal("a" * width), Literal("b" * 30)))
-    for last in (Infix("-", Attribute(x, "mT"), long), long):
+    for last in (BinOp("-", Attribute(x, "mT"), long), long):
         for operator in "@*":
-            made = Infix(operator, Attribute(x, "mT"), last)
+            made = BinOp(operator, Attribute(x, "mT"), last)
             lines = laid_out("value = ", made, {x: "x"}, 4)
             source = "\n".join(["def f(x):", *lines, ""])
             assert formatted(source) == source
@@ -49,8 +49,8 @@ def test_the_last_operand_of_two_breaks_as_a_formatter_breaks_it(width):
 def test_a_chain_of_operands_breaks_as_a_formatter_breaks_it(width):
     x = Value("x", "float32", (2, 3))
     call = Call("ops.select", (Literal("a" * width), x), (("axis", Literal(-1)),))
-    for left in (Infix("+", x, call), Infix("+", call, x), Infix("-", call, call)):
-        for expression in (Infix("+", left, call), Infix("-", left, x)):
+    for left in (BinOp("+", x, call), BinOp("+", call, x), BinOp("-", call, call)):
+        for expression in (BinOp("+", left, call), BinOp("-", left, x)):
             lines = laid_out("value = ", expression, {x: "x"}, 4)
             source = "\n".join(["def f(x):", *lines, ""])
             assert formatted(source) == source

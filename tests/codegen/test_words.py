@@ -13,19 +13,19 @@ from hypothesis import strategies as st
 
 from burnish.codegen.program import (
     Attribute,
+    BinOp,
     Call,
     Conditional,
-    Display,
     Expression,
-    Infix,
-    Item,
+    ListOrTuple,
     Literal,
     Method,
     Name,
-    Own,
-    Prefix,
     Repeat,
+    SelfAttr,
     Slice,
+    Subscript,
+    UnaryOp,
     Value,
 )
 from burnish.codegen.render.words import literal, number, quoted, text
@@ -64,29 +64,29 @@ def meant(e: Expression) -> Any:
             return SCOPE[NAMES[e]]
         case Literal(value=value):
             return value
-        case Infix(operator="and", left=left, right=right):
+        case BinOp(operator="and", left=left, right=right):
             return meant(left) and meant(right)
-        case Infix(operator="or", left=left, right=right):
+        case BinOp(operator="or", left=left, right=right):
             return meant(left) or meant(right)
-        case Infix(operator="**", left=left, right=right):
+        case BinOp(operator="**", left=left, right=right):
             return meant(left) ** meant(right)
-        case Infix(operator=sign, left=left, right=right):
+        case BinOp(operator=sign, left=left, right=right):
             return INFIX[sign](meant(left), meant(right))
-        case Prefix(operator="-", operand=operand):
+        case UnaryOp(operator="-", operand=operand):
             return -meant(operand)
-        case Prefix(operator="~", operand=operand):
+        case UnaryOp(operator="~", operand=operand):
             return ~meant(operand)
-        case Prefix(operand=operand):
+        case UnaryOp(operand=operand):
             return not meant(operand)
         case Conditional(then=then, condition=condition, otherwise=otherwise):
             return meant(then) if meant(condition) else meant(otherwise)
         case Call(function="max", args=args):
             return max(*map(meant, args))
-        case Display(items=items, brackets=brackets):
+        case ListOrTuple(items=items, brackets=brackets):
             return (tuple if brackets == "()" else list)(map(meant, items))
-        case Item(target=target, keys=(Slice() as key,)):
+        case Subscript(target=target, keys=(Slice() as key,)):
             return meant(target)[_slice(key)]
-        case Item(target=target, keys=(key,)):
+        case Subscript(target=target, keys=(key,)):
             return meant(target)[meant(key)]
         case Method(target=target, name="__add__", args=(other,)):
             return meant(target).__add__(meant(other))
@@ -108,23 +108,25 @@ def _grown(e: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression]:
     powers = st.integers(-1, 3).map(Literal) | st.just(C)
     signs = [sign for sign in INFIX if sign != "**"]
     listed = st.lists(e, min_size=1, max_size=4).map(tuple)
-    displays = st.builds(Display, listed, st.sampled_from(["[]", "()"]))
+    displays = st.builds(ListOrTuple, listed, st.sampled_from(["[]", "()"]))
     one = st.sampled_from([Literal(0), Literal(-1), A])
     return st.one_of(
-        st.builds(Infix, st.sampled_from(signs), e, e),
-        st.builds(Infix, st.just("**"), e, powers),
-        st.builds(Prefix, st.sampled_from(["-", "~", "not "]), e),
+        st.builds(BinOp, st.sampled_from(signs), e, e),
+        st.builds(BinOp, st.just("**"), e, powers),
+        st.builds(UnaryOp, st.sampled_from(["-", "~", "not "]), e),
         st.builds(Conditional, e, e, e),
-        st.builds(lambda args: Call("max", (Display(args),)), listed),
-        st.builds(lambda d, k: Item(d, (k,)), displays, one),
+        st.builds(lambda args: Call("max", (ListOrTuple(args),)), listed),
+        st.builds(lambda d, k: Subscript(d, (k,)), displays, one),
         st.builds(
-            lambda d, *bounds: Item(Item(d, (Slice(*bounds),)), (Literal(0),)),
+            lambda d, *bounds: Subscript(
+                Subscript(d, (Slice(*bounds),)), (Literal(0),)
+            ),
             displays,
             bound,
             bound,
             bound,
         ),
-        st.builds(lambda d: Item(d, (Literal(0),)), displays),
+        st.builds(lambda d: Subscript(d, (Literal(0),)), displays),
         st.builds(lambda t, o: Method(t, "__add__", (o,)), e, e),
         st.builds(lambda t: Attribute(t, "real"), e),
     )
@@ -158,12 +160,12 @@ def _forms(*parts: Expression) -> list[Expression]:
     """Every kind of expression over the parts, in each of its places."""
     a, b, c = parts
     return [
-        *(Infix(sign, a, b) for sign in INFIX if sign != "**"),
-        Infix("**", a, Literal(2)),
-        *(Prefix(sign, a) for sign in ("-", "~", "not ")),
+        *(BinOp(sign, a, b) for sign in INFIX if sign != "**"),
+        BinOp("**", a, Literal(2)),
+        *(UnaryOp(sign, a) for sign in ("-", "~", "not ")),
         Conditional(a, b, c),
-        Call("max", (Display((a, b)),)),
-        Item(Display((a, b)), (Literal(0),)),
+        Call("max", (ListOrTuple((a, b)),)),
+        Subscript(ListOrTuple((a, b)), (Literal(0),)),
         Attribute(a, "real"),
         Method(a, "__add__", (b,)),
     ]
@@ -264,19 +266,19 @@ def test_literals(value, words):
 @pytest.mark.parametrize(
     ("tree", "words"),
     [
-        (Item(A, (Slice(),)), "a[:]"),
-        (Item(A, (Slice(), Literal(0))), "a[:, 0]"),
-        (Item(A, (Slice(None, Infix("+", B, C)),)), "a[: b + c]"),
-        (Item(A, (Slice(B, None, Literal(-1)),)), "a[b::-1]"),
-        (Item(A, (Literal(...), Literal(None))), "a[..., None]"),
-        (Item(Literal(-1), (Literal(0),)), "(-1)[0]"),
+        (Subscript(A, (Slice(),)), "a[:]"),
+        (Subscript(A, (Slice(), Literal(0))), "a[:, 0]"),
+        (Subscript(A, (Slice(None, BinOp("+", B, C)),)), "a[: b + c]"),
+        (Subscript(A, (Slice(B, None, Literal(-1)),)), "a[b::-1]"),
+        (Subscript(A, (Literal(...), Literal(None))), "a[..., None]"),
+        (Subscript(Literal(-1), (Literal(0),)), "(-1)[0]"),
         (Attribute(Literal(1), "real"), "(1).real"),
-        (Attribute(Prefix("-", A), "T"), "(-a).T"),
-        (Prefix("-", Infix("**", A, B)), "-(a**b)"),
-        (Infix("**", Prefix("-", A), B), "(-a) ** b"),
-        (Infix("@", A, Attribute(B, "mT")), "a @ b.mT"),
-        (Call("f", (Prefix("*", A),)), "f(*a)"),
-        (Own(("layers", 0, "conv")), "self.layers[0].conv"),
+        (Attribute(UnaryOp("-", A), "T"), "(-a).T"),
+        (UnaryOp("-", BinOp("**", A, B)), "-(a**b)"),
+        (BinOp("**", UnaryOp("-", A), B), "(-a) ** b"),
+        (BinOp("@", A, Attribute(B, "mT")), "a @ b.mT"),
+        (Call("f", (UnaryOp("*", A),)), "f(*a)"),
+        (SelfAttr(("layers", 0, "conv")), "self.layers[0].conv"),
         (Repeat(Call("Block"), Literal(2)), "[Block() for _ in range(2)]"),
         (Method(Name("self"), "f", (), (("a", Literal(1)),)), "self.f(a=1)"),
     ],

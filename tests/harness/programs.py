@@ -12,19 +12,19 @@ from hypothesis import strategies as st
 
 from burnish.codegen.program import (
     Assign,
+    BinOp,
     Block,
     Call,
     ClassPlan,
     Conditional,
-    Display,
     Expression,
     If,
-    Infix,
+    ListOrTuple,
     Literal,
     Loop,
     Method,
-    Prefix,
     Statement,
+    UnaryOp,
     Value,
 )
 
@@ -111,13 +111,13 @@ def value(e: Expression, env: dict[Value, Any]) -> Any:
             return env[e]
         case Literal(value=plain):
             return plain
-        case Infix(operator="+", left=left, right=right):
+        case BinOp(operator="+", left=left, right=right):
             return value(left, env) + value(right, env)
-        case Infix(operator="-", left=left, right=right):
+        case BinOp(operator="-", left=left, right=right):
             return value(left, env) - value(right, env)
-        case Infix(operator="<", left=left, right=right):
+        case BinOp(operator="<", left=left, right=right):
             return value(left, env) < value(right, env)
-        case Prefix(operand=operand):
+        case UnaryOp(operand=operand):
             return -value(operand, env)
         case Conditional(then=then, condition=condition, otherwise=otherwise):
             return value(then if value(condition, env) else otherwise, env)
@@ -125,7 +125,7 @@ def value(e: Expression, env: dict[Value, Any]) -> Any:
             return FUNCTIONS[function](*(value(a, env) for a in args))
         case Method(target=target):
             return value(target, env).conjugate()
-        case Display(items=items):
+        case ListOrTuple(items=items):
             return [value(item, env) for item in items]
     raise TypeError(e)
 
@@ -168,7 +168,7 @@ def _statement(draw: Any, seen: list[Value], deep: int) -> Statement:
     count = draw(st.integers(0 if kind > 7 else 1, 3))
     targets = tuple(_value(draw, False) for _ in range(count))
     if kind == 7:
-        condition = Infix("<", _leaf(draw, seen), Literal(draw(st.integers(0, 500))))
+        condition = BinOp("<", _leaf(draw, seen), Literal(draw(st.integers(0, 500))))
         then, otherwise = (_block(draw, seen, count, deep - 1) for _ in range(2))
         return If(targets, (), condition, then, otherwise)
     return _random_loop(draw, seen, targets, deep)
@@ -192,12 +192,12 @@ def _random_loop(
     if kind in ("count", "break"):
         loop.count = Literal(draw(st.integers(0, 3)))
     if kind == "items":
-        loop.items = Display(tuple(_leaf(draw, seen) for _ in range(2)))
+        loop.items = ListOrTuple(tuple(_leaf(draw, seen) for _ in range(2)))
     if kind == "break":
         loop.going, loop.condition = Value("going", "bool"), Literal(True)
         bound = Literal(draw(st.integers(0, 600)))
         body.results.insert(
-            0, Infix("<", _leaf(draw, [*inside, *body_seen(body)]), bound)
+            0, BinOp("<", _leaf(draw, [*inside, *body_seen(body)]), bound)
         )
     if kind == "while":  # ends by counting
         counter, after = Value("turn"), Value("turn")
@@ -205,8 +205,8 @@ def _random_loop(
         loop.going, loop.condition = Value("going", "bool"), Literal(True)
         loop.carried, loop.initial = (counter, *carried), (Literal(0), *initial)
         loop.targets = (Value("turns"), *loop.targets)
-        body.statements.append(Assign((after,), (), Infix("+", counter, Literal(1))))
-        body.results[:0] = [Infix("<", after, Literal(2)), after]
+        body.statements.append(Assign((after,), (), BinOp("+", counter, Literal(1))))
+        body.results[:0] = [BinOp("<", after, Literal(2)), after]
     return loop
 
 
@@ -224,11 +224,11 @@ def _expression(draw: Any, seen: list[Value]) -> Expression:
     a, b, c = (_leaf(draw, seen) for _ in range(3))
     kind = draw(st.integers(0, 6))
     if kind == 0:
-        return Conditional(a, Infix("<", b, Literal(40)), Infix("+", c, c))
+        return Conditional(a, BinOp("<", b, Literal(40)), BinOp("+", c, c))
     if kind == 1:
-        return Infix(draw(st.sampled_from("+-")), a, b)
+        return BinOp(draw(st.sampled_from("+-")), a, b)
     if kind == 2:
-        return Prefix("-", a)
+        return UnaryOp("-", a)
     if kind == 3:
         return a
     if kind == 4:

@@ -15,11 +15,11 @@ from burnish.codegen.arrange.analysis.size_slots import ATTENTION
 from burnish.codegen.program import (
     Assign,
     Attribute,
+    BinOp,
     Block,
     Call,
     ClassPlan,
     Expression,
-    Infix,
     Literal,
     Statement,
     Value,
@@ -137,10 +137,10 @@ def _steps(call: Call, statement: Statement) -> list[Statement]:
         steps.append(Assign((value,), statement.scope, made))
         return value
 
-    scaled = named(Infix("*", q, _number(scale)))
-    scores = named(Infix("@", scaled, named(Attribute(k, "mT"))))
+    scaled = named(BinOp("*", q, _number(scale)))
+    scores = named(BinOp("@", scaled, named(Attribute(k, "mT"))))
     if mask is not None:
-        scores = named(Infix("+", scores, mask))
+        scores = named(BinOp("+", scores, mask))
     weights = named(Call("ops.softmax", (scores,)))
-    made = Infix("@", weights, v)
+    made = BinOp("@", weights, v)
     return [*steps, Assign(statement.targets, statement.scope, made)]

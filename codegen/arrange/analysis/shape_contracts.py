@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from burnish.codegen.program import (
     Attribute,
     Expression,
-    Item,
     Literal,
     Shape,
+    Subscript,
     Value,
 )
 
@@ -53,7 +53,7 @@ def merged(one: str, other: str) -> str:
 def symbol(expression: Expression) -> str | None:
     """The file's name for the size `x.shape[i]`, where it is a name."""
     match expression:
-        case Item(
+        case Subscript(
             target=Attribute(target=target, name="shape"), keys=(Literal() as i,)
         ):
             if target.shape is not None:
@@ -71,7 +71,7 @@ def size_of(value: Value, size: str) -> Expression:
     """The size of that name, asked of the value."""
     assert value.shape is not None
     place = value.shape.index(size)
-    return Item(Attribute(value, "shape"), (Literal(place),))
+    return Subscript(Attribute(value, "shape"), (Literal(place),))
 
 
 def sizes_of(

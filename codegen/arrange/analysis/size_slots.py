@@ -11,23 +11,23 @@ from typing import Any
 
 from burnish import nn
 from burnish.codegen.program import (
-    Apply,
+    BinOp,
     Block,
     Call,
     ClassPlan,
     Conditional,
-    Display,
     Expression,
-    Infix,
-    Item,
     Keyed,
+    ListOrTuple,
     Literal,
     Loop,
     Method,
+    ModuleCall,
     Name,
-    Prefix,
     Repeat,
     Slice,
+    Subscript,
+    UnaryOp,
     every_expression,
 )
 
@@ -133,8 +133,8 @@ def constructor(
             (k, constructor(v, k, parameters, change, defaults)) for k, v in made.items
         )
         return Keyed(tuple(parts))
-    optional = isinstance(made, Prefix) and isinstance(made.operand, Conditional)
-    if optional or isinstance(made, Conditional | Display | Method):
+    optional = isinstance(made, UnaryOp) and isinstance(made.operand, Conditional)
+    if optional or isinstance(made, Conditional | ListOrTuple | Method):
         return made.rebuilt(inner)
     if isinstance(made, Repeat):
         size = made.count
@@ -159,7 +159,7 @@ def constructor(
             if made.function in ("nn.Param", "nn.Buffer"):
                 return _shape(value, attribute, made.function, change)
             return value
-        if isinstance(value, Infix):  # what grows from part to part
+        if isinstance(value, BinOp):  # what grows from part to part
             first, step = argument(value.left, name), argument(value.right, "growth")
             return replace(value, left=first, right=step)
         return inner(value)
@@ -192,7 +192,7 @@ def _shape(value: Literal, attribute: str, callee: str, change: Change) -> Expre
     ]
     if all(isinstance(item, Literal) for item in items):
         return Literal(tuple(item.value for item in items if isinstance(item, Literal)))
-    return Display(tuple(items), "()")
+    return ListOrTuple(tuple(items), "()")
 
 
 def _arguments(
@@ -235,7 +235,7 @@ def forward(block: Block, change: Change, switched: bool = False) -> Block:
         return visit(value)
 
     def sizes(value: Expression, name: str) -> Expression:
-        if isinstance(value, Display):
+        if isinstance(value, ListOrTuple):
             items = (size(v, name, i) for i, v in enumerate(value.items))
             return replace(value, items=tuple(items))
         if isinstance(value, Literal) and isinstance(value.value, tuple):
@@ -247,7 +247,7 @@ def forward(block: Block, change: Change, switched: bool = False) -> Block:
             ]
             if all(isinstance(v, Literal) for v in made):
                 return Literal(tuple(v.value for v in made if isinstance(v, Literal)))
-            return Display(tuple(made), "()")
+            return ListOrTuple(tuple(made), "()")
         return size(value, name, 0)
 
     def visit(value: Expression) -> Expression:
@@ -271,7 +271,7 @@ def forward(block: Block, change: Change, switched: bool = False) -> Block:
                 for name, v in value.options
             )
             return replace(value, args=args, options=options)
-        if isinstance(value, Item):
+        if isinstance(value, Subscript):
             keys = tuple(
                 Slice(
                     k.start and size(k.start, "start", i),
@@ -283,7 +283,7 @@ def forward(block: Block, change: Change, switched: bool = False) -> Block:
                 for i, k in enumerate(value.keys)
             )
             return replace(value, target=visit(value.target), keys=keys)
-        if isinstance(value, Infix) and value.operator in _SUMS and _on_host(value):
+        if isinstance(value, BinOp) and value.operator in _SUMS and _on_host(value):
             return replace(
                 value,
                 left=size(value.left, "left", 0),
@@ -315,12 +315,12 @@ def _calls(loop: Loop) -> bool:
     """Whether a loop calls modules again and again, whichever turn it is."""
     if loop.index is not None or loop.condition is not None:
         return False
-    return any(isinstance(e, Apply) for e in every_expression(loop.body))
+    return any(isinstance(e, ModuleCall) for e in every_expression(loop.body))
 
 
-def _on_host(value: Infix) -> bool:
+def _on_host(value: BinOp) -> bool:
     """Whether the sum is Python's, of sizes."""
     return any(
-        getattr(side, "host", False) or (isinstance(side, Infix) and _on_host(side))
+        getattr(side, "host", False) or (isinstance(side, BinOp) and _on_host(side))
         for side in (value.left, value.right)
     )

@@ -12,7 +12,6 @@ from burnish.codegen.arrange.classes.members import (
     layer_weights,
 )
 from burnish.codegen.program import (
-    Apply,
     Assign,
     Attribute,
     Call,
@@ -20,6 +19,7 @@ from burnish.codegen.program import (
     Layer,
     Literal,
     Method,
+    ModuleCall,
     Shape,
     Statement,
     Value,
@@ -58,7 +58,7 @@ _NEAREST = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "flo
 
 
 @dataclass
-class Part:
+class Submodule:
     """A module as its parent sees it: its constructor, weights, inputs and outputs."""
 
     constructor: Expression
@@ -69,14 +69,14 @@ class Part:
 
     def call(self, own: Expression) -> Assign:
         """The statement that calls it as the attribute `own`."""
-        return Assign(self.outputs, (), Apply(own, self.inputs))
+        return Assign(self.outputs, (), ModuleCall(own, self.inputs))
 
     def calls(self, own: Expression) -> list[Statement]:
         """What is written where it is called."""
         return [self.call(own)]
 
 
-def function_part(statement: Statement) -> Part | None:
+def function_part(statement: Statement) -> Submodule | None:
     """One statement as a module: a layer, or a function that has a module's form."""
     if not isinstance(statement, Assign) or len(statement.targets) != 1:
         return None
@@ -86,11 +86,11 @@ def function_part(statement: Statement) -> Part | None:
         values = tuple(v for v in expression.inputs if isinstance(v, Value))
         if len(values) != len(expression.inputs):
             return None
-        return Part(made, weights, values, outputs, {id(statement)})
+        return Submodule(made, weights, values, outputs, {id(statement)})
     for form in _FORMS:
         found = form(expression, outputs[0].shape)
         if found is not None and isinstance(found[1], Value):
-            return Part(found[0], [], (found[1],), outputs, {id(statement)})
+            return Submodule(found[0], [], (found[1],), outputs, {id(statement)})
     return None
 
 

@@ -14,7 +14,7 @@ from burnish.codegen.arrange.classes.members import (
     weight_name,
 )
 from burnish.codegen.arrange.scopes.grouping import is_number
-from burnish.codegen.program import Apply, Expression, Layer, Value, Weight
+from burnish.codegen.program import Expression, Layer, ModuleCall, Value, Weight
 
 
 @dataclass
@@ -65,7 +65,7 @@ class Owner:
                 name = self.told.names.get(id(expression))
                 name = layer_name(expression) if name is None else name
                 own = self.members.add(name, made, weights)
-            return Apply(own, inputs) if inputs else own
+            return ModuleCall(own, inputs) if inputs else own
         if isinstance(expression, Weight):
             return self._weight(expression)
         if isinstance(expression, Value):

@@ -15,7 +15,7 @@ from burnish.codegen.arrange.analysis.shape_contracts import (
     symbol,
 )
 from burnish.codegen.arrange.analysis.structural_hash import signature
-from burnish.codegen.arrange.classes.as_layer import Part, function_part
+from burnish.codegen.arrange.classes.as_layer import Submodule, function_part
 from burnish.codegen.arrange.classes.bind import Owner, Told
 from burnish.codegen.arrange.classes.branches import are_twins, names_of
 from burnish.codegen.arrange.classes.containers import (
@@ -63,14 +63,14 @@ from burnish.codegen.program import (
     Block,
     Call,
     ClassPlan,
-    Display,
     Expression,
     If,
     Keyed,
     Layer,
     Level,
-    Own,
+    ListOrTuple,
     Program,
+    SelfAttr,
     Statement,
     Value,
     Weight,
@@ -182,7 +182,7 @@ class Builder:
                 told = weights_say(expression, group) if alone else None
                 self.told.name(expression, told or name)
 
-    def _made(self, group: Group, name: str) -> Part:
+    def _made(self, group: Group, name: str) -> Submodule:
         """A group as a class of its own, or as the Sequential that it was."""
         if (sequence := self._named_sequence(group)) is not None:
             return sequence
@@ -200,7 +200,7 @@ class Builder:
         known = self._known(plan)
         given: tuple[Value | Weight, ...] = (*inputs, *outside)
         self.reasons.is_class(known, scope_of(group))
-        return Part(Call(known), members.weights, given, outputs, inside)
+        return Submodule(Call(known), members.weights, given, outputs, inside)
 
     def _parametrized(self, group: Group, members: Members) -> list[Statement]:
         """What parameters are computed by, in a dict of their names."""
@@ -217,9 +217,9 @@ class Builder:
             for path, weight in part.weights
         ]
         own = members.add(name, Call("nn.ModuleDict", (made,)), weights)
-        return [part.call(Own((*own.path, key))) for key, part in parts.items()]
+        return [part.call(SelfAttr((*own.path, key))) for key, part in parts.items()]
 
-    def _attention(self, group: Group) -> Part | None:
+    def _attention(self, group: Group) -> Submodule | None:
         """A group that is PyTorch's attention, with its parameters' own names."""
         statements = statements_of(group)
         if not may_be(statements):
@@ -241,11 +241,11 @@ class Builder:
             blocks.append(Block([part.call(own)], list(outputs)))
         return replace(statement, then=blocks[0], otherwise=blocks[1])
 
-    def _branch(self, block: Block, outputs: tuple[Value, ...], kind: str) -> Part:
+    def _branch(self, block: Block, outputs: tuple[Value, ...], kind: str) -> Submodule:
         """A branch as a class of its own."""
         for expression in every_expression(block):
             self.told.names.pop(id(expression), None)
-        ends = Assign((), (), Display(tuple(block.results)))
+        ends = Assign((), (), ListOrTuple(tuple(block.results)))
         group = Group(Level(kind), [*block.statements, ends])
         inputs, local = self._inputs(group)
         uses = Counter(free_weights(statements_of(group)))
@@ -254,7 +254,7 @@ class Builder:
         values = [*inputs, *outside.values()]
         plan = members.plan(Identifier.class_name(kind), values, made)
         plan.contract = contract(values, outputs)
-        return Part(
+        return Submodule(
             Call(self._known(plan)), members.weights, (*inputs, *outside), outputs
         )
 
@@ -292,7 +292,7 @@ class Builder:
             self.classes[key] = plan
         return self.classes[key].name
 
-    def _named_sequence(self, group: Group) -> Part | None:
+    def _named_sequence(self, group: Group) -> Submodule | None:
         """A Sequential whose parts have names, where its class is told to be one.
 
         So it is where a name is none that an attribute could have.
@@ -343,7 +343,7 @@ class Builder:
                     return [sequence.call(members.add(name, *held))]
                 if in_order and (loop := as_loop(chain, singular(name))):
                     self.reasons.decide("a list and a loop, all alike", scope_of(group))
-                    return [loop(Own((members.add_list(name, entries),)))]
+                    return [loop(SelfAttr((members.add_list(name, entries),)))]
                 if sequence := as_sequential(whole):
                     words = f"a Sequential and no loop, {no_loop(whole)}"
                     self.reasons.decide(words, scope_of(group))
@@ -352,7 +352,9 @@ class Builder:
         self.reasons.decide(f"a list, {no_chain(parts)}", scope_of(group))
         return self._numbered(group, members)
 
-    def _parts(self, children: dict[int, Group], name: str) -> dict[int, Part | None]:
+    def _parts(
+        self, children: dict[int, Group], name: str
+    ) -> dict[int, Submodule | None]:
         """Numbered children as modules; functions, too, amid those of a Sequential."""
         parts = {n: self._part(child, name) for n, child in children.items()}
         if None in parts.values() and self._is_row(list(children.values())):
@@ -375,7 +377,7 @@ class Builder:
                 return False
         return True
 
-    def _part(self, child: Group, container: str) -> Part | None:
+    def _part(self, child: Group, container: str) -> Submodule | None:
         """A numbered child as one module, where it is one."""
         if is_transparent(child):
             statements = statements_of(child)
@@ -413,7 +415,7 @@ class Builder:
         own = members.place(name, number, part.constructor, part.weights)
         return part.calls(own)
 
-    def _is_chain(self, parts: list[Part]) -> bool:
+    def _is_chain(self, parts: list[Submodule]) -> bool:
         """Each part hands one value to the next, and to nobody else."""
         for part, following in pairwise(parts):
             if len(part.outputs) != 1 or part.outputs[0] not in following.inputs:

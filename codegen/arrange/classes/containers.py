@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from burnish.codegen.arrange.classes.as_layer import Part
+from burnish.codegen.arrange.classes.as_layer import Submodule
 from burnish.codegen.program import (
-    Apply,
     Assign,
     Block,
     Call,
     Keyed,
     Loop,
-    Own,
+    ModuleCall,
+    SelfAttr,
     Statement,
     Value,
 )
 
 
-def as_sequential(parts: dict[int, Part]) -> Part | None:
+def as_sequential(parts: dict[int, Submodule]) -> Submodule | None:
     """A chain of one-input modules as `nn.Sequential`; gaps become identities."""
     chain = list(parts.values())
     if list(parts) != sorted(parts) or any(len(part.inputs) != 1 for part in chain):
@@ -34,10 +34,10 @@ def as_sequential(parts: dict[int, Part]) -> Part | None:
     ]
     statements = set().union(*(part.statements for part in chain))
     made = Call("nn.Sequential", tuple(filled))
-    return Part(made, weights, chain[0].inputs, chain[-1].outputs, statements)
+    return Submodule(made, weights, chain[0].inputs, chain[-1].outputs, statements)
 
 
-def as_named_sequential(parts: dict[str, Part]) -> Part | None:
+def as_named_sequential(parts: dict[str, Submodule]) -> Submodule | None:
     """A chain of one-input modules as `nn.Sequential({"name": ...})`."""
     chain = list(parts.values())
     if any(len(part.inputs) != 1 for part in chain):
@@ -50,10 +50,12 @@ def as_named_sequential(parts: dict[str, Part]) -> Part | None:
     ]
     statements = set().union(*(part.statements for part in chain))
     made = Call("nn.Sequential", (named,))
-    return Part(made, weights, chain[0].inputs, chain[-1].outputs, statements)
+    return Submodule(made, weights, chain[0].inputs, chain[-1].outputs, statements)
 
 
-def as_loop(chain: list[Part], singular: str) -> Callable[[Own], Statement] | None:
+def as_loop(
+    chain: list[Submodule], singular: str
+) -> Callable[[SelfAttr], Statement] | None:
     """A chain of equal modules as a loop over their list, given where that is."""
     first = chain[0]
     if len(chain) < 2 or not isinstance(first.constructor, Call):
@@ -73,13 +75,13 @@ def as_loop(chain: list[Part], singular: str) -> Callable[[Own], Statement] | No
         if not same or list(part.inputs) != expected:
             return None
 
-    def loop(own: Own) -> Statement:
+    def loop(own: SelfAttr) -> Statement:
         item = Value(singular)
         carried = Value("x", first.outputs[0].dtype, first.outputs[0].shape)
         inputs = list(rolling)
         inputs[place] = carried
         result = Value("x", carried.dtype, carried.shape)
-        body = Block([Assign((result,), (), Apply(item, tuple(inputs)))], [result])
+        body = Block([Assign((result,), (), ModuleCall(item, tuple(inputs)))], [result])
         return Loop(
             chain[-1].outputs,
             items=own,

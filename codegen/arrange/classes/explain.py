@@ -8,20 +8,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from burnish.codegen.account import few
-from burnish.codegen.arrange.classes.as_layer import Part
+from burnish.codegen.arrange.classes.as_layer import Submodule
 from burnish.codegen.identifier import plain
 from burnish.codegen.program import (
-    Apply,
     Attribute,
+    BinOp,
     Block,
     Call,
     ClassPlan,
     Expression,
-    Infix,
     Literal,
     Method,
-    Own,
+    ModuleCall,
     Scope,
+    SelfAttr,
     every_expression,
     walk,
 )
@@ -186,13 +186,13 @@ def _operators(block: Block) -> list[str]:
     words = []
     for part in every_expression(block):
         match part:
-            case Apply(target=Own(path=path)):
+            case ModuleCall(target=SelfAttr(path=path)):
                 words.append("self." + ".".join(map(str, path)))
             case Call(function=name):
                 words += [name, *_options(part)]
             case Method(name=name) | Attribute(name=name):
                 words.append(f".{name}")
-            case Infix(operator=sign):
+            case BinOp(operator=sign):
                 words.append(sign)
     return words
 
@@ -206,7 +206,7 @@ def _numbers(block: Block) -> list[str]:
 # --- lists ---
 
 
-def no_chain(parts: Mapping[int, Part | None]) -> str:
+def no_chain(parts: Mapping[int, Submodule | None]) -> str:
     """Why numbered modules are called one by one."""
     for number, part in parts.items():
         if part is None:
@@ -216,7 +216,7 @@ def no_chain(parts: Mapping[int, Part | None]) -> str:
     return "called one by one: what one gives is read by others than the next"
 
 
-def no_loop(parts: Mapping[int, Part]) -> str:
+def no_loop(parts: Mapping[int, Submodule]) -> str:
     """Why modules that follow each other are not one loop."""
     if list(parts) != list(range(len(parts))):
         return "some numbers are missing or out of order"

@@ -13,26 +13,26 @@ from burnish.backend import Device
 from burnish.codegen.program import (
     Assign,
     Attribute,
+    BinOp,
     Call,
     Constant,
-    Display,
     Expression,
     Host,
-    Infix,
-    Item,
     Layer,
+    ListOrTuple,
     Literal,
     Method,
     Name,
-    Prefix,
     Slice,
     Statement,
+    Subscript,
+    UnaryOp,
     Value,
 )
 
 Numbers = dict[Value, Any]
 
-_INFIX: dict[str, Callable[[Any, Any], Any]] = {
+_BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
@@ -45,7 +45,7 @@ _INFIX: dict[str, Callable[[Any, Any], Any]] = {
     "&": operator.and_,
     "|": operator.or_,
 }
-_PREFIX: dict[str, Callable[[Any], Any]] = {
+_UNARY: dict[str, Callable[[Any], Any]] = {
     "-": operator.neg,
     "~": operator.invert,
     "not ": operator.not_,
@@ -83,17 +83,17 @@ def run(
                 return of(array.item())
             case Host(array=array):
                 return [of(item) for item in array.ravel()]
-            case Display(items=items, brackets=brackets):
+            case ListOrTuple(items=items, brackets=brackets):
                 return (tuple if brackets == "()" else list)(map(of, items))
-            case Infix(operator=sign, left=left, right=right) if sign in _INFIX:
-                return _INFIX[sign](of(left), of(right))
-            case Prefix(operator=sign, operand=operand) if sign in _PREFIX:
-                return _PREFIX[sign](of(operand))
+            case BinOp(operator=sign, left=left, right=right) if sign in _BINARY:
+                return _BINARY[sign](of(left), of(right))
+            case UnaryOp(operator=sign, operand=operand) if sign in _UNARY:
+                return _UNARY[sign](of(operand))
             case Attribute(target=target, name=name):
                 return getattr(of(target), name)
             case Slice(start=start, stop=stop, step=step):
                 return slice(of(start), of(stop), of(step))
-            case Item(target=target, keys=keys):
+            case Subscript(target=target, keys=keys):
                 given = tuple(map(of, keys))
                 return of(target)[given if len(given) > 1 else given[0]]
             case Method(target=target, name=name, args=args, options=options):

@@ -15,20 +15,20 @@ from burnish.codegen.arrange.scopes.grouping import Group, is_number, statements
 from burnish.codegen.identifier import Identifier, Names
 from burnish.codegen.program import (
     Attribute,
+    BinOp,
     Block,
     Call,
     ClassPlan,
-    Display,
     Expression,
-    Infix,
-    Item,
     Layer,
+    ListOrTuple,
     Literal,
     Method,
     Name,
-    Own,
-    Prefix,
     Repeat,
+    SelfAttr,
+    Subscript,
+    UnaryOp,
     Value,
     Weight,
     every_expression,
@@ -61,14 +61,14 @@ class Members:
     single: dict[str, Expression] = field(default_factory=dict)
     numbered: dict[str, dict[int, Expression]] = field(default_factory=dict)
     weights: list[WeightPath] = field(default_factory=list)
-    known: dict[Hashable, Own] = field(default_factory=dict)
+    known: dict[Hashable, SelfAttr] = field(default_factory=dict)
     lists: dict[Hashable, str] = field(default_factory=dict)
     opened: dict[str, str] = field(default_factory=dict)
     names: Names = field(default_factory=lambda: Names(_RESERVED))
 
     def add(
         self, wanted: str, constructor: Expression, weights: list[WeightPath]
-    ) -> Own:
+    ) -> SelfAttr:
         """A new attribute; its name is `wanted` where that is still free.
 
         What is called again is not owned twice: it has the same weights, or it has none
@@ -77,16 +77,16 @@ class Members:
         if not weights:
             base = _AGAIN.sub("", wanted)
             if base in self.single and alike(self.single[base], constructor):
-                return Own((base,))
+                return SelfAttr((base,))
         key = _identity(constructor, weights)
         if key in self.known:
             return self.known[key]
         name = self._free(wanted)
         self.single[name] = constructor
         self._own(name, weights)
-        return self._made(key, Own((name,)))
+        return self._made(key, SelfAttr((name,)))
 
-    def _made(self, key: Hashable, own: Own) -> Own:
+    def _made(self, key: Hashable, own: SelfAttr) -> SelfAttr:
         if key is not None:
             self.known[key] = own
         return own
@@ -129,7 +129,7 @@ class Members:
         number: int,
         constructor: Expression,
         weights: list[WeightPath],
-    ) -> Own:
+    ) -> SelfAttr:
         """A numbered part of a list attribute, or what is owned already.
 
         A part that is called in two ways is two modules, of which one is no part.
@@ -142,7 +142,7 @@ class Members:
         self.numbered[name][number] = constructor
         self._own(f"{name}.{number}".strip("."), weights)
         first, *rest = name.split(".")
-        return self._made(key, Own((first, *map(int, rest), number)))
+        return self._made(key, SelfAttr((first, *map(int, rest), number)))
 
     def plan(self, name: str, inputs: list[Value], block: Block) -> ClassPlan:
         """The class that owns all this; what has no name is what it extends."""
@@ -183,7 +183,7 @@ class Members:
 
     def listed(self, block: Block) -> list[tuple[str, Expression]]:
         """Attributes and constructors in the order in which the block uses them."""
-        used = [e.path[0] for e in every_expression(block) if isinstance(e, Own)]
+        used = [e.path[0] for e in every_expression(block) if isinstance(e, SelfAttr)]
         made = {
             name: self.single[name] if name in self.single else self._list(name)
             for name in dict.fromkeys(map(str, used))
@@ -202,7 +202,7 @@ class Members:
         first = filled[0]
         if len(filled) > 1 and all(_same(part, first) for part in filled):
             return Repeat(first, Literal(len(filled)))
-        return Display(tuple(filled))
+        return ListOrTuple(tuple(filled))
 
 
 def _extending(made: Expression) -> Expression:
@@ -212,10 +212,10 @@ def _extending(made: Expression) -> Expression:
     match made:
         case Call(args=args, options=options):
             pass
-        case Display(items=args):
+        case ListOrTuple(items=args):
             pass
         case Repeat():
-            args = (Prefix("*", made),)
+            args = (UnaryOp("*", made),)
     return Method(Name("super()"), "__init__", args, options)
 
 
@@ -237,10 +237,10 @@ def _unnumbered(path: str) -> list[str]:
 def _reached(path: str) -> Expression:
     """`self.layers[0].weight` of "layers.0.weight"."""
     first, *rest = path.split(".")
-    reached: Expression = Own(("", int(first)) if first.isdigit() else (first,))
+    reached: Expression = SelfAttr(("", int(first)) if first.isdigit() else (first,))
     for part in rest:
         if part.isdigit():
-            reached = Item(reached, (Literal(int(part)),))
+            reached = Subscript(reached, (Literal(int(part)),))
         else:
             reached = Attribute(reached, part)
     return reached
@@ -360,7 +360,7 @@ def uses_of(block: Block) -> dict[Weight, str]:
             mask = dict(expression.options).get("mask")
             if isinstance(mask, Weight):
                 found.setdefault(mask, "bias")
-        if isinstance(expression, Infix) and expression.operator in _OPERATORS:
+        if isinstance(expression, BinOp) and expression.operator in _OPERATORS:
             for part in (expression.left, expression.right):
                 if isinstance(part, Weight):
                     found.setdefault(part, _OPERATORS[expression.operator])

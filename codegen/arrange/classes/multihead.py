@@ -15,19 +15,19 @@ from itertools import permutations, product
 import numpy as np
 
 from burnish import Tensor, nn
-from burnish.codegen.arrange.classes.as_layer import Part
+from burnish.codegen.arrange.classes.as_layer import Submodule
 from burnish.codegen.arrange.classes.interpreter import Numbers, Untried, run
 from burnish.codegen.arrange.classes.members import WeightPath
 from burnish.codegen.program import (
-    Apply,
     Assign,
     Call,
     Expression,
-    Item,
     Layer,
     Literal,
     Method,
+    ModuleCall,
     Statement,
+    Subscript,
     Value,
     Weight,
     walk,
@@ -39,7 +39,7 @@ _OF_KERAS = frozenset(("attention_output", "key", "query", "value"))
 
 
 @dataclass(frozen=True)
-class Found:
+class AttentionForm:
     """How a group is called as the layer.
 
     inputs: query, key, value by their places among the group's inputs, and for each
@@ -75,7 +75,7 @@ class _Projections:
 
 def multihead(
     statements: Sequence[Statement], inputs: Sequence[Value], outputs: Sequence[Value]
-) -> Found | None:
+) -> AttentionForm | None:
     """How the statements are called as the layer, if they are one."""
     layers = _projections(statements)
     if layers is None or len(outputs) > 2 or not 1 <= len(inputs) <= 4:
@@ -95,10 +95,10 @@ def multihead(
 
 
 @dataclass(kw_only=True)
-class Attention(Part):
+class Attention(Submodule):
     """A group that is the layer."""
 
-    found: Found
+    found: AttentionForm
 
     def calls(self, own: Expression) -> list[Statement]:
         """`self.attention(x, x, x, need_weights=False)[0]`"""
@@ -123,9 +123,9 @@ class Attention(Part):
             options.append(("is_causal", Literal(True)))
         if found.weighs is None:
             options.append(("need_weights", Literal(False)))
-        call = Apply(own, tuple(inputs), tuple(options))
+        call = ModuleCall(own, tuple(inputs), tuple(options))
         if found.weighs is None:
-            return [*statements, Assign(outputs, (), Item(call, (Literal(0),)))]
+            return [*statements, Assign(outputs, (), Subscript(call, (Literal(0),)))]
         both = (outputs[1 - found.weighs], outputs[found.weighs])
         return [*statements, Assign(both, (), call)]
 
@@ -249,7 +249,7 @@ def _agreeing(
     outputs: Sequence[Value],
     layers: _Projections,
     sizes: dict[str, int],
-) -> Found | None:
+) -> AttentionForm | None:
     """The way of calling the layer that gives what the statements give."""
     rng = np.random.default_rng(0)
     modules = {
@@ -291,7 +291,7 @@ def _ways(
     inputs: Sequence[Value],
     outputs: Sequence[Value],
     width: int,
-) -> Iterator[Found]:
+) -> Iterator[AttentionForm]:
     """Every way of calling the layer that inputs and results allow, likely first."""
     lasts = {t.shape[-1] for s in statements for t in s.targets if t.shape}
     heads = [
@@ -317,7 +317,7 @@ def _ways(
     ):
         q, k, v = order
         given = ((q, flip[0]), (k, flip[1]), (v, flip[1]))
-        yield Found(width, head, first, given, mask, causal, place)
+        yield AttentionForm(width, head, first, given, mask, causal, place)
 
 
 def _orders(wide: list[int]) -> list[tuple[int, int, int]]:
@@ -331,7 +331,7 @@ def _orders(wide: list[int]) -> list[tuple[int, int, int]]:
 
 
 def _called(
-    layer: nn.MultiheadAttention, way: Found, given: list[Tensor]
+    layer: nn.MultiheadAttention, way: AttentionForm, given: list[Tensor]
 ) -> tuple[np.ndarray, np.ndarray]:
     q, k, v = (
         given[place].transpose(1, 0, 2) if flip else given[place]

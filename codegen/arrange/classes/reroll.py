@@ -14,18 +14,18 @@ from burnish.codegen.arrange.analysis.structural_hash import outline
 from burnish.codegen.arrange.analysis.tandem_repeats import best_run
 from burnish.codegen.arrange.scopes.grouping import block_values, bound, leaves
 from burnish.codegen.program import (
+    BinOp,
     Block,
     Call,
     Expression,
-    Infix,
-    Item,
     Literal,
     Loop,
     Name,
-    Own,
-    Prefix,
+    SelfAttr,
     Slice,
     Statement,
+    Subscript,
+    UnaryOp,
     Value,
 )
 
@@ -74,7 +74,7 @@ def rolled(block: Block) -> Block:
 def _owned(statement: Statement) -> Iterator[tuple[str | int, ...]]:
     """The modules and weights of the class that a statement reads."""
     for expression in leaves(statement):
-        if isinstance(expression, Own):
+        if isinstance(expression, SelfAttr):
             yield expression.path
 
 
@@ -111,9 +111,9 @@ def _visited(
     def visit(expression: Expression) -> Expression:
         if isinstance(expression, Value):
             return change(expression)
-        if isinstance(expression, Item):
+        if isinstance(expression, Subscript):
             target = visit(expression.target)
-            return Item(target, tuple(map(key, expression.keys)))
+            return Subscript(target, tuple(map(key, expression.keys)))
         return expression.rebuilt(visit)
 
     def key(expression: Expression) -> Expression:
@@ -146,7 +146,7 @@ class _Turns:
         self.made = [[v for s in turn for v in _defined(s)] for turn in turns]
         self.places = [{v: i for i, v in enumerate(made)} for made in self.made]
         self.carried: dict[tuple[Value, int], _Carried] = {}
-        self.index = Value("i", "int64", (), host=True, natural=True)
+        self.index = Value("i", "int64", (), host=True, nonnegative=True)
         self.counts = False
 
     def loop(
@@ -213,11 +213,11 @@ class _Turns:
         if not step:
             return Literal(numbers[0])
         self.counts = True
-        by = self.index if step == 1 else Infix("*", Literal(step), self.index)
+        by = self.index if step == 1 else BinOp("*", Literal(step), self.index)
         if not numbers[0]:
             return by
         sign, amount = ("+", numbers[0]) if numbers[0] > 0 else ("-", -numbers[0])
-        return Infix(sign, by, Literal(amount))
+        return BinOp(sign, by, Literal(amount))
 
     # --- what is read behind the loop ---
 
@@ -265,7 +265,7 @@ class _Turns:
     def _read(self, expression: Expression, lists: dict[Value, Value]) -> Expression:
         if (place := self._row(expression)) is not None:
             held = lists[self.made[0][place]]
-            return replace(expression, args=(Prefix("*", held),))  # type: ignore[type-var]
+            return replace(expression, args=(UnaryOp("*", held),))  # type: ignore[type-var]
         return expression.rebuilt(lambda child: self._read(child, lists))
 
 

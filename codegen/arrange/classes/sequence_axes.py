@@ -16,10 +16,10 @@ from burnish.codegen.program import (
     Call,
     ClassPlan,
     Expression,
-    Item,
     Literal,
     Method,
     Statement,
+    Subscript,
     Value,
     exchanged,
 )
@@ -38,7 +38,7 @@ def with_lengths(plan: ClassPlan) -> None:
     if rows is None or rows.shape is None or type(rows.shape[1]) is not int:
         return
     batch, number = rows.shape[:2]
-    sizes = [Value("", "int64", (), host=True, natural=True) for _ in range(2)]
+    sizes = [Value("", "int64", (), host=True, nonnegative=True) for _ in range(2)]
     asked: dict[int, Value] = {}
 
     def change(expression: Expression) -> Expression:
@@ -63,7 +63,9 @@ def with_lengths(plan: ClassPlan) -> None:
         return
     place = sum(map(_asks, block.statements))
     new = [
-        Assign((asked[axis],), (), Item(Attribute(rows, "shape"), (Literal(axis),)))
+        Assign(
+            (asked[axis],), (), Subscript(Attribute(rows, "shape"), (Literal(axis),))
+        )
         for axis in sorted(asked)
     ]
     statements = [*block.statements[:place], *new, *block.statements[place:]]
@@ -131,6 +133,6 @@ def _cuts(before: Sequence[object], after: Sequence[object]) -> bool:
 def _asks(statement: Statement) -> bool:
     """Whether it asks for a size."""
     made = statement.expression if isinstance(statement, Assign) else None
-    return isinstance(made, Item) and (
+    return isinstance(made, Subscript) and (
         isinstance(made.target, Attribute) and made.target.name == "shape"
     )

@@ -17,7 +17,7 @@ from burnish.codegen.arrange.hyperparams.io_sizes import (
 )
 from burnish.codegen.arrange.hyperparams.rewrite import Arguments, write
 from burnish.codegen.arrange.hyperparams.size_classes import Node, Product
-from burnish.codegen.arrange.hyperparams.size_uses import FEATURES, Found
+from burnish.codegen.arrange.hyperparams.size_uses import FEATURES, SizeUses
 from burnish.codegen.arrange.hyperparams.terms import HEAD_DIM, Term
 from burnish.codegen.arrange.hyperparams.towers import name_towers
 from burnish.codegen.errors import Explain
@@ -39,7 +39,7 @@ def with_arguments(
     outputs: what the file calls the model's results. by_number: features of one number
     are the same size, where no data flow tells which are.
     """
-    tied = Found(classes, by_number)
+    tied = SizeUses(classes, by_number)
     is_deep = _width(tied)
     name_words(tied)
     name_results(tied, outputs)
@@ -59,7 +59,7 @@ def with_arguments(
         explain(f"argument {name}={value}{where}")
 
 
-def _counts(tied: Found) -> dict[str, int]:
+def _counts(tied: SizeUses) -> dict[str, int]:
     """In how many places each argument stands."""
     counts: dict[str, int] = defaultdict(int)
     for root, uses in tied.uses.items():
@@ -69,7 +69,7 @@ def _counts(tied: Found) -> dict[str, int]:
     return counts
 
 
-def _width(tied: Found) -> bool:
+def _width(tied: SizeUses) -> bool:
     """The size of the features that norms and embeddings have; whether there is one."""
     norms = set(map(tied.ties.find, tied.ties.norms))
     counts: dict[int, int] = defaultdict(int)
@@ -105,7 +105,7 @@ def _width(tied: Found) -> bool:
 
 
 def _behind_words(
-    tied: Found, sizes: list[int], roots: dict[int, list[Node]]
+    tied: SizeUses, sizes: list[int], roots: dict[int, list[Node]]
 ) -> list[int]:
     """The width that a layer brings words to; [] where none does that."""
     pairs = {
@@ -122,7 +122,7 @@ def _behind_words(
     return []
 
 
-def _hidden(tied: Found, dim: int) -> None:
+def _hidden(tied: SizeUses, dim: int) -> None:
     """What a layer widens to and the next one takes."""
     takes = {tied.ties.find(taken) for taken, _ in tied.ties.layers}
     gives = {tied.ties.find(given) for _, given in tied.ties.layers}
@@ -139,7 +139,7 @@ def _hidden(tied: Found, dim: int) -> None:
             tied.call(root, "hidden")
 
 
-def _narrow(tied: Found, dim: int) -> None:
+def _narrow(tied: SizeUses, dim: int) -> None:
     """How wide words are, where a layer widens them to the model's width."""
     found = [
         root for root, _, size in tied.roots() if size != dim and tied.is_embedded(root)
@@ -148,7 +148,7 @@ def _narrow(tied: Found, dim: int) -> None:
         tied.call(found[0], "width")
 
 
-def _follow(tied: Found) -> None:
+def _follow(tied: SizeUses) -> None:
     """Sizes that are products of named ones, until no more is found."""
     derived = "heads" in tied.values and HEAD_DIM not in tied.values
     if derived:
@@ -159,7 +159,7 @@ def _follow(tied: Found) -> None:
         tied.terms = {root: term.whole() for root, term in tied.terms.items()}
 
 
-def _followed(tied: Found, product: Product) -> bool:
+def _followed(tied: SizeUses, product: Product) -> bool:
     whole = tied.ties.find(product.whole)
     parts = [tied.ties.find(factor) for factor in product.factors]
     open_ = [part for part in parts if part not in tied.terms]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from burnish.codegen.arrange.hyperparams.size_uses import Found
+from burnish.codegen.arrange.hyperparams.size_uses import SizeUses
 from burnish.codegen.arrange.hyperparams.towers import towers_of
 
 
-def name_depths(tied: Found) -> None:
+def name_depths(tied: SizeUses) -> None:
     """How long lists of equal parts are; each by its own name if they differ.
 
     Where there are none: how often the one part is called.

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from burnish.codegen.arrange.hyperparams.size_classes import Node, Product
-from burnish.codegen.arrange.hyperparams.size_uses import FEATURES, Found
+from burnish.codegen.arrange.hyperparams.size_uses import FEATURES, SizeUses
 from burnish.codegen.arrange.hyperparams.terms import HEAD_DIM, Term
 
 _TOGETHER = (2, 3)
 """Keys and values are made by one layer, or queries with them."""
 
 
-def name_heads(tied: Found, dim: Node, number: int) -> None:
+def name_heads(tied: SizeUses, dim: Node, number: int) -> None:
     """How many parts attention cuts the width into; those of keys may be fewer."""
     tied.ties.products = [_apart(tied, p, number) for p in tied.ties.products]
     cuts = [p for p in tied.ties.products if p.is_cut and len(p.factors) == 2]
@@ -35,7 +35,7 @@ def name_heads(tied: Found, dim: Node, number: int) -> None:
         tied.terms[tied.ties.find(size)] = Term((HEAD_DIM,))
 
 
-def of_fewer_heads(tied: Found) -> set[Node]:
+def of_fewer_heads(tied: SizeUses) -> set[Node]:
     """What is cut into fewer heads than something else: keys' and values' widths.
 
     Where these have the width's number, that is by accident.
@@ -50,12 +50,12 @@ def of_fewer_heads(tied: Found) -> set[Node]:
     return {root for root, heads in cuts.items() if heads < most}
 
 
-def _is_layers(tied: Found, root: Node) -> bool:
+def _is_layers(tied: SizeUses, root: Node) -> bool:
     uses = tied.uses.get(root, [])
     return any(use.slot.parameter in FEATURES for use in uses)
 
 
-def _told_heads(tied: Found) -> None:
+def _told_heads(tied: SizeUses) -> None:
     """How many heads the library's own attention is told to have."""
     for root in tied.of_one_number(
         lambda uses, _: {use.slot.parameter for use in uses} == {"num_heads"}
@@ -63,7 +63,7 @@ def _told_heads(tied: Found) -> None:
         tied.call(root, "heads")
 
 
-def _apart(tied: Found, product: Product, dim: int) -> Product:
+def _apart(tied: SizeUses, product: Product, dim: int) -> Product:
     """What is cut into parts as wide as the model is no cut into heads."""
     if not product.is_cut or len(product.factors) != 2:
         return product
@@ -73,7 +73,7 @@ def _apart(tied: Found, product: Product, dim: int) -> Product:
     return Product(product.whole, (part,), tied.number(times))
 
 
-def _of_each(tied: Found, cut: Product, number: int) -> Product:
+def _of_each(tied: SizeUses, cut: Product, number: int) -> Product:
     """The cut into heads of queries, keys and values, which each head has in a row."""
     count, size = cut.factors
     whole = tied.number(tied.ties.find(cut.whole))
@@ -87,7 +87,7 @@ def _of_each(tied: Found, cut: Product, number: int) -> Product:
     return cut
 
 
-def _widen(tied: Found, cut: Product, dim: Node, number: int) -> None:
+def _widen(tied: SizeUses, cut: Product, dim: Node, number: int) -> None:
     """Let what is cut be the width, or so many times the width."""
     whole = tied.ties.find(cut.whole)
     size = tied.number(whole)
@@ -101,7 +101,7 @@ def _widen(tied: Found, cut: Product, dim: Node, number: int) -> None:
         tied.join(dim, whole)
 
 
-def _is_cut(tied: Found, cut: Product) -> bool:
+def _is_cut(tied: SizeUses, cut: Product) -> bool:
     """Whether features are cut into heads: a layer makes or takes them."""
     whole = tied.ties.find(cut.whole)
     if whole in tied.terms:

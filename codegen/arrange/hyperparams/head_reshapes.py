@@ -11,7 +11,7 @@ from burnish.codegen.program import (
     Expression,
     Literal,
     Method,
-    Own,
+    SelfAttr,
     Statement,
     Value,
 )
@@ -41,7 +41,7 @@ def _cut(
     if not isinstance(made, Method) or made.name != "reshape" or len(made.args) < 2:
         return statement
     *before, heads, last = made.args
-    if not isinstance(last, Own) or last.path != (head_dim,):
+    if not isinstance(last, SelfAttr) or last.path != (head_dim,):
         return statement
     if _is_open(heads):
         said = count(statement.targets[0], len(before))

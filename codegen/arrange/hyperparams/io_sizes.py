@@ -6,7 +6,7 @@ import re
 
 from burnish.codegen.arrange.analysis.size_slots import Slot
 from burnish.codegen.arrange.hyperparams.size_classes import Node
-from burnish.codegen.arrange.hyperparams.size_uses import Found, Use
+from burnish.codegen.arrange.hyperparams.size_uses import SizeUses, Use
 from burnish.codegen.arrange.hyperparams.terms import Term, kind
 
 _CLASSES = re.compile("logit|class|prob|score")
@@ -18,7 +18,7 @@ _MANY = 4
 """So many times more words than types of words there are."""
 
 
-def name_words(tied: Found) -> None:
+def name_words(tied: SizeUses) -> None:
     """How many ids an embedding knows, where it is none of positions or types."""
     found = [
         (root, size, any(_WORDS.search(use.slot.attribute) for use in uses))
@@ -40,7 +40,7 @@ def name_words(tied: Found) -> None:
             tied.call(other, "vocab")
 
 
-def name_results(tied: Found, outputs: list[str]) -> None:
+def name_results(tied: SizeUses, outputs: list[str]) -> None:
     """How many classes the last layer tells apart, or how many numbers it gives.
 
     outputs: what the file calls the model's results.
@@ -63,7 +63,7 @@ def name_results(tied: Found, outputs: list[str]) -> None:
             tied.call(root, "classes" if classes else "outputs")
 
 
-def _rows(tied: Found, vocab: int) -> None:
+def _rows(tied: SizeUses, vocab: int) -> None:
     """A table of words that is no embedding, for it is read in two places."""
     rows = _wide_rows(tied)
     for root, _, size in list(tied.roots()):
@@ -71,7 +71,7 @@ def _rows(tied: Found, vocab: int) -> None:
             tied.call(root, "vocab")
 
 
-def _wide_rows(tied: Found) -> set[Node]:
+def _wide_rows(tied: SizeUses) -> set[Node]:
     """The rows of tables that are as wide as the model, or as its words."""
     find = tied.ties.find
     wide = {Term((n,)) for n in tied.values if kind(n) in ("dim", "width")}
@@ -82,7 +82,7 @@ def _wide_rows(tied: Found) -> set[Node]:
     }
 
 
-def name_positions(tied: Found) -> None:
+def name_positions(tied: SizeUses) -> None:
     """How many places of a sequence an embedding knows, and tables of places."""
     rows, whole = _wide_rows(tied), _whole_tables(tied)
     found = [
@@ -100,7 +100,7 @@ def name_positions(tied: Found) -> None:
             tied.call(root, "positions")
 
 
-def _whole_tables(tied: Found) -> set[int]:
+def _whole_tables(tied: SizeUses) -> set[int]:
     """How long tables are that are as long as a sequence: all of it is always there."""
     outlines = tied.ties.outlines.values()
     lengths = {

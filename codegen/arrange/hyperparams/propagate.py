@@ -13,28 +13,28 @@ from burnish.codegen.arrange.hyperparams import transfer_rules
 from burnish.codegen.arrange.hyperparams.size_classes import Dims, Node, Ties
 from burnish.codegen.arrange.hyperparams.tied_axes import axes
 from burnish.codegen.program import (
-    Apply,
     Assign,
     Attribute,
+    BinOp,
     Block,
     Call,
     ClassPlan,
     Conditional,
-    Display,
     Expression,
     If,
-    Infix,
-    Item,
     Keyed,
+    ListOrTuple,
     Literal,
     Loop,
     Method,
+    ModuleCall,
     Name,
-    Own,
-    Prefix,
     Repeat,
+    SelfAttr,
     Slice,
     Statement,
+    Subscript,
+    UnaryOp,
     Value,
     held,
 )
@@ -105,8 +105,10 @@ class _Outline:
             for target, result in zip(statement.targets, after, strict=False):
                 self.sizes.alike(self._value(target), self.dims(result))
             over = statement.items
-            if isinstance(over, Own | Method) and statement.index is not None:
-                own = over if isinstance(over, Own) else Own(("",))  # self.values()
+            if isinstance(over, SelfAttr | Method) and statement.index is not None:
+                own = (
+                    over if isinstance(over, SelfAttr) else SelfAttr(("",))
+                )  # self.values()
                 self.members[f"#{id(statement.index)}"] = own
                 self._looped(statement)
         if isinstance(statement, If):
@@ -137,7 +139,7 @@ class _Outline:
                     self.sizes.kept(own, self.dims(arg))
             return
         shapes = [self._value(target) for target in targets]
-        if isinstance(expression, Apply):
+        if isinstance(expression, ModuleCall):
             for own, made in zip(shapes, self._called(expression) or [], strict=False):
                 self.sizes.alike(own, made)
         elif isinstance(expression, Call) and expression.args:
@@ -153,14 +155,14 @@ class _Outline:
         match expression:
             case Value():
                 return self._value(expression)
-            case Own(path=(str(name),)):
+            case SelfAttr(path=(str(name),)):
                 return self._stored(self.members.get(name))
-            case Apply():
+            case ModuleCall():
                 made = self._called(expression)
                 return made[0] if made and len(made) == 1 else None
-            case Infix(operator="@"):
+            case BinOp(operator="@"):
                 return self._product(expression)
-            case Infix(left=left, right=right):
+            case BinOp(left=left, right=right):
                 return transfer_rules.broadcast(
                     self.sizes, [self.dims(left), self.dims(right)]
                 )
@@ -179,17 +181,19 @@ class _Outline:
                 return transfer_rules.unsqueezed(self.sizes, self.dims(target), axes)
             case Method(name="mean" | "sum" | "squeeze", target=target):
                 return transfer_rules.reduced(expression, self.dims(target), own)
-            case Method(name="to", target=target) | Prefix(operand=target):
+            case Method(name="to", target=target) | UnaryOp(operand=target):
                 return self.dims(target)
-            case Item(target=Apply() as call, keys=(Literal(value=int() as place),)):
+            case Subscript(
+                target=ModuleCall() as call, keys=(Literal(value=int() as place),)
+            ):
                 made = self._called(call)
                 return made[place] if made and place < len(made) else None
-            case Item(
-                target=Attribute(target=Own(path=(str(name),)), name="weight"),
+            case Subscript(
+                target=Attribute(target=SelfAttr(path=(str(name),)), name="weight"),
                 keys=(_,),
             ):
                 return self._row(self.members.get(name))
-            case Item():
+            case Subscript():
                 return self._item(expression)
             case Call(function="ops.concat", args=args):
                 return transfer_rules.concat(
@@ -226,7 +230,7 @@ class _Outline:
 
     def _written(self, shape: Expression) -> Dims | None:
         """A shape that is written as such."""
-        if isinstance(shape, Display):
+        if isinstance(shape, ListOrTuple):
             return [self.size(item) for item in shape.items]
         if isinstance(shape, Literal) and isinstance(shape.value, tuple):
             return [self.sizes.new(size) for size in shape.value]
@@ -261,7 +265,7 @@ class _Outline:
 
     def _expanded(self, before: Dims | None, shape: Expression) -> Dims | None:
         """What is repeated along axes of length 1, and along new ones."""
-        if not isinstance(shape, Display):
+        if not isinstance(shape, ListOrTuple):
             return None
         after = [self.size(item) for item in shape.items]
         for i, size in enumerate(reversed((before or [])[-len(after) :]), 1):
@@ -269,7 +273,7 @@ class _Outline:
                 after[-i] = size
         return after
 
-    def _product(self, product: Infix) -> Dims | None:
+    def _product(self, product: BinOp) -> Dims | None:
         left, right = self.dims(product.left), self.dims(product.right)
         if not left or right is None or len(right) < 2:
             return None
@@ -278,7 +282,7 @@ class _Outline:
             self.sizes.layers.append((right[0], right[1]))
         return [*left[:-1], right[-1]]
 
-    def _item(self, item: Item) -> Dims | None:
+    def _item(self, item: Subscript) -> Dims | None:
         inner = self.dims(item.target)
         if inner is None:
             return None
@@ -369,12 +373,12 @@ class _Outline:
 
     # --- parts ---
 
-    def _called(self, call: Apply) -> list[Dims | None] | None:
+    def _called(self, call: ModuleCall) -> list[Dims | None] | None:
         inputs = [self.dims(value) for value in call.inputs]
         target = call.target
         if isinstance(target, Value):
             target = self.members.get(f"#{id(target)}", target)
-        if not isinstance(target, Own):
+        if not isinstance(target, SelfAttr):
             return None
         made = self.members.get(str(target.path[0]))
         if target is call.target:
@@ -390,11 +394,11 @@ class _Outline:
             return found if told else None
         if isinstance(made, Repeat):
             return self._part(made.item, inputs)
-        if isinstance(made, Display):
+        if isinstance(made, ListOrTuple):
             return self._part(made.items[0], inputs) if made.items else None
         if isinstance(made, Method):  # super().__init__(...)
             return self._part(made.args[0], inputs)
-        if isinstance(made, Prefix):
+        if isinstance(made, UnaryOp):
             return self._part(made.operand, inputs)
         if not isinstance(made, Call):
             return None

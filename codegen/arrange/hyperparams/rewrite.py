@@ -16,20 +16,20 @@ from burnish.codegen.arrange.hyperparams.size_classes import Node, Ties
 from burnish.codegen.arrange.hyperparams.terms import HALF, HEAD_DIM, ORDER, Term, kind
 from burnish.codegen.identifier import Identifier, free
 from burnish.codegen.program import (
+    BinOp,
     Block,
     Call,
     ClassPlan,
     Expression,
-    Infix,
     Literal,
     Name,
-    Own,
+    SelfAttr,
     Value,
     every_expression,
     walk,
 )
 
-_DERIVED = Infix("//", Name("dim"), Name("heads"))
+_DERIVED = BinOp("//", Name("dim"), Name("heads"))
 _HALVED = Term((HEAD_DIM,), over=2)
 
 
@@ -160,7 +160,7 @@ class _Writer:
 
     def _held(self, name: str) -> Expression:
         """An argument as the forward reads it."""
-        return Own((self._attribute(name),))
+        return SelfAttr((self._attribute(name),))
 
     def _count(self, value: Value, axis: int) -> Expression | None:
         """The argument that says how many heads an axis is."""
@@ -173,7 +173,7 @@ class _Writer:
         read = {
             expression.path[0]
             for expression in every_expression(block)
-            if isinstance(expression, Own)
+            if isinstance(expression, SelfAttr)
         }
         return [name for name, told in self.told.items() if told in read]
 
@@ -208,7 +208,7 @@ class _Writer:
             values[HEAD_DIM] = _DERIVED
         if HALF in held:
             whole = self._held(HEAD_DIM) if HEAD_DIM in held else values.get(HEAD_DIM)
-            values[HALF] = Infix("//", whole or Name(HEAD_DIM), Literal(2))
+            values[HALF] = BinOp("//", whole or Name(HEAD_DIM), Literal(2))
         return [(self.told[name], values[name]) for name in sorted(held, key=_place)]
 
     def _spelled_out(

@@ -9,11 +9,11 @@ import numpy as np
 
 from burnish.codegen.arrange.hyperparams.terms import HEAD_DIM
 from burnish.codegen.program import (
+    BinOp,
     Block,
     Call,
     ClassPlan,
     Expression,
-    Infix,
     Literal,
     Method,
     Value,
@@ -46,12 +46,12 @@ def scaled(
                 continue
             for exponent in _POWERS:
                 if _equal(number.value, size**exponent):
-                    return Infix("**", held(name), Literal(exponent))
+                    return BinOp("**", held(name), Literal(exponent))
         return None
 
     def visit(expression: Expression) -> Expression:
         made = expression.rebuilt(visit)
-        if isinstance(made, Infix) and made.operator in ("*", "/"):
+        if isinstance(made, BinOp) and made.operator in ("*", "/"):
             wide = _is_wide(expression, dim)
             found = power(made.right, wide)
             if found is not None:
@@ -86,7 +86,7 @@ def _ends(reshape: Method) -> list[object]:
 
 
 def _is_wide(expression: Expression, dim: int) -> bool:
-    assert isinstance(expression, Infix)
+    assert isinstance(expression, BinOp)
     sides = (expression.left, expression.right)
     return any(isinstance(s, Value) and s.shape and s.shape[-1] == dim for s in sides)
 

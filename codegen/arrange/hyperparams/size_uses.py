@@ -28,7 +28,7 @@ class Use:
     slot: Slot
 
 
-class Found:
+class SizeUses:
     """Sizes by what stands for them, and the names that some have by now.
 
     values: the arguments' values. terms: what sizes are. uses: where they stand;

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import reduce
 
-from burnish.codegen.program import Expression, Infix, Literal
+from burnish.codegen.program import BinOp, Expression, Literal
 
 HEAD_DIM = "head_dim"
 """`dim // heads`, where no argument says it."""
@@ -84,5 +84,5 @@ class Term:
         factors = [name(each) for each in self.names]
         if self.times != 1 or not factors:
             factors.insert(0, Literal(self.times))
-        made = reduce(lambda one, other: Infix("*", one, other), factors)
-        return made if self.over == 1 else Infix("//", made, Literal(self.over))
+        made = reduce(lambda one, other: BinOp("*", one, other), factors)
+        return made if self.over == 1 else BinOp("//", made, Literal(self.over))

@@ -8,9 +8,9 @@ from burnish.codegen.program import (
     Attribute,
     Call,
     Expression,
-    Item,
     Literal,
-    Own,
+    SelfAttr,
+    Subscript,
     held,
 )
 
@@ -48,8 +48,8 @@ def _path(shared: Expression) -> list[str | int]:
     match shared:
         case Attribute(target=target, name=name):
             return [*_path(target), name]
-        case Item(target=target, keys=(Literal(value=int() as place),)):
+        case Subscript(target=target, keys=(Literal(value=int() as place),)):
             return [*_path(target), place]
-        case Own(path=path):
+        case SelfAttr(path=path):
             return list(path)
     return []

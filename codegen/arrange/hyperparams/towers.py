@@ -10,12 +10,12 @@ from collections import defaultdict
 
 from burnish.codegen.arrange.analysis.size_slots import Slot
 from burnish.codegen.arrange.hyperparams.size_classes import Node
-from burnish.codegen.arrange.hyperparams.size_uses import Found, Use
+from burnish.codegen.arrange.hyperparams.size_uses import SizeUses, Use
 
 _HEADS = frozenset(("heads", "num_heads"))
 
 
-def towers_of(tied: Found, uses: list[Use]) -> set[str]:
+def towers_of(tied: SizeUses, uses: list[Use]) -> set[str]:
     """The first words of the model's attributes that hold these uses."""
     model = tied.classes[-1]
     return {
@@ -26,7 +26,7 @@ def towers_of(tied: Found, uses: list[Use]) -> set[str]:
     }
 
 
-def name_towers(tied: Found, widths: dict[int, list[Node]]) -> bool:
+def name_towers(tied: SizeUses, widths: dict[int, list[Node]]) -> bool:
     """Name the width, the heads and what lies between of each tower, if all have them.
 
     widths: sizes of features that norms and embeddings have, and what stands for them.
@@ -55,7 +55,7 @@ def name_towers(tied: Found, widths: dict[int, list[Node]]) -> bool:
     return True
 
 
-def _joined(tied: Found, tower: str, size: int, roots: list[Node]) -> Node:
+def _joined(tied: SizeUses, tower: str, size: int, roots: list[Node]) -> Node:
     """What stands for the width of a tower, wherever it is."""
     dim = roots[0]
     for root in roots[1:]:
@@ -67,12 +67,12 @@ def _joined(tied: Found, tower: str, size: int, roots: list[Node]) -> Node:
     return dim
 
 
-def _inside(tied: Found, uses: list[Use]) -> set[str]:
+def _inside(tied: SizeUses, uses: list[Use]) -> set[str]:
     """The towers whose classes have these uses; the model's own layers are in none."""
     return towers_of(tied, [use for use in uses if use.plan is not tied.classes[-1]])
 
 
-def _single(tied: Found, tower: str, parameters: frozenset[str]) -> list[Node]:
+def _single(tied: SizeUses, tower: str, parameters: frozenset[str]) -> list[Node]:
     """What classes of a tower hand to such parameters, where it is one number."""
     return tied.of_one_number(
         lambda uses, _: (
@@ -82,7 +82,7 @@ def _single(tied: Found, tower: str, parameters: frozenset[str]) -> list[Node]:
     )
 
 
-def _of_all(tied: Found) -> list[Node]:
+def _of_all(tied: SizeUses) -> list[Node]:
     """The heads of attention that all towers have, where it is one number."""
     return tied.of_one_number(
         lambda uses, _: (
@@ -96,7 +96,7 @@ def _is_cut(slot: Slot) -> bool:
     return slot.parameter == "reshape" and (slot.place, slot.rank) == (2, 4)
 
 
-def _between(tied: Found, tower: str, dim: int) -> list[Node]:
+def _between(tied: SizeUses, tower: str, dim: int) -> list[Node]:
     """What a part is told to widen features to."""
     return tied.of_one_number(
         lambda uses, size: (
@@ -107,7 +107,7 @@ def _between(tied: Found, tower: str, dim: int) -> list[Node]:
     )
 
 
-def _is_told(tied: Found, use: Use) -> bool:
+def _is_told(tied: SizeUses, use: Use) -> bool:
     """Whether features are an argument of one of the source's own classes."""
     own = use.slot.callee in tied.ties.parameters
     return own and use.slot.parameter.endswith("features")

@@ -19,8 +19,8 @@ from burnish.codegen.program import (
     Call,
     ClassPlan,
     Conditional,
-    Display,
     Expression,
+    ListOrTuple,
     Name,
     walk,
 )
@@ -151,7 +151,7 @@ class _Unifier:
                 Call(function=other, options=others),
             ) if function == other and dict(options).keys() == dict(others).keys():
                 return self._each(one, two)
-            case Display(), Display():
+            case ListOrTuple(), ListOrTuple():
                 return self._each(one, two)
         return None
 

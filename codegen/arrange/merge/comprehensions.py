@@ -9,15 +9,15 @@ from dataclasses import replace
 
 from burnish.codegen.arrange.merge.progressions import progression
 from burnish.codegen.program import (
+    BinOp,
     Call,
-    Display,
     Expression,
-    Infix,
+    ListOrTuple,
     Literal,
     Method,
     Name,
-    Prefix,
     Repeat,
+    UnaryOp,
     walk,
 )
 
@@ -35,9 +35,9 @@ def with_runs(made: Expression) -> Expression:
             return replace(made, args=_rolled(parts))
         case Method(target=Name(text="super()"), args=parts):
             return replace(made, args=_rolled(parts))
-        case Display(items=parts, brackets="[]"):
+        case ListOrTuple(items=parts, brackets="[]"):
             rolled = _rolled(parts)
-            if len(rolled) == 1 and isinstance(rolled[0], Prefix):
+            if len(rolled) == 1 and isinstance(rolled[0], UnaryOp):
                 return rolled[0].operand
             return replace(made, items=rolled)
     return made
@@ -58,7 +58,7 @@ def _rolled(parts: tuple[Expression, ...]) -> tuple[Expression, ...]:
             rolled.append(parts[start])
             start += 1
         else:
-            rolled.append(Prefix("*", Repeat(item, Literal(end - start))))
+            rolled.append(UnaryOp("*", Repeat(item, Literal(end - start))))
             start = end
     return tuple(rolled)
 
@@ -81,5 +81,5 @@ def _growing(
 def _grow(parts: tuple[Expression, ...]) -> bool:
     item = progression(parts)
     return item is not None and not any(
-        isinstance(e, Infix) and e.operator in _ASKED for e in walk(item)
+        isinstance(e, BinOp) and e.operator in _ASKED for e in walk(item)
     )

@@ -6,20 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
-from burnish.codegen.arrange.merge.optional_parts import Part, parts_of
+from burnish.codegen.arrange.merge.optional_parts import OptionalPart, parts_of
 from burnish.codegen.arrange.merge.size_table import ABSENT, Column, Table
 from burnish.codegen.identifier import Identifier, free
 from burnish.codegen.program import (
-    Apply,
     Assign,
+    BinOp,
     Call,
     ClassPlan,
     Expression,
     If,
-    Infix,
     Method,
+    ModuleCall,
     Name,
-    Own,
+    SelfAttr,
     Value,
     walk,
 )
@@ -59,7 +59,7 @@ def conditions(
     whole: ClassPlan, choices: Sequence[dict[str, object]], table: Table
 ) -> list[Condition]:
     """The conditions of a class's switches, those that always agree as one."""
-    together: dict[Column, list[Part]] = {}
+    together: dict[Column, list[OptionalPart]] = {}
     for part in parts_of(whole):
         column = tuple(choice.get(part.switch, False) for choice in choices)
         together.setdefault(column, []).append(part)
@@ -84,7 +84,7 @@ def conditions(
     return found
 
 
-def _module(parts: list[Part]) -> str:
+def _module(parts: list[OptionalPart]) -> str:
     """The member that is all there is to a switch: it is called, or nothing happens."""
     members = [part.member for part in parts if part.member]
     runs = [part.run for part in parts if part.run is not None]
@@ -93,7 +93,9 @@ def _module(parts: list[Part]) -> str:
     statements, results = runs[0].then.statements, runs[0].otherwise.results
     match statements[0]:
         case Assign(
-            expression=Apply(target=Own(path=(name,)), inputs=(Value() as entry,))
+            expression=ModuleCall(
+                target=SelfAttr(path=(name,)), inputs=(Value() as entry,)
+            )
         ) if len(statements) == 1 and name == members[0] and results == [entry]:
             return members[0]
     return ""
@@ -120,13 +122,13 @@ def _relation(table: Table, column: Column) -> Expression | None:
     for (one, mine), (other, theirs) in permutations(named, 2):
         equal = tuple(a == b for a, b in zip(mine, theirs, strict=True))
         if equal == column:
-            return Infix("==", Name(one), Name(other))
+            return BinOp("==", Name(one), Name(other))
         if equal == tuple(not there for there in column):
-            return Infix("!=", Name(one), Name(other))
+            return BinOp("!=", Name(one), Name(other))
     return None
 
 
-def _name(parts: list[Part], inputs: list[Value]) -> str:
+def _name(parts: list[OptionalPart], inputs: list[Value]) -> str:
     """What a switch is called: by what its statements do, or by what it switches."""
     members = [part.member for part in parts if part.member]
     tables = [part.run for part in parts if part.run and _looks_up(part.run, members)]
@@ -137,11 +139,11 @@ def _name(parts: list[Part], inputs: list[Value]) -> str:
             match statement:
                 case Assign(expression=Method(name="roll")):
                     return "shift"
-                case Assign(expression=Apply(target=Own())) if (
+                case Assign(expression=ModuleCall(target=SelfAttr())) if (
                     part.run and part.run.otherwise.results[0] in inputs
                 ):
                     return "downsample"
-                case Assign(expression=Infix(operator="+", left=left, right=right)):
+                case Assign(expression=BinOp(operator="+", left=left, right=right)):
                     if all(isinstance(side, Value) for side in (left, right)):
                         return "residual"
     for part in parts:
@@ -154,7 +156,9 @@ def _name(parts: list[Part], inputs: list[Value]) -> str:
     for part in parts:
         for statement in part.run.then.statements if part.run else ():
             match statement:
-                case Assign(expression=Apply(target=Own(path=(str(name), *_)))):
+                case Assign(
+                    expression=ModuleCall(target=SelfAttr(path=(str(name), *_)))
+                ):
                     return name
                 case Assign(expression=Call(function=function)):
                     return function.rpartition(".")[2]
@@ -167,8 +171,8 @@ def _looks_up(run: If, members: Sequence[str]) -> bool:
         s.expression.target.path[0]
         for s in run.then.statements
         if isinstance(s, Assign)
-        and isinstance(s.expression, Apply)
-        and isinstance(s.expression.target, Own)
+        and isinstance(s.expression, ModuleCall)
+        and isinstance(s.expression.target, SelfAttr)
     ]
     return len(run.then.statements) > _FEW and set(called) == set(members)
 

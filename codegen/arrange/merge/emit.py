@@ -24,7 +24,7 @@ from burnish.codegen.program import (
     If,
     Literal,
     Name,
-    Own,
+    SelfAttr,
     Statement,
 )
 
@@ -134,7 +134,7 @@ def _asking(
         switch = switch_of(statement)
         if switch is None or not isinstance(statement, If):
             return statement
-        return replace(statement, condition=Own((by_switch[switch].name,)))
+        return replace(statement, condition=SelfAttr((by_switch[switch].name,)))
 
     members = [(attribute, change(made)) for attribute, made in plan.members]
     statements = [asking(statement) for statement in plan.block.statements]
@@ -147,7 +147,7 @@ def _is_asked(plan: ClassPlan, name: str) -> bool:
     """Whether the forward asks for a condition."""
     return any(
         isinstance(s, If)
-        and isinstance(s.condition, Own)
+        and isinstance(s.condition, SelfAttr)
         and s.condition.path == (name,)
         for s in plan.block.statements
     )

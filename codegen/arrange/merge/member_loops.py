@@ -15,22 +15,22 @@ from burnish.codegen.arrange.merge.reroll_members import looped
 from burnish.codegen.arrange.scopes.group_kind import singular
 from burnish.codegen.errors import Explain
 from burnish.codegen.program import (
-    Apply,
     Assign,
+    BinOp,
     Block,
     Call,
     ClassPlan,
-    Display,
     Expression,
-    Infix,
     Keyed,
+    ListOrTuple,
     Literal,
     Loop,
     Method,
+    ModuleCall,
     Name,
     Numbered,
-    Own,
     Repeat,
+    SelfAttr,
     every_expression,
 )
 
@@ -57,7 +57,7 @@ class _Family:
 def numbered(stem: str, first: int) -> Numbered:
     """`f"stem{i}"`, where numbers start at 0, else `f"stem{i + 1}"`."""
     index: Expression = Name("i")
-    return Numbered(stem, Infix("+", index, Literal(first)) if first else index)
+    return Numbered(stem, BinOp("+", index, Literal(first)) if first else index)
 
 
 def with_loops(plan: ClassPlan, explain: Explain) -> None:
@@ -98,7 +98,7 @@ def as_sequential(plan: ClassPlan) -> Call | None:
     if len(body.statements) != 1 or not isinstance(step, Assign):
         return None
     call = step.expression
-    calls = isinstance(call, Apply) and call.target is part and call.inputs == (x,)
+    calls = isinstance(call, ModuleCall) and call.target is part and call.inputs == (x,)
     plain = first is plan.inputs[0] and plan.block.results == [loop.targets[0]]
     begin = plan.members[0][1]
     if calls and plain and isinstance(begin, Method):
@@ -122,7 +122,7 @@ def counted(made: Expression) -> Expression:
 def _each(family: _Family) -> Expression:
     """What a loop over the family runs over."""
     if family.first < 0:
-        return Own((family.stem,))
+        return SelfAttr((family.stem,))
     return Method(Name("self"), "values")
 
 
@@ -130,7 +130,7 @@ def _lists(plan: ClassPlan) -> Iterator[_Family]:
     for name, made in plan.members:
         items: tuple[Expression, ...] = ()
         match made:
-            case Display(items=items):
+            case ListOrTuple(items=items):
                 pass
             case Repeat(item=item, count=Literal(value=int() as count)):
                 items = (item,) * count if name in _counted(plan.block) else ()
@@ -142,7 +142,7 @@ def _lists(plan: ClassPlan) -> Iterator[_Family]:
 
 def _counted(block: Block) -> set[str | int]:
     """The lists whose parts are called by their numbers."""
-    own = (e for e in every_expression(block) if isinstance(e, Own))
+    own = (e for e in every_expression(block) if isinstance(e, SelfAttr))
     return {e.path[0] for e in own if len(e.path) > 1}
 
 

@@ -15,14 +15,14 @@ from burnish.codegen.program import (
     Call,
     ClassPlan,
     Conditional,
-    Display,
     Expression,
     If,
+    ListOrTuple,
     Literal,
     Name,
-    Own,
-    Prefix,
+    SelfAttr,
     Statement,
+    UnaryOp,
     Value,
     exchanged,
     walk,
@@ -48,18 +48,20 @@ def optional_member(made: Expression, switch: str) -> Conditional:
     return Conditional(made, Name(switch), Literal(None))
 
 
-def optional_item(item: Expression, switch: str) -> Prefix:
+def optional_item(item: Expression, switch: str) -> UnaryOp:
     """`*([item] if switch else [])`"""
-    return Prefix("*", Conditional(Display((item,)), Name(switch), Display(())))
+    return UnaryOp(
+        "*", Conditional(ListOrTuple((item,)), Name(switch), ListOrTuple(()))
+    )
 
 
 def item_of(made: Expression) -> tuple[str, Expression] | None:
     """The switch and the item of an optional item of a Sequential."""
     match made:
-        case Prefix(
+        case UnaryOp(
             operator="*",
             operand=Conditional(
-                then=Display(items=(item,)), condition=Name(text=switch)
+                then=ListOrTuple(items=(item,)), condition=Name(text=switch)
             ),
         ):
             return switch, item
@@ -69,13 +71,13 @@ def item_of(made: Expression) -> tuple[str, Expression] | None:
 def switch_of(statement: Statement) -> str | None:
     """The switch of optional statements."""
     match statement:
-        case If(condition=Own(path=(str(switch),))) if switch.startswith("#"):
+        case If(condition=SelfAttr(path=(str(switch),))) if switch.startswith("#"):
             return switch
     return None
 
 
 @dataclass(frozen=True)
-class Part:
+class OptionalPart:
     """What one switch switches: a member, an item of a Sequential, or statements."""
 
     switch: str
@@ -84,21 +86,21 @@ class Part:
     run: If | None = None
 
 
-def parts_of(plan: ClassPlan) -> list[Part]:
+def parts_of(plan: ClassPlan) -> list[OptionalPart]:
     """The parts of a class that have switches."""
     found = []
     for attribute, made in plan.members:
         match made:
             case Conditional(condition=Name(text=switch)) if switch.startswith("#"):
-                found.append(Part(switch, member=attribute))
+                found.append(OptionalPart(switch, member=attribute))
         for inner in walk(made):
             optional = item_of(inner)
             if optional is not None:
-                found.append(Part(optional[0], item=optional[1]))
+                found.append(OptionalPart(optional[0], item=optional[1]))
     for statement in plan.block.statements:
         own = switch_of(statement)
         if own is not None and isinstance(statement, If):
-            found.append(Part(own, run=statement))
+            found.append(OptionalPart(own, run=statement))
     return found
 
 
@@ -173,7 +175,7 @@ def with_runs(block: Block, runs: list[Run]) -> Block:
             If(
                 (target,),
                 inside[0].scope,
-                Own((run.switch,)),
+                SelfAttr((run.switch,)),
                 Block(inside, [change(run.result)]),
                 Block([], [change(run.entry)]),
             )

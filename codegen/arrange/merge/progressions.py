@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from burnish.codegen.program import Call, Expression, Infix, Literal, Name
+from burnish.codegen.program import BinOp, Call, Expression, Literal, Name
 
 _TELLING = 3
 """So many sizes in a row tell how they grow."""
@@ -62,9 +62,9 @@ def _place(flags: list[bool]) -> Expression | None:
     """Which of the parts it is that have a switch on."""
     first, *others = flags
     if len(set(others)) == 1 and first != others[0]:
-        return Infix("==" if first else ">", Name("i"), Literal(0))
+        return BinOp("==" if first else ">", Name("i"), Literal(0))
     if len(flags) >= _TELLING and all(a != b for a, b in pairwise(flags)):
-        return Infix("==", Infix("%", Name("i"), Literal(2)), Literal(int(not first)))
+        return BinOp("==", BinOp("%", Name("i"), Literal(2)), Literal(int(not first)))
     return None
 
 
@@ -82,5 +82,5 @@ def _part(parts: Sequence[Expression]) -> Expression | None:
     steps = {after - before for before, after in pairwise(values)}
     if len(steps) != 1 or len(values) < _TELLING:
         return None
-    grown = Infix("*", Literal(steps.pop()), Name("i"))
-    return Infix("+", first, grown)
+    grown = BinOp("*", Literal(steps.pop()), Name("i"))
+    return BinOp("+", first, grown)

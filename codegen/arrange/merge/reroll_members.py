@@ -14,7 +14,7 @@ from burnish.codegen.program import (
     Expression,
     Loop,
     Name,
-    Own,
+    SelfAttr,
     Statement,
     Value,
     exchanged,
@@ -59,7 +59,7 @@ def _calls(block: Block, paths: Sequence[Path]) -> list[int]:
     attributes = {path[0] for path in paths}
     for place, statement in enumerate(block.statements):
         for part in leaves(statement):
-            if isinstance(part, Own) and part.path[0] in attributes:
+            if isinstance(part, SelfAttr) and part.path[0] in attributes:
                 number = wanted.get(part.path)
                 if number is None or places[number] >= 0 or statement.blocks():
                     return []
@@ -71,7 +71,7 @@ def _calling(path: Path, item: Expression) -> Change:
     """A change that puts the loop's item in place of the part."""
 
     def change(expression: Expression) -> Expression:
-        if isinstance(expression, Own) and expression.path == path:
+        if isinstance(expression, SelfAttr) and expression.path == path:
             return item
         return expression.rebuilt(change)
 

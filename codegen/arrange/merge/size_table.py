@@ -7,7 +7,14 @@ from typing import Any
 
 from burnish.codegen.arrange.analysis.size_slots import Slot, said
 from burnish.codegen.identifier import Identifier, free
-from burnish.codegen.program import ClassPlan, Expression, Infix, Literal, Name, Own
+from burnish.codegen.program import (
+    BinOp,
+    ClassPlan,
+    Expression,
+    Literal,
+    Name,
+    SelfAttr,
+)
 
 _SIDES = (("in_channels", "out_channels"), ("in_features", "out_features"))
 _SHARED = {frozenset(_SIDES[0]): "channels", frozenset(_SIDES[1]): "features"}
@@ -263,16 +270,16 @@ class Table:
             return said(next(size for size in key[1] if size is not ABSENT))
         root = self._root(key)
         name = self.names[root]
-        known: Expression = Name(name) if slot.attribute else Own((name,))
+        known: Expression = Name(name) if slot.attribute else SelfAttr((name,))
         key = self.same.get(key) or key
         if key not in self.derived:
             return known
         operator, by, _ = self.derived[key]
         if operator == "**":
-            return Infix("*", known, known)
+            return BinOp("*", known, known)
         if operator == "//":
-            return Infix("//", known, Literal(by))
-        return Infix("*", Literal(by), known)
+            return BinOp("//", known, Literal(by))
+        return BinOp("*", Literal(by), known)
 
 
 def _role(uses: list[Slot]) -> str:

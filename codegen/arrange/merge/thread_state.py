@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 
 from burnish.codegen.arrange.analysis.schedule import read
 from burnish.codegen.program import (
-    Apply,
     Assign,
     Block,
     Call,
     ClassPlan,
-    Display,
     Expression,
-    Own,
+    ListOrTuple,
+    ModuleCall,
+    SelfAttr,
     Statement,
     Value,
     walk,
@@ -37,7 +37,7 @@ def handed_on(classes: Sequence[ClassPlan]) -> list[ClassPlan] | None:
     changed = False
     for plan in classes:
         for name, made in plan.members:
-            if isinstance(made, Display) and len(made.items) > 1:
+            if isinstance(made, ListOrTuple) and len(made.items) > 1:
                 new = _Row(known, plan.name, name).run()
                 known, changed = (known, changed) if new is None else (new, True)
     return _reached(known, classes[-1].name) if changed else None
@@ -65,7 +65,7 @@ class _Row:
     def run(self) -> dict[str, ClassPlan] | None:
         """The classes with this list's; None where nothing is to be handed on."""
         items = dict(self.plan.members)[self.attribute]
-        assert isinstance(items, Display)
+        assert isinstance(items, ListOrTuple)
         kinds = [_kind(item, self.known) for item in items.items]
         first, *others = kinds
         if first is None or None in others or len(set(others)) > 1 or first in others:
@@ -78,7 +78,7 @@ class _Row:
         statements = _in_row(self.plan.block, row, place)
         made = [items.items[0], *(_renamed(item, new) for item in items.items[1:])]
         members = [
-            (name, Display(tuple(made)) if name == self.attribute else member)
+            (name, ListOrTuple(tuple(made)) if name == self.attribute else member)
             for name, member in self.plan.members
         ]
         block = Block(statements, self.plan.block.results)
@@ -172,7 +172,7 @@ def _in_row(block: Block, row: list[Assign], place: _Place) -> list[Statement]:
     handed = row[0].targets[place.given]
     changed: dict[int, Statement] = {}
     for call in row[1:]:
-        assert isinstance(call.expression, Apply)
+        assert isinstance(call.expression, ModuleCall)
         inputs = list(call.expression.inputs)
         inputs[place.taken] = handed
         handed = replace(row[0].targets[place.given])
@@ -200,7 +200,7 @@ def _renamed(made: Expression, name: str) -> Expression:
 def _path(call: Assign) -> Path | None:
     """The part that a statement calls."""
     made = call.expression
-    if isinstance(made, Apply) and isinstance(made.target, Own):
+    if isinstance(made, ModuleCall) and isinstance(made.target, SelfAttr):
         return made.target.path
     return None
 
@@ -212,7 +212,7 @@ def _call(block: Block, path: Path) -> Assign | None:
 
 
 def _inputs(call: Assign) -> tuple[Expression, ...]:
-    assert isinstance(call.expression, Apply)
+    assert isinstance(call.expression, ModuleCall)
     return call.expression.inputs
 
 
@@ -225,7 +225,7 @@ def _only(inputs: Sequence[Expression], value: Expression) -> int | None:
 def _part(plan: ClassPlan, path: Path) -> Expression | None:
     """What makes a part: a member, or one of a list."""
     made = dict(plan.members).get(str(path[0]))
-    if len(path) == 2 and isinstance(made, Display) and isinstance(path[1], int):
+    if len(path) == 2 and isinstance(made, ListOrTuple) and isinstance(path[1], int):
         return made.items[path[1]] if path[1] < len(made.items) else None
     return made if len(path) == 1 else None
 
@@ -234,12 +234,12 @@ def _with_part(plan: ClassPlan, path: Path, name: str) -> list[tuple[str, Expres
     """The members; the part is of another class."""
     members = dict(plan.members)
     made = members[str(path[0])]
-    if len(path) == 2 and isinstance(made, Display):
+    if len(path) == 2 and isinstance(made, ListOrTuple):
         items = [
             _renamed(item, name) if i == path[1] else item
             for i, item in enumerate(made.items)
         ]
-        members[str(path[0])] = Display(tuple(items))
+        members[str(path[0])] = ListOrTuple(tuple(items))
     else:
         members[str(path[0])] = _renamed(made, name)
     return list(members.items())

@@ -10,9 +10,9 @@ from burnish.codegen.arrange.scopes.group_kind import has_name, without_rank
 from burnish.codegen.arrange.scopes.grouping import leaves
 from burnish.codegen.program import (
     Assign,
+    BinOp,
     Call,
     Expression,
-    Infix,
     Layer,
     Statement,
     Value,
@@ -106,7 +106,7 @@ class Roles:
                 for target in statement.targets
                 for reader in self.flow.readers.get(target, ())
             ]
-            adds = all(isinstance(e, Infix) and e.operator == "+" for e in ends)
+            adds = all(isinstance(e, BinOp) and e.operator == "+" for e in ends)
             if shared and ends and adds:
                 yield from (c for c in layers_of(statement) if _is_small(c))
 
@@ -158,7 +158,7 @@ class Roles:
         product = self._product_before(attention, inside)
         behind = self._product_behind(attention, inside) or attention
         second = expression(behind)
-        if product is None or not isinstance(second, Infix):
+        if product is None or not isinstance(second, BinOp):
             return [], attention
         return [product.left, product.right, second.right], behind
 
@@ -177,11 +177,11 @@ class Roles:
         for layer in self._layers_behind(behind, inside):
             names.setdefault(id(layer), "output")
 
-    def _product_before(self, softmax: Statement, inside: set[int]) -> Infix | None:
+    def _product_before(self, softmax: Statement, inside: set[int]) -> BinOp | None:
         """The scores' product, through masks and scales."""
         return self._search(softmax, inside, 12)
 
-    def _search(self, start: Statement, inside: set[int], steps: int) -> Infix | None:
+    def _search(self, start: Statement, inside: set[int], steps: int) -> BinOp | None:
         """The first product of two computed values that leads to the statement."""
         waiting = [start]
         for _ in range(steps):
@@ -193,7 +193,7 @@ class Roles:
                 if maker is None or id(maker) not in inside or dense(maker):
                     continue
                 made = expression(maker)
-                if isinstance(made, Infix) and made.operator == "@":
+                if isinstance(made, BinOp) and made.operator == "@":
                     return made
                 waiting.append(maker)
         return None
@@ -208,7 +208,7 @@ class Roles:
                     if id(reader) not in inside or dense(reader):
                         continue
                     made = expression(reader)
-                    if isinstance(made, Infix) and made.operator == "@":
+                    if isinstance(made, BinOp) and made.operator == "@":
                         return reader
                     waiting.append(reader)
         return None
@@ -263,7 +263,7 @@ class Roles:
         inside = set(map(id, statements))
         for statement in statements:
             made = expression(statement)
-            if not isinstance(made, Infix) or made.operator != "*":
+            if not isinstance(made, BinOp) or made.operator != "*":
                 continue
             for one, other in ((made.left, made.right), (made.right, made.left)):
                 act = self.flow.maker.get(one) if isinstance(one, Value) else None
@@ -310,7 +310,7 @@ def _linears(statements: Sequence[Statement]) -> Iterable[Layer]:
 
 def _sums(statements: Sequence[Statement]) -> bool:
     made = map(expression, statements)
-    return any(isinstance(e, Infix) and e.operator == "+" for e in made)
+    return any(isinstance(e, BinOp) and e.operator == "+" for e in made)
 
 
 def _conv_kind(convs: Sequence[Layer], sums: bool) -> str:

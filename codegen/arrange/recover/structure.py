@@ -23,9 +23,9 @@ from burnish.codegen.errors import Explain
 from burnish.codegen.identifier import Identifier
 from burnish.codegen.program import (
     Assign,
+    BinOp,
     Block,
     Expression,
-    Infix,
     Layer,
     Level,
     Program,
@@ -343,7 +343,7 @@ def _branch(segment: Segment, roles: Roles) -> list[Statement]:
     inside = {id(s): s for s in segment.statements}
     for total in reversed(segment.statements):
         made = expression(total)
-        if isinstance(made, Infix) and made.operator == "+":
+        if isinstance(made, BinOp) and made.operator == "+":
             break
     else:
         return []

@@ -17,14 +17,14 @@ import onnx_ir as ir
 
 from burnish.codegen import constants
 from burnish.codegen.passes.graph import attribute, constant
-from burnish.codegen.passes.pattern import Any, Apply, Match, Rule, op
+from burnish.codegen.passes.pattern import Any, Match, NodePattern, Rule, op
 from burnish.codegen.passes.shapes.dims import declared
 
 _AUTHORS = re.compile(r"[A-Za-z_]\w*(\.\w+)*$")
 _DOMAINS = {"Conv": "", "ConvTranspose": "", "Linear": "burnish"}
 
 
-def _applied(kind: str, layer: str) -> Apply:
+def _applied(kind: str, layer: str) -> NodePattern:
     return op(
         kind,
         op(layer, Any("x"), Any("weight"), name="main", domain=_DOMAINS[layer]),

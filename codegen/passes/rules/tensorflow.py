@@ -14,7 +14,15 @@ import onnx_ir as ir
 from burnish.codegen import constants
 from burnish.codegen.passes.graph import attribute, constant, integers
 from burnish.codegen.passes.layout.channel_axes import last
-from burnish.codegen.passes.pattern import Any, Apply, Match, Pattern, Rule, either, op
+from burnish.codegen.passes.pattern import (
+    Any,
+    Match,
+    NodePattern,
+    Pattern,
+    Rule,
+    either,
+    op,
+)
 from burnish.codegen.passes.shapes.dims import declared, numbers
 from burnish.codegen.sizes import ONE
 
@@ -151,6 +159,6 @@ RULES = (
             (way.domain, way.op_type, 1 if way.domain else 13),
         )
         for way in _MATRIX.ways
-        if isinstance(way, Apply)
+        if isinstance(way, NodePattern)
     ),
 )

@@ -126,4 +126,4 @@ def range_(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
     if start[0] is None or limit[0] is None:
         return [[None]]
     length = limit[0] - start[0]
-    return [[length if length.natural else None]]
+    return [[length if length.nonnegative else None]]

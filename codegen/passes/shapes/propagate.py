@@ -23,8 +23,8 @@ from burnish.codegen.program import (
     Constant,
     Expression,
     Host,
-    Item,
     Literal,
+    Subscript,
     Value,
 )
 from burnish.codegen.sizes import Size, parse, size_of, truth_of
@@ -175,14 +175,14 @@ def _simplest(number: Expression) -> Expression:
         return number
     if size.value is not None:
         return Literal(size.value)
-    return Value(str(size), "int64", (), host=True, natural=size.natural)
+    return Value(str(size), "int64", (), host=True, nonnegative=size.nonnegative)
 
 
 def _leaf(expression: Expression) -> Size | None:
     match expression:
         case Value(host=True, hint=text):
             return parse(text)
-        case Item(
+        case Subscript(
             target=Attribute(target=target, name="shape"), keys=(Literal(value=axis),)
         ):
             dim = target.shape[axis] if target.shape else None

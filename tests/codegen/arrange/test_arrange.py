@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from burnish import serialize
 from burnish.codegen.arrange import arrange
-from burnish.codegen.arrange.classes.as_layer import Part
+from burnish.codegen.arrange.classes.as_layer import Submodule
 from burnish.codegen.arrange.classes.containers import as_loop
 from burnish.codegen.program import (
     Assign,
+    BinOp,
     Block,
     Call,
     Expression,
-    Infix,
     Layer,
     Level,
     Plan,
@@ -60,13 +60,13 @@ def programs(draw: Any) -> Program:
         kind = draw(st.integers(0, 6))
         a = draw(st.sampled_from(seen[-3:])) if kind else draw(st.sampled_from(seen))
         b = draw(st.sampled_from(seen))
-        expression: Expression = Infix("+", a, b)
+        expression: Expression = BinOp("+", a, b)
         if kind < 3:
             given = {"weight": _weight(f"l{place}.weight", (3, 3), place)}
             given["bias"] = _weight(f"l{place}.bias", (3,), place)
             expression = Layer("Linear", (3, 3), {}, given, (a,))
         elif kind == 3:
-            expression = Infix("*", a, draw(st.sampled_from(pool)))
+            expression = BinOp("*", a, draw(st.sampled_from(pool)))
         elif kind == 4:
             expression = Call("ops.tanh", (a,))
         made = Value("", "float32", ("batch", 3))
@@ -125,13 +125,13 @@ def stacks(draw: Any) -> Program:
                 weight = weights.setdefault(
                     key, _weight(f"{key[0]}.gamma", (3,), place)
                 )
-                expression = Infix("*", x, weight)
+                expression = BinOp("*", x, weight)
             elif kind == "shared":
-                expression = Infix("*", shared, x)
+                expression = BinOp("*", shared, x)
             elif kind == "tanh":
                 expression = Call("ops.tanh", (x,))
             else:
-                expression = Infix("+", x, second)
+                expression = BinOp("+", x, second)
             x = Value("", "float32", ("batch", 3))
             scope = tuple(map(Level, (*outer, f"{stem}{number}", *inner)))
             if outer:
@@ -195,6 +195,6 @@ def test_ruff_has_no_wish(program):
 
 def test_a_part_that_is_given_more_than_the_first_is_no_loop():
     x, y, z, mask = (Value(name) for name in ("x", "y", "z", "mask"))
-    first = Part(Call("Block"), [], (x,), (y,))
-    second = Part(Call("Block"), [], (mask, y), (z,))
+    first = Submodule(Call("Block"), [], (x,), (y,))
+    second = Submodule(Call("Block"), [], (mask, y), (z,))
     assert as_loop([first, second], "block") is None

@@ -3,7 +3,7 @@
 import pytest
 
 from burnish.codegen.arrange.merge.comprehensions import with_runs
-from burnish.codegen.program import Call, Display, Literal
+from burnish.codegen.program import Call, ListOrTuple, Literal
 from burnish.codegen.render.words import text
 
 
@@ -49,5 +49,5 @@ def test_a_run_of_parts_is_a_loop(name):
 
 
 def test_a_list_that_is_one_run_is_one_loop():
-    made = with_runs(Display(tuple(block(4 * i) for i in range(1, 6))))
+    made = with_runs(ListOrTuple(tuple(block(4 * i) for i in range(1, 6))))
     assert text(made, {}) == "[Block(4 + 4 * i) for i in range(5)]"
