@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from importlib.util import find_spec
 from types import ModuleType
 
@@ -10,6 +11,15 @@ from hypothesis import settings
 
 settings.register_profile("burnish", deadline=None, print_blob=True)
 settings.load_profile("burnish")
+
+
+def pytest_configure() -> None:
+    """Ctrl-C interrupts, also where the shell that started this has it ignored.
+
+    It does so for what it starts in the background, and programs inherit that.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

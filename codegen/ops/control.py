@@ -100,7 +100,7 @@ def loop(
     done, *results = (whole(result) for result in block.results)
     places = slice(0, len(carried))
     block.results = [*([] if keeps else [done]), *results]
-    condition = None if keeps else Literal(True) if cond is None else _bool(cond)
+    condition = None if keeps else _condition(cond, asked)
     counted: tuple[Value, ...] = ()
     if count is None and counter.uses():
         counted = (index,)
@@ -162,6 +162,14 @@ def _is_true(cond: Expression | None) -> bool:
         return True
     start = known(cond)
     return start is not None and bool(start.reshape(()).item())
+
+
+def _condition(cond: Expression | None, asked: ir.Value) -> Expression:
+    """The condition at the start: a tensor where the body computes with it."""
+    if cond is not None:
+        return _bool(cond)
+    plain = Literal(True)
+    return _bool(plain) if asked.uses() or asked.is_graph_output() else plain
 
 
 def _positive(count: Expression) -> bool:

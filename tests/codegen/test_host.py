@@ -238,6 +238,25 @@ chain(
     one=np.array(1),
     **PICK,
 )
+for op in ("Xor", "Equal"):
+    chain(
+        f"Not of {op}",
+        *A_B,
+        N("Less", ["a", "b"], ["c"]),
+        N("Greater", ["a", "one"], ["d"]),
+        N(op, ["c", "d"], ["e"]),
+        N("Not", ["e"], ["n"]),
+        N("And", ["n", "c"], ["y"]),
+        one=np.array(1),
+        **PICK,
+    )
+chain(
+    "Not of a size",
+    *A_B,
+    N("Cast", ["b"], ["c"], to=TensorProto.BOOL),
+    N("Not", ["c"], ["y"]),
+    **PICK,
+)
 for op in ("ReduceProd", "ReduceSum", "ReduceMax", "ReduceMin"):
     for kd in (0, 1):
         chain(f"{op} {kd}", N(op, ["s"], ["y"], keepdims=kd))

@@ -146,9 +146,16 @@ def _outcome(compute: Callable[[], Any]) -> Any:
     return type(value), value
 
 
+any_tree = pytest.mark.filterwarnings(
+    "ignore::SyntaxWarning",  # a number that is called, say
+    "ignore:Bitwise inversion:DeprecationWarning",  # what is a tensor is a bool here
+)
+"""Trees are made of anything, and read by Python: some are what nobody writes."""
+
+
 @settings(max_examples=500, suppress_health_check=[HealthCheck.too_slow])
 @given(trees)
-@pytest.mark.filterwarnings("ignore::SyntaxWarning", "ignore::DeprecationWarning")
+@any_tree
 def test_python_reads_what_was_meant(tree):
     words = text(tree, NAMES)
     scope = {"__builtins__": {"max": max}, **SCOPE}
@@ -172,6 +179,7 @@ def _forms(*parts: Expression) -> list[Expression]:
 
 
 @pytest.mark.parametrize("sign", [1, -1])
+@any_tree
 def test_every_kind_inside_every_kind(sign):
     scope = {"__builtins__": {"max": max}, **SCOPE}
     for inner in _forms(Literal(7 * sign), A, C):

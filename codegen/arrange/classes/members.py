@@ -117,11 +117,16 @@ class Members:
         """
         if wanted not in self.opened:
             outer, _, inner = wanted.rpartition(".")
-            nested = bool(outer) and is_number(inner)
-            name = f"{self.list_of(outer)}.{inner}" if nested else self._free(wanted)
+            name = self._nested(outer, inner) if outer and is_number(inner) else None
+            name = name or self._free(wanted)
             self.numbered[name] = {}
             self.opened[wanted] = name
         return self.opened[wanted]
+
+    def _nested(self, outer: str, number: str) -> str | None:
+        """A list's name as part of another; None where a module has that number."""
+        name = self.list_of(outer)
+        return None if int(number) in self.numbered[name] else f"{name}.{number}"
 
     def place(
         self,
@@ -132,12 +137,13 @@ class Members:
     ) -> SelfAttr:
         """A numbered part of a list attribute, or what is owned already.
 
-        A part that is called in two ways is two modules, of which one is no part.
+        A part that is called in two ways is two modules, of which one is no part; so
+        is one whose number a list has.
         """
         key = _identity(constructor, weights)
         if key in self.known:
             return self.known[key]
-        if number in self.numbered[name]:
+        if number in self.numbered[name] or f"{name}.{number}" in self.numbered:
             return self.add(singular(name) or "block", constructor, weights)
         self.numbered[name][number] = constructor
         self._own(f"{name}.{number}".strip("."), weights)
@@ -193,16 +199,25 @@ class Members:
         return [*extended, *made.items()]
 
     def _list(self, name: str) -> Expression:
+        """The list's parts; a number that no module has is an identity."""
         inner = [n for n in self.numbered if "." in n and n.rpartition(".")[0] == name]
-        lists = {int(n.rpartition(".")[2]): self._list(n) for n in inner}
+        lists = {
+            int(n.rpartition(".")[2]): self._list(n) for n in inner if self._holds(n)
+        }
         parts = {**self.numbered[name], **lists}
-        filled = [
-            parts.get(n, Call("nn.Identity")) for n in range(max(parts, default=-1) + 1)
-        ]
+        filled = [parts.get(n, Call("nn.Identity")) for n in range(max(parts) + 1)]
         first = filled[0]
         if len(filled) > 1 and all(_same(part, first) for part in filled):
             return Repeat(first, Literal(len(filled)))
         return ListOrTuple(tuple(filled))
+
+    def _holds(self, name: str) -> bool:
+        """Whether a module is in the list or in one of its lists."""
+        return any(
+            modules
+            for other, modules in self.numbered.items()
+            if f"{other}.".startswith(f"{name}.")
+        )
 
 
 def _extending(made: Expression) -> Expression:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -12,6 +13,7 @@ from burnish import serialize
 from burnish.codegen.arrange import arrange
 from burnish.codegen.arrange.classes.as_layer import Submodule
 from burnish.codegen.arrange.classes.containers import as_loop
+from burnish.codegen.arrange.classes.members import Members
 from burnish.codegen.program import (
     Assign,
     BinOp,
@@ -29,6 +31,7 @@ from burnish.codegen.program import (
     pruned,
 )
 from burnish.codegen.render.page import Header, render
+from burnish.codegen.render.words import text
 from tests.harness.ruff import complaints, formatted
 
 HEADER = Header("title", ("Imported.",), (), {})
@@ -198,3 +201,45 @@ def test_a_part_that_is_given_more_than_the_first_is_no_loop():
     first = Submodule(Call("Block"), [], (x,), (y,))
     second = Submodule(Call("Block"), [], (mask, y), (z,))
     assert as_loop([first, second], "block") is None
+
+
+def program_in(*scopes: str) -> Program:
+    """A chain of additions and (in scopes that end in "fc") layers, one a scope."""
+    x = Value("images", "float32", ("batch", 3))
+    inputs, statements = [x, Value("mask", "float32", ("batch", 3))], []
+    for place, scope in enumerate(scopes):
+        expression: Expression = BinOp("+", x, inputs[1])
+        if scope.endswith("fc"):
+            shapes = {"weight": (3, 3), "bias": (3,)}
+            given = {n: _weight(f"l{place}.{n}", s, place) for n, s in shapes.items()}
+            expression = Layer("Linear", (3, 3), {}, given, (x,))
+        x = Value("", "float32", ("batch", 3))
+        levels = tuple(map(Level, scope.split("/")))
+        statements.append(Assign((x,), levels, expression))
+    return Program(inputs, {}, pruned(Block(statements, [x])), ["y"], [])
+
+
+@pytest.mark.parametrize(
+    "scopes",
+    [
+        ("heads.0.1", "heads.1/fc"),
+        ("heads.0.1", "heads.0/fc", "heads.2/fc"),
+        ("heads.0/fc", "heads.0.1/fc", "heads.2"),
+        ("heads.0.0.0", "heads.1/fc", "heads.0.1/fc", "heads.0/fc"),
+    ],
+    ids=" ".join,
+)
+def test_lists_in_lists_of_which_some_hold_nothing(scopes):
+    test_any_scopes_give_the_numbers_of_one_flat_class.hypothesis.inner_test(
+        program_in(*scopes)
+    )
+
+
+def test_a_list_of_which_nothing_is_left_is_a_gap():
+    """What would be in it may be known already, or a function."""
+    members = Members()
+    for name in ("heads.0", "heads.2.1"):
+        members.list_of(name)
+    own = members.place(members.list_of("heads"), 1, Call("nn.Tanh"), [])
+    made = dict(members.listed(Block([Assign((Value("y"),), (), own)], [])))
+    assert text(made["heads"], {}) == "[nn.Identity(), nn.Tanh()]"

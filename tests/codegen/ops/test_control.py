@@ -123,6 +123,28 @@ def test_a_condition_of_the_body_is_a_while(tmp_path):
     assert "while" in text
 
 
+ASKED = """
+<ir_version: 10, opset_import: ["" : 21]>
+asked (float x, int64 n) => (float y, float[T] seen)
+<float two = {2}, bool yes = {1}> {
+  y, seen = Loop (n, COND, x) <body = b (int64 i, bool going, float h)
+    => (bool still, float next, float told) {
+      next = Mul (h, two)
+      stop = Not (going)
+      told = Cast <to = 1> (stop)
+      still = Or (stop, going)
+    }>
+}
+"""
+
+
+@pytest.mark.parametrize("condition", ["", "yes"])
+def test_a_body_computes_with_what_it_asks(condition, tmp_path):
+    net, _ = model(ASKED.replace("COND", condition), tmp_path)
+    y, seen = net(Tensor(np.float32(1)), Tensor(np.int64(3)))
+    assert (y.item(), seen.tolist()) == (8, [0, 0, 0])
+
+
 @pytest.mark.parametrize(("up", "expected"), [(True, [3, 8]), (False, [1, 2, 3, 4])])
 def test_branches_may_differ_in_shape(up, expected, tmp_path):
     net, _ = model(BRANCHES, tmp_path)
