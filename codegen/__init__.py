@@ -17,7 +17,10 @@ __all__ = ["Generated", "ModelGen", "Options", "generate", "write"]
 def __getattr__(name: str) -> Any:
     # on demand, so that the command line starts without what only generating needs
     if name in __all__:
-        from burnish.codegen import pipeline
+        from burnish.codegen.errors import needing
+
+        with needing(f"burnish.codegen.{name}"):
+            from burnish.codegen import pipeline
 
         return getattr(pipeline, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

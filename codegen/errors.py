@@ -84,13 +84,39 @@ class UsageError(ConversionError):
 
 # --- what is added to an error on its way up ---
 
+#: What the extras bring, by import name.
+EXTRAS = frozenset({"jinja2", "ml_dtypes", "onnx", "onnx_ir", "rich", "safetensors"})
+
+
+@contextmanager
+def needing(who: str, extra: str = "codegen") -> Iterator[None]:
+    """A package of the extra that is missing inside is said with the line to install.
+
+    who: what needs it, "" where the message's reader knows.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in EXTRAS:
+            raise
+        raise ModuleNotFoundError(
+            f"{who} needs {package}, which is not installed; "
+            f"run: pip install 'burnish[{extra}]'".lstrip(),
+            name=package,
+        ) from None
+
+
 #: Whether messages are for the command line, which has words of its own.
 on_command_line: ContextVar[bool] = ContextVar("on_command_line", default=False)
 
 
-def spelled(command: str, python: str) -> str:
-    """What the caller can write: an option of the command, or an argument in Python."""
-    return command if on_command_line.get() else python
+def spelled(python: str, command: str = "") -> str:
+    """What the caller can write: an argument in Python, or an option of the command.
+
+    command: by default the argument's name behind two hyphens.
+    """
+    return command or f"--{python}" if on_command_line.get() else python
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import onnx_ir as ir
 
-from burnish.codegen.errors import UsageError, VerifyError
+from burnish.codegen.errors import UsageError, VerifyError, spelled
 from burnish.codegen.passes.graph import constant, integers
 
 BATCH = 2
@@ -62,8 +62,10 @@ def make(
     seed: int,
 ) -> dict[str, np.ndarray]:
     """One array an input; `given` ones are read, and fix the dimensions they have."""
-    _known(given, [v.name or "" for v in model.graph.inputs], "--input")
-    _known(dims, list(dimensions(model)), "--dim")
+    _known(
+        given, [v.name or "" for v in model.graph.inputs], spelled("inputs", "--input")
+    )
+    _known(dims, list(dimensions(model)), spelled("dims", "--dim"))
     sizes = {name: BATCH if b else size for name, b in dimensions(model).items()}
     loaded = {name: _load(name, path) for name, path in given.items()}
     for value in model.graph.inputs:
@@ -93,8 +95,9 @@ def _load(name: str, path: Path) -> np.ndarray:
     try:
         return np.load(path, allow_pickle=False)
     except (OSError, ValueError) as error:
+        where = spelled(f"inputs[{name!r}] = {path}", f"--input {name}={path}")
         raise UsageError(
-            f"--input {name}={path}: expected a NumPy file (.npy), got {error}"
+            f"{where}: expected a NumPy file (.npy), got {error}"
         ) from None
 
 
@@ -102,7 +105,7 @@ def _array(value: ir.Value, sizes: Mapping[str, int], seed: int) -> np.ndarray:
     if value.shape is None or not isinstance(value.type, ir.TensorType):
         raise VerifyError(
             f"input {value.name!r}: expected a tensor of known rank, got {value.type}; "
-            f"give it with --input {value.name}=file.npy"
+            f"give it with {spelled('inputs={name: path}', '--input NAME=FILE.npy')}"
         )
     open_dims = {axis: sizes[name] for axis, _, name in _open_dims(value)}
     shape = tuple(

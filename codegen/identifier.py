@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import builtins
 import re
+import sys
 from collections.abc import Iterable
 from keyword import iskeyword, issoftkeyword
 
 _TAKEN = frozenset({"self", "nn", "ops", "math", "Tensor", "Model", "WEIGHTS"})
 _BUILTINS = frozenset(dir(builtins)) - {"input"}  # what many a model calls its own
+_IMPORTED = sys.stdlib_module_names | {"burnish", "cupy", "cupyx", "ml_dtypes", "numpy"}
 _LONGEST = 40
 _NEAR = 32  # so many numbers are tried one by one, before they are bisected
 
@@ -33,6 +35,15 @@ class Identifier(str):
         name = cls(_snake(text))
         hides = name in _BUILTINS or name == "l"
         return super().__new__(cls, f"{name}_") if hides else name
+
+    @classmethod
+    def module(cls, text: str) -> Identifier:
+        """A variable's name that hides no module that generated source needs.
+
+        A script beside json.py would import that in the place of Python's own.
+        """
+        name = cls.variable(text)
+        return super().__new__(cls, f"{name}_model") if name in _IMPORTED else name
 
     @classmethod
     def attribute(cls, text: str) -> Identifier:

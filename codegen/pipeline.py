@@ -12,7 +12,15 @@ from typing import Any, Self
 from burnish.codegen import architectures, passes, tensorflow
 from burnish.codegen.account import Accounts
 from burnish.codegen.arrange import arrange
-from burnish.codegen.errors import Explain, UsageError, about, noting, others, silent
+from burnish.codegen.errors import (
+    Explain,
+    UsageError,
+    about,
+    noting,
+    others,
+    silent,
+    spelled,
+)
 from burnish.codegen.identifier import Identifier, plain
 from burnish.codegen.infer import infer as infer_modules
 from burnish.codegen.lift import lift
@@ -149,8 +157,7 @@ def _from_folder(
     folder: Path, options: Options, template_dir: Path | None, explain: Explain
 ) -> Generated:
     """A model that a configuration describes, by its architecture's template."""
-    if options.flat:
-        raise UsageError(f"--flat: expected a model file with a graph, got {folder}")
+    _refuse_flat(options, folder)
     made = architectures.build(folder, template_dir=template_dir, explain=explain)
     name = _module_name(options.name or folder.resolve().name, options.name is not None)
     weights = entries(made.weights, options.half)
@@ -158,6 +165,13 @@ def _from_folder(
     where = _where(name, weights, in_source) + _spelled(options)
     text = signed(made.text(where, as_text(weights) if in_source else None))
     return Generated(name, text, weights, in_source, _count(weights), made.notes)
+
+
+def _refuse_flat(options: Options, path: Path) -> None:
+    if options.flat:
+        raise UsageError(
+            f"{spelled('flat')}: expected a model file with a graph, got {path}"
+        )
 
 
 def _holds_weights(path: Path) -> bool:
@@ -173,8 +187,7 @@ def _from_weights(
     *notes: str,
 ) -> Generated:
     """A model of which there are weights alone: what their names and shapes tell."""
-    if options.flat:
-        raise UsageError(f"--flat: expected a model file with a graph, got {path}")
+    _refuse_flat(options, path)
     made = infer_modules(path, explain)
     stem = path.resolve().name if path.is_dir() else _stem(path)
     name = _module_name(options.name or stem, options.name is not None)
@@ -246,9 +259,10 @@ def write(
     if weights and origin and stored.exists() and stored.samefile(origin):
         half = any(entry.dtype != entry.weight.dtype for entry in weights)
         if half or not generated.as_stored:
+            other = spelled("out_dir or name", "-o or --name")
             raise UsageError(
-                f"{stored}: expected another folder (-o) or --name, got the model file "
-                f"itself, which the weights would replace"
+                f"{stored}: expected another {other}, got the model file itself, which "
+                f"the weights would replace"
             )
         weights = ()
     return write_files(
@@ -301,10 +315,11 @@ class ModelGen:
 
 
 def _module_name(wanted: str, given: bool) -> str:
-    name = Identifier.variable(wanted)
+    name = Identifier.module(wanted)
     if given and name != wanted:
         raise UsageError(
-            f"--name: expected a module name such as {name}, got {wanted!r}"
+            f"{spelled('name')}: expected a module name such as {name} (no "
+            f"word or module of Python's, none that the source imports), got {wanted!r}"
         )
     return name
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import onnx_ir as ir
 
 from burnish.atomic import atomic_write
-from burnish.codegen.errors import ReadError, UsageError
+from burnish.codegen.errors import ReadError, UsageError, spelled
 from burnish.codegen.readers import FileTensor
 from burnish.codegen.readers.onnx import load_for_upgrade
 from burnish.codegen.readers.opset import OLDEST
@@ -40,7 +40,9 @@ def upgrade(path: str | Path, out: str | Path, opset: int | None = None) -> Upgr
     path, out = Path(path), Path(out)
     target = OLDEST if opset is None else opset
     if not OLDEST <= target <= NEWEST:
-        raise UsageError(f"--opset: expected {OLDEST} to {NEWEST}, got {target}")
+        raise UsageError(
+            f"{spelled('opset')}: expected {OLDEST} to {NEWEST}, got {target}"
+        )
     if not out.parent.is_dir():
         raise UsageError(f"{out}: expected a folder {out.parent}, there is none")
     notes: list[str] = []
@@ -48,7 +50,7 @@ def upgrade(path: str | Path, out: str | Path, opset: int | None = None) -> Upgr
     if before >= target:
         raise UsageError(
             f"{path}: has opset {before} already, expected an older one than {target}; "
-            f"to go further, say --opset {min(before + 1, NEWEST)} or newer"
+            f"to go further, give {spelled('opset')} {min(before + 1, NEWEST)} or more"
         )
     files = _write(model, path, out)
     return Upgraded(str(path), before, target, tuple(files), tuple(notes))

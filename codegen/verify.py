@@ -15,7 +15,7 @@ import numpy as np
 
 from burnish import Tensor
 from burnish.codegen import feeds
-from burnish.codegen.errors import UsageError, VerifyError
+from burnish.codegen.errors import UsageError, VerifyError, spelled
 from burnish.codegen.identifier import Identifier
 from burnish.codegen.passes.graph import RANDOM, all_nodes
 from burnish.codegen.readers import Source, read, reference
@@ -151,8 +151,9 @@ def _reference(
     assert first is not None
     names = ", ".join(open_dims) or "none"
     raise VerifyError(
-        f"{first}; set the sizes that the model wants with --dim name=size "
-        f"(open: {names}), or give inputs with --input name=file.npy"
+        f"{first}; set the sizes that the model wants with "
+        f"{spelled('dims={name: size}', '--dim NAME=SIZE')} (open: {names}), or give "
+        f"inputs with {spelled('inputs={name: path}', '--input NAME=FILE.npy')}"
     )
 
 
@@ -172,7 +173,7 @@ def _described(array: np.ndarray) -> str:
 
 def _module_file(source: Source, module: Path) -> Path:
     if module.is_dir():
-        module = module / f"{Identifier.variable(source.path.stem)}.py"
+        module = module / f"{Identifier.module(source.path.stem)}.py"
     if not module.is_file():
         raise UsageError(
             f"{module}: expected a generated module, there is none; "

@@ -105,7 +105,7 @@ def read_scopes(program: Program, facts: Facts) -> None:
             replace(level, name=level.name or "_") for level in scope
         )
     if facts.flat:
-        facts.explain("scopes: left aside, one class as --flat says")
+        facts.explain("scopes: left aside, one flat class was asked for")
 
 
 def recover_structure(program: Program, facts: Facts) -> None:

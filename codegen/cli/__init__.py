@@ -26,14 +26,11 @@ from burnish.codegen.cli import (
 )
 from burnish.codegen.cli._parser import Misuse, Parser, Prints, completion, version
 from burnish.codegen.console import say
-from burnish.codegen.errors import ConversionError, on_command_line
+from burnish.codegen.errors import EXTRAS, ConversionError, needing, on_command_line
 from burnish.codegen.terminal import filtered
 from burnish.errors import BurnishError
 
 COMMANDS = (generate, verify, inspect, check, upgrade, report, demo)
-
-#: What an extra brings, by import name; a command that needs one says which extra.
-EXTRAS = frozenset({"jinja2", "ml_dtypes", "onnx", "onnx_ir", "rich", "safetensors"})
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -115,7 +112,8 @@ def _started(words: list[str]) -> int:
 def _run(options: argparse.Namespace) -> int:
     """The command; every error becomes one message and an exit code."""
     try:
-        return options.runs.run(options)
+        with needing("", getattr(options.runs, "EXTRA", "codegen")):
+            return options.runs.run(options)
     except BrokenPipeError:
         raise
     except (Exception, KeyboardInterrupt) as error:
@@ -133,12 +131,8 @@ def _told(options: argparse.Namespace, error: BaseException) -> _failure.Failure
             return _failure.Failure(
                 options.command, "Interrupted", "interrupted", _failure.INTERRUPTED
             )
-        case ModuleNotFoundError() if _top(error.name) in EXTRAS:
-            extra = getattr(options.runs, "EXTRA", "codegen")
-            message = (
-                f"needs {_top(error.name)}, which is not installed; "
-                f"run: pip install 'burnish[{extra}]'"
-            )
+        case ModuleNotFoundError() if error.name in EXTRAS:
+            message = str(error)
         case OSError():
             message = _os_message(error)
         case MemoryError():
@@ -147,10 +141,6 @@ def _told(options: argparse.Namespace, error: BaseException) -> _failure.Failure
             model = getattr(options, "model", None)
             return _failure.internal(options.command, error, model)
     return _failure.expected(options.command, error, message, _failure.FAILED)
-
-
-def _top(module: str | None) -> str:
-    return (module or "").partition(".")[0]
 
 
 def _os_message(error: OSError) -> str:

@@ -22,8 +22,8 @@ from burnish.codegen.terminal import shown
 #: Exit codes.
 FAILED, USAGE, INTERNAL, INTERRUPTED = 1, 2, 3, 130
 
-#: What the runtime's messages say in Python's words, in those of the command line.
-_IN_PYTHON = {"inert=True": "--inert"}
+#: What the runtime's messages advise in Python, as commands.
+_IN_PYTHON = {"open_weights(..., inert=True)": "burnish inspect --inert"}
 
 _PACKAGES = ("numpy", "onnx", "onnx-ir", "onnxruntime", "cupy-cuda13x")
 
@@ -56,8 +56,8 @@ def tell(failure: Failure, as_json: bool) -> int:
 
 def expected(command: str, error: BaseException, message: str, code: int) -> Failure:
     """An error that was raised on purpose, or that the system met."""
-    for python, option in _IN_PYTHON.items():
-        message = message.replace(python, option)
+    for python, words in _IN_PYTHON.items():
+        message = message.replace(python, words)
     notes = tuple(getattr(error, "__notes__", ()))
     return Failure(command, type(error).__name__, message, code, notes)
 

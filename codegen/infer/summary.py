@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from burnish.codegen.errors import spelled
 from burnish.codegen.identifier import plain
 from burnish.codegen.infer.leaves import Leaf
 from burnish.codegen.infer.tree import Node
@@ -40,7 +41,7 @@ def _grouped(doubts: list[tuple[str, str]]) -> Iterator[str]:
         more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
         yield f"{', '.join(found[:_NAMED])}{more}: {words}"
     if len(places) > _SHOWN:
-        yield f"{len(places) - _SHOWN} more guesses; --explain tells them"
+        yield f"{len(places) - _SHOWN} more guesses; {spelled('explain')} tells them"
 
 
 def _steps(plan: ClassPlan) -> int:

@@ -11,7 +11,10 @@ from burnish.codegen.errors import ReadError
 from burnish.codegen.readers._wire import BYTES, VARINT, Buffer, WireError, fields
 from burnish.codegen.readers.tensors import MappedFile
 
-ONNX_ONLY = "only ONNX files (binary protobuf) are read"
+READ = (
+    "graphs are read from ONNX files (binary protobuf), weights alone from PyTorch "
+    "and safetensors files"
+)
 
 #: ModelProto's fields and their wire types.
 _MODEL = {1: VARINT, 5: VARINT} | dict.fromkeys(
@@ -27,12 +30,12 @@ class Kind(NamedTuple):
     advice: str = ""
 
 
-_EXPORT = f"{ONNX_ONLY}: export it with torch.onnx.export"
+_EXPORT = f"{READ}: export it with torch.onnx.export"
 _MAGIC = (
     (b"PK\x03\x04", Kind("a zip archive (PyTorch .pt/.pth, or .npz/.keras)", _EXPORT)),
-    (b"\x89HDF\r\n\x1a\n", Kind("an HDF5 file (Keras .h5)", ONNX_ONLY)),
-    (b"GGUF", Kind("a GGUF file", ONNX_ONLY)),
-    (b"\x93NUMPY", Kind("a NumPy array", ONNX_ONLY)),
+    (b"\x89HDF\r\n\x1a\n", Kind("an HDF5 file (Keras .h5)", READ)),
+    (b"GGUF", Kind("a GGUF file", READ)),
+    (b"\x93NUMPY", Kind("a NumPy array", READ)),
     (b"\x1f\x8b", Kind("a gzip archive", "unpack it with gunzip first")),
     (
         b"version https://git-lfs",
@@ -84,11 +87,9 @@ def recognise(data: Buffer) -> Kind:
         if head.startswith(magic):
             return kind
     if head[4:8] == b"TFL3":
-        return Kind("a TensorFlow Lite file", f"{ONNX_ONLY}: convert it with tf2onnx")
+        return Kind("a TensorFlow Lite file", f"{READ}: convert it with tf2onnx")
     if _is_safetensors(data):
-        return Kind(
-            "a safetensors file, which holds weights without a graph", ONNX_ONLY
-        )
+        return Kind("a safetensors file, which holds weights without a graph", READ)
     if head[0] == 0x80 and head[1] in range(2, 6):
         return Kind("a pickle (an old PyTorch checkpoint?)", _EXPORT)
     if _is_text(head):
@@ -119,9 +120,9 @@ def _text(head: bytes) -> Kind:
     if b"ir_version" in head:
         return Kind(
             "a model in ONNX's text form",
-            f"{ONNX_ONLY}: load it with onnx.load(path, format=...) and onnx.save it",
+            f"{READ}: load it with onnx.load(path, format=...) and onnx.save it",
         )
-    return Kind("a text file", ONNX_ONLY)
+    return Kind("a text file", READ)
 
 
 def _protobuf(data: Buffer) -> Kind:
@@ -137,10 +138,10 @@ def _protobuf(data: Buffer) -> Kind:
                 f"a damaged or truncated one of {len(data)} bytes ({error})",
                 "download or export it again",
             )
-        return Kind("a file of no known format", ONNX_ONLY)
+        return Kind("a file of no known format", READ)
     if _GRAPH not in seen:
         return Kind(
             "a protobuf without a graph",
-            f"{ONNX_ONLY}: this is another kind of file or was cut off",
+            f"{READ}: this is another kind of file or was cut off",
         )
     return Kind("an ONNX model")

@@ -245,6 +245,23 @@ MISTAKES = {
         2,
         ["--name"],
     ),
+    "a name of a module that NumPy needs": (
+        ["generate", "mnist.onnx", "--name", "json"],
+        2,
+        ["--name", "json_model"],
+    ),
+    "a name of what the source imports": (
+        ["generate", "mnist.onnx", "--name", "numpy"],
+        2,
+        ["--name", "numpy_model"],
+    ),
+    "our own name": (
+        ["generate", "mnist.onnx", "--name", "burnish"],
+        2,
+        ["--name", "burnish_model"],
+    ),
+    "a keyword": (["generate", "mnist.onnx", "--name", "class"], 2, ["class_"]),
+    "a builtin": (["generate", "mnist.onnx", "--name", "print"], 2, ["print_"]),
     "a name that is none": (
         ["generate", "mnist.onnx", "--name", "my model"],
         2,

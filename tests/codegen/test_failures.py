@@ -220,3 +220,52 @@ def test_bash_completes_commands_and_options(capsys: Captured) -> None:
     assert _completed(script, "burnish", "generate", "--em") == {"--embed"}
     assert _completed(script, "burnish", "verify", "m.onnx", "--se") == {"--seed"}
     assert _completed(script, "burnish", "generate", "m") == set()  # bash's own: files
+
+
+# --- packages that are not there ---
+
+_WITHOUT = """
+import sys
+class Away:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {away!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Away())
+{code}
+"""
+_GENERATING = {"onnx", "onnx_ir", "ml_dtypes", "safetensors", "msgspec"}
+
+
+def _without(away: set[str], code: str) -> subprocess.CompletedProcess[str]:
+    program = _WITHOUT.format(away=away, code=code)
+    return subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True
+    )
+
+
+@pytest.mark.parametrize("name", ["ModelGen", "generate", "write", "Options"])
+def test_the_generator_on_a_bare_install_says_what_to_install(name: str) -> None:
+    away = {*_GENERATING, "jinja2", "rich"}
+    done = _without(away, f"from burnish.codegen import {name}")
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith(f"ModuleNotFoundError: burnish.codegen.{name} needs ")
+    assert last.endswith("run: pip install 'burnish[codegen]'")
+
+
+def test_a_report_needs_what_training_brings(folder: Path) -> None:
+    (folder / "run").mkdir()
+    code = "from burnish.codegen.cli import main; sys.exit(main(['report', 'run']))"
+    done = _without(_GENERATING, code)
+    assert "expected the directory of a run" in done.stderr
+    done = _without({*_GENERATING, "jinja2"}, code)
+    assert "run: pip install 'burnish[train]'" in done.stderr
+
+
+def test_generating_needs_no_msgspec(folder: Path) -> None:
+    code = (
+        "from burnish.codegen.cli import main; "
+        "sys.exit(main(['generate', 'mnist.onnx', '--json']) "
+        "or main(['verify', 'mnist.onnx', '--json']) "
+        "or main(['inspect', 'mnist.onnx', '--json']))"
+    )
+    assert _without({"msgspec"}, code).returncode == 0

@@ -105,8 +105,8 @@ def test_the_same_seed_gives_the_same_numbers(model, module):
 
 
 WRONG = {
-    "--dim: expected one of batch, time, got tim": {"dims": {"tim": 2}},
-    "--input: expected one of x, ids, got z": {"inputs": {"z": "z.npy"}},
+    "dims: expected one of batch, time, got tim": {"dims": {"tim": 2}},
+    "inputs: expected one of x, ids, got z": {"inputs": {"z": "z.npy"}},
     r"expected a NumPy file \(.npy\)": {"inputs": {"x": __file__}},
 }
 

@@ -45,5 +45,5 @@ def _refusal(where: str, names: list[str]) -> str:
     return (
         f"{where}: expected tensors, containers, numbers and text, got objects of "
         f"{shown}; nothing of them was run. Save the state_dict alone, or read them "
-        f"as inert records with inert=True (on the command line: --inert)"
+        f"as records that do nothing: open_weights(..., inert=True)"
     ).replace("\n", " ")
