@@ -58,7 +58,7 @@ class Options:
     name: the module's name, by default the model file's. half: floating-point weights
     are stored in half precision. embed: the weights travel with the package, in the
     source when they are small. simplify: bring the graph closer to what its author
-    wrote. flat: one class, whatever structure the file has.
+    wrote. flat: one class, whatever structure the file has. typed: with annotations.
     """
 
     name: str | None = None
@@ -66,13 +66,13 @@ class Options:
     embed: bool = False
     simplify: bool = True
     flat: bool = False
+    typed: bool = False
 
     def spelled(self) -> str:
         """The options as the command line has them, "" for the defaults."""
         words = [f"--name {self.name}"] if self.name else []
-        words += [
-            f"--{word}" for word in ("half", "embed", "flat") if getattr(self, word)
-        ]
+        switches = ("half", "embed", "flat", "typed")
+        words += [f"--{word}" for word in switches if getattr(self, word)]
         return " ".join([*words, *([] if self.simplify else ["--no-simplify"])])
 
 
@@ -157,7 +157,7 @@ def _from_folder(
     folder: Path, options: Options, template_dir: Path | None, explain: Explain
 ) -> Generated:
     """A model that a configuration describes, by its architecture's template."""
-    _refuse_flat(options, folder)
+    _refuse(options, folder, "flat", "typed")
     made = architectures.build(folder, template_dir=template_dir, explain=explain)
     name = _module_name(options.name or folder.resolve().name, options.name is not None)
     weights = entries(made.weights, options.half)
@@ -167,11 +167,13 @@ def _from_folder(
     return Generated(name, text, weights, in_source, _count(weights), made.notes)
 
 
-def _refuse_flat(options: Options, path: Path) -> None:
-    if options.flat:
-        raise UsageError(
-            f"{spelled('flat')}: expected a model file with a graph, got {path}"
-        )
+def _refuse(options: Options, path: Path, *words: str) -> None:
+    """Options that a model without a graph cannot have."""
+    for word in words:
+        if getattr(options, word):
+            raise UsageError(
+                f"{spelled(word)}: expected a model file with a graph, got {path}"
+            )
 
 
 def _holds_weights(path: Path) -> bool:
@@ -187,7 +189,7 @@ def _from_weights(
     *notes: str,
 ) -> Generated:
     """A model of which there are weights alone: what their names and shapes tell."""
-    _refuse_flat(options, path)
+    _refuse(options, path, "flat")
     made = infer_modules(path, explain)
     stem = path.resolve().name if path.is_dir() else _stem(path)
     name = _module_name(options.name or stem, options.name is not None)
@@ -200,7 +202,8 @@ def _from_weights(
         *LINES,
         *(("", *made.said) if made.said else ()),
     )
-    header = Header("What weights alone tell of a model", lines, (), {})
+    title = "What weights alone tell of a model"
+    header = Header(title, lines, (), {}, options.typed)
     embedded = as_text(weights) if in_source else None
     text = signed(render(made.plan, header, embedded, template_dir))
     notes = (*notes, *made.notes)
@@ -288,12 +291,15 @@ class ModelGen:
         half_precision: bool = False,
         simplify: bool = True,
         flat: bool = False,
+        typed: bool = False,
         name: str | None = None,
         template_dir: str | Path | None = None,
     ):
         self.out_dir = Path(out_dir)
         self.template_dir = Path(template_dir) if template_dir else None
-        self.options = Options(name, half_precision, embed_states, simplify, flat)
+        self.options = Options(
+            name, half_precision, embed_states, simplify, flat, typed
+        )
         self.inputs: list[Path] = []
 
     def input(self, path: str | Path) -> Self:
@@ -334,7 +340,13 @@ def _header(source: Source, program: Program, options: Options, where: str) -> H
         *wrapped(f"{where}{_spelled(options)}."),
         *LINES,
     ]
-    return Header(_title(program), tuple(lines), _accepts(program), _optional(program))
+    return Header(
+        _title(program),
+        tuple(lines),
+        _accepts(program),
+        _optional(program),
+        options.typed,
+    )
 
 
 def _title(program: Program) -> str:

@@ -27,12 +27,14 @@ class Entry:
 
     folder: the model's package. original: the file's name. module: that of its source.
     script: the module that puts the original into the cache, "" when it is shipped.
+    typed: its source has type annotations.
     """
 
     folder: str
     original: str
     module: str
     script: str = ""
+    typed: bool = False
 
     @property
     def source(self) -> Path:
@@ -62,7 +64,7 @@ class Entry:
 ENTRIES = (
     Entry("mnist", "mnist.onnx", "mnist"),
     Entry("minilm", "minilm.onnx", "minilm", "export"),
-    Entry("silero_vad", "silero_vad_op18_ifless.onnx", "silero_vad", "fetch"),
+    Entry("silero_vad", "silero_vad_op18_ifless.onnx", "silero_vad", "fetch", True),
     Entry("attacut", "attacut-sc.onnx", "attacut", "fetch"),
     Entry("open_nsfw", "open_nsfw.onnx", "open_nsfw", "fetch"),
     Entry("squeezenet", "squeezenet_dynamo.onnx", "squeezenet_dynamo", "export"),
@@ -97,7 +99,8 @@ def generated(entry: Entry) -> Generated:
             f"{error.name}; run: pip install 'burnish[codegen]'"
         ) from None
     named = Path(entry.original).stem == entry.module
-    return generate(original(entry), Options(name=None if named else entry.module))
+    name = None if named else entry.module
+    return generate(original(entry), Options(name=name, typed=entry.typed))
 
 
 def weights(module: str) -> Path:

@@ -99,8 +99,8 @@ class Function(Generic[P, A, T]):
         ) -> A: ...
         @overload
         def __call__(self, *args: P.args, **options: P.kwargs) -> T: ...
-        def __call__(
-            self: Function[..., Any, Any], *args: Any, **options: Any
+        def __call__(  # type: ignore[misc]  # mypy matches no Rest with *args
+            self: Any, *args: Any, **options: Any
         ) -> Any: ...
 
 

@@ -30,7 +30,7 @@ def _shown(value: Any, most: int, depth: int) -> str:
     before, after = _ENDS[kind]
     if depth >= _DEEPEST and value:
         return f"{before}...{after}"
-    inside = []
+    inside: list[str] = []
     for item in value:
         if len(inside) == _MOST:
             inside.append("...")

@@ -148,6 +148,6 @@ def _os_message(error: OSError) -> str:
     return f"{error.filename}: {reason}" if error.filename else reason
 
 
-def _warn(message: Any, *_: Any) -> None:
+def _warn(message: Any, *_: Any, **__: Any) -> None:
     """A warning of a package: one line, without the place in its source."""
     say(f"warning: {message}")

@@ -54,6 +54,9 @@ def arguments(command: argparse.ArgumentParser) -> None:
         help="keep the graph as the file has it",
     )
     add("--flat", action="store_true", help="one class, whatever the file's structure")
+    add(
+        "--typed", action="store_true", help="source with annotations for type checkers"
+    )
     add("--template-dir", type=Path, metavar="DIR", help="templates that replace ours")
     add(
         "--rules",
@@ -104,6 +107,7 @@ def _generated(options: argparse.Namespace, listen: Listener) -> list[Generated]
         embed=options.embed,
         simplify=options.simplify,
         flat=options.flat,
+        typed=options.typed,
     )
     made = []
     with noting(lambda: others(len(options.models))):

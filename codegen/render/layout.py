@@ -194,14 +194,17 @@ def _display(values: tuple[object, ...] | list[object]) -> ListOrTuple:
     return ListOrTuple(tuple(map(Literal, values)), brackets)
 
 
-def broken_signature(name: str, parameters: list[str], indent: int) -> list[str]:
+def broken_signature(
+    name: str, parameters: list[str], indent: int, result: str = ""
+) -> list[str]:
     """`def name(self, a, b):`, one parameter a line where it is too long."""
     pad = " " * indent
-    line = f"{pad}def {name}({', '.join(parameters)}):"
+    end = f") -> {result}:" if result else "):"
+    line = f"{pad}def {name}({', '.join(parameters)}{end}"
     if fits(line):
         return [line]
     inside = f"{pad}    {', '.join(parameters)}"
     if fits(inside):
-        return [f"{pad}def {name}(", inside, f"{pad}):"]
+        return [f"{pad}def {name}(", inside, f"{pad}{end}"]
     each = [f"{pad}    {parameter}," for parameter in parameters]
-    return [f"{pad}def {name}(", *each, f"{pad}):"]
+    return [f"{pad}def {name}(", *each, f"{pad}{end}"]

@@ -51,13 +51,15 @@ def named(
     block: Block,
     keep_inputs: bool = False,
     roles: Mapping[Value, str] | None = None,
+    types: Mapping[Value, str] | None = None,
 ) -> dict[Value, str]:
     """A name for every input and every value of a block.
 
     keep_inputs: inputs have the file's names, and no value takes over such a name.
-    roles: names of values whose place in the model says what they are.
+    roles: names of values whose place in the model says what they are. types: of
+    values, where a name is to have one type throughout.
     """
-    namer = _Namer(roles or {})
+    namer = _Namer(roles or {}, types or {})
     for value in inputs:
         namer.input(value, keep_inputs, len(inputs))
     namer.block(block, frozenset())
@@ -70,8 +72,9 @@ def input_names(inputs: list[Value]) -> dict[Value, str]:
 
 
 class _Namer:
-    def __init__(self, roles: Mapping[Value, str]) -> None:
+    def __init__(self, roles: Mapping[Value, str], types: Mapping[Value, str]) -> None:
         self.roles = roles
+        self.types = types
         self.kept = set(roles.values())
         self.names: dict[Value, str] = {}
         self.fixed: set[str] = set()
@@ -131,9 +134,24 @@ class _Namer:
                 taken.add(self.names[target])
                 continue
             single = len(statement.targets) == 1
-            name = self._name(target, statement.expression, taken, dying, single)
+            others = self._of_other_types(target)
+            free_now = [v for v in dying if self.names[v] not in others]
+            name = self._name(
+                target, statement.expression, taken | others, free_now, single
+            )
             self.names[target] = name
             taken.add(name)
+
+    def _of_other_types(self, target: Value) -> set[str]:
+        """The names of values whose type is not this one's."""
+        kind = self.types.get(target)
+        if kind is None:
+            return set()
+        return {
+            name
+            for value, name in self.names.items()
+            if self.types.get(value, kind) != kind
+        }
 
     def _name(
         self,

@@ -22,10 +22,11 @@ from burnish.codegen.program import (
     every_expression,
     walk,
 )
+from burnish.codegen.render.annotate import Annotations, annotated
 from burnish.codegen.render.body import function_body
 from burnish.codegen.render.environment import filled
 from burnish.codegen.render.layout import WIDTH, broken_signature, fits, laid_out
-from burnish.codegen.render.names import named
+from burnish.codegen.render.names import input_names, named
 from burnish.codegen.render.roles import Roles, residuals, roles_of
 from burnish.codegen.render.tidy import Nested, tidied
 from burnish.codegen.render.words import attribute, literal, text
@@ -42,6 +43,7 @@ class Header:
     lines: tuple[str, ...]
     accepts: tuple[tuple[str, str], ...]
     optional: Mapping[str, Any]
+    typed: bool = False
 
 
 @dataclass(frozen=True)
@@ -66,15 +68,21 @@ def render(
 ) -> str:
     """The module's source; `embedded` is its weights as base64 text."""
     roles = roles_of(plan)
+    types = _types(plan, header)
     pages = [
-        _class(each, header if each is plan.classes[-1] else None, roles)
+        _class(
+            each,
+            header if each is plan.classes[-1] else None,
+            roles,
+            types.get(each.name),
+        )
         for each in plan.classes
     ]
     return filled(
         "module.py.jinja",
         template_dir,
         header=header,
-        imports=_imports(plan),
+        imports=_imports(plan, types),
         classes=pages,
         embedded=embedded,
     )
@@ -83,12 +91,29 @@ def render(
 _OURS = frozenset(("Tensor", "nn", "ops", "self", "math"))
 
 
-def _imports(plan: Plan) -> list[str]:
+def _types(plan: Plan, header: Header) -> dict[str, Annotations]:
+    """The annotations of every class, none where the source is not to have any."""
+    if not header.typed:
+        return {}
+    names = input_names(plan.classes[-1].inputs)
+    return annotated(plan, [v for v, name in names.items() if name in header.optional])
+
+
+def _imports(plan: Plan, types: Mapping[str, Annotations]) -> list[str]:
     """Import lines for what the classes use, sorted as a linter sorts them."""
     names = {name for each in plan.classes for name in _functions(each)}
+    for each in plan.classes if types else ():
+        names |= set(re.findall(r"\w+", types[each.name].words()))
+        names |= {
+            "Tensor"
+            for made in each.members
+            if "Tensor" in _target(*made, types[each.name])
+        }
     used = {"nn"} | {name.partition(".")[0].partition("(")[0] for name in names}
     burnish = [name for name in ("Tensor", "nn", "ops") if name in used]
-    lines = ["import math", ""] if "math" in used else []
+    lines = ["import math"] if "math" in used else []
+    lines += ["from typing import Any"] if "Any" in used else []
+    lines += [""] if lines else []
     own = {name.rpartition(".")[0] for name in names if _is_foreign(name)}
     lines += [f"import {module}" for module in sorted(own)]
     return [*lines, f"from burnish import {', '.join(burnish)}"]
@@ -115,22 +140,26 @@ def _function(expression: Expression) -> Iterable[str]:
         yield expression.text
 
 
-def _class(plan: ClassPlan, header: Header | None, roles: Roles) -> ClassPage:
+def _class(
+    plan: ClassPlan, header: Header | None, roles: Roles, types: Annotations | None
+) -> ClassPage:
     roles = residuals(plan) | roles
-    names, parts = _forward(plan, header is not None, roles)
+    values = types.values if types else {}
+    names, parts = _forward(plan, header is not None, roles, values)
     own = bool(plan.block.results)  # else what it extends has a forward
     init = [line for each in plan.divided for line in _check(*each)]
     init += [
         line
         for name, made in plan.members
-        for line in laid_out(f"{attribute(name)} = " if name else "", made, {}, 8)
+        for line in laid_out(_target(name, made, types), made, {}, 8)
     ]
     for one, other in plan.shared:
         init += laid_out(f"{text(one, {})} = ", other, {}, 8)
     parameters = ["self"]
-    for value in plan.inputs:
-        default = "=None" if header and names[value] in header.optional else ""
-        parameters.append(names[value] + default)
+    for place, value in enumerate(plan.inputs):
+        default = "None" if header and names[value] in header.optional else ""
+        word = types.inputs[place] if types else ""
+        parameters.append(_parameter(names[value], word, default))
     decorators = []
     if header and header.accepts:
         specs = tuple((name, Literal(spec)) for name, spec in header.accepts)
@@ -139,12 +168,27 @@ def _class(plan: ClassPlan, header: Header | None, roles: Roles) -> ClassPage:
         plan.name,
         plan.base,
         _documented(plan.contract, plan.about),
-        broken_signature("__init__", ["self", *_arguments(plan)], 4),
+        broken_signature(
+            "__init__", ["self", *_arguments(plan, types)], 4, "None" if types else ""
+        ),
         init,
         decorators,
-        broken_signature("forward", parameters, 4) if own else [],
+        broken_signature("forward", parameters, 4, types.result if types else "")
+        if own
+        else [],
         parts if own else [],
     )
+
+
+def _target(name: str, made: Expression, types: Annotations | None) -> str:
+    """What a member is assigned to; a variable's type is that of what is computed."""
+    if not name:
+        return ""
+    target = attribute(name)
+    is_variable = isinstance(made, Call) and made.function in ("nn.Param", "nn.Buffer")
+    if types and is_variable and target == f"self.{name}":
+        return f"{target}: Tensor = "
+    return f"{target} = "
 
 
 def _check(whole: str, by: str, times: int) -> list[str]:
@@ -162,12 +206,23 @@ def _check(whole: str, by: str, times: int) -> list[str]:
     return [asked, "            raise ValueError(", *lines, "            )"]
 
 
-def _arguments(plan: ClassPlan) -> list[str]:
-    """The constructor's arguments, with their defaults."""
+def _arguments(plan: ClassPlan, types: Annotations | None) -> list[str]:
+    """The constructor's arguments, with their types and defaults."""
     return [
-        f"{name}={literal(plan.defaults[name])}" if name in plan.defaults else name
+        _parameter(
+            name,
+            types.parameters[name] if types else "",
+            literal(plan.defaults[name]) if name in plan.defaults else "",
+        )
         for name in plan.parameters
     ]
+
+
+def _parameter(name: str, word: str, default: str) -> str:
+    """`x`, `x=1`, `x: int`, `x: int = 1`"""
+    if not word:
+        return f"{name}={default}" if default else name
+    return f"{name}: {word} = {default}" if default else f"{name}: {word}"
 
 
 def _documented(contract: str, about: str) -> list[str]:
@@ -191,21 +246,21 @@ def _documented(contract: str, about: str) -> list[str]:
 
 
 def _forward(
-    plan: ClassPlan, is_model: bool, roles: Roles
+    plan: ClassPlan, is_model: bool, roles: Roles, types: Mapping[Value, str]
 ) -> tuple[dict[Value, str], list[str]]:
     """Names and lines; what makes a line too long gets a statement of its own."""
     steps = set(_steps(plan.block))
     pinned = set(steps)
-    while crowded := _tried(plan, is_model, pinned, roles).crowded:
+    while crowded := _tried(plan, is_model, pinned, roles, types).crowded:
         pinned |= crowded
     results = plan.block.results if len(plan.block.results) <= _SEVERAL else []
     for value in [v for v in results if v in pinned]:
         if value in steps:
             continue
         fewer = pinned - {value}
-        if not _tried(plan, is_model, fewer, roles).crowded:
+        if not _tried(plan, is_model, fewer, roles, types).crowded:
             pinned = fewer
-    done = _tried(plan, is_model, pinned, roles)
+    done = _tried(plan, is_model, pinned, roles, types)
     return done.names, done.lines
 
 
@@ -227,9 +282,15 @@ class _Trial:
     crowded: set[Value]
 
 
-def _tried(plan: ClassPlan, is_model: bool, pinned: set[Value], roles: Roles) -> _Trial:
+def _tried(
+    plan: ClassPlan,
+    is_model: bool,
+    pinned: set[Value],
+    roles: Roles,
+    types: Mapping[Value, str],
+) -> _Trial:
     block, absorbed = tidied(plan.block, pinned)
-    names = named(plan.inputs, block, keep_inputs=is_model, roles=roles)
+    names = named(plan.inputs, block, keep_inputs=is_model, roles=roles, types=types)
     parts = function_body(block, names, 8)
     crowded = {
         value

@@ -13,6 +13,7 @@ import sys
 
 import numpy as np
 
+from burnish import Tensor
 from burnish.models._gallery import weights
 from burnish.models._originals import OriginalError
 from burnish.models.silero_vad.silero_vad import Model
@@ -29,7 +30,7 @@ class Stream:
     def __init__(self, model: Model):
         self.model = model
         self.context = np.zeros((1, CONTEXT), np.float32)
-        self.state = np.zeros((2, 1, 128), np.float32)
+        self.state = Tensor.zeros(2, 1, 128)
 
     def hear(self, window: np.ndarray) -> float:
         """window: (512,) samples between -1 and 1, 16,000 a second."""

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from burnish.tensor import Tensor
 
 
+_equal, _not_equal = method(ops.equal), method(ops.not_equal)
+
+
 class ArithmeticMethods(Variable):
     """Python's operators and NumPy's functions, element by element."""
 
@@ -55,8 +58,12 @@ class ArithmeticMethods(Variable):
 
     # --- comparison, element by element ---
 
-    __eq__ = method(ops.equal)
-    __ne__ = method(ops.not_equal)
+    def __eq__(self, other: object) -> Tensor:  # type: ignore[override]
+        return _equal(self, other)
+
+    def __ne__(self, other: object) -> Tensor:  # type: ignore[override]
+        return _not_equal(self, other)
+
     __gt__ = method(ops.greater)
     __ge__ = method(ops.greater_or_equal)
     __lt__ = method(ops.less)

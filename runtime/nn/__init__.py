@@ -4,6 +4,7 @@ from burnish import nn
 nn.Linear(8, 32)
 """
 
+from burnish.nn import init
 from burnish.nn.accepts import accepts
 from burnish.nn.activation import (
     CELU,
@@ -380,6 +381,7 @@ __all__ = [
     "gram_matrix",
     "hinge_embedding_loss",
     "huber_loss",
+    "init",
     "kl_div",
     "l1_loss",
     "margin_ranking_loss",

@@ -25,7 +25,7 @@ from burnish.autodiff import Variable
 from burnish.errors import InputError
 from burnish.tensor import Tensor
 
-F = TypeVar("F", bound=Callable[..., Any])
+R = TypeVar("R")
 _SPELLING = re.compile(r"\s*([A-Za-z]\w*)\s*(?:\[(.*)\])?\s*")
 
 
@@ -74,14 +74,14 @@ def _axis(word: str, text: str) -> int | str | None:
     raise ValueError(f"accepts: {word!r} in {text!r} is no size, name, '?' or '...'")
 
 
-def accepts(**specs: str) -> Callable[[F], F]:
+def accepts(**specs: str) -> Callable[[Callable[..., R]], Callable[..., R]]:
     """Check and convert these arguments before `forward`; see the module's docstring.
 
     The parsed specs stay readable as `forward.inputs`. Raises InputError at the call.
     """
     inputs = {name: spec(text) for name, text in specs.items()}
 
-    def decorate(forward: F) -> F:
+    def decorate(forward: Callable[..., R]) -> Callable[..., R]:
         names = list(inspect.signature(forward).parameters)
         for name in inputs:
             if name not in names[1:]:
@@ -99,8 +99,9 @@ def accepts(**specs: str) -> Callable[[F], F]:
                     options[name] = _take(self, name, options[name], wanted, bound)
             return forward(self, *places, **options)
 
-        checked.inputs = inputs  # type: ignore[attr-defined]
-        return checked  # type: ignore[return-value]
+        made: Any = checked
+        made.inputs = inputs
+        return checked
 
     return decorate
 

@@ -17,7 +17,7 @@ from burnish.errors import InputError
 from burnish.nn.fit import number_kind
 from burnish.nn.param import Param, Stored
 
-_CONTAINERS = list | tuple | dict
+_CONTAINERS = (list, tuple, dict)
 _MISSING = object()
 _being_built: set[int] = set()
 """Modules in their constructor, by id: what their class declares is still open."""
@@ -86,7 +86,7 @@ def _constructor(build: Callable[..., None]) -> Callable[..., None]:
             build(self, *args, **options)
         finally:
             _being_built.discard(id(self))
-        own, made = vars(self), {}
+        own, made = vars(self), dict[Any, Any]()
         for name, value in own.items():
             if isinstance(value, _CONTAINERS):
                 where = f"{type(self).__name__}.{name}"
@@ -219,15 +219,15 @@ def kept(value: Any, where: str) -> Any:
 def rebuilt(value: Any, items: dict[Any, Any]) -> Any:
     """A list, tuple or dict like `value` of other items, by place or key."""
     if isinstance(value, _Kept):
-        made = type(value)(items if isinstance(value, dict) else items.values())
+        kind: Any = type(value)
+        made = kind(items if isinstance(value, dict) else items.values())
         made.where = value.where
         return made
     if isinstance(value, dict):
         return items
     if isinstance(value, list):
         return list(items.values())
-    kind = type(value)
-    return getattr(kind, "_make", kind)(items.values())
+    return getattr(type(value), "_make", type(value))(items.values())
 
 
 class _Kept:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from burnish.arguments import checked
 from burnish.errors import BurnishError, InputError
@@ -25,22 +25,24 @@ class Layer(Module):
         if "__init__" in vars(cls):
             cls.__init__ = checked(cls.__init__)  # type: ignore[method-assign]
 
-    def __call__(self, *args: Any, **options: Any) -> Any:
-        try:
-            return super().__call__(*args, **options)
-        except MISUSES as error:
-            if _is_call(error):
-                raise
-            name = type(self).__name__
-            if args and not hasattr(args[0], "shape"):
-                raise InputError(
-                    f"{name}: expected a tensor or an array, "
-                    f"got a {type(args[0]).__name__}"
-                ) from error
-            if isinstance(error, BurnishError):
-                error.args = (_named(name, str(error)),)
-                raise
-            raise misuse(name, args, error) from error
+    if not TYPE_CHECKING:  # checkers see Module's
+
+        def __call__(self, *args: Any, **options: Any) -> Any:
+            try:
+                return super().__call__(*args, **options)
+            except MISUSES as error:
+                if _is_call(error):
+                    raise
+                name = type(self).__name__
+                if args and not hasattr(args[0], "shape"):
+                    raise InputError(
+                        f"{name}: expected a tensor or an array, "
+                        f"got a {type(args[0]).__name__}"
+                    ) from error
+                if isinstance(error, BurnishError):
+                    error.args = (_named(name, str(error)),)
+                    raise
+                raise misuse(name, args, error) from error
 
     def extra_repr(self) -> str:
         own = vars(self)

@@ -153,8 +153,8 @@ class TransformerDecoderLayer(Layer):
         memory_is_causal: bool = False,
         cache: DecoderCache | None = None,
     ) -> Tensor:
-        own = cache and cache.own
-        seen = cache and cache.memory
+        own = cache.own if cache else None
+        seen = cache.memory if cache else None
         context = None if seen else memory
 
         def attend(x: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations, product
+from typing import Any
 
 import numpy as np
 
@@ -337,7 +338,9 @@ def _called(
         given[place].transpose(1, 0, 2) if flip else given[place]
         for place, flip in way.inputs
     )
-    options = {way.mask[1]: given[way.mask[0]]} if way.mask else {}
+    options: dict[str, Any] = {}
+    if way.mask:
+        options[way.mask[1]] = given[way.mask[0]]
     y, weights = layer(q, k, v, is_causal=way.is_causal, **options)
     assert weights is not None
     return y.numpy(), weights.numpy()
