@@ -12,6 +12,9 @@ import re
 import numpy as np
 import onnx_ir as ir
 
+BUDGET = "burnish.budget"
+"""Where a model that was read keeps how much may be made of it (`meta`)."""
+
 _MARK = "burnish.constant"
 _TRAINS = "burnish.weight"
 _TENSORFLOW = re.compile(r".*(:\d+|__\d+)$")

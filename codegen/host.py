@@ -29,6 +29,10 @@ from burnish.codegen.program import (
 )
 
 _LARGEST = 64
+#: Elements of a Host value; a shape has no more, and doubling would find no end.
+_LONGEST = 256
+#: Numbers beyond these wrap on the device, so they are left to it.
+_INT64 = range(-(1 << 63), 1 << 63)
 
 
 def host(items: Any, dtype: str | None = "int64") -> Host:
@@ -60,6 +64,19 @@ def evaluate(
     attributes: dict[str, Any],
 ) -> Host | None:
     """The operator's result as host numbers, or None when it belongs on the device."""
+    try:
+        result = _evaluated(op_type, version, inputs, attributes)
+    except _Symbolic:
+        return None
+    return None if result is None or result.array.size > _LONGEST else result
+
+
+def _evaluated(
+    op_type: str,
+    version: int,
+    inputs: list[Expression | None],
+    attributes: dict[str, Any],
+) -> Host | None:
     if op_type in ("Shape", "Size") and inputs[0] is not None:
         shape = sizes(inputs[0], attributes.get("start", 0), attributes.get("end"))
         if op_type == "Shape" or shape is None:
@@ -71,7 +88,11 @@ def evaluate(
     arrays = [_as_host(x) for x in inputs]
     if any(a is None and x is not None for a, x in zip(arrays, inputs, strict=True)):
         return None
-    return function(version, attributes, *arrays)
+    try:
+        result = function(version, attributes, *arrays)
+    except _Symbolic:
+        return None
+    return None if result is None or result.array.size > _LONGEST else result
 
 
 def _as_host(value: Expression | None) -> Host | None:
@@ -96,7 +117,7 @@ def _as_host(value: Expression | None) -> Host | None:
 
 def _add(a: Expression, b: Expression) -> Expression:
     if isinstance(a, Literal) and isinstance(b, Literal):
-        return Literal(a.value + b.value)
+        return _number(a.value + b.value)
     if isinstance(b, Literal) and b.value == 0:
         return a
     if isinstance(a, Literal) and a.value == 0:
@@ -108,7 +129,7 @@ def _add(a: Expression, b: Expression) -> Expression:
 
 def _sub(a: Expression, b: Expression) -> Expression:
     if isinstance(a, Literal) and isinstance(b, Literal):
-        return Literal(a.value - b.value)
+        return _number(a.value - b.value)
     if isinstance(b, Literal) and b.value == 0:
         return a
     return BinOp("-", a, b)
@@ -116,7 +137,7 @@ def _sub(a: Expression, b: Expression) -> Expression:
 
 def _mul(a: Expression, b: Expression) -> Expression:
     if isinstance(a, Literal) and isinstance(b, Literal):
-        return Literal(a.value * b.value)
+        return _number(a.value * b.value)
     if isinstance(b, Literal) and b.value == 1:
         return a
     if isinstance(a, Literal) and a.value == 1:
@@ -186,23 +207,22 @@ _Args = Any
 
 
 def _each(function: Callable[..., Expression], dtype: str | None = None) -> Any:
-    spread = np.frompyfunc(function, function.__code__.co_argcount, 1)
-
     def apply(version: int, attributes: dict[str, Any], *inputs: Host) -> Host:
-        array = np.asarray(spread(*(x.array for x in inputs)), object)
-        return Host(array, dtype or inputs[-1].dtype)
+        return Host(_spread(function, *inputs), dtype or inputs[-1].dtype)
 
     return apply
 
 
 def _each_builtin(name: str, fold: Callable[..., Any], count: int) -> Any:
-    spread = np.frompyfunc(_builtin(name, fold), count, 1)
+    function = _builtin(name, fold)
 
     def apply(version: int, attributes: dict[str, Any], *inputs: Host) -> Host:
-        array = inputs[0].array
-        for other in inputs[1:] if count == 2 else [None]:
-            array = spread(array) if other is None else spread(array, other.array)
-        return Host(np.asarray(array, object), inputs[0].dtype)
+        result, dtype = inputs[0], inputs[0].dtype
+        if count == 1:
+            return Host(_spread(function, result), dtype)
+        for other in inputs[1:]:
+            result = Host(_spread(function, result, other), dtype)
+        return result
 
     return apply
 
@@ -210,8 +230,7 @@ def _each_builtin(name: str, fold: Callable[..., Any], count: int) -> Any:
 def _div(version: int, attributes: dict[str, Any], a: Host, b: Host) -> Host:
     whole = "int" in str(a.dtype)
     function = _integer_div if whole else _infix("/", lambda x, y: x / y)
-    array = np.frompyfunc(function, 2, 1)(a.array, b.array)
-    return Host(np.asarray(array, object), a.dtype)
+    return Host(_spread(function, a, b), a.dtype)
 
 
 def _integers(value: Host | None) -> list[int] | None:
@@ -224,22 +243,27 @@ def _integers(value: Host | None) -> list[int] | None:
 
 
 class _Symbolic(Exception):
-    """Positions that are not known while generating: left to the device."""
+    """Positions not known while generating, or too many: left to the device."""
 
 
-def _positions(function: Callable[..., Host]) -> Callable[..., Host | None]:
-    def apply(version: int, attributes: dict[str, Any], *inputs: Any) -> Host | None:
-        try:
-            return function(version, attributes, *inputs)
-        except _Symbolic:
-            return None
-
-    return apply
+def _spread(function: Callable[..., Expression], *inputs: Host) -> np.ndarray:
+    """The function of each element, broadcast."""
+    if math.prod(np.broadcast_shapes(*(x.array.shape for x in inputs))) > _LONGEST:
+        raise _Symbolic
+    apply = np.frompyfunc(function, len(inputs), 1)
+    return np.asarray(apply(*(x.array for x in inputs)), object)
 
 
-@_positions
+def _number(value: Any) -> Literal:
+    if isinstance(value, int) and value not in _INT64:
+        raise _Symbolic
+    return Literal(value)
+
+
 def _gather(version: int, attributes: dict[str, Any], data: Host, at: Host) -> Host:
     where = np.asarray(_integers(at), int).reshape(at.array.shape)
+    if where.size * data.array.size > _LONGEST**2:
+        raise _Symbolic
     picked = np.take(data.array, where, attributes.get("axis", 0))
     return Host(_boxed(picked), data.dtype)
 
@@ -253,7 +277,6 @@ def _boxed(value: Any) -> np.ndarray:
     return box
 
 
-@_positions
 def _slice(
     version: int,
     attributes: dict[str, Any],
@@ -282,7 +305,6 @@ def _concat(version: int, attributes: dict[str, Any], *inputs: Host) -> Host:
     return Host(joined, inputs[0].dtype)
 
 
-@_positions
 def _unsqueeze(
     version: int, attributes: dict[str, Any], data: Host, axes: Host | None = None
 ) -> Host:
@@ -290,7 +312,6 @@ def _unsqueeze(
     return Host(np.expand_dims(data.array, tuple(along)), data.dtype)
 
 
-@_positions
 def _squeeze(
     version: int, attributes: dict[str, Any], data: Host, axes: Host | None = None
 ) -> Host:
@@ -298,7 +319,6 @@ def _squeeze(
     return Host(data.array.squeeze(tuple(along) if along else None), data.dtype)
 
 
-@_positions
 def _reshape(version: int, attributes: dict[str, Any], data: Host, to: Host) -> Host:
     sizes = _integers(to) or []
     if not attributes.get("allowzero", 0):
@@ -310,7 +330,6 @@ def _transpose(version: int, attributes: dict[str, Any], data: Host) -> Host:
     return Host(data.array.transpose(attributes.get("perm")), data.dtype)
 
 
-@_positions
 def _reduce_prod(
     version: int, attributes: dict[str, Any], data: Host, axes: Host | None = None
 ) -> Host:
@@ -332,8 +351,7 @@ def _cast(version: int, attributes: dict[str, Any], data: Host) -> Host | None:
     if name == str(data.dtype).rstrip("0123456789"):
         return Host(data.array, dtype)
     fold = {"int": int, "float": float, "bool": bool}[name]
-    change = np.frompyfunc(_builtin(name, fold), 1, 1)
-    return Host(np.asarray(change(data.array), object), dtype)
+    return Host(_spread(_builtin(name, fold), data), dtype)
 
 
 def _negate(x: Expression) -> Expression:
@@ -346,8 +364,7 @@ def _invert(x: Expression) -> Expression:
 
 def _compare(operator: str, fold: Callable[[Any, Any], Any]) -> Any:
     def apply(version: int, attributes: dict[str, Any], a: Host, b: Host) -> Host:
-        spread = np.frompyfunc(_infix(operator, fold), 2, 1)
-        return Host(np.asarray(spread(a.array, b.array), object), "bool")
+        return Host(_spread(_infix(operator, fold), a, b), "bool")
 
     return apply
 

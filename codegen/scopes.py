@@ -18,11 +18,16 @@ _SCOPES = "pkg.torch.onnx.name_scopes"
 _CLASSES = "pkg.torch.onnx.class_hierarchy"
 
 
+#: Levels of modules; a path of more is none that a person wrote.
+_DEEPEST = 64
+
+
 def scope_of(node: ir.Node) -> Scope:
     """The modules that the node was written in, outermost first; () at the root."""
     if _SCOPES in node.metadata_props:
         return _from_metadata(node)
-    return _from_name(node.name or "")
+    name = node.name or ""
+    return () if max(map(name.count, "/.")) > _DEEPEST else _from_name(name)
 
 
 def write_scope(node: ir.Node, scope: Scope) -> None:
@@ -36,6 +41,8 @@ def write_scope(node: ir.Node, scope: Scope) -> None:
 
 def _from_metadata(node: ir.Node) -> Scope:
     names = _strings(node.metadata_props[_SCOPES])
+    if len(names) > _DEEPEST or any(name.count(".") > _DEEPEST for name in names):
+        return ()
     kinds = _strings(node.metadata_props.get(_CLASSES, "[]"))
     if len(kinds) != len(names):
         kinds = [""] * len(names)

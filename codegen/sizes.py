@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import hashlib
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -17,6 +18,12 @@ from dataclasses import dataclass
 from burnish.codegen.program import BinOp, Call, Conditional, Expression, Literal
 
 Term = tuple[str, ...]
+
+MOST_DIMS = 64
+"""How many dimensions an array of NumPy's can have."""
+
+_MOST = 64
+"""Terms of a size, and factors of a term: what squares itself would find no end."""
 
 _HIDDEN = "\u0294"
 """A letter for the "?" of a name that no reader will see."""
@@ -30,8 +37,19 @@ class Size:
 
     @classmethod
     def of(cls, counts: dict[Term, int]) -> Size:
-        """From counts, of which some may be 0."""
-        return cls(frozenset((term, n) for term, n in counts.items() if n))
+        """From counts, of which some may be 0; one name where they are too many."""
+        terms = frozenset((term, n) for term, n in counts.items() if n)
+        large = any(len(term) > _MOST or abs(n) >> 63 for term, n in terms)
+        return cls._hidden(terms) if large or len(terms) > _MOST else cls(terms)
+
+    @classmethod
+    def _hidden(cls, terms: frozenset[tuple[Term, int]]) -> Size:
+        """A name that no reader will see, and that tells whether it is natural."""
+        name = f"?{hashlib.sha256(repr(sorted(terms)).encode()).hexdigest()}"
+        parts = {((name,), 1)}
+        if any(n < 0 for _, n in terms):
+            parts.add(((f"{name}_",), -1))
+        return cls(frozenset(parts))
 
     @classmethod
     def number(cls, value: int) -> Size:

@@ -218,9 +218,12 @@ def operand(value: Any) -> Expression:
 
 
 def operands(*values: Any) -> tuple[Expression, ...]:
-    """Each value as an expression, at least one of them a tensor."""
+    """Each value as an expression, at least one of them a tensor.
+
+    Where the first is a plain number, all are numbers to the function.
+    """
     first = next((v for v in values if v is not None), None)
-    if first is None or any(map(_is_tensor, values)):
+    if not isinstance(first, Expression) or any(map(_is_tensor, values)):
         return tuple(map(operand, values))
     return tuple(tensor(v) if v is first else operand(v) for v in values)
 

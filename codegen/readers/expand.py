@@ -11,7 +11,7 @@ from onnx_ir.passes import common
 
 from burnish.codegen.account import Account
 from burnish.codegen.errors import Explain
-from burnish.codegen.readers import shapes
+from burnish.codegen.readers import native, shapes
 from burnish.codegen.readers.normal import lift_constants
 
 _DOMAIN = "burnish.expanded"
@@ -89,11 +89,11 @@ def _body(node: ir.Node, version: int) -> Any:
         return None
     types = [_type(value) for value in node.inputs]
     written = ir.to_proto(node).SerializeToString()
-    return _parsed(
-        schema.get_context_dependent_function_with_opset_version(
-            dependent, written, types
-        )
-    )
+    kind = (node.op_type, version, node.domain)
+    try:
+        return _parsed(native.function_body(kind, dependent, written, types))
+    except native.NativeError:
+        return None  # it stays, and is reported as an operator without a rule
 
 
 def _only_asked_for(body: Any, outputs: int) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 
 import onnx_ir as ir
 
+from burnish.budget import Budget
 from burnish.codegen.errors import ReadError
 from burnish.codegen.readers._wire import SELF
 from burnish.codegen.readers.tensors import FileTensor, MappedFile
@@ -20,6 +21,7 @@ class _Files:
         self.folder = model.path.parent
         self.opened: dict[str, MappedFile | None] = {SELF: model}
         self.problems: dict[str, None] = {}
+        self.read = 0
 
     def open(self, location: str) -> MappedFile | None:
         if location not in self.opened:
@@ -39,6 +41,12 @@ class _Files:
                 self.problems[f"{location!r}: {error.strerror}"] = None
         return None
 
+    @property
+    def repeated(self) -> int:
+        """Bytes that tensors take beyond what the files hold: some are read again."""
+        held = sum(file.size for file in self.opened.values() if file is not None)
+        return max(0, self.read - held)
+
     def tensor(self, tensor: ir.ExternalTensor) -> ir.TensorProtocol:
         """The same tensor, backed by a mapped file."""
         location = str(tensor.location)
@@ -47,6 +55,7 @@ class _Files:
             return tensor
         size = math.ceil(tensor.size * tensor.dtype.bitwidth / 8)
         offset, length = tensor.offset or 0, size
+        self.read += length
         if tensor.length not in (None, size):
             self.problems[
                 f"tensor {tensor.name!r} needs {size} bytes, "
@@ -71,10 +80,14 @@ def _stays_inside(folder: Path, location: str) -> bool:
     return (folder / location).resolve().is_relative_to(folder.resolve())
 
 
-def attach(model: ir.Model, file: MappedFile) -> None:
-    """Give every tensor that lies in a file its mapped form, in place."""
+def attach(model: ir.Model, file: MappedFile, budget: Budget) -> None:
+    """Give every tensor that lies in a file its mapped form, in place.
+
+    budget: counts bytes of files that are more than one tensor.
+    """
     files = _Files(file)
     replace_external(model, files.tensor)
+    budget.take(files.repeated)
     if files.problems:
         raise ReadError(
             "expected complete external data in the model's folder; "

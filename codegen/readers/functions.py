@@ -8,20 +8,70 @@ it came from: `pkg.torch.onnx.name_scopes` (call nodes' names, then its own) and
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from typing import Any
 
-import onnx.inliner
-import onnx.shape_inference
 import onnx_ir as ir
 from onnx_ir.passes import PreconditionError, common
 
 from burnish.codegen.errors import Explain, ReadError
+from burnish.codegen.readers import native, proto
+
+_Name = tuple[str, str, str]
 
 NAMES = "pkg.torch.onnx.name_scopes"
 CLASSES = "pkg.torch.onnx.class_hierarchy"
 _CALL = "burnish.call."
+#: How many nodes inlining may make: some, and so many for each that is written.
+_FEW, _TIMES = 1000, 32
+#: How deep calls may nest: modules do, a few levels.
+_DEEPEST = 64
 #: Functions of these domains are one operator each, not a module of the author's.
 _OPERATOR_LIBRARIES = ("pkg.onnxscript", "pkg.torch", "onnxscript")
+
+
+class _Growth:
+    """How many nodes a function becomes when all that it calls is inlined."""
+
+    def __init__(self, message: Any) -> None:
+        self.functions = {
+            (f.domain, f.name, f.overload): list(proto.nodes(f))
+            for f in message.functions
+        }
+        self.sizes: dict[_Name, int] = {}
+
+    def size(self, nodes: Iterable[Any], above: tuple[_Name, ...] = ()) -> int:
+        """The number of nodes; recursion is an error, and so are too many levels."""
+        if len(above) > _DEEPEST:
+            raise ReadError(
+                f"functions: expected calls at most {_DEEPEST} deep, got more, through "
+                f"{' -> '.join(name[1] for name in above[:4])}"
+            )
+        total = 0
+        for node in nodes:
+            name = (node.domain, node.op_type, node.overload)
+            if name in above:
+                chain = " -> ".join(n[1] for n in (*above[above.index(name) :], name))
+                raise ReadError(f"expected functions without recursion, got {chain}")
+            if name in self.functions and name not in self.sizes:
+                self.sizes[name] = self.size(self.functions[name], (*above, name))
+            total += self.sizes.get(name, 1)
+        return total
+
+
+def check_growth(message: Any) -> None:
+    """Refuse calls that double what they call, and so become too many nodes."""
+    growth, nodes = _Growth(message), list(proto.nodes(message.graph))
+    written = len(nodes) + sum(map(len, growth.functions.values()))
+    inlined, most = growth.size(nodes), _FEW + _TIMES * written
+    for name, body in growth.functions.items():
+        growth.size(body, (name,))
+    if inlined > most:
+        raise ReadError(
+            f"functions: expected at most {most} nodes when all calls among {written} "
+            f"nodes are inlined, got {inlined}; inline them with onnx.inliner if you "
+            "trust the file"
+        )
 
 
 def align_opsets(message: Any, explain: Explain) -> Any:
@@ -36,7 +86,7 @@ def align_opsets(message: Any, explain: Explain) -> Any:
                 )
                 try:
                     return _convert(message)
-                except Exception as error:  # the C++ inliner raises many kinds
+                except native.NativeError as error:
                     raise ReadError(
                         f"function {function.name!r}: expected opset "
                         f"{versions[entry.domain]}, got {entry.version}, and "
@@ -46,8 +96,8 @@ def align_opsets(message: Any, explain: Explain) -> Any:
 
 
 def _convert(message: Any) -> Any:
-    typed = onnx.shape_inference.infer_shapes(message)  # the inliner needs types
-    return onnx.inliner.inline_local_functions(typed, True)
+    typed = native.infer_shapes(message, data_prop=False)  # the inliner needs types
+    return native.inline_functions(typed)
 
 
 def inline(model: ir.Model) -> None:
@@ -56,7 +106,7 @@ def inline(model: ir.Model) -> None:
         return
     heights: dict[ir.OperatorIdentifier, int] = {}
     for name in model.functions:
-        _height(model, name, heights, ())
+        _height(model, name, heights)
     for function_name, function in model.functions.items():
         _mark_calls(model, function.all_nodes(), heights[function_name])
     _mark_calls(model, model.graph.all_nodes(), max(heights.values()) + 1)
@@ -73,19 +123,14 @@ def _height(
     model: ir.Model,
     name: ir.OperatorIdentifier,
     heights: dict[ir.OperatorIdentifier, int],
-    above: tuple[ir.OperatorIdentifier, ...],
 ) -> int:
-    """How many calls deep the function is; recursion is an error."""
-    if name in above:
-        chain = " -> ".join(call[1] for call in (*above[above.index(name) :], name))
-        raise ReadError(f"expected functions without recursion, got {chain}")
+    """How many calls deep the function is."""
     if name not in heights:
         called = {node.op_identifier() for node in model.functions[name].all_nodes()}
         heights[name] = 1 + max(
             (
-                _height(model, other, heights, (*above, name))
-                for other in sorted(called)
-                if other in model.functions
+                _height(model, n, heights)
+                for n in sorted(called & model.functions.keys())
             ),
             default=0,
         )

@@ -11,11 +11,12 @@ from onnx_ir.passes import common
 
 from burnish.codegen import constants
 from burnish.codegen.errors import Explain, ReadError
-from burnish.codegen.readers import functions
+from burnish.codegen.readers import functions, schema
 
 
 def normalise(message: Any, explain: Explain) -> ir.Model:
     """Build the Graph from a clean ModelProto and bring it into normal form."""
+    functions.check_growth(message)
     model = build(functions.align_opsets(message, explain))
     functions.inline(model)
     _check_values(model)
@@ -23,6 +24,7 @@ def normalise(message: Any, explain: Explain) -> ir.Model:
     _drop_weight_inputs(model, explain)
     common.NameFixPass()(model)
     lift_constants(model)
+    schema.check(model)
     return model
 
 

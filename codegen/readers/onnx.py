@@ -9,6 +9,8 @@ from typing import Any
 import onnx
 import onnx_ir as ir
 
+from burnish.budget import Budget
+from burnish.codegen import constants
 from burnish.codegen.errors import ConversionError, Explain, ReadError
 from burnish.codegen.readers import microsoft, opset, proto, shapes
 from burnish.codegen.readers._wire import fields, slim
@@ -16,6 +18,7 @@ from burnish.codegen.readers.detect import open_file
 from burnish.codegen.readers.external import attach
 from burnish.codegen.readers.normal import normalise
 from burnish.codegen.readers.tensors import MappedFile
+from burnish.errors import BudgetError
 
 _TRAINING_INFO = 20
 
@@ -47,18 +50,27 @@ def _guarded(
     file: MappedFile, explain: Explain, build: Callable[[Any, int], ir.Model]
 ) -> tuple[ir.Model, int]:
     """What `build` makes of the file, its tensors attached; errors name the file."""
+    budget = Budget(file.size, str(file.path))
     try:
         message = parse(file, explain)
-        declared = proto.clean(message, explain)
+        declared = proto.clean(message, explain, budget)
         model = build(message, declared)
-        attach(model, file)
+        attach(model, file, budget)
+    except BudgetError:
+        raise
     except ConversionError as error:
         raise type(error)(f"{file.path}: {error}") from error
+    except RecursionError:
+        raise ReadError(
+            f"{file.path}: expected graphs and functions that are nested a few levels "
+            "deep, got hundreds; export it again"
+        ) from None
     except Exception as error:  # a damaged file may break anything: one clean error
         raise ReadError(
             f"{file.path}: expected a valid ONNX model, reading it failed with "
             f"{type(error).__name__} ({error}); export it again"
         ) from error
+    model.meta[constants.BUDGET] = budget
     return model, declared
 
 

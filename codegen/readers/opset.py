@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import onnx.version_converter
 import onnx_ir as ir
 
 from burnish.codegen import constants
 from burnish.codegen.errors import Explain, ReadError, UnsupportedError
 from burnish.codegen.ops import find, has_rule
-from burnish.codegen.readers import old_scan
+from burnish.codegen.readers import native, old_scan
 from burnish.codegen.readers.normal import build, lift_constants
 from burnish.codegen.readers.proto import NEWEST
 
@@ -61,8 +60,8 @@ def convert(model: ir.Model, declared: int, target: int) -> ir.Model:
     old_scan.hide(model, declared, target)
     message: Any = ir.to_proto(model)
     try:
-        message = onnx.version_converter.convert_version(message, target)
-    except Exception as error:  # the C++ converter raises many kinds
+        message = native.convert_version(message, target)
+    except native.NativeError as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else error
         raise UnsupportedError(
             f"opset {declared} cannot be upgraded to {target} ({reason}); export the "

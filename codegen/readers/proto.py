@@ -7,34 +7,48 @@ tensors, and every tensor as long as its shape says.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 import onnx
-import onnx_ir as ir
 
+from burnish.budget import Budget
 from burnish.codegen.errors import Explain, ReadError
+from burnish.codegen.readers.lengths import check_tensor
+from burnish.codegen.sizes import MOST_DIMS
 
 NEWEST = 28
-_EXTERNAL = onnx.TensorProto.EXTERNAL
-_LIMIT = 1 << 40  # elements; more is damage, not a tensor
+#: Attributes that hold a number or two for each axis.
+_PER_AXIS = frozenset(
+    (
+        *("axes", "axis", "dilations", "kernel_shape", "output_padding"),
+        *("output_shape", "pads", "perm", "shape", "strides"),
+    )
+)
+_LONG_NAME = 256  # of a dimension: sums and products repeat it
 
 
-def clean(model: Any, explain: Explain) -> int:
-    """Normalise `model` in place; the default domain's opset as declared."""
+def clean(model: Any, explain: Explain, budget: Budget) -> int:
+    """Normalise `model` in place; the default domain's opset as declared.
+
+    budget: what sparse tensors take once they are dense.
+    """
     if not model.ir_version:
         explain("the file declares no ir_version; read as the newest")
     bodies = [model.graph, *model.functions]
-    for nodes in bodies:
-        _clean_body(nodes)
+    for body in bodies:
+        _clean_body(body, budget)
     _merge_imports(model, "the model")
     for function in model.functions:
         function.domain = _domain(function.domain)
         _merge_imports(function, f"function {function.name!r}")
     _add_missing_imports(model, explain)
+    for body in _all_bodies(bodies):
+        for info in _infos(body):
+            _check_shape(info)
     for where, tensor in _tensors(bodies):
-        _check(where, tensor)
+        check_tensor(where, tensor)
     return next((o.version for o in model.opset_import if not o.domain), NEWEST)
 
 
@@ -42,23 +56,29 @@ def _domain(domain: str) -> str:
     return "" if domain == "ai.onnx" else domain
 
 
-def _clean_body(body: Any) -> None:
+def _clean_body(body: Any, budget: Budget) -> None:
     _check_text(body)
     for node in body.node:
         _check_text(node)
         node.domain = _domain(node.domain)
         for attribute in node.attribute:
+            if attribute.name in _PER_AXIS and len(attribute.ints) > 2 * MOST_DIMS:
+                raise ReadError(
+                    f"node {node.name!r} ({node.op_type}): expected {attribute.name} "
+                    f"for at most {MOST_DIMS} axes, got {len(attribute.ints)} numbers"
+                )
             if attribute.HasField("sparse_tensor"):
-                dense = _dense(attribute.sparse_tensor, node.name)
+                name = node.name or next(iter(node.output), "")
+                dense = _dense(attribute.sparse_tensor, name, budget)
                 attribute.ClearField("sparse_tensor")
                 attribute.name, attribute.type = "value", onnx.AttributeProto.TENSOR
                 attribute.t.CopyFrom(dense)
             for graph in (attribute.g, *attribute.graphs):
                 if graph.node or graph.sparse_initializer:
-                    _clean_body(graph)
+                    _clean_body(graph, budget)
     if isinstance(body, onnx.GraphProto):
         for sparse in body.sparse_initializer:
-            body.initializer.append(_dense(sparse, sparse.values.name))
+            body.initializer.append(_dense(sparse, sparse.values.name, budget))
         body.ClearField("sparse_initializer")
         for info in (*body.output, *body.value_info):
             if info.type.sequence_type.elem_type.HasField("map_type"):
@@ -83,22 +103,33 @@ def _check_text(message: Any) -> None:
                 )
 
 
-def _dense(sparse: Any, where: str) -> Any:
+def _dense(sparse: Any, where: str, budget: Budget) -> Any:
     """A SparseTensorProto as a TensorProto of the same name."""
+    dims = list(sparse.dims)
     try:
-        if math.prod(sparse.dims) > _LIMIT or min(sparse.dims, default=0) < 0:
-            raise ValueError(f"shape {list(sparse.dims)}")
+        for tensor in (sparse.values, sparse.indices):
+            check_tensor(f"sparse tensor {where!r}", tensor)
+        if min(dims, default=0) < 0 or len(dims) > MOST_DIMS:
+            raise ValueError(f"shape {dims[: MOST_DIMS + 1]}")
+        size = (
+            math.prod(dims)
+            * onnx.helper.tensor_dtype_to_np_dtype(sparse.values.data_type).itemsize
+        )
+        if not budget.fits(size):
+            raise ValueError(f"shape {dims}, which takes {size} bytes once it is dense")
+        budget.take(size)
         values = onnx.numpy_helper.to_array(sparse.values)
         indices = onnx.numpy_helper.to_array(sparse.indices)
-        dense = np.zeros(tuple(sparse.dims), values.dtype)
+        dense = np.zeros(tuple(dims), values.dtype)
         if indices.ndim == 2:
             dense[tuple(indices.T)] = values
         else:
             dense.reshape(-1)[indices] = values
-    except (ValueError, IndexError, TypeError, MemoryError) as error:
+    except (ValueError, IndexError, TypeError, KeyError, MemoryError) as error:
         raise ReadError(
             f"sparse tensor {where!r}: expected values and indices that fit its "
-            f"shape, got {error}; export the model again"
+            f"shape, and at most {budget.left} bytes, got {error}; export the model "
+            "again"
         ) from None
     return onnx.numpy_helper.from_array(dense, sparse.values.name)
 
@@ -122,7 +153,7 @@ def _merge_imports(owner: Any, where: str) -> None:
 def _add_missing_imports(model: Any, explain: Explain) -> None:
     known = {entry.domain for entry in model.opset_import}
     local = {function.domain for function in model.functions}
-    used = {node.domain for node in _nodes(model.graph)}
+    used = {node.domain for node in nodes(model.graph)}
     if "" in used - known - local:
         if model.ir_version >= 3:
             raise ReadError(
@@ -136,12 +167,44 @@ def _add_missing_imports(model: Any, explain: Explain) -> None:
         model.opset_import.append(onnx.helper.make_opsetid(domain, 1))
 
 
-def _nodes(graph: Any) -> Iterator[Any]:
+def nodes(graph: Any) -> Iterator[Any]:
+    """Every node of a graph or function, those of graphs in nodes included."""
     for node in graph.node:
         yield node
         for attribute in node.attribute:
             for inner in (attribute.g, *attribute.graphs):
-                yield from _nodes(inner)
+                yield from nodes(inner)
+
+
+def _all_bodies(bodies: Iterable[Any]) -> Iterator[Any]:
+    """The graphs and functions, and the graphs in their nodes."""
+    for body in bodies:
+        yield body
+        for node in body.node:
+            for attribute in node.attribute:
+                yield from _all_bodies([attribute.g, *attribute.graphs])
+
+
+def _infos(body: Any) -> Iterator[Any]:
+    if isinstance(body, onnx.GraphProto):
+        yield from body.input
+        yield from body.output
+    yield from body.value_info
+
+
+def _check_shape(info: Any) -> None:
+    """A shape has few dimensions; what is negative, or a text, is not known."""
+    dims = info.type.tensor_type.shape.dim
+    if len(dims) > MOST_DIMS:
+        raise ReadError(
+            f"value {info.name[:80]!r}: expected at most {MOST_DIMS} dimensions, got "
+            f"{len(dims)}"
+        )
+    for dim in dims:
+        if dim.dim_value < 0:
+            dim.ClearField("dim_value")
+        if len(dim.dim_param) > _LONG_NAME:
+            dim.ClearField("dim_param")
 
 
 def _tensors(bodies: list[Any]) -> Iterator[tuple[str, Any]]:
@@ -156,47 +219,3 @@ def _tensors(bodies: list[Any]) -> Iterator[tuple[str, Any]]:
                 for tensor in attribute.tensors:
                     yield where, tensor
                 yield from _tensors([attribute.g, *attribute.graphs])
-
-
-def _check(where: str, tensor: Any) -> None:
-    """The data is as long as the shape and dtype say."""
-    try:
-        dtype = ir.DataType(tensor.data_type)
-        known = dtype is not ir.DataType.UNDEFINED
-    except ValueError:
-        known = False
-    if not known:
-        raise ReadError(f"{where}: data type {tensor.data_type} does not exist")
-    dims = list(tensor.dims)
-    if min(dims, default=0) < 0 or math.prod(dims) > _LIMIT:
-        raise ReadError(f"{where}: {dims} is no shape; the file is damaged")
-    expected, got = math.prod(dims), _count(tensor, dtype)
-    if got is not None and got != expected:
-        raise ReadError(
-            f"{where}: expected {expected} elements for shape {dims}, got {got}; "
-            "the file is damaged"
-        )
-
-
-def _count(tensor: Any, dtype: ir.DataType) -> int | None:
-    """The number of elements in the tensor's data; None when it lies elsewhere."""
-    if tensor.data_location == _EXTERNAL:
-        return None
-    if dtype is ir.DataType.STRING:
-        return len(tensor.string_data)
-    if tensor.HasField("raw_data"):
-        wanted = math.ceil(math.prod(tensor.dims) * dtype.bitwidth / 8)
-        exact = len(tensor.raw_data) == wanted
-        return (
-            math.prod(tensor.dims)
-            if exact
-            else len(tensor.raw_data) * 8 // dtype.bitwidth
-        )
-    field = onnx.helper.tensor_dtype_to_field(int(dtype))
-    count = len(getattr(tensor, field))
-    if dtype in (ir.DataType.COMPLEX64, ir.DataType.COMPLEX128):
-        return count // 2
-    if dtype.bitwidth < 8:
-        size = math.prod(tensor.dims)
-        return size if count == math.ceil(size * dtype.bitwidth / 8) else count
-    return count

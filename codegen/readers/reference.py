@@ -12,6 +12,7 @@ import onnx
 import onnx_ir as ir
 from onnx.reference import ReferenceEvaluator
 
+from burnish.budget import Budget
 from burnish.codegen.errors import VerifyError, silent
 from burnish.codegen.readers.proto import clean
 
@@ -50,7 +51,8 @@ def _runtime(path: Path, feeds: dict[str, np.ndarray]) -> tuple[list[Any], str]:
 
 def _reference(path: Path, feeds: dict[str, np.ndarray]) -> tuple[list[Any], str]:
     model = onnx.load(str(path))
-    clean(model, silent)  # ONNX's evaluator knows one spelling of its own domain
+    # ONNX's evaluator knows one spelling of its own domain
+    clean(model, silent, Budget(path.stat().st_size, str(path)))
     if not _is_sorted(model.graph):
         loose = ir.from_proto(model)
         loose.graph.sort()

@@ -1,34 +1,69 @@
-"""Shape and type inference on a model without its weights; it never fails."""
+"""Shape and type inference on a model without its weights.
+
+Where it cannot tell, shapes stay open; what no array can have is an error.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-import onnx.shape_inference
+import onnx
 import onnx_ir as ir
 
-from burnish.codegen.errors import Explain
+from burnish.codegen.errors import Explain, ReadError
+from burnish.codegen.readers import native
+from burnish.codegen.sizes import MOST_DIMS
+
+_NO_NUMBERS, _NOTHING = "burnish.no_data_propagation", "burnish.no_inference"
+_HOW = {True: " from the numbers in them", False: ""}
+
+_SIZES = (ir.DataType.INT32, ir.DataType.INT64)
 
 SMALL = 1024  # bytes; larger initializers say only their type and shape
 
 
 def infer(model: ir.Model, explain: Explain) -> bool:
     """Fill in what ONNX's inference knows and the file does not say; True if any."""
-    try:
-        message = onnx.shape_inference.infer_shapes(
-            without_weights(model), check_type=False, strict_mode=False, data_prop=True
-        )
-        inferred = ir.from_proto(message)
-    except Exception as error:  # inference is C++ and raises many kinds
-        explain(f"shapes could not be inferred: {str(error).splitlines()[:1]}")
+    message = _inferred(model, explain)
+    if message is None:
         return False
+    inferred = ir.from_proto(message)
     changed = False
     for ours, theirs in zip(model.graphs(), inferred.graphs(), strict=False):
         known = ir.convenience.create_value_mapping(theirs)
         for name, value in ir.convenience.create_value_mapping(ours).items():
             if name in known:
+                _check(name, known[name])
                 changed |= _adopt(value, known[name])
     return changed
+
+
+def _inferred(model: ir.Model, explain: Explain) -> Any:
+    """The ModelProto as inference leaves it; None where it cannot.
+
+    Where following the numbers in shapes takes too much, it is not asked for again.
+    """
+    if model.meta.get(_NOTHING):
+        return None
+    message = without_weights(model)
+    for data_prop in (False,) if model.meta.get(_NO_NUMBERS) else (True, False):
+        try:
+            return native.infer_shapes(message, data_prop=data_prop)
+        except native.NativeError as error:
+            reason = str(error).partition("\n")[0]
+            explain(f"shapes could not be inferred{_HOW[data_prop]}: {reason}")
+            if not isinstance(error, native.LimitError):
+                break
+            model.meta[_NO_NUMBERS if data_prop else _NOTHING] = True
+    return None
+
+
+def _check(name: str, value: ir.Value) -> None:
+    if value.shape is not None and len(value.shape) > MOST_DIMS:
+        raise ReadError(
+            f"value {name[:80]!r}: expected at most {MOST_DIMS} dimensions, got "
+            f"{len(value.shape)}"
+        )
 
 
 def _adopt(value: ir.Value, other: ir.Value) -> bool:
@@ -55,16 +90,26 @@ def _dim(ours: Any, theirs: Any) -> Any:
 
 
 def without_weights(model: ir.Model) -> Any:
-    """A ModelProto where large initializers are inputs of the same type and shape."""
+    """A ModelProto where large initializers are inputs of the same type and shape.
+
+    Its floating-point Add, Sub and Mul are Div, which has the same shape: data
+    propagation would make of each vector among their inputs a list of its elements.
+    """
     held: list[tuple[ir.Value, ir.TensorProtocol]] = []
     for value in model.graph.initializers.values():
         tensor = value.const_value
         if tensor is not None and tensor.nbytes > SMALL:
             held.append((value, tensor))
             value.const_value = _placeholder(tensor)
+    sums = [node for node in model.graph if _is_no_size(node)]
+    kinds = [node.op_type for node in sums]
     try:
+        for node in sums:
+            node.op_type = "Div"
         message: Any = ir.to_proto(model)
     finally:
+        for node, kind in zip(sums, kinds, strict=True):
+            node.op_type = kind
         for value, tensor in held:
             value.const_value = tensor
     small = [t for t in message.graph.initializer if not t.external_data]
@@ -76,6 +121,18 @@ def without_weights(model: ir.Model) -> Any:
     del message.graph.initializer[:]
     message.graph.initializer.extend(small)
     return message
+
+
+def _is_no_size(node: ir.Node) -> bool:
+    """Whether a node adds or multiplies what is certainly no shape."""
+    return (
+        node.op_type in ("Add", "Sub", "Mul")
+        and node.domain == ""
+        and any(
+            value is not None and value.dtype is not None and value.dtype not in _SIZES
+            for value in (*node.inputs, *node.outputs)
+        )
+    )
 
 
 def _placeholder(tensor: ir.TensorProtocol) -> ir.ExternalTensor:

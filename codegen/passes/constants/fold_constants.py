@@ -1,4 +1,4 @@
-"""Compute now what depends on constants only; never what is random or large.
+"""Compute now what depends on constants only; never what is random, large or long.
 
 Changes of layout of one large weight (Transpose, Reshape, ...) are folded lazily: the
 array is made when somebody asks, and dropped again.
@@ -11,10 +11,12 @@ from collections.abc import Callable
 import numpy as np
 import onnx_ir as ir
 
+from burnish.budget import Budget
 from burnish.codegen import constants
 from burnish.codegen.account import Account
 from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.constants.evaluate import evaluate
+from burnish.codegen.sizes import MOST_DIMS
 
 #: Bytes; a constant that a person would not want to see computed at import is larger.
 LIMIT = 1 << 20
@@ -22,6 +24,17 @@ LIMIT = 1 << 20
 _DONE = "node computed now"
 #: Kept although constant: quantized weights stay quantized, Constant is one already.
 _KEPT = frozenset(("Constant", "DequantizeLinear", "QuantizeLinear", "If"))
+#: Left to the running model: their work is not bounded by what they read and make.
+_LEFT = frozenset(
+    (
+        *("AffineGrid", "Attention", "AveragePool", "CenterCropPad", "Col2Im", "Conv"),
+        *("ConvInteger", "ConvTranspose", "DFT", "DeformConv", "Einsum", "GRU"),
+        *("GridSample", "ImageDecoder", "LSTM", "LpPool", "MaxPool", "MaxRoiPool"),
+        *("MaxUnpool", "NonMaxSuppression", "QLinearConv", "RNN", "RegexFullMatch"),
+        *("RoiAlign", "STFT", "SplitToSequence", "StringConcat", "StringNormalizer"),
+        *("StringSplit", "TfIdfVectorizer"),
+    )
+)
 #: Operators on one weight that only move or convert its elements.
 _LAYOUT = frozenset(("Cast", "Flatten", "Reshape", "Squeeze", "Transpose", "Unsqueeze"))
 #: Operators that take a weight apart; the parts train as the whole did.
@@ -66,7 +79,7 @@ def _keep_name(node: ir.Node, result: ir.TensorProtocol) -> None:
 def _may_fold(node: ir.Node) -> bool:
     return (
         node.domain == ""
-        and node.op_type not in _KEPT
+        and node.op_type not in _KEPT | _LEFT
         and node.op_type not in g.RANDOM
         and not any(output.is_graph_output() for output in node.outputs)
         and (node.op_type in _PARTS or not any(map(_is_shared_weight, node.inputs)))
@@ -129,9 +142,13 @@ def _fold(
         return None
     if not all(isinstance(result, np.ndarray) for result in results):
         return None
-    if sum(result.nbytes for result in results) > LIMIT:
+    size = sum(result.nbytes for result in results)
+    budget: Budget | None = model.meta.get(constants.BUDGET)
+    if size > LIMIT or not (budget is None or budget.fits(size)):
         account.left(_DONE, g.label(node), f"{node.op_type}, too large")
         return None
+    if budget is not None:
+        budget.take(size)
     return [
         ir.tensor(result, dtype=output.dtype) if output.dtype else ir.tensor(result)
         for result, output in zip(results, node.outputs, strict=True)
@@ -201,9 +218,7 @@ def _result_bytes(node: ir.Node, inputs: list[ir.TensorProtocol | None]) -> int:
     dims = g.static_dims(output)
     if dims is not None:
         return int(g.elements(dims) * item)
-    grow = _GROWS.get(node.op_type)
-    if grow is None:
-        return 0
+    grow = _GROWS.get(node.op_type, _all_pairs)
     try:
         return int(grow([None if t is None else t.numpy() for t in inputs]) * item)
     except (ArithmeticError, IndexError, TypeError, ValueError):
@@ -219,6 +234,11 @@ def _product(values: object) -> float:
     return float(np.prod(np.maximum(np.asarray(values, np.float64), 1)))
 
 
+def _all_pairs(inputs: list[np.ndarray | None]) -> float:
+    """What broadcasting, gathering and products make at most."""
+    return _product([i.size for i in inputs if i is not None])
+
+
 def _never(_inputs: list[np.ndarray | None]) -> float:
     return float(LIMIT + 1)
 
@@ -230,6 +250,7 @@ _GROWS: dict[str, Callable[[list[np.ndarray | None]], float]] = {
     "Range": _range,
     "OneHot": lambda i: np.asarray(i[0]).size * float(np.max(np.asarray(i[1]))),
     "Pad": _never,
+    "Unsqueeze": lambda i: LIMIT + 1.0 if np.asarray(i[1:]).size > MOST_DIMS else 0.0,
     "Resize": _never,
     "Upsample": _never,
     "BlackmanWindow": _never,

@@ -8,6 +8,7 @@ one name throughout. Numbers that Shape, Gather and Concat compute become consta
 
 from __future__ import annotations
 
+import hashlib
 import re
 
 import numpy as np
@@ -15,6 +16,7 @@ import onnx_ir as ir
 
 from burnish.codegen import host
 from burnish.codegen.account import Account
+from burnish.codegen.errors import ReadError
 from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.shapes.dims import Dims, Shapes, Sizes, declared
 from burnish.codegen.passes.shapes.elementwise import RULES
@@ -27,9 +29,10 @@ from burnish.codegen.program import (
     Subscript,
     Value,
 )
-from burnish.codegen.sizes import Size, parse, size_of, truth_of
+from burnish.codegen.sizes import MOST_DIMS, Size, parse, size_of, truth_of
 
 _LARGEST = 64
+_SHORT = 128  # bytes of a name that is repeated for each axis
 _INTEGERS = (ir.DataType.INT32, ir.DataType.INT64, ir.DataType.BOOL)
 _COUNTED = re.compile(r"(s|u|unk__)\d+", re.ASCII)
 
@@ -86,6 +89,11 @@ class _Follower:
             if node.op_type in _FREE and isinstance(output.type, ir.TensorType | None):
                 output.shape = _without_names(output.shape)
             dims = found[i] if i < len(found) else None
+            if dims is not None and len(dims) > MOST_DIMS:
+                raise ReadError(
+                    f"node {g.label(node)!r} ({node.op_type}): expected a result of at "
+                    f"most {MOST_DIMS} dimensions, got {len(dims)}"
+                )
             if _write(output, dims, self.names):
                 self.account.did("shape in numbers", g.label(node))
                 changed = True
@@ -237,7 +245,9 @@ def _name_sizes(value: ir.Value, names: dict[str, str]) -> None:
 
 def _nameless(value: ir.Value, axis: int) -> str:
     """A name that is no Python name, so that no reader will see it."""
-    return f"?{(value.name or '').encode().hex()}_{axis}"
+    name = (value.name or "").encode()
+    said = name if len(name) <= _SHORT else hashlib.sha256(name).digest()
+    return f"?{said.hex()}_{axis}"
 
 
 def _write(value: ir.Value, dims: Dims | None, names: dict[str, str]) -> bool:

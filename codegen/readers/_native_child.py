@@ -1,0 +1,96 @@
+"""ONNX's C++ behind a pipe: run by path, with the extension module's own as argument.
+
+Reads a line of JSON and a message, writes a byte ("+" or "-"), eight bytes of length
+and the result or the exception's text. Needs nothing but Python and the extension, so
+that it starts in a few hundredths of a second.
+"""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+import json
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+try:
+    import resource
+except ImportError:  # not on Windows: there, only the caller's clock limits
+    resource = None  # type: ignore[assignment]
+
+_NAME = "onnx_cpp2py_export"
+
+
+def serve(onnx: Any) -> None:
+    """Answer calls until the caller closes the pipe."""
+    calls: dict[str, Callable[..., bytes]] = {
+        "infer_shapes": onnx.shape_inference.infer_shapes,
+        "convert_version": onnx.version_converter.convert_version,
+        "inline": onnx.inliner.inline_local_functions,
+        "body": lambda _, *about: _body(onnx, *about),
+    }
+    asked, told = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # whatever C++ prints is no answer
+    at_rest = _address_space()
+    while line := asked.readline():
+        about = json.loads(line)
+        message = asked.read(about["size"])
+        _limit(at_rest + about["memory"], about["seconds"])
+        try:
+            status, result = b"+", calls[about["call"]](message, *about["arguments"])
+            if len(result) > about["answer"]:
+                raise MemoryError
+        except MemoryError:
+            status, result = b"-", b"MemoryError"
+        except Exception as error:
+            status, result = b"-", f"{type(error).__name__}: {error}".encode()
+        del message
+        told.write(status + len(result).to_bytes(8, "little"))
+        told.write(result)
+        told.flush()
+
+
+def _body(onnx: Any, kind: list[Any], since: int, node: str, types: list[str]) -> bytes:
+    """The function body of one operator, which depends on its attributes and types."""
+    schema = onnx.defs.get_schema(*kind)
+    made: bytes = schema.get_context_dependent_function_with_opset_version(
+        since, bytes.fromhex(node), [bytes.fromhex(text) for text in types]
+    )
+    return made
+
+
+def _address_space() -> int:
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[0]) * os.sysconf("SC_PAGESIZE")
+    except OSError:
+        return 1 << 28  # no Linux: an upper bound of what this process takes at rest
+
+
+def _limit(memory: int, seconds: int) -> None:
+    """Bounds for one call; what a platform does not have is left to the caller."""
+    if resource is None:
+        return
+    used = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
+    for kind, value in (
+        (resource.RLIMIT_AS, memory),
+        (resource.RLIMIT_CPU, int(used) + 1 + seconds),
+    ):
+        try:
+            most = resource.getrlimit(kind)[1]
+            if most != resource.RLIM_INFINITY:
+                value = min(value, most)
+            resource.setrlimit(kind, (value, most))
+        except (OSError, ValueError):
+            continue
+
+
+if __name__ == "__main__":
+    loader = importlib.machinery.ExtensionFileLoader(_NAME, sys.argv[1])
+    spec = importlib.util.spec_from_loader(_NAME, loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    serve(module)

@@ -1,0 +1,36 @@
+"""Small files that ask for much get source, or one clean error, and little else."""
+
+import sys
+
+import pytest
+
+from tests.codegen.readers.hostile import CASES, NAME, write
+from tests.harness.limited import MEGABYTE, Limited
+
+pytestmark = [
+    pytest.mark.skipif(
+        sys.platform != "linux", reason="limits memory, and reads /proc"
+    ),
+]
+
+SECONDS = 3  # of processor time, on top of one for each megabyte
+
+
+@pytest.fixture(scope="module")
+def server():
+    with Limited(NAME) as server:
+        yield server
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_small_file_costs_little(name, server, tmp_path):
+    path, out = tmp_path / "model.onnx", tmp_path / "out"
+    out.mkdir()
+    megabytes = write(CASES[name], path) / MEGABYTE
+    told = server.run(f"{NAME}:everything", str(path), str(out), folder=out)
+    assert told["outcome"] == "done", told
+    assert told["watched"] == []
+    assert told["megabytes"] < 64 + 10 * megabytes, told
+    assert told["seconds"] < SECONDS * (1 + megabytes), told
+    written = sum(file.stat().st_size for file in out.iterdir())
+    assert written < (64 + 10 * megabytes) * MEGABYTE
