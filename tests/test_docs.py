@@ -5,7 +5,9 @@ my-gpt2/, a Hugging Face folder: `python`
 blocks in one namespace, lines of `sh` blocks that start with `burnish` by the command
 line's own main. A block behind `<!-- generated: NAME -->` is compared with what is
 generated, one behind `<!-- nodes: NAME -->` with a file's operators,
-one behind `<!-- prints -->` with what the blocks before it printed; one
+one behind `<!-- prints -->` with what the blocks before it printed, one behind
+`<!-- files: FOLDER -->` with the names in a folder; one behind `<!-- file: PATH -->` is
+written there; one
 behind `<!-- needs a GPU -->` is passed over where there is none, one behind
 `<!-- needs tokenizers -->` where that package is missing, one behind
 `<!-- with PyTorch -->` is left to tests/test_burn_to_burnish.py.
@@ -77,6 +79,11 @@ class Reader:
             assert block.text.split() == [node.op_type for node in graph.node]
         elif block.mark == "prints":
             assert _squeezed(block.text) in _squeezed(self.printed)
+        elif block.mark.startswith("files: "):
+            folder = Path(block.mark.removeprefix("files: "))
+            assert block.text.split() == sorted(p.name for p in folder.iterdir())
+        elif block.mark.startswith("file: "):
+            Path(block.mark.removeprefix("file: ")).write_text(block.text, "utf-8")
         elif block.mark in MISSING and MISSING[block.mark]():
             return
         elif block.language == "python":
