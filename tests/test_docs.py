@@ -6,8 +6,9 @@ blocks in one namespace, lines of `sh` blocks that start with `burnish` by the c
 line's own main. A block behind `<!-- generated: NAME -->` is compared with what is
 generated, one behind `<!-- nodes: NAME -->` with a file's operators,
 one behind `<!-- prints -->` with what the blocks before it printed, one behind
-`<!-- files: FOLDER -->` with the names in a folder; one behind `<!-- file: PATH -->` is
-written there; one
+`<!-- files: FOLDER -->` with the names in a folder, one behind
+`<!-- fails: COMMAND -->` or `<!-- raises: EXPRESSION -->` with the message; one behind
+`<!-- file: PATH -->` is written there; one
 behind `<!-- needs a GPU -->` is passed over where there is none, one behind
 `<!-- needs tokenizers -->` where that package is missing, one behind
 `<!-- with PyTorch -->` is left to tests/test_burn_to_burnish.py.
@@ -79,6 +80,12 @@ class Reader:
             assert block.text.split() == [node.op_type for node in graph.node]
         elif block.mark == "prints":
             assert _squeezed(block.text) in _squeezed(self.printed)
+        elif block.mark.startswith("fails: "):
+            self._hear(self._fail, shlex.split(block.mark.removeprefix("fails: ")))
+            assert _squeezed(block.text) in _squeezed(self.printed)
+        elif block.mark.startswith("raises: "):
+            message = self._raised(block.mark.removeprefix("raises: "))
+            assert _squeezed(block.text) in _squeezed(message)
         elif block.mark.startswith("files: "):
             folder = Path(block.mark.removeprefix("files: "))
             assert block.text.split() == sorted(p.name for p in folder.iterdir())
@@ -107,6 +114,17 @@ class Reader:
 
     def _run(self, arguments: list[str]) -> None:
         assert main(arguments) == 0, arguments
+
+    def _fail(self, arguments: list[str]) -> None:
+        self.printed = ""
+        assert main(arguments) in (1, 2), arguments
+
+    def _raised(self, expression: str) -> str:
+        try:
+            eval(expression, self.names)
+        except Exception as error:
+            return str(error)
+        raise AssertionError(f"{self.page.name}: {expression} raises nothing")
 
     def _hear(self, action: Any, subject: Any) -> None:
         heard = io.StringIO()
