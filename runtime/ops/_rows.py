@@ -15,7 +15,7 @@ import numpy as np
 from burnish.backend import Array
 
 _BLOCK = 1 << 20  # bytes of some rows: they stay near, and calls are few
-_LONG = 1 << 15
+_LONG = 1 << 12  # products of more lose digits, and how many depends on the library
 _quiet = np.errstate(over="ignore", invalid="ignore")
 
 
@@ -48,7 +48,7 @@ def pull_rows(
     """The gradients of x (R, D), weight and bias (D,) of `scaled_rows`; g is of y."""
     y = np.empty(x.shape, x.dtype)
     factor = _pair(x, 1 if weight is None else weight)
-    sums = np.zeros((2, x.shape[1]), x.dtype)
+    sums = np.zeros((2, x.shape[1]))
     scratch = _scratch(x)
     sides = np.zeros((len(scratch), 2), x.dtype)
     for part in _parts(x):
@@ -64,7 +64,8 @@ def pull_rows(
         side[:, 0], side[:, 1] = rstd, 0
         np.multiply(slope, np.matmul(side, factor, out=plane), out=out)
         _subtract(out, near, pulled, plane, center)
-    return y, sums[0], sums[1]
+    weight_g, bias_g = sums.astype(x.dtype)
+    return y, weight_g, bias_g
 
 
 @_quiet
@@ -122,7 +123,7 @@ def _parts(x: Array) -> Iterator[slice]:
 
 def _rows_at_once(x: Array) -> int:
     row = x.nbytes // max(len(x), 1)
-    return max(1, _BLOCK // max(row, 1))
+    return min(max(1, _BLOCK // max(row, 1)), _LONG)
 
 
 def _scratch(x: Array) -> Array:

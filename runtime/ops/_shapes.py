@@ -44,15 +44,20 @@ def sum_to(x, *, shape: tuple[int, ...]) -> Array:
 
 
 def total(x: Any, axes: tuple[int, ...]) -> Any:
-    """x summed over axes that keep size 1; the first and the last by products."""
-    if x.dtype.kind != "f" or x.dtype.itemsize < 4 or x.size < 4096:
-        return x.sum(axis=axes, keepdims=True, dtype=x.dtype)
+    """x summed over axes that keep size 1; the first and the last by products.
+
+    Sums of many numbers are no chains of additions: libraries differ in how they round.
+    """
+    if x.dtype.kind != "f" or x.dtype.itemsize < 4 or x.size < _MANY:
+        wide = np.float32 if x.dtype == np.float16 else x.dtype
+        y = x.sum(axis=axes, keepdims=True, dtype=wide)
+        return y.astype(x.dtype, copy=False)
     xp, ndim, shape = namespace(x), x.ndim, list(x.shape)
     last = next((k for k in range(ndim) if ndim - 1 - k not in axes), ndim)
     if last and x.flags.c_contiguous:
         width = math.prod(shape[ndim - last :])
         rows = x.reshape(x.size // width, width)
-        long = width > 4096  # NumPy's sums of long rows lose less
+        long = width > _MANY  # NumPy's sums of long rows lose less
         x = rows.sum(axis=1) if long else rows @ xp.ones(width, x.dtype)
         shape[ndim - last :] = [1] * last
         x = x.reshape(shape)
@@ -60,11 +65,30 @@ def total(x: Any, axes: tuple[int, ...]) -> Any:
     first = next((k for k in range(ndim) if k not in rest), ndim)
     if first and x.flags.c_contiguous:
         count = math.prod(shape[:first])
-        x = xp.ones(count, x.dtype) @ x.reshape(count, x.size // count)
+        x = _columns(x.reshape(count, x.size // count))
         shape[:first] = [1] * first
         x = x.reshape(shape)
         rest = rest[first:]
-    return x.sum(axis=rest, keepdims=True, dtype=x.dtype) if rest else x
+    if not rest:
+        return x
+    long = math.prod(shape[axis] for axis in rest) > _MANY
+    y = x.sum(axis=rest, keepdims=True, dtype=np.float64 if long else x.dtype)
+    return y.astype(x.dtype, copy=False)
+
+
+_MANY = 4096
+
+
+def _columns(x: Any) -> Any:
+    """x (R, D) summed over its rows: by products of some rows, and those in float64."""
+    ones = namespace(x).ones(min(_MANY, len(x)), x.dtype)
+    if len(x) <= _MANY:
+        return ones @ x
+    end = len(x) // _MANY * _MANY
+    parts = ones @ x[:end].reshape(-1, _MANY, x.shape[1])
+    sums = parts.sum(axis=0, dtype=np.float64)
+    sums += ones[: len(x) - end] @ x[end:]
+    return sums.astype(x.dtype, copy=False)
 
 
 @sum_to.vjp

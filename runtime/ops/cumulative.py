@@ -40,8 +40,10 @@ def _running_sums(x, axis):
         y = _by_strips(x.reshape(-1, x.shape[axis]))
         if y is not None:
             return y.reshape(x.shape)
-    if xp is not np or inner < 128:
-        return xp.cumsum(x, axis, x.dtype)
+    if x.dtype == np.float16 or x.shape[axis] > _LONG or xp is not np or inner < 128:
+        wide = {np.float16: np.float32, np.float32: np.float64}.get(x.dtype.type)
+        y = xp.cumsum(x, axis, wide or x.dtype)
+        return y.astype(x.dtype, copy=False)
     y = x.copy()
     for before, row in itertools.pairwise(np.moveaxis(y, axis, 0)):
         row += before
@@ -70,6 +72,7 @@ def _by_strips(x):
 
 
 _STRIP = 16
+_LONG = 1 << 10  # a longer chain of additions is done in float64
 
 
 @cum_sum.vjp

@@ -8,7 +8,7 @@ from typing import Any
 from burnish.backend import Array, namespace
 from burnish.errors import InputError
 from burnish.operator import operator
-from burnish.ops._shapes import plain, unbroadcast
+from burnish.ops._shapes import plain, total, unbroadcast
 
 
 @operator
@@ -18,10 +18,25 @@ def einsum(*arrays, equation: str) -> Array:
     An equation without "->" keeps the labels that occur once, in alphabetical order.
     """
     try:
-        return namespace(*arrays).einsum(equation, *arrays, optimize=len(arrays) > 1)
+        if len(arrays) == 1:
+            return _alone(arrays[0], equation)
+        return namespace(*arrays).einsum(equation, *arrays, optimize=True)
     except ValueError as error:
         shapes = ", ".join(str(a.shape) for a in arrays)
         raise InputError(f"einsum {equation!r}: got {shapes}: {error}") from None
+
+
+def _alone(x: Array, equation: str) -> Array:
+    """One operand: a view of its labels, without repetitions, summed and transposed."""
+    xp, ((term,), result) = namespace(x), _explicit(equation, [x.ndim])
+    own = "".join(dict.fromkeys(term))
+    if len(set(result)) < len(result) or not set(result) <= set(own):
+        return xp.einsum(equation, x)  # says what is wrong
+    gone = tuple(i for i, label in enumerate(own) if label not in result)
+    y = xp.einsum(f"{term}->{own}", x)
+    y = total(y, gone).squeeze(gone) if gone else y
+    left = [label for label in own if label in result]
+    return y.transpose([left.index(label) for label in result])
 
 
 @einsum.vjp

@@ -16,7 +16,15 @@ from burnish.autodiff import Variable
 from burnish.backend import Array, namespace
 from burnish.errors import InputError
 from burnish.operator import composed, operator
-from burnish.ops._shapes import axes_of, cast, plain, ranked, unbroadcast, values
+from burnish.ops._shapes import (
+    axes_of,
+    cast,
+    plain,
+    ranked,
+    total,
+    unbroadcast,
+    values,
+)
 from burnish.ops.compare import where
 from burnish.ops.shape import moveaxis, reshape, transpose
 from burnish.steps import step
@@ -162,8 +170,8 @@ def put_rows(x, indices, *, rows: int) -> Array:
     indices = np.where(indices < 0, indices + rows, indices)
     width = x.size // len(x)
     if width == 1 and x.dtype.kind == "f":
-        total = np.bincount(indices, x.reshape(-1), rows)
-        return total.astype(x.dtype, copy=False).reshape(y.shape)
+        found = np.bincount(indices, x.reshape(-1), rows)
+        return found.astype(x.dtype, copy=False).reshape(y.shape)
     small = indices.astype(np.uint16) if rows <= 1 << 16 else indices  # sorts faster
     order = np.argsort(small, kind="stable")
     indices = indices[order]
@@ -171,16 +179,16 @@ def put_rows(x, indices, *, rows: int) -> Array:
     counts = np.diff(np.append(starts, len(order)))
     common = np.argsort(-counts, kind="stable")  # the indices that occur most first
     starts, counts = starts[common], counts[common]
-    total = x.take(order[starts], axis=0)
+    found = x.take(order[starts], axis=0)
     for turn in range(1, int(counts[0])):
         left = int(np.searchsorted(-counts, -turn))
         if left < _FEW:  # too few to go on side by side
             for i in range(left):
                 rest = order[starts[i] + turn : starts[i] + counts[i]]
-                total[i] += x.take(rest, axis=0).sum(axis=0, dtype=x.dtype)
+                found[i] += total(x.take(rest, axis=0), (0,))[0]
             break
-        total[:left] += x.take(order[starts[:left] + turn], axis=0)
-    y[indices[starts]] = total
+        found[:left] += x.take(order[starts[:left] + turn], axis=0)
+    y[indices[starts]] = found
     return y
 
 
@@ -251,8 +259,8 @@ def _(g, y, x, indices, updates, *, reduction):
     if reduction in ("none", "add"):
         return part
     if reduction == "mul":  # 0 where an update is 0
-        total = gather(y, indices)
-        return where(updates == 0, 0, part * total / where(updates == 0, 1, updates))
+        whole = gather(y, indices)
+        return where(updates == 0, 0, part * whole / where(updates == 0, 1, updates))
     ties = gather(_ties(y, x, indices, updates), indices)
     return where(updates == gather(y, indices), part / ties, 0)
 

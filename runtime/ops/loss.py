@@ -145,7 +145,7 @@ def _huber(y, a, b, delta):
 
 
 def _huber_sum(a, b, delta):
-    """The sum over rows, by products of what a block has: near * d - near ** 2 / 2"""
+    """The sum of near * (d - near / 2): pairwise in a block, of blocks in float64"""
     xp = namespace(a)
     wide = np.result_type(a, np.float32)
     sums = xp.zeros((), np.float64)
@@ -153,7 +153,9 @@ def _huber_sum(a, b, delta):
         block = slice(start, start + BLOCK)
         apart = xp.subtract(a[block], b[block], dtype=wide)
         near = apart.clip(-delta, delta)
-        sums += near @ apart - 0.5 * (near @ near)
+        apart -= near * 0.5
+        apart *= near
+        sums += apart.sum()
     return sums
 
 

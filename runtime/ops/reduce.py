@@ -129,10 +129,9 @@ def reduce_l1(x: Any, *, axes: Any = None, keepdims: bool = False) -> Array:
 @operator
 def reduce_l2(x, *, axes: Any = None, keepdims: bool = False) -> Array:
     """The root of the sum of squares over axes; the gradient at 0 is 0."""
-    total = (x * x).sum(
-        axis=reduced_axes(axes, x.ndim), keepdims=keepdims, dtype=x.dtype
-    )
-    return namespace(x).sqrt(total).astype(x.dtype, copy=False)
+    chosen = reduced_axes(axes, x.ndim)
+    squares = _without(total(x * x, chosen), chosen, keepdims)
+    return namespace(x).sqrt(squares).astype(x.dtype, copy=False)
 
 
 @reduce_l2.vjp
@@ -204,8 +203,9 @@ def reduce_log_sum_exp(x, *, axes: Any = None, keepdims: bool = False) -> Array:
     top = _extreme("max", x, axes, True)
     top = xp.where(xp.isfinite(top), top, 0)
     with np.errstate(divide="ignore"):
-        y = xp.log(xp.exp(x - top).sum(axis=axes, keepdims=True)) + top
-    return y if keepdims else y.reshape(x.sum(axis=axes).shape)
+        wide = np.result_type(x, np.float32)  # 65504 is soon passed
+        y = xp.log(total(xp.exp(x - top, dtype=wide), axes)) + top
+    return _without(y.astype(x.dtype, copy=False), axes, keepdims)
 
 
 @reduce_log_sum_exp.vjp

@@ -184,6 +184,56 @@ def test_summed_huber_is_the_sum(size, dtype):
     np.testing.assert_allclose(y, (near * (apart - near / 2)).sum(), rtol)
 
 
+MANY = 200003
+SUMS = {
+    "all": (lambda x: ops.reduce_sum(x), (MANY,)),
+    "rows": (lambda x: ops.reduce_sum(x, axes=1), (3, MANY)),
+    "columns": (lambda x: ops.reduce_sum(x, axes=0), (MANY, 3)),
+    "between": (lambda x: ops.reduce_sum(x, axes=1), (2, MANY, 3)),
+    "channels": (lambda x: ops.reduce_sum(x, axes=(0, 2)), (2000, 3, 50)),
+    "strided": (lambda x: ops.reduce_sum(x[::2], axes=0), (2 * MANY, 3)),
+    "mean": (lambda x: ops.reduce_mean(x, axes=0), (MANY, 3)),
+    "squares": (lambda x: ops.reduce_sum_square(x, axes=0), (MANY, 3)),
+    "length": (lambda x: ops.reduce_l2(x, axes=0), (MANY, 3)),
+    "exponentials": (lambda x: ops.reduce_log_sum_exp(x, axes=0), (MANY, 3)),
+    "broadcast": (lambda x: ops.sum_to(x, shape=(1, 3)), (MANY, 3)),
+    "the last of a chain": (lambda x: ops.cum_sum(x, axis=0)[-1], (MANY, 3)),
+    "and of a wide one": (lambda x: ops.cum_sum(x, axis=0)[-1], (2003, 200)),
+    "and of a row": (lambda x: ops.cum_sum(x, axis=1)[:, -1], (3, MANY)),
+    "einsum": (lambda x: ops.einsum(x, equation="ij->j"), (MANY, 3)),
+    "rows of an index": (
+        lambda x: ops.put_rows(x, np.zeros(len(x), np.int64), rows=1),
+        (MANY, 3),
+    ),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+@pytest.mark.parametrize(("of", "shape"), SUMS.values(), ids=SUMS)
+def test_sums_of_many_numbers(of, shape, dtype):
+    """No chain of additions: its error would grow with the length, and by machine."""
+    size = 0.1 if dtype == np.float16 else 1
+    x = (size * np.random.default_rng(0).uniform(0, 1, shape)).astype(dtype)
+    y = of(x)
+    assert y.dtype == dtype
+    np.testing.assert_allclose(y, of(x.astype(np.float64)), 8 * np.finfo(dtype).eps)
+
+
+SHARED = [(ops.layer_norm, 1), (ops.layer_norm, 2), (ops.rms_norm, 1)]
+
+
+@pytest.mark.parametrize(("op", "place"), SHARED)
+def test_gradients_of_what_many_rows_share(op, place):
+    x, weight = values(MANY, 8), np.ones(8, np.float32)
+    found = []
+    for dtype in (np.float32, np.float64):
+        given = [x, weight, weight][: 3 if op is ops.layer_norm else 2]
+        leaves = [Tensor(a.astype(dtype)).require_grad() for a in given]
+        loss = (op(*leaves) * (1 + np.cos(x)).astype(dtype)).sum()
+        found.append(leaves[place].grad(loss.backward()).numpy())
+    np.testing.assert_allclose(*found, 3e-6, 1e-6 * abs(found[1]).max())
+
+
 def test_huber_of_odd_numbers():
     a = np.array([np.inf, -np.inf, np.nan, 1e38], np.float32)
     for i, want in enumerate([np.inf, np.inf, np.nan, 1e38]):
