@@ -10,6 +10,7 @@ import pytest
 from hypothesis import settings
 
 settings.register_profile("burnish", deadline=None, print_blob=True)
+settings.register_profile("thorough", settings.get_profile("burnish"), max_examples=500)
 settings.load_profile("burnish")
 
 

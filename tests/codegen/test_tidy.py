@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 
 from burnish.codegen.program import Block, ClassPlan, Plan, Value, pruned
 from burnish.codegen.render.page import Header, render
+from tests.harness.examples import examples
 from tests.harness.programs import FUNCTIONS, meaning, programs
 from tests.harness.ruff import complaints, formatted
 
 HEADER = Header("title", ("Imported.",), (), {})
 MANY = settings(
-    max_examples=400,
+    max_examples=examples(400),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 
@@ -43,7 +44,7 @@ def test_source_means_what_the_program_means(program, numbers):
     assert (found if len(expected) > 1 else (found,)) == tuple(expected), text
 
 
-@settings(max_examples=60, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60), suppress_health_check=list(HealthCheck))
 @given(programs())
 def test_ruff_has_no_wish(program):
     text = source(*program)

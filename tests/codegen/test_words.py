@@ -29,6 +29,7 @@ from burnish.codegen.program import (
     Value,
 )
 from burnish.codegen.render.words import literal, number, quoted, text
+from tests.harness.examples import examples
 from tests.harness.ruff import formatted
 
 A, B, C = Value("a"), Value("b"), Value("c")
@@ -153,7 +154,7 @@ any_tree = pytest.mark.filterwarnings(
 """Trees are made of anything, and read by Python: some are what nobody writes."""
 
 
-@settings(max_examples=500, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(500), suppress_health_check=[HealthCheck.too_slow])
 @given(trees)
 @any_tree
 def test_python_reads_what_was_meant(tree):
@@ -193,7 +194,7 @@ def test_every_kind_inside_every_kind(sign):
 
 
 @settings(
-    max_examples=6,
+    max_examples=examples(6),
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
@@ -245,7 +246,7 @@ def test_any_string_comes_back(words, data):
     assert "\n" not in quoted(words)
 
 
-@settings(max_examples=5)
+@settings(max_examples=examples(5))
 @given(st.lists(st.text(max_size=30), min_size=100, max_size=100))
 def test_strings_are_quoted_as_the_formatter_does(many):
     lines = "".join(f"x = {quoted(words)}\n" for words in many)

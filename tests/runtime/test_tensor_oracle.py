@@ -18,6 +18,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from burnish import Tensor, ops
+from tests.harness.examples import examples
 
 torch = pytest.importorskip("torch")
 F = torch.nn.functional
@@ -665,7 +666,7 @@ def array(draw, row, shape, dtype):
 
 
 @pytest.mark.parametrize("row", TABLE, ids=str)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(data=st.data())
 def test_method(row, data):
     inputs = data.draw(arrays(row))

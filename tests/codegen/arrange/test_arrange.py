@@ -32,6 +32,7 @@ from burnish.codegen.program import (
 )
 from burnish.codegen.render.page import Header, render
 from burnish.codegen.render.words import text
+from tests.harness.examples import examples
 from tests.harness.ruff import complaints, formatted
 
 HEADER = Header("title", ("Imported.",), (), {})
@@ -170,7 +171,7 @@ def scopes_of(program: Program) -> list[Scope]:
     return [s.scope for s in program.body.statements]
 
 
-@settings(max_examples=300, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(300), suppress_health_check=list(HealthCheck))
 @given(programs() | stacks())
 def test_any_scopes_give_the_numbers_of_one_flat_class(program):
     scopes = scopes_of(program)
@@ -188,7 +189,7 @@ def test_any_scopes_give_the_numbers_of_one_flat_class(program):
         np.testing.assert_allclose(y, wanted, rtol=1e-5, atol=1e-6, err_msg=text)
 
 
-@settings(max_examples=40, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(40), suppress_health_check=list(HealthCheck))
 @given(programs() | stacks())
 def test_ruff_has_no_wish(program):
     text = render(arrange(program), HEADER)

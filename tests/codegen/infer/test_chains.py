@@ -15,6 +15,7 @@ pytest.importorskip("torch")
 import torch
 
 from burnish import nn as ours
+from tests.harness.examples import examples
 from tests.harness.weights_only import Made, same_numbers, saved
 
 pytestmark = pytest.mark.oracle
@@ -48,7 +49,7 @@ def chains(draw: st.DrawFn) -> tuple[torch.nn.Sequential, bool]:
     return torch.nn.Sequential(*layers), images
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(chains())
 def test_a_chain_of_any_layers(chain: tuple[torch.nn.Sequential, bool]) -> None:
     network, images = chain

@@ -14,6 +14,7 @@ pytest.importorskip("torch")
 import torch
 from torch import nn
 
+from tests.harness.examples import examples
 from tests.harness.weights_only import Made, saved
 
 pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
@@ -63,7 +64,7 @@ TREES = st.recursive(
 )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(TREES, st.sampled_from(["some.pt", "some.safetensors"]))
 def test_a_tree_of_any_modules(network: nn.Module, name: str) -> None:
     state = network.state_dict()

@@ -17,6 +17,7 @@ from onnx.reference import ReferenceEvaluator
 
 from burnish.codegen.errors import ConversionError, ReadError, UnsupportedError
 from burnish.codegen.readers import FileTensor, read
+from tests.harness.examples import examples
 
 
 def info(name, shape=None, dtype=TensorProto.FLOAT):
@@ -451,7 +452,7 @@ def test_truncated_anywhere(tmp_path, data):
         read_or_refuse(tmp_path / "m.onnx", data[:size])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(at=st.integers(0, len(SMALL) - 1), byte=st.integers(0, 255))
 def test_any_byte_damaged(tmp_path_factory, at, byte):
     path = tmp_path_factory.getbasetemp() / "damaged.onnx"

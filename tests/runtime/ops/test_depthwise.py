@@ -14,6 +14,7 @@ from burnish.ops import (
     conv_input_gradient,
     conv_weight_gradient,
 )
+from tests.harness.examples import examples
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.oracle
@@ -39,7 +40,7 @@ def convolutions(draw):
 
 
 @pytest.mark.parametrize("few", [0, math.inf], ids=["bands", "rows"])
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(case=convolutions(), strip=st.integers(1, 8), part=st.integers(1, 3000))
 def test_both_ways_beside_pytorch(few, case, strip, part):
     shape, kernel, pads, options = case

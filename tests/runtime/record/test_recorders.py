@@ -29,6 +29,7 @@ from burnish.record import (
     PrettyJsonRecorder,
     SafetensorsRecorder,
 )
+from tests.harness.examples import examples
 from tests.runtime.record.harness import MIXED, RECORDERS, Network, same, trained
 
 PRECISIONS = {None: 0.0, "double": 0.0, "full": 1e-6, "half": 1e-2}
@@ -128,7 +129,7 @@ SIGNALLING = np.array([0x7F81], "uint16").view("bfloat16")
 
 
 @every_recorder
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(state=st.dictionaries(names, arrays(), max_size=4))
 @example(state={"signalling": SIGNALLING})
 def test_any_bits_come_back_or_are_refused(kind, state):
@@ -163,7 +164,7 @@ plain = st.recursive(
 
 
 @every_recorder
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(value=plain)
 def test_any_plain_values_come_back(kind, value):
     recorder = kind(None)
