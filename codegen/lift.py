@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from burnish.codegen import constants, host
 from burnish.codegen.errors import WHY_NOT, UnsupportedError
 from burnish.codegen.ops import NodeContext, find
 from burnish.codegen.ops._choices import check_choices
@@ -34,8 +33,10 @@ from burnish.codegen.program import (
     walk,
 )
 from burnish.codegen.scopes import scope_of
-from burnish.codegen.sharing import unified
-from burnish.codegen.sizes import Size, parse, size_of, truth_of
+from burnish.codegen.symbolic import host
+from burnish.codegen.symbolic.sizes import Size, parse, size_of, truth_of
+from burnish.codegen.weights import constants
+from burnish.codegen.weights.sharing import unified
 
 _MADE_BY_EXPORTERS = re.compile(
     r"(?:val_|onnx::|_val_|const|scalar_tensor|\d)|.*(?:/Constant|_const_|__)"

@@ -33,7 +33,7 @@ from burnish.codegen.render import Header, render
 from burnish.codegen.render.layout import wrapped
 from burnish.codegen.render.names import input_names
 from burnish.codegen.signature import LINES, signed
-from burnish.codegen.weights import (
+from burnish.codegen.weights.entries import (
     Entry,
     Progress,
     as_text,

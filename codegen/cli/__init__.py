@@ -25,9 +25,9 @@ from burnish.codegen.cli import (
     verify,
 )
 from burnish.codegen.cli._parser import Misuse, Parser, Prints, completion, version
-from burnish.codegen.console import say
 from burnish.codegen.errors import EXTRAS, ConversionError, needing, on_command_line
 from burnish.codegen.terminal import filtered
+from burnish.codegen.tools.console import say
 from burnish.errors import BurnishError
 
 COMMANDS = (generate, verify, inspect, check, upgrade, report, demo)

@@ -15,9 +15,9 @@ from importlib import metadata
 from pathlib import Path
 
 from burnish import __version__
-from burnish.codegen.console import emit, say
 from burnish.codegen.errors import identity
 from burnish.codegen.terminal import shown
+from burnish.codegen.tools.console import emit, say
 
 #: Exit codes.
 FAILED, USAGE, INTERNAL, INTERRUPTED = 1, 2, 3, 130

@@ -47,7 +47,7 @@ def run(path: Path, inert: bool, as_json: bool) -> int:
 
     Raises RecordError for a damaged file.
     """
-    from burnish.codegen import console
+    from burnish.codegen.tools import console
 
     found = contents(path, inert)
     if as_json:
@@ -75,7 +75,7 @@ def run(path: Path, inert: bool, as_json: bool) -> int:
 
 
 def _describe(described: Described) -> None:
-    from burnish.codegen.console import line
+    from burnish.codegen.tools.console import line
 
     if described.name:
         line(f"{described.name}, model_type {described.model_type}")
@@ -83,7 +83,7 @@ def _describe(described: Described) -> None:
 
 
 def _advise(described: Described, path: Path) -> None:
-    from burnish.codegen.console import say
+    from burnish.codegen.tools.console import say
 
     for note in described.notes:
         say(f"note: {note}")

@@ -31,7 +31,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from burnish.codegen import check, console
+    from burnish.codegen.tools import check, console
 
     source = options.source or Path()
     results = list(check.check(options.paths or [Path()], source))

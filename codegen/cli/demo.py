@@ -23,7 +23,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from burnish.codegen import demo
+    from burnish.codegen.tools import demo
 
     demo.tell(options.keep)
     return 0

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from burnish.codegen.errors import noting, others
 
 if TYPE_CHECKING:
-    from burnish.codegen.console import Listener
     from burnish.codegen.pipeline import Generated
+    from burnish.codegen.tools.console import Listener
 
 HELP = "write a model as Python source and a weights file"
 
@@ -70,8 +70,9 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from burnish.codegen import console, pipeline, rules
+    from burnish.codegen import pipeline, rules
     from burnish.codegen.errors import UsageError
+    from burnish.codegen.tools import console
 
     if options.name and len(options.models) > 1:
         raise UsageError(
@@ -99,7 +100,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _generated(options: argparse.Namespace, listen: Listener) -> list[Generated]:
     """All of them before one is written, so that a failure leaves nothing half-done."""
-    from burnish.codegen import console, pipeline
+    from burnish.codegen import pipeline
+    from burnish.codegen.tools import console
 
     settings = pipeline.Options(
         name=options.name,
@@ -131,8 +133,8 @@ def _already(written: list[Written]) -> str:
 
 def _refuse_to_lose_work(made: list[Generated], out: Path) -> None:
     """Two models of one name, or a file of that name that Burnish did not write."""
-    from burnish.codegen import check
     from burnish.codegen.errors import ConversionError, UsageError
+    from burnish.codegen.tools import check
 
     names = [generated.name for generated in made]
     if twice := {name for name in names if names.count(name) > 1}:
@@ -160,7 +162,7 @@ def _written(model: Path, generated: Generated, files: list[Path]) -> Written:
 
 
 def _tell(result: Written, out: Path) -> None:
-    from burnish.codegen import console
+    from burnish.codegen.tools import console
     from burnish.serialize import is_weights
 
     for note in result.notes:

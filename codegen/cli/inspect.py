@@ -16,7 +16,7 @@ from burnish.codegen.cli import _weights as weights
 from burnish.codegen.cli._pairs import sizes
 
 if TYPE_CHECKING:
-    from burnish.codegen.inspect_model import Inspection
+    from burnish.codegen.tools.inspect_model import Inspection
 
 HELP = "say what a model file holds and whether all of it can be converted"
 
@@ -40,7 +40,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from burnish.codegen import console, inspect_model
+    from burnish.codegen.tools import console, inspect_model
     from burnish.serialize import is_weights
 
     if options.model.exists() and is_weights(options.model):
@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _tell(found: Inspection) -> None:
-    from burnish.codegen.console import count, line, say, table
+    from burnish.codegen.tools.console import count, line, say, table
 
     by = f" by {found.producer}" if found.producer else ""
     line(f"{Path(found.model).name}: opset {found.opset}{by}")

@@ -26,8 +26,8 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from burnish.codegen import console
-    from burnish.codegen.report import report
+    from burnish.codegen.tools import console
+    from burnish.codegen.tools.report import report
 
     console.line(report(options.run_dir, options.output))
     return 0

@@ -26,7 +26,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from burnish.codegen import console, upgrade
+    from burnish.codegen.tools import console, upgrade
 
     done = upgrade.upgrade(options.model, options.out, options.opset)
     if options.json:

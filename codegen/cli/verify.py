@@ -55,7 +55,8 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from burnish.codegen import console, verify
+    from burnish.codegen import verify
+    from burnish.codegen.tools import console
 
     settings: dict[str, Any] = {
         "inputs": files(options.input),
@@ -84,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _allowed(module: Path, model: Path) -> float | None:
     """The difference that weights stored in half precision make; None for others."""
-    from burnish.codegen import check, console
+    from burnish.codegen.tools import check, console
 
     sources = [module] if module.is_file() else sorted(module.glob("*.py"))
     headers = (check.header_of(s) for s in sources if check.is_generated(s))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from burnish.codegen.host import host
 from burnish.codegen.ops._rules import (
     NodeContext,
     Result,
@@ -26,6 +25,7 @@ from burnish.codegen.program import (
     Subscript,
     UnaryOp,
 )
+from burnish.codegen.symbolic.host import host
 
 
 @onnx_op("SequenceConstruct")

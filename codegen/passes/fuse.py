@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 
 import onnx_ir as ir
 
-from burnish.codegen import constants
 from burnish.codegen.account import Account
 from burnish.codegen.passes.graph import all_nodes, initializer, label, owner
 from burnish.codegen.passes.pattern import Either, Match, NodePattern, Rule, match
 from burnish.codegen.passes.rules import RULES
+from burnish.codegen.weights import constants
 
 #: (domain, op_type, version) -> is there an import rule?
 Supported = Callable[[str, str, int], bool]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import onnx_ir as ir
 
-from burnish.codegen import constants
+from burnish.codegen.weights import constants
 
 #: Operators whose result changes from run to run.
 RANDOM = frozenset(

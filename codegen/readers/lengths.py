@@ -9,7 +9,7 @@ import onnx
 import onnx_ir as ir
 
 from burnish.codegen.errors import ReadError
-from burnish.codegen.sizes import MOST_DIMS
+from burnish.codegen.symbolic.sizes import MOST_DIMS
 
 _EXTERNAL = onnx.TensorProto.EXTERNAL
 _EXTERNAL_KEYS = frozenset(("location", "offset", "length"))

@@ -9,9 +9,9 @@ from typing import Any
 import onnx_ir as ir
 from onnx_ir.passes import common
 
-from burnish.codegen import constants
 from burnish.codegen.errors import Explain, ReadError
 from burnish.codegen.readers import functions, schema
+from burnish.codegen.weights import constants
 
 
 def normalise(message: Any, explain: Explain) -> ir.Model:

@@ -10,7 +10,6 @@ import onnx
 import onnx_ir as ir
 
 from burnish.budget import Budget
-from burnish.codegen import constants
 from burnish.codegen.errors import ConversionError, Explain, ReadError
 from burnish.codegen.readers import microsoft, opset, proto, shapes
 from burnish.codegen.readers._wire import fields, slim
@@ -18,6 +17,7 @@ from burnish.codegen.readers.detect import open_file
 from burnish.codegen.readers.external import attach
 from burnish.codegen.readers.normal import normalise
 from burnish.codegen.readers.tensors import MappedFile
+from burnish.codegen.weights import constants
 from burnish.errors import BudgetError
 
 _TRAINING_INFO = 20

@@ -11,12 +11,12 @@ from typing import Any
 
 import onnx_ir as ir
 
-from burnish.codegen import constants
 from burnish.codegen.errors import Explain, ReadError, UnsupportedError
 from burnish.codegen.ops import find, has_rule
 from burnish.codegen.readers import native, old_scan
 from burnish.codegen.readers.normal import build, lift_constants
 from burnish.codegen.readers.proto import NEWEST
+from burnish.codegen.weights import constants
 
 OLDEST = 16
 

@@ -16,7 +16,7 @@ import onnx
 from burnish.budget import Budget
 from burnish.codegen.errors import Explain, ReadError
 from burnish.codegen.readers.lengths import check_tensor
-from burnish.codegen.sizes import MOST_DIMS
+from burnish.codegen.symbolic.sizes import MOST_DIMS
 
 NEWEST = 28
 #: Attributes that hold a number or two for each axis.

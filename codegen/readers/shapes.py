@@ -12,7 +12,7 @@ import onnx_ir as ir
 
 from burnish.codegen.errors import Explain, ReadError
 from burnish.codegen.readers import native
-from burnish.codegen.sizes import MOST_DIMS
+from burnish.codegen.symbolic.sizes import MOST_DIMS
 
 _NO_NUMBERS, _NOTHING = "burnish.no_data_propagation", "burnish.no_inference"
 _HOW = {True: " from the numbers in them", False: ""}

@@ -11,7 +11,6 @@ from collections import defaultdict
 
 import onnx_ir as ir
 
-from burnish.codegen import constants
 from burnish.codegen.program import Scope
 from burnish.codegen.scopes import write_scope
 from burnish.codegen.tensorflow.names import (
@@ -23,6 +22,7 @@ from burnish.codegen.tensorflow.names import (
 )
 from burnish.codegen.tensorflow.settle import common, fill, settle
 from burnish.codegen.tensorflow.tree import Item, shaped
+from burnish.codegen.weights import constants
 
 _WEIGHTED = frozenset(("Conv", "ConvTranspose", "Gather", "Gemm", "MatMul"))
 _ATTENTION = frozenset(("attention_output", "key", "query", "value"))

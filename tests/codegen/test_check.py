@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from burnish.codegen.check import check, header_of
 from burnish.codegen.cli import main
+from burnish.codegen.tools.check import check, header_of
 
 MODEL = b"the bytes of a model"
 

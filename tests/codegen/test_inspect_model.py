@@ -6,7 +6,7 @@ import msgspec
 import onnx
 import pytest
 
-from burnish.codegen.inspect_model import inspect
+from burnish.codegen.tools.inspect_model import inspect
 
 #: Operators with inputs of known shape -> multiply-accumulates counted by hand.
 COSTS = {

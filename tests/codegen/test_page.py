@@ -6,8 +6,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from burnish.codegen.check import header_of
 from burnish.codegen.pipeline import Options, generate
+from burnish.codegen.tools.check import header_of
 from tests.harness.source import check_source, floats, graph, node
 
 BATCH = ("batch", 4)

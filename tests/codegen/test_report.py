@@ -8,7 +8,7 @@ import pytest
 
 from burnish import nn, optim
 from burnish.codegen.cli import main
-from burnish.codegen.report import line_plot, thinned, ticks
+from burnish.codegen.tools.report import line_plot, thinned, ticks
 from burnish.data import batches
 from burnish.learner import Accuracy, Learner, Loss, Renderer, Supervised
 

@@ -8,9 +8,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from burnish.codegen import upgrade as module
 from burnish.codegen.errors import ReadError, UnsupportedError, UsageError
-from burnish.codegen.upgrade import upgrade
+from burnish.codegen.tools import upgrade as module
+from burnish.codegen.tools.upgrade import upgrade
 
 X = np.random.default_rng(0).standard_normal((2, 4, 6, 6)).astype(np.float32)
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from burnish.codegen import blocks as b
+from burnish.codegen.weights import streaming as b
 
 MEMORY = Path(__file__).parents[2] / "benchmarks" / "memory.py"
 

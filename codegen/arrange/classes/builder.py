@@ -77,7 +77,7 @@ from burnish.codegen.program import (
     every_expression,
     pruned,
 )
-from burnish.codegen.sharing import tied
+from burnish.codegen.weights.sharing import tied
 
 
 class Builder:

@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 import onnx_ir as ir
 
-from burnish.codegen import constants
 from burnish.codegen.account import Account
 from burnish.codegen.passes.constants.strided import read_in_order
 from burnish.codegen.passes.graph import (
@@ -23,6 +22,7 @@ from burnish.codegen.passes.graph import (
     proven_equal,
     scalar,
 )
+from burnish.codegen.weights import constants
 
 
 def drop_identities(model: ir.Model, account: Account) -> bool:

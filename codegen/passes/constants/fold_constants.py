@@ -12,11 +12,11 @@ import numpy as np
 import onnx_ir as ir
 
 from burnish.budget import Budget
-from burnish.codegen import constants
 from burnish.codegen.account import Account
 from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.constants.evaluate import evaluate
-from burnish.codegen.sizes import MOST_DIMS
+from burnish.codegen.symbolic.sizes import MOST_DIMS
+from burnish.codegen.weights import constants
 
 #: Bytes; a constant that a person would not want to see computed at import is larger.
 LIMIT = 1 << 20

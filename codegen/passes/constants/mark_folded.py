@@ -14,8 +14,8 @@ import re
 import numpy as np
 import onnx_ir as ir
 
-from burnish.codegen import constants
 from burnish.codegen.account import Account
+from burnish.codegen.weights import constants
 
 _FROM = "pkg.onnxscript.optimizer.folded_from"
 _FUNCTIONS = (

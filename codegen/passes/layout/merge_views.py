@@ -19,7 +19,7 @@ from burnish.codegen.account import Account
 from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.shapes.dims import declared
 from burnish.codegen.scopes import scope_of
-from burnish.codegen.sizes import ONE, Size, product
+from burnish.codegen.symbolic.sizes import ONE, Size, product
 
 _VIEWS = frozenset(("Flatten", "Reshape", "Squeeze", "Transpose", "Unsqueeze"))
 

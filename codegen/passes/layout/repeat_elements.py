@@ -15,7 +15,7 @@ import onnx_ir as ir
 from burnish.codegen.account import Account
 from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.shapes.dims import declared
-from burnish.codegen.sizes import Size, product
+from burnish.codegen.symbolic.sizes import Size, product
 
 _NEAREST = {
     "mode": "nearest",

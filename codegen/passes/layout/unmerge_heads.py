@@ -15,7 +15,7 @@ import onnx_ir as ir
 from burnish.codegen.account import Account
 from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.shapes.dims import Dims, declared
-from burnish.codegen.sizes import ONE, Size
+from burnish.codegen.symbolic.sizes import ONE, Size
 
 _EACH = frozenset(
     ("Add", "Cast", "Div", "Dropout", "IsNaN", "Mul", "Neg", "Sub", "Tanh", "Where")

@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.shapes.dims import declared
-from burnish.codegen.sizes import parse
+from burnish.codegen.symbolic.sizes import parse
 
 STATES = {"LSTM": 2, "GRU": 1, "RNN": 1}
 _USUAL = {"LSTM": [b"sigmoid", b"tanh", b"tanh"], "GRU": [b"sigmoid", b"tanh"]}

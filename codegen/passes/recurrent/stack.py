@@ -19,7 +19,7 @@ from burnish.codegen.passes.recurrent.layer import (
 )
 from burnish.codegen.passes.shapes.dims import declared
 from burnish.codegen.scopes import scope_of
-from burnish.codegen.sizes import parse
+from burnish.codegen.symbolic.sizes import parse
 
 
 def stack_recurrent(model: ir.Model, account: Account) -> bool:

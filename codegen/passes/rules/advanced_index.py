@@ -21,7 +21,7 @@ from burnish.codegen.passes.pattern import (
 )
 from burnish.codegen.passes.rules.attention.masks import counts
 from burnish.codegen.passes.shapes.dims import Dims, broadcast, declared
-from burnish.codegen.sizes import ONE, Size, parse
+from burnish.codegen.symbolic.sizes import ONE, Size, parse
 
 _TARGET = ("burnish", "Index", 1)
 

@@ -10,7 +10,7 @@ import onnx_ir as ir
 from burnish.codegen.passes.graph import attribute, constant
 from burnish.codegen.passes.pattern import Any, Match, Rule, either, op
 from burnish.codegen.passes.shapes.dims import declared, numbers
-from burnish.codegen.sizes import product
+from burnish.codegen.symbolic.sizes import product
 
 _TARGET = ("burnish", "Linear", 1)
 

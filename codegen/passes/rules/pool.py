@@ -9,7 +9,7 @@ from burnish.codegen.passes.graph import attribute, constant, integers, scalar
 from burnish.codegen.passes.pattern import Any, Match, Rule, Scalar, either, op
 from burnish.codegen.passes.rules.norm import axes_over
 from burnish.codegen.passes.shapes.dims import declared, numbers
-from burnish.codegen.sizes import ONE
+from burnish.codegen.symbolic.sizes import ONE
 
 # --- x / (k + alpha * mean square of the channels around) ** beta ---
 

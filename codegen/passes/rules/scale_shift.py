@@ -15,10 +15,10 @@ from functools import partial
 import numpy as np
 import onnx_ir as ir
 
-from burnish.codegen import constants
 from burnish.codegen.passes.graph import attribute, constant
 from burnish.codegen.passes.pattern import Any, Match, NodePattern, Rule, op
 from burnish.codegen.passes.shapes.dims import declared
+from burnish.codegen.weights import constants
 
 _AUTHORS = re.compile(r"[A-Za-z_]\w*(\.\w+)*$")
 _DOMAINS = {"Conv": "", "ConvTranspose": "", "Linear": "burnish"}

@@ -6,7 +6,7 @@ import onnx_ir as ir
 
 from burnish.codegen.passes.pattern import Any, Match, Rule, op
 from burnish.codegen.passes.shapes.dims import Dims, declared
-from burnish.codegen.sizes import Size, product
+from burnish.codegen.symbolic.sizes import Size, product
 
 _TURN = op("Transpose", op("Reshape", Any("x"), Any("parts")), name="turn")
 _SHUFFLE = op("Reshape", _TURN, Any("shape"), name="main")

@@ -11,7 +11,6 @@ import math
 import numpy as np
 import onnx_ir as ir
 
-from burnish.codegen import constants
 from burnish.codegen.passes.graph import attribute, constant, integers
 from burnish.codegen.passes.layout.channel_axes import last
 from burnish.codegen.passes.pattern import (
@@ -24,7 +23,8 @@ from burnish.codegen.passes.pattern import (
     op,
 )
 from burnish.codegen.passes.shapes.dims import declared, numbers
-from burnish.codegen.sizes import ONE
+from burnish.codegen.symbolic.sizes import ONE
+from burnish.codegen.weights import constants
 
 # --- images of height 1 ---
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import onnx_ir as ir
 
 from burnish.codegen.passes.graph import attribute
-from burnish.codegen.sizes import ONE, Size, parse
+from burnish.codegen.symbolic.sizes import ONE, Size, parse
 
 Dims = list[Size | None]
 Sizes = list[Size | None]

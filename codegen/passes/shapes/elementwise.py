@@ -15,7 +15,7 @@ from burnish.codegen.passes.shapes.dims import (
     axis_of,
     broadcast,
 )
-from burnish.codegen.sizes import ONE
+from burnish.codegen.symbolic.sizes import ONE
 
 
 def _same(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:

@@ -6,7 +6,7 @@ import onnx_ir as ir
 
 from burnish.codegen.passes.graph import attribute
 from burnish.codegen.passes.shapes.dims import Ask, Dims, Shapes, broadcast
-from burnish.codegen.sizes import ONE, Size, parse
+from burnish.codegen.symbolic.sizes import ONE, Size, parse
 
 
 def matmul(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:

@@ -14,7 +14,6 @@ import re
 import numpy as np
 import onnx_ir as ir
 
-from burnish.codegen import host
 from burnish.codegen.account import Account
 from burnish.codegen.errors import ReadError
 from burnish.codegen.passes import graph as g
@@ -29,7 +28,8 @@ from burnish.codegen.program import (
     Subscript,
     Value,
 )
-from burnish.codegen.sizes import MOST_DIMS, Size, parse, size_of, truth_of
+from burnish.codegen.symbolic import host
+from burnish.codegen.symbolic.sizes import MOST_DIMS, Size, parse, size_of, truth_of
 
 _LARGEST = 64
 _SHORT = 128  # bytes of a name that is repeated for each axis

@@ -14,7 +14,7 @@ from burnish.codegen.passes.shapes.dims import (
     axis_of,
     known,
 )
-from burnish.codegen.sizes import ONE, Size, parse, product
+from burnish.codegen.symbolic.sizes import ONE, Size, parse, product
 
 
 def transpose(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:

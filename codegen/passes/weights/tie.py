@@ -13,9 +13,9 @@ from collections import defaultdict
 import numpy as np
 import onnx_ir as ir
 
-from burnish.codegen import constants
 from burnish.codegen.account import Account
 from burnish.codegen.passes import graph as g
+from burnish.codegen.weights import constants
 
 _COUNTED = re.compile(r"(val_|onnx::\w+_)\d+")
 _PRODUCTS = (("", "MatMul"), ("", "Gemm"), ("burnish", "Linear"))

@@ -16,11 +16,11 @@ from collections.abc import Callable
 import numpy as np
 import onnx_ir as ir
 
-from burnish.codegen import constants
 from burnish.codegen.account import Account
 from burnish.codegen.passes import graph as g
 from burnish.codegen.program import Level
 from burnish.codegen.scopes import scope_of, write_scope
+from burnish.codegen.weights import constants
 
 _FROM = "pkg.onnxscript.optimizer.folded_from"
 _COUNT = re.compile(r"_\d+$")

@@ -17,10 +17,10 @@ from collections import defaultdict
 
 import onnx_ir as ir
 
-from burnish.codegen import constants
 from burnish.codegen.account import Account
 from burnish.codegen.passes import graph as g
 from burnish.codegen.scopes import scope_of
+from burnish.codegen.weights import constants
 
 _PARAMETER = re.compile(r"[A-Za-z_]\w*(\.\w+)+")
 _COUNTED = re.compile(r"(val_|onnx::\w+_)\d+")

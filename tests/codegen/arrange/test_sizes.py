@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from burnish.codegen.sizes import parse, unequal
+from burnish.codegen.symbolic.sizes import parse, unequal
 
 EQUAL = {
     "b*t": "t*b",

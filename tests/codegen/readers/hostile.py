@@ -22,9 +22,10 @@ from onnx import (
 from onnx import TensorProto as T
 from onnx import helper as h
 
-from burnish.codegen import inspect_model, pipeline
+from burnish.codegen import pipeline
 from burnish.codegen.errors import ConversionError
-from burnish.codegen.upgrade import upgrade
+from burnish.codegen.tools import inspect_model
+from burnish.codegen.tools.upgrade import upgrade
 from burnish.errors import BudgetError
 from tests.harness.limited import Limited
 

@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from burnish.codegen.backend import BurnishBackend
 from burnish.codegen.errors import UnsupportedError
-from burnish.codegen.upgrade import upgrade
+from burnish.codegen.tools.upgrade import upgrade
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.standard_normal((2, 3, 4, 4)).astype(np.float32)

@@ -20,7 +20,7 @@ from burnish.codegen.passes.rules.attention.masks import (
     is_lower_triangle,
 )
 from burnish.codegen.passes.shapes.dims import Dims, declared
-from burnish.codegen.sizes import ONE
+from burnish.codegen.symbolic.sizes import ONE
 
 # --- what an attention's mask says of places ---
 

@@ -23,7 +23,7 @@ from burnish.codegen.passes.pattern import (
 )
 from burnish.codegen.passes.rules.attention.masks import added, combined, is_low
 from burnish.codegen.passes.shapes.dims import Dims, declared
-from burnish.codegen.sizes import ONE
+from burnish.codegen.symbolic.sizes import ONE
 
 _TARGET = ("burnish", "Attention", 1)
 _EXACT = 1e-6  # of float32, as a scale is stored

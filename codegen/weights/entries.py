@@ -13,8 +13,8 @@ import numpy as np
 
 from burnish import serialize
 from burnish.atomic import atomic_write
-from burnish.codegen.blocks import blocks
 from burnish.codegen.program import Weight
+from burnish.codegen.weights.streaming import blocks
 
 Progress = Callable[[str, int, int], None]
 """Called with (stage, done, total)."""

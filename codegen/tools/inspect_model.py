@@ -12,11 +12,11 @@ import onnx_ir as ir
 
 from burnish.codegen.account import Account
 from burnish.codegen.errors import silent
-from burnish.codegen.flops import Unknown, macs
 from burnish.codegen.ops import find
 from burnish.codegen.passes.constants.fold_constants import fold_constants
 from burnish.codegen.passes.graph import all_nodes
 from burnish.codegen.readers import read, shapes
+from burnish.codegen.tools.flops import Unknown, macs
 
 Supported = Callable[[str, str, int], bool]
 

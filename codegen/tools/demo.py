@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from burnish import nn, seed
-from burnish.codegen import console, pipeline, verify
+from burnish.codegen import pipeline, verify
 from burnish.codegen.errors import VerifyError
+from burnish.codegen.tools import console
 from burnish.models.mnist import train
 
 EPOCHS = 5
