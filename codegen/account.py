@@ -1,4 +1,4 @@
-"""What each step did to a model and what it left as it was, for `--explain`."""
+"""A log of what each pass changed and what it left, for `--explain`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inputs for a model: seeded, of the right dtype, with plausible sizes and ids."""
+"""Make inputs for a model: seeded, of the right dtype, with plausible sizes and ids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names: the only way in which text from a model file reaches the source unquoted."""
+"""Identifiers: the only way in which text from a model file reaches source unquoted."""
 
 from __future__ import annotations
 

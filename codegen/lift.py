@@ -1,4 +1,4 @@
-"""Graph to Program: every node by its operator's rule, sizes as Python numbers."""
+"""Lower the Graph to a Program: each node by its operator's rule, sizes as ints."""
 
 from __future__ import annotations
 

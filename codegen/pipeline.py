@@ -1,4 +1,4 @@
-"""The whole way, from a model file to source and weights.
+"""The whole pipeline, from a model file to source and weights.
 
 read -> passes -> lift -> arrange -> render -> write
 """

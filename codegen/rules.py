@@ -1,4 +1,4 @@
-"""Operators that a user teaches: modules that declare rules with `@onnx_op`."""
+"""Load users' modules that declare rules with `@onnx_op`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The author's module path of a node, from what exporters leave in the file.
+"""The author's module path of a node, from exporters' metadata and node names.
 
 torch's newer exporter writes `pkg.torch.onnx.name_scopes` ("['', 'layer1',
 'layer1.0', 'layer1.0.conv1', 'conv2d_3']") and `class_hierarchy` beside it; the older

@@ -1,4 +1,4 @@
-"""Sound: Whisper writes what it hears, Wav2Vec2 names its frames."""
+"""Audio: Whisper (speech to text) and Wav2Vec2 (labels of frames)."""
 
 from __future__ import annotations
 

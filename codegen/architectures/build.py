@@ -1,4 +1,4 @@
-"""From a folder to source and weights."""
+"""Build source and weights from a Hugging Face folder."""
 
 from __future__ import annotations
 

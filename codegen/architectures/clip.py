@@ -1,4 +1,4 @@
-"""CLIP: a tower for texts, one for pictures, and vectors that meet."""
+"""CLIP: a text tower, a vision tower, and their similarity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""config.json, key by key: what is not read is known to change nothing, or refused."""
+"""Read config.json key by key; a key that would change the model is refused."""
 
 from __future__ import annotations
 

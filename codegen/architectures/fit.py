@@ -1,4 +1,4 @@
-"""The folder's weights under the names of the module that was written for them."""
+"""Rename the folder's weights to the parameters of the generated module."""
 
 from __future__ import annotations
 

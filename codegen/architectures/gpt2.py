@@ -1,4 +1,4 @@
-"""GPT-2: learned positions, weights that are stored the other way round."""
+"""GPT-2: learned positions, transposed weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures: vision transformers and convolutional networks."""
+"""Vision: vision transformers and convolutional networks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys that transformers writes for loading, training or generating."""
+"""Configuration keys without effect on the forward pass."""
 
 WITHOUT_EFFECT = frozenset(
     (

@@ -1,4 +1,4 @@
-"""Words that several families hand to their templates."""
+"""Values that several families hand to their templates."""
 
 from __future__ import annotations
 

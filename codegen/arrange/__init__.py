@@ -1,4 +1,4 @@
-"""Program to Plan: the author's modules come back as classes.
+"""Program to Plan: the author's modules are recovered as classes.
 
 pipeline says the phases and their order.
 """

@@ -1,4 +1,4 @@
-"""Attributes that are words: what each may say."""
+"""Attributes with a fixed set of strings, and which each may be."""
 
 from __future__ import annotations
 

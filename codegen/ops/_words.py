@@ -1,4 +1,4 @@
-"""More words of rules: tensors made of numbers, dtypes, sizes, names for parts."""
+"""Helpers of rules: constant tensors, dtypes, sizes, names of parameters."""
 
 from __future__ import annotations
 

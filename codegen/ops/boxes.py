@@ -1,4 +1,4 @@
-"""Boxes in images."""
+"""Object detection: non-maximum suppression and RoI pooling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Element types."""
+"""Casts between element types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensors made from sizes, numbers and chance."""
+"""Tensor creation: ranges, constants, random numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators that pick, place, sort and pad."""
+"""Indexing, scattering, sorting and padding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products of quantized numbers, summed in whole numbers."""
+"""Integer matrix products and convolutions of quantized tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""More or less at the ends of axes."""
+"""Pad, in the three forms that its inputs have had."""
 
 from __future__ import annotations
 

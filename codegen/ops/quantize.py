@@ -1,4 +1,4 @@
-"""Numbers that stand for others by scale and zero point."""
+"""Quantize and dequantize by scale and zero point."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators that change shapes and move nothing, join and cut."""
+"""Views, concatenation and splitting."""
 
 from __future__ import annotations
 

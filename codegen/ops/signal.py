@@ -1,4 +1,4 @@
-"""Spectra, and what they are weighed with."""
+"""Fourier transforms, window functions and mel filters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps of optimizers inside a graph."""
+"""Optimizer steps inside a graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forms that exporters take apart, back to the one operator that the author wrote."""
+"""Fuse the forms that exporters decompose back to one operator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What several passes ask of the Graph."""
+"""Queries on the Graph that several passes share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Patterns over the Graph: written like the formula, matched from the result backwards.
+"""Patterns over the Graph: written like the formula, matched from the root backwards.
 
     Rule("Gelu, erf form", x * 0.5 * (1 + op.Erf(x / SQRT2)), ...)
 

@@ -1,4 +1,4 @@
-"""What expressions end in: values, weights, constants, literals."""
+"""Leaves of expressions: values, weights, literals; and walking over expressions."""
 
 from __future__ import annotations
 

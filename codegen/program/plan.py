@@ -1,4 +1,4 @@
-"""A whole program, and the classes that it is arranged in."""
+"""A whole program, and the classes into which it is arranged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What nothing reads is left out."""
+"""Dead code elimination in blocks, branches and loops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statements as lines."""
+"""Render statements as lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one place where templates are loaded."""
+"""Load the Jinja templates; the one place that does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names for values: one rolling variable, roles for what lives beside it."""
+"""Name values: one rolling variable, roles for values that live beside it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Classes and the whole module, through the templates."""
+"""Render classes and the whole module through the templates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What values are for, told from where they go and what they are made by.
+"""Roles of values by their readers and producers: `residual`, `mask`, `scores`.
 
 An argument of attention is a query, a key, a value or a mask, in the class that
 attends and in those around it that hand it down; what cosines make is `cos`.

@@ -1,4 +1,4 @@
-"""Single-use expressions nest where they are used: `self.fc2(ops.gelu(x))`."""
+"""Nest single-use expressions where they are used: `self.fc2(ops.gelu(x))`."""
 
 from __future__ import annotations
 

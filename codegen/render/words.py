@@ -1,4 +1,4 @@
-"""Expressions as Python text, with no more brackets than the language needs."""
+"""Render expressions as Python text, with no more parentheses than needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shape arithmetic on the host: evaluated while generating, or left as Python numbers.
+"""Shape arithmetic on the host: folded while generating, or left as Python ints.
 
 A Host value is an object array of expressions, so NumPy itself does Gather, Slice,
 Concat and broadcasting; what is left symbolic is arithmetic on sizes. An operator is

@@ -1,4 +1,4 @@
-"""The author's modules in files that came from TensorFlow and Keras.
+"""Recover the author's modules in files from TensorFlow and Keras.
 
 names      the path of scopes in a name
 blocks     blocks in a row of layers whose names count

@@ -1,4 +1,4 @@
-"""Blocks in a row of layers, where only names tell: "conv2_block1_1_conv".
+"""Find blocks in a row of layers by their names: "conv2_block1_1_conv".
 
 Keras names every layer of a model in one row. Layers whose names differ in one number
 alone are blocks of one kind.

@@ -1,4 +1,4 @@
-"""Names that TensorFlow gave: "model/dense_1/MatMul/ReadVariableOp:0" is of dense_1.
+"""Parse TensorFlow's names: "model/dense_1/MatMul/ReadVariableOp:0" is of dense_1.
 
 A name is the path of the scopes that an operator was made in, and the operator. Its
 converters add a count ("__123") to what they make beside it, and an output's number.

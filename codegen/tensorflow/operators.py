@@ -1,4 +1,4 @@
-"""Operators of TensorFlow's that its exporter leaves in a file, in ONNX's words.
+"""Rewrite TensorFlow's own operators, which its exporter leaves, in ONNX's.
 
 Erfc is 1 - erf, which TensorFlow makes of a GELU; of an opposite it is 1 + erf.
 """

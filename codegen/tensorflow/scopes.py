@@ -1,4 +1,4 @@
-"""The author's modules in a file that came from TensorFlow, written as PyTorch's are.
+"""Write scopes for files from TensorFlow as PyTorch's exporter writes them.
 
 TensorFlow and Keras leave scopes in the names of operators and variables only, and
 converters name what they make themselves by counting. So an operator with weights is

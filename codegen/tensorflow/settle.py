@@ -1,4 +1,4 @@
-"""Operators without weights, brought to where their neighbours are.
+"""Give operators without weights the scope of their neighbours.
 
 Keras counts its activations and sums through the whole model ("re_lu_7"), so they stand
 beside the blocks that they are part of; and what a converter makes it only counts.

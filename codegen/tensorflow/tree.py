@@ -1,4 +1,4 @@
-"""Paths of TensorFlow's scopes as the modules that a person would have made of them.
+"""Turn TensorFlow's scope paths into a module tree.
 
 Blocks that count up are a list: `conv2_block.0.conv1`, `encoder.layer.11.attention`.
 Numbers that count through the whole model ("dense_5") begin anew in each of several

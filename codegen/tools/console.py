@@ -1,4 +1,4 @@
-"""The terminal: data on stdout, messages and progress on stderr; rich lives here.
+"""The terminal: data on stdout, messages and progress on stderr, through rich.
 
 Nothing moves and nothing is coloured when the stream is no terminal or NO_COLOR is set.
 Text of files goes through `shown`, so that a name is neither a colour nor a line.

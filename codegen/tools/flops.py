@@ -1,4 +1,4 @@
-"""Multiply-accumulates of one forward pass, from shapes alone.
+"""Count multiply-accumulates of one forward pass from shapes.
 
 Counted are the operators that cost: convolutions, matrix products, recurrences and
 attention. One multiply-accumulate is two FLOPs.

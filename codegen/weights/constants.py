@@ -1,4 +1,4 @@
-"""Which initializers are numbers of the graph, and not weights that training changes.
+"""Tell constants of the graph from weights that training changes.
 
 Exporters write both into the same list once Constant nodes are lifted, so the reader
 marks what was a Constant, and what is computed from constants alone is one too. Names

@@ -1,4 +1,4 @@
-"""Weights from the model file to the weights file, one tensor at a time."""
+"""Entries of the weights file, read from the model file one tensor at a time."""
 
 from __future__ import annotations
 

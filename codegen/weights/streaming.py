@@ -1,4 +1,4 @@
-"""A large array as bytes in C order, a block at a time.
+"""Stream a large array as bytes in C order, block by block.
 
 Arrays of model files are views of a memory map, often transposed. Pages that were read
 count as this process's memory until they are given back, so they are given back as soon

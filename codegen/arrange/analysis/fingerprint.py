@@ -1,4 +1,4 @@
-"""The form of statements: what they do, with names, weights and sizes left open."""
+"""Fingerprints of statements: operators and data flow without names and sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statements in the order in which they are needed, attention by its steps.
+"""Statements in the order of demand; attention spelled out as its steps.
 
 Two classes that do the same can say so in two orders, and one that adds to its scores
 has them where another one calls an attention: in this form both read alike.

@@ -1,4 +1,4 @@
-"""The shape contract of a class: what goes in, what comes out."""
+"""The shape contract of a class: symbolic shapes of its inputs and outputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where integers stand in a class: in its constructors, and as sizes in its forward."""
+"""Slots: each integer of a class, in constructors and as a size in its forward."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When two modules are the same class: equal constructors and equal forward."""
+"""Structural hash of a class: equal for equal constructors and forwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words that a sequence repeats: what stands several times behind itself."""
+"""Tandem repeats: subsequences that follow themselves several times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One statement as a step of a Sequential: a layer, or a function in a layer's form."""
+"""One statement as an item of a Sequential: a layer, or a function's layer twin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layers and weights of a class's statements become its attributes."""
+"""Replace layers and weights in statements by attributes of the class."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Branches that do the same with sizes and weights of their own are modules."""
+"""Branches of an If that differ in sizes and weights only become modules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a table that is no weight starts with: numbers that have a rule.
+"""Initial values of buffers that follow a rule: ranges, masks, tables of angles.
 
 A model of other sizes has no file to load its tables from.
 """

@@ -1,4 +1,4 @@
-"""Groups become classes: one for equal bodies, chains a Sequential, repeats a loop."""
+"""Build classes from groups: equal bodies once, chains and repeats as containers."""
 
 from __future__ import annotations
 

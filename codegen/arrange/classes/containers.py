@@ -1,4 +1,4 @@
-"""Chains of modules: a loop over a list of equals, or a Sequential."""
+"""Containers for chains of modules: a ModuleList with a loop, or a Sequential."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why classes, lists and loops were formed and why others were not, for `--explain`."""
+"""Reasons for `--explain`: why classes, lists and loops were formed or not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What statements compute, found by running them with the library."""
+"""Interpret statements with the runtime library on sampled inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a class owns: its attributes with their constructors, and their weights."""
+"""The members of a class: attributes, their constructors, and the paths of weights."""
 
 from __future__ import annotations
 

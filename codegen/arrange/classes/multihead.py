@@ -1,4 +1,4 @@
-"""Groups that compute what `nn.MultiheadAttention` does, found by running both.
+"""Recognize `nn.MultiheadAttention` by running a group and the layer on one input.
 
 Exporters write its projections, heads and views in a dozen ways. What a group computes
 is compared with the layer's own result on random numbers, in the layouts and with the

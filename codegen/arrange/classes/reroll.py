@@ -1,4 +1,4 @@
-"""Statements that repeat with the same modules become a loop.
+"""Loop rerolling: repeated statements over the same modules become a loop.
 
 A block that is called again and again, a cell over the elements of a sequence: what one
 turn gives the next one takes; numbers that count on in an index are the loop's own.

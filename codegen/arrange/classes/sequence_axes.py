@@ -1,4 +1,4 @@
-"""How long sequences are and which places they have: asked of what comes in.
+"""Sequence lengths and position ids are computed from the input's shape.
 
 `x.reshape(batch, 17, heads, -1)` of a row of 17 is `batch, length, _ = x.shape` and
 `x.reshape(batch, length, heads, -1)`: as for rows of every length, and the same class.

@@ -1,4 +1,4 @@
-"""Tensors that each get a new axis and are joined along it are stacked."""
+"""Unsqueeze and concatenate along the new axis become one `ops.stack`."""
 
 from __future__ import annotations
 

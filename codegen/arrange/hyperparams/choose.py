@@ -1,4 +1,4 @@
-"""Sizes that tie a whole model together become arguments, from the model down.
+"""Choose the sizes that become constructor arguments, and their names.
 
 dim, depth, heads, hidden, vocab, classes: what people call them, with the file's values
 as the model's defaults. Sizes that are products of others follow them.

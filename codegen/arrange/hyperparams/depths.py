@@ -1,4 +1,4 @@
-"""How long lists of equal parts are."""
+"""Name `depth`: the lengths of lists of equal modules."""
 
 from __future__ import annotations
 

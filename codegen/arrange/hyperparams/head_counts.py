@@ -1,4 +1,4 @@
-"""Into how many heads attention cuts features, and how wide a head is."""
+"""Name `heads` and `head_dim`: how attention splits the features."""
 
 from __future__ import annotations
 

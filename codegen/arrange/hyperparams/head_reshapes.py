@@ -1,4 +1,4 @@
-"""How a class cuts its features into heads."""
+"""Find the reshapes and attributes by which a class splits features into heads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes in and what comes out: words, positions, classes."""
+"""Name sizes of inputs and outputs: `vocab`, `positions`, `classes`."""
 
 from __future__ import annotations
 

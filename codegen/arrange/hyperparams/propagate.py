@@ -1,4 +1,4 @@
-"""Which sizes of a program are the same size, found along its data flow.
+"""Dimension unification: which sizes of a program are equal, along its data flow.
 
 A class's sizes are numbered (`slots_of`). What a layer takes as features is what the
 layer before it gave; what is added has one shape; a part's input is its owner's value.

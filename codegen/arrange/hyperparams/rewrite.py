@@ -1,4 +1,4 @@
-"""Classes with arguments for their sizes, written from the smallest to the model."""
+"""Rewrite classes with constructor arguments for sizes, leaf classes first."""
 
 from __future__ import annotations
 

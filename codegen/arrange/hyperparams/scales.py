@@ -1,4 +1,4 @@
-"""Numbers of a forward that are powers of a size: `x * 0.125` of heads 64 wide."""
+"""Constants of a forward that are powers of a size: `x * 0.125` with `head_dim=64`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which sizes are the same, and which are products of others."""
+"""Union-find of equal sizes, and the products among them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sizes of all classes, which of them are one, and what those are called."""
+"""Every use of a size in all classes, by equivalence class, with the names chosen."""
 
 from __future__ import annotations
 

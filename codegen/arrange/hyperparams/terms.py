@@ -1,4 +1,4 @@
-"""A size as a person writes it: `3 * dim`, `kv_heads * head_dim`, `head_dim // 2`."""
+"""Sizes as symbolic products: `3 * dim`, `kv_heads * head_dim`, `head_dim // 2`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a shared weight says of sizes: the layers that share it have the same ones."""
+"""Shared weights unify the sizes of the layers that share them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models of several towers, such as one for pictures and one for words.
+"""Name the widths of models with several towers, such as `text_dim` and `vision_dim`.
 
 Each has a width, heads and a depth of its own, which the model calls by the tower:
 `Model(vision_dim=768, text_dim=512)`.

@@ -1,4 +1,4 @@
-"""What operators make of the sizes of what they take."""
+"""Shape transfer functions: the sizes of an operator's result from its operands'."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One forward laid over another that lacks some of its statements."""
+"""Sequence alignment of two forwards, one of which lacks some statements."""
 
 from __future__ import annotations
 

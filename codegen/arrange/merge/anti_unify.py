@@ -1,4 +1,4 @@
-"""Two classes as one: what only one of them has gets a switch."""
+"""Anti-unification of two classes: what only one of them has becomes optional."""
 
 from __future__ import annotations
 

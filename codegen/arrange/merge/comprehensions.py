@@ -1,4 +1,4 @@
-"""Parts in a row that are alike are made by a loop: `*[Block(64) for _ in range(5)]`.
+"""Equal constructors in a row become a comprehension: `*[Block(64) for _ in range(5)]`.
 
 The last step of all: what reads the classes before it finds every part in its place.
 """

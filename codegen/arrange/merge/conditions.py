@@ -1,4 +1,4 @@
-"""What a switch asks for: an argument of its own, or what the sizes say anyway."""
+"""Conditions of optional parts: an argument of their own, or a comparison of sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One class for several: sizes become arguments, switches become conditions."""
+"""Emit one class for several: sizes become arguments, optional parts conditions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parts with counted names, or of a list, that run alike: loops make and call them.
+"""Members with counted names, or items of a list, are made and called by loops.
 
 `denselayer1` to `denselayer24` keep their names, which are those of their weights; a
 person writes `{f"denselayer{i + 1}": DenseLayer(64 + 32 * i) for i in range(24)}`.

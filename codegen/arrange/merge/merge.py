@@ -1,4 +1,4 @@
-"""Classes that differ in sizes only, or in some parts, become one with arguments."""
+"""Merge classes that differ in sizes only, or in optional parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A class that stands for several: what only some of them have stands behind a switch.
+"""Optional parts of a merged class: statements and members under a condition.
 
 A switch is a name that the source cannot have, "#3". A member has it as `part if #3
 else None`, an item of a Sequential as `*([item] if #3 else [])`, statements as

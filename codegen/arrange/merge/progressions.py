@@ -1,4 +1,4 @@
-"""One constructor for many: equal, or with sizes that grow and switches that turn."""
+"""One constructor for several: equal ones, or with sizes in arithmetic progression."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statements that do the same with one part after another, as a loop."""
+"""Loop rerolling across members: equal statements on one member after another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sizes of several classes that become one: a column for each place of a size."""
+"""A table of the sizes of merged classes: one column a slot, one row a class."""
 
 from __future__ import annotations
 

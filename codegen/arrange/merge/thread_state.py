@@ -1,4 +1,4 @@
-"""What the first part of a list makes for the others is handed on by each of them.
+"""State threading: each item of a list passes on what the first one computes.
 
 T5's first layer adds its table of distances to the mask, and the others take that sum.
 Where each of them gives it back beside its result, all are called alike: one class

@@ -1,4 +1,4 @@
-"""What a group of statements is, and what each of its layers does there."""
+"""Roles of statement groups and of the layers in them: attention, MLP, q_proj, down."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A graph without scopes cut where one tensor alone goes on.
+"""Cut a graph without scopes where a single tensor is live.
 
 Between two such places lies what takes one value and gives one: a residual block, an
 attention with the sum behind it, or a single layer. Values that many later parts read

@@ -1,4 +1,4 @@
-"""Scopes for a graph without any: what it repeats becomes modules.
+"""Recover scopes for a graph without any: repeated subgraphs become modules.
 
 segments   the graph is cut where one tensor alone goes on
 repeats    segments of one form that recur, alone or in a row, are units

@@ -1,4 +1,4 @@
-"""What kind of module a group is, told by its shape and its name."""
+"""Classify groups by shape and name: list, Sequential, function, transparent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statements of one module brought together, where the data flow allows it."""
+"""Group the statements of one module, reordered within the data dependences."""
 
 from __future__ import annotations
 

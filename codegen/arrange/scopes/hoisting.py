@@ -1,4 +1,4 @@
-"""What exporters computed once in the first module that needed it goes back up.
+"""Hoist non-trainable statements that several modules read out of the first one.
 
 A mask that twelve layers share is left in the scope of the first one, which makes that
 layer unlike the others. A statement that trains nothing and is read outside its module

@@ -1,4 +1,4 @@
-"""Scopes with the modules that an exporter leaves out, as the weights' names tell.
+"""Add modules to scopes that only the weights' names have.
 
 torch's older exporter writes the modules that are called. A ModuleDict, or a model
 around a decoder that is called by its own name, is in the weights' names alone:

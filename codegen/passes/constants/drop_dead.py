@@ -1,4 +1,4 @@
-"""Remove nodes, optional outputs and initializers that nothing reads."""
+"""Dead code elimination: nodes, optional outputs and initializers without a reader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Remove operators that hand their input on: equal shape, equal dtype, equal numbers.
+"""Remove operators that return their input: equal shape, dtype and numbers.
 
 Dropout is not one of them (it acts in training), and neither is `x * one` where `one`
 has dimensions (it may broadcast) or is a weight that happens to be one.

@@ -1,4 +1,4 @@
-"""One operator on plain arrays, by ONNX's own reference evaluator."""
+"""Evaluate one operator on arrays with ONNX's reference implementation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compute now what depends on constants only; never what is random, large or long.
+"""Constant folding; values that are random, large or slow to make are left.
 
 Changes of layout of one large weight (Transpose, Reshape, ...) are folded lazily: the
 array is made when somebody asks, and dropped again.

@@ -1,4 +1,4 @@
-"""An If whose condition is known becomes the branch that it takes."""
+"""Inline the branch of an If whose condition is constant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an exporter computed from numbers alone is a constant, and no weight.
+"""Mark initializers as constants that an exporter folded from numbers alone.
 
 torch's newer exporter writes beside a constant what it was made of ("folded_from"): of
 constants that it counts, and of nodes that are called by their function. Where a name

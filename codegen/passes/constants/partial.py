@@ -1,4 +1,4 @@
-"""Values of a part of the graph, by ONNX's own reference evaluator."""
+"""Evaluate part of a graph with ONNX's reference implementation."""
 
 from __future__ import annotations
 

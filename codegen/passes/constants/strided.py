@@ -1,4 +1,4 @@
-"""PyTorch's `as_strided` as exporters write it: a gather from a flattened tensor.
+"""Recognize `as_strided` in the gather from a flattened tensor that exporters write.
 
 The places are sums, one term for each axis: the first one counts the examples, what is
 known of the others is a table.

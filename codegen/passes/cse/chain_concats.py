@@ -1,4 +1,4 @@
-"""Let a Concat that starts as an earlier one does go on from that one's result.
+"""Let a Concat reuse an earlier Concat of its first operands (dense connections).
 
 DenseNets feed each layer everything before it: `concat(a, b)`, then `concat(a, b, c)`.
 As `x = concat(a, b)` and `concat(x, c)` every layer takes one tensor, so that layers

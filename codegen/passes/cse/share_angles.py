@@ -1,4 +1,4 @@
-"""Cosines and sines of rotary positions are computed once, where their angles are.
+"""Compute cosines and sines of rotary positions once, beside their angles.
 
 torch's exporter writes ONNX's RotaryEmbedding with a Cos and a Sin of its own before
 each: once for the queries and once for the keys of every layer.

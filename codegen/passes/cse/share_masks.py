@@ -1,4 +1,4 @@
-"""A mask that several attentions make from the same values is made once.
+"""Compute a mask once that several attentions derive from the same values.
 
 A table of distances that is added to a mask is added in every layer again, as exporters
 write it; the first sum is that of all.

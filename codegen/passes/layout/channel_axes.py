@@ -1,4 +1,4 @@
-"""How an operator on values with channels last is written for channels first.
+"""Rewrite single operators from channels-last to channels-first.
 
 `LAST` of a rank is the order that brings channels from axis 1 to the end: axis `a` of
 a value with channels last is axis `LAST[a]` of the same value with channels first.

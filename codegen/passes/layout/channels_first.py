@@ -1,4 +1,4 @@
-"""Channels stay on axis 1, where TensorFlow's exporters turn them to the end and back.
+"""Remove the transposes that TensorFlow's exporters put around channels-last operators.
 
 What lies between Transposes and does not care for the order of axes is a region with
 channels last. It is written for channels first where that needs fewer Transposes, or

@@ -1,4 +1,4 @@
-"""Chains of Reshape, Transpose and Squeeze, as short as a person writes them.
+"""Merge chains of Reshape, Transpose and Squeeze into the shortest equal chain.
 
 An exporter puts attention's keys through three reshapes to swap two axes. What a chain
 does is followed axis by axis: each axis of the result is a run of (parts of) axes of

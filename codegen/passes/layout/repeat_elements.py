@@ -1,4 +1,4 @@
-"""Elements that are each repeated along an axis, back to one Resize.
+"""Elements repeated along an axis by Expand and Reshape become one Resize.
 
 Keras' UpSampling comes as an axis of length 1 behind the one that grows, a Tile of it
 and a Reshape of both into one, for each axis that grows, with Transposes of the

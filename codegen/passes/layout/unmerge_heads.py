@@ -1,4 +1,4 @@
-"""Heads that were merged with the batch for products of three axes, apart again.
+"""Unmerge batch and heads that were merged for batched matrix products.
 
 `torch.bmm` takes (batch * heads, time, size): authors merge two axes in front of it and
 split them behind it. A product has any number of axes here, so nothing need be merged.

@@ -1,4 +1,4 @@
-"""What one step of a loop computes, as a recurrent cell: found by running both.
+"""Recognize a loop body as a recurrent cell by running both on sampled inputs.
 
 A cell is a function of its input and its last state. It is run on random numbers with
 the file's own weights, and it is an RNN or a GRU where it gives what theirs gives.

@@ -1,4 +1,4 @@
-"""LSTM, GRU and RNN nodes as PyTorch's layers, from zero where they start from zeros.
+"""LSTM, GRU and RNN nodes as PyTorch's layers, without initial states that are zero.
 
 `burnish.Recurrent(x, W, R[, B], ..., states)` has one W, R and B for each of its
 `layers`, as ONNX packs them. Its results are y (T, N, D * H), or (N, T, D * H) with

@@ -1,4 +1,4 @@
-"""Loops that take one step of a recurrent cell after the other, as RNN or GRU.
+"""Loops over a recurrent cell become RNN or GRU nodes.
 
 TensorFlow's exporter knows the LSTM; Keras' GRU and SimpleRNN come as a Loop that reads
 x[i], goes on from the last state and collects the states.

@@ -1,4 +1,4 @@
-"""Several recurrent layers in a row are one; batch first where the axes are swapped."""
+"""Stack recurrent layers in a row; batch first where the axes are swapped."""
 
 from __future__ import annotations
 

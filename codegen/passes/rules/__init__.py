@@ -1,4 +1,4 @@
-"""The known forms, one file a family; the first rule that fits at a node wins."""
+"""Fusion rules, one file a family; the first rule that matches at a node wins."""
 
 from burnish.codegen.passes.pattern import Rule
 from burnish.codegen.passes.rules import (

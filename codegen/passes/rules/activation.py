@@ -1,4 +1,4 @@
-"""Activations that exporters spell out as one function: Gelu, Swish, Mish, Softmax.
+"""Fuse decomposed activations: Gelu, Swish, Mish, Softmax.
 
 Those that they write case by case are in `shrink.py`.
 """

@@ -1,4 +1,4 @@
-"""Elements at places that are given axis by axis: `y[rows, columns]`.
+"""Fuse gathers by one index per axis to advanced indexing: `y[rows, columns]`.
 
 Exporters lay the axes flat and count places through, or join the places of every
 element to a row. `mask[arange(batch)[:, None], arange(time)]` is all of `mask`.

@@ -1,4 +1,4 @@
-"""Einsum that is a matrix product: of vectors with a matrix, or of axis by axis."""
+"""Rewrite an Einsum that is a matrix or vector product."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GroupNormalization, which older opsets write as InstanceNormalization of groups."""
+"""Fuse GroupNormalization, which older opsets write as InstanceNormalization."""
 
 from __future__ import annotations
 

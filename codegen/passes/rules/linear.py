@@ -1,4 +1,4 @@
-"""x @ weight + bias with constant weights is a Linear layer of any rank."""
+"""Fuse x @ weight + bias with constant weights to a Linear layer."""
 
 from __future__ import annotations
 

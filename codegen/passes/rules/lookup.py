@@ -1,4 +1,4 @@
-"""Look-ups in a table by places.
+"""Fuse table look-ups: an index in a list of one, negative indices counted by hand.
 
 torch's newer exporter looks rows up by lists of one number. Keras counts negative
 places from the end itself: `where(i < 0, i + rows, i)`, in one

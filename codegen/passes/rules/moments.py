@@ -1,4 +1,4 @@
-"""What is measured along axes: unit vectors, the angle between two, the variance."""
+"""Fuse norms, cosine similarity and variance along axes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LayerNormalization and RMSNormalization, put together again from their means."""
+"""Fuse LayerNormalization and RMSNormalization from their means and roots."""
 
 from __future__ import annotations
 

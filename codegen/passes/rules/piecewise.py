@@ -1,4 +1,4 @@
-"""What exporters write case by case: Shrink (hard and soft), GLU, Softmax, rolls."""
+"""Fuse functions written case by case: Shrink (hard and soft), GLU, Softmax, rolls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pools in disguise: LocalResponseNorm, and AdaptiveAvgPool2d of uneven windows."""
+"""Fuse LocalResponseNorm, and AdaptiveAvgPool2d with uneven windows."""
 
 from __future__ import annotations
 

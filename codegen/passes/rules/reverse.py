@@ -1,4 +1,4 @@
-"""Sequences that are all as long as their axis, turned around: one slice."""
+"""ReverseSequence over the whole axis becomes a slice with step -1."""
 
 from __future__ import annotations
 

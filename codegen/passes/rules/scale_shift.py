@@ -1,4 +1,4 @@
-"""A factor and a summand for each channel, behind a layer that has room for them.
+"""Fold a per-channel scale and shift into the layer before it.
 
 TensorFlow adds a bias behind its convolutions, and a normalisation whose statistics
 were folded is a factor and a summand. They are part of the layer before them, unless

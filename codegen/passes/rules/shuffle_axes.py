@@ -1,4 +1,4 @@
-"""Axes taken apart and put together in another order: shuffles of pixels, channels."""
+"""Fuse reshape-transpose-reshape to pixel shuffle, unshuffle and channel shuffle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A tensor full of one number, beside another of its shape, is that number."""
+"""Replace a splat constant (one value everywhere) by the scalar."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TensorFlow's layers of sequences and of flattened images, as they were meant.
+"""Undo TensorFlow's forms of 1-D layers and of flattening before a matrix product.
 
 A layer of sequences is one of images of height 1 there. A matrix behind an image that
 was flattened with channels last takes its rows in that order.

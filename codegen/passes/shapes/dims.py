@@ -1,4 +1,4 @@
-"""The words of rules that say which shape an operator makes.
+"""Shape transfer: types and helpers of the rules, and broadcasting.
 
 A rule is given the node, its inputs' sizes and a way to ask for the numbers in an
 input; it gives each output's sizes, None where it cannot tell.

@@ -1,4 +1,4 @@
-"""Which operator makes which shape."""
+"""Shape transfer of elementwise operators and reductions; the table of all rules."""
 
 from __future__ import annotations
 

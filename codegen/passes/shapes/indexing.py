@@ -1,4 +1,4 @@
-"""Shapes of what is picked, cut, spread and filled."""
+"""Shape transfer of Gather, Slice, Pad, Expand and the like."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shapes of products, convolutions, pools, cells and attention."""
+"""Shape transfer of matrix products, convolutions, pools, cells and attention."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work out every size from the inputs' sizes, by name where it is no number.
+"""Symbolic shape propagation from the inputs' named sizes.
 
 Files leave out most shapes, and what they say is not always so: an example's length,
 another name for the same size. What is worked out here takes its place, so that a

@@ -1,4 +1,4 @@
-"""Shapes of what is laid out anew, joined and taken apart."""
+"""Shape transfer of Reshape, Transpose, Concat and Split."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One weight again where an exporter stored a tied head as a turned copy.
+"""Tie a weight and its transposed copy that an exporter stored for a tied head.
 
 torch's exporters write `x @ weight.T` with the turned weight as a constant of its own
 ("val_2", "onnx::MatMul_9"). Where the weight itself is in the file too, under its name,

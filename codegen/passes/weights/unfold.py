@@ -1,4 +1,4 @@
-"""Weights that an exporter computed with go back to what their author kept.
+"""Restore the author's weights where an exporter stored what it computed from them.
 
 torch's newer exporter writes beside a constant what it was made of ("folded_from") and
 calls it by the function that made it: `exp`, folded from `logit_scale`, is a parameter

@@ -1,4 +1,4 @@
-"""Give every module its own weight again where an exporter merged equal ones.
+"""Untie weights of several modules that an exporter merged because they were equal.
 
 torch's exporters keep one of several equal initializers (fresh biases, say). The older
 one writes `Identity` nodes that carry the names of the others: a copy under such a name

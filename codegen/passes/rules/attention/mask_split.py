@@ -1,4 +1,4 @@
-"""What an attention's mask says of places alone, and what it says besides.
+"""Split an attention's mask into its causal part and the rest.
 
 `(keys <= queries) & mask` in an attention is a mask beside `is_causal`; zeros that are
 added to the scores are nothing.

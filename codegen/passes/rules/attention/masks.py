@@ -1,4 +1,4 @@
-"""Masks of attention: which keys take part, or what is added to the scores."""
+"""Masks of attention: boolean (keys that take part) or additive (on the scores)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""softmax(q @ k.T) @ v, as exporters and authors write it, is one attention.
+"""Fuse softmax(q @ k.T) @ v to one attention.
 
 Where ONNX's Attention is for four axes, `burnish.Attention(q, k, v, mask)` is for any
 number of them. A mask of booleans says which keys take part, one of numbers is added.

@@ -1,4 +1,4 @@
-"""Rotary positions: x * cos + (x turned by a quarter) * sin, pair by pair."""
+"""Fuse rotary positions: x * cos + rotate_half(x) * sin."""
 
 from __future__ import annotations
 
