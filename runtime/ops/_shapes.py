@@ -53,6 +53,7 @@ def total(x: Any, axes: tuple[int, ...]) -> Any:
         y = x.sum(axis=axes, keepdims=True, dtype=wide)
         return y.astype(x.dtype, copy=False)
     xp, ndim, shape = namespace(x), x.ndim, list(x.shape)
+    many = math.prod(shape[axis] for axis in axes) > _MANY
     last = next((k for k in range(ndim) if ndim - 1 - k not in axes), ndim)
     if last and x.flags.c_contiguous:
         width = math.prod(shape[ndim - last :])
@@ -71,8 +72,7 @@ def total(x: Any, axes: tuple[int, ...]) -> Any:
         rest = rest[first:]
     if not rest:
         return x
-    long = math.prod(shape[axis] for axis in rest) > _MANY
-    y = x.sum(axis=rest, keepdims=True, dtype=np.float64 if long else x.dtype)
+    y = x.sum(axis=rest, keepdims=True, dtype=np.float64 if many else x.dtype)
     return y.astype(x.dtype, copy=False)
 
 

@@ -77,6 +77,8 @@ def conv(path, **options):
 
 @pytest.mark.parametrize("opset", [16, 18, 21, 25])
 def test_any_newer_opset_may_be_asked_for(tmp_path, opset):
+    if opset > (newest := onnx.defs.onnx_opset_version()):
+        pytest.skip(f"onnx {onnx.__version__} knows opsets to {newest} only")
     path = conv(tmp_path / "old.onnx")
     assert upgrade(path, tmp_path / "new.onnx", opset).after == opset
     assert onnx.load(tmp_path / "new.onnx").opset_import[0].version == opset

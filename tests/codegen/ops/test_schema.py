@@ -13,6 +13,8 @@ from burnish.codegen.ops._rules import Rule
 OURS = {"burnish"}
 REQUIRED = inspect.Parameter.empty
 RULES = [rule for rules in registry.values() for rule in rules]
+WRITTEN_FOR = 28
+"""The newest opset whose operators have rules: their attributes are those of that."""
 OLDEST = 7
 """The oldest opset that burnish reads."""
 
@@ -75,6 +77,9 @@ def test_a_rule_states_its_schema(rule: Rule) -> None:
     if rule.domain in OURS:
         return
     answered = versions(rule)
+    newest_opset = onnx.defs.onnx_opset_version()
+    if rule.domain == "" and newest_opset < WRITTEN_FOR:
+        pytest.skip(f"onnx {onnx.__version__} knows opsets to {newest_opset} only")
     assert answered, "no version of the operator is this rule's"
     inputs, attributes = parameters(rule)
     newest_inputs, newest = schema(rule, answered[0])
