@@ -20,7 +20,7 @@ from typing import Any
 import onnx
 from onnx.backend.base import Backend, BackendRep
 
-from burnish import Device, Tensor, nn
+from burnish import Device, Tensor, nn, serialize
 from burnish.codegen.pipeline import generate
 from burnish.errors import DeviceError
 
@@ -98,12 +98,13 @@ def imported(model: onnx.ModelProto) -> Any:
         path = Path(folder, "model.onnx")
         path.write_bytes(model.SerializeToString())
         made = generate(path)
-        weights = {entry.path: entry.read().copy() for entry in made.weights}
+        state = {entry.path: entry.read() for entry in made.weights}
+        weights = serialize.to_bytes(state, made.metadata)
     module = types.ModuleType(f"burnish_generated_{next(_numbers)}")
     sys.modules[module.__name__] = module
     try:
         exec(compile(made.text, f"<{made.name}>", "exec"), vars(module))
-        return vars(module)["Model"]().load_state_dict(weights)
+        return vars(module)["Model"].from_bytes(weights)
     finally:
         del sys.modules[module.__name__]
 

@@ -270,6 +270,7 @@ class _Lifter:
             lambda: np.asarray(tensor.numpy()),
             trained=trained and not (named and constants.is_buffer(value)),
             source=self.sources.setdefault(value, Source(tensor.size, named)),
+            persistent=trained or constants.is_saved(value),
         )
 
 

@@ -5,7 +5,8 @@ read -> passes -> lift -> arrange -> render -> write
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
@@ -40,6 +41,7 @@ from burnish.codegen.weights.entries import (
     entries,
     write_files,
 )
+from burnish.nn import tables
 from burnish.serialize import is_weights
 
 EMBED_AS_TEXT = 8 * 1024 * 1024
@@ -80,8 +82,9 @@ class Options:
 class Generated:
     """Source, and weights that are read from the model file when they are written.
 
-    origin: the weights file that they come from, where it is one; as_stored: that one
-    has the same tensors under the same names.
+    metadata: what the weights file says beside them, tables above all. origin: the
+    weights file that they come from, where it is one; as_stored: that one has the same
+    tensors under the same names.
     """
 
     name: str
@@ -92,6 +95,7 @@ class Generated:
     notes: tuple[str, ...]
     origin: Path | None = None
     as_stored: bool = False
+    metadata: Mapping[str, str] = field(default_factory=dict)
 
 
 def generate(
@@ -145,12 +149,16 @@ def _from_graph(
     stage(4)
     name = _module_name(options.name or source.path.stem, options.name is not None)
     weights = entries(plan.weights, options.half)
+    metadata = tables.packed({path: table.read() for path, table in plan.tables})
     in_source = _fits_source(weights, options)
-    where = _where(name, weights, in_source)
+    where = _where(name, bool(weights or metadata), in_source)
     header = _header(source, program, options, where)
-    embedded = as_text(weights) if in_source else None
+    embedded = as_text(weights, metadata) if in_source else None
     text = signed(render(plan, header, embedded, template_dir))
-    return Generated(name, text, weights, in_source, _count(weights), source.notes)
+    count = _count(weights)
+    return Generated(
+        name, text, weights, in_source, count, source.notes, metadata=metadata
+    )
 
 
 def _from_folder(
@@ -162,7 +170,7 @@ def _from_folder(
     name = _module_name(options.name or folder.resolve().name, options.name is not None)
     weights = entries(made.weights, options.half)
     in_source = _fits_source(weights, options)
-    where = _where(name, weights, in_source) + _spelled(options)
+    where = _where(name, bool(weights), in_source) + _spelled(options)
     text = signed(made.text(where, as_text(weights) if in_source else None))
     return Generated(name, text, weights, in_source, _count(weights), made.notes)
 
@@ -198,7 +206,7 @@ def _from_weights(
     lines = (
         f"Imported from {plain(made.file.name)} ({made.kind}), sha256",
         f"{made.sha256};",
-        *wrapped(f"{_where(name, weights, in_source)}{_spelled(options)}."),
+        *wrapped(f"{_where(name, bool(weights), in_source)}{_spelled(options)}."),
         *LINES,
         *(("", *made.said) if made.said else ()),
     )
@@ -222,10 +230,10 @@ def _fits_source(weights: tuple[Entry, ...], options: Options) -> bool:
     return options.embed and size <= EMBED_AS_TEXT
 
 
-def _where(name: str, weights: tuple[Entry, ...], in_source: bool) -> str:
+def _where(name: str, has_file: bool, in_source: bool) -> str:
     if in_source:
         return "weights at the end"
-    return f"weights in {name}.safetensors" if weights else "no weights"
+    return f"weights in {name}.safetensors" if has_file else "no weights"
 
 
 def _spelled(options: Options) -> str:
@@ -268,8 +276,14 @@ def write(
                 f"the weights would replace"
             )
         weights = ()
+    metadata = None if generated.in_source else generated.metadata
     return write_files(
-        Path(out_dir), generated.name, generated.text, weights, progress or _deaf
+        Path(out_dir),
+        generated.name,
+        generated.text,
+        weights,
+        progress or _deaf,
+        metadata,
     )
 
 

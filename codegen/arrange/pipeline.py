@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from burnish.codegen.arrange.classes.buffer_init import is_loaded
 from burnish.codegen.arrange.classes.builder import Builder
 from burnish.codegen.arrange.classes.explain import Reasons
 from burnish.codegen.arrange.classes.stacking import stacked
@@ -72,7 +73,9 @@ def arrange(program: Program, flat: bool = False, explain: Explain = silent) -> 
     """
     facts = Facts(explain, flat)
     run(PHASES, program, facts)
-    return Plan(facts.classes, facts.weights)
+    kept = [(path, weight) for path, weight in facts.weights if weight.persistent]
+    tables = [(path, weight) for path, weight in facts.weights if is_loaded(weight)]
+    return Plan(facts.classes, kept, tables)
 
 
 def finished(classes: list[ClassPlan], explain: Explain) -> list[ClassPlan]:

@@ -275,7 +275,14 @@ def constant_operand(value: Constant) -> Expression:
     if array.dtype.kind == "O":
         options = (("dtype", Literal("object")), ("device", DEVICE))
         return Call("Tensor", (Literal(array.tolist()),), options)
-    return Weight("", array.dtype.name, array.shape, lambda: array, trained=False)
+    return Weight(
+        "",
+        array.dtype.name,
+        array.shape,
+        lambda: array,
+        trained=False,
+        persistent=False,
+    )
 
 
 def host_operand(value: Host) -> Expression:

@@ -71,6 +71,7 @@ class Weight(Expression):
     read: the array, brought to the layout that the module has.
     trained: a Param (else a Buffer). path: what the file calls it.
     source: what it is read from; the same for all weights that are read from there.
+    persistent: the original saves it too: its author's, and no constant of the graph.
     """
 
     path: str
@@ -79,6 +80,7 @@ class Weight(Expression):
     read: Callable[[], np.ndarray] = field()
     trained: bool = True
     source: Source | None = None
+    persistent: bool = True
 
     def changed(self, shape: tuple[int, ...], how: Callable[..., Any]) -> Weight:
         """The same weight stored in another layout."""

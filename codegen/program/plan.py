@@ -83,7 +83,11 @@ def held(
 
 @dataclass(eq=False)
 class Plan:
-    """The classes, small to large, the model last, and where its weights belong."""
+    """The classes, small to large, the model last, and where its weights belong.
+
+    tables: what a file brings beside the model's state.
+    """
 
     classes: list[ClassPlan]
     weights: list[tuple[str, Weight]]
+    tables: list[tuple[str, Weight]] = field(default_factory=list)

@@ -91,6 +91,17 @@ def is_buffer(value: ir.Value) -> bool:
     return value.metadata_props.get(_KIND) == "BUFFER"
 
 
+def is_saved(value: ir.Value) -> bool:
+    """Whether the author's model saves it: a weight, or a persistent buffer.
+
+    The newer exporter says so of each buffer; in files of the older one a buffer that
+    is not persistent is a Constant. Other constants have names that are counted.
+    """
+    if value.metadata_props.get(_PERSISTENT) == "False" or is_marked(value):
+        return False
+    return not is_counted(value.name or "") and not _MADE.match(value.name or "")
+
+
 def mark_parameter(value: ir.Value) -> None:
     """Say that its name is that of a parameter of the author's."""
     value.metadata_props[_KIND] = "PARAMETER"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import textwrap
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,9 +71,10 @@ def _dtype(name: str) -> np.dtype:
         return np.dtype(getattr(ml_dtypes, name))
 
 
-def as_text(weights: Iterable[Entry]) -> str:
+def as_text(weights: Iterable[Entry], metadata: Mapping[str, str] | None = None) -> str:
     """The weights file as lines of base64."""
-    data = serialize.to_bytes({entry.path: entry.read() for entry in weights})
+    state = {entry.path: entry.read() for entry in weights}
+    data = serialize.to_bytes(state, metadata)
     return "\n".join(textwrap.wrap(base64.b64encode(data).decode(), _COLUMNS)) + "\n"
 
 
@@ -83,11 +84,13 @@ def write_files(
     text: str,
     weights: tuple[Entry, ...],
     progress: Progress,
+    metadata: Mapping[str, str] | None = None,
 ) -> list[Path]:
-    """`name.py`, and `name.safetensors` when there are weights to write.
+    """`name.py`, and `name.safetensors` when there are weights or metadata to write.
 
     progress: called with ("writing weights", done, total), in tensors.
     """
+    has_file = bool(weights or metadata)
 
     def told(number: int, entry: Entry) -> Callable[[], Iterator[memoryview]]:
         def read() -> Iterator[memoryview]:
@@ -99,7 +102,7 @@ def write_files(
     source, stored = folder / f"{name}.py", folder / f"{name}.safetensors"
     with package(folder), atomic_write(source) as out:
         out.write(text.encode())
-        if weights:
+        if has_file:
             serialize.write_stream(
                 stored,
                 [
@@ -111,8 +114,9 @@ def write_files(
                     )
                     for n, entry in enumerate(weights)
                 ],
+                metadata,
             )
-    return [source, stored] if weights else [source]
+    return [source, stored] if has_file else [source]
 
 
 @contextmanager

@@ -35,6 +35,18 @@ def ones(shape: tuple[int, ...], dtype: Any, device: Device) -> Array:
     return device.xp.ones(shape, dtype)
 
 
+def loaded(shape: tuple[int, ...], dtype: Any, device: Device) -> Array:
+    """No values: of a `Buffer(..., persistent=False)` that a weights file brings.
+
+    Raises InputError, so that nothing is computed with numbers that nobody gave.
+    """
+    raise InputError(
+        f"a table of shape {shape}, {np.dtype(dtype)}: expected values from the file "
+        f"of weights that was generated with the source, got none; make the model "
+        f"with Model.from_file(), which reads them"
+    )
+
+
 def uniform(bound: float, low: float | None = None) -> Initializer:
     """Uniform in [-bound, bound), or in [low, bound)."""
     start = -bound if low is None else low

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ParamSpec, Protocol, Self, TypeAlias, TypeVar
 
 from burnish import serialize
 from burnish.backend import Device
-from burnish.nn import record
+from burnish.nn import record, tables
 from burnish.nn.adapting import computed, make_plain, reparameterize
 from burnish.nn.display import tree
 from burnish.nn.groups import ParamGroup
@@ -112,7 +112,7 @@ class Module(Holder):
         return [param for _, param in self.named_parameters()]
 
     def named_buffers(self) -> Iterator[tuple[str, Buffer]]:
-        """The tensors that are saved but not trained, with their paths."""
+        """The tensors that are not trained, with their paths, as PyTorch has them."""
         for path, item in self.named_tensors():
             if isinstance(item, Buffer):
                 yield path, item
@@ -265,11 +265,12 @@ class Module(Holder):
     def state_dict(self, group: ParamGroup | None = None) -> dict[str, Any]:
         """Every parameter's and buffer's array by its path; nothing is copied.
 
+        A buffer that is not persistent is left out, as in PyTorch.
         group: these parameters alone, and no buffers. A quantized parameter has
         several: "weight.codes", "weight.scales", "weight.scheme".
         """
         held = self.named_tensors() if group is None else group.params(self).items()
-        return {name: a for path, item in held for name, a in arrays(path, item)}
+        return _saved(held)
 
     def load_state_dict(
         self,
@@ -285,7 +286,7 @@ class Module(Holder):
         """
         kind = type(self).__name__
         with inputs_installed(self, state):
-            every = list(_every_path(self))
+            every = [each for each in _every_path(self) if each[1].persistent]
             if group is not None:
                 chosen = {id(param) for param in group.params(self).values()}
                 every = [(path, item) for path, item in every if id(item) in chosen]
@@ -309,9 +310,10 @@ class Module(Holder):
         group: these parameters alone, and no buffers.
         """
         state = self.state_dict(group)
-        if group is None and serialize.is_pytorch_name(path):
-            held = self.named_tensors(False)
-            state = {name: a for path, x in held for name, a in arrays(path, x)}
+        if serialize.is_pytorch_name(path):
+            state = _saved(self.named_tensors(False)) if group is None else state
+        elif group is None:
+            metadata = {**tables.metadata(self), **(metadata or {})}
         serialize.save_file(record.cast(state, dtype), path, metadata)
 
     def load_file(
@@ -323,28 +325,38 @@ class Module(Holder):
         Values are mapped, so that those of the module's dtype are not copied. Names
         that differ, other layouts and parts of models: `burnish.store.load`.
         """
-        return self.load_state_dict(serialize.open_weights(path), strict, group)
+        return self._loaded(serialize.open_weights(path), strict, group)
+
+    def _loaded(
+        self, weights: Any, strict: bool = True, group: ParamGroup | None = None
+    ) -> Self:
+        self.load_state_dict(weights, strict, group)
+        tables.restore(self, weights)
+        return self
 
     def to_bytes(self, dtype: Any = None) -> bytes:
         """The module's values as safetensors bytes."""
-        return serialize.to_bytes(record.cast(self.state_dict(), dtype))
+        state = record.cast(self.state_dict(), dtype)
+        return serialize.to_bytes(state, tables.metadata(self))
 
     @classmethod
     def from_file(cls, path: Path | None = None, **config: Any) -> Self:
         """A module with weights from `path`, or from the file beside its source."""
         if path is None:
             model = cls(**config)
-            if next(model.named_tensors(), None) is None:
+            if not any(t.persistent or t.is_loaded for _, t in model.named_tensors()):
                 return model  # there is nothing to read
             path = record.beside(cls)
             if not isinstance(path, os.PathLike):
                 return cls.from_bytes(path.read_bytes(), **config)
-        return cls(**config).load_file(path)
+        model = cls(**config).load_file(path)
+        tables.complete(model)
+        return model
 
     @classmethod
     def from_bytes(cls, data: bytes, **config: Any) -> Self:
         """A module with weights from safetensors bytes."""
-        return cls(**config).load_state_dict(serialize.from_bytes(data))
+        return cls(**config)._loaded(serialize.open_weights(data))
 
     @classmethod
     def from_embedded(cls, **config: Any) -> Self:
@@ -375,6 +387,12 @@ def _stored(attributes: Mapping[str, Any]) -> Iterator[tuple[str, Stored]]:
         if isinstance(item, Stored):
             for part, tensor in item.parts():
                 yield f"{name}.{part}" if part else name, tensor
+
+
+def _saved(held: Iterable[tuple[str, Stored]]) -> dict[str, Any]:
+    """What a file has of these tensors, by name."""
+    kept = (each for each in held if each[1].persistent)
+    return {name: array for path, item in kept for name, array in arrays(path, item)}
 
 
 def _every_path(module: Module) -> Iterator[tuple[str, Stored]]:

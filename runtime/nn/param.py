@@ -15,6 +15,7 @@ from burnish.backend import Array, Device, on_host
 from burnish.errors import InputError
 from burnish.lowbit import Packed, QuantizedTensor, QuantScheme
 from burnish.nn.fit import number_kind
+from burnish.nn.init import loaded
 from burnish.steps import call
 from burnish.tensor import Tensor
 
@@ -34,6 +35,8 @@ class Stored(Tensor):
     __slots__ = ("_dtype", "_initial", "_shape", "_value", "trainable")
     learns = False
     is_adapter = False
+    persistent: bool = True  #: whether `state_dict` has it
+    is_loaded: bool = False  #: whether files bring its values beside the `state_dict`
 
     _dtype: np.dtype[Any]
     _initial: Callable[..., Array] | None
@@ -276,6 +279,31 @@ class Param(Stored):
 
 
 class Buffer(Stored):
-    """A tensor that is saved with the module but not trained: running statistics."""
+    """A tensor that is not trained: running statistics, places, a mask.
 
-    __slots__ = ()
+    persistent: whether it is saved with the module, as in PyTorch. One that is not has
+    its initializer's values; `init.loaded` says that weights files bring them.
+    """
+
+    __slots__ = ("is_loaded", "persistent")
+
+    def __init__(
+        self,
+        initial: Array | Callable[..., Array],
+        shape: tuple[int, ...] | None = None,
+        dtype: Any = np.float32,
+        *,
+        persistent: bool = True,
+    ):
+        super().__init__(initial, shape, dtype)
+        self.persistent = persistent
+        self.is_loaded = not persistent and initial is loaded
+
+    def copy(self) -> Self:
+        made = super().copy()
+        made.persistent, made.is_loaded = self.persistent, self.is_loaded
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        kept = {"persistent": self.persistent, "is_loaded": self.is_loaded}
+        return (*super().__reduce__(), (None, kept))

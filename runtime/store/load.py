@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from burnish.lowbit import Packed
-from burnish.nn import record
+from burnish.nn import record, tables
 from burnish.nn.fit import Report, fit, is_float
 from burnish.nn.module import Module
 from burnish.nn.quantized import inputs_installed, joined
@@ -78,6 +78,7 @@ def load(
                 report.skipped.append(path)
         report.check(strict=not partial)
     _assign(report, here, precision)
+    tables.restore(module, weights)
     return report
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from burnish import serialize
 from burnish.errors import RecordError
-from burnish.nn import record
+from burnish.nn import record, tables
 from burnish.nn.module import Module
 from burnish.store.filter import Filter
 from burnish.store.frameworks import PYTORCH
@@ -103,4 +103,6 @@ def save(
         precision=precision,
         every_name=every_name,
     )
+    if not serialize.is_pytorch_name(where):
+        metadata = {**tables.metadata(module), **(metadata or {})}
     serialize.save_file(state, where, metadata)

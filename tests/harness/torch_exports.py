@@ -22,8 +22,12 @@ def exported(
     path: Path,
     dynamo: bool,
     axes: Sequence[Mapping[int, str]] = (),
+    **options: Any,
 ) -> Path:
-    """The file, quietly; axes: those of each input that are dynamic, else the first."""
+    """The file, quietly; axes: those of each input that are dynamic, else the first.
+
+    options: what else the exporter is told.
+    """
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     names = list(inspect.signature(model.forward).parameters)[: len(inputs)]
     dynamic = dict(zip(names, axes or [EVERY] * len(inputs), strict=True))
@@ -34,10 +38,8 @@ def exported(
                 name: dict.fromkeys(held, torch.export.Dim.DYNAMIC)
                 for name, held in dynamic.items()
             }
-            torch.onnx.export(
-                model, tuple(inputs), path, dynamo=True, dynamic_shapes=of
-            )
+            given: dict[str, Any] = {"dynamo": True, "dynamic_shapes": of}
         else:
-            given: dict[str, Any] = {"input_names": names, "dynamic_axes": dynamic}
-            torch.onnx.export(model, tuple(inputs), path, dynamo=False, **given)
+            given = {"dynamo": False, "input_names": names, "dynamic_axes": dynamic}
+        torch.onnx.export(model, tuple(inputs), path, **given, **options)
     return path

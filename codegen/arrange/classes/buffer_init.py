@@ -1,21 +1,52 @@
 """Initial values of buffers that follow a rule: ranges, masks, tables of angles.
 
-A model of other sizes has no file to load its tables from.
+A model of other sizes has no file to load its tables from. A buffer that is not
+persistent is in no file where a rule makes exactly its numbers.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from burnish import nn
+from burnish.backend import Device
 from burnish.codegen.program import Call, Expression, Literal, Name, Weight
 
 _CLOSE = 1e-5
 _LEAST = 3
 """So many numbers tell a rule."""
+_LOADED = Name("nn.init.loaded")
 
 
 def start(table: Weight) -> Expression:
-    """The initializer that makes these numbers; zeros where no rule is known."""
+    """The initializer that makes these numbers; zeros where no rule is known.
+
+    Of one that is not persistent: exactly these, or those that a file brings.
+    """
+    made = _rule(table)
+    if table.persistent or _makes(made, table):
+        return made
+    return _LOADED
+
+
+def is_loaded(table: Weight) -> bool:
+    """Whether a file has to bring it beside the model's state."""
+    return not table.persistent and start(table) is _LOADED
+
+
+def _makes(made: Call | Name, table: Weight) -> bool:
+    """Whether the initializer gives exactly the table, in its own dtype."""
+    name = made.function if isinstance(made, Call) else made.text
+    initializer = getattr(nn.init, name.removeprefix("nn.init."))
+    if isinstance(made, Call):
+        given = (arg.value for arg in made.args if isinstance(arg, Literal))
+        initializer = initializer(*given)
+    values = table.array
+    found = initializer(table.shape, values.dtype, Device("cpu"))
+    return found.dtype == values.dtype and np.array_equal(found, values)
+
+
+def _rule(table: Weight) -> Call | Name:
     values = table.array
     if (
         values.shape != table.shape
@@ -37,7 +68,7 @@ def start(table: Weight) -> Expression:
     return Name("nn.init.zeros")
 
 
-def _constant(value: np.generic) -> Expression:
+def _constant(value: np.generic) -> Call | Name:
     if value in (0, 1):
         return Name("nn.init.ones" if value else "nn.init.zeros")
     short = float(str(value)) if isinstance(value, np.floating) else value.item()

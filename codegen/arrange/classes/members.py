@@ -303,6 +303,8 @@ def stored(weight: Weight) -> Call:
     if weight.trained:
         drawn = Call("nn.init.normal", (Literal(0.02),))
         return Call("nn.Param", (drawn, shape), options)
+    if not weight.persistent:
+        options += (("persistent", Literal(False)),)
     return Call("nn.Buffer", (start(weight), shape), options)
 
 

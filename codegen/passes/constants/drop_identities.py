@@ -1,5 +1,7 @@
 """Remove operators that return their input: equal shape, dtype and numbers.
 
+And inputs that add nothing: empty parts of a Concat, a bias of constant zeros.
+
 Dropout is not one of them (it acts in training), and neither is `x * one` where `one`
 has dimensions (it may broadcast) or is a weight that happens to be one.
 """
@@ -29,7 +31,7 @@ def drop_identities(model: ir.Model, account: Account) -> bool:
     """Forward the input of every node that is proven to change nothing."""
     changed = False
     for node in all_nodes(model):
-        changed |= _without_empty(node)
+        changed |= _without_empty(node) or _without_zeros(node)
         kept = _kept(node) if node.domain == "" and node.inputs else None
         if kept is not None and forward(node, kept):
             account.did("node that changes nothing", label(node))
@@ -49,6 +51,25 @@ def _without_empty(node: ir.Node) -> bool:
     for place, part in enumerate(full):
         node.replace_input_with(place, part)
     return True
+
+
+def _without_zeros(node: ir.Node) -> bool:
+    """Drop a bias of zeros that the exporter made where the layer has none."""
+    place = _BIAS.get(node.op_type) if node.domain in ("", "burnish") else None
+    if place is None or len(node.inputs) <= place:
+        return False
+    bias = node.inputs[place]
+    tensor = constant(bias)
+    if bias is None or tensor is None or not constants.is_marked(bias):
+        return False
+    if tensor.numpy().any():
+        return False
+    node.resize_inputs(place)
+    return True
+
+
+#: Where operators take a bias, as the last of their inputs.
+_BIAS = {"Conv": 2, "ConvTranspose": 2, "Gemm": 2, "Linear": 2}
 
 
 def _is_empty(value: ir.Value | None, axis: int) -> bool:

@@ -85,6 +85,7 @@ def _may_fold(node: ir.Node) -> bool:
         and (node.op_type in _PARTS or not any(map(_is_shared_weight, node.inputs)))
         and not (node.op_type in _READS and constants.trains(node.inputs[0]))
         and not (node.op_type == "Neg" and _is_authors(node.inputs[0]))
+        and not (node.op_type == "Expand" and _repeats_authors(node))
         and next(g.bodies(node), None) is None
     )
 
@@ -99,6 +100,14 @@ def _is_authors(value: ir.Value | None) -> bool:
     )
 
 
+def _repeats_authors(node: ir.Node) -> bool:
+    """Whether rows of a parameter are repeated, of which each would train apart."""
+    weight, dims = node.inputs[0], g.static_dims(node.outputs[0])
+    tensor = g.constant(weight)
+    alone = tensor is not None and dims is not None and tensor.size == g.elements(dims)
+    return _is_authors(weight) and not alone
+
+
 def _is_shared_weight(value: ir.Value | None) -> bool:
     """A weight that others read too stays one; a folded copy would train apart."""
     if value is None or not constants.trains(value):
@@ -108,7 +117,12 @@ def _is_shared_weight(value: ir.Value | None) -> bool:
 
 
 def _static(node: ir.Node) -> list[ir.TensorProtocol] | None:
-    """Shape and Size of a value whose shape is numbers."""
+    """Shape and Size of a value whose shape is numbers; a number like another."""
+    if node.op_type == "CastLike":
+        number, dtype = g.constant(node.inputs[0]), node.outputs[0].dtype
+        if number is None or number.size != 1 or dtype is None:
+            return None
+        return [ir.tensor(number.numpy().astype(dtype.numpy()), dtype=dtype)]
     if node.op_type not in ("Shape", "Size"):
         return None
     dims = g.static_dims(node.inputs[0])
