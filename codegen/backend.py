@@ -20,9 +20,11 @@ from typing import Any
 import onnx
 from onnx.backend.base import Backend, BackendRep
 
-from burnish import Device, Tensor, nn, serialize
+from burnish import Device, Tensor, nn
 from burnish.codegen.pipeline import generate
 from burnish.errors import DeviceError
+from burnish.nn import tables
+from burnish.serialize import Weights
 
 _numbers = itertools.count()
 
@@ -98,13 +100,15 @@ def imported(model: onnx.ModelProto) -> Any:
         path = Path(folder, "model.onnx")
         path.write_bytes(model.SerializeToString())
         made = generate(path)
-        state = {entry.path: entry.read() for entry in made.weights}
-        weights = serialize.to_bytes(state, made.metadata)
+        state: Any = {entry.path: entry.read().copy() for entry in made.weights}
+    weights = Weights(state, made.name, "arrays", metadata=made.metadata)
     module = types.ModuleType(f"burnish_generated_{next(_numbers)}")
     sys.modules[module.__name__] = module
     try:
         exec(compile(made.text, f"<{made.name}>", "exec"), vars(module))
-        return vars(module)["Model"].from_bytes(weights)
+        model = vars(module)["Model"]().load_state_dict(weights)
+        tables.restore(model, weights)
+        return model
     finally:
         del sys.modules[module.__name__]
 

@@ -42,6 +42,9 @@ _MADE_BY_EXPORTERS = re.compile(
     r"(?:val_|onnx::|_val_|const|scalar_tensor|\d)|.*(?:/Constant|_const_|__)"
 )
 _TINY = 64
+_TABLES = frozenset(("bool", "int32", "int64", "float16", "float32", "float64"))
+_LARGEST_TABLE = 1 << 24
+"""Bytes: the metadata of a weights file has no place for more."""
 _ANY = frozenset(("", "?", "-1", "none", "unk", "unknown", "dynamic", "dyn", "any"))
 
 
@@ -270,8 +273,13 @@ class _Lifter:
             lambda: np.asarray(tensor.numpy()),
             trained=trained and not (named and constants.is_buffer(value)),
             source=self.sources.setdefault(value, Source(tensor.size, named)),
-            persistent=trained or constants.is_saved(value),
+            persistent=trained or not self._is_table(value, tensor, dtype),
         )
+
+    def _is_table(self, value: ir.Value, tensor: ir.TensorProtocol, dtype: str) -> bool:
+        """Whether PyTorch would not save it, and it is no large or packed weight."""
+        plain = dtype in _TABLES and tensor.nbytes <= _LARGEST_TABLE
+        return self._by_pytorch and plain and not constants.is_saved(value)
 
 
 def _all_nodes(graph: ir.Graph) -> Iterator[ir.Node]:

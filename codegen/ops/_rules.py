@@ -281,7 +281,7 @@ def constant_operand(value: Constant) -> Expression:
         array.shape,
         lambda: array,
         trained=False,
-        persistent=False,
+        persistent=array.dtype.kind not in "bif",  # packed ones are weights
     )
 
 

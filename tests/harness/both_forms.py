@@ -19,7 +19,11 @@ def both_forms(path: Path, folder: Path) -> list[Any]:
         generated = generate(path, Options(name=name, flat=flat))
         assert generated.text.count("\nclass ") == 1 or not flat
         write(generated, folder)
-        weights = folder / f"{name}.safetensors" if generated.weights else None
+        weights = (
+            folder / f"{name}.safetensors"
+            if generated.weights or generated.metadata
+            else None
+        )
         made.append(load_class(folder / f"{name}.py").from_file(weights))
     return made
 

@@ -26,7 +26,9 @@ def imported(source: Path | onnx.ModelProto | str, folder: Path) -> Any:
     generated = generate(source, Options(name="generated"))
     write(generated, folder)
     return load_class(folder / "generated.py").from_file(
-        folder / "generated.safetensors" if generated.weights else None
+        folder / "generated.safetensors"
+        if generated.weights or generated.metadata
+        else None
     )
 
 

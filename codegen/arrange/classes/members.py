@@ -299,7 +299,9 @@ def layer_weights(layer: Layer) -> list[WeightPath]:
 def stored(weight: Weight) -> Call:
     """A weight that stands alone: `nn.Param(...)` or `nn.Buffer(...)`."""
     shape = Literal(weight.shape)
-    options = (("dtype", Literal(weight.dtype)),) if weight.dtype != "float32" else ()
+    options: tuple[tuple[str, Expression], ...] = ()
+    if weight.dtype != "float32":
+        options = (("dtype", Literal(weight.dtype)),)
     if weight.trained:
         drawn = Call("nn.init.normal", (Literal(0.02),))
         return Call("nn.Param", (drawn, shape), options)
