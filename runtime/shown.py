@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import islice
 from typing import Any
 
 _DEEPEST, _MOST, _BITS = 2, 8, 256
+_COMPARED, _LONGEST = 10_000, 200  # names, and characters of one
 
 
 def shown(value: Any, most: int = 80) -> str:
@@ -15,6 +18,18 @@ def shown(value: Any, most: int = 80) -> str:
     """
     text = _shown(value, most, 0)
     return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def close(name: Any, names: Iterable[Any]) -> str:
+    """The one of the names that was probably meant, or "".
+
+    Of very many names the first thousands are looked at, and no very long ones.
+    """
+    import difflib
+
+    text = name if isinstance(name, str) else shown(name)
+    near = (each for each in islice(names, _COMPARED) if len(str(each)) <= _LONGEST)
+    return next(iter(difflib.get_close_matches(text[:_LONGEST], map(str, near), 1)), "")
 
 
 def _shown(value: Any, most: int, depth: int) -> str:

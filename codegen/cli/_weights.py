@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from burnish.serialize import Weights
+from burnish.shown import shown
+
 
 @dataclass(frozen=True)
 class Held:
@@ -108,8 +111,6 @@ def contents(path: Path, inert: bool = False) -> Contents:
         first = owners.setdefault(id(tensor.memory), name)
         shares = None if first == name else first
         held.append(Held(name, tensor.shape, tensor.dtype, tensor.nbytes, shares))
-    taken = {name[:end] for name in weights for end in _ends(name)}
-    tree = weights.tree if isinstance(weights.tree, dict) else {}
     return Contents(
         str(path),
         weights.kind,
@@ -117,9 +118,20 @@ def contents(path: Path, inert: bool = False) -> Contents:
         sum(tensor.size for tensor in weights.values()),
         weights.nbytes,
         weights.metadata,
-        {str(k): repr(v)[:60] for k, v in tree.items() if str(k) not in taken},
+        _beside(weights),
         _described(path),
     )
+
+
+def _beside(weights: Weights) -> dict[str, str]:
+    """What the file holds below top-level keys that have no tensors."""
+    tree = weights.tree if isinstance(weights.tree, dict) else {}
+    named = {k if isinstance(k, str) else shown(k): value for k, value in tree.items()}
+    lengths = {len(key) for key in named}
+    for name in weights:
+        for end in lengths.intersection(_ends(name)):
+            named.pop(name[:end], None)
+    return {key: shown(value, 60) for key, value in named.items()}
 
 
 def _ends(name: str) -> list[int]:

@@ -12,11 +12,13 @@ from burnish.errors import RecordError
 from burnish.lowbit import Packed, QuantizedTensor
 from burnish.nn.quantized import joined
 from burnish.serialize import LazyTensor
+from burnish.shown import close
 
 if TYPE_CHECKING:
     from burnish.nn.param import Stored
 
 _SHOWN = 5
+_DEEPEST = 16  # modules that may be around a module in a file
 _FLOAT = 2
 _OPTIONAL = "num_batches_tracked"  # PyTorch's files from before 0.4.1 lack it
 
@@ -62,12 +64,10 @@ class Report:
 
     def meant(self) -> dict[str, str]:
         """Unexpected names that look like a missing one, and that one."""
-        import difflib
-
         found = {}
         for name in self.unexpected[:100]:
-            if close := difflib.get_close_matches(name, self.missing, 1, 0.6):
-                found[name] = close[0]
+            if meant := close(name, self.missing):
+                found[name] = meant
         return found
 
     def _hint(self) -> str:
@@ -80,11 +80,11 @@ class Report:
                 f" (without the prefix {prefix!r} the names fit better: "
                 f"burnish.store.load(..., top_level_key={key!r}))"
             )
-        close = "".join(
+        meant = "".join(
             f"is {name!r} meant to be {other!r}? "
             for name, other in list(self.meant().items())[:1]
         )
-        return f" ({close}burnish.store.load takes rename= and top_level_key=)"
+        return f" ({meant}burnish.store.load takes rename= and top_level_key=)"
 
     def _prefix(self) -> str | None:
         """What most missing names have in front of them in the file, if anything."""
@@ -92,7 +92,7 @@ class Report:
         counts: dict[str, int] = {}
         for name in self.unexpected:
             prefix = ""
-            for part in name.split(".")[:-1]:
+            for part in name.split(".", _DEEPEST)[:-1]:
                 prefix += f"{part}."
                 if name.removeprefix(prefix) in missing:
                     counts[prefix] = counts.get(prefix, 0) + 1

@@ -10,6 +10,7 @@ import json
 import zlib
 from typing import BinaryIO
 
+from burnish.budget import Budget
 from burnish.record.elements import Arrays
 from burnish.record.format import Content, Format, check_sum
 from burnish.serialize.elements import code_of, encode
@@ -42,7 +43,7 @@ def read(data: memoryview) -> Content:
     """Read a record, or a file of another program, which has no checksum."""
     if bytes(data[8:_AT]) == _BEFORE:
         _check(data)
-    tensors, metadata = lazy(data, "record")
+    tensors, metadata = lazy(data, Budget(len(data), "record"))
     page = json.loads(metadata.get("burnish.record", '{"version": 1}'))
     arrays: Arrays = {name: tensor.read() for name, tensor in tensors.items()}
     return Content(page, arrays)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from typing import Any, TypeAlias
 
+from burnish import jsontext
 from burnish.budget import Budget
 from burnish.errors import RecordError
 from burnish.serialize import read
-from burnish.serialize.header import MAX_HEADER, check_density
+from burnish.serialize.header import MAX_HEADER
 from burnish.serialize.lazy import LazyTensor
 from burnish.serialize.weights import Weights, flatten
+from burnish.shown import shown
 
 Path: TypeAlias = str | os.PathLike[str]
 Source: TypeAlias = Path | bytes | bytearray | memoryview
@@ -35,26 +37,31 @@ _OTHERS = (
 )
 
 
-def open_weights(source: Source, inert: bool = False) -> Weights:
+def open_weights(
+    source: Source, inert: bool = False, limit: int | None = None
+) -> Weights:
     """The tensors of a weights file by name, none of them read yet.
 
     source: a .safetensors file; a PyTorch file of any age (.pt, .pth, .bin, .ckpt); the
     index (.index.json) of one in shards; a folder with one of these; or a file's bytes.
     inert: read objects of unknown classes in a pickle as records that do nothing.
+    limit: the bytes of memory that what is made of each file may take, for a file that
+    is trusted; by default about eight times its size and 48 MiB.
 
     Files are mapped into memory, so opening reads names and shapes alone. Raises
-    RecordError when the file is damaged or something else.
+    RecordError when the file is damaged or something else, and BudgetError, which is
+    one, when it asks for more than that.
     """
     if isinstance(source, bytes | bytearray | memoryview):
         data = memoryview(source).cast("B").toreadonly()
-        return _read(data, "weights", inert)
+        return _read(data, "weights", inert, limit)
     path = os.fspath(source)
     if os.path.isdir(path):
         path = _in_folder(path)
     data = memoryview(read.map_file(path))
-    if bytes(data[:64]).lstrip()[:1] == b"{":
-        return _sharded(path, data, inert)
-    return _read(data, path, inert)
+    if _is_json(data):
+        return _sharded(path, data, inert, limit)
+    return _read(data, path, inert, limit)
 
 
 def is_weights(path: Path) -> bool:
@@ -74,9 +81,10 @@ def is_weights(path: Path) -> bool:
     return pickled or safe or head[:2] == b"PK" or head[257:262] == b"ustar"
 
 
-def _read(data: memoryview, where: str, inert: bool) -> Weights:
+def _read(data: memoryview, where: str, inert: bool, limit: int | None) -> Weights:
+    budget = Budget(len(data), where, limit, "pass limit=BYTES")
     if _is_safetensors(data):
-        head = read.lazy(data, where)
+        head = read.lazy(data, budget)
         return Weights(head.tensors, where, "safetensors", metadata=head.metadata)
     from burnish.serialize import pytorch
 
@@ -93,9 +101,12 @@ def _read(data: memoryview, where: str, inert: bool) -> Weights:
             f"{where}: expected safetensors or a PyTorch file, got {len(data)} bytes "
             f"that begin with {bytes(data[:8])!r}"
         )
-    tree, kind = pytorch.read(data, where, inert)
-    tensors = flatten(tree, Budget(len(data), where))
-    return Weights(tensors, where, kind, tree)
+    tree, kind = pytorch.read(data, budget, inert)
+    return Weights(flatten(tree, budget), where, kind, tree)
+
+
+def _is_json(data: memoryview) -> bool:
+    return bytes(data[:64]).lstrip()[:1] == b"{"
 
 
 def _is_safetensors(data: memoryview) -> bool:
@@ -127,24 +138,31 @@ def _in_folder(folder: str) -> str:
     )
 
 
-def _sharded(path: str, data: memoryview, inert: bool) -> Weights:
+def _sharded(path: str, data: memoryview, inert: bool, limit: int | None) -> Weights:
     """All tensors that an index names; every file is opened once."""
     tensors: dict[str, LazyTensor] = {}
     shards: dict[str, Weights] = {}
     folder = os.path.dirname(path)
-    for name, file in _weight_map(path, data).items():
+    for name, file in _weight_map(Budget(len(data), path, limit), data).items():
         if file not in shards:
             if file != os.path.basename(file) or file in ("", ".", ".."):
-                raise RecordError(f"{path}: expected a file beside it, got {file!r}")
+                raise RecordError(
+                    f"{path}: expected a file beside it, got {shown(file)}"
+                )
             place = os.path.join(folder, file)
             if not os.path.isfile(place):
                 raise RecordError(
                     f"{path}: expected the shard {file} beside it, there is none; "
                     f"download all shards"
                 )
-            shards[file] = open_weights(place, inert)
+            part = memoryview(read.map_file(place))
+            if _is_json(part):
+                raise RecordError(f"{path}: expected weights in {file}, got an index")
+            shards[file] = _read(part, place, inert, limit)
         if name not in shards[file]:
-            raise RecordError(f"{path}: expected {name!r} in {file}, it is not there")
+            raise RecordError(
+                f"{path}: expected {shown(name)} in {file}, it is not there"
+            )
         tensors[name] = shards[file][name]
     kinds = dict.fromkeys(shard.kind for shard in shards.values())
     kind = f"{' and '.join(kinds)} in {len(shards)} shards"
@@ -152,21 +170,17 @@ def _sharded(path: str, data: memoryview, inert: bool) -> Weights:
     return Weights(tensors, path, kind, metadata=metadata)
 
 
-def _weight_map(path: str, data: memoryview) -> dict[str, str]:
-    import json
-
-    try:
-        check_density(text := bytes(data))
-        names = json.loads(text)["weight_map"]
-        if not all(isinstance(file, str) for file in names.values()):
-            raise ValueError
-    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
+def _weight_map(budget: Budget, data: memoryview) -> dict[str, str]:
+    page = jsontext.parse(data, budget)
+    names: Any = page.get("weight_map") if isinstance(page, dict) else None
+    if not isinstance(names, dict) or not all(
+        isinstance(file, str) for file in names.values()
+    ):
         raise RecordError(
-            f"{path}: expected an index of shards, JSON with a weight_map of names to "
-            f"files"
-        ) from None
-    found: dict[str, str] = names
-    return found
+            f"{budget.where}: expected an index of shards, JSON with a weight_map of "
+            f"names to files"
+        )
+    return names
 
 
 def read_pickle_data(
@@ -185,6 +199,6 @@ def read_pickle_data(
         keys = list(tree) if isinstance(tree, dict) else []
         raise RecordError(
             f"{weights.where}: expected a top-level key {top_level_key!r}, "
-            f"got {', '.join(repr(key) for key in keys[:8]) or 'none'}"
+            f"got {', '.join(map(shown, keys[:8])) or 'none'}"
         )
     return tree[top_level_key]

@@ -7,10 +7,12 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from burnish.budget import Budget
 from burnish.errors import RecordError
 from burnish.serialize.elements import BITS, decode, name_of
 from burnish.serialize.header import Entry, Header, read_header
 from burnish.serialize.lazy import LazyTensor
+from burnish.shown import shown
 
 Path: TypeAlias = str | os.PathLike[str]
 
@@ -33,7 +35,7 @@ def from_bytes(data: bytes | bytearray | memoryview) -> dict[str, np.ndarray]:
 def header(path: Path) -> Header:
     """What a file holds, without its values: dtypes, shapes, metadata."""
     data = map_file(path)
-    return read_header(data, len(data), os.fspath(path))
+    return read_header(data, Budget(len(data), os.fspath(path)))
 
 
 class SafeTensor(LazyTensor):
@@ -50,7 +52,7 @@ class SafeTensor(LazyTensor):
 
     def read(self) -> np.ndarray:
         part = self.view[self.entry.start : self.entry.stop]
-        where = f"{self.file}: tensor {self.name!a}"
+        where = f"{self.file}: tensor {shown(self.name)}"
         try:
             return decode(part, self.entry.dtype, self.shape, where)
         except RecordError:
@@ -71,18 +73,20 @@ class Lazy(NamedTuple):
     metadata: dict[str, str]
 
 
-def lazy(data: Any, where: str) -> Lazy:
+def lazy(data: Any, budget: Budget) -> Lazy:
     """The tensors that safetensors bytes hold; the header is checked now."""
-    entries, metadata, begin = read_header(data, len(data), where)
+    entries, metadata, begin = read_header(data, budget)
+    file = budget.where
     view = memoryview(data).toreadonly()[begin:]
     tensors = {
-        name: SafeTensor(name, entry, view, where) for name, entry in entries.items()
+        name: SafeTensor(name, entry, view, file) for name, entry in entries.items()
     }
     return Lazy(tensors, metadata)
 
 
 def _tensors(data: Any, where: str) -> dict[str, np.ndarray]:
-    return {name: tensor.read() for name, tensor in lazy(data, where).tensors.items()}
+    held = lazy(data, Budget(len(data), where)).tensors
+    return {name: tensor.read() for name, tensor in held.items()}
 
 
 def map_file(path: Path) -> Any:

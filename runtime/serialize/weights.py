@@ -9,8 +9,10 @@ from burnish.budget import Budget
 from burnish.errors import RecordError
 from burnish.serialize.inert import Inert
 from burnish.serialize.lazy import LazyTensor
+from burnish.shown import close, shown
 
 _DEEPEST = 64
+_LONGEST = 200  # characters of a key that is no text
 _STEP, _TENSOR = 16, 150  # what a step, and a tensor's place, count as
 
 
@@ -71,16 +73,13 @@ class Weights(Mapping[str, LazyTensor]):
             tops = dict.fromkeys(name.partition(".")[0] for name in self)
             raise RecordError(
                 f"{self.where}: expected tensors below {key!r}, "
-                f"found them below {', '.join(map(repr, list(tops)[:8])) or 'nothing'}"
+                f"found them below {', '.join(map(shown, list(tops)[:8])) or 'nothing'}"
             )
         return Weights(found, self.where, self.kind, _at(self.tree, key), self.metadata)
 
     def _unknown(self, name: str) -> str:
-        import difflib
-
-        close = difflib.get_close_matches(name, self, 1)
-        meant = f"; is {close[0]!r} meant?" if close else ""
-        return f"{self.where}: no tensor {name!r}{meant}"
+        meant = f"; is {found!r} meant?" if (found := close(name, self)) else ""
+        return f"{self.where}: no tensor {shown(name)}{meant}"
 
     def __repr__(self) -> str:
         return f"Weights({self.where!r}, {self.kind}, {len(self)} tensors)"
@@ -94,6 +93,7 @@ def flatten(tree: Any, budget: Budget) -> dict[str, LazyTensor]:
     """
     if isinstance(tree, LazyTensor):
         return {"tensor": tree}
+    step, take = budget.step, budget.take
     found: dict[str, LazyTensor] = {}
     above = [tree]  # the containers that are being walked, outermost first
     walks = [("", _pairs(tree))]
@@ -104,12 +104,14 @@ def flatten(tree: Any, budget: Budget) -> dict[str, LazyTensor]:
             walks.pop()
             above.pop()
             continue
+        step()
         if not isinstance(value, dict | list | tuple | Inert | LazyTensor):
             continue
-        path = f"{prefix}.{key}" if prefix and key else prefix or key
-        budget.take(_STEP + len(path))
+        name = key if isinstance(key, str) else shown(key, _LONGEST)
+        path = f"{prefix}.{name}" if prefix and name else prefix or name
+        take(_STEP + len(path))
         if isinstance(value, LazyTensor):
-            budget.take(_TENSOR + len(path))
+            take(_TENSOR)
             if found.setdefault(path, value) is not value:
                 raise RecordError(
                     f"{budget.where}: two tensors are called {path[:80]!r}"
@@ -128,13 +130,11 @@ def flatten(tree: Any, budget: Budget) -> dict[str, LazyTensor]:
 _END = object()
 
 
-def _pairs(value: Any) -> Iterator[tuple[str, Any]]:
+def _pairs(value: Any) -> Iterator[tuple[Any, Any]]:
     if isinstance(value, dict):
-        for key, item in value.items():
-            yield str(key), item
+        yield from value.items()
     elif isinstance(value, list | tuple):
-        for place, item in enumerate(value):
-            yield str(place), item
+        yield from enumerate(value)
     elif isinstance(value, Inert):
         yield from _attributes(value)
 
@@ -153,7 +153,8 @@ def _at(tree: Any, key: str) -> Any:
     """What stands in the tree at a dotted path; keys may have dots themselves."""
     if not key:
         return tree
-    for name, item in _pairs(tree):
+    for place, item in _pairs(tree):
+        name = place if isinstance(place, str) else shown(place, _LONGEST)
         if name == key or not name:
             return _at(item, "" if name else key)
         if key.startswith(f"{name}.") and (found := _at(item, key[len(name) + 1 :])):

@@ -8,10 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from burnish.budget import Budget
 from burnish.errors import RecordError
 from burnish.serialize.lazy import LazyTensor
 from burnish.serialize.pytorch.records import Refused
 from burnish.serialize.pytorch.storage import sizes
+from burnish.shown import shown
+
+_LONGEST = 64  # characters of a dtype
 
 
 class PickledType:
@@ -20,10 +24,10 @@ class PickledType:
     __slots__ = ("dtype", "text")
 
     def __init__(self, text: Any):
+        if not isinstance(text, str | bytes) or len(text) > _LONGEST:
+            raise Refused("a dtype that is not a short text")
         if isinstance(text, bytes):
             text = text.decode("ascii", "replace")
-        if not isinstance(text, str):
-            raise Refused("a dtype that is not text")
         self.text = text[:20]
         plain = re.fullmatch(r"[|<>=]?[biufc]\d{1,2}", text, re.ASCII)
         self.dtype: np.dtype[Any] | None = None
@@ -52,10 +56,16 @@ class PickledArray(LazyTensor):
     def build(self, machine: Any, state: Any) -> None:
         """State: version, shape, dtype, whether in Fortran order, bytes."""
         _, shape, kind, fortran, data = state
-        self.fill(sizes(shape, "a shape"), kind, data, bool(fortran))
+        shape = sizes(shape, "a shape")
+        self.fill(machine.budget, shape, kind, data, fortran is True)
 
     def fill(
-        self, shape: tuple[int, ...], kind: Any, data: Any, fortran: bool = False
+        self,
+        budget: Budget,
+        shape: tuple[int, ...],
+        kind: Any,
+        data: Any,
+        fortran: bool = False,
     ) -> None:
         if not isinstance(kind, PickledType):
             raise Refused("an array without a dtype")
@@ -63,12 +73,13 @@ class PickledArray(LazyTensor):
         if kind.dtype is None:
             self.dtype = kind.text
             return
-        if isinstance(data, str):
-            data = data.encode("latin-1")
-        if not isinstance(data, bytes | bytearray):
+        if not isinstance(data, str | bytes | bytearray):
             raise Refused("an array without bytes")
         if len(data) != math.prod(shape) * kind.dtype.itemsize:
-            raise Refused(f"{len(data)} bytes for {kind.text} {list(shape)}")
+            raise Refused(f"{len(data)} bytes for {kind.text} {shown(list(shape))}")
+        if isinstance(data, str):  # protocol 2 has no bytes
+            budget.take(len(data))
+            data = data.encode("latin-1")
         self.dtype, self.data = kind.dtype.name, data
 
     def read(self) -> np.ndarray:

@@ -20,6 +20,7 @@ from burnish.serialize.pytorch.storage import (
     TypedStorage,
 )
 from burnish.serialize.pytorch.stream import Stream
+from burnish.shown import shown
 
 _MAGIC = 0x1950A86A20F9469CFC6C
 _SWAP = sys.byteorder == "big"
@@ -38,7 +39,7 @@ def read(data: memoryview, where: str, budget: Budget) -> tuple[Any, Any, str]:
         return first, machine.unknown, "pickle"
     version = machine.load()
     if version != 1001:
-        raise stream.damage(f"expected version 1001, got {str(version)[:20]}")
+        raise stream.damage(f"expected version 1001, got {shown(version, 20)}")
     machine.load()  # the system that wrote it
     tree = machine.load()
     keys = machine.load()
@@ -86,7 +87,7 @@ class _Store:
             start = self.starts[name]
             return stream.data[start : start + nbytes]
 
-        storage = Storage(fetch, nbytes, where, self.budget.limit, _SWAP)
+        storage = Storage(fetch, nbytes, where, self.budget, _SWAP)
         self.typed[name] = TypedStorage(storage, kind.kind)
         return self.typed[name]
 

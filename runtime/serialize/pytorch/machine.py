@@ -8,8 +8,8 @@ is not in the table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from typing import Any
+from collections.abc import Callable, Hashable, Sized
+from typing import Any, cast
 
 from burnish.budget import Budget
 from burnish.errors import RecordError
@@ -20,6 +20,8 @@ from burnish.serialize.pytorch.stack import SLOT, Stack
 from burnish.serialize.pytorch.stream import LITERALS, Stream, text
 
 _ITEM, _MADE = 100, 160  # bytes that each of them takes
+# A step is 256 values of a table looked at, or four kilobytes compared.
+_COLLIDING, _COMPARED = 8, 12
 _MISFIT = (
     TypeError,
     ValueError,
@@ -74,14 +76,21 @@ class Machine(Stack):
         self.fill(made, items)
         self.push_again(made)
 
+    def make_frozen(self) -> None:
+        items, made = self.pop_mark(), set[Any]()
+        for item in items:
+            made.add(self.key(item, made))
+        self.push(frozenset(made))
+
     def append(self, items: list[Any]) -> None:
         into = self.top()
         self.budget.take(SLOT * len(items))
         if type(into) is list or type(into) is Inert:
             into.extend(items)
         elif type(into) is set:
-            into.update(map(self.key, items))
             self.budget.take(_ITEM * len(items))
+            for item in items:
+                into.add(self.key(item, into))
         else:
             raise self.stream.damage(f"expected a list, got {_kind(into)}")
 
@@ -95,8 +104,9 @@ class Machine(Stack):
                 f"expected pairs for a dict, got {len(items)} values for {_kind(into)}"
             )
         self.budget.take(_ITEM * (len(items) // 2))
+        held = into.items or () if type(into) is Inert else into
         for place in range(0, len(items), 2):
-            into[self.key(items[place])] = items[place + 1]
+            into[self.key(items[place], held)] = items[place + 1]
 
     def set_items(self) -> None:
         items = self.pop_mark()
@@ -106,21 +116,27 @@ class Machine(Stack):
         value, key = self.pop(), self.pop()
         self.fill(self.top(), [key, value])
 
-    def key(self, value: Any) -> Hashable:
-        """A key of a dict: text, numbers, or a tuple of those.
+    def key(self, value: Any, into: Sized = ()) -> Hashable:
+        """A key for `into`: text, numbers, or a tuple of those.
 
-        Numbers are bounded: with any at will one could choose keys that all collide.
+        Numbers are bounded, and those that could be chosen so that all of them meet in
+        the table are counted as if they did.
         """
+        if type(value) in (str, bytes):
+            self.budget.step(len(value) >> _COMPARED)
+            return cast(Hashable, value)
         inside = value if type(value) is tuple else (value,)
         limit = 1 << 63 if inside is not value else 1 << 20
+        self.budget.step(len(inside))
         for part in inside:
             number = type(part) in (int, float)
             if number and (part == part and abs(part) >= limit):
                 raise self.stream.damage("expected a key, got a very large number")
             if not number and not isinstance(part, _KEYS):
                 raise self.stream.damage(f"expected a key, got {_kind(part)}")
-        key: Hashable = value
-        return key
+        if not _scattered(inside, len(into)):
+            self.budget.step(len(into) >> _COLLIDING)
+        return cast(Hashable, value)
 
     # --- names and what is made of them ---
 
@@ -147,7 +163,7 @@ class Machine(Stack):
         if type(args) is not tuple:
             raise self.stream.damage(f"expected a tuple, got {_kind(args)}")
         if isinstance(maker, Constructor) and not options:
-            self.stack.append(self.made(maker, args))
+            self.push(self.made(maker, args))
         elif isinstance(maker, Name | Inert | Constructor):
             self.unknown[maker.name] = None
             self.stack.append(Inert(maker.name, args, options or None))
@@ -163,7 +179,7 @@ class Machine(Stack):
             raise self.stream.damage(f"{maker.name}: {problem}") from None
         except _MISFIT as error:
             raise self.stream.damage(
-                f"{maker.name}: arguments that do not fit it: {str(error)[:200]}"
+                f"{maker.name}: arguments that do not fit it: {_said(error)}"
             ) from None
 
     def reduce(self) -> None:
@@ -201,7 +217,7 @@ class Machine(Stack):
                 raise self.stream.damage(str(problem)) from None
             except _MISFIT as error:
                 raise self.stream.damage(
-                    f"{_kind(into)}: a state that does not fit: {str(error)[:200]}"
+                    f"{_kind(into)}: a state that does not fit: {_said(error)}"
                 ) from None
         elif not isinstance(into, dict | list | set | LazyTensor):
             raise self.stream.damage(f"expected an object, got {_kind(into)}")
@@ -223,12 +239,27 @@ class Machine(Stack):
         raise self.stream.damage(f"expected plain data, got {what}")
 
 
+def _scattered(key: tuple[Any, ...], count: int) -> bool:
+    """Whether keys like this one cannot be chosen so that they meet in a table."""
+    for part in key:
+        if isinstance(part, Name | LazyTensor) or (type(part) in (str, bytes) and part):
+            return True  # hashed by its place in memory, or with a secret
+    (one,) = key if len(key) == 1 else (0.0,)
+    return type(one) is int and 0 <= one < 2 * count + 8  # its own place
+
+
 _KEYS = (str, bytes, bool, type(None), Inert, Name, Constructor, LazyTensor)
 _STOP = ord(".")
 
 
 def _kind(value: Any) -> str:
-    return value.name if isinstance(value, Inert | Name) else type(value).__name__
+    return value.name[:80] if isinstance(value, Name) else type(value).__name__
+
+
+def _said(error: Exception) -> str:
+    """What an error says; one that only names a value of the file says its kind."""
+    text = error.args[0] if error.args and not isinstance(error, KeyError) else None
+    return text[:200] if isinstance(text, str) else type(error).__name__
 
 
 _ACTIONS: dict[int, Callable[[Machine], Any]] = {
@@ -265,7 +296,7 @@ _ACTIONS: dict[int, Callable[[Machine], Any]] = {
     0x86: lambda m: m.make_tuple(2),
     0x87: lambda m: m.make_tuple(3),
     0x90: lambda m: m.append(m.pop_mark()),
-    0x91: lambda m: m.push(frozenset(map(m.key, m.pop_mark()))),
+    0x91: Machine.make_frozen,
     0x92: Machine.reduce_with_options,
     0x93: Machine.name_of_stack,
     0x94: lambda m: m.put(len(m.memo)),

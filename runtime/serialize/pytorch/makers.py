@@ -13,10 +13,14 @@ from burnish.serialize.pytorch.dtypes import ALIASES, DTYPES, Element
 from burnish.serialize.pytorch.records import Constructor, Refused
 from burnish.serialize.pytorch.special import MetaTensor, QuantizedTensor, SparseTensor
 from burnish.serialize.pytorch.storage import StoredTensor, TypedStorage, sizes
+from burnish.shown import shown
+
+_LONGEST = 64  # characters of a dtype's or device's name
 
 
 def element(dtype: Any) -> Element:
-    name = dtype.removeprefix("torch.") if isinstance(dtype, str) else ""
+    named = isinstance(dtype, str) and len(dtype) < _LONGEST
+    name = dtype.removeprefix("torch.") if named else ""
     kind = DTYPES.get(name) or ALIASES.get(name)
     if kind is None:
         raise Refused("something that is no dtype of torch")
@@ -76,6 +80,8 @@ def from_type(machine: Any, maker: Any, kind: Any, args: Any, state: Any = None)
     if not isinstance(args, tuple):
         raise Refused("arguments that are no tuple")
     if isinstance(maker, Constructor):
+        if maker.make is from_type:
+            raise Refused("a tensor of a type within a tensor of a type")
         return machine.made(maker, args)
     machine.unknown[getattr(maker, "name", "?")] = None
     return Inert(getattr(maker, "name", "?"), args)
@@ -90,27 +96,38 @@ def quantized(
         if not isinstance(scale, int | float) or not isinstance(zero_point, int):
             raise Refused("a scale or zero point that is no number")
         return QuantizedTensor(values, scale, zero_point, None)
-    if not str(scheme).startswith("torch.per_channel_affine"):
-        raise Refused(f"a quantization scheme {str(scheme)[:40]}")
+    if not isinstance(scheme, str) or not scheme.startswith("torch.per_channel_affine"):
+        raise Refused(f"a quantization scheme {shown(scheme, 40)}")
     if type(axis[0]) is not int or not 0 <= axis[0] < values.ndim:
-        raise Refused(f"an axis {str(axis[0])[:20]} of {values.ndim}")
+        raise Refused(f"an axis {shown(axis[0], 20)} of {values.ndim}")
     for part in (scale, zero_point):
-        count = part.shape if isinstance(part, LazyTensor) else (len(part),)
-        if count != (values.shape[axis[0]],):
+        if _count(machine, part) != (values.shape[axis[0]],):
             raise Refused("not one scale and zero point for each slice")
     return QuantizedTensor(values, scale, zero_point, axis[0])
 
 
+def _count(machine: Any, part: Any) -> tuple[int, ...]:
+    """The shape of a tensor, or of a list of numbers."""
+    if isinstance(part, LazyTensor):
+        return part.shape
+    if not isinstance(part, list | tuple):
+        raise Refused("scales or zero points that are no list")
+    machine.budget.step(len(part))
+    if not all(type(number) in (int, float) for number in part):
+        raise Refused("a scale or zero point that is no number")
+    return (len(part),)
+
+
 def sparse(machine: Any, layout: Any, data: Any) -> SparseTensor:
-    name = str(layout).removeprefix("torch.sparse_")
+    name = layout.removeprefix("torch.sparse_") if isinstance(layout, str) else ""
     count = 1 if name == "coo" else 2
     if name not in ("coo", "csr", "csc", "bsr", "bsc"):
-        raise Refused(f"a sparse layout {str(layout)[:40]}")
+        raise Refused(f"a sparse layout {shown(layout, 40)}")
     *index, values = data[: count + 1]
     if not all(isinstance(part, LazyTensor) for part in (*index, values)):
         raise Refused("a sparse tensor without indices and values")
     shape = sizes(data[count + 1], "a shape")
-    return SparseTensor(name, tuple(index), values, shape, machine.budget.limit)
+    return SparseTensor(name, tuple(index), values, shape, machine.budget)
 
 
 def meta(
@@ -131,7 +148,8 @@ def size(machine: Any, items: Any = ()) -> tuple[int, ...]:
 
 
 def device(machine: Any, kind: Any, index: Any = None) -> str:
-    if not isinstance(kind, str) or not isinstance(index, int | None):
+    named = isinstance(kind, str) and len(kind) < _LONGEST
+    if not named or not isinstance(index, int | None):
         raise Refused("something that is no device")
     return kind if index is None else f"{kind}:{index}"
 

@@ -21,7 +21,7 @@ def array_of_bytes(
 ) -> PickledArray:
     made = PickledArray()
     shape = sizes((shape,) if isinstance(shape, int) else shape, "a shape")
-    made.fill(shape, kind, data, order == "F")
+    made.fill(machine.budget, shape, kind, data, order == "F")
     return made
 
 
@@ -31,7 +31,7 @@ def numpy_type(machine: Any, kind: Any, *_: Any) -> PickledType:
 
 def scalar(machine: Any, kind: Any, data: Any = b"") -> Any:
     made = PickledArray()
-    made.fill((), kind, data)
+    made.fill(machine.budget, (), kind, data)
     return made.read()[()]
 
 
@@ -39,7 +39,7 @@ def encode(machine: Any, text: Any, encoding: Any = "utf-8") -> bytes:
     """_codecs.encode: how protocol 2 writes bytes."""
     if not isinstance(text, str) or encoding not in ("latin1", "latin-1", "utf-8"):
         raise Refused("something else than text in Latin-1")
-    machine.budget.take(len(text))
+    machine.budget.take(4 * len(text))
     return text.encode(encoding)
 
 
@@ -54,7 +54,10 @@ def dict_(machine: Any, items: Any = ()) -> dict[Any, Any]:
     items = counted(machine, items)
     if isinstance(items, dict):
         return dict(items)
-    return {machine.key(key): value for key, value in items}
+    made: dict[Any, Any] = {}
+    for key, value in items:
+        made[machine.key(key, made)] = value
+    return made
 
 
 def default_dict(machine: Any, factory: Any = None, items: Any = ()) -> dict[Any, Any]:
@@ -62,7 +65,10 @@ def default_dict(machine: Any, factory: Any = None, items: Any = ()) -> dict[Any
 
 
 def set_(machine: Any, items: Any = ()) -> set[Any]:
-    return {machine.key(item) for item in counted(machine, items)}
+    made: set[Any] = set()
+    for item in counted(machine, items):
+        made.add(machine.key(item, made))
+    return made
 
 
 def frozen(machine: Any, items: Any = ()) -> frozenset[Any]:
@@ -88,7 +94,7 @@ def bytearray_(machine: Any, data: Any = b"", encoding: Any = "latin-1") -> byte
         data = encode(machine, data, encoding)
     if not isinstance(data, bytes | bytearray):
         raise Refused("something else than bytes")
-    machine.budget.take(len(data))
+    machine.budget.take(2 * len(data))  # twice: `bytes_` copies what comes
     return bytearray(data)
 
 
@@ -97,6 +103,9 @@ def bytes_(machine: Any, data: Any = b"") -> bytes:
 
 
 def slice_(machine: Any, *ends: Any) -> slice:
+    # a slice of slices has no bottom for Python, neither to print nor to drop
+    if not all(end is None or type(end) is int for end in ends):
+        raise Refused("ends that are no whole numbers")
     return slice(*ends)
 
 

@@ -15,13 +15,13 @@ from burnish.serialize.pytorch import legacy, tar, zipped
 _SHOWN = 8
 
 
-def read(data: memoryview, where: str, inert: bool = False) -> tuple[Any, str]:
+def read(data: memoryview, budget: Budget, inert: bool = False) -> tuple[Any, str]:
     """What torch.load would return, tensors as LazyTensor, and the file's kind.
 
     inert: read objects of unknown classes as Inert records. Raises RecordError when the
     file is damaged, and, without `inert`, when it holds such objects.
     """
-    budget = Budget(len(data), where)
+    where = budget.where
     if bytes(data[:2]) == b"PK":
         tree, unknown, kind = zipped.read(data, where, budget)
     elif is_tar(data):

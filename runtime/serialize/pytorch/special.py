@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from burnish.errors import RecordError
+from burnish.budget import Budget
+from burnish.errors import BudgetError, RecordError
 from burnish.serialize.lazy import LazyTensor
 from burnish.serialize.pytorch.storage import StoredTensor
+from burnish.shown import shown
 
 
 class QuantizedTensor(LazyTensor):
@@ -42,7 +44,11 @@ class QuantizedTensor(LazyTensor):
             shape = [1] * self.ndim
             shape[self.axis] = -1
             scale, zero_point = scale.reshape(shape), zero_point.reshape(shape)
-        made = (self.values.read() - zero_point).astype(np.float32) * scale
+        values = self.values.read()
+        if self.values.nbytes > self.values.storage.nbytes:
+            self.values.storage.budget.take(8 * self.size)
+        made = (values - zero_point).astype(np.float32)
+        made *= scale
         made.flags.writeable = False
         return made
 
@@ -55,10 +61,10 @@ class SparseTensor(LazyTensor):
 
     layout: "coo", "csr", "csc", "bsr" or "bsc"; index: the indices, (dims, values), or
     the compressed and the plain ones. Raises RecordError on `read` when dense it would
-    take more than `limit` bytes, or when an index is outside.
+    take more than the budget has, or when an index is outside.
     """
 
-    __slots__ = ("index", "layout", "limit", "values")
+    __slots__ = ("budget", "counted", "index", "layout", "values")
 
     def __init__(
         self,
@@ -66,21 +72,26 @@ class SparseTensor(LazyTensor):
         index: tuple[LazyTensor, ...],
         values: LazyTensor,
         shape: tuple[int, ...],
-        limit: int,
+        budget: Budget,
     ):
         super().__init__(values.dtype, shape)
         self.layout = layout
         self.index = index
         self.values = values
-        self.limit = limit
+        self.budget = budget
+        self.counted = False
 
     def read(self) -> np.ndarray:
         values = self.values.read()
-        if math.prod(self.shape) * values.itemsize > self.limit:
-            raise RecordError(
-                f"a sparse tensor of shape {list(self.shape)} is refused as too large "
-                f"to be made dense; read its values and index apart"
+        need = math.prod(self.shape) * values.itemsize
+        if not self.counted and not self.budget.fits(need):
+            raise BudgetError(
+                f"a sparse tensor of shape {shown(list(self.shape))} is refused as too "
+                f"large to be made dense; read its values and index apart"
             )
+        if not self.counted:
+            self.budget.take(need)
+            self.counted = True
         index = [part.read() for part in self.index]
         try:
             with np.errstate(all="ignore"):

@@ -8,10 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from burnish.errors import RecordError
+from burnish.budget import Budget
+from burnish.errors import BudgetError, RecordError
 from burnish.serialize.lazy import LazyTensor
 from burnish.serialize.pytorch.dtypes import Element, decoded
 from burnish.serialize.pytorch.records import Refused
+from burnish.shown import shown
+
+_COPIED = 12  # four kilobytes that must be copied are a step
 
 
 class _Copy(NamedTuple):
@@ -31,23 +35,23 @@ class Storage:
     """Bytes of the file that are fetched when a tensor of theirs is read.
 
     fetch: gives the bytes; nbytes: how many; swap: elements stand in big-endian order;
-    limit: the most bytes that one tensor may hold.
+    budget: counts what is made beyond the bytes that the file has.
     """
 
-    __slots__ = ("_copies", "fetch", "limit", "nbytes", "swap", "where")
+    __slots__ = ("_copies", "budget", "fetch", "nbytes", "swap", "where")
 
     def __init__(
         self,
         fetch: Callable[[], Any],
         nbytes: int,
         where: str,
-        limit: int,
+        budget: Budget,
         swap: bool = False,
     ):
         self.fetch = fetch
         self.nbytes = nbytes
         self.where = where
-        self.limit = limit
+        self.budget = budget
         self.swap = swap
         self._copies: dict[Element, _Copy] = {}
 
@@ -63,6 +67,8 @@ class Storage:
         whole = self.nbytes - self.nbytes % (kind.bits // 8)
         raw = np.frombuffer(self.fetch(), np.uint8, whole)
         array = decoded(raw, kind, self.where, self.swap)
+        if not np.may_share_memory(array, raw):
+            self.budget.step(whole >> _COPIED)
         owner = array if array.base is None else array.base
         if isinstance(owner, np.ndarray):
             self._copies[kind] = _Copy(weakref.ref(owner), array.dtype)
@@ -77,7 +83,9 @@ class StorageView(Storage):
     def __init__(self, root: Storage, start: int, nbytes: int):
         if start < 0 or nbytes < 0 or start + nbytes > root.nbytes:
             raise Refused(f"a view of bytes {start} to {start + nbytes} of a storage")
-        super().__init__(self._part, nbytes, root.where, root.limit, root.swap)
+        if isinstance(root, StorageView):
+            root, start = root.root, root.start + start
+        super().__init__(self._part, nbytes, root.where, root.budget, root.swap)
         self.root = root
         self.start = start
 
@@ -101,7 +109,7 @@ class StoredTensor(LazyTensor):
     Raises Refused unless every element lies within the storage.
     """
 
-    __slots__ = ("conj", "kind", "neg", "offset", "storage", "strides")
+    __slots__ = ("conj", "counted", "kind", "neg", "offset", "storage", "strides")
 
     def __init__(
         self,
@@ -117,14 +125,11 @@ class StoredTensor(LazyTensor):
         self.kind = kind
         self.offset = offset
         self.strides = strides
-        self.conj = self.neg = False
+        self.conj = self.neg = self.counted = False
 
     def read(self) -> np.ndarray:
-        if self.nbytes > max(self.storage.limit, self.storage.nbytes):
-            raise RecordError(
-                f"{self.storage.where}: {self.storage.nbytes} bytes stand for a tensor "
-                f"of shape {list(self.shape)}; that is refused as too large"
-            )
+        if self.nbytes > self.storage.nbytes:
+            self._count()
         base = self.storage.array(self.kind)
         step = base.itemsize
         array: np.ndarray = np.ndarray(
@@ -141,6 +146,18 @@ class StoredTensor(LazyTensor):
             array = array.conj() if self.conj else array
         array.flags.writeable = False
         return array
+
+    def _count(self) -> None:
+        """Count what a few bytes stand for; whoever writes or computes makes it."""
+        budget = self.storage.budget
+        if not self.counted and not budget.fits(self.nbytes):
+            raise BudgetError(
+                f"{self.storage.where}: {self.storage.nbytes} bytes stand for a tensor "
+                f"of shape {shown(list(self.shape))}; that is refused as too large"
+            )
+        if not self.counted:
+            budget.take(self.nbytes)
+            self.counted = True
 
     @property
     def memory(self) -> object:
@@ -159,7 +176,7 @@ def sizes(value: Any, what: str) -> tuple[int, ...]:
     if type(value) not in (tuple, list) or len(value) > 64:
         raise Refused(f"{what} that is no tuple of at most 64 integers")
     if not all(type(n) is int and 0 <= n <= _LARGEST for n in value):
-        raise Refused(f"{what} with something else than sizes: {str(value)[:60]}")
+        raise Refused(f"{what} with something else than sizes: {shown(value, 60)}")
     return tuple(value)
 
 
@@ -171,15 +188,16 @@ def _check(
     strides: tuple[int, ...],
 ) -> None:
     if type(offset) is not int or not 0 <= offset <= _LARGEST:
-        raise Refused(f"an offset of {str(offset)[:30]}")
+        raise Refused(f"an offset of {shown(offset, 30)}")
     if len(shape) != len(strides):
-        raise Refused(f"shape {list(shape)} with strides {list(strides)}")
+        raise Refused(f"shape {shown(list(shape))} with strides {shown(list(strides))}")
     if 0 in shape:
         return
     last = offset + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
     held = storage.nbytes * 8 // kind.bits
     if last >= held:
         raise Refused(
-            f"shape {list(shape)}, strides {list(strides)}, offset {offset} reach "
+            f"shape {shown(list(shape))}, strides {shown(list(strides))}, offset "
+            f"{offset} reach "
             f"element {last} of a storage with {held}"
         )

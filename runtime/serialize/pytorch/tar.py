@@ -74,7 +74,7 @@ def _tar_storages(stream: Stream, budget: Budget) -> dict[int, TypedStorage]:
         part = stream.take(nbytes)
         where = f"{stream.where}: storage {key}"
         budget.take(_TENSOR)
-        storage = Storage(partial(_same, part), nbytes, where, budget.limit, _SWAP)
+        storage = Storage(partial(_same, part), nbytes, where, budget, _SWAP)
         typed[key] = TypedStorage(storage, kind.kind)
     views = machine.load()
     for view in views if isinstance(views, list) else ():

@@ -7,7 +7,7 @@ from typing import Any
 
 from burnish.budget import Budget
 from burnish.errors import RecordError
-from burnish.serialize.pytorch.archive import Archive
+from burnish.serialize.archive import Archive
 from burnish.serialize.pytorch.known import StorageType, find
 from burnish.serialize.pytorch.machine import Machine
 from burnish.serialize.pytorch.records import Refused
@@ -49,13 +49,11 @@ def read(data: memoryview, where: str, budget: Budget) -> tuple[Any, Any, str]:
             member = f"{root}data/{name}"
             if member not in archive:
                 raise Refused(f"expected a member {member[-200:]!a} in the archive")
-            if archive.is_packed(member):
-                budget.take(archive.size(member))
             storages[name] = Storage(
                 lambda: archive.read(member),
                 archive.size(member),
                 f"{where}: storage {name[:40]!a}",
-                budget.limit,
+                budget,
                 swap,
             )
         held, need = storages[name].nbytes, count * kind.kind.bits // 8

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from burnish import serialize
-from burnish.errors import RecordError
+from burnish.errors import BudgetError, RecordError
 from burnish.serialize import Inert, open_weights, read_pickle_data
 
 SAMPLES = Path(__file__).parent / "samples"
@@ -308,8 +308,11 @@ def test_compressed_members_are_bounded():
     np.testing.assert_array_equal(
         open_weights(packed(24))["w"].read(), np.zeros((2, 3))
     )
-    with pytest.raises(RecordError, match="bytes of memory for"):
-        open_weights(packed(1 << 26))
+    held = open_weights(packed(1 << 26))["w"]  # unpacked when it is read
+    with pytest.raises(BudgetError, match="bytes of memory for"):
+        held.read()
+    trusted = open_weights(packed(1 << 26), limit=1 << 28)["w"]
+    assert not trusted.read().any()
 
 
 # --- large files ---

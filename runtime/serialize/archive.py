@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 from burnish.budget import Budget
 from burnish.errors import RecordError
+from burnish.serialize.inflate import inflated
+from burnish.shown import shown
 
 _END, _LOCATOR, _END64 = b"PK\x05\x06", b"PK\x06\x07", b"PK\x06\x06"
 _CENTRAL, _LOCAL = b"PK\x01\x02", b"PK\x03\x04"
@@ -34,8 +36,9 @@ class Archive:
     def __init__(self, data: memoryview, where: str, budget: Budget):
         self.data = data
         self.where = where
-        self.limit = budget.limit
+        self.budget = budget
         self.members: dict[str, Member] = {}
+        self.inflated: dict[str, Any] = {}
         count, start, stop = self._directory()
         at = start
         for _ in range(count):
@@ -49,48 +52,43 @@ class Archive:
         """The bytes of a member when unpacked."""
         return self.members[name].size
 
-    def is_packed(self, name: str) -> bool:
-        """Whether reading a member makes a copy of it, unpacked."""
-        return self.members[name].method != _STORED
-
     def read(self, name: str, checked: bool = False) -> Any:
-        """The bytes of a member; a view of the file unless it is compressed.
+        """The bytes of a member; a view of the file, or kept when it is compressed.
 
         checked: compare its checksum. Raises RecordError when it is damaged.
         """
         member = self.members[name]
+        if name in self.inflated:
+            return self.inflated[name]
         data: Any = self._stored(name, member)
         if member.method == _DEFLATED:
-            data = self._inflated(name, member, data)
+            data = self.inflated[name] = self._inflated(name, member, data)
         if checked and member.crc:  # torch writes 0 when told to count none
             import zlib
 
             if zlib.crc32(data) != member.crc:
-                raise self._damage(f"{name!a} does not have its checksum")
+                raise self._damage(f"{shown(name)} does not have its checksum")
         return data
 
     def _stored(self, name: str, member: Member) -> memoryview:
         head = self._part(member.start, 30)
         if head[:4] != _LOCAL:
-            raise self._damage(f"expected {name!a} at byte {member.start}")
+            raise self._damage(f"expected {shown(name)} at byte {member.start}")
         begin = member.start + 30 + sum(struct.unpack("<HH", head[26:30]))
         if begin + member.packed > len(self.data):
-            raise self._damage(f"{name!a} ends behind the end of the file")
+            raise self._damage(f"{shown(name)} ends behind the end of the file")
         return self.data[begin : begin + member.packed]
 
-    def _inflated(self, name: str, member: Member, data: memoryview) -> bytes:
-        import zlib
-
-        if member.size > self.limit:
-            raise self._damage(f"{name!a} is refused: too large when unpacked")
-        unpack = zlib.decompressobj(-15)
+    def _inflated(self, name: str, member: Member, data: memoryview) -> memoryview:
         try:
-            made = unpack.decompress(data, member.size + 1)
-        except zlib.error as error:
-            raise self._damage(f"{name!a}: {error}") from None
+            made = inflated(data, self.budget)
+        except ValueError as error:
+            if isinstance(error, RecordError):
+                raise
+            raise self._damage(f"{shown(name)}: {error}") from None
         if len(made) != member.size:
             raise self._damage(
-                f"{name!a}: expected {member.size} bytes unpacked, got another number"
+                f"{shown(name)}: expected {member.size} bytes unpacked, got {len(made)}"
             )
         return made
 
@@ -130,11 +128,13 @@ class Archive:
         extra = raw[lengths[0] : lengths[0] + lengths[1]]
         size, packed, start = _wide(extra, size, packed, start)
         if method not in (_STORED, _DEFLATED) or head[8] & 1:
-            raise self._damage(f"{name!a} is compressed or encrypted in an unknown way")
+            raise self._damage(
+                f"{shown(name)} is compressed or encrypted in an unknown way"
+            )
         if method == _STORED and size != packed:
-            raise self._damage(f"{name!a} has two sizes, {size} and {packed}")
+            raise self._damage(f"{shown(name)} has two sizes, {size} and {packed}")
         if name in self.members:
-            raise self._damage(f"{name!a} occurs twice")
+            raise self._damage(f"{shown(name)} occurs twice")
         self.members[name] = Member(method, crc, packed, size, start)
         return end
 
