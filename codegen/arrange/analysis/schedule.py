@@ -29,7 +29,7 @@ from burnish.codegen.program import (
 def in_order(block: Block) -> Block:
     """The block with each statement just before the first one that reads it.
 
-    Sizes that are asked of what comes in stand first.
+    Sizes that are read from the inputs' shapes come first.
     """
     maker = {target: s for s in block.statements for target in s.targets}
     done: dict[int, Statement] = {}

@@ -50,7 +50,7 @@ _SUMS = frozenset(("+", "-", "*", "//", "%"))
 
 @dataclass(frozen=True)
 class Slot:
-    """Where a size stands: in which attribute, and what the callee calls it.
+    """A place of a size: its attribute, and the callee's name for it.
 
     place: of several under one name, such as a shape's. attribute "": in the forward.
     default: what the callee takes by itself. call: which of the forward's reshapes, and

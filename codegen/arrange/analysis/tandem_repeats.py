@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 _PERIODS = 48
-"""How many periods are tried, those first that most neighbours are apart by."""
+"""How many periods are tried, the most frequent distances first."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def _runs(sequence: Sequence[int], period: int) -> list[Run]:
 
 
 def places_of(sequence: Sequence[int], word: Sequence[int]) -> list[int]:
-    """Where the word stands, each behind the one before."""
+    """The positions of the word, without overlap."""
     found: list[int] = []
     if not word:
         return found
@@ -79,7 +79,7 @@ def places_of(sequence: Sequence[int], word: Sequence[int]) -> list[int]:
 
 
 def stretches(places: Sequence[int], length: int) -> list[list[int]]:
-    """Places of a word of that length, those together that stand end to end."""
+    """Positions of a word of that length, grouped where the words are adjacent."""
     if not places:
         return []
     found = [[places[0]]]

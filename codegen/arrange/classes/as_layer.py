@@ -72,7 +72,7 @@ class Submodule:
         return Assign(self.outputs, (), ModuleCall(own, self.inputs))
 
     def calls(self, own: Expression) -> list[Statement]:
-        """What is written where it is called."""
+        """The statements of its call: one."""
         return [self.call(own)]
 
 
@@ -97,7 +97,7 @@ def function_part(statement: Statement) -> Submodule | None:
 # --- functions ---
 
 _Found = tuple[Call, Expression]
-"""A layer, and what it is given."""
+"""A layer's constructor and its inputs."""
 
 
 def _function(made: Expression, _: Shape | None) -> _Found | None:
@@ -136,7 +136,7 @@ def _pool(made: Expression, _: Shape | None) -> _Found | None:
 
 
 def _averaged(made: Expression, _: Shape | None) -> _Found | None:
-    """The mean of all places."""
+    """`x.mean((-2, -1))` as a pool."""
     match made:
         case Method(name="mean", target=x, args=(Literal(value=tuple() as axes),)) if (
             x.rank in (3, 4, 5)
@@ -148,7 +148,7 @@ def _averaged(made: Expression, _: Shape | None) -> _Found | None:
 
 
 def _padded(made: Expression, _: Shape | None) -> _Found | None:
-    """Places around the others, as many on either side of each axis."""
+    """Symmetric padding as `nn.ZeroPad2d` and its like."""
     match made:
         case Call(function="ops.pad", args=(x,)) if x.rank in (3, 4, 5):
             options = dict(made.options)
@@ -166,7 +166,7 @@ def _padded(made: Expression, _: Shape | None) -> _Found | None:
 
 
 def _enlarged(made: Expression, _: Shape | None) -> _Found | None:
-    """Every place so many times along each axis."""
+    """Nearest upsampling as `nn.Upsample`."""
     if not isinstance(made, Call) or made.function != "ops.resize":
         return None
     options = {n: e.value for n, e in made.options if isinstance(e, Literal)}
@@ -182,7 +182,7 @@ def _enlarged(made: Expression, _: Shape | None) -> _Found | None:
 
 
 def _turned(made: Expression, _: Shape | None) -> _Found | None:
-    """An order of axes."""
+    """A transpose as `nn.Permute`."""
     order: list[object] = []
     match made:
         case Method(name="transpose", target=x, args=args):
@@ -196,7 +196,7 @@ def _turned(made: Expression, _: Shape | None) -> _Found | None:
 
 
 def _reshaped(made: Expression, after: Shape | None) -> _Found | None:
-    """Axes behind the first one that become one, or the last one as several."""
+    """A reshape behind the batch as `nn.Flatten` or `nn.Unflatten`."""
     if not isinstance(made, Method) or made.name != "reshape" or not after:
         return None
     x, before = made.target, made.target.shape

@@ -19,7 +19,7 @@ from burnish.codegen.program import Expression, Layer, ModuleCall, Value, Weight
 
 @dataclass
 class Told:
-    """What is known of the whole program while its classes are made.
+    """Facts on the whole program that all its classes share.
 
     names and places: what scopes say of a layer (by its id): its attribute, "" for what
     a class extends, or its list and number. weight_uses: how often each free weight is
@@ -33,7 +33,7 @@ class Told:
     tied: set[int] = field(default_factory=set)
 
     def name(self, layer: Expression, name: str) -> None:
-        """What a layer is called, wherever it was placed before."""
+        """Name a layer, in place of an earlier trial's name or place."""
         self.names[id(layer)] = name
         self.places.pop(id(layer), None)
 
@@ -82,7 +82,7 @@ class Owner:
         return self.attributes[weight]
 
     def _owned(self, weight: Weight, name: str) -> Expression:
-        """An attribute; what has a number for a name is in a list of weights."""
+        """An attribute; a weight with a number for a name is in a list."""
         members, made = self.members, stored(weight)
         outer = weight.path.split(".")[-2:-1]
         if not is_number(name) or not outer:

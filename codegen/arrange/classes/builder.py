@@ -203,7 +203,7 @@ class Builder:
         return Submodule(Call(known), members.weights, given, outputs, inside)
 
     def _parametrized(self, group: Group, members: Members) -> list[Statement]:
-        """What parameters are computed by, in a dict of their names."""
+        """Parametrizations as a ModuleDict by the parameters' names."""
         name = group.level.name
         parts = {
             child.level.name: self._made(child, child.level.name)
@@ -231,7 +231,7 @@ class Builder:
         return attention([*sizes, *statements], inputs, outputs)
 
     def _twins(self, statement: If, members: Members) -> If:
-        """A choice between two modules that do the same."""
+        """An If whose branches are equal modules with weights of their own."""
         names = names_of(statement)
         blocks = []
         for name, block in zip(names, statement.blocks(), strict=True):
@@ -293,7 +293,7 @@ class Builder:
         return self.classes[key].name
 
     def _named_sequence(self, group: Group) -> Submodule | None:
-        """A Sequential whose parts have names, where its class is told to be one.
+        """A Sequential with named items, where the scope's class is one.
 
         So it is where a name is none that an attribute could have.
         """
@@ -317,7 +317,7 @@ class Builder:
         return as_named_sequential(whole)
 
     def _told_name(self, group: Group) -> str:
-        """A part's name; a layer's is that of its weights."""
+        """An item's name: a layer's from its weights, else the scope's."""
         layers = [e for e in leaves(group) if isinstance(e, Layer)]
         if len(layers) == 1 and is_transparent(group):
             return weights_say(layers[0], group) or group.level.name
@@ -367,7 +367,7 @@ class Builder:
         return parts
 
     def _is_row(self, children: list[Group]) -> bool:
-        """Whether each takes one value and nothing else: what the one before gives."""
+        """Whether each takes exactly one value, the result of the one before."""
         for child, following in pairwise(children):
             within = {id(statement) for statement in statements_of(child)}
             given = [v for v in defined(child) if self.readers[v] - within]
@@ -416,7 +416,7 @@ class Builder:
         return part.calls(own)
 
     def _is_chain(self, parts: list[Submodule]) -> bool:
-        """Each part hands one value to the next, and to nobody else."""
+        """Whether each part's only result is read by the next part alone."""
         for part, following in pairwise(parts):
             if len(part.outputs) != 1 or part.outputs[0] not in following.inputs:
                 return False

@@ -29,12 +29,12 @@ from burnish.codegen.program import (
 _CLASS = re.compile(r"\w+#\d+", re.ASCII)
 _ABOUT = re.compile(r"class (\w+#\d+): ", re.ASCII)
 _COMPARED = 20
-"""With so many classes of its kind a class is compared."""
+"""At most this many classes of its kind are compared with a class."""
 
 
 @dataclass
 class Reasons:
-    """What is decided about scopes, kept until all classes have their names.
+    """Decisions on scopes, kept until all classes have their names.
 
     formed: the scopes of each class as it is made, in their order.
     """
@@ -44,29 +44,29 @@ class Reasons:
     decided: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
 
     def is_class(self, name: str, scope: Scope) -> None:
-        """A scope is a class: one of its own, or one that there is already."""
+        """Record a scope that is a class, new or known."""
         self.formed[name].append(_path(scope))
 
     def is_little(self, scope: Scope) -> None:
-        """A scope is too little for a class."""
+        """Record a scope that is too small for a class."""
         self.little.append(_path(scope))
 
     def decide(self, words: str, scope: Scope) -> None:
-        """A scope has come out in some way; the same words are told once."""
+        """Record another decision; equal words are said once, with all scopes."""
         self.decided[words].append(_path(scope))
 
     def lines(
         self, classes: Sequence[ClassPlan], names: Mapping[str, str], said: list[str]
     ) -> Iterator[str]:
-        """All of it: the classes, small to large, then the scopes that are none.
+        """The lines: classes, small to large, then scopes without a class.
 
-        names: what a class as it was made is called now; said: what was told meanwhile.
+        names: final names by first names; said: lines of the merging phase.
         """
         yield from self._classes(classes, names, said)
         yield from self._scopes()
 
     def _scopes(self) -> Iterator[str]:
-        """What became of scopes that are no class."""
+        """Lines on scopes without a class."""
         if self.little:
             yield f"no class, at most one layer: {_places(self.little)}"
         for words, paths in self.decided.items():
@@ -75,7 +75,7 @@ class Reasons:
     def _classes(
         self, classes: Sequence[ClassPlan], names: Mapping[str, str], said: list[str]
     ) -> Iterator[str]:
-        """Of each class where it stands, what it is one with, and what it is not."""
+        """Lines on classes: their scopes, what was merged, the nearest other."""
         made = {new: old for old, new in names.items()}
         told: dict[str, list[str]] = defaultdict(list)
         for line in said:
@@ -98,7 +98,7 @@ class Reasons:
             yield self._renamed(line, names)
 
     def _renamed(self, line: str, names: Mapping[str, str]) -> str:
-        """A line with what classes are called now; merged ones are where they stood."""
+        """A line with final names; a merged class is named by its scopes."""
 
         def name(found: re.Match[str]) -> str:
             old = found[0]
@@ -133,7 +133,7 @@ def _places(paths: Sequence[str]) -> str:
 
 
 def _nearest(plan: ClassPlan, others: Sequence[ClassPlan]) -> ClassPlan:
-    """The one that has most in common with this class."""
+    """The class that has most members in common with this one."""
     own = {name for name, _ in plan.members}
     return min(others, key=lambda other: len(own ^ {name for name, _ in other.members}))
 
@@ -143,7 +143,7 @@ def _base(name: str) -> str:
 
 
 def difference(one: ClassPlan, other: ClassPlan) -> str:
-    """What a class has that another one lacks, as far down as they are alike."""
+    """The first difference of two classes: members, inputs, constructors, forward."""
     (mine, theirs), inputs = (dict(p.members) for p in (one, other)), len(other.inputs)
     if apart := _apart(list(mine), list(theirs)):
         return apart
@@ -168,7 +168,7 @@ def _apart(mine: list[str], theirs: list[str]) -> str:
 
 
 def _built(made: Expression) -> list[str]:
-    """What a constructor calls, and its options that are no sizes."""
+    """A constructor's calls, and their options other than sizes."""
     calls = [part for part in walk(made) if isinstance(part, Call)]
     return [word for call in calls for word in (call.function, *_options(call))]
 
@@ -182,7 +182,7 @@ def _options(call: Call) -> list[str]:
 
 
 def _operators(block: Block) -> list[str]:
-    """What a forward calls."""
+    """A forward's calls, methods and operators."""
     words = []
     for part in every_expression(block):
         match part:
@@ -198,7 +198,7 @@ def _operators(block: Block) -> list[str]:
 
 
 def _numbers(block: Block) -> list[str]:
-    """What is written out in a forward."""
+    """A forward's literals."""
     parts = every_expression(block)
     return [repr(part.value) for part in parts if isinstance(part, Literal)]
 

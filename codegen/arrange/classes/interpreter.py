@@ -53,15 +53,15 @@ _UNARY: dict[str, Callable[[Any], Any]] = {
 
 
 class Untried(Exception):
-    """Something that is not run here."""
+    """An expression that the interpreter does not support."""
 
 
 def run(
     statements: Iterable[Statement], inputs: Numbers, layers: Mapping[int, nn.Module]
 ) -> Numbers:
-    """Every value of the statements; layers: what stands for each Layer, by its id.
+    """Values of all targets; layers: the function for each Layer, by its id.
 
-    Raises Untried for loops, branches and weights that stand alone.
+    Raises Untried for loops, branches and free weights.
     """
     found = dict(inputs)
 

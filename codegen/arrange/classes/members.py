@@ -39,7 +39,7 @@ _BY_USE = re.compile(r"onnx::([A-Za-z]+)_\d+$|val_\d+$")
 _USES = {"add": "bias", "sub": "mean", "mul": "scale", "div": "scale"}
 _OUTPUT = re.compile(r"_output_\d+$")
 _LOW = -50.0
-"""What is added to scores that are to have no weight is this or less."""
+"""Additive masks have this value or less where a key takes no part."""
 _AGAIN = re.compile(r"(_\d+)+$")
 _COUNTED = re.compile(r"[a-z]{0,2}_?\d+$")
 _ATTENTION = "ops.scaled_dot_product_attention"
@@ -137,7 +137,7 @@ class Members:
     ) -> SelfAttr:
         """A numbered part of a list attribute, or what is owned already.
 
-        A part that is called in two ways is two modules, of which one is no part; so
+        A part that is called in two ways is two modules, one outside the list; so
         is one whose number a list has.
         """
         key = _identity(constructor, weights)
@@ -151,7 +151,7 @@ class Members:
         return self._made(key, SelfAttr((first, *map(int, rest), number)))
 
     def plan(self, name: str, inputs: list[Value], block: Block) -> ClassPlan:
-        """The class that owns all this; what has no name is what it extends."""
+        """The class with these members; a member without a name is its base class."""
         listed = self.listed(block)
         nameless = self.single.get("")
         base = "nn.Module" if all(name for name, _ in listed) else "nn.Sequential"
@@ -160,7 +160,7 @@ class Members:
         return ClassPlan(name, listed, inputs, block, base=base, shared=shared)
 
     def tied(self) -> list[tuple[Expression, Expression]]:
-        """Take out the weights that are others of this class; the pairs of those.
+        """Remove shared weights; the pairs of paths that share one.
 
         What parts of one list read in the same place were several weights: exporters
         merge equal ones.
@@ -297,7 +297,7 @@ def layer_weights(layer: Layer) -> list[WeightPath]:
 
 
 def stored(weight: Weight) -> Call:
-    """A weight that stands alone: `nn.Param(...)` or `nn.Buffer(...)`."""
+    """A free weight: `nn.Param(...)` or `nn.Buffer(...)`."""
     shape = Literal(weight.shape)
     options: tuple[tuple[str, Expression], ...] = ()
     if weight.dtype != "float32":
@@ -364,7 +364,7 @@ def is_numbered(name: str) -> bool:
 
 
 def is_mask(weight: Weight) -> bool:
-    """Whether a table says what takes part: 0, or one number far below."""
+    """Whether a table is an additive mask: 0, or one large negative number."""
     if weight.dtype not in ("float16", "float32", "float64"):
         return False
     values = np.unique(weight.read())
@@ -372,7 +372,7 @@ def is_mask(weight: Weight) -> bool:
 
 
 def uses_of(block: Block) -> dict[Weight, str]:
-    """What the weights of a block that stand in operators are there for."""
+    """A name for each free weight of a block, by its use."""
     found: dict[Weight, str] = {}
     for expression in every_expression(block):
         if isinstance(expression, Call) and expression.function == _ATTENTION:

@@ -79,7 +79,7 @@ def _owned(statement: Statement) -> Iterator[tuple[str | int, ...]]:
 
 
 def _worth(turns: list[list[Statement]]) -> bool:
-    """Whether a loop says it shorter: three turns, or two of several statements."""
+    """Whether a loop is shorter: three iterations, or two of several statements."""
     return len(turns) > 2 or len(turns[0]) >= _SEVERAL
 
 
@@ -87,7 +87,7 @@ def _worth(turns: list[list[Statement]]) -> bool:
 
 
 def _opened(statement: Statement) -> Statement:
-    """The statement with the numbers open that stand in an index."""
+    """The statement without the integers in its indices."""
     return _visited(statement, lambda leaf: leaf if isinstance(leaf, Value) else _OPEN)
 
 
@@ -131,7 +131,7 @@ def _visited(
 
 @dataclass
 class _Carried:
-    """A value that goes round: where it starts, and its place in what a turn makes."""
+    """A loop-carried value: its initial value, and its position in a turn's results."""
 
     initial: Value
     place: int
@@ -139,7 +139,7 @@ class _Carried:
 
 
 class _Turns:
-    """Statements that may be the turns of one loop."""
+    """Candidate statements for the iterations of one loop."""
 
     def __init__(self, turns: list[list[Statement]]):
         self.turns = turns
@@ -152,7 +152,7 @@ class _Turns:
     def loop(
         self, rest: Sequence[Statement], results: Sequence[Expression]
     ) -> tuple[Loop, Callable[[Expression], Expression]] | None:
-        """The loop, and how the statements around it read it; None where it is none.
+        """The loop, and the change of its readers; None where it is not a loop.
 
         rest: the statements around the turns.
         """
@@ -187,7 +187,7 @@ class _Turns:
         return loop, lambda expression: self._read(expression, firsts)
 
     def _part(self, column: tuple[Expression, ...]) -> Expression | None:
-        """What stands in the loop for a value or number that each turn has."""
+        """The loop's expression for a value or integer of each iteration."""
         first = column[0]
         if isinstance(first, Literal):
             return self._number([e.value for e in column if isinstance(e, Literal)])

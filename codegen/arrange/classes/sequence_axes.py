@@ -73,7 +73,7 @@ def with_lengths(plan: ClassPlan) -> None:
 
 
 def _asked_first(plan: ClassPlan) -> Block:
-    """The block; sizes that what comes in has are asked of that, at the start."""
+    """The block with sizes read from the inputs' shapes, at the start."""
     asked: dict[Value, str] = {}
     for statement in plan.block.statements:
         size = symbol(statement.expression) if isinstance(statement, Assign) else None
@@ -131,7 +131,7 @@ def _cuts(before: Sequence[object], after: Sequence[object]) -> bool:
 
 
 def _asks(statement: Statement) -> bool:
-    """Whether it asks for a size."""
+    """Whether it reads a size."""
     made = statement.expression if isinstance(statement, Assign) else None
     return isinstance(made, Subscript) and (
         isinstance(made.target, Attribute) and made.target.name == "shape"

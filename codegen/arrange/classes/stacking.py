@@ -42,7 +42,7 @@ def stacked(block: Block) -> Block:
 def _before(
     arg: Expression, joined: Call, made: dict[Value, Expression]
 ) -> Expression | None:
-    """What had no such axis yet, where the axis is the one to join along."""
+    """The operand of an unsqueeze, where its new axis is the one to join along."""
     axis = dict(joined.options).get("axis", Literal(0))
     maker = made.get(arg) if isinstance(arg, Value) else None
     match maker, axis:

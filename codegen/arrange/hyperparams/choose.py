@@ -25,7 +25,7 @@ from burnish.codegen.program import ClassPlan
 
 _WIDTH = frozenset(("normalized_shape", "embedding_dim"))
 _LEAST = 4
-"""A size is the width of a model where it stands in so many places."""
+"""A width has this many uses; a size with fewer may be one layer's."""
 
 
 def with_arguments(
@@ -60,7 +60,7 @@ def with_arguments(
 
 
 def _counts(tied: SizeUses) -> dict[str, int]:
-    """In how many places each argument stands."""
+    """The number of uses of each argument."""
     counts: dict[str, int] = defaultdict(int)
     for root, uses in tied.uses.items():
         term = tied.terms.get(tied.ties.find(root))

@@ -56,7 +56,7 @@ def _is_layers(tied: SizeUses, root: Node) -> bool:
 
 
 def _told_heads(tied: SizeUses) -> None:
-    """How many heads the library's own attention is told to have."""
+    """Name the `num_heads` of the library's own attention layers."""
     for root in tied.of_one_number(
         lambda uses, _: {use.slot.parameter for use in uses} == {"num_heads"}
     ):

@@ -50,7 +50,7 @@ _ABOUT = {
 
 @dataclass
 class Arguments:
-    """The arguments with the file's values, and where they stand.
+    """The arguments, the file's values, and their uses.
 
     terms: what sizes are, by what stands for them in `ties`. needed: the arguments of
     the classes that are written.
@@ -76,7 +76,7 @@ def write(classes: list[ClassPlan], arguments: Arguments) -> None:
 
 
 def _place(name: str) -> tuple[int, str]:
-    """Where an argument stands among others."""
+    """A sort key for the order of arguments."""
     return ORDER.index(kind(name)), name
 
 
@@ -143,7 +143,7 @@ class _Writer:
     # --- sizes ---
 
     def _size(self, place: int, slot: Slot, number: int) -> Expression:
-        """What stands in a place: a number, an argument, a product of arguments."""
+        """The expression for a slot: a literal, an argument, a product of arguments."""
         term = self.arguments.term(("slot", self.plan.name, place))
         if term is None or set(term.names) & set(self.plan.parameters):
             return Literal(number)
@@ -180,7 +180,7 @@ class _Writer:
     # --- parts ---
 
     def _passed_on(self, made: Expression) -> Expression:
-        """A constructor that hands on what the classes inside it need."""
+        """A constructor call that passes the arguments which inner classes need."""
         made = made.rebuilt(self._passed_on)
         if not isinstance(made, Call):
             return made
@@ -264,7 +264,7 @@ _SIZES = re.compile(r"[^(),]+")
 
 
 def _replaced(contract: str, usual: str, told: str) -> str:
-    """The contract with what is told in place of what is usual, where it has that."""
+    """The contract with the renamed shapes."""
     if contract == usual:
         return told
     sizes, others, names = (_SIZES.findall(t) for t in (contract, usual, told))

@@ -41,7 +41,7 @@ class Ties:
         self.fresh = 0
 
     def find(self, node: Node) -> Node:
-        """What stands for all sizes that equal this one."""
+        """The union-find root of a size."""
         root = node
         while (up := self.parent.get(root, root)) != root:
             root = up
@@ -71,7 +71,7 @@ class Ties:
             self.number[a] = also
 
     def alike(self, one: Dims | None, other: Dims | None) -> None:
-        """Say that two shapes are one from the right on, but for what is broadcast."""
+        """Unify two shapes from the right; axes of size 1 broadcast."""
         if one is None or other is None:
             return
         for a, b in zip(reversed(one), reversed(other), strict=False):

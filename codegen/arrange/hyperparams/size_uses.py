@@ -29,7 +29,7 @@ class Use:
 
 
 class SizeUses:
-    """Sizes by what stands for them, and the names that some have by now.
+    """Sizes by their union-find root, and the names chosen so far.
 
     values: the arguments' values. terms: what sizes are. uses: where they stand;
     beside: what else stands in one reshape. by_number: features of one number are the
@@ -86,7 +86,7 @@ class SizeUses:
         self.values[name] = number
 
     def roots(self) -> Iterator[tuple[Node, list[Use], int]]:
-        """The sizes that have no name yet, where they stand, their numbers."""
+        """Roots without a name, with their uses and numbers."""
         for root, uses in self.uses.items():
             number = self.ties.of(root)
             if self.ties.find(root) == root and root not in self.terms and number:

@@ -25,7 +25,7 @@ _CUT = ("heads", HEAD_DIM)
 
 
 def kind(name: str) -> str:
-    """What an argument says, of whichever tower: "dim" of "vision_dim"."""
+    """An argument's role without its tower: "dim" of "vision_dim"."""
     return name if name in ORDER else name.rpartition("_")[2]
 
 

@@ -29,7 +29,7 @@ def axes(
 ) -> list[object] | None:
     """The sizes of a weight that is reached from a class, where they are written.
 
-    size: what an argument in a class's constructor stands for.
+    size: the node of an argument of a class's constructor.
     """
     *path, leaf = _path(shared)
     made: Expression | None = None

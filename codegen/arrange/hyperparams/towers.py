@@ -27,9 +27,9 @@ def towers_of(tied: SizeUses, uses: list[Use]) -> set[str]:
 
 
 def name_towers(tied: SizeUses, widths: dict[int, list[Node]]) -> bool:
-    """Name the width, the heads and what lies between of each tower, if all have them.
+    """Name width, heads and hidden size of each tower, if all have them.
 
-    widths: sizes of features that norms and embeddings have, and what stands for them.
+    widths: sizes of features that norms and embeddings have, with their roots.
     """
     found: dict[str, dict[int, list[Node]]] = defaultdict(lambda: defaultdict(list))
     for size, roots in widths.items():
@@ -56,7 +56,7 @@ def name_towers(tied: SizeUses, widths: dict[int, list[Node]]) -> bool:
 
 
 def _joined(tied: SizeUses, tower: str, size: int, roots: list[Node]) -> Node:
-    """What stands for the width of a tower, wherever it is."""
+    """The roots of a tower's width."""
     dim = roots[0]
     for root in roots[1:]:
         tied.join(dim, root)
@@ -97,7 +97,7 @@ def _is_cut(slot: Slot) -> bool:
 
 
 def _between(tied: SizeUses, tower: str, dim: int) -> list[Node]:
-    """What a part is told to widen features to."""
+    """The roots of a tower's hidden size."""
     return tied.of_one_number(
         lambda uses, size: (
             size != dim

@@ -11,24 +11,24 @@ from burnish.codegen.arrange.merge.optional_parts import switch_of
 from burnish.codegen.program import Block, If, Statement, Value
 
 _STEPS = 4000
-"""So many ways are tried."""
+"""The search gives up after this many steps; it is exponential in the worst case."""
 _RUN = 40
 """The most statements that one switch holds."""
 
 Taken = tuple[int, int, Value, Value]
-"""Statements that the other class lacks: from, to, what goes on, instead of what."""
+"""Statements that the other class lacks: start, end, new value, bypassed value."""
 
 
 @dataclass(frozen=True)
 class Laid:
-    """How one forward lies over another."""
+    """An alignment of two forwards: optional runs, and choices of old switches."""
 
     runs: tuple[Taken, ...]
     choices: dict[str, object]
 
 
 class Alignment:
-    """Lays the statements of one class over those of another that has fewer."""
+    """Aligns the statements of a class with those of another that has fewer."""
 
     def __init__(self, whole: Block, other: Block):
         self.whole, self.other = whole, other
@@ -40,7 +40,7 @@ class Alignment:
     def _from(
         self, i: int, j: int, known: dict[Value, Value], free: bool
     ) -> Laid | None:
-        """The rest, from two places on. free: statements may be left out here."""
+        """Align the rest from two positions. free: a gap may start here."""
         self.steps += 1
         if self.steps > _STEPS:
             return None
@@ -63,7 +63,7 @@ class Alignment:
     def _switched(
         self, i: int, j: int, known: dict[Value, Value], switch: str
     ) -> Laid | None:
-        """Statements that have a switch already: with them, or without."""
+        """Align optional statements: present, or absent."""
         statement = self.whole.statements[i]
         assert isinstance(statement, If)
         ways = ((True, statement.then), (False, statement.otherwise))
@@ -85,7 +85,7 @@ class Alignment:
         return None
 
     def _without(self, i: int, j: int, known: dict[Value, Value]) -> Laid | None:
-        """The rest without the next few statements: what went in goes on."""
+        """Align the rest with a gap: the next statements are bypassed."""
         mine = self.whole.statements
         for end in range(i + 1, min(len(mine), i + _RUN) + 1):
             if switch_of(mine[end - 1]) is not None:
@@ -102,7 +102,7 @@ class Alignment:
 def _matched(
     one: Statement, two: Statement, known: dict[Value, Value]
 ) -> dict[Value, Value] | None:
-    """What is known of both classes' values when two statements are the same one."""
+    """The mapping of both classes' values, extended by two equal statements."""
     if len(one.targets) != len(two.targets) or type(one) is not type(two):
         return None
     if told_as(one, known, mine=True) != told_as(two, known, mine=False):
@@ -113,7 +113,7 @@ def _matched(
 def _passed(
     block: Block, start: int, end: int, known: Mapping[Value, Value]
 ) -> list[tuple[Value, Value]]:
-    """What could go on in place of the one value that these statements give."""
+    """Values that could bypass the one result of these statements."""
     inside = block.statements[start:end]
     made = {target for s in inside for target in s.targets}
     rest = Block(block.statements[end:], block.results)
@@ -128,7 +128,7 @@ def _passed(
 
 
 def _sizes(value: Value) -> tuple[int | None, ...] | None:
-    """A shape as far as it is numbers."""
+    """The integers of a shape."""
     if value.shape is None:
         return None
     return tuple(size if isinstance(size, int) else None for size in value.shape)

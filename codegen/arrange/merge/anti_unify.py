@@ -28,7 +28,7 @@ from burnish.codegen.program import (
 _LONGEST = 120
 """Classes of more statements stay apart."""
 _LEFT_OUT, _OFF = 10.0, 0.1
-"""What leaving an item of a Sequential out costs, and one that has a switch already."""
+"""Costs of a gap in a Sequential: a new optional item, and one that is optional."""
 
 Open = Callable[[ClassPlan], ClassPlan]
 """The class with every size left open."""
@@ -36,9 +36,9 @@ Open = Callable[[ClassPlan], ClassPlan]
 
 @dataclass(frozen=True)
 class Unified:
-    """The whole of two classes; what their switches are.
+    """The anti-unifier of two classes, and the choices that give each of them.
 
-    before: what switches that are new are in all classes that were there before.
+    before: the new switches' values in all classes that were merged earlier.
     """
 
     plan: ClassPlan
@@ -49,7 +49,7 @@ class Unified:
 def unified(
     whole: ClassPlan, other: ClassPlan, opened: Open, numbers: count[int]
 ) -> Unified | None:
-    """One class that is both; None where the other is no part of the first.
+    """The anti-unifier; None where the other class is not a part of the first.
 
     Sequentials may have items that the first lacks; statements and members may not.
     """
@@ -132,13 +132,13 @@ class _Unifier:
         return None if found is None else self._kept(found)
 
     def _kept(self, found: _Found) -> Expression:
-        """Note the choices that one way of laying constructors over another makes."""
+        """Record the choices of one alignment of constructors."""
         self.choices |= found.choices
         self.before |= found.before
         return found.made
 
     def _made(self, one: _Pair, two: _Pair) -> _Found | None:
-        """One constructor for two."""
+        """The anti-unifier of two constructors."""
         if told(one.opened) == told(two.opened):
             return _Found(one.made)
         match one.made, two.made:
@@ -156,7 +156,7 @@ class _Unifier:
         return None
 
     def _function(self, one: Call, two: Call) -> _Found:
-        """A layer without weights that is another one there."""
+        """A layer without weights whose class is a switch itself."""
         if one.function.startswith("#"):
             return _Found(one, {one.function: two.function})
         switch = f"#{next(self.numbers)}"
@@ -164,7 +164,7 @@ class _Unifier:
         return _Found(made, {switch: two.function}, {switch: one.function}, penalty=0.5)
 
     def _each(self, one: _Pair, two: _Pair) -> _Found | None:
-        """Constructors whose arguments are laid over each other one by one."""
+        """Anti-unify two calls argument by argument."""
         parts = _pairs(one), _pairs(two)
         if len(parts[0]) != len(parts[1]):
             return None
@@ -181,7 +181,7 @@ class _Unifier:
         )
 
     def _items(self, one: list[_Pair], two: list[_Pair]) -> _Found | None:
-        """A Sequential's items laid over each other, as many of them as go."""
+        """Align the items of two Sequentials, at the least cost."""
         known: dict[tuple[int, int], _Row | None] = {}
 
         def best(i: int, j: int) -> _Row | None:
@@ -238,7 +238,7 @@ class _Unifier:
 
 @dataclass(frozen=True)
 class _Pair:
-    """A constructor, and the same one with its sizes left open."""
+    """A constructor, and the same one without its sizes."""
 
     made: Expression
     opened: Expression
@@ -246,7 +246,7 @@ class _Pair:
 
 @dataclass(frozen=True)
 class _Found:
-    """One constructor for two, and what its switches are."""
+    """The anti-unifier of two constructors, and its switches' values."""
 
     made: Expression
     choices: dict[str, object] = field(default_factory=dict)
@@ -265,7 +265,7 @@ class _Found:
 
 @dataclass(frozen=True)
 class _Row:
-    """Items of a Sequential from some place on, and how unlike they are."""
+    """An alignment of the items from some position on, and its cost."""
 
     items: tuple[_Found, ...] = ()
     cost: float = 0.0
@@ -278,7 +278,7 @@ def _put(found: _Found, row: _Row | None, cost: float) -> _Row | None:
 
 
 def _pairs(pair: _Pair) -> list[_Pair]:
-    """What a constructor is given: in its order, options by their names."""
+    """A constructor's arguments: positional ones in order, options by name."""
     match pair.made, pair.opened:
         case Call(args=args, options=options), Call() as opened:
             named = dict(opened.options)  # defaults too, which are not written
@@ -290,7 +290,7 @@ def _pairs(pair: _Pair) -> list[_Pair]:
 
 
 def _is_function(made: Expression) -> bool:
-    """Whether it makes a layer without weights that is told nothing: an activation."""
+    """Whether it makes a layer without weights and arguments: an activation."""
     return (
         isinstance(made, Call)
         and not (made.args or made.options)
@@ -299,7 +299,7 @@ def _is_function(made: Expression) -> bool:
 
 
 def _apart(one: Expression, two: Expression) -> float:
-    """How unlike two items are that could be one: options that only one is given."""
+    """The cost of anti-unifying two items: options that only one of them has."""
     mine, theirs = (
         [dict(e.options).keys() for e in walk(item) if isinstance(e, Call)]
         for item in (one, two)

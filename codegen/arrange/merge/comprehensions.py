@@ -1,6 +1,6 @@
 """Equal constructors in a row become a comprehension: `*[Block(64) for _ in range(5)]`.
 
-The last step of all: what reads the classes before it finds every part in its place.
+The last phase: the phases before it read every part as an expression of its own.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from burnish.codegen.program import (
 
 _EQUAL = 3
 _GROWING = 4
-"""So many parts in a row are rather made by a loop than written out."""
+"""Shorter runs are written out: a loop over two items reads worse than both."""
 _ASKED = frozenset(("==", ">"))
 
 
 def with_runs(made: Expression) -> Expression:
-    """A constructor in which no part is written three times in a row."""
+    """The constructor with comprehensions for equal parts in a row."""
     made = made.rebuilt(with_runs)
     match made:
         case Call(function="nn.Sequential", args=parts):

@@ -25,20 +25,20 @@ from burnish.codegen.program import (
 )
 
 _FEW = 3
-"""Of so few statements, what they do is a better name than what they call."""
+"""Up to this many statements are named by their operators, more by their members."""
 
 _TELLING = 3
-"""In so many different classes two sizes have to be equal before that is a reason."""
+"""Two sizes that are equal in fewer classes may be equal by accident."""
 
 
 @dataclass(frozen=True)
 class Condition:
-    """When the parts of one switch are there.
+    """The condition under which the parts of one switch exist.
 
     asked: what the constructor asks; name: the attribute that the forward asks, and the
     argument, where `asked` is one. switches: all that say the same. column: in which of
     the classes they are on. module: the one member that they switch, if what is given
-    to it goes on without it. has_items: they switch items of a Sequential.
+    to it bypasses it otherwise. has_items: the parts are items of a Sequential.
     """
 
     asked: Expression
@@ -51,14 +51,14 @@ class Condition:
 
     @property
     def is_held(self) -> bool:
-        """Whether the forward asks."""
+        """Whether the forward reads the condition."""
         return not self.module
 
 
 def conditions(
     whole: ClassPlan, choices: Sequence[dict[str, object]], table: Table
 ) -> list[Condition]:
-    """The conditions of a class's switches, those that always agree as one."""
+    """The conditions of a class's switches; switches that always agree share one."""
     together: dict[Column, list[OptionalPart]] = {}
     for part in parts_of(whole):
         column = tuple(choice.get(part.switch, False) for choice in choices)
@@ -85,7 +85,7 @@ def conditions(
 
 
 def _module(parts: list[OptionalPart]) -> str:
-    """The member that is all there is to a switch: it is called, or nothing happens."""
+    """The member that is a switch's only part: called, or bypassed."""
     members = [part.member for part in parts if part.member]
     runs = [part.run for part in parts if part.run is not None]
     if len(members) != 1 or len(runs) != 1 or len(parts) != 2:
@@ -102,7 +102,7 @@ def _module(parts: list[OptionalPart]) -> str:
 
 
 def _optional_size(table: Table, column: Column) -> str | None:
-    """An argument that just those classes have which have the part."""
+    """An argument that exactly the classes with the part have."""
     for (_, sizes), name in table.names.items():
         there = tuple(size is not ABSENT and size is not None for size in sizes)
         if ABSENT in sizes and there == column and 0 not in sizes:
@@ -111,7 +111,7 @@ def _optional_size(table: Table, column: Column) -> str | None:
 
 
 def _relation(table: Table, column: Column) -> Expression | None:
-    """Two sizes that are equal, or that differ, just where the part is."""
+    """Two sizes that are equal (or differ) in exactly the classes with the part."""
     if len(column) < _TELLING:
         return None
     named = [
@@ -129,7 +129,7 @@ def _relation(table: Table, column: Column) -> Expression | None:
 
 
 def _name(parts: list[OptionalPart], inputs: list[Value]) -> str:
-    """What a switch is called: by what its statements do, or by what it switches."""
+    """A switch's name, from its statements' operators or from its members."""
     members = [part.member for part in parts if part.member]
     tables = [part.run for part in parts if part.run and _looks_up(part.run, members)]
     if tables and len(members) == 1:
@@ -166,7 +166,7 @@ def _name(parts: list[OptionalPart], inputs: list[Value]) -> str:
 
 
 def _looks_up(run: If, members: Sequence[str]) -> bool:
-    """Whether a member is not all that there is, but part of what is computed."""
+    """Whether a member is one of several operations of the optional part."""
     called = [
         s.expression.target.path[0]
         for s in run.then.statements
@@ -180,7 +180,7 @@ def _looks_up(run: If, members: Sequence[str]) -> bool:
 def activations(
     whole: ClassPlan, choices: Sequence[dict[str, object]], taken: set[str]
 ) -> dict[str, tuple[str, Column]]:
-    """The arguments that say what is called, by switch, and what they are."""
+    """The arguments for functions, by switch, with their values."""
     columns = {
         switch: tuple(choice.get(switch, ABSENT) for choice in choices)
         for switch in functions_of(whole)
@@ -198,7 +198,7 @@ def activations(
 
 
 def _agree(column: Column, other: Column) -> bool:
-    """Whether they are the same wherever the first is there."""
+    """Whether both agree in every class that has the first."""
     return all(a in (ABSENT, b) for a, b in zip(column, other, strict=True))
 
 

@@ -31,7 +31,7 @@ from burnish.codegen.program import (
 
 @dataclass(frozen=True, eq=False)
 class Kind:
-    """Classes that become one: the whole of them, and what its switches are in each."""
+    """Classes to merge: their anti-unifier, and its switches' values in each."""
 
     plans: list[ClassPlan]
     whole: ClassPlan
@@ -39,13 +39,13 @@ class Kind:
 
     @classmethod
     def of(cls, plans: list[ClassPlan]) -> Kind:
-        """Classes that only differ in sizes."""
+        """Classes that differ in sizes only."""
         return cls(plans, plans[0], [{} for _ in plans])
 
 
 @dataclass(frozen=True)
 class Merged:
-    """The class, and how each of those that it stands for is called from now on."""
+    """The merged class, and for each class that it replaces the constructor call."""
 
     plan: ClassPlan
     calls: dict[str, Call]
@@ -54,7 +54,7 @@ class Merged:
 def merged(
     kind: Kind, table: Table, parameters: Parameters, defaults: Defaults
 ) -> Merged:
-    """One class for all of a kind, with arguments for what is not the same in all."""
+    """One class for all of a kind, with arguments for what differs."""
     places = count()
     plan = changed(
         kind.whole,
@@ -95,13 +95,13 @@ def merged(
 
 
 def _function(column: tuple[object, ...], place: int) -> object:
-    """What one of the classes calls; one that lacks the part gives what others do."""
+    """The argument of one class; a class without the part takes the others' value."""
     found = column[place]
     return next(f for f in column if f is not ABSENT) if found is ABSENT else found
 
 
 def _modules(plan: ClassPlan, asked: list[Condition]) -> ClassPlan:
-    """Parts that are one module are an identity where they are not there."""
+    """An optional part that is one module is `nn.Identity()` where it is absent."""
     for condition in asked:
         if condition.module:
             whole = dict(plan.members)[condition.module]
@@ -144,7 +144,7 @@ def _asking(
 
 
 def _is_asked(plan: ClassPlan, name: str) -> bool:
-    """Whether the forward asks for a condition."""
+    """Whether the forward reads a condition."""
     return any(
         isinstance(s, If)
         and isinstance(s.condition, SelfAttr)

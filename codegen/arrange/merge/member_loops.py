@@ -36,12 +36,12 @@ from burnish.codegen.program import (
 
 _COUNTED = re.compile(r"([A-Za-z_][\w-]*?)(\d+)", re.ASCII)
 _FEW_LAYERS = 4
-"""So many layers of the library, which are one line each, are worth a loop."""
+"""Fewer layers of the library, one line each, read better written out."""
 
 
 @dataclass(frozen=True)
 class _Family:
-    """Members in order: a stem and the first number, or a list's name and -1."""
+    """Members in order: their names' stem and first number, or a list's name and -1."""
 
     stem: str
     first: int
@@ -49,7 +49,7 @@ class _Family:
     item: Expression
 
     def made(self) -> Repeat:
-        """What makes all of them."""
+        """The constructor of all members."""
         name = None if self.first < 0 else numbered(self.stem, self.first)
         return Repeat(self.item, Literal(len(self.paths)), name)
 
@@ -61,7 +61,7 @@ def numbered(stem: str, first: int) -> Numbered:
 
 
 def with_loops(plan: ClassPlan, explain: Explain) -> None:
-    """Make and call a class's parts that run alike in loops, in place."""
+    """Reroll a class's members that are made and called alike into loops, in place."""
     whole = _whole(plan)
     for family in [*_lists(plan), *([whole] if whole else [])]:
         block = None
@@ -86,7 +86,7 @@ def with_loops(plan: ClassPlan, explain: Explain) -> None:
 
 
 def as_sequential(plan: ClassPlan) -> Call | None:
-    """What makes a class whose counted parts only hand on what they give."""
+    """The Sequential that replaces a class which only chains its members."""
     if plan.base != "nn.ModuleDict" or len(plan.inputs) != 1 or len(plan.members) != 1:
         return None
     match plan.block.statements:
@@ -107,7 +107,7 @@ def as_sequential(plan: ClassPlan) -> Call | None:
 
 
 def counted(made: Expression) -> Expression:
-    """A constructor in which a dict with counted names is made by a loop."""
+    """The constructor with comprehensions for dicts with counted names."""
     made = made.rebuilt(counted)
     if not isinstance(made, Keyed):
         return made
@@ -120,7 +120,7 @@ def counted(made: Expression) -> Expression:
 
 
 def _each(family: _Family) -> Expression:
-    """What a loop over the family runs over."""
+    """The iterable of a loop over the family."""
     if family.first < 0:
         return SelfAttr((family.stem,))
     return Method(Name("self"), "values")
@@ -141,13 +141,13 @@ def _lists(plan: ClassPlan) -> Iterator[_Family]:
 
 
 def _counted(block: Block) -> set[str | int]:
-    """The lists whose parts are called by their numbers."""
+    """The lists whose items are called by index."""
     own = (e for e in every_expression(block) if isinstance(e, SelfAttr))
     return {e.path[0] for e in own if len(e.path) > 1}
 
 
 def _fix(plan: ClassPlan, name: str) -> None:
-    """A list whose parts are called one by one keeps its length."""
+    """Mark a list's length as fixed: its items are called one by one."""
     plan.members = [
         (n, replace(m, fixed=True) if n == name and isinstance(m, Repeat) else m)
         for n, m in plan.members
@@ -155,7 +155,7 @@ def _fix(plan: ClassPlan, name: str) -> None:
 
 
 def _whole(plan: ClassPlan) -> _Family | None:
-    """The family that all members of a class are, if they are one."""
+    """The family of all members of a class; None where they are several."""
     names = [name for name, _ in plan.members]
     found = _numbers(names) if len(names) > 1 else None
     item = progression([made for _, made in plan.members]) if found else None

@@ -33,31 +33,31 @@ from burnish.codegen.program import (
 )
 
 _MOST = 3
-"""So many sizes of a forward may become attributes; with more, classes stay apart."""
+"""Sizes of a forward that may become attributes; more hide what differs."""
 
 _SWITCHES = 3
-"""So many conditions may one class have."""
+"""Conditions that one class may have; more read worse than two classes."""
 
 _MEMBERS = 2
-"""So many members may be made on a condition."""
+"""Members that may be made on a condition, for the same reason."""
 
 _OPTIONAL = 1
-"""So many sizes of an optional part may be sizes of nothing else."""
+"""Sizes that only an optional part has; more are another class's."""
 
 _KINDS = 24
-"""Of more classes of one name, none is laid over another."""
+"""Of more classes of one name no two are aligned: their pairs take too long."""
 
 _STATEMENT = 2
-"""A statement is as much to read as so many calls of a constructor."""
+"""The weight of a statement, in calls of constructors."""
 
 _FIRST = 10**9
-"""Numbers from here on stand for places."""
+"""Integers from here on are placeholders of slots; no size is as large."""
 
 
 def sized(classes: list[ClassPlan], explain: Explain) -> list[ClassPlan]:
     """The classes; those that differ only in sizes or in some parts are merged.
 
-    Where lists hand on what their first part makes, if that makes fewer of them.
+    With state threading through lists, if fewer classes are left so.
     """
     handing, told = handed_on(classes), list[str]()
     if handing is not None:
@@ -105,7 +105,7 @@ class _Sizer:
     # --- which classes become one ---
 
     def _kinds(self, level: list[ClassPlan]) -> Iterator[Kind]:
-        """Classes that are equal but for sizes, few of them in their forward."""
+        """Classes that differ in sizes only, few of them in their forward."""
         alike: dict[str, list[ClassPlan]] = {}
         for plan in level:
             alike.setdefault(self._skeleton(plan), []).append(plan)
@@ -125,7 +125,7 @@ class _Sizer:
                 yield Kind.of(some)
 
     def _opened(self, plan: ClassPlan, exact: bool = False) -> ClassPlan:
-        """The class with every size left open; exact: but for those of its forward."""
+        """The class without its sizes; exact: with those of its forward."""
 
         def left_open(slot: Slot, size: object) -> Expression:
             return Name("?") if slot.attribute or not exact else Literal(size)
@@ -133,11 +133,11 @@ class _Sizer:
         return changed(plan, self.parameters, left_open, self.defaults)
 
     def _skeleton(self, plan: ClassPlan, exact: bool = False) -> str:
-        """What is equal for classes of one name that only differ in sizes."""
+        """A hash that is equal for classes of one name that differ in sizes only."""
         return plan.tower + _word(plan) + signature(self._opened(plan, exact))
 
     def _united(self, kinds: list[Kind]) -> list[Kind]:
-        """The kinds; those that only lack parts of another are one with it."""
+        """The kinds; one that lacks parts of another is merged with it."""
         words: dict[tuple[str, str], list[Kind]] = {}
         for kind in kinds:
             key = kind.whole.tower, _word(kind.whole)
@@ -165,7 +165,7 @@ class _Sizer:
         return found
 
     def _both(self, one: Kind, other: Kind) -> Kind | None:
-        """One kind for two, where that reads better."""
+        """Two kinds as one, where that reads better."""
         theirs = {name for name, _ in other.whole.members}
         if one.whole.base != other.whole.base:
             return None
@@ -186,14 +186,14 @@ class _Sizer:
         return both if reason is None else None
 
     def _read_alike(self, one: Kind, other: Kind) -> Kind | None:
-        """One kind for two that say the same in another order, attention by steps."""
+        """Two kinds as one with statements reordered and attention spelled out."""
         if _word(one.whole) != _word(other.whole) or not attends(other.whole.block):
             return None
         plans = [_with(plan, spelled_out(plan.block)) for plan in other.plans]
         return self._both(_as_needed(one), Kind.of(plans))
 
     def _against(self, kind: Kind) -> str | None:
-        """Why the kind would not read better than its classes, if so."""
+        """The reason why the merged class would read worse than its classes, if any."""
         for plan, choice in zip(kind.plans, kind.choices, strict=True):
             if self._skeleton(resolved(kind.whole, choice)) != self._skeleton(plan):
                 return "what is left out is more than parts"
@@ -226,7 +226,7 @@ class _Sizer:
     # --- one class ---
 
     def _table(self, kind: Kind) -> Table:
-        """The sizes of the kind's classes, by their places in the whole one."""
+        """The sizes of the kind's classes by the slots of the merged one."""
         parameters, defaults = self.parameters, self.defaults
         slots = [slot for slot, _ in slots_of(kind.whole, parameters, defaults)]
         places = count(_FIRST)
@@ -247,7 +247,7 @@ class _Sizer:
         )
 
     def _one(self, kind: Kind) -> ClassPlan:
-        """One class for all; `replaced` says how each is called from now on."""
+        """The merged class; `replaced` gets the constructor call of each class."""
         if len(kind.plans) == 1:
             return kind.whole
         made: Merged = merged(kind, self._table(kind), self.parameters, self.defaults)
@@ -278,12 +278,12 @@ def _word(plan: ClassPlan) -> str:
 
 
 def _calls(made: Expression | None) -> int:
-    """How many calls a constructor is; a member of its own is one."""
+    """The number of calls in a constructor; None counts as one."""
     return 1 if made is None else sum(isinstance(e, Call) for e in walk(made))
 
 
 def _weight(plan: ClassPlan) -> int:
-    """How much there is to read."""
+    """The length of a class, in calls and statements."""
     made = sum(_calls(made) for _, made in plan.members)
     return _STATEMENT * len(plan.block.statements) + made
 
@@ -292,7 +292,7 @@ def _weight(plan: ClassPlan) -> int:
 
 
 def _levels(classes: list[ClassPlan]) -> list[list[ClassPlan]]:
-    """Classes by how deep their parts nest, those of one name together."""
+    """Classes by nesting depth, those of one name on one level."""
     used = {plan.name: _used(plan) for plan in classes}
     word = {plan.name: _word(plan) for plan in classes}
     below: dict[str, set[str]] = {}
@@ -319,7 +319,7 @@ def _levels(classes: list[ClassPlan]) -> list[list[ClassPlan]]:
 
 
 def _small_to_large(classes: list[ClassPlan]) -> list[ClassPlan]:
-    """The classes in their order, none before those that it is made of."""
+    """The classes in topological order of their constructors."""
     by_name = {plan.name: plan for plan in classes}
     done: dict[str, ClassPlan] = {}
 
@@ -343,7 +343,7 @@ def _used(plan: ClassPlan) -> list[str]:
 
 
 def _reached(name: str, below: dict[str, set[str]]) -> set[str]:
-    """The names that stand somewhere inside one."""
+    """The classes that one contains, at any depth."""
     found: set[str] = set()
     waiting = list(below[name])
     while waiting:

@@ -29,12 +29,12 @@ from burnish.codegen.program import (
 )
 
 Choices = Mapping[str, object]
-"""What the switches of one class are: True or False, or what is called."""
+"""The values of one class's switches: a bool, or a function."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """Statements that may be left out: then `entry` goes on in place of `result`."""
+    """Optional statements: where they are absent, `entry` replaces `result`."""
 
     start: int
     end: int
@@ -78,7 +78,7 @@ def switch_of(statement: Statement) -> str | None:
 
 @dataclass(frozen=True)
 class OptionalPart:
-    """What one switch switches: a member, an item of a Sequential, or statements."""
+    """The part of one switch: a member, an item of a Sequential, or statements."""
 
     switch: str
     member: str = ""
@@ -87,7 +87,7 @@ class OptionalPart:
 
 
 def parts_of(plan: ClassPlan) -> list[OptionalPart]:
-    """The parts of a class that have switches."""
+    """The optional parts of a class."""
     found = []
     for attribute, made in plan.members:
         match made:
@@ -105,7 +105,7 @@ def parts_of(plan: ClassPlan) -> list[OptionalPart]:
 
 
 def resolved(plan: ClassPlan, choices: Choices) -> ClassPlan:
-    """The class with these choices: what it does not have is left out."""
+    """The class for these choices, without the parts that it lacks."""
     members = []
     for attribute, made in plan.members:
         found = _made(made, choices)
@@ -156,7 +156,7 @@ def _block(block: Block, choices: Choices) -> Block:
 
 
 def with_runs(block: Block, runs: list[Run]) -> Block:
-    """The block with these statements behind their switches."""
+    """The block with these statements under their conditions."""
     starts = {run.start: run for run in runs}
     same: dict[Expression, Expression] = {}
     change = exchanged(same)

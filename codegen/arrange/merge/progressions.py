@@ -9,11 +9,11 @@ from itertools import pairwise
 from burnish.codegen.program import BinOp, Call, Expression, Literal, Name
 
 _TELLING = 3
-"""So many sizes in a row tell how they grow."""
+"""Two sizes are always in arithmetic progression; more are evidence."""
 
 
 def progression(made: Sequence[Expression]) -> Expression | None:
-    """The constructor of the part with the number `i`; None where there is none."""
+    """The constructor of item `i` as an expression of `i`; None where there is none."""
     first = made[0]
     if not isinstance(first, Call) or not all(isinstance(m, Call) for m in made):
         return None

@@ -29,7 +29,7 @@ def looped(
     """The block with a loop over `items`, which the paths are in order.
 
     None where the parts are not called one after another, each once and alike: with
-    what the one before gave, with what is the same for all, and with nothing else.
+    the result of the one before, and with operands that all turns share.
     """
     calls = _calls(block, paths)
     period = calls[1] - calls[0] if len(calls) > 1 else 0
@@ -53,7 +53,7 @@ def looped(
 
 
 def _calls(block: Block, paths: Sequence[Path]) -> list[int]:
-    """Which statements use the parts, in their order; [] where one is used twice."""
+    """The statements that use the members, in order; [] where one is used twice."""
     wanted = {path: place for place, path in enumerate(paths)}
     places = [-1] * len(paths)
     attributes = {path[0] for path in paths}
@@ -68,7 +68,7 @@ def _calls(block: Block, paths: Sequence[Path]) -> list[int]:
 
 
 def _calling(path: Path, item: Expression) -> Change:
-    """A change that puts the loop's item in place of the part."""
+    """A change that replaces the member by the loop's item."""
 
     def change(expression: Expression) -> Expression:
         if isinstance(expression, SelfAttr) and expression.path == path:
@@ -79,7 +79,7 @@ def _calling(path: Path, item: Expression) -> Change:
 
 
 class _Turn:
-    """What is done with one part, and its values in the order of their first use."""
+    """A hash of one turn's statements, and its values in order of first use."""
 
     def __init__(self, statements: Sequence[Statement], path: Path):
         self.statements = [s for s in statements if isinstance(s, Assign)]
@@ -90,7 +90,7 @@ class _Turn:
 
 
 def _carried(turns: list[_Turn]) -> dict[int, int] | None:
-    """Which of a turn's values goes on as which one of the next turn."""
+    """The loop-carried values: which value of a turn is which one of the next."""
     first = turns[0]
     if not all(turn.is_plain and turn.outline == first.outline for turn in turns):
         return None
@@ -115,13 +115,13 @@ def _carried(turns: list[_Turn]) -> dict[int, int] | None:
 def _hand_on(
     turns: list[_Turn], carried: dict[int, int], read: set[Expression]
 ) -> bool:
-    """Whether what is read outside is what the last turn hands on."""
+    """Whether only loop-carried values of the last turn are read outside."""
     handed = {turns[-1].values[end] for end in carried}
     return all(v in handed for turn in turns for v in turn.own if v in read)
 
 
 def _written(turns: list[_Turn], carried: dict[int, int], calling: Change) -> Loop:
-    """The loop: the first turn over values that stand for those of all turns."""
+    """The loop, with the first turn's statements as its body."""
     first, last = turns[0], turns[-1]
     stands = {
         value: _any_of([turn.values[place] for turn in turns])
@@ -147,7 +147,7 @@ def _written(turns: list[_Turn], carried: dict[int, int], calling: Change) -> Lo
 
 
 def _any_of(values: Sequence[Value]) -> Value:
-    """A value that stands for all: sizes that differ are left open."""
+    """One value for all turns; sizes that differ are unknown."""
     first = values[0]
     shapes = [value.shape for value in values]
     shape = None

@@ -24,24 +24,24 @@ _ROLES = {
     (5, (3,)): "heads",
     (4, (2,)): "heads",
 }
-"""What a reshape to so many axes mostly has in those places, and in no others."""
+"""Names of sizes by a reshape's rank and axis."""
 
 _CUT = frozenset(("size", *_ROLES.values()))
 
 _TELLING = 3
-"""In so many different classes a size has to be a multiple before it is written so."""
+"""A size that is a multiple in fewer classes may be so by accident."""
 
 _TIMES = (2, 3, 4, 6)
-"""So often is a size another one."""
+"""The factors of multiples that are looked for."""
 
 _SHAPED = frozenset(
     ("kernel_size", "stride", "padding", "dilation", "output_padding", "groups")
 )
-"""Arguments that have their numbers for reasons of their own."""
+"""Arguments whose numbers do not follow from other sizes."""
 
 
 class _Absent:
-    """Stands for the size of a part that a class lacks."""
+    """The size of a part that a class lacks."""
 
     def __repr__(self) -> str:
         return "absent"
@@ -53,7 +53,7 @@ Column = tuple[Any, ...]
 """One size in each of several classes; ABSENT where the class lacks the part."""
 
 Key = tuple[str, Column]
-"""A size: columns of one kind with the same numbers are the same size."""
+"""The key of a size: columns of one kind with equal numbers are one size."""
 
 
 class Table:
@@ -98,7 +98,7 @@ class Table:
         return slot.parameter if own else "", column
 
     def _tie_patches(self) -> None:
-        """Kernels that do not overlap are as long as their stride."""
+        """Unify kernel and stride of windows that do not overlap."""
         kernels = {column for kind, column in self.keys if kind == "kernel_size"}
         self.keys = [
             ("kernel_size", column) if kind == "stride" and column in kernels else key
@@ -107,7 +107,7 @@ class Table:
         ]
 
     def _fill(self) -> None:
-        """Without a part that changes a size, what goes in is what comes out."""
+        """Unify input and output sizes in classes without the part between them."""
         for place, slot in enumerate(self.slots[:-1]):
             key, after = self.keys[place], self.slots[place + 1]
             wanted = (slot.parameter, after.parameter)
@@ -124,7 +124,7 @@ class Table:
             self.keys = [(k[0], filled) if k == key else k for k in self.keys]
 
     def _from(self, key: Key, bases: list[Key]) -> tuple[str, int, Key] | None:
-        """How a size follows from one that has a name, where that is no accident."""
+        """A size as a multiple of a named one, where enough classes agree."""
         kind, column = key
         if not all(type(size) is int for size in column if size is not ABSENT):
             return None
@@ -158,23 +158,23 @@ class Table:
         return None
 
     def _rank(self, key: Key) -> tuple[bool, bool, int]:
-        """What sorts sizes: those that others follow from come first."""
+        """A sort key: sizes from which others follow come first."""
         sizes = [size for size in key[1] if type(size) is int]
         return key[0] == "padding", self._is_passed(key), max(sizes, default=0)
 
     def _is_passed(self, key: Key) -> bool:
-        """Whether a size is only handed on to the source's own classes, not cut by."""
+        """Whether a size is only passed to the source's own classes."""
         return all(
             s.callee and "." not in s.callee and s.parameter not in _CUT
             for s in self._uses(key)
         )
 
     def _is_inner(self, key: Key) -> bool:
-        """Whether a size is none of a layer: it stands in the forward or a table."""
+        """Whether a size is in the forward or a buffer, not in a layer."""
         return all(not s.attribute or s.parameter in _CUT for s in self._uses(key))
 
     def _like(self, key: Key, whole: list[Key]) -> Key | None:
-        """The size that a part's size is in every class that has the part."""
+        """The size that an optional part's size equals in every class with the part."""
         kind, column = key
         found = [
             other
@@ -219,7 +219,7 @@ class Table:
         return free(Identifier(wanted), taken | self.attributes)
 
     def _rename_inner(self) -> None:
-        """What lies between sizes that go in and come out is hidden."""
+        """Name a size between input and output sizes `hidden`."""
         names = set(self.names.values())
         for short in _SHARED.values():
             if {f"in_{short}", f"out_{short}", short} <= names:
@@ -243,7 +243,7 @@ class Table:
         return self.derived[key][2] if key in self.derived else key
 
     def given(self, place: int) -> dict[str, Any]:
-        """What one of the classes is called with, where it has the part."""
+        """The arguments of one class's constructor call; absent parts have none."""
         return {
             name: key[1][place]
             for key, name in self.names.items()
@@ -251,7 +251,7 @@ class Table:
         }
 
     def usual(self) -> dict[str, Any]:
-        """The arguments that have a value by themselves, which some class keeps."""
+        """The defaults of arguments: values of the callee that some class keeps."""
         found: dict[str, Any] = {}
         for key, name in self.names.items():
             default = self._uses(key)[0].default
@@ -264,7 +264,7 @@ class Table:
         return found
 
     def spelled(self, place: int) -> Expression:
-        """What stands in a column's place: a number, an argument, a multiple of one."""
+        """The expression for a column: a literal, an argument, a multiple of one."""
         slot, key = self.slots[place], self.keys[place]
         if not _varies(key[1]):
             return said(next(size for size in key[1] if size is not ABSENT))
@@ -283,7 +283,7 @@ class Table:
 
 
 def _role(uses: list[Slot]) -> str:
-    """What a size is by the part that it is passed to, or by where reshapes have it."""
+    """A size's name, by the callee that takes it or by its axis in reshapes."""
     for slot in uses:
         if slot.attribute and slot.parameter in _ROLES.values():
             return slot.parameter

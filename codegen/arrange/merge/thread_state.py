@@ -1,7 +1,7 @@
 """State threading: each item of a list passes on what the first one computes.
 
 T5's first layer adds its table of distances to the mask, and the others take that sum.
-Where each of them gives it back beside its result, all are called alike: one class
+Where each of them returns it beside its result, all are called alike: one class
 that makes it or not, and a loop.
 """
 
@@ -29,7 +29,7 @@ Path = tuple[str | int, ...]
 
 
 def handed_on(classes: Sequence[ClassPlan]) -> list[ClassPlan] | None:
-    """The classes, with lists that hand on what their first part makes.
+    """The classes, with state threading through lists whose first item makes a value.
 
     None where there is no such list. The classes that came in stay as they are.
     """
@@ -45,7 +45,7 @@ def handed_on(classes: Sequence[ClassPlan]) -> list[ClassPlan] | None:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a class takes the value, where it gives it, and the class that makes it."""
+    """The state's places among inputs and results, and the class that makes it."""
 
     taken: int
     given: int
@@ -53,7 +53,7 @@ class _Place:
 
 
 class _Row:
-    """The parts of one list, called in a row."""
+    """The items of one list, called one after another."""
 
     def __init__(self, known: dict[str, ClassPlan], name: str, attribute: str):
         self.known = dict(known)
@@ -63,7 +63,7 @@ class _Row:
         self.apart = ""
 
     def run(self) -> dict[str, ClassPlan] | None:
-        """The classes with this list's; None where nothing is to be handed on."""
+        """The classes with this list's items changed; None where there is no state."""
         items = dict(self.plan.members)[self.attribute]
         assert isinstance(items, ListOrTuple)
         kinds = [_kind(item, self.known) for item in items.items]
@@ -86,7 +86,7 @@ class _Row:
         return self.known
 
     def _place(self, first: str, row: list[Assign]) -> _Place | None:
-        """What only the first call gives, and all the others take in one place."""
+        """The state: only the first call returns it, all others take it."""
         given = row[0].targets
         inputs = [_inputs(call) for call in row]
         if {len(call.targets) for call in row[1:]} != {len(given) - 1}:
@@ -106,7 +106,7 @@ class _Row:
         return None
 
     def _extended(self, name: str, place: _Place) -> str | None:
-        """The class that gives back, beside its results, what it takes there."""
+        """The class that also returns the state that it takes."""
         if (name, place) in self.made:
             return self.made[name, place]
         plan, first = self.known[name], self.known[place.first]
@@ -134,7 +134,7 @@ class _Row:
     def _within(
         self, plan: ClassPlan, first: ClassPlan, value: Value, made: Expression
     ) -> tuple[list[tuple[str, Expression]], list[Statement], Value] | None:
-        """The class's members and statements, and what it gives back.
+        """The class's members and statements, and its results.
 
         made: what the first class gives; a part of it may be what makes it.
         """
@@ -168,7 +168,7 @@ class _Row:
 
 
 def _in_row(block: Block, row: list[Assign], place: _Place) -> list[Statement]:
-    """The statements; each call takes what the one before it hands on."""
+    """The statements; each call takes the state that the one before it returns."""
     handed = row[0].targets[place.given]
     changed: dict[int, Statement] = {}
     for call in row[1:]:
@@ -187,7 +187,7 @@ def _in_row(block: Block, row: list[Assign], place: _Place) -> list[Statement]:
 
 
 def _kind(made: Expression | None, known: dict[str, ClassPlan]) -> str | None:
-    """The class of the source that a constructor makes."""
+    """The source's own class that a constructor calls."""
     function = made.function if isinstance(made, Call) else None
     return function if function in known else None
 
@@ -223,7 +223,7 @@ def _only(inputs: Sequence[Expression], value: Expression) -> int | None:
 
 
 def _part(plan: ClassPlan, path: Path) -> Expression | None:
-    """What makes a part: a member, or one of a list."""
+    """The constructor of a member, or of an item of a list."""
     made = dict(plan.members).get(str(path[0]))
     if len(path) == 2 and isinstance(made, ListOrTuple) and isinstance(path[1], int):
         return made.items[path[1]] if path[1] < len(made.items) else None
@@ -231,7 +231,7 @@ def _part(plan: ClassPlan, path: Path) -> Expression | None:
 
 
 def _with_part(plan: ClassPlan, path: Path, name: str) -> list[tuple[str, Expression]]:
-    """The members; the part is of another class."""
+    """The members with another class for this item."""
     members = dict(plan.members)
     made = members[str(path[0])]
     if len(path) == 2 and isinstance(made, ListOrTuple):
@@ -246,7 +246,7 @@ def _with_part(plan: ClassPlan, path: Path, name: str) -> list[tuple[str, Expres
 
 
 def _reached(known: dict[str, ClassPlan], root: str) -> list[ClassPlan]:
-    """The classes that the model is made of, in their order, the model last."""
+    """The classes that the model contains, in topological order."""
     found: set[str] = set()
     waiting = [root]
     while waiting:

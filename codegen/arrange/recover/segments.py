@@ -1,8 +1,8 @@
 """Cut a graph without scopes where a single tensor is live.
 
-Between two such places lies what takes one value and gives one: a residual block, an
+Between two such cuts is a region with one input and one output: a residual block, an
 attention with the sum behind it, or a single layer. Values that many later parts read
-(a mask, an encoder's result, the skips of a U-Net) pass by and do not count.
+(a mask, an encoder's result, the skips of a U-Net) are not counted as live.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class Flow:
         return [segment for segment in segments if segment.statements]
 
     def _set_apart(self, segment: Segment) -> None:
-        """Take out what later segments read too and what owes nothing to the entry.
+        """Take out what later segments read and what is independent of the entry.
 
         A table of angles, or of biases by distance: the first layer that needs it is
         where an exporter computes it.

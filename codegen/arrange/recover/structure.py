@@ -1,7 +1,7 @@
 """Recover scopes for a graph without any: repeated subgraphs become modules.
 
-segments   the graph is cut where one tensor alone goes on
-repeats    segments of one form that recur, alone or in a row, are units
+segments   the graph is cut where a single tensor is live
+tandem_repeats  segments of one form that recur, alone or in a row, are units
 roles      a unit is named by what it holds, its layers by what they do
 """
 

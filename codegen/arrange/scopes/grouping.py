@@ -127,7 +127,7 @@ def _dissolved(scope: tuple[Level, ...], depth: int) -> tuple[Level, ...]:
 
 
 class _Row:
-    """Items in their order; what is gathered moves within the stretch it came from."""
+    """Items in order; gathered ones move between their first and last position only."""
 
     def __init__(self, items: Sequence[Item]):
         self.slots: list[Item | None] = list(items)
@@ -255,7 +255,7 @@ def statements_of(item: Item) -> list[Statement]:
 
 
 def holds_weights(statement: Statement) -> bool:
-    """Whether it computes with what is trained."""
+    """Whether a statement reads trained weights."""
     return any(
         bool(e.weights) if isinstance(e, Layer) else isinstance(e, Weight) and e.trained
         for e in leaves(statement)

@@ -1,8 +1,8 @@
 """Hoist non-trainable statements that several modules read out of the first one.
 
 A mask that twelve layers share is left in the scope of the first one, which makes that
-layer unlike the others. A statement that trains nothing and is read outside its module
-moves to the module around all of them, if what it reads is to be had there.
+layer unlike the others. A non-trainable statement that is read outside its module
+moves to the module around all its readers, if its operands are available there.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def common(one: Scope, other: Scope) -> int:
 
 
 def _is_list(scope: Scope, depth: int) -> bool:
-    """Whether what is at that depth holds nothing but modules, one after another."""
+    """Whether the module at that depth is a list or a Sequential."""
     if depth == len(scope):
         return False
     named = depth > 0 and scope[depth - 1].kind == "Sequential"
@@ -82,13 +82,13 @@ def _is_list(scope: Scope, depth: int) -> bool:
 
 
 def _least(scope: Scope) -> int:
-    """How far up a table may go: out of a list's part, of which it is not alone."""
+    """The least depth for a buffer: any, if it is in an item of a list."""
     in_list = any(level.name.isdigit() for level in scope)
     return 0 if in_list else len(scope)
 
 
 def _holds_weights(statement: Statement) -> bool:
-    """Whether a module must hold it; a table that never trains may be another's."""
+    """Whether a statement is trainable; buffers may move to another module."""
     return any(
         isinstance(e, Layer) or (isinstance(e, Weight) and e.trained)
         for e in leaves(statement)
