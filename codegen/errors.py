@@ -4,6 +4,7 @@ ConversionError               base; the command prints the message and exits wit
 ├── ReadError                 the file is missing, damaged, or no model at all
 ├── UnsupportedError          operators or opsets that have no import rule, all of them
 │   └── AttributeNotHonouredError   an attribute whose value the rule does not implement
+├── OwnershipError            a file that would be replaced is somebody's
 ├── VerifyError               the generated module cannot be compared, or disagrees
 └── UsageError                the command was called wrongly; exits with 2
 """
@@ -72,6 +73,25 @@ class AttributeNotHonouredError(UnsupportedError):
         )
 
 
+class OwnershipError(ConversionError):
+    """A file that stays as it is, because somebody changed it or another wrote it."""
+
+    def __init__(self, taken: Mapping[Path, str], mergeable: bool) -> None:
+        found = "; ".join(f"{path} {reason}" for path, reason in taken.items())
+        force, merge = (
+            spelled(f'existing="{word}"', f"--{word}") for word in ("force", "merge")
+        )
+        choices = [
+            spelled("`burnish generate --diff`", "--diff") + " shows what would change",
+            f"{force} replaces what is there and keeps it as .bak",
+            *([f"{merge} brings the changes into the new source"] if mergeable else []),
+        ]
+        super().__init__(
+            f"expected to write where nothing is, or what Burnish wrote and nobody "
+            f"changed, but {found}. Nothing was written: {', '.join(choices)}"
+        )
+
+
 class VerifyError(ConversionError):
     """A comparison that cannot be made, or numbers that disagree."""
 
@@ -85,7 +105,9 @@ class UsageError(ConversionError):
 # --- what is added to an error on its way up ---
 
 #: What the extras bring, by import name.
-EXTRAS = frozenset({"jinja2", "ml_dtypes", "onnx", "onnx_ir", "rich", "safetensors"})
+EXTRAS = frozenset(
+    {"jinja2", "ml_dtypes", "onnx", "onnx_ir", "pygit2", "rich", "safetensors"}
+)
 
 
 @contextmanager

@@ -5,8 +5,7 @@ read -> passes -> lift -> arrange -> render -> write
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,10 +21,12 @@ from burnish.codegen.errors import (
     silent,
     spelled,
 )
+from burnish.codegen.generated import Existing, Generated, Options
 from burnish.codegen.identifier import Identifier, plain
 from burnish.codegen.infer import infer as infer_modules
 from burnish.codegen.lift import lift
 from burnish.codegen.ops import has_rule
+from burnish.codegen.ownership import SEAL, Settled, keeping, mark, settle
 from burnish.codegen.program import Program, Value
 from burnish.codegen.readers import Source, read
 from burnish.codegen.readers.expand import expand
@@ -44,6 +45,8 @@ from burnish.codegen.weights.entries import (
 from burnish.nn import tables
 from burnish.serialize import is_weights
 
+__all__ = ["Generated", "ModelGen", "Options", "generate", "put", "settle", "write"]
+
 EMBED_AS_TEXT = 8 * 1024 * 1024
 """Embedded weights up to this many bytes stand in the source, larger ones beside it."""
 
@@ -51,51 +54,6 @@ _ROUNDS = 20
 """How often passes follow new shapes: two may know one size by different words."""
 
 _STAGES = ("reading", "simplifying", "translating", "arranging", "writing source")
-
-
-@dataclass(frozen=True)
-class Options:
-    """What decides the output.
-
-    name: the module's name, by default the model file's. half: floating-point weights
-    are stored in half precision. embed: the weights travel with the package, in the
-    source when they are small. simplify: bring the graph closer to what its author
-    wrote. flat: one class, whatever structure the file has. typed: with annotations.
-    """
-
-    name: str | None = None
-    half: bool = False
-    embed: bool = False
-    simplify: bool = True
-    flat: bool = False
-    typed: bool = False
-
-    def spelled(self) -> str:
-        """The options as the command line has them, "" for the defaults."""
-        words = [f"--name {self.name}"] if self.name else []
-        switches = ("half", "embed", "flat", "typed")
-        words += [f"--{word}" for word in switches if getattr(self, word)]
-        return " ".join([*words, *([] if self.simplify else ["--no-simplify"])])
-
-
-@dataclass(frozen=True)
-class Generated:
-    """Source, and weights that are read from the model file when they are written.
-
-    metadata: what the weights file says beside them, tables above all. origin: the
-    weights file that they come from, where it is one; as_stored: that one has the same
-    tensors under the same names.
-    """
-
-    name: str
-    text: str
-    weights: tuple[Entry, ...]
-    in_source: bool
-    parameters: int
-    notes: tuple[str, ...]
-    origin: Path | None = None
-    as_stored: bool = False
-    metadata: Mapping[str, str] = field(default_factory=dict)
 
 
 def generate(
@@ -155,9 +113,16 @@ def _from_graph(
     header = _header(source, program, options, where)
     embedded = as_text(weights, metadata) if in_source else None
     text = signed(render(plan, header, embedded, template_dir))
-    count = _count(weights)
     return Generated(
-        name, text, weights, in_source, count, source.notes, metadata=metadata
+        name,
+        text,
+        weights,
+        in_source,
+        _count(weights),
+        source.notes,
+        source.files,
+        partial(_text, template_dir),
+        metadata,
     )
 
 
@@ -172,7 +137,16 @@ def _from_folder(
     in_source = _fits_source(weights, options)
     where = _where(name, bool(weights), in_source) + _spelled(options)
     text = signed(made.text(where, as_text(weights) if in_source else None))
-    return Generated(name, text, weights, in_source, _count(weights), made.notes)
+    return Generated(
+        name,
+        text,
+        weights,
+        in_source,
+        _count(weights),
+        made.notes,
+        made.files,
+        partial(_text, template_dir),
+    )
 
 
 def _refuse(options: Options, path: Path, *words: str) -> None:
@@ -204,7 +178,7 @@ def _from_weights(
     weights = entries(made.plan.weights, options.half)
     in_source = _fits_source(weights, options)
     lines = (
-        f"Imported from {plain(made.file.name)} ({made.kind}), sha256",
+        f"Imported from {plain(made.files[0].name)} ({made.kind}), sha256",
         f"{made.sha256};",
         *wrapped(f"{_where(name, bool(weights), in_source)}{_spelled(options)}."),
         *LINES,
@@ -214,10 +188,23 @@ def _from_weights(
     header = Header(title, lines, (), {}, options.typed)
     embedded = as_text(weights) if in_source else None
     text = signed(render(made.plan, header, embedded, template_dir))
-    notes = (*notes, *made.notes)
     return Generated(
-        name, text, weights, in_source, _count(weights), notes, made.file, made.whole
+        name,
+        text,
+        weights,
+        in_source,
+        _count(weights),
+        (*notes, *made.notes),
+        made.files,
+        partial(_text, template_dir),
+        origin=made.files[0],
+        as_stored=made.whole,
     )
+
+
+def _text(template_dir: Path | None, path: Path, options: Options) -> str:
+    """The source of another model, from the same templates."""
+    return generate(path, options, template_dir=template_dir).text
 
 
 def _stem(path: Path) -> str:
@@ -257,34 +244,38 @@ def _simplify(source: Source, explain: Explain, simplify: bool) -> None:
 
 
 def write(
-    generated: Generated, out_dir: str | Path, *, progress: Progress | None = None
+    generated: Generated,
+    out_dir: str | Path,
+    *,
+    existing: Existing = "keep",
+    progress: Progress | None = None,
 ) -> list[Path]:
     """Write the source, and the weights beside it; both appear whole or not at all.
 
-    Weights that come from the very file that would be written stay as they are there.
-    Raises UsageError where that file does not hold them as the source has them.
+    existing: what happens to files that are somebody's; see `settle`. Weights that come
+    from the very file that would be written stay as they are there. Raises
+    OwnershipError, or UsageError where an output would replace an input.
     """
-    stored = Path(out_dir, f"{generated.name}.safetensors")
-    weights = () if generated.in_source else generated.weights
-    origin = generated.origin
-    if weights and origin and stored.exists() and stored.samefile(origin):
-        half = any(entry.dtype != entry.weight.dtype for entry in weights)
-        if half or not generated.as_stored:
-            other = spelled("out_dir or name", "-o or --name")
-            raise UsageError(
-                f"{stored}: expected another {other}, got the model file itself, which "
-                f"the weights would replace"
-            )
-        weights = ()
-    metadata = None if generated.in_source else generated.metadata
-    return write_files(
-        Path(out_dir),
-        generated.name,
-        generated.text,
-        weights,
-        progress or _deaf,
-        metadata,
-    )
+    files, _ = put(settle(generated, Path(out_dir), existing), progress=progress)
+    return files
+
+
+def put(
+    settled: Settled, *, progress: Progress | None = None
+) -> tuple[list[Path], list[Path]]:
+    """Write what was settled; the files written, and those kept under other names."""
+    made = settled.generated
+    with keeping(settled.kept) as kept:
+        files = write_files(
+            settled.folder,
+            made.name,
+            settled.text,
+            made.weights if settled.weights else (),
+            progress or _deaf,
+            {**made.metadata, **mark(made.name, made.text)} if settled.weights else {},
+            SEAL,
+        )
+    return files, kept
 
 
 def _deaf(stage: str, done: int, total: int) -> None:
@@ -295,6 +286,10 @@ class ModelGen:
     """Generates model code from a build script.
 
     ModelGen(out_dir="my_app/models", embed_states=True).input("resnet18.onnx").run()
+
+    existing: what happens to a file there that somebody changed or that Burnish did not
+    write. "keep": it stays, and nothing is written; "force": it is kept as .bak;
+    "merge": changes to the source go into the new one.
     """
 
     def __init__(
@@ -308,7 +303,9 @@ class ModelGen:
         typed: bool = False,
         name: str | None = None,
         template_dir: str | Path | None = None,
+        existing: Existing = "keep",
     ):
+        self.existing = existing
         self.out_dir = Path(out_dir)
         self.template_dir = Path(template_dir) if template_dir else None
         self.options = Options(
@@ -324,14 +321,16 @@ class ModelGen:
     def run(self) -> list[Path]:
         """Generate every model, then write them all; the files written.
 
-        Raises ConversionError when one cannot be converted; nothing is written then.
+        Raises ConversionError when one cannot be converted, or would replace a file
+        that stays; nothing is written then.
         """
         with noting(lambda: others(len(self.inputs))):
             made = [
                 generate(path, self.options, template_dir=self.template_dir)
                 for path in self.inputs
             ]
-        return [file for each in made for file in write(each, self.out_dir)]
+            settled = [settle(each, self.out_dir, self.existing) for each in made]
+        return [file for each in settled for file in put(each)[0]]
 
 
 def _module_name(wanted: str, given: bool) -> str:

@@ -9,11 +9,19 @@ line, so that a checkout with "\\r\\n" is the same text.
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
 from burnish import __version__
+
+_HEADER = re.compile(
+    r"Imported from (?P<model>.+?) \((?P<kind>opset \d+|[\w-]+)\), sha256 "
+    r"(?P<sha256>[0-9a-f]{64}); (?P<weights>weights in|weights at|no weights)?"
+    r"(?:.*?; options: (?P<options>[^.]*)\.)?"
+)
 
 _NONE = "0" * 64
 _LINES = re.compile(
@@ -33,6 +41,54 @@ class Signature:
     version: str
     digest: str
     genuine: bool
+
+
+@dataclass(frozen=True)
+class Header:
+    """What the docstring of a generated file says about its origin."""
+
+    model: str  #: the model file's name, without its folder, as a docstring has it
+    kind: str  #: "opset 18", or the model_type of a configuration
+    sha256: str
+    options: str  #: as the command line has them
+    beside: bool  #: its weights are in a file of their own
+
+
+def header_of(path: Path) -> Header | None:
+    """What a generated file says of itself; None when Burnish did not write it.
+
+    Raises SyntaxError when the file looks generated but is not Python any more.
+    """
+    try:
+        text = path.read_text("utf-8")
+    except UnicodeDecodeError:
+        return None
+    return header_in(text)
+
+
+def header_in(text: str) -> Header | None:
+    """What a text says of its origin; raises SyntaxError as `header_of` does."""
+    if "Imported from" not in text or "sha256" not in text:
+        return None
+    docstring = ast.get_docstring(ast.parse(text)) or ""
+    found = _HEADER.search(" ".join(docstring.split()))
+    if found is None:
+        return None
+    return Header(
+        found["model"],
+        found["kind"],
+        found["sha256"],
+        found["options"] or "",
+        found["weights"] == "weights in",
+    )
+
+
+def is_generated(path: Path) -> bool:
+    """Whether Burnish wrote this file, as far as its text tells."""
+    try:
+        return header_of(path) is not None
+    except (SyntaxError, ValueError):
+        return False
 
 
 def signed(text: str) -> str:

@@ -58,7 +58,7 @@ class Architecture:
 
     name: the class that is written. sizes: its constructor's defaults, of a CLIP model
     those of both halves. text: the source, from words on where its weights are and the
-    weights it embeds.
+    weights it embeds. files: all that it was read from.
     """
 
     name: str
@@ -67,6 +67,7 @@ class Architecture:
     text: Callable[[str, str | None], str]
     weights: tuple[tuple[str, Weight], ...]
     notes: tuple[str, ...]
+    files: tuple[Path, ...]
 
 
 def build(
@@ -107,6 +108,7 @@ def build(
         text,
         tuple((path, _weight(path, held, trained)) for path, held, trained in weights),
         (*config.notes, *notes),
+        (folder / "config.json", *map(Path, stored.files)),
     )
 
 

@@ -1,14 +1,20 @@
-"""Compare generated files with the model files that they name; change nothing.
+"""Compare generated files with what was written, and with the models that they name.
 
 Every Python file below PATHS whose docstring says what it was imported from is looked
-at: its model file is searched beside it, then below --source. One line a file; exit
-code 1 when a model file changed, is missing, or was read by another version.
+at: its model file is searched beside it, then below --source. One line a file: current;
+stale (the model file changed) or missing (there is none); edited (the source changed);
+weights missing; weights changed (others, or other numbers). Exit code 1 when one is not
+current; --allow takes a state as good. Nothing is changed.
 """
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from burnish.codegen.tools.check import Result
 
 HELP = "tell whether generated code is up to date with its model files"
 
@@ -27,6 +33,18 @@ def arguments(command: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="where the model files are (default: the current folder)",
     )
+    command.add_argument(
+        "--allow",
+        action="append",
+        default=[],
+        choices=("edited", "weights-missing", "weights-changed", "missing"),
+        help="take this state as current; may be repeated",
+    )
+    command.add_argument(
+        "--diff",
+        action="store_true",
+        help="show what `generate` would change in each source that is not current",
+    )
     command.add_argument("--json", action="store_true", help="print one JSON object")
 
 
@@ -35,12 +53,36 @@ def run(options: argparse.Namespace) -> int:
 
     source = options.source or Path()
     results = list(check.check(options.paths or [Path()], source))
+    diffs = _diffs(results, source) if options.diff else {}
     if options.json:
-        console.emit({"files": results})
+        found = [{"path": path, "diff": diff} for path, diff in diffs.items()]
+        console.emit({"files": results} | ({"diffs": found} if options.diff else {}))
     else:
         for result in results:
             reason = f", {result.reason}" if result.reason else ""
-            console.line(f"{result.path}: {result.state}{reason}")
+            console.line(f"{result.path}: {', '.join(result.states)}{reason}")
+            for line in diffs.get(result.path, "").splitlines():
+                console.line(line)
         if not results:
             console.say("no generated files found")
-    return int(any(result.state != "current" for result in results))
+    allowed = {"current", *(name.replace("-", " ") for name in options.allow)}
+    return int(any(not allowed.issuperset(result.states) for result in results))
+
+
+def _diffs(results: list[Result], source: Path) -> dict[Path, str]:
+    """What `generate` would change in the sources that can be generated again."""
+    from burnish.codegen.difference import difference
+    from burnish.codegen.errors import ConversionError
+    from burnish.codegen.tools import check, console
+
+    found = {}
+    for result in results:
+        if {"stale", "edited"}.isdisjoint(result.states):
+            continue
+        try:
+            text = check.regenerated(result.path, source)
+        except ConversionError as error:
+            console.say(f"{result.path}: no diff: {error}")
+        else:
+            found[result.path] = difference(result.path, text)
+    return found

@@ -16,20 +16,34 @@ from typing import TYPE_CHECKING
 from burnish.codegen.errors import noting, others
 
 if TYPE_CHECKING:
-    from burnish.codegen.pipeline import Generated
+    from burnish.codegen.generated import Generated
+    from burnish.codegen.ownership import Settled
     from burnish.codegen.tools.console import Listener
+
+EXISTING = {
+    "diff": "show what would change in the source, write nothing",
+    "force": "replace files that were changed or are not ours; they stay as .bak",
+    "merge": "bring changes made to the source into the new one",
+}
+"""What to do about files that are there already."""
 
 HELP = "write a model as Python source and a weights file"
 
 
 @dataclass(frozen=True)
 class Written:
-    """What was generated from one model file; `--json` prints a list of these."""
+    """What was generated from one model file; `--json` prints a list of these.
+
+    kept: the files that were there before, under their new names. conflicts: places in
+    the source that are marked, because both sides changed.
+    """
 
     model: str
     module: str
     parameters: int
     files: list[Path]
+    kept: list[Path]
+    conflicts: int
     notes: list[str]
 
 
@@ -65,6 +79,16 @@ def arguments(command: argparse.ArgumentParser) -> None:
         metavar="MODULE",
         help="a Python module that declares operators with @onnx_op",
     )
+    there = command.add_mutually_exclusive_group()
+    for name, text in EXISTING.items():
+        there.add_argument(
+            f"--{name}",
+            dest="existing",
+            action="store_const",
+            const=name,
+            default="keep",
+            help=text,
+        )
     add("--explain", action="store_true", help="say on stderr what was decided and why")
     add("--json", action="store_true", help="print one JSON object instead of text")
 
@@ -83,18 +107,44 @@ def run(options: argparse.Namespace) -> int:
     rules.load(options.rules)
     with console.progress() as listen:
         made = _generated(options, listen)
-        _refuse_to_lose_work(made, options.out)
+        _refuse_one_name_twice(made)
+        if options.existing == "diff":
+            return _show(made, options)
+        with noting(lambda: others(len(made))):
+            settled = [pipeline.settle(g, options.out, options.existing) for g in made]
         written: list[Written] = []
-        for number, generated in enumerate(made):
+        for number, each in enumerate(settled):
             listen("writing files", number, len(made))
             with noting(lambda: _already(written)):
-                files = pipeline.write(generated, options.out)
-            written.append(_written(options.models[number], generated, files))
+                files, kept = pipeline.put(each)
+            written.append(_written(options.models[number], each, files, kept))
     if options.json:
         console.emit({"generated": written})
+    else:
+        for result in written:
+            _tell(result, options.out)
+    return int(any(result.conflicts for result in written))
+
+
+def _show(made: list[Generated], options: argparse.Namespace) -> int:
+    """The diffs of what would be written."""
+    from burnish.codegen.difference import difference
+    from burnish.codegen.tools import console
+
+    places = [options.out / f"{generated.name}.py" for generated in made]
+    diffs = [
+        difference(place, generated.text)
+        for place, generated in zip(places, made, strict=True)
+    ]
+    if options.json:
+        rows = zip(places, diffs, strict=True)
+        console.emit({"diffs": [{"path": p, "diff": d} for p, d in rows]})
         return 0
-    for result in written:
-        _tell(result, options.out)
+    for place, diff in zip(places, diffs, strict=True):
+        for line in diff.splitlines():
+            console.line(line)
+        if not diff:
+            console.say(f"{place}: stays as it is")
     return 0
 
 
@@ -131,10 +181,8 @@ def _already(written: list[Written]) -> str:
     return files and f"written before that: {files}"
 
 
-def _refuse_to_lose_work(made: list[Generated], out: Path) -> None:
-    """Two models of one name, or a file of that name that Burnish did not write."""
-    from burnish.codegen.errors import ConversionError, UsageError
-    from burnish.codegen.tools import check
+def _refuse_one_name_twice(made: list[Generated]) -> None:
+    from burnish.codegen.errors import UsageError
 
     names = [generated.name for generated in made]
     if twice := {name for name in names if names.count(name) > 1}:
@@ -142,22 +190,20 @@ def _refuse_to_lose_work(made: list[Generated], out: Path) -> None:
             f"expected models of different names, got {', '.join(sorted(twice))} "
             f"more than once; generate them one by one with --name"
         )
-    for name in names:
-        path = out / f"{name}.py"
-        if path.is_file() and path.stat().st_size and not check.is_generated(path):
-            raise ConversionError(
-                f"{path}: expected no file or a generated one, got one that Burnish "
-                f"did not write; move it away or choose another --name"
-            )
 
 
-def _written(model: Path, generated: Generated, files: list[Path]) -> Written:
+def _written(
+    model: Path, settled: Settled, files: list[Path], kept: list[Path]
+) -> Written:
+    made = settled.generated
     return Written(
         str(model),
-        generated.name,
-        generated.parameters,
+        made.name,
+        made.parameters,
         files,
-        list(generated.notes),
+        kept,
+        settled.conflicts,
+        list(made.notes),
     )
 
 
@@ -169,6 +215,11 @@ def _tell(result: Written, out: Path) -> None:
         console.say(f"note: {note}")
     for path in result.files:
         console.line(path)
+    for path in result.kept:
+        console.say(f"kept: {path}")
+    if result.conflicts:
+        conflicts = console.count(result.conflicts, "conflict")
+        console.say(f"{result.files[0]}: {conflicts}, marked <<<<<<< and >>>>>>>")
     console.say(console.count(result.parameters, "parameter"))
     if not is_weights(result.model):
         console.say(f"next: burnish verify {result.model} {out}")

@@ -85,12 +85,14 @@ def run(options: argparse.Namespace) -> int:
 
 def _allowed(module: Path, model: Path) -> float | None:
     """The difference that weights stored in half precision make; None for others."""
-    from burnish.codegen.tools import check, console
+    from burnish.codegen.search import shown_name
+    from burnish.codegen.signature import header_of, is_generated
+    from burnish.codegen.tools import console
 
     sources = [module] if module.is_file() else sorted(module.glob("*.py"))
-    headers = (check.header_of(s) for s in sources if check.is_generated(s))
+    headers = (header_of(s) for s in sources if is_generated(s))
     for header in filter(None, headers):
-        if header.model == check.shown_name(model) and "--half" in header.options:
+        if header.model == shown_name(model) and "--half" in header.options:
             console.say(f"note: weights in half precision, so {HALF:g} is allowed")
             return HALF
     return None

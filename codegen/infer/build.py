@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import textwrap
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +28,7 @@ from burnish.codegen.program import (
     Subscript,
     Weight,
 )
+from burnish.codegen.search import digest
 from burnish.serialize import open_weights
 
 
@@ -36,13 +36,14 @@ from burnish.serialize import open_weights
 class Inferred:
     """A model of a weights file.
 
-    plan: its classes and weights. file: the file that names the tensors; sha256: its.
+    plan: its classes and weights. files: all that it was read from, first the one that
+    names the tensors; sha256: that one's.
     kind: "safetensors" or "pytorch". whole: the file has these tensors and no others,
     under these names. said: what the page's header says beside that.
     """
 
     plan: Plan
-    file: Path
+    files: tuple[Path, ...]
     sha256: str
     kind: str
     whole: bool
@@ -73,15 +74,13 @@ def infer(path: Path, explain: Explain) -> Inferred:
     spelled_out(classes)
     for words, where in doubts:
         explain(f"{plain(where)}: {words}")
-    file = Path(weights.where)
-    with file.open("rb") as opened:
-        digest = hashlib.file_digest(opened, "sha256").hexdigest()
+    files = tuple(Path(file) for file in weights.files)
     kinds = list(leaves.values())
     names = {name for name, _ in held}
     return Inferred(
         Plan(classes, held),
-        file,
-        digest,
+        files,
+        digest(files[0]),
         "safetensors" if weights.kind.startswith("safetensors") else "pytorch",
         weights.kind == "safetensors" and names == set(weights),
         _said(kinds),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,8 +12,9 @@ from burnish.codegen.errors import Explain, silent
 from burnish.codegen.readers import onnx
 from burnish.codegen.readers.detect import open_file
 from burnish.codegen.readers.tensors import FileTensor
+from burnish.codegen.search import digest
 
-__all__ = ["FileTensor", "Source", "read"]
+__all__ = ["FileTensor", "Source", "in_files", "read"]
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class Source:
     path: Path
     sha256: str
     opset: int  #: as the file declares it, before any upgrade
+    files: tuple[Path, ...]  #: all that it was read from, `path` first
 
 
 def read(path: str | Path, *, explain: Explain | None = None) -> Source:
@@ -43,10 +45,13 @@ def read(path: str | Path, *, explain: Explain | None = None) -> Source:
         listen(line)
 
     model, opset = onnx.load(file, note)
-    return Source(model, tuple(notes), path, digest(path), opset)
+    files = dict.fromkeys((path, *(t.file.path for _, t in in_files(model))))
+    return Source(model, tuple(notes), path, digest(path), opset, tuple(files))
 
 
-def digest(path: str | Path) -> str:
-    """The file's sha256, read in pieces."""
-    with Path(path).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def in_files(model: ir.Model) -> Iterator[tuple[ir.Value, FileTensor]]:
+    """Weights whose values are still in a file."""
+    for graph in model.graphs():
+        for value in graph.initializers.values():
+            if isinstance(value.const_value, FileTensor):
+                yield value, value.const_value

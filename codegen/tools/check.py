@@ -1,42 +1,41 @@
-"""Are generated files up to date with the model files that their docstrings name?"""
+"""Are generated files as they were written, and up to date with their model files?"""
 
 from __future__ import annotations
 
-import ast
-import hashlib
-import os
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 
-from burnish.codegen.errors import UsageError
-from burnish.codegen.identifier import plain
+from burnish.codegen.errors import ReadError, UsageError
+from burnish.codegen.generated import Options
+from burnish.codegen.ownership import source_in, weights_reason
+from burnish.codegen.search import digest, shown_name, walk
+from burnish.codegen.signature import Header, header_of, lines_ended, signature_of
 
-_HEADER = re.compile(
-    r"Imported from (?P<model>.+?) \((?:opset \d+|[\w-]+)\), sha256 "
-    r"(?P<sha256>[0-9a-f]{64});(?:.*?; options: (?P<options>[^.]*)\.)?"
-)
-_NOT_SOURCE = frozenset({"__pycache__", "node_modules", "site-packages"})
-
-
-@dataclass(frozen=True)
-class Header:
-    """What the docstring of a generated file says about its origin."""
-
-    model: str  #: the model file's name, without its folder, as a docstring has it
-    sha256: str
-    options: str  #: as the command line has them
+State: TypeAlias = Literal[
+    "current",
+    "unreadable",
+    "missing",
+    "stale",
+    "edited",
+    "weights missing",
+    "weights changed",
+]
 
 
 @dataclass(frozen=True)
 class Result:
-    """One generated file and its state."""
+    """One generated file and what is the matter with it.
+
+    model: the model file's name. states: all that apply, ("current",) alone where
+    nothing is the matter; state: the first of them. reason: in words.
+    """
 
     path: Path
     model: str
-    state: Literal["current", "stale", "missing", "unreadable"]
+    state: State
+    states: tuple[State, ...]
     reason: str = ""
 
 
@@ -52,33 +51,25 @@ def check(paths: Sequence[Path], source: Path) -> Iterator[Result]:
     found = list(_generated(paths))
     models = _locate({h.model for _, h in found if h}, source)
     for path, header in found:
-        yield _state(path, header, models)
+        yield _result(path, header, models)
 
 
-def header_of(path: Path) -> Header | None:
-    """What a generated file says of itself; None when Burnish did not write it.
+def regenerated(path: Path, source: Path) -> str:
+    """The source that a generated file's model gives now, by the file's own options.
 
-    Raises SyntaxError when the file looks generated but is not Python any more.
+    Raises ReadError where its model file is not found.
     """
-    try:
-        text = path.read_text("utf-8")
-    except UnicodeDecodeError:
-        return None
-    if "Imported from" not in text or "sha256" not in text:
-        return None
-    docstring = ast.get_docstring(ast.parse(text)) or ""
-    match = _HEADER.search(" ".join(docstring.split()))
-    if match is None:
-        return None
-    return Header(match["model"], match["sha256"], match["options"] or "")
+    from burnish.codegen import pipeline  # heavy, and `check` alone needs none of it
 
-
-def is_generated(path: Path) -> bool:
-    """Whether Burnish wrote this file, as far as its text tells."""
-    try:
-        return header_of(path) is not None
-    except (SyntaxError, ValueError):
-        return False
+    header = header_of(path)
+    found = _locate({header.model}, source) if header else {}
+    places = _places(path, header, found) if header else []
+    if header is None or not places:
+        raise ReadError(f"{path}: expected its model file beside it or below {source}")
+    same = (place for place in places if digest(place) == header.sha256)
+    model = next(same, places[0])
+    whole = model.parent if model.name == "config.json" else model
+    return pipeline.generate(whole, Options.of(header.options)).text
 
 
 def _generated(paths: Iterable[Path]) -> Iterator[tuple[Path, Header | None]]:
@@ -99,52 +90,66 @@ def _generated(paths: Iterable[Path]) -> Iterator[tuple[Path, Header | None]]:
 def _sources(paths: Iterable[Path]) -> Iterator[Path]:
     for path in paths:
         if path.is_dir():
-            yield from (p for p in _walk(path) if p.suffix == ".py")
+            yield from (p for p in walk(path) if p.suffix == ".py")
         else:
             yield path
-
-
-def _walk(top: Path) -> Iterator[Path]:
-    """Files below `top`; hidden folders and virtual environments are left out."""
-    for folder, subfolders, files in os.walk(top):
-        if "pyvenv.cfg" in files and Path(folder) != top:
-            subfolders.clear()
-            continue
-        subfolders[:] = sorted(
-            name
-            for name in subfolders
-            if not name.startswith(".") and name not in _NOT_SOURCE
-        )
-        yield from (Path(folder, name) for name in sorted(files))
 
 
 def _locate(names: set[str], source: Path) -> dict[str, list[Path]]:
     """Where files with these names lie below `source`."""
     places: dict[str, list[Path]] = {}
     if names:
-        for path in _walk(source):
+        for path in walk(source):
             if (key := shown_name(path)) in names:
                 places.setdefault(key, []).append(path)
     return places
 
 
-def shown_name(path: Path) -> str:
-    """A file's name as the docstrings of generated files have it."""
-    return " ".join(plain(path.name).split())
-
-
-def _state(path: Path, header: Header | None, models: dict[str, list[Path]]) -> Result:
+def _result(path: Path, header: Header | None, models: dict[str, list[Path]]) -> Result:
     if header is None:
-        return Result(path, "", "unreadable", "no longer valid Python")
-    places = list(models.get(header.model, ()))
-    beside = (p for p in path.parent.iterdir() if shown_name(p) == header.model)
-    places[:0] = [p for p in beside if p.is_file()]
+        reason = "no longer valid Python"
+        return Result(path, "", "unreadable", ("unreadable",), reason)
     own = path.with_suffix(".safetensors")
-    places = [p for p in places if p != own] or places  # its weights, of that name too
+    places = _places(path, header, models)
+    found: dict[State, str] = {}
+    found |= _model(header, [p for p in places if p != own] or places)
+    found |= _source(path)
+    if header.beside and not (own in places and digest(own) == header.sha256):
+        found |= _weights(own, path)
+    states = tuple(found) or ("current",)
+    return Result(
+        path, header.model, states[0], states, "; ".join(filter(None, found.values()))
+    )
+
+
+def _places(path: Path, header: Header, models: dict[str, list[Path]]) -> list[Path]:
+    """Where the model file may be, beside the source first."""
+    beside = (p for p in path.parent.iterdir() if shown_name(p) == header.model)
+    return [*(p for p in beside if p.is_file()), *models.get(header.model, ())]
+
+
+def _model(header: Header, places: list[Path]) -> dict[State, str]:
     if not places:
-        return Result(path, header.model, "missing", f"{header.model} was not found")
-    for place in places:
-        with place.open("rb") as file:
-            if hashlib.file_digest(file, "sha256").hexdigest() == header.sha256:
-                return Result(path, header.model, "current")
-    return Result(path, header.model, "stale", f"{places[0]} has changed")
+        return {"missing": f"{header.model} was not found"}
+    if any(digest(place) == header.sha256 for place in places):
+        return {}
+    return {"stale": f"{places[0]} has changed"}
+
+
+def _source(path: Path) -> dict[State, str]:
+    said = signature_of(lines_ended(path.read_bytes().decode()))
+    if said is None:
+        return {"edited": "the header has no digest"}
+    return {} if said.genuine else {"edited": "the source was changed"}
+
+
+def _weights(own: Path, path: Path) -> dict[State, str]:
+    """What became of a source's weights: these are still the ones written with it."""
+    if not own.is_file():
+        return {"weights missing": f"{own.name} is not there"}
+    if reason := weights_reason(own):
+        return {"weights changed": f"{own.name} {reason}"}
+    held, said = signature_of(source_in(own)), signature_of(path.read_text("utf-8"))
+    if held and said and held.digest != said.digest:
+        return {"weights changed": f"{own.name} belongs to another source"}
+    return {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import onnx_ir as ir
 
 from burnish.atomic import atomic_write
 from burnish.codegen.errors import ReadError, UsageError, spelled
-from burnish.codegen.readers import FileTensor
+from burnish.codegen.readers import in_files
 from burnish.codegen.readers.onnx import load_for_upgrade
 from burnish.codegen.readers.opset import OLDEST
 from burnish.codegen.readers.proto import NEWEST
@@ -57,7 +56,7 @@ def upgrade(path: str | Path, out: str | Path, opset: int | None = None) -> Upgr
 
 
 def _write(model: ir.Model, path: Path, out: Path) -> list[str]:
-    tensors = list(_in_files(model))
+    tensors = list(in_files(model))
     beside = any(tensor.file.path != path for _, tensor in tensors)
     if not beside and sum(tensor.length for _, tensor in tensors) <= INLINE:
         _save(model, out)
@@ -81,13 +80,6 @@ def _write(model: ir.Model, path: Path, out: Path) -> list[str]:
             )
     _save(model, out)
     return [str(out), str(data)]
-
-
-def _in_files(model: ir.Model) -> Iterator[tuple[ir.Value, FileTensor]]:
-    for graph in model.graphs():
-        for value in graph.initializers.values():
-            if isinstance(value.const_value, FileTensor):
-                yield value, value.const_value
 
 
 def _save(model: ir.Model, out: Path) -> None:

@@ -84,13 +84,14 @@ def write_files(
     text: str,
     weights: tuple[Entry, ...],
     progress: Progress,
-    metadata: Mapping[str, str] | None = None,
+    metadata: Mapping[str, str],
+    seal: str,
 ) -> list[Path]:
-    """`name.py`, and `name.safetensors` when there are weights or metadata to write.
+    """`name.py`, and `name.safetensors` when there is metadata to write.
 
-    progress: called with ("writing weights", done, total), in tensors.
+    progress: called with ("writing weights", done, total), in tensors. metadata: the
+    weights file's, with its digest under the key `seal`.
     """
-    has_file = bool(weights or metadata)
 
     def told(number: int, entry: Entry) -> Callable[[], Iterator[memoryview]]:
         def read() -> Iterator[memoryview]:
@@ -102,7 +103,7 @@ def write_files(
     source, stored = folder / f"{name}.py", folder / f"{name}.safetensors"
     with package(folder), atomic_write(source) as out:
         out.write(text.encode())
-        if has_file:
+        if metadata:
             serialize.write_stream(
                 stored,
                 [
@@ -115,8 +116,9 @@ def write_files(
                     for n, entry in enumerate(weights)
                 ],
                 metadata,
+                seal=seal,
             )
-    return [source, stored] if has_file else [source]
+    return [source, stored] if metadata else [source]
 
 
 @contextmanager

@@ -167,7 +167,8 @@ def _sharded(path: str, data: memoryview, inert: bool, limit: int | None) -> Wei
     kinds = dict.fromkeys(shard.kind for shard in shards.values())
     kind = f"{' and '.join(kinds)} in {len(shards)} shards"
     metadata = {k: v for shard in shards.values() for k, v in shard.metadata.items()}
-    return Weights(tensors, path, kind, metadata=metadata)
+    places = [os.path.join(folder, file) for file in shards]
+    return Weights(tensors, path, kind, metadata=metadata, shards=places)
 
 
 def _weight_map(budget: Budget, data: memoryview) -> dict[str, str]:

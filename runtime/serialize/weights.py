@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from burnish.budget import Budget
@@ -21,7 +21,8 @@ class Weights(Mapping[str, LazyTensor]):
 
     Names are paths through the file's containers, joined with dots: {"model": {"fc":
     [t]}} has "model.fc.0". Beside it: `tree`, the whole object, numbers and text too;
-    `metadata`, safetensors' own; `kind`, what kind of file; `where`, the file.
+    `metadata`, safetensors' own; `kind`, what kind of file; `where`, the file; `files`,
+    that and its shards.
     """
 
     def __init__(
@@ -31,12 +32,14 @@ class Weights(Mapping[str, LazyTensor]):
         kind: str,
         tree: Any = None,
         metadata: Mapping[str, str] | None = None,
+        shards: Sequence[str] = (),
     ):
         self._tensors = dict(tensors)
         self.where = where
         self.kind = kind
         self.tree = self._tensors if tree is None else tree
         self.metadata = dict(metadata or {})
+        self.files = (where, *shards)
 
     def __getitem__(self, name: str) -> LazyTensor:
         try:
@@ -75,7 +78,8 @@ class Weights(Mapping[str, LazyTensor]):
                 f"{self.where}: expected tensors below {key!r}, "
                 f"found them below {', '.join(map(shown, list(tops)[:8])) or 'nothing'}"
             )
-        return Weights(found, self.where, self.kind, _at(self.tree, key), self.metadata)
+        tree, shards = _at(self.tree, key), self.files[1:]
+        return Weights(found, self.where, self.kind, tree, self.metadata, shards)
 
     def _unknown(self, name: str) -> str:
         meant = f"; is {found!r} meant?" if (found := close(name, self)) else ""

@@ -12,6 +12,7 @@ from burnish.backend import Array
 from burnish.errors import RecordError
 from burnish.serialize.elements import code_of, encode
 from burnish.serialize.header import layout
+from burnish.serialize.seal import UNSEALED, Hashed
 
 Path: TypeAlias = str | os.PathLike[str]
 Source: TypeAlias = Array | bytes | Iterable[bytes] | Callable[[], Any]
@@ -60,15 +61,27 @@ def to_bytes(
 
 
 def write_stream(
-    path: Path, tensors: Tensors, metadata: Mapping[str, str] | None = None
+    path: Path,
+    tensors: Tensors,
+    metadata: Mapping[str, str] | None = None,
+    *,
+    seal: str | None = None,
 ) -> None:
     """Write tensors whose values are asked for one at a time, atomically.
 
     tensors: (name, dtype, shape, source). The header needs all names and shapes, so
     this is walked first; sources are asked in the order of the file and then dropped.
+    seal: a key of the metadata that gets the file's digest; see `is_sealed`.
     """
+    where = os.fspath(path)
     with atomic_write(path) as out:
-        _write(out, tensors, metadata, os.fspath(path))
+        if seal is None:
+            _write(out, tensors, metadata, where)
+            return
+        hashed = Hashed(out)
+        _write(hashed, tensors, {**(metadata or {}), seal: UNSEALED}, where)
+        out.seek(hashed.place(seal))
+        out.write(hashed.hexdigest())
 
 
 def _of_arrays(state: Mapping[str, Array]) -> Tensors:
@@ -76,7 +89,7 @@ def _of_arrays(state: Mapping[str, Array]) -> Tensors:
 
 
 def _write(
-    out: BinaryIO,
+    out: BinaryIO | Hashed,
     tensors: Tensors,
     metadata: Mapping[str, str] | None,
     where: str,

@@ -7,7 +7,7 @@ import onnx
 from onnx import TensorProto, helper
 
 from burnish.codegen.pipeline import Options, generate
-from burnish.codegen.tools.check import header_of
+from burnish.codegen.signature import header_of
 from tests.harness.source import check_source, floats, graph, node
 
 BATCH = ("batch", 4)

@@ -1,0 +1,73 @@
+"""What decides the output, and the output before it is written."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Self, TypeAlias
+
+from burnish.codegen.weights.entries import Entry
+
+Existing: TypeAlias = Literal["keep", "force", "merge"]
+"""What happens to a file that somebody changed, or that Burnish did not write: it stays
+and nothing is written; it is kept as .bak; the changes go into the new source."""
+
+
+_SWITCHES = ("half", "embed", "flat", "typed")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What decides the output.
+
+    name: the module's name, by default the model file's. half: floating-point weights
+    are stored in half precision. embed: the weights travel with the package, in the
+    source when they are small. simplify: bring the graph closer to what its author
+    wrote. flat: one class, whatever structure the file has. typed: with annotations.
+    """
+
+    name: str | None = None
+    half: bool = False
+    embed: bool = False
+    simplify: bool = True
+    flat: bool = False
+    typed: bool = False
+
+    def spelled(self) -> str:
+        """The options as the command line has them, "" for the defaults."""
+        words = [f"--name {self.name}"] if self.name else []
+        words += [f"--{word}" for word in _SWITCHES if getattr(self, word)]
+        return " ".join([*words, *([] if self.simplify else ["--no-simplify"])])
+
+    @classmethod
+    def of(cls, spelled: str) -> Self:
+        """The options that `spelled` gives back; what it never says is left out."""
+        words = shlex.split(spelled)
+        name = words[words.index("--name") + 1] if "--name" in words[:-1] else None
+        on = {word: f"--{word}" in words for word in _SWITCHES}
+        return cls(name, simplify="--no-simplify" not in words, **on)
+
+
+@dataclass(frozen=True)
+class Generated:
+    """Source, and weights that are read from the model file when they are written.
+
+    inputs: the files that it was made of, the model file first. again: the source of
+    another model in the same way. metadata: what the weights file says beside them,
+    tables above all. origin: the weights file that they come from, where it is one;
+    as_stored: that one has the same tensors under the same names.
+    """
+
+    name: str
+    text: str
+    weights: tuple[Entry, ...]
+    in_source: bool
+    parameters: int
+    notes: tuple[str, ...]
+    inputs: tuple[Path, ...]
+    again: Callable[[Path, Options], str]
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    origin: Path | None = None
+    as_stored: bool = False

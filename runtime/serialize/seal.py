@@ -1,0 +1,69 @@
+"""A digest in a file's own metadata, by which a change to the file shows.
+
+It is the sha256 of the whole file, names and values, with zeros in its own place.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, BinaryIO, TypeAlias
+
+from burnish.serialize.read import header
+
+Path: TypeAlias = str | os.PathLike[str]
+
+UNSEALED = "0" * 64
+_PIECE = 1 << 20
+
+
+class Hashed:
+    """A file that is written from its start, and what its bytes hash to."""
+
+    def __init__(self, file: BinaryIO):
+        self.file = file
+        self.head = b""
+        self.hash = _sha256()
+
+    def write(self, data: Any) -> int:
+        self.head = self.head or bytes(data)
+        self.hash.update(data)
+        return self.file.write(data)
+
+    def place(self, key: str) -> int:
+        """Where the digest stands."""
+        return _place(self.head, key, UNSEALED)
+
+    def hexdigest(self) -> bytes:
+        return self.hash.hexdigest().encode()
+
+
+def is_sealed(path: Path, key: str) -> bool:
+    """Whether a safetensors file is as it was when it got its digest.
+
+    key: the metadata that holds it. Raises RecordError for a damaged file.
+    """
+    page = header(path)
+    digest = page.metadata.get(key, "")
+    with open(path, "rb") as file:
+        head = file.read(page.start)
+        start = _place(head, key, digest)
+        if start < 0 or len(digest) != len(UNSEALED):
+            return False
+        found = _sha256()
+        found.update(head[:start] + UNSEALED.encode() + head[start + len(digest) :])
+        while piece := file.read(_PIECE):
+            found.update(piece)
+    return found.hexdigest() == digest
+
+
+def _place(head: bytes, key: str, digest: str) -> int:
+    """Where a digest stands in a header; -1 where it does not stand as written."""
+    before = f'"{key}":"'.encode()
+    start = head.find(before + digest.encode() + b'"')
+    return start if start < 0 else start + len(before)
+
+
+def _sha256() -> Any:
+    import hashlib
+
+    return hashlib.sha256()
