@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 _MOST = 3
-"""So many of a kind are told; the rest are counted."""
+"""This many of a kind are named; the rest are counted."""
 
 
 @dataclass
@@ -33,7 +33,7 @@ class Account:
     def lines(
         self, order: Mapping[str, int], present: Container[str] | None = None
     ) -> Iterator[str]:
-        """What was done, then what was left; each kind where it stands first.
+        """Explain changes, then what was left; kinds by their first place in the file.
 
         order: where each place is in the file. present: the places that are still
         there, by default all; what was left at others has become something else.

@@ -196,7 +196,7 @@ class _Lifter:
     def _number(
         self, expression: Expression, hint: str, dtype: str | None, scope: Scope
     ) -> Expression:
-        """What stands for a computed number; one name for one size in a module."""
+        """The expression for a computed integer; one name for one size in a module."""
         truth = truth_of(expression, self._measured)
         if truth is not None:
             return Literal(truth)

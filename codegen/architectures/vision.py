@@ -22,7 +22,7 @@ def pixels(channels: int, height: int | str = "_", width: int | str = "_") -> st
 
 
 def pair(config: Config, key: str, default: int) -> list[int]:
-    """Height and width, of which the configuration may say one for both."""
+    """Height and width; the configuration may have one number for both."""
     value = config.raw(key, default)
     if isinstance(value, list):
         sizes = config.sizes(key, [default, default])

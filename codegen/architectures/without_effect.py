@@ -113,4 +113,4 @@ WITHOUT_EFFECT = frozenset(
         "use_scan",
     )
 )
-"""They change no number that a forward pass gives."""
+"""The numbers of a forward pass do not depend on them."""

@@ -57,7 +57,7 @@ _ENDS = {
 
 
 def _cast(x: Expression, dtype: str | None, saturate: bool, round_mode: str) -> Result:
-    """Eight-bit floats hold what is beyond their range at its ends, if asked to."""
+    """Casts to 8-bit floats saturate, if the attribute says so."""
     if dtype == "float8_e8m0fnu":
         options = {"rounding": round_mode, "saturate": saturate}
         return call("power_of_two", tensor(x), **options)

@@ -139,6 +139,6 @@ def max_unpool(
 
 @onnx_op("AdaptiveAveragePool", domain="burnish")
 def adaptive_average_pool(x: Expression, *, output_size: list[int]) -> Result:
-    """Windows that overlap where the size is no multiple of what is asked for."""
+    """Adaptive pooling: windows overlap where the size is not a multiple."""
     kind = f"AdaptiveAvgPool{len(output_size)}d"
     return layer(kind, (alike(output_size),), {}, {}, x)

@@ -34,7 +34,7 @@ from burnish.codegen.program import (
 )
 
 _ORDER = {"LSTM": (0, 2, 3, 1), "GRU": (1, 0, 2), "RNN": (0,)}
-"""Where PyTorch's gates (i f g o; r z n) stand among ONNX's (i o f c; z r h)."""
+"""The positions of PyTorch's gates (i f g o; r z n) among ONNX's (i o f c; z r h)."""
 
 
 @onnx_op("LSTM", since=7)
@@ -234,7 +234,7 @@ def _layer(
 
 
 def _sizes(kind: str, W: Expression) -> tuple[int, int]:
-    """Of what comes out of one direction, and of what goes in."""
+    """The hidden size of one direction, and the input size."""
     assert isinstance(W, Weight)
     return W.shape[1] // len(_ORDER[kind]), W.shape[2]
 

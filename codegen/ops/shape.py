@@ -68,7 +68,7 @@ def _before_split(data: Expression, shape: Shape | None) -> Expression | None:
 
 @onnx_op("Flatten")
 def flatten(input_: Expression, *, axis: int = 1) -> Result:
-    """Always a matrix: what is before `axis` by the rest."""
+    """Always a matrix: the axes before `axis` by the rest."""
     if axis < 0 and input_.rank is not None:
         axis += input_.rank
     return call("flatten", input_, axis=axis)

@@ -178,7 +178,7 @@ def tree_ensemble_classifier(
 
 
 def _classified(x: Expression, node: NodeContext, given: dict[str, Any]) -> Result:
-    """Two classes of which all votes name one: a single score, above a limit or not."""
+    """Two classes whose votes all name one: a single score against a threshold."""
     labels = given["classlabels_strings"] or given["classlabels_int64s"]
     ids, post = set(given["class_ids"]), given["post_transform"]
     base = _numbers(given, "base_values")

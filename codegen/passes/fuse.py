@@ -70,7 +70,7 @@ def _nearly(rule: Rule, root: ir.Node) -> Iterator[str]:
 
 
 def _shared(found: Match, root: ir.Node) -> str | None:
-    """What is inside the form must not be read from outside of it."""
+    """The reason why inner values of a form are read outside of it, if any."""
     inside = set(found.nodes)
     for node in found.nodes:
         if node is root:

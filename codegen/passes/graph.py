@@ -141,7 +141,7 @@ def initializer(
 
 
 def let_go(nodes: Iterable[ir.Node | None]) -> None:
-    """Nodes that will be in no graph: what they read has fewer readers."""
+    """Remove the uses of nodes that are dropped."""
     for node in nodes:
         if node is not None:
             for index in range(len(node.inputs)):

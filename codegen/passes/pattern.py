@@ -103,7 +103,7 @@ def _pattern(of: Pattern | float) -> Pattern:
 
 @dataclass(frozen=True)
 class Match:
-    """Which values the names stand for, and which nodes were passed through."""
+    """The values bound to names, and the nodes that were matched."""
 
     values: Mapping[str, ir.Value] = field(default_factory=dict)
     nodes: tuple[ir.Node, ...] = ()

@@ -19,7 +19,7 @@ from burnish.codegen.program.statements import Block
 
 @dataclass(eq=False)
 class Program:
-    """A whole model: its inputs in order, its body, and what is told of it."""
+    """A whole model: inputs in order, a body, names and shapes of outputs."""
 
     inputs: list[Value]
     optional: dict[Value, Any]

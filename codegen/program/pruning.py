@@ -14,7 +14,7 @@ def pruned(block: Block) -> Block:
 
 
 def _pruned(block: Block, needed: set[Expression]) -> Block:
-    """`needed`: what is read later; it grows by what the kept statements read."""
+    """`needed`: live values; the operands of kept statements are added."""
     for result in block.results:
         needed.update(walk(result))
     kept: list[Statement] = []

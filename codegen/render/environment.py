@@ -11,7 +11,7 @@ from burnish.codegen.errors import ConversionError
 
 
 def filled(name: str, template_dir: Path | None, /, **values: Any) -> str:
-    """One template with its values; a ConversionError says what is wrong with it."""
+    """Render one template; raises ConversionError for an error in it."""
     try:
         return environment(template_dir).get_template(name).render(values)
     except jinja2.TemplateSyntaxError as error:
@@ -22,7 +22,7 @@ def filled(name: str, template_dir: Path | None, /, **values: Any) -> str:
 
 
 def environment(template_dir: Path | None = None) -> jinja2.Environment:
-    """The package's templates; a file of the same name in `template_dir` goes first."""
+    """The package's templates; files in `template_dir` override them by name."""
     loaders: list[jinja2.BaseLoader] = [jinja2.PackageLoader("burnish.templates", "")]
     if template_dir is not None:
         loaders.insert(0, jinja2.FileSystemLoader(template_dir))

@@ -122,7 +122,7 @@ def _links(expression: Expression, names: Names) -> list[str]:
 
 
 def _chain(prefix: str, links: list[str], indent: int, suffix: str) -> list[str]:
-    """A chain of calls, one a line; in brackets of its own where it stands alone."""
+    """A chain of calls, one a line; parenthesized where it is a whole statement."""
     if suffix:
         lines = [f"{prefix}{links[0]}", *links[1:]]
         lines[-1] += suffix

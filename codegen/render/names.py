@@ -211,7 +211,7 @@ class _Namer:
             self.block(block, frozenset(taken))
 
     def _handed_on(self, statement: If, target: Value, live: set[str]) -> str | None:
-        """The name of the value that one of the branches hands on, where it is free."""
+        """The name of the value that a branch returns unchanged, where it is free."""
         place = statement.targets.index(target)
         ends = [block.results[place] for block in statement.blocks()]
         for end in ends:
@@ -281,7 +281,7 @@ class _Namer:
 
 
 class _Held:
-    """The names of what is still to be read, while a block runs."""
+    """The names of live values within a block."""
 
     def __init__(self, last: Mapping[Value, int]):
         self.last = last

@@ -181,7 +181,7 @@ def _class(
 
 
 def _target(name: str, made: Expression, types: Annotations | None) -> str:
-    """What a member is assigned to; a variable's type is that of what is computed."""
+    """A member's target; a buffer or parameter has a type annotation."""
     if not name:
         return ""
     target = attribute(name)
@@ -192,7 +192,7 @@ def _target(name: str, made: Expression, types: Annotations | None) -> str:
 
 
 def _check(whole: str, by: str, times: int) -> list[str]:
-    """Lines that refuse arguments of which one does not divide the other."""
+    """Lines that raise for arguments where one must divide the other."""
     factor = by if times == 1 else f"{times} * {by}"
     asked = f"        if {whole} % {by if times == 1 else f'({factor})'}:"
     ends = f"{factor}={{{factor}}} does not divide", f"{whole}={{{whole}}}"

@@ -33,7 +33,7 @@ _LONGEST = 24
 
 
 Nested: TypeAlias = dict[Value, Expression]
-"""The values that stand nested in a statement, and what they are there."""
+"""The values that are nested in a statement, with their expressions."""
 
 
 def tidied(block: Block, pinned: set[Value]) -> tuple[Block, dict[int, Nested]]:

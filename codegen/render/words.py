@@ -220,7 +220,7 @@ def own(path: tuple[str | int, ...]) -> str:
 
 
 def attribute(name: str) -> str:
-    """`self.conv`; what no attribute can be called stands in `vars(self)`."""
+    """`self.conv`; a name that is not an identifier is read from `vars(self)`."""
     if name.isidentifier() and name.isascii() and not iskeyword(name):
         return f"self.{name}"
     return f"vars(self)[{quoted(name)}]"

@@ -37,7 +37,7 @@ class Size:
 
     @classmethod
     def of(cls, counts: dict[Term, int]) -> Size:
-        """From counts, of which some may be 0; one name where they are too many."""
+        """A size from counts, zeros dropped; one name where the terms are too many."""
         terms = frozenset((term, n) for term, n in counts.items() if n)
         large = any(len(term) > _MOST or abs(n) >> 63 for term, n in terms)
         return cls._hidden(terms) if large or len(terms) > _MOST else cls(terms)

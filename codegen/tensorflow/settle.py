@@ -37,7 +37,7 @@ def fill(nodes: Iterable[ir.Node], scopes: _Scopes) -> None:
 
 
 def settle(nodes: Sequence[ir.Node], scopes: _Scopes, blocks: Set[Scope]) -> None:
-    """Bring nodes without weights into the modules that they stand amid.
+    """Bring nodes without weights into the modules around them.
 
     Those beside a block join it too: what is done to its input for its own use, and
     what adds the input to its result.

@@ -77,7 +77,7 @@ def _is_empty(value: ir.Value | None, axis: int) -> bool:
 
 
 def _kept(node: ir.Node) -> ir.Value | None:
-    """The input that the node hands on, if it does nothing else."""
+    """The input that the node returns unchanged, if it does."""
     first, test = node.inputs[0], _TESTS.get(node.op_type)
     if first is None:
         return None
@@ -104,7 +104,7 @@ def _alone(node: ir.Node) -> bool:
 
 
 def _leaves_all(node: ir.Node) -> bool:
-    """A Split of which the first part is all, and nothing reads another."""
+    """Whether a Split's first part is the whole and no other part is read."""
     others = node.outputs[1:]
     if any(other.uses() or other.is_graph_output() for other in others):
         return False

@@ -65,7 +65,7 @@ def fold_constants(model: ir.Model, account: Account) -> bool:
 
 
 def _keep_name(node: ir.Node, result: ir.TensorProtocol) -> None:
-    """A weight that is laid out in another way keeps what its author called it."""
+    """Keep the author's name of a weight whose layout is changed."""
     if node.op_type not in {*_LAYOUT, "Expand"} or node.inputs[0] is None:
         return
     weight, output = node.inputs[0], node.outputs[0]
@@ -101,7 +101,7 @@ def _is_authors(value: ir.Value | None) -> bool:
 
 
 def _repeats_authors(node: ir.Node) -> bool:
-    """Whether rows of a parameter are repeated, of which each would train apart."""
+    """Whether folding would repeat rows of a parameter, which then train apart."""
     weight, dims = node.inputs[0], g.static_dims(node.outputs[0])
     tensor = g.constant(weight)
     alone = tensor is not None and dims is not None and tensor.size == g.elements(dims)

@@ -31,7 +31,7 @@ _OF_NODES = re.compile(
 
 
 def mark_folded(model: ir.Model, account: Account) -> bool:
-    """Mark the constants among what the file has as weights."""
+    """Mark initializers that are constants."""
     changed = False
     for value in model.graph.initializers.values():
         told = value.metadata_props.get(_FROM)

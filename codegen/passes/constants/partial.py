@@ -12,11 +12,11 @@ from burnish.codegen.passes.graph import constant
 
 
 class Unknown(Exception):
-    """A value depends on what is not known."""
+    """A value depends on an unknown one."""
 
 
 class Evaluator:
-    """Values by ONNX's reference, from what is known and from constants."""
+    """Evaluates values with ONNX's reference from known values and constants."""
 
     def __init__(self, version: int):
         self.version = version
@@ -51,7 +51,7 @@ class Evaluator:
 
 
 def _before(value: ir.Value, known: Mapping[ir.Value, object]) -> Iterator[ir.Node]:
-    """The nodes that make a value from what is known, in their order."""
+    """The nodes between the known values and a value, in topological order."""
     seen: set[ir.Node] = set()
     waiting = [(value, False)]
     while waiting:

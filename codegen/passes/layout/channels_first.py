@@ -27,7 +27,7 @@ from burnish.codegen.passes.shapes.dims import declared
 
 @dataclass
 class Region:
-    """Values with channels last that belong together, and what is around them.
+    """A connected region of values with channels last, and its borders.
 
     sources: made by a Transpose. foreign: made by what must have channels last.
     needed: read by what must have channels last. ends: turned to channels first.

@@ -54,7 +54,7 @@ def merge_views(model: ir.Model, account: Account) -> bool:
 
 
 def _parts(chain: list[ir.Node]) -> Iterator[list[ir.Node]]:
-    """The chain and what it contains of two views and more, the longest first."""
+    """The chain and its subchains of two views and more, longest first."""
     for length in range(len(chain), 1, -1):
         for start in range(len(chain) - length + 1):
             yield chain[start : start + length]
@@ -136,7 +136,7 @@ def _shortened(model: ir.Model, chain: list[ir.Node]) -> bool:
 def _rewritten(
     model: ir.Model, chain: list[ir.Node], before: list[Size]
 ) -> list[ir.Node] | None:
-    """The chain in its fewest steps, or None where that cannot be told."""
+    """The chain in its fewest steps; None where sizes are unknown."""
     start: Axes = [[] if size == ONE else [Atom(size)] for size in before]
     cuts: dict[Atom, list[Atom]] = {}
     axes: Axes | None = start

@@ -20,9 +20,9 @@ from burnish.codegen.symbolic.sizes import ONE, Size
 _EACH = frozenset(
     ("Add", "Cast", "Div", "Dropout", "IsNaN", "Mul", "Neg", "Sub", "Tanh", "Where")
 )
-"""What is done to every element by itself."""
+"""Elementwise operators."""
 _LAST = frozenset(("GatherElements", "Softmax"))
-"""What is done along the last axis."""
+"""Operators along the last axis."""
 _PRODUCTS = frozenset(("Attention", "MatMul"))
 
 
@@ -155,7 +155,7 @@ def _for(node: ir.Node, root: ir.Node) -> bool:
 
 
 def _passes(node: ir.Node) -> bool:
-    """Whether an operator does with four axes what it does with three."""
+    """Whether an operator means the same on four axes as on three."""
     output = node.outputs[0]
     if len(output.shape or ()) != 3 or output.is_graph_output():
         return False
@@ -232,7 +232,7 @@ class _Writer:
         return result
 
     def _spread(self, value: ir.Value) -> ir.Value | None:
-        """What is the same for every head, spread to four axes instead of three."""
+        """A value that all heads share, broadcast to four axes instead of three."""
         node = value.producer()
         source = (
             node.inputs[0] if node is not None and node.op_type == "Expand" else None

@@ -175,7 +175,7 @@ def recurrent(
 
 
 def _hand_on(model: ir.Model, made: ir.Node, end: ir.Node, directions: int) -> None:
-    """y of the layer in the place of what the nodes behind the old one made of it."""
+    """Replace the results of the nodes behind the old layer by the new one's."""
     y, result, turn = made.outputs[0], end.outputs[0], end.inputs[0]
     turned = None if end.op_type == "Squeeze" else turn
     y.type, y.shape, last = result.type, result.shape, y

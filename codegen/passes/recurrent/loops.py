@@ -22,7 +22,7 @@ _MONOTONE |= {"LessOrEqual", "Not"}
 
 @dataclass
 class _Loop:
-    """A Loop by what its carried values are.
+    """A Loop by the roles of its loop-carried values.
 
     outer: what stays the same, by its name inside. counters: whole numbers that grow by
     one. state: the place of the one other value.
@@ -174,7 +174,7 @@ def _numpy(value: ir.Value) -> np.dtype:
 def _constants(
     loop: _Loop, result: ir.Value, given: set[ir.Value]
 ) -> dict[ir.Value, np.ndarray] | None:
-    """The constants that a step reads, if it reads nothing else but what is given."""
+    """The constants that a step reads, if its other operands are the given ones."""
     found: dict[ir.Value, np.ndarray] = {}
     seen, waiting = set(given), [result]
     while waiting:

@@ -49,7 +49,7 @@ def stack_recurrent(model: ir.Model, account: Account) -> bool:
 
 
 def _stacked(model: ir.Model, node: ir.Node) -> int:
-    """One node in place of the layers of which `node` is the first; how many."""
+    """Replace the row of layers from `node` on by one node; their count."""
     if not _is_layer(node) or _follows(node):
         return 0
     layers = [node]
@@ -145,7 +145,7 @@ def _hidden(node: ir.Node) -> int | None:
 
 
 def _joined(before: ir.Node, parts: Sequence[ir.Value | None]) -> ir.Value:
-    """The states of all layers: what they were cut from, or joined here."""
+    """The states of all layers: the tensor they were sliced from, or a Concat."""
     cuts = [_cut(part) for part in parts]
     whole = cuts[0][0] if cuts[0] else None
     stop = 0
@@ -236,7 +236,7 @@ def _with_batch_first(node: ir.Node) -> bool:
 
 
 def _row(node: ir.Node) -> list[ir.Node]:
-    """The layer and those behind it, each of which alone reads the one before it."""
+    """The layer and its successors, each the only reader of the one before."""
     row = [node]
     while True:
         y = row[-1].outputs[0]

@@ -108,7 +108,7 @@ def _falls(found: Match) -> str | None:
 
 
 def _prelu(found: Match) -> list[ir.Node]:
-    """What is added is the slope times -x where x is below 0."""
+    """The summand is slope * -x where x < 0."""
     slope = ir.Node("", "Neg", [found["slope"]])
     slope.outputs[0].name = found["slope"].name  # a weight, not counted
     return [slope, ir.Node("", "PRelu", [found["x"], slope.outputs[0]])]

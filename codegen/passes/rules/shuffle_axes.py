@@ -16,7 +16,7 @@ _UNSHUFFLED = [0, 1, 3, 5, 2, 4]  # n, c, h, r, w, r -> n, c, r, r, h, w
 
 
 def _shapes(found: Match) -> tuple[list[Size], list[Size], list[Size]] | str:
-    """What comes in, its parts, and what goes out."""
+    """The shapes of input, first reshape and output; or why they are unknown."""
     turn = found.named["turn"]
     values = (found["x"], turn.inputs[0], found.named["main"].outputs[0])
     shapes = [declared(value) for value in values]

@@ -21,7 +21,7 @@ Rule = Callable[[ir.Node, list[Dims | None], Ask], Shapes]
 
 
 def declared(value: ir.Value | None) -> Dims | None:
-    """What is noted of a value's shape."""
+    """The shape that the Graph has for a value."""
     if value is None:
         return None
     if value.shape is None:

@@ -38,7 +38,7 @@ _COUNTED = re.compile(r"(s|u|unk__)\d+", re.ASCII)
 
 
 def follow_sizes(model: ir.Model, account: Account) -> bool:
-    """Note what is known of every shape; replace what is known to be a constant."""
+    """Write every known shape; replace values that are known constants."""
     follower = _Follower(model, account)
     changed = False
     for node in list(model.graph):
@@ -107,7 +107,7 @@ class _Follower:
         return [size_of(n, _leaf) for n in numbers.array.ravel()]
 
     def _open_size(self, node: ir.Node) -> bool:
-        """Write the one size of a Reshape that is no number as -1."""
+        """Write the only symbolic size of a Reshape as -1."""
         target, output = node.inputs[1], node.outputs[0]
         sizes = self._sizes(target)
         if sizes is None or target is None or g.constant(target) is not None:
@@ -136,7 +136,7 @@ class _Follower:
         return host.host(tensor.numpy().tolist(), str(tensor.dtype).lower())
 
     def _evaluated(self, node: ir.Node) -> Host | None:
-        """What the node computes, where that is arithmetic on sizes."""
+        """The result of a node that computes on sizes."""
         if node.domain != "" or node.op_type not in host.OPERATORS:
             return None
         if len(node.outputs) != 1 or node.outputs[0].dtype not in _INTEGERS:
@@ -222,7 +222,7 @@ _ROLES = {
     4: ("batch", "channels", "height", "width"),
     5: ("batch", "channels", "depth", "height", "width"),
 }
-"""What the axes of an input mostly are, for names that an exporter only counted."""
+"""Usual names of an input's axes, in place of names that an exporter numbered."""
 
 
 def _name_sizes(value: ir.Value, names: dict[str, str]) -> None:
@@ -251,7 +251,7 @@ def _nameless(value: ir.Value, axis: int) -> str:
 
 
 def _write(value: ir.Value, dims: Dims | None, names: dict[str, str]) -> bool:
-    """Note a shape; what it leaves open keeps what the file says, or a name."""
+    """Write a shape; unknown axes keep the file's size or name."""
     if not isinstance(value.type, ir.TensorType | None):
         return False
     if dims is None and value.shape is None:

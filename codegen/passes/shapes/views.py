@@ -51,7 +51,7 @@ def reshape(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
 
 
 def _quotient(whole: list[Size], rest: list[Size]) -> Size | None:
-    """What is left for -1; sizes that occur on both sides cancel."""
+    """The size for -1; sizes on both sides cancel."""
     left = list(whole)
     right = []
     for size in rest:
@@ -93,7 +93,7 @@ def concat(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
 
 
 def _telling(sizes: tuple[Size | None, ...]) -> Size | None:
-    """What is said of equal sizes: a number if one is, else the first name."""
+    """The spelling of equal sizes: a number if one is, else the first name."""
     said = [size for size in sizes if size is not None]
     return next((s for s in said if s.value is not None), said[0] if said else None)
 

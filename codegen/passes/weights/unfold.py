@@ -141,7 +141,7 @@ def _read_again(model: ir.Model, value: ir.Value, name: str) -> bool:
 
 
 def _instead(value: ir.Value, node: ir.Node, before: ir.Node) -> None:
-    """Let everybody read what the node makes, which stands before one of them."""
+    """Redirect all readers to the node's result, placed before the first of them."""
     made = node.outputs[0]
     made.type, made.shape = value.type, value.shape
     ir.convenience.replace_all_uses_with(value, made)

@@ -27,7 +27,7 @@ from burnish.codegen.symbolic.sizes import ONE
 
 @dataclass(frozen=True)
 class _Rest:
-    """What is left of a mask beside what is known of places."""
+    """The rest of a mask without its part by position."""
 
     mask: ir.Value | None
     causal: bool
@@ -49,7 +49,7 @@ def _rest(found: Match) -> _Rest | str:
 
 
 def _sides(mask: ir.Value) -> Iterator[tuple[ir.Value, ir.Value | None]]:
-    """Parts that a mask is made of, and what it is beside each; all of it at first."""
+    """The parts of a mask, each with the rest of it; the whole mask first."""
     yield mask, None
     maker = mask.producer()
     if maker is None or maker.domain or maker.op_type not in ("And", "Add"):

@@ -125,7 +125,7 @@ def _factor(found: Match, name: str) -> float | None:
 
 
 def _scale(found: Match) -> float | None:
-    """What the scores are multiplied by; None for nothing that makes sense."""
+    """The factor of the scores; None where a divisor is 0 or not a scalar."""
     result = 1.0
     for name in ("q", "k", "scores"):
         if f"{name}_over" in found.values and not scalar(found[f"{name}_over"]):
