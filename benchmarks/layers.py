@@ -177,7 +177,7 @@ def functions() -> Iterator[tuple[str, Callable[..., Any], Callable[..., Any], A
     rows = i(1000, 5000)
     yield (
         "index_select",
-        lambda x: ops.gather(x, rows),
+        lambda x: ops.take(x, rows),
         lambda x: x.index_select(0, torch.from_numpy(rows)),
         [f(1000, 64)],
     )
@@ -198,7 +198,7 @@ def functions() -> Iterator[tuple[str, Callable[..., Any], Callable[..., Any], A
     yield "max", lambda x: x.max(axis=-1), lambda x: x.amax(-1), square
     yield (
         "var",
-        lambda x: ops.var(x, axes=-1, correction=1),
+        lambda x: ops.var(x, axis=-1, correction=1),
         lambda x: x.var(-1),
         [f(256, 1000)],
     )

@@ -1,6 +1,7 @@
 """What the runtime raises: every message says where, what was expected, what came.
 
 BurnishError
+├── ArgumentError    arguments that a function's signature lacks (also a TypeError)
 ├── CaptureError     a call that a program cannot hold, or one that it does not fit
 ├── DataError        an item of a dataset that cannot be loaded (also a ValueError)
 ├── DeviceError      a device that is not there, or tensors on different ones
@@ -15,6 +16,10 @@ BurnishError
 
 class BurnishError(Exception):
     """Base of everything that Burnish raises on purpose."""
+
+
+class ArgumentError(BurnishError, TypeError):
+    """Arguments that a function's signature does not have, or lacks."""
 
 
 class CaptureError(BurnishError):

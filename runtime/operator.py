@@ -11,7 +11,8 @@
     @leaky_relu.on("cupy")
     def _(x, *, slope): ...
 
-Arrays are positional, options keyword-only. Called on plain arrays an operator returns
+Arrays are positional, options keyword-only; a caller may give options in order too, as
+`help` shows them. Called on plain arrays an operator returns
 plain arrays; called on variables (tensors) it returns variables and records itself when
 one of them is recorded. A value may be a tuple of arrays; `g` and `y` are tuples then,
 and `g` holds None for a result that nothing depends on.
@@ -28,6 +29,8 @@ instead of keeping it.
 
 from __future__ import annotations
 
+import functools
+import sys
 from collections.abc import Callable
 from numbers import Number
 from typing import (
@@ -37,6 +40,7 @@ from typing import (
     Generic,
     ParamSpec,
     TypeVar,
+    cast,
     overload,
 )
 
@@ -46,12 +50,14 @@ from burnish.autodiff import Node, Variable, recording
 from burnish.backend import Array, Device, bfloat16, namespace
 from burnish.checkpointing import Thin
 from burnish.errors import (
+    ArgumentError,
     BurnishError,
     DeviceError,
     GradientError,
     InputError,
     PlaceError,
 )
+from burnish.habits import Size
 
 if TYPE_CHECKING:
     import inspect
@@ -62,6 +68,7 @@ P = ParamSpec("P")
 Rest = ParamSpec("Rest")
 A = TypeVar("A")
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 
 registry: dict[str, Operator[..., Any, Any]] = {}
 """Every operator by name; `@operator` adds to it."""
@@ -110,7 +117,7 @@ class Operator(Function[P, A, T]):
     def __init__(self, value: Callable[P, A]):
         self.value = value
         self.name = value.__name__
-        self.__name__ = value.__name__
+        self.__name__ = value.__name__.rstrip("_")
         self.__qualname__ = value.__qualname__
         self.__module__ = value.__module__
         self.__doc__ = value.__doc__
@@ -122,6 +129,7 @@ class Operator(Function[P, A, T]):
         given = function.__kwdefaults__ or {}
         self.defaults = {name: given.get(name) for name in options}
         self.variadic = bool(code.co_flags & _VARIADIC)
+        self.most = sys.maxsize if self.variadic else len(self.arguments)
         self.rules: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {}
         self.memory_bound = False
 
@@ -129,7 +137,7 @@ class Operator(Function[P, A, T]):
     def __signature__(self) -> inspect.Signature:
         import inspect
 
-        return inspect.signature(self.value)
+        return in_order(inspect.signature(self.value))
 
     def vjp(self, *names: Any) -> Any:
         """Register a gradient rule; see the module's docstring for its forms."""
@@ -159,7 +167,8 @@ class Operator(Function[P, A, T]):
     if not TYPE_CHECKING:  # checkers see Function's
 
         def __call__(self, *args: Any, **options: Any) -> Any:
-            if options and not self.defaults.keys() >= options.keys():
+            given = options.keys()
+            if len(args) > self.most or (given and not self.defaults.keys() >= given):
                 args, options = self._bind(args, options)
             for arg in args:
                 if isinstance(arg, Variable):
@@ -167,10 +176,16 @@ class Operator(Function[P, A, T]):
             return self._compute(args, options)
 
     def _bind(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        """Arrays that were passed by name, brought to their places."""
-        bound = self.__signature__.bind(*args, **options)
+        """Arrays that were passed by name, and options in order, where they belong."""
+        try:
+            bound = self.__signature__.bind(*args, **options)
+        except TypeError as error:
+            raise misnamed(self.name, error, options) from None
+        given = {k: v for k, v in bound.arguments.items() if k in self.defaults}
         bound.apply_defaults()
-        return bound.args, {k: v for k, v in bound.kwargs.items() if k in options}
+        if self.variadic:
+            return bound.args, given
+        return tuple(bound.arguments[name] for name in self.arguments), given
 
     def _compute(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         kernel = self.value
@@ -213,7 +228,7 @@ class Operator(Function[P, A, T]):
                 parents.append(arg.node and (arg.node, arg.index))
                 recorded = recorded or arg.node is not None
             else:
-                raw.append(arg)
+                raw.append(int(arg) if type(arg) is Size else arg)
                 parents.append(None)
         assert device is not None
         values = self.compute(tuple(raw), options)
@@ -331,8 +346,25 @@ def composed(
 @overload
 def composed(function: Callable[P, Array]) -> Function[P, Array, Tensor]: ...
 def composed(function: Any) -> Any:
-    """Declare a function that is made of operators, for type checkers."""
-    return function
+    """Declare a function that is made of operators."""
+    return explained(function)
+
+
+def explained(function: F) -> F:
+    """A function that says which argument was meant where PyTorch has another word."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        try:
+            return function(*args, **options)
+        except TypeError as error:
+            unfit = _unfit(function, args, options)
+            if unfit is None:
+                raise
+            raise misnamed(call.__name__, unfit, options) from error
+
+    call.__name__ = function.__name__.rstrip("_")
+    return cast(F, call)
 
 
 def memory_bound(made: Operator[P, A, T]) -> Operator[P, A, T]:
@@ -343,6 +375,43 @@ def memory_bound(made: Operator[P, A, T]) -> Operator[P, A, T]:
     """
     made.memory_bound = True
     return made
+
+
+def in_order(signature: inspect.Signature) -> inspect.Signature:
+    """With options in order behind the arrays, as far as Python can say so."""
+    words = signature.parameters.values()
+    named = [
+        word.replace(kind=word.POSITIONAL_OR_KEYWORD)
+        if word.kind is word.KEYWORD_ONLY
+        else word
+        for word in words
+    ]
+    try:
+        return signature.replace(parameters=named)
+    except ValueError:  # behind *arrays, or one without a default behind others
+        return signature
+
+
+def _unfit(function: Any, args: Any, options: dict[str, Any]) -> TypeError | None:
+    """What Python says of arguments that a signature does not take, if it does not."""
+    import inspect
+
+    try:
+        inspect.signature(function).bind(*args, **options)
+    except TypeError as error:
+        return error
+    return None
+
+
+_MEANT = {"dim": "axis", "dims": "axis", "keepdim": "keepdims", "input": "x"}
+"""PyTorch's words for arguments, and what they are called here."""
+
+
+def misnamed(where: str, error: TypeError, options: dict[str, Any]) -> ArgumentError:
+    """Python's word for a call that a signature does not fit, with the name meant."""
+    meant = [f"{_MEANT[name]}= for {name}=" for name in options if name in _MEANT]
+    hint = f"; write {', '.join(meant)}" if meant else ""
+    return ArgumentError(f"{where}: {error}{hint}")
 
 
 def _array(value: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from burnish.backend import Device, on_host
 from burnish.display import describe
 from burnish.distributions import Default, Distribution, Normal, Uniform
 from burnish.errors import InputError
+from burnish.habits import missing
 from burnish.methods import Methods, shape_from
 from burnish.steps import call, draw
 
@@ -21,8 +22,9 @@ class Tensor(Methods):
     """An array on a device.
 
     Tensor(data): anything that `numpy.asarray` takes, a CuPy array, another tensor.
-    dtype: None keeps what NumPy gives (Python floats are float64); device: where to put
-    it. Broadcasting, indexing and dtype promotion are NumPy's.
+    dtype: None keeps an array's; Python's floats become float32 and its integers int64,
+    or what `device.configure` says. device: where to put it. Broadcasting, indexing and
+    dtype promotion are NumPy's.
     """
 
     __slots__ = ()
@@ -36,6 +38,8 @@ class Tensor(Methods):
             device = device or data.device
             data = data.data
         self.device = Device(device) if device else Device.of(data)
+        if dtype is None and is_literal(data):
+            data, dtype = literal(data, self.device)
         self.data = self.device.put(data, dtype)
         self.node = None
         self.index = 0
@@ -294,6 +298,13 @@ class Tensor(Methods):
         """Normal with mean 0 and deviation 1, from `burnish.seed`'s source."""
         return cls.random(shape_from(shape), Normal(), dtype=dtype, device=device)
 
+    if not TYPE_CHECKING:  # checkers know what there is
+
+        def __getattr__(self, name):
+            if name in dir(type(self)):  # it is there and raised AttributeError
+                return object.__getattribute__(self, name)
+            raise missing("Tensor", name, dir(type(self)))
+
     # --- display ---
 
     def __repr__(self) -> str:
@@ -304,6 +315,28 @@ class Tensor(Methods):
         if spec and not self.ndim:
             return format(self.item(), spec)
         return describe(type(self).__name__, self.data, self.device, spec)
+
+
+def is_literal(data: Any) -> bool:
+    """Whether these are Python's numbers, by themselves or in lists and tuples."""
+    while isinstance(data, list | tuple) and data:
+        data = data[0]
+    return isinstance(data, int | float | complex) and not hasattr(data, "dtype")
+
+
+def literal(data: Any, device: Device) -> tuple[Any, Any]:
+    """Python's numbers as an array, and the dtype that they have on a device."""
+    try:
+        array = np.asarray(data)
+    except (ValueError, OverflowError):  # the device says where it does not fit
+        return data, None
+    single = device.float_dtype.itemsize <= np.float32().itemsize
+    dtypes = {
+        "f": device.float_dtype,
+        "i": device.int_dtype,
+        "c": np.complex64 if single else array.dtype,
+    }
+    return array, dtypes.get(array.dtype.kind)
 
 
 def _made(where: str, device: Device, make: Any, *args: Any, **options: Any) -> Tensor:

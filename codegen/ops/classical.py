@@ -34,7 +34,7 @@ def _row(values: Any, hint: str, dtype: Any = np.float32) -> Any:
 @onnx_op("ArrayFeatureExtractor", domain=ML)
 def array_feature_extractor(X: Expression, Y: Expression) -> Result:
     places = Y if Y.rank == 1 else method(Y, "reshape", -1)
-    chosen = call("gather", X, places, axis=-1)
+    chosen = call("take", X, places, axis=-1)
     return method(chosen, "reshape", 1, -1) if X.rank == 1 else chosen
 
 

@@ -67,7 +67,7 @@ def labelled(node: NodeContext, labels: list[Any], index: Expression) -> Express
     held = (
         operand(Constant(array)) if array.dtype == object else weight("labels", array)
     )
-    return call("gather", held, index)
+    return call("take", held, index, axis=0)
 
 
 def greatest(node: NodeContext, labels: list[Any], scores: Expression) -> Expression:

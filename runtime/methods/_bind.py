@@ -7,12 +7,10 @@ from collections.abc import Callable
 from operator import index
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from burnish import ops
-from burnish.errors import BurnishError, InputError
+from burnish.errors import ArgumentError, BurnishError, InputError
 from burnish.operator import MISUSES, Function, misuse
 
 Rest = ParamSpec("Rest")
-P = ParamSpec("P")
 A = TypeVar("A")
 T = TypeVar("T")
 
@@ -20,27 +18,13 @@ T = TypeVar("T")
 def method(
     operator: Function[Concatenate[Any, Rest], A, T],
 ) -> Callable[Concatenate[Any, Rest], T]:
-    """An operator as a method: the tensor is its first argument.
-
-    What an operator takes by keyword alone a method takes in order too: `x.sort(1)`.
-    """
+    """An operator as a method: the tensor is its first argument."""
     function: Any = operator
-    code = getattr(function, "value", function).__code__
-    arrays = code.co_argcount - 1
-    words = code.co_varnames[code.co_argcount :][: code.co_kwonlyargcount]
 
     @functools.wraps(function)
     def bound(self: Any, *args: Any, **options: Any) -> Any:
-        more: dict[str, Any] = {}
-        if len(args) > arrays:
-            more = dict(zip(words, args[arrays:], strict=False))
-            if len(args) > arrays + len(words) or more.keys() & options.keys():
-                raise TypeError(
-                    f"{function.__name__}: expected {arrays} tensors beside its own, "
-                    f"then {', '.join(words)}, got {len(args)} and {[*options]}"
-                )
         try:
-            return function(self, *args[:arrays], **more, **options)
+            return function(self, *args, **options)
         except MISUSES as error:
             trace = error.__traceback__
             if isinstance(error, BurnishError) or not (trace and trace.tb_next):
@@ -64,45 +48,11 @@ def reflected(
     return bound
 
 
-def reduction(operator: Function[P, A, T]) -> Callable[..., T]:
-    """A reduction as a method that says `axis`, as NumPy does."""
-    function: Any = operator
-
-    @functools.wraps(function)
-    def bound(
-        self: Any, axis: Any = None, keepdims: bool = False, **options: Any
-    ) -> Any:
-        return function(self, axes=axis, keepdims=keepdims, **options)
-
-    return bound
-
-
-def along(function: Callable[P, T]) -> Callable[P, T]:
-    """A method along an axis that takes a scalar as PyTorch does: a vector of one."""
-
-    bound: Any = function
-
-    @functools.wraps(function)
-    def either(self: Any, *args: Any, **options: Any) -> Any:
-        if self.shape:
-            return bound(self, *args, **options)
-        found = bound(ops.reshape(self, shape=(1,)), *args, **options)
-        if isinstance(found, tuple):
-            return tuple(ops.reshape(part, shape=part.shape[1:]) for part in found)
-        return ops.reshape(found, shape=found.shape[1:])
-
-    made: Any = either
-    return made
-
-
-def whole(where: str, name: str, value: Any) -> int:
-    """`value` as an int; raises InputError unless it is a whole number."""
-    try:
-        return index(value)
-    except TypeError:
-        raise InputError(
-            f"{where}: expected an integer as {name}, got {value!r}"
-        ) from None
+def axes_from(where: str, given: tuple[Any, ...], axis: Any) -> Any:
+    """Axes that were given one by one, as one tuple, or by name; None for none."""
+    if given and axis is not None:
+        raise ArgumentError(f"{where}: got axes twice, {given} and axis={axis}")
+    return shape_from(given) if given else axis
 
 
 def shape_from(sizes: tuple[Any, ...]) -> tuple[int, ...]:

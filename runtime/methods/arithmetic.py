@@ -8,11 +8,10 @@ from burnish import ops
 from burnish.autodiff import Variable
 from burnish.methods._bind import method, reflected
 
+_equal, _not_equal = method(ops.equal), method(ops.not_equal)
+
 if TYPE_CHECKING:
     from burnish.tensor import Tensor
-
-
-_equal, _not_equal = method(ops.equal), method(ops.not_equal)
 
 
 class ArithmeticMethods(Variable):
@@ -32,13 +31,13 @@ class ArithmeticMethods(Variable):
     __rfloordiv__ = reflected(ops.floor_div)
     __mod__ = method(ops.mod)
     __rmod__ = reflected(ops.mod)
-    __pow__ = method(ops.pow_)
-    __rpow__ = reflected(ops.pow_)
+    __pow__ = method(ops.pow)
+    __rpow__ = reflected(ops.pow)
     __matmul__ = method(ops.matmul)
     __rmatmul__ = reflected(ops.matmul)
     __neg__ = method(ops.neg)
-    __abs__ = method(ops.abs_)
-    __round__ = method(ops.round_)
+    __abs__ = method(ops.abs)
+    __round__ = method(ops.round)
     __floor__ = method(ops.floor)
     __ceil__ = method(ops.ceil)
 
@@ -72,7 +71,7 @@ class ArithmeticMethods(Variable):
 
     # --- functions of each element ---
 
-    abs = method(ops.abs_)
+    abs = method(ops.abs)
     sign = method(ops.sign)
     sqrt = method(ops.sqrt)
     square = method(ops.square)
@@ -83,7 +82,7 @@ class ArithmeticMethods(Variable):
     log1p = method(ops.log1p)
     floor = method(ops.floor)
     ceil = method(ops.ceil)
-    round = method(ops.round_)
+    round = method(ops.round)
     trunc = method(ops.trunc)
     clip = method(ops.clip)
     sin = method(ops.sin)
@@ -109,7 +108,7 @@ class ArithmeticMethods(Variable):
 
     # --- functions of two tensors ---
 
-    pow = method(ops.pow_)
+    pow = method(ops.pow)
     maximum = method(ops.maximum)
     minimum = method(ops.minimum)
     hypot = method(ops.hypot)
@@ -120,14 +119,12 @@ class ArithmeticMethods(Variable):
     logical_not = method(ops.logical_not)
     is_close = method(ops.is_close)
 
-    def fmod(self, other: Any) -> Tensor:
-        """The remainder with this tensor's sign; `%` gives the other's."""
-        return ops.mod(self, other, fmod=True)
+    fmod = method(ops.fmod)
 
     def all_close(self, other: Any, rtol: float = 1e-5, atol: float = 1e-8) -> bool:
         """Whether |self - other| <= atol + rtol * |other| everywhere."""
-        return bool(ops.is_close(self, other, rtol=rtol, atol=atol).data.all())
+        return ops.all_close(self, other, rtol, atol)
 
     def contains_nan(self) -> bool:
         """Whether any element is not a number."""
-        return bool(ops.is_nan(self).data.any())
+        return ops.contains_nan(self)

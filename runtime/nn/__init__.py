@@ -4,6 +4,9 @@ from burnish import nn
 nn.Linear(8, 32)
 """
 
+from typing import TYPE_CHECKING
+
+from burnish.habits import missing
 from burnish.nn import init
 from burnish.nn.accepts import accepts
 from burnish.nn.activation import (
@@ -400,3 +403,8 @@ __all__ = [
     "triplet_margin_loss",
     "triplet_margin_with_distance_loss",
 ]
+
+if not TYPE_CHECKING:  # checkers know what there is
+
+    def __getattr__(name):
+        raise missing("burnish.nn", name, __all__)

@@ -211,7 +211,7 @@ def _picked(
         dtype=scores.dtype,
         ignore_index=ignore_index,
     )
-    places = ops.unsqueeze(chosen, axes=axis)
+    places = ops.unsqueeze(chosen, axis=axis)
     found = ops.take_along_axis(scores, places, axis=axis).reshape(targets.shape)
     return -found * shares, shares
 

@@ -16,7 +16,7 @@ def pairwise_distance(
     a: Tensor, b: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
 ) -> Tensor:
     """The p-norm of a - b + eps along the last axis; a and b broadcast"""
-    return ops.vector_norm(a - b + eps, p=p, axes=-1, keepdims=keepdim)
+    return ops.norm(a - b + eps, p, -1, keepdim)
 
 
 class CosineSimilarity(Layer):

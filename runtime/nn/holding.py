@@ -64,7 +64,7 @@ class Holder:
                 f"replace: expected the name of a parameter, buffer or module, "
                 f"got {name!r}, which {type(self).__name__} does not have"
             )
-        if not (value is None or isinstance(value, Holder | Stored | _CONTAINERS)):
+        if not (value is None or isinstance(value, (Holder, Stored, *_CONTAINERS))):
             raise InputError(
                 f"replace: expected nn.Param, nn.Buffer, a module, a list of modules "
                 f"or None for {where}, got {_told(value)}"

@@ -11,10 +11,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, ParamSpec, Protocol, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeAlias, TypeVar
 
 from burnish import serialize
 from burnish.backend import Device
+from burnish.habits import missing
 from burnish.nn import record, tables
 from burnish.nn.adapting import computed, make_plain, reparameterize
 from burnish.nn.display import tree
@@ -370,6 +371,14 @@ class Module(Holder):
         import base64
 
         return cls.from_bytes(base64.b64decode(text), **config)
+
+    if not TYPE_CHECKING:  # checkers know what there is
+
+        def __getattr__(self, name):
+            if name in dir(type(self)):  # it is there and raised AttributeError
+                return object.__getattribute__(self, name)
+            kind = type(self).__name__
+            raise missing("Module", name, dir(self), kind)
 
     # --- display ---
 

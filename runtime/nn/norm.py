@@ -128,7 +128,7 @@ class LocalResponseNorm(Layer):
         # PyTorch has the odd neighbour of an even size before, ONNX behind
         if self.size % 2:
             return self._norm(x)
-        return ops.flip(self._norm(ops.flip(x, axes=1)), axes=1)
+        return ops.flip(self._norm(ops.flip(x, axis=1)), axis=1)
 
     def _norm(self, x: Tensor) -> Tensor:
         return ops.lrn(x, size=self.size, alpha=self.alpha, beta=self.beta, bias=self.k)

@@ -13,11 +13,12 @@ from burnish import rng
 from burnish.autodiff import Node, Variable, recording
 from burnish.backend import Array, Device, on_host
 from burnish.errors import InputError
+from burnish.habits import Size
 from burnish.lowbit import Packed, QuantizedTensor, QuantScheme
 from burnish.nn.fit import number_kind
 from burnish.nn.init import loaded
 from burnish.steps import call
-from burnish.tensor import Tensor
+from burnish.tensor import Tensor, is_literal, literal
 
 _making = threading.RLock()
 
@@ -66,6 +67,8 @@ class Stored(Tensor):
 
     def _hold(self, value: Any) -> None:
         value = _plain(value)
+        if is_literal(value):
+            value = np.asarray(*literal(value, Device("cpu")))
         self._value = value if hasattr(value, "dtype") else np.asarray(value)
         self._shape, self._dtype = self._value.shape, self._value.dtype
         self._initial = None
@@ -184,7 +187,7 @@ class Stored(Tensor):
 
     @property
     def size(self) -> int:
-        return math.prod(self._shape)
+        return Size(math.prod(self._shape))
 
     @property
     def ndim(self) -> int:

@@ -1,11 +1,17 @@
-"""Every operator, by family; names are ONNX's in snake case.
+"""Every operator, by family.
 
     from burnish import ops
-    ops.reduce_sum(x, axes=(0,))
+    ops.sum(x, axis=0, keepdims=True)
 
-Where Python has the name, an underscore follows: `max_`, `range_`, `slice_`.
+A name that NumPy (the array API) or PyTorch has means the same here: `axis` and
+`keepdims` are NumPy's words, options may be given in order. What they lack has ONNX's
+name in snake case (`reduce_l1`, `depth_to_space`); forms that differ have names of
+their own: of any number of arrays `sum_of`, `mean_of`, `max_of`, `min_of`.
 """
 
+from typing import TYPE_CHECKING
+
+from burnish.habits import missing
 from burnish.ops import _memory_bound
 from burnish.ops._shapes import broadcast_to, cast, sum_to
 from burnish.ops.activation import (
@@ -49,32 +55,66 @@ from burnish.ops.alignment import (
     transducer_paths,
     transducer_shares,
 )
+from burnish.ops.along import (
+    all_ as all,
+)
+from burnish.ops.along import (
+    any_ as any,
+)
+from burnish.ops.along import (
+    arg_top_k,
+    argmax,
+    argmin,
+    cumprod,
+    cumsum,
+    logsumexp,
+    max_with_indices,
+    mean,
+    min_with_indices,
+    prod,
+    sort_with_indices,
+    var_mean,
+)
+from burnish.ops.along import (
+    max_ as max,
+)
+from burnish.ops.along import (
+    min_ as min,
+)
+from burnish.ops.along import (
+    sum_ as sum,
+)
 from burnish.ops.angle import deg2rad, hypot, rad2deg
 from burnish.ops.arithmetic import (
-    abs_,
+    abs_ as abs,
+)
+from burnish.ops.arithmetic import (
     add,
     ceil,
-    clip,
     div,
     floor,
     floor_div,
     int_div,
-    max_,
+    max_of,
     maximum,
-    mean,
-    min_,
+    mean_of,
+    min_of,
     minimum,
     mod,
     mul,
     neg,
-    pow_,
     reciprocal,
-    round_,
     sign,
     square,
     sub,
-    sum_,
+    sum_of,
     trunc,
+)
+from burnish.ops.arithmetic import (
+    pow_ as pow,
+)
+from burnish.ops.arithmetic import (
+    round_ as round,
 )
 from burnish.ops.attention import attention_weights, scaled_dot_product_attention
 from burnish.ops.bits import (
@@ -105,6 +145,7 @@ from burnish.ops.classical import (
     tree_ensemble,
     zip_map,
 )
+from burnish.ops.clip import clip
 from burnish.ops.compare import (
     equal,
     greater,
@@ -163,6 +204,16 @@ from burnish.ops.elementary import (
     tan,
     tanh,
 )
+from burnish.ops.elements import (
+    all_close,
+    argwhere,
+    contains_nan,
+    fmod,
+    masked_fill,
+    narrow,
+    permute,
+    t,
+)
 from burnish.ops.embedding import embedding
 from burnish.ops.fold import col2im, im2col
 from burnish.ops.fourier import irfft, istft, rfft, stft
@@ -171,12 +222,11 @@ from burnish.ops.grid_sample import grid_sample
 from burnish.ops.image import interpolate, resample, resample_adjoint, resize
 from burnish.ops.index import (
     compress,
-    gather,
     gather_elements,
     gather_nd,
     getitem,
     non_zero,
-    put,
+    put_at,
     put_rows,
     scatter_elements,
     scatter_nd,
@@ -184,7 +234,9 @@ from burnish.ops.index import (
     scatter_slices,
     set_item,
     slice_,
+    take,
     take_along_axis,
+    take_slices,
     unfold,
 )
 from burnish.ops.linalg import (
@@ -221,14 +273,14 @@ from burnish.ops.norm import (
     standardize,
 )
 from burnish.ops.order import (
-    arg_sort,
+    argsort,
     median,
     median_places,
     median_with_indices,
     sort,
     top_k,
     top_k_places,
-    unique,
+    unique_all,
     unique_places,
 )
 from burnish.ops.padding import fold_repeated, pad, pad_constant, pad_repeated
@@ -250,6 +302,7 @@ from burnish.ops.recurrent import gru, lstm, rnn
 from burnish.ops.reduce import (
     arg_max,
     arg_min,
+    norm,
     reduce_all,
     reduce_any,
     reduce_l1,
@@ -263,7 +316,6 @@ from burnish.ops.reduce import (
     reduce_sum_square,
     std,
     var,
-    vector_norm,
 )
 from burnish.ops.rotary import rotary_embedding
 from burnish.ops.sample import multinomial
@@ -275,6 +327,7 @@ from burnish.ops.scan import (
     sum_runs,
 )
 from burnish.ops.shape import (
+    chunk,
     concat,
     depth_to_space,
     expand,
@@ -313,7 +366,7 @@ from burnish.ops.training import adagrad_step, adam_step, momentum_step
 _memory_bound.mark()
 
 __all__ = [
-    "abs_",
+    "abs",
     "acos",
     "acosh",
     "adagrad_step",
@@ -323,9 +376,16 @@ __all__ = [
     "adaptive_max_pool_with_indices",
     "add",
     "affine_grid",
+    "all",
+    "all_close",
+    "any",
     "arg_max",
     "arg_min",
-    "arg_sort",
+    "arg_top_k",
+    "argmax",
+    "argmin",
+    "argsort",
+    "argwhere",
     "asin",
     "asinh",
     "atan",
@@ -348,11 +408,13 @@ __all__ = [
     "cast",
     "ceil",
     "celu",
+    "chunk",
     "clip",
     "col2im",
     "compress",
     "concat",
     "constant_of_shape",
+    "contains_nan",
     "conv",
     "conv_input_gradient",
     "conv_transpose",
@@ -371,6 +433,8 @@ __all__ = [
     "cum_min_places",
     "cum_prod",
     "cum_sum",
+    "cumprod",
+    "cumsum",
     "decode_image",
     "deform_conv",
     "deg2rad",
@@ -400,8 +464,8 @@ __all__ = [
     "flip",
     "floor",
     "floor_div",
+    "fmod",
     "fold_repeated",
-    "gather",
     "gather_elements",
     "gather_nd",
     "gelu",
@@ -450,6 +514,7 @@ __all__ = [
     "logical_not",
     "logical_or",
     "logical_xor",
+    "logsumexp",
     "low_rank_add",
     "lp_normalization",
     "lp_pool",
@@ -457,21 +522,27 @@ __all__ = [
     "lstm",
     "lu",
     "lu_factor",
+    "masked_fill",
     "matmul",
-    "max_",
+    "max",
+    "max_of",
     "max_pool",
     "max_pool_with_indices",
     "max_roi_pool",
     "max_unpool",
+    "max_with_indices",
     "maximum",
     "mean",
+    "mean_of",
     "mean_variance_normalization",
     "median",
     "median_places",
     "median_with_indices",
     "mel_weight_matrix",
     "meshgrid",
-    "min_",
+    "min",
+    "min_of",
+    "min_with_indices",
     "minimum",
     "mish",
     "mod",
@@ -480,10 +551,12 @@ __all__ = [
     "moved_array",
     "mul",
     "multinomial",
+    "narrow",
     "ndtr",
     "neg",
     "non_max_suppression",
     "non_zero",
+    "norm",
     "normalize",
     "not_equal",
     "one_hot",
@@ -494,11 +567,13 @@ __all__ = [
     "pairwise_coupling",
     "pairwise_votes",
     "permutation_matrix",
-    "pow_",
+    "permute",
+    "pow",
     "power_of_two",
     "prelu",
     "probit",
-    "put",
+    "prod",
+    "put_at",
     "put_rows",
     "qr",
     "quantize_blocks",
@@ -532,7 +607,7 @@ __all__ = [
     "roi_align",
     "roll",
     "rotary_embedding",
-    "round_",
+    "round",
     "running_product",
     "scaled_dot_product_attention",
     "scatter_elements",
@@ -557,6 +632,7 @@ __all__ = [
     "softsign",
     "solve",
     "sort",
+    "sort_with_indices",
     "space_to_depth",
     "split",
     "sqrt",
@@ -570,13 +646,17 @@ __all__ = [
     "string_normalizer",
     "string_split",
     "sub",
-    "sum_",
+    "sum",
+    "sum_of",
     "sum_runs",
     "sum_to",
     "svm_kernel",
     "swapaxes",
     "swish",
+    "t",
+    "take",
     "take_along_axis",
+    "take_slices",
     "tall_qr",
     "tan",
     "tanh",
@@ -598,13 +678,18 @@ __all__ = [
     "trunc",
     "unbind",
     "unfold",
-    "unique",
+    "unique_all",
     "unique_places",
     "unsqueeze",
     "var",
-    "vector_norm",
+    "var_mean",
     "where",
     "window_spread",
     "window_sum",
     "zip_map",
 ]
+
+if not TYPE_CHECKING:  # checkers know what there is
+
+    def __getattr__(name):
+        raise missing("burnish.ops", name, __all__)

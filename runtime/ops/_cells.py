@@ -26,7 +26,7 @@ from burnish.ops.activation import (
     softsign,
     thresholded_relu,
 )
-from burnish.ops.arithmetic import clip
+from burnish.ops.clip import clip
 from burnish.ops.compare import where
 from burnish.ops.elementary import tanh
 from burnish.ops.linear import linear

@@ -14,6 +14,7 @@ _FAMILIES = (
     "activation",
     "arithmetic",
     "bits",
+    "clip",
     "compare",
     "elementary",
     "embedding",

@@ -5,13 +5,13 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from burnish.ops.index import gather, put_rows
+from burnish.ops.index import put_rows, take_slices
 from burnish.ops.shape import reshape
 
 
 def take_flat(x: Any, indices: Any) -> Any:
     """x's elements at flat `indices` (over the whole of x); the shape of `indices`."""
-    return gather(reshape(x, shape=(-1,)), indices)
+    return take_slices(reshape(x, shape=(-1,)), indices)
 
 
 def put_flat(x: Any, indices: Any, *, shape: tuple[int, ...]) -> Any:

@@ -144,6 +144,16 @@ def ranked(where: str, x: Any, *ranks: int) -> None:
     raise InputError(f"{where}: expected {told} axes, got shape {shape_of(x)}")
 
 
+def whole(where: str, name: str, value: Any) -> int:
+    """`value` as an int; raises InputError unless it is a whole number."""
+    try:
+        return index(value)
+    except TypeError:
+        raise InputError(
+            f"{where}: expected an integer as {name}, got {value!r}"
+        ) from None
+
+
 def axes_of(axes: Any, ndim: int) -> tuple[int, ...]:
     """None (all), an integer or integers as a tuple of axes counted from the front."""
     if axes is None:

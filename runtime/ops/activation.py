@@ -188,7 +188,6 @@ def _exponential_slope(g, x, alpha, width):
 @composed
 def selu(
     x: Any,
-    *,
     alpha: float = 1.67326319217681884765625,
     gamma: float = 1.05070102214813232421875,
 ) -> Array:
@@ -369,7 +368,7 @@ def _hard_swish(y, x):
 
 
 @composed
-def glu(x: Any, *, axis: int = -1) -> Array:
+def glu(x: Any, axis: int = -1) -> Array:
     """One half of x along an axis, times the sigmoid of the other half."""
     if x.shape[axes_of(axis, len(x.shape))[0]] % 2:
         raise InputError(f"glu: expected an even length of axis {axis}, got {x.shape}")
@@ -430,13 +429,13 @@ _MODERATE = 50  # a sum of exp of such numbers is far from any overflow
 
 
 @composed
-def softmin(x: Any, *, axis: int = -1) -> Array:
+def softmin(x: Any, axis: int = -1) -> Array:
     """softmax(-x)"""
     return softmax(-x, axis=axis)
 
 
 @composed
-def quiet_softmax(x: Any, *, axis: int = -1) -> Array:
+def quiet_softmax(x: Any, axis: int = -1) -> Array:
     """exp(x) scaled by 1 + the sum along an axis: where all are low, all are near 0."""
     top = maximum(reduce_max(x, axes=axis, keepdims=True), 0)
     y = exp(x - top)
@@ -484,7 +483,7 @@ def _(g, y, x, *, axis):
 
 
 @composed
-def dropout(x: Any, *, p: float = 0.5) -> Array:
+def dropout(x: Any, p: float = 0.5) -> Array:
     """x with each element zeroed with probability p, the others scaled to make up."""
     if not p:
         return x

@@ -168,60 +168,27 @@ def _won(g, won, tied):
 
 
 @composed
-def max_(*arrays) -> Array:
+def max_of(*arrays) -> Array:
     """The greatest of any number of arrays."""
     return functools.reduce(maximum, arrays)
 
 
 @composed
-def min_(*arrays) -> Array:
+def min_of(*arrays) -> Array:
     """The least of any number of arrays."""
     return functools.reduce(minimum, arrays)
 
 
 @composed
-def sum_(*arrays) -> Array:
+def sum_of(*arrays) -> Array:
     """The sum of any number of arrays."""
     return functools.reduce(add, arrays)
 
 
 @composed
-def mean(*arrays) -> Array:
+def mean_of(*arrays) -> Array:
     """The mean of any number of arrays, element by element."""
-    return sum_(*arrays) / len(arrays)
-
-
-@operator
-def clip(x, low=None, high=None) -> Array:
-    """x held between low and high; each may be an array, a number or None.
-
-    On a bound the gradient is x's; beyond it, the bound's.
-    """
-    xp = namespace(x, low, high)
-    if isinstance(low, int | float) and isinstance(high, int | float):
-        return xp.clip(x, low, high)
-    x = x if low is None else xp.maximum(x, low)
-    return x if high is None else xp.minimum(x, high)
-
-
-@clip.vjp("x")
-def _(g, y, x, low=None, high=None):
-    inside = None if low is None else x >= low
-    if high is not None:
-        inside = x <= high if inside is None else inside & (x <= high)
-    return unbroadcast(g if inside is None else where(inside, g, 0), x)
-
-
-@clip.vjp("low")
-def _(g, y, x, low, high=None):
-    g = where(x < low, g, 0)
-    return unbroadcast(g if high is None else where(low < high, g, 0), low)
-
-
-@clip.vjp("high")
-def _(g, y, x, low, high):
-    beyond = x > high if low is None else maximum(x, low) > high
-    return unbroadcast(where(beyond, g, 0), high)
+    return sum_of(*arrays) / len(arrays)
 
 
 @operator

@@ -13,9 +13,10 @@ from burnish.backend import Array, namespace
 from burnish.errors import InputError
 from burnish.operator import composed, operator
 from burnish.ops._shapes import cast, ranked
-from burnish.ops.arithmetic import clip, maximum
+from burnish.ops.arithmetic import maximum
+from burnish.ops.clip import clip
 from burnish.ops.compare import where
-from burnish.ops.index import gather
+from burnish.ops.index import take_slices
 from burnish.ops.reduce import reduce_max, reduce_sum
 from burnish.ops.shape import reshape, swapaxes
 from burnish.steps import step
@@ -106,7 +107,7 @@ def roi_align(
         for col, col_share in cols[0]:
             place = image + row[:, :, :, None, None] * x.shape[3] + col[:, None, None]
             share = row_share[:, :, :, None, None] * col_share[:, None, None]
-            seen.append(gather(flat, place, axis=1) * share)
+            seen.append(take_slices(flat, place, axis=1) * share)
     per_region = (-1, *(1 for _ in output_size))
     count = (rows[2] * cols[2]).reshape(per_region)
     if mode == "avg":
@@ -172,7 +173,7 @@ def max_roi_pool(
     place, live, full = _pixels(
         rois, sizes=x.shape[2:], out=output_size, scale=spatial_scale
     )
-    seen = where(live, gather(_flat(x), place, axis=1), -np.inf)
+    seen = where(live, take_slices(_flat(x), place, axis=1), -np.inf)
     y = where(full, reduce_max(seen, axes=(3, 5)), 0)
     return swapaxes(y, 0, 1)
 

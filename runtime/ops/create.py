@@ -50,13 +50,13 @@ def _(g, y, x, *, k, upper):
 
 
 @composed
-def triu(x: Any, *, k: int = 0) -> Array:
+def triu(x: Any, k: int = 0) -> Array:
     """x on and above its k-th diagonal, 0 below."""
     return trilu(x, k=k)
 
 
 @composed
-def tril(x: Any, *, k: int = 0) -> Array:
+def tril(x: Any, k: int = 0) -> Array:
     """x on and below its k-th diagonal, 0 above."""
     return trilu(x, k=k, upper=False)
 

@@ -87,13 +87,13 @@ def cum_prod(
     """Products of the elements up to each one; options as in `cum_sum`."""
     axis = axes_of(axis, len(x.shape))[0]
     if reverse:
-        x = flip(x, axes=axis)
+        x = flip(x, axis=axis)
     if exclusive and x.shape[axis]:  # a 1 comes in, the last element goes out
         moved = [(0, 0)] * len(x.shape)
         moved[axis] = (1, -1)
         x = pad(x, pads=moved, value=1)
     y = running_product(x, axis=axis)
-    return flip(y, axes=axis) if reverse else y
+    return flip(y, axis=axis) if reverse else y
 
 
 @operator
@@ -109,9 +109,9 @@ def _(g, y, x, *, axis):
     x, g = swapaxes(x, axis, -1), swapaxes(g, axis, -1)
     place = np.arange(x.shape[-1])
     later = namespace(plain(x)).asarray(place > place[:, None])
-    between = running_product(where(later, unsqueeze(x, axes=-2), 1), axis=-1)
+    between = running_product(where(later, unsqueeze(x, axis=-2), 1), axis=-1)
     after = namespace(plain(x)).asarray(place >= place[:, None])
-    h = reduce_sum(where(after, unsqueeze(g, axes=-2) * between, 0), axes=-1)
+    h = reduce_sum(where(after, unsqueeze(g, axis=-2) * between, 0), axes=-1)
     return swapaxes(h * cum_prod(x, axis=-1, exclusive=True), axis, -1)
 
 
@@ -125,7 +125,7 @@ def reduce_prod(x, *, axes: Any = None, keepdims: bool = False) -> Array:
 def _(g, y, x, *, axes, keepdims):
     chosen = reduced_axes(axes, len(x.shape))
     order = (*(i for i in range(len(x.shape)) if i not in chosen), *chosen)
-    moved = transpose(x, perm=order)
+    moved = transpose(x, axes=order)
     kept_axes = len(order) - len(chosen)
     lead, reduced = moved.shape[:kept_axes], moved.shape[kept_axes:]
     rows = reshape(moved, shape=(*lead, math.prod(reduced)))
@@ -133,5 +133,5 @@ def _(g, y, x, *, axes, keepdims):
         rows, axis=-1, exclusive=True, reverse=True
     )
     back = tuple(order.index(i) for i in range(len(order)))
-    others = transpose(reshape(others, shape=moved.shape), perm=back)
+    others = transpose(reshape(others, shape=moved.shape), axes=back)
     return kept(g, x, axes) * others

@@ -11,7 +11,7 @@ from burnish.ops._shapes import plain
 
 
 @composed
-def to_device(x: Any, *, device: Device) -> Array:
+def to_device(x: Any, device: Device) -> Array:
     """x on another device; its gradient comes back to where x was."""
     moved: Any = moved_array(x, device=device)
     if isinstance(x, Variable):

@@ -16,7 +16,7 @@ from burnish.errors import InputError
 from burnish.operator import composed
 from burnish.ops._shapes import broadcast_to, cast, ranked
 from burnish.ops._window import beside
-from burnish.ops.index import gather, put_rows
+from burnish.ops.index import put_rows, take_slices
 from burnish.ops.padding import pad
 from burnish.ops.shape import reshape, transpose
 from burnish.ops.signal import dft, sized
@@ -24,7 +24,7 @@ from burnish.steps import step
 
 
 @composed
-def rfft(x: Any, *, n: int | None = None, axis: int = -1) -> Array:
+def rfft(x: Any, n: int | None = None, axis: int = -1) -> Array:
     """The spectrum of a real signal: (..., L, ...) -> (..., K, ..., 2)
 
     n: the signal is cut or filled with zeros to it; K is n // 2 + 1.
@@ -36,7 +36,7 @@ def rfft(x: Any, *, n: int | None = None, axis: int = -1) -> Array:
 
 
 @composed
-def irfft(spectrum: Any, *, n: int | None = None, axis: int = -2) -> Array:
+def irfft(spectrum: Any, n: int | None = None, axis: int = -2) -> Array:
     """The real signal of a spectrum: (..., K, ..., 2) -> (..., n, ...)
 
     n: 2 * (K - 1) unless given; spectra of odd lengths need it.
@@ -78,7 +78,9 @@ def stft(
         )
     seen = n if window is None else min(n, window.shape[0])
     starts = np.arange(0, size - n + 1, frame_step)
-    frames = gather(signal, beside(signal, starts[:, None] + np.arange(seen)), axis=1)
+    frames = take_slices(
+        signal, beside(signal, starts[:, None] + np.arange(seen)), axis=1
+    )
     if window is not None:
         frames = frames * reshape(window[:seen], shape=(seen, 1))
     spectra = dft(frames, axis=2, length=n, onesided=onesided)

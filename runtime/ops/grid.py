@@ -16,7 +16,7 @@ from burnish.ops.shape import reshape
 
 
 @composed
-def affine_grid(theta: Any, *, size: Any, align_corners: bool = False) -> Array:
+def affine_grid(theta: Any, size: Any, align_corners: bool = False) -> Array:
     """Places after affine maps: theta (N, rank, rank + 1) -> (N, *S, rank)
 
     size: (N, C, *S) of the image that is sampled to, S of one axis a rank, 1 to 3 of

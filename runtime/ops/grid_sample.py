@@ -28,7 +28,6 @@ _CUBIC = -0.75
 def grid_sample(
     x: Any,
     grid: Any,
-    *,
     mode: str = "linear",
     padding_mode: str = "zeros",
     align_corners: bool = False,

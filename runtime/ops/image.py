@@ -15,7 +15,7 @@ from burnish.ops._shapes import cast
 from burnish.ops._window import beside
 from burnish.ops.adaptive import adaptive_avg_pool
 from burnish.ops.compare import where
-from burnish.ops.index import gather
+from burnish.ops.index import take_slices
 
 _SPARSE = 8  # a gather costs about as much as this many multiplications of a product
 
@@ -74,7 +74,6 @@ def resize(
 @composed
 def interpolate(
     x: Any,
-    *,
     size: Any = None,
     scale_factor: Any = None,
     mode: str = "nearest",
@@ -186,7 +185,7 @@ def _resampled(x: Any, tables: dict[int, AxisTable]) -> Any:
     for axis in order:
         index, weight, _ = tables[axis]
         if weight is None:
-            x = gather(x, beside(x, index[:, 0]), axis=axis)
+            x = take_slices(x, beside(x, index[:, 0]), axis=axis)
         else:
             x = resample(x, index, weight, axis=axis)
     return cast(x, dtype=dtype)

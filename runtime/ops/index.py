@@ -16,6 +16,7 @@ from burnish.autodiff import Variable
 from burnish.backend import Array, namespace
 from burnish.errors import InputError
 from burnish.operator import composed, operator
+from burnish.ops._scalars import along
 from burnish.ops._shapes import (
     axes_of,
     cast,
@@ -40,11 +41,11 @@ def getitem(x, *, index: Any) -> Array:
 
 @getitem.vjp
 def _(g, y, x, *, index):
-    return put(g, index=index, shape=x.shape)
+    return put_at(g, index=index, shape=x.shape)
 
 
 @operator
-def put(x, *, index: Any, shape: tuple[int, ...]) -> Array:
+def put_at(x, *, index: Any, shape: tuple[int, ...]) -> Array:
     """Zeros of `shape` with x added at [index]."""
     xp = namespace(x)
     items = index if isinstance(index, tuple) else (index,)
@@ -61,7 +62,7 @@ def put(x, *, index: Any, shape: tuple[int, ...]) -> Array:
     return put_rows(flat, places.reshape(-1), rows=rows).reshape(shape)
 
 
-@put.vjp
+@put_at.vjp
 def _(g, y, x, *, index, shape):
     return getitem(g, index=index)
 
@@ -118,15 +119,15 @@ def to_index(index: Any) -> Any:
 
 
 @operator
-def gather(x, indices, *, axis: int = 0) -> Array:
+def take_slices(x, indices, *, axis: int = 0) -> Array:
     """x's slices along an axis, by number; the shape of `indices` takes its place."""
     try:
         return namespace(x, indices).take(x, indices, axis)
     except (IndexError, TypeError) as error:
-        raise InputError(f"gather: {error} of x {x.shape}") from None
+        raise InputError(f"take: {error} of x {x.shape}") from None
 
 
-@gather.vjp("x")
+@take_slices.vjp("x")
 def _(g, y, x, indices, *, axis):
     indices = namespace(plain(x)).asarray(indices)
     if each := _repeats_each(indices, x.shape[axis]):
@@ -138,16 +139,16 @@ def _(g, y, x, indices, *, axis):
 
 
 def _added_slices(g: Any, indices: Any, x: Any, axis: int) -> Any:
-    """Zeros like x with g's slices, where `gather` has them, added at `indices`."""
+    """Zeros like x with g's slices added at `indices`, where they were taken."""
     axis, picked = axes_of(axis, len(x.shape))[0], indices.ndim
     if axis:
         ahead = range(axis + picked, len(g.shape))
-        g = transpose(g, perm=(*range(axis, axis + picked), *range(axis), *ahead))
+        g = transpose(g, axes=(*range(axis, axis + picked), *range(axis), *ahead))
     g = reshape(g, shape=(indices.size, *g.shape[picked:]))
     part = put_rows(g, indices.reshape(-1), rows=x.shape[axis])
     if axis:
         behind = range(axis + 1, len(x.shape))
-        part = transpose(part, perm=(*range(1, axis + 1), 0, *behind))
+        part = transpose(part, axes=(*range(1, axis + 1), 0, *behind))
     return part
 
 
@@ -205,7 +206,7 @@ def _(x, indices, *, rows):
 
 @put_rows.vjp("x")
 def _(g, y, x, indices, *, rows):
-    return gather(g, indices)
+    return take_slices(g, indices)
 
 
 @operator
@@ -255,19 +256,19 @@ def _(g, y, x, indices, updates, *, reduction):
 
 @scatter_rows.vjp("updates")
 def _(g, y, x, indices, updates, *, reduction):
-    part = gather(g, indices)
+    part = take_slices(g, indices)
     if reduction in ("none", "add"):
         return part
     if reduction == "mul":  # 0 where an update is 0
-        whole = gather(y, indices)
+        whole = take_slices(y, indices)
         return where(updates == 0, 0, part * whole / where(updates == 0, 1, updates))
-    ties = gather(_ties(y, x, indices, updates), indices)
-    return where(updates == gather(y, indices), part / ties, 0)
+    ties = take_slices(_ties(y, x, indices, updates), indices)
+    return where(updates == take_slices(y, indices), part / ties, 0)
 
 
 def _ties(y: Any, x: Any, indices: Any, updates: Any) -> Any:
     """How many of x and the updates share the place in y that they reached."""
-    won = cast(updates == gather(y, indices), dtype=y.dtype)
+    won = cast(updates == take_slices(y, indices), dtype=y.dtype)
     return cast(x == y, dtype=y.dtype) + put_rows(won, indices, rows=y.shape[0])
 
 
@@ -290,17 +291,26 @@ def scatter_slices(
 
 
 @composed
-def take_along_axis(x: Any, indices: Any, *, axis: int) -> Array:
-    """One element of x for every index, along an axis; other axes broadcast."""
-    places = _flat_places(indices, shape=x.shape, axis=axis, broadcasts=True)
-    return gather(reshape(x, shape=(-1,)), places)
+def take(x: Any, indices: Any, axis: int | None = None) -> Array:
+    """Elements by number, of all of them in order; with an axis slices along it."""
+    if axis is None:
+        return take_slices(reshape(x, shape=(-1,)), indices)
+    sliced: Any = along(take_slices)
+    return sliced(x, indices, axis=axis)
 
 
 @composed
-def gather_elements(x: Any, indices: Any, *, axis: int = 0) -> Array:
+def take_along_axis(x: Any, indices: Any, axis: int) -> Array:
+    """One element of x for every index, along an axis; other axes broadcast."""
+    places = _flat_places(indices, shape=x.shape, axis=axis, broadcasts=True)
+    return take_slices(reshape(x, shape=(-1,)), places)
+
+
+@composed
+def gather_elements(x: Any, indices: Any, axis: int = 0) -> Array:
     """One element of x for every index: y[i, j] = x[indices[i, j], j] for axis 0."""
     places = _flat_places(indices, shape=x.shape, axis=axis)
-    return gather(reshape(x, shape=(-1,)), places)
+    return take_slices(reshape(x, shape=(-1,)), places)
 
 
 @composed
@@ -336,7 +346,7 @@ def gather_nd(x: Any, indices: Any, *, batch_dims: int = 0) -> Array:
     places = _positions(indices, shape=x.shape, batch_dims=batch_dims)
     rest = x.shape[depth:]
     rows = reshape(x, shape=(math.prod(x.shape[:depth]), *rest))
-    return reshape(gather(rows, places), shape=(*indices.shape[:-1], *rest))
+    return reshape(take_slices(rows, places), shape=(*indices.shape[:-1], *rest))
 
 
 @composed
@@ -477,8 +487,8 @@ def compress(x: Any, condition: Any, *, axis: int | None = None) -> Array:
     """x's slices along an axis where the condition holds; None: of x flattened."""
     places = _chosen(condition)
     if axis is None:
-        return gather(reshape(x, shape=(-1,)), places)
-    return gather(x, places, axis=axis)
+        return take_slices(reshape(x, shape=(-1,)), places)
+    return take_slices(x, places, axis=axis)
 
 
 @step

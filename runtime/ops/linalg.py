@@ -12,11 +12,11 @@ from burnish.errors import InputError
 from burnish.operator import composed, operator
 from burnish.ops._shapes import axes_of, plain, unbroadcast
 from burnish.ops._window import beside
-from burnish.ops.arithmetic import clip
+from burnish.ops.clip import clip
 from burnish.ops.create import tril, triu
 from burnish.ops.index import take_along_axis
 from burnish.ops.linear import inverse, matmul
-from burnish.ops.reduce import reduce_mean, reduce_sum, vector_norm
+from burnish.ops.reduce import norm, reduce_mean, reduce_sum
 from burnish.ops.shape import concat, expand, moveaxis, split
 
 _PANEL = 32  # columns that `lu_factor` takes one by one before a matrix product
@@ -26,7 +26,7 @@ _PANEL = 32  # columns that `lu_factor` takes one by one before a matrix product
 
 
 @composed
-def diagonal(x: Any, *, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
+def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """The diagonal of two axes, as the last axis; `offset` counts to the right."""
     first, second = axes_of((axis1, axis2), len(x.shape))
     if first == second:
@@ -66,7 +66,7 @@ def _(g, y, x, *, offset, shape):
 
 
 @composed
-def diag(x: Any, *, offset: int = 0) -> Array:
+def diag(x: Any, offset: int = 0) -> Array:
     """The diagonal of a matrix; of a vector the matrix with that diagonal."""
     if len(x.shape) not in (1, 2):
         raise InputError(f"diag: expected a vector or a matrix, got {x.shape}")
@@ -266,7 +266,7 @@ def dot(a: Any, b: Any) -> Array:
 
 
 @composed
-def cross(a: Any, b: Any, *, axis: int = -1) -> Array:
+def cross(a: Any, b: Any, axis: int = -1) -> Array:
     """The vector at right angles to both, along an axis of length 3."""
     if any(part.shape[axes_of(axis, len(part.shape))[0]] != 3 for part in (a, b)):
         raise InputError(
@@ -279,14 +279,14 @@ def cross(a: Any, b: Any, *, axis: int = -1) -> Array:
 
 
 @composed
-def normalize(x: Any, *, p: float = 2.0, axis: int = 1, eps: float = 1e-12) -> Array:
+def normalize(x: Any, p: float = 2.0, axis: int = 1, eps: float = 1e-12) -> Array:
     """x divided by its p-norm along an axis, or by eps where that is greater."""
-    size = vector_norm(x, p=p, axes=axis, keepdims=True)
+    size = norm(x, p, axis, keepdims=True)
     return x / clip(size, eps)
 
 
 @composed
-def cosine_similarity(a: Any, b: Any, *, axis: int = 1, eps: float = 1e-8) -> Array:
+def cosine_similarity(a: Any, b: Any, axis: int = 1, eps: float = 1e-8) -> Array:
     """The cosine of the angle between a and b along an axis; norms of at least eps."""
     a = expand(a, shape=b.shape)
     b = expand(b, shape=a.shape)
@@ -295,7 +295,7 @@ def cosine_similarity(a: Any, b: Any, *, axis: int = 1, eps: float = 1e-8) -> Ar
 
 
 @composed
-def cov(x: Any, *, axis: int = -1, correction: float = 1) -> Array:
+def cov(x: Any, axis: int = -1, correction: float = 1) -> Array:
     """How the rows of a matrix vary together: (n, m) -> (n, n), observations in `axis`
 
     With axis 0 they are columns: (n, m) -> (m, m). A vector has its variance.

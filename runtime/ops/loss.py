@@ -11,7 +11,7 @@ from burnish.backend import Array, namespace
 from burnish.operator import operator
 from burnish.ops._blocks import BLOCK, filled
 from burnish.ops._shapes import unbroadcast
-from burnish.ops.arithmetic import clip
+from burnish.ops.clip import clip
 from burnish.ops.reduce import reduce_sum
 
 _FLOOR = -100.0

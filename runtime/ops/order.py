@@ -11,20 +11,20 @@ from burnish.backend import Array, namespace
 from burnish.errors import InputError
 from burnish.operator import composed, operator
 from burnish.ops._shapes import axes_of
-from burnish.ops.index import gather, take_along_axis
+from burnish.ops.index import take_along_axis, take_slices
 from burnish.ops.reduce import reduce_sum
 from burnish.ops.shape import reshape, squeeze
 
 
 @composed
-def sort(x: Any, *, axis: int = -1, descending: bool = False) -> Array:
+def sort(x: Any, axis: int = -1, descending: bool = False) -> Array:
     """x in order along an axis."""
-    places = arg_sort(x, axis=axis, descending=descending)
+    places = argsort(x, axis=axis, descending=descending)
     return take_along_axis(x, places, axis=axis)
 
 
 @operator
-def arg_sort(x, *, axis: int = -1, descending: bool = False) -> Array:
+def argsort(x, *, axis: int = -1, descending: bool = False) -> Array:
     """Where the elements of x in order are; of equal ones the first comes first."""
     axis = axes_of(axis, x.ndim)[0]
     xp, n = namespace(x), x.shape[axis]
@@ -36,7 +36,7 @@ def arg_sort(x, *, axis: int = -1, descending: bool = False) -> Array:
 
 @composed
 def top_k(
-    x: Any, k: Any, *, axis: int = -1, largest: bool = True, ordered: bool = True
+    x: Any, k: Any, axis: int = -1, largest: bool = True, ordered: bool = True
 ) -> tuple[Array, Array]:
     """The k greatest (or least) along an axis and their places, best first.
 
@@ -62,7 +62,7 @@ def top_k_places(x, *, k: int, axis: int = -1, largest: bool = True) -> Array:
         if places is not None:
             return np.moveaxis(places, -1, axis)
     head = (slice(None),) * axis + (slice(k),)
-    return arg_sort(x, axis=axis, descending=largest)[head]
+    return argsort(x, axis=axis, descending=largest)[head]
 
 
 def _picked(x, k, largest):
@@ -103,12 +103,12 @@ def _chosen(x, k, largest):
     if (np.count_nonzero(among, axis=-1) != k).any():
         return None
     values = np.take_along_axis(x, places, -1)
-    order = arg_sort(values, axis=-1, descending=largest)
+    order = argsort(values, axis=-1, descending=largest)
     return np.take_along_axis(places, order, -1)
 
 
 @composed
-def median(x: Any, *, axis: int | None = None, keepdims: bool = False) -> Array:
+def median(x: Any, axis: int | None = None, keepdims: bool = False) -> Array:
     """The middle one along an axis (None: of x flattened); of two, the lesser.
 
     NaN where one is among them, and of no floats at all. As PyTorch; NumPy takes the
@@ -121,7 +121,7 @@ def median(x: Any, *, axis: int | None = None, keepdims: bool = False) -> Array:
 
 @composed
 def median_with_indices(
-    x: Any, *, axis: int | None = None, keepdims: bool = False
+    x: Any, axis: int | None = None, keepdims: bool = False
 ) -> tuple[Array, Array]:
     """The median and where it is, int64: of equal ones the first."""
     rank = len(x.shape)
@@ -134,7 +134,7 @@ def median_with_indices(
         return reshape(values, shape=shape), reshape(places, shape=shape)
     if keepdims:
         return values, places
-    return squeeze(values, axes=axis), squeeze(places, axes=axis)
+    return squeeze(values, axis=axis), squeeze(places, axis=axis)
 
 
 @operator
@@ -152,7 +152,7 @@ def median_places(x, *, axis: int) -> Array:
 
 
 @composed
-def unique(
+def unique_all(
     x: Any, *, axis: int | None = None, ordered: bool = True
 ) -> tuple[Array, Array, Array, Array]:
     """Distinct elements (or slices along an axis), in order or as they first occur.
@@ -161,7 +161,7 @@ def unique(
     """
     first, inverse, counts = unique_places(x, axis=axis, ordered=ordered)
     values = reshape(x, shape=(-1,)) if axis is None else x
-    return gather(values, first, axis=axis or 0), first, inverse, counts
+    return take_slices(values, first, axis=axis or 0), first, inverse, counts
 
 
 @operator

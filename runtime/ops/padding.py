@@ -17,7 +17,7 @@ Index = tuple[slice, ...]
 
 @composed
 def pad(
-    x: Any, *, pads: Any, mode: Any = "constant", value: Any = 0, axes: Any = None
+    x: Any, pads: Any, mode: Any = "constant", value: Any = 0, axes: Any = None
 ) -> Array:
     """x with more at its ends: ((before, after), ...), one pair an axis.
 

@@ -17,7 +17,7 @@ from burnish.errors import InputError
 from burnish.operator import composed, operator
 from burnish.ops._shapes import cast
 from burnish.ops._window import beside
-from burnish.ops.index import gather
+from burnish.ops.index import take_slices
 from burnish.ops.shape import reshape
 
 _GREATEST = {
@@ -155,7 +155,7 @@ def _spread(values: Any, x: Any, axis: int, block_size: int) -> Any:
     axis %= len(x.shape)
     if block_size:
         blocks = np.arange(x.shape[axis]) // block_size
-        return gather(values, beside(values, blocks), axis=axis)
+        return take_slices(values, beside(values, blocks), axis=axis)
     if len(shape) != 1 or shape[0] != x.shape[axis]:
         raise InputError(
             f"quantization: expected a scale for x {x.shape} with one number, or "

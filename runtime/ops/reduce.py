@@ -141,28 +141,26 @@ def _(g, y, x, *, axes, keepdims):
 
 
 @composed
-def vector_norm(
-    x: Any, *, p: float = 2.0, axes: Any = None, keepdims: bool = False
-) -> Array:
+def norm(x: Any, p: float = 2.0, axis: Any = None, keepdims: bool = False) -> Array:
     """The p-norm over axes: the p-th root of the sum of |x| ** p.
 
     p: any number; 0 counts what is not 0, inf and -inf are the greatest and the least
     |x|. The gradient at 0 is 0.
     """
     if p == 2:
-        return reduce_l2(x, axes=axes, keepdims=keepdims)
+        return reduce_l2(x, axes=axis, keepdims=keepdims)
     size = abs_(x)
     if p == 0:
         counted = cast(size != 0, dtype=size.dtype)
-        return reduce_sum(counted, axes=axes, keepdims=keepdims)
+        return reduce_sum(counted, axes=axis, keepdims=keepdims)
     if p == 1:
-        return reduce_sum(size, axes=axes, keepdims=keepdims)
+        return reduce_sum(size, axes=axis, keepdims=keepdims)
     if abs(p) == math.inf:
         extreme = reduce_max if p > 0 else reduce_min
-        return extreme(size, axes=axes, keepdims=keepdims)
+        return extreme(size, axes=axis, keepdims=keepdims)
     nothing = _is_zero(size)
     powers = where(nothing, 0 if p > 0 else math.inf, pow_(where(nothing, 1, size), p))
-    total = reduce_sum(powers, axes=axes, keepdims=keepdims)
+    total = reduce_sum(powers, axes=axis, keepdims=keepdims)
     return _root(total, p)
 
 
@@ -271,32 +269,32 @@ def reduce_all(x, *, axes: Any = None, keepdims: bool = False) -> Array:
 
 
 @operator
-def var(x, *, axes: Any = None, keepdims: bool = False, correction: float = 0) -> Array:
+def var(x, *, axis: Any = None, keepdims: bool = False, correction: float = 0) -> Array:
     """The mean squared distance from the mean; its divisor is less by `correction`."""
-    return x.var(axis=reduced_axes(axes, x.ndim), keepdims=keepdims, ddof=correction)
+    return x.var(axis=reduced_axes(axis, x.ndim), keepdims=keepdims, ddof=correction)
 
 
 @var.vjp
-def _(g, y, x, *, axes, keepdims, correction):
-    distance = x - reduce_mean(x, axes=axes, keepdims=True)
-    return distance * (kept(g, x, axes) * _over(2, x, axes, correction))
+def _(g, y, x, *, axis, keepdims, correction):
+    distance = x - reduce_mean(x, axes=axis, keepdims=True)
+    return distance * (kept(g, x, axis) * _over(2, x, axis, correction))
 
 
-def _over(number: float, x: Any, axes: Any, correction: float) -> float:
+def _over(number: float, x: Any, axis: Any, correction: float) -> float:
     """A number over what `var` divides by, of which it takes none below 0."""
-    divisor = max(_count(x, axes) - correction, 0)
+    divisor = max(_count(x, axis) - correction, 0)
     return number / divisor if divisor else math.inf
 
 
 @operator
-def std(x, *, axes: Any = None, keepdims: bool = False, correction: float = 0) -> Array:
+def std(x, *, axis: Any = None, keepdims: bool = False, correction: float = 0) -> Array:
     """The standard deviation: the root of `var`; the gradient at 0 is 0."""
-    return x.std(axis=reduced_axes(axes, x.ndim), keepdims=keepdims, ddof=correction)
+    return x.std(axis=reduced_axes(axis, x.ndim), keepdims=keepdims, ddof=correction)
 
 
 @std.vjp
-def _(g, y, x, *, axes, keepdims, correction):
-    y = kept(y, x, axes)
-    distance = x - reduce_mean(x, axes=axes, keepdims=True)
-    share = kept(g, x, axes) / where(y == 0, 1, y)
-    return distance * (share * _over(1, x, axes, correction))
+def _(g, y, x, *, axis, keepdims, correction):
+    y = kept(y, x, axis)
+    distance = x - reduce_mean(x, axes=axis, keepdims=True)
+    share = kept(g, x, axis) / where(y == 0, 1, y)
+    return distance * (share * _over(1, x, axis, correction))

@@ -18,6 +18,7 @@ from burnish.ops._shapes import (
     reduced_axes,
     sum_to,
     unbroadcast,
+    whole,
 )
 
 
@@ -44,49 +45,55 @@ def _(g, y, x, *, shape, keep_zeros):
 
 
 @operator
-def transpose(x, *, perm: tuple[int, ...] | None = None) -> Array:
-    """x with its axes in the order `perm`; None reverses them."""
-    return x.transpose(perm)
+def transpose(x, *, axes: tuple[int, ...] | None = None) -> Array:
+    """x with its axes in another order; None reverses them."""
+    if axes is not None and len(axes) != x.ndim:
+        raise InputError(
+            f"transpose: expected {x.ndim} axes for shape {x.shape}, got {axes}; two "
+            f"axes are exchanged by swapaxes"
+        )
+    return x.transpose(axes)
 
 
 @transpose.vjp
-def _(g, y, x, *, perm):
-    if perm is None:
+def _(g, y, x, *, axes):
+    if axes is None:
         return transpose(g)
-    order = axes_of(perm, len(perm))
-    return transpose(g, perm=tuple(order.index(i) for i in range(len(order))))
+    order = axes_of(axes, len(axes))
+    return transpose(g, axes=tuple(order.index(i) for i in range(len(order))))
 
 
 @composed
-def swapaxes(x: Any, a: int, b: int) -> Array:
-    """x with the axes a and b exchanged."""
+def swapaxes(x: Any, axis1: int, axis2: int) -> Array:
+    """x with two axes exchanged."""
     order = list(range(len(x.shape)))
-    a, b = axes_of((a, b), len(order))
+    a, b = axes_of((axis1, axis2), len(order))
     order[a], order[b] = order[b], order[a]
-    return transpose(x, perm=tuple(order))
+    return transpose(x, axes=tuple(order))
 
 
 @composed
-def moveaxis(x: Any, source: Any, target: Any) -> Array:
+def moveaxis(x: Any, source: Any, destination: Any) -> Array:
     """x with axes (one or a tuple) moved to other places; the rest keep their order."""
     rank = len(x.shape)
-    sources, targets = axes_of(source, rank), axes_of(target, rank)
+    sources, targets = axes_of(source, rank), axes_of(destination, rank)
     if len(sources) != len(targets):
         raise InputError(
-            f"moveaxis: expected as many targets as sources, got {source} and {target}"
+            f"moveaxis: expected as many targets as sources, got {source} "
+            f"and {destination}"
         )
     moved = dict(zip(targets, sources, strict=True))
     rest = iter(i for i in range(rank) if i not in moved.values())
     order = (moved[i] if i in moved else next(rest) for i in range(rank))
-    return transpose(x, perm=tuple(order))
+    return transpose(x, axes=tuple(order))
 
 
 @composed
-def unbind(x: Any, *, axis: int = 0) -> tuple[Array, ...]:
+def unbind(x: Any, axis: int = 0) -> tuple[Array, ...]:
     """x's slices along an axis, without it."""
     count = x.shape[axes_of(axis, len(x.shape))[0]]
     parts = split(x, num=count, axis=axis) if count else ()
-    return tuple(squeeze(part, axes=axis) for part in parts)
+    return tuple(squeeze(part, axis=axis) for part in parts)
 
 
 @composed
@@ -110,37 +117,37 @@ def meshgrid(*vectors: Any, indexing: str = "ij") -> tuple[Array, ...]:
 
 
 @composed
-def flatten(x: Any, *, axis: int = 1) -> Array:
+def flatten(x: Any, axis: int = 1) -> Array:
     """x as a matrix: the axes before `axis` by the axes from there on."""
     return reshape(x, shape=(math.prod(x.shape[:axis]), math.prod(x.shape[axis:])))
 
 
 @composed
-def squeeze(x: Any, *, axes: Any = None) -> Array:
+def squeeze(x: Any, axis: Any = None) -> Array:
     """x without these axes of length 1; None: without any of length 1."""
     shape = x.shape
-    if axes is None:
+    if axis is None:
         return reshape(x, shape=tuple(n for n in shape if n != 1))
-    chosen = reduced_axes(axes, len(shape))
+    chosen = reduced_axes(axis, len(shape))
     if any(shape[i] != 1 for i in chosen):
-        raise InputError(f"squeeze: expected length 1 in axes {axes}, got {shape}")
+        raise InputError(f"squeeze: expected length 1 in axis {axis}, got {shape}")
     return reshape(x, shape=tuple(n for i, n in enumerate(shape) if i not in chosen))
 
 
 @composed
-def unsqueeze(x: Any, *, axes: Any) -> Array:
+def unsqueeze(x: Any, axis: Any) -> Array:
     """x with axes of length 1 at these places of the result."""
-    count = 1 if isinstance(axes, int | np.integer) else len(axes)
-    chosen = axes_of(axes, len(x.shape) + count)
+    count = 1 if isinstance(axis, int | np.integer) else len(axis)
+    chosen = axes_of(axis, len(x.shape) + count)
     if len({*chosen}) < count:
-        raise InputError(f"unsqueeze: expected different axes, got {axes}")
+        raise InputError(f"unsqueeze: expected different axes, got {axis}")
     left = iter(x.shape)
     shape = tuple(1 if i in chosen else next(left) for i in range(len(x.shape) + count))
     return reshape(x, shape=shape)
 
 
 @composed
-def expand(x: Any, *, shape: tuple[int, ...]) -> Array:
+def expand(x: Any, shape: tuple[int, ...]) -> Array:
     """x broadcast together with `shape`: a 1 or -1 there keeps x's own length."""
     lead = len(shape) - len(x.shape)
     sizes = tuple(1 if n == -1 and i >= lead else n for i, n in enumerate(shape))
@@ -177,7 +184,7 @@ def stack(*arrays: Any, axis: int = 0, empty: Any = None) -> Array:
     if not arrays and empty is not None:
         return empty
     _one_by_one("stack", arrays)
-    return concat(*(unsqueeze(a, axes=axis) for a in arrays), axis=axis)
+    return concat(*(unsqueeze(a, axis=axis) for a in arrays), axis=axis)
 
 
 def _one_by_one(name: str, arrays: tuple[Any, ...]) -> None:
@@ -187,14 +194,20 @@ def _one_by_one(name: str, arrays: tuple[Any, ...]) -> None:
 
 @operator
 def split(
-    x, *, sizes: tuple[int, ...] | None = None, num: int | None = None, axis: int = 0
+    x, *, sizes: Any = None, axis: int = 0, num: int | None = None
 ) -> tuple[Array, ...]:
-    """x cut along an axis into `sizes`, or into `num` parts, the last maybe shorter."""
-    total = x.shape[axis]
-    if sizes is None:
-        assert num is not None
+    """x cut along an axis into parts of these sizes, or of one size, the last shorter.
+
+    num: into so many parts instead, the last maybe shorter.
+    """
+    total = x.shape[axes_of(axis, x.ndim)[0]]
+    if num is not None:
         step = -(-total // num)
         sizes = tuple(max(min(step, total - i * step), 0) for i in range(num))
+    elif isinstance(sizes, tuple | list):
+        sizes = tuple(whole("split", "a size", size) for size in sizes)
+    else:
+        sizes = _parts(total, whole("split", "the size", sizes))
     if sum(sizes) != total:
         raise InputError(
             f"split: expected sizes that add up to {total}, the length of axis {axis}, "
@@ -209,12 +222,31 @@ def split(
 
 
 @split.vjp
-def _(g, y, x, *, sizes, num, axis):
+def _(g, y, x, *, sizes, axis, num):
     parts = [
         namespace(plain(b)).zeros(b.shape, b.dtype) if a is None else a
         for a, b in zip(g, y, strict=True)
     ]
     return concat(*parts, axis=axis)
+
+
+def _parts(length: int, size: int) -> tuple[int, ...]:
+    """`length` cut into parts of `size`, the last maybe shorter; at least one part."""
+    if size < 1:
+        raise InputError(f"split: expected a size of 1 or more, got {size}")
+    full, rest = divmod(length, size)
+    return (size,) * full + ((rest,) if rest or not full else ())
+
+
+@composed
+def chunk(x: Any, num: int, axis: int = 0) -> tuple[Array, ...]:
+    """`num` parts of one size along an axis, fewer where that is enough."""
+    length = x.shape[axes_of(axis, len(x.shape))[0]]
+    num = whole("chunk", "the number", num)
+    if num < 1:
+        raise InputError(f"chunk: expected one part or more, got {num}")
+    sizes = _parts(length, -(-length // num)) if length else (0,) * num
+    return split(x, sizes=sizes, axis=axis)
 
 
 @operator
@@ -236,14 +268,14 @@ def _(g, y, x, *, repeats):
 
 
 @operator
-def flip(x, *, axes: Any = None) -> Array:
+def flip(x, *, axis: Any = None) -> Array:
     """x backwards along axes."""
-    return namespace(x).flip(x, reduced_axes(axes, x.ndim))
+    return namespace(x).flip(x, reduced_axes(axis, x.ndim))
 
 
 @flip.vjp
-def _(g, y, x, *, axes):
-    return flip(g, axes=axes)
+def _(g, y, x, *, axis):
+    return flip(g, axis=axis)
 
 
 @operator
@@ -266,10 +298,10 @@ def depth_to_space(x: Any, *, blocksize: int, mode: str = "DCR") -> Array:
     n, c, h, w = x.shape
     if mode == "DCR":
         x = reshape(x, shape=(n, b, b, c // (b * b), h, w))
-        x = transpose(x, perm=(0, 3, 4, 1, 5, 2))
+        x = transpose(x, axes=(0, 3, 4, 1, 5, 2))
     else:
         x = reshape(x, shape=(n, c // (b * b), b, b, h, w))
-        x = transpose(x, perm=(0, 1, 4, 2, 5, 3))
+        x = transpose(x, axes=(0, 1, 4, 2, 5, 3))
     return reshape(x, shape=(n, c // (b * b), h * b, w * b))
 
 
@@ -280,5 +312,5 @@ def space_to_depth(x: Any, *, blocksize: int) -> Array:
     b = blocksize
     n, c, h, w = x.shape
     x = reshape(x, shape=(n, c, h // b, b, w // b, b))
-    x = transpose(x, perm=(0, 3, 5, 1, 2, 4))
+    x = transpose(x, axes=(0, 3, 5, 1, 2, 4))
     return reshape(x, shape=(n, b * b * c, h // b, w // b))

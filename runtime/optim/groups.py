@@ -11,7 +11,7 @@ from burnish.backend import Array
 from burnish.errors import RecordError
 from burnish.nn import Module, ParamGroup
 from burnish.optim.gradients import GradientsParams
-from burnish.optim.optimizer import Optimizer
+from burnish.optim.optimizer import Optimizer, told_step
 
 
 class ModuleOptimizer(Optimizer):
@@ -39,6 +39,7 @@ class ModuleOptimizer(Optimizer):
         self.groups.append((group, optimizer))
         return self
 
+    @told_step
     def step(
         self,
         learning_rate: float,

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 
-from burnish.autodiff import Gradients
+from burnish.autodiff import Gradients, Variable
 from burnish.backend import Array
-from burnish.errors import InputError, RecordError
+from burnish.errors import ArgumentError, InputError, RecordError
+from burnish.habits import missing
 from burnish.nn import Module
 from burnish.nn.param import Param
 from burnish.optim.gradients import GradientsParams
@@ -21,6 +23,34 @@ State: TypeAlias = dict[str, Any]
 """What a rule remembers of one parameter: arrays, and "step", the steps so far."""
 
 _STEP = "step"
+
+
+STEP = "optimizer.step(1e-3, model, loss.backward())"
+"""How a step is written."""
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def told_step(step: F) -> F:
+    """A `step` that tells how it is called where PyTorch's is called differently."""
+
+    @functools.wraps(step)
+    def explained(self: Any, *args: Any, **options: Any) -> Any:
+        if len(args) + len(options) < 2:
+            raise ArgumentError(
+                f"{type(self).__name__}.step: expected a learning rate, a module and "
+                f"gradients, got {len(args)} arguments; write {STEP}"
+            )
+        return step(self, *args, **options)
+
+    return cast(F, explained)
+
+
+def _is_params(value: Any) -> bool:
+    """Whether these are a module or its parameters, as other libraries take them."""
+    if isinstance(value, list | tuple) and value:
+        value = value[0]
+    return isinstance(value, Module | Param | dict) or hasattr(value, "__next__")
 
 
 @dataclass(eq=False)
@@ -36,6 +66,20 @@ class Optimizer(Remembered):
     maximize: bool = False
     _state: dict[str, State] = field(default_factory=dict, init=False, repr=False)
 
+    if not TYPE_CHECKING:  # checkers know what there is
+
+        def __new__(cls, *args, **options):
+            if "lr" in options or (args and _is_params(args[0])):
+                raise ArgumentError(
+                    f"{cls.__name__}: expected what the rule needs alone, got "
+                    f"{'lr' if 'lr' in options else 'parameters'}; the learning rate "
+                    f"and the module are for step: {STEP}"
+                )
+            return super().__new__(cls)
+
+        def __getattr__(self, name):
+            raise missing("Optimizer", name, dir(type(self)), type(self).__name__)
+
     def slots(self) -> tuple[str, ...]:
         """The arrays that `update` remembers: zeros of the weight's shape at first."""
         return ()
@@ -47,6 +91,7 @@ class Optimizer(Remembered):
         """
         raise TypeError(f"{type(self).__name__} has no update rule")
 
+    @told_step
     def step(
         self,
         learning_rate: float,
@@ -65,6 +110,11 @@ class Optimizer(Remembered):
                 f"gradients, got a {type(module).__name__} for the module"
             )
         params = dict(module.named_parameters())
+        if isinstance(gradients, Variable) or gradients is None:
+            raise InputError(
+                f"{type(self).__name__}.step: expected gradients, got "
+                f"{'None' if gradients is None else 'a tensor'}; write {STEP}"
+            )
         if isinstance(gradients, Gradients):
             gradients = GradientsParams.of(gradients, params)
             if not gradients and not module.training:

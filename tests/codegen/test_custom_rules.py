@@ -51,7 +51,7 @@ def softly() -> Iterator[types.ModuleType]:
 
     @soft_sign.vjp
     def _(g, y, x, *, slope):  # type: ignore[no-untyped-def]
-        return g * slope / (1 + ops.abs_(x)) ** 2
+        return g * slope / (1 + ops.abs(x)) ** 2
 
     soft_sign.__module__ = "softly"
     module.soft_sign = soft_sign  # type: ignore[attr-defined]

@@ -176,7 +176,7 @@ def test_shapes():
     same(x.flatten(), a.reshape(-1))
     same(x.flatten(1), a.reshape(2, 12))
     same(x.flatten(0, 1), a.reshape(6, 4))
-    same(Tensor(1.0).flatten(), [1.0])
+    same(Tensor(1.0).flatten(), np.float32([1.0]))
     same(x.unsqueeze(0, -1).squeeze(), a)
     same(x[:, :1].squeeze(1), a[:, 0])
     same(x[:, :1].expand(5, 2, 3, 4), np.broadcast_to(a[:, :1], (5, 2, 3, 4)))
@@ -195,7 +195,7 @@ def test_elements():
     x = Tensor(a)
     same(x.set_item((0, Tensor(1)), 9), [[3, 9.0], [2, 5]])
     same(x, a)
-    same(x.gather(Tensor([1, 0])), a[[1, 0]])
+    same(x.take(Tensor([1, 0]), 0), a[[1, 0]])
     same(x.take_along_axis(np.array([[1], [0]]), axis=1), [[1.0], [2.0]])
     same(x.top_k(1)[1], [[0], [1]])
     same(x.triu(), np.triu(a))
@@ -249,7 +249,7 @@ def test_tensors_hash_by_identity():
 
 
 def test_dtypes_and_copies():
-    x = Tensor([1.5, 2.5])
+    x = Tensor([1.5, 2.5], dtype="float64")
     assert x.dtype == np.float64
     same(x.to("float32"), np.float32([1.5, 2.5]))
     same(x.astype(np.int64), [1, 2])
@@ -269,7 +269,13 @@ def test_creation():
     same(Tensor.linspace(0, 1, 3), np.float32([0, 0.5, 1]))
     same(Tensor.eye(2, 3), np.eye(2, 3, dtype=np.float32))
     same(Tensor([1, 2]).zeros_like(), [0, 0])
-    same(Tensor([1.0, 2.0]).full_like(3), [3.0, 3.0])
+    same(Tensor([1.0, 2.0]).full_like(3), np.float32([3, 3]))
+    same(Tensor([1.0, 2]), np.float32([1, 2]))
+    same(Tensor([[1, 2]]), np.int64([[1, 2]]))
+    same(Tensor([True]), [True])
+    same(Tensor(1j), np.complex64(1j))
+    same(Tensor(np.float64(2)), np.float64(2))
+    same(Tensor([np.float64(2)]), [2.0])
     burnish.seed(3)
     first = Tensor.rand(4), Tensor.randn(2, 2, dtype="float64")
     burnish.seed(3)
@@ -287,6 +293,7 @@ def test_default_dtypes_of_a_device():
             Tensor.rand(1),
             Tensor.eye(2),
             Tensor.arange(0.5),
+            Tensor([0.5]),
         ):
             assert made.dtype == np.float64
         assert Tensor.arange(3, device="cpu:autodiff").dtype == np.int32
@@ -408,7 +415,7 @@ def test_dtypes_stay():
         (lambda x: ops.concat([x, x]), r"concat: .* one by one, as concat\(\*arrays\)"),
         (lambda x: ops.stack((x, x)), r"stack: .* one by one, as stack\(\*arrays\)"),
         (lambda x: ops.qr(x[0]), r"qr: expected matrices, got \(3,\)"),
-        (lambda x: x.take(x[0], axis=1), "gather: .*float32.*int64"),
+        (lambda x: x.take(x[0], axis=1), "take: .*float32.*int64"),
         (
             lambda x: x.gather_elements(Tensor([[4]]), axis=1),
             r"indices: expected -3 to 2 for axis 1 of x \(2, 3\), got 4 to 4",

@@ -238,7 +238,7 @@ TABLE = [
     Row("neg", lambda x: -x, lambda x: -x, dtypes=NUMBERS),
     Row("invert", lambda x: ~x, lambda x: ~x, dtypes=("int64", "bool")),
     Row("clip", lambda x: x.clip(-1, 1.5), lambda x: x.clamp(-1, 1.5)),
-    Row("clip low", lambda x: x.clip(low=0), lambda x: x.clamp(0), dtypes=NUMBERS),
+    Row("clip low", lambda x: x.clip(min=0), lambda x: x.clamp(0), dtypes=NUMBERS),
     Row("power", lambda x: x**3, lambda x: x**3, dtypes=NUMBERS),
     Row("root", lambda x: x**0.5, lambda x: x**0.5, **POSITIVE),
     # two arrays that broadcast
@@ -299,7 +299,7 @@ TABLE = [
     *(
         Row(
             f"norm p={p}",
-            lambda x, axes, keep, p=p: x.norm(axes, keep, p),
+            lambda x, axes, keep, p=p: x.norm(p, axes, keep),
             lambda x, axes, keep, p=p: torch.linalg.vector_norm(x, p, axes, keep),
             draw=any_axes,
             empty=False,
@@ -350,8 +350,8 @@ TABLE = [
             empty=False,
         )
         for name, part, ours in (
-            ("cummax", "values", lambda x, axis: x.cummax(axis)),
-            ("cummin", "values", lambda x, axis: x.cummin(axis)),
+            ("cummax", "values", lambda x, axis: x.cum_max(axis)),
+            ("cummin", "values", lambda x, axis: x.cum_min(axis)),
             ("cummax", "indices", lambda x, axis: ops.cum_max_places(x, axis=axis)),
             ("cummin", "indices", lambda x, axis: ops.cum_min_places(x, axis=axis)),
         )
@@ -525,8 +525,8 @@ TABLE = [
         draw=a_mask,
     ),
     Row(
-        "gather",
-        lambda x, a, i: x.gather(np.array(i, int), axis=a),
+        "index_select",
+        lambda x, a, i: x.take(np.array(i, int), axis=a),
         lambda x, a, i: x.index_select(
             a, torch.tensor(i, dtype=int) % max(x.shape[a], 1)
         ),
@@ -547,7 +547,7 @@ TABLE = [
         "scatter_slices",
         lambda x, a, i: x.scatter_slices(
             np.array(i, int),
-            2 * x.gather(np.array(i, int), axis=a),
+            2 * x.take(np.array(i, int), axis=a),
             axis=a,
             reduction="add",
         ),

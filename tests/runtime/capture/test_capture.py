@@ -334,7 +334,7 @@ scaled(
 ):
     %0 = getitem(x, index=(slice(1, None, None), Ellipsis))  float32 (1, 3)
     %1 = linear(%0, net.weight, None)                        float32 (1, 4)
-    %2 = pow_(%1, 2)                                         float32 (1, 4)
+    %2 = pow(%1, 2)                                          float32 (1, 4)
     %3 = mul(scales[0], array int64 (3,))                    float64 (3,)
     %4, %5 = split(%3, sizes=(1, 2))                         float64 (1,), float64 (2,)
     %6 = mul(net.weight, 2)                                  float32 (4, 3)

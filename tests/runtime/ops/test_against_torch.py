@@ -18,7 +18,7 @@ ROWS = np.array([2, 0, 2, 1])
 SELU = {"alpha": 1.6732632423543772, "gamma": 1.0507009873554805}  # not in float32
 
 TABLE = [
-    (ops.abs_, torch.abs, X),
+    (ops.abs, torch.abs, X),
     (ops.sign, torch.sign, X),
     (ops.sqrt, torch.sqrt, POSITIVE),
     (ops.log, torch.log, POSITIVE),
@@ -28,7 +28,7 @@ TABLE = [
     (ops.atan2, torch.atan2, POSITIVE, X),
     (ops.div, torch.div, X, POSITIVE),
     (ops.mod, torch.remainder, X, POSITIVE),
-    (ops.pow_, torch.pow, POSITIVE, X),
+    (ops.pow, torch.pow, POSITIVE, X),
     (lambda x: x**2, lambda x: x**2, X),
     (ops.maximum, torch.maximum, X, X[::-1].copy()),
     (ops.minimum, torch.minimum, X, X[1]),
@@ -59,7 +59,7 @@ TABLE = [
     (lambda x: ops.reduce_min(x, axes=0), lambda x: x.amin(0), X),
     (lambda x: ops.reduce_prod(x, axes=1), lambda x: x.prod(1), X),
     (lambda x: ops.reduce_l2(x, axes=1), lambda x: x.norm(dim=1), 0 * X),
-    (lambda x: ops.var(x, axes=1, correction=1), lambda x: x.var(1), X),
+    (lambda x: ops.var(x, axis=1, correction=1), lambda x: x.var(1), X),
     (lambda x: ops.reduce_log_sum_exp(x, axes=0), lambda x: x.logsumexp(0), X),
     (lambda x: ops.cum_sum(x, axis=1), lambda x: x.cumsum(1), X),
     (lambda x: ops.cum_prod(x, axis=1), lambda x: x.cumprod(1), X),

@@ -32,14 +32,14 @@ def family(op):
 @pytest.mark.parametrize("name", ops.__all__)
 def test_every_operator_says_what_it_does(name):
     op = getattr(ops, name)
-    assert op.__name__ == name
+    assert op.__name__ == name.rstrip("_")
     assert op.__doc__
 
 
 def test_every_registered_operator_can_be_imported():
-    assert {op.name for op in registry.values() if family(op) in FAMILIES} <= {
-        *ops.__all__
-    }
+    public = {id(getattr(ops, name)) for name in ops.__all__}
+    of_families = [op for op in registry.values() if family(op) in FAMILIES]
+    assert [op.name for op in of_families if id(op) not in public] == []
 
 
 def test_every_operator_has_a_row():
@@ -50,6 +50,7 @@ def test_every_operator_has_a_row():
     inside = {"running_product", "pad_constant", "top_k_places", "unique_places"}
     inside |= {"scatter_rows", "shift_left", "shift_right", "dropout", "zip_map"}
     inside |= {"last_diagonal", "permutation_matrix", "tall_qr", "median_places"}
+    inside |= {"take_slices", "chunk"}  # in tables of `take` and of methods
     inside |= {"lu_factor", "pad_repeated", "fold_repeated"}
-    names = {n for n in ops.__all__ if family(getattr(ops, n)) in FAMILIES}
+    names = {n.rstrip("_") for n in ops.__all__ if family(getattr(ops, n)) in FAMILIES}
     assert names - inside <= tested

@@ -18,5 +18,5 @@ def test_operator(case):
 
 
 def test_hypot_at_the_origin_has_gradient_zero():
-    x = Tensor([0.0, 3.0]).require_grad()
+    x = Tensor([0.0, 3.0], dtype="float64").require_grad()
     assert x.grad(ops.hypot(x, [0.0, 4.0]).sum().backward()).tolist() == [0, 0.6]

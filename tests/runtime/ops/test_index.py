@@ -93,7 +93,7 @@ CASES = [
         index=np.array([2, 0]),
         expect=lambda x, v: np.stack([v[1], x[1], v[0]]),
     ),
-    case(ops.put, (4, 2), index=(ROWS, slice(None), 1), shape=(3, 2, 2), grad=True),
+    case(ops.put_at, (4, 2), index=(ROWS, slice(None), 1), shape=(3, 2, 2), grad=True),
     case(
         ops.put_rows,
         (4, 2),
@@ -108,18 +108,18 @@ CASES = [
         rows=3,
         expect=lambda x, i: np.stack([x[1], 0 * x[0], x[0] + x[2] + x[3]]),
     ),
-    case(ops.gather, (3, 4), ROWS, expect=lambda x, i: x[i]),
+    case(ops.take, (3, 4), ROWS, axis=0, expect=lambda x, i: x[i]),
     case(
-        ops.gather,
+        ops.take,
         (2, 3, 4),
         np.array([[0, -1], [1, 1]]),
         axis=1,
         expect=lambda x, i: x[:, i],
     ),
-    case(ops.gather, (2, 3), np.array(1), axis=-1, expect=lambda x, i: x[:, 1]),
-    case(ops.gather, (2, 3), 1, axis=-1, expect=lambda x, i: x[:, 1]),
+    case(ops.take, (2, 3), np.array(1), axis=-1, expect=lambda x, i: x[:, 1]),
+    case(ops.take, (2, 3), 1, axis=-1, expect=lambda x, i: x[:, 1]),
     case(
-        ops.gather, (2, 3, 2), np.zeros((0,), int), axis=1, expect=lambda x, i: x[:, :0]
+        ops.take, (2, 3, 2), np.zeros((0,), int), axis=1, expect=lambda x, i: x[:, :0]
     ),
     case(
         ops.gather_elements,
@@ -258,9 +258,9 @@ CASES = [
     case(
         ops.sort, (3, 4), axis=0, descending=True, expect=lambda x: np.sort(x, 0)[::-1]
     ),
-    case(ops.arg_sort, np.array([1, 0, 1]), expect=lambda x: np.array([1, 0, 2])),
+    case(ops.argsort, np.array([1, 0, 1]), expect=lambda x: np.array([1, 0, 2])),
     case(
-        ops.arg_sort,
+        ops.argsort,
         np.array([1, 0, 1]),
         descending=True,
         expect=lambda x: np.array([0, 2, 1]),
@@ -339,12 +339,12 @@ CASES = [
         expect=lambda x, k: (np.array([3, 3]), np.array([0, 1])),
     ),
     case(
-        ops.unique,
+        ops.unique_all,
         np.array([2.0, 1.0, 4.0, 3.0]),
         expect=lambda x: np.unique(x, True, True, True),
     ),
     case(
-        ops.unique,
+        ops.unique_all,
         np.array([2, 1, 1, 3]),
         ordered=False,
         expect=lambda x: (
@@ -355,7 +355,7 @@ CASES = [
         ),
     ),
     case(
-        ops.unique,
+        ops.unique_all,
         np.array([[2, 1, 2], [0, 1, 0]]),
         axis=1,
         expect=lambda x: (
@@ -388,8 +388,8 @@ def test_an_element_without_axes_is_put_and_pulled_back():
 
 
 def test_mistakes_are_explained():
-    with pytest.raises(InputError, match="gather"):
-        ops.gather(np.zeros(3), np.array([3]))
+    with pytest.raises(InputError, match="take"):
+        ops.take(np.zeros(3), np.array([3]))
     with pytest.raises(InputError, match="k up to 3, the length of the axis, got 4"):
         ops.top_k(np.zeros(3), 4)
     with pytest.raises(IndexError):

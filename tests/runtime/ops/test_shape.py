@@ -54,15 +54,15 @@ CASES = [
     case(ops.reshape, (0, 4), shape=(2, 0), expect=lambda x: x.reshape(2, 0)),
     case(ops.transpose, (2, 3, 4), expect=lambda x: x.T),
     case(
-        ops.transpose, (2, 3, 4), perm=(1, -1, 0), expect=lambda x: x.transpose(1, 2, 0)
+        ops.transpose, (2, 3, 4), axes=(1, -1, 0), expect=lambda x: x.transpose(1, 2, 0)
     ),
     case(ops.swapaxes, (2, 3, 4), 0, -1, expect=np.swapaxes),
     case(ops.flatten, (2, 3, 4), expect=lambda x: x.reshape(2, 12)),
     case(ops.flatten, (2, 3, 4), axis=0, expect=lambda x: x.reshape(1, 24)),
     case(ops.flatten, (2, 3, 4), axis=-1, expect=lambda x: x.reshape(6, 4)),
     case(ops.squeeze, (2, 1, 3, 1), expect=np.squeeze),
-    case(ops.squeeze, (2, 1, 3, 1), axes=-1, expect=lambda x: x.squeeze(-1)),
-    case(ops.unsqueeze, (2, 3), axes=(0, -1), expect=lambda x: x[None, ..., None]),
+    case(ops.squeeze, (2, 1, 3, 1), axis=-1, expect=lambda x: x.squeeze(-1)),
+    case(ops.unsqueeze, (2, 3), axis=(0, -1), expect=lambda x: x[None, ..., None]),
     case(
         ops.expand,
         (3, 1),
@@ -100,7 +100,7 @@ CASES = [
     case(ops.tile, (3,), repeats=(4, 1, 2), expect=lambda x: np.tile(x, (4, 1, 2))),
     case(ops.tile, (2, 3), repeats=(3, 2), expect=lambda x: np.tile(x, (3, 2))),
     case(ops.flip, (2, 3), expect=np.flip),
-    case(ops.flip, (2, 3), axes=-1, expect=lambda x: x[:, ::-1]),
+    case(ops.flip, (2, 3), axis=-1, expect=lambda x: x[:, ::-1]),
     case(ops.roll, (2, 3), shift=2, expect=lambda x: np.roll(x, 2)),
     case(
         ops.roll,
@@ -224,8 +224,8 @@ def test_column_row_depth_order():
             r"equal in all axes but 0, got \(2, 3\), \(2, 2\)",
         ),
         (
-            lambda x: ops.squeeze(x, axes=0),
-            r"expected length 1 in axes 0, got \(2, 3\)",
+            lambda x: ops.squeeze(x, axis=0),
+            r"expected length 1 in axis 0, got \(2, 3\)",
         ),
         (lambda x: ops.pad(x, pads=((-2, -1), (0, 0))), "take at most 2"),
         (lambda x: ops.pad(x, pads=(1, 2)), r"a pair .* each of 2 axes, got \(1, 2\)"),
@@ -238,8 +238,8 @@ def test_column_row_depth_order():
             lambda x: ops.pad(x[:0], pads=((1, 1), (0, 0)), mode="edge"),
             "expected elements along axis 0",
         ),
-        (lambda x: ops.unsqueeze(x, axes=(0, 0)), "expected different axes"),
-        (lambda x: ops.flip(x, axes=1.5), "expected an integer or a tuple"),
+        (lambda x: ops.unsqueeze(x, axis=(0, 0)), "expected different axes"),
+        (lambda x: ops.flip(x, axis=1.5), "expected an integer or a tuple"),
         (lambda x: ops.split(x, sizes=(1, 2)), "add up to 2"),
     ],
 )

@@ -1,0 +1,297 @@
+"""What PyTorch and NumPy call something that has another name or form here.
+
+Asked only where an attribute is missing, so that the error says what to write instead.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from burnish.errors import ArgumentError
+
+
+class Size(int):
+    """The number of elements; a call, PyTorch's `x.size()`, says where the shape is.
+
+    NumPy sees a plain integer, which widens no dtype; so do operators.
+    """
+
+    def __call__(self, axis: int | None = None) -> NoReturn:
+        instead = "x.shape" if axis is None else f"x.shape[{axis}]"
+        raise ArgumentError(
+            f"size: expected no call, it is the number of elements as in NumPy; "
+            f"write {instead}"
+        )
+
+    def __array_ufunc__(
+        self, ufunc: Any, method: str, *inputs: Any, **options: Any
+    ) -> Any:
+        plain = (int(x) if isinstance(x, Size) else x for x in inputs)
+        return getattr(ufunc, method)(*plain, **options)
+
+
+_METHODS = {
+    **dict.fromkeys(("view", "view_as", "reshape_as"), "x.reshape(2, -1)"),
+    **dict.fromkeys(("cuda", "xpu"), 'x.to("cuda")'),
+    **dict.fromkeys(("clamp", "clamp_min", "clamp_max"), "x.clip(min=0, max=1)"),
+    **dict.fromkeys(("dim", "ndimension"), "x.ndim"),
+    **dict.fromkeys(("numel", "nelement"), "x.size"),
+    **dict.fromkeys(
+        ("gather", "index_select"),
+        "x.take(indices, axis=1) for slices, "
+        "x.gather_elements(indices, axis=1) for single elements",
+    ),
+    **dict.fromkeys(
+        ("scatter", "scatter_add", "scatter_reduce"),
+        "x.scatter_elements(indices, updates, axis=1)",
+    ),
+    **dict.fromkeys(("mm", "bmm", "mv"), "x @ y"),
+    **dict.fromkeys(
+        ("index_put", "index_fill", "index_add", "index_copy"),
+        "x.set_item(index, values)",
+    ),
+    **dict.fromkeys(("cummax", "cummin"), "x.cum_max(1), which gives values alone"),
+    **dict.fromkeys(("register_hook", "retain_grad"), "tensor.grad(loss.backward())"),
+    "cpu": 'x.to("cpu")',
+    "add": "x + y",
+    "sub": "x - y",
+    "mul": "x * y",
+    "div": "x / y",
+    "neg": "-x",
+    "eq": "x == y",
+    "ne": "x != y",
+    "lt": "x < y",
+    "le": "x <= y",
+    "gt": "x > y",
+    "ge": "x >= y",
+    "remainder": "x % y",
+    "repeat": "x.tile(2, 1), which PyTorch's repeat is; NumPy's is ops.take",
+    "masked_select": "x[mask]",
+    "contiguous": "x as it is: memory layout is no concern here",
+    "expand_as": "x.expand(y.shape)",
+    "broadcast_to": "x.expand(shape)",
+    "type": 'x.dtype, or x.astype("float32")',
+    "type_as": "x.astype(y.dtype)",
+    "is_cuda": "x.device",
+    "get_device": "x.device",
+    "new_zeros": "Tensor.zeros(2, 3), or x.zeros_like()",
+    "new_ones": "Tensor.ones(2, 3), or x.ones_like()",
+    "new_tensor": "Tensor(data)",
+    "ravel": "x.flatten()",
+    "copy": "x.clone()",
+    "strides": "x.numpy().strides",
+    "nbytes": "x.numpy().nbytes",
+    "itemsize": "x.dtype.itemsize",
+    "element_size": "x.dtype.itemsize",
+    "amax": "x.max(axis=1)",
+    "amin": "x.min(axis=1)",
+    "nonzero": "x.argwhere(), or x.non_zero()",
+    "topk": "x.top_k(5)",
+}
+
+_FUNCTIONS = {
+    **dict.fromkeys(("cat", "concatenate", "hstack", "vstack"), "ops.concat"),
+    **dict.fromkeys(("clamp", "clamp_min", "clamp_max"), "ops.clip(x, min=0, max=1)"),
+    **dict.fromkeys(("amax", "max_"), "ops.max(x, axis=1)"),
+    **dict.fromkeys(("amin", "min_"), "ops.min(x, axis=1)"),
+    **dict.fromkeys(("cummax", "cummin"), "ops.cum_max(x, axis=1), values alone"),
+    **dict.fromkeys(("expand_dims", "newaxis"), "ops.unsqueeze(x, axis=0)"),
+    **dict.fromkeys(("permute_dims", "matrix_transpose"), "ops.transpose(x, axes)"),
+    **dict.fromkeys(("mm", "bmm", "mv"), "ops.matmul"),
+    **dict.fromkeys(("conv1d", "conv2d", "conv3d"), "ops.conv, or nn.Conv2d"),
+    **dict.fromkeys(
+        ("conv_transpose1d", "conv_transpose2d", "conv_transpose3d"),
+        "ops.conv_transpose, or nn.ConvTranspose2d",
+    ),
+    **dict.fromkeys(("max_pool1d", "max_pool2d", "max_pool3d"), "ops.max_pool"),
+    **dict.fromkeys(("avg_pool1d", "avg_pool2d", "avg_pool3d"), "ops.avg_pool"),
+    **dict.fromkeys(
+        ("mse_loss", "l1_loss", "nll_loss", "kl_div"),
+        "burnish.nn, where losses are: nn.mse_loss",
+    ),
+    **dict.fromkeys(
+        (
+            "zeros",
+            "ones",
+            "full",
+            "empty",
+            "arange",
+            "linspace",
+            "eye",
+            "rand",
+            "randn",
+        ),
+        "Tensor.zeros(2, 3), Tensor.arange(3), ...",
+    ),
+    **dict.fromkeys(
+        ("zeros_like", "ones_like", "full_like", "empty_like"),
+        "x.zeros_like(), x.full_like(2), ...",
+    ),
+    **dict.fromkeys(
+        ("tensor", "as_tensor", "from_numpy", "array", "asarray"), "Tensor(data)"
+    ),
+    **dict.fromkeys(
+        ("gather", "index_select"),
+        "ops.take(x, indices, axis=1) for "
+        "slices, ops.gather_elements(x, indices, axis=1) for elements",
+    ),
+    **dict.fromkeys(("scatter", "scatter_add"), "ops.scatter_elements"),
+    "multiply": "ops.mul",
+    "divide": "ops.div",
+    "true_divide": "ops.div",
+    "floor_divide": "ops.floor_div",
+    "subtract": "ops.sub",
+    "negative": "ops.neg",
+    "absolute": "ops.abs",
+    "power": "ops.pow",
+    "float_power": "ops.pow",
+    "remainder": "ops.mod",
+    "eq": "ops.equal",
+    "ne": "ops.not_equal",
+    "lt": "ops.less",
+    "le": "ops.less_or_equal",
+    "gt": "ops.greater",
+    "ge": "ops.greater_or_equal",
+    "less_equal": "ops.less_or_equal",
+    "greater_equal": "ops.greater_or_equal",
+    "repeat": "ops.tile, which PyTorch's repeat is",
+    "unique": "ops.unique_all(x), whose first result is the values",
+    "nonzero": "ops.argwhere(x), or ops.non_zero(x)",
+    "astype": "x.astype(dtype), or ops.cast(x, dtype=dtype)",
+    "hardtanh": "ops.hard_tanh",
+    "hardswish": "ops.hard_swish",
+    "hardsigmoid": "ops.hard_sigmoid",
+    "logsigmoid": "ops.log_sigmoid",
+    "vector_norm": "ops.norm(x, p=2, axis=1)",
+    "inv": "ops.inverse",
+    "linalg": "ops.inverse, ops.det, ops.qr, ops.solve, ops.norm",
+    "fft": "ops.rfft, ops.irfft, ops.dft",
+    "masked_select": "x[mask]",
+}
+
+_MODULES = {
+    "eval": "model.valid(), a copy for inference; train() gives one for training",
+    "zero_grad": "nothing: gradients are what loss.backward() returns, none are kept",
+    "cuda": 'model.to("cuda")',
+    "cpu": 'model.to("cpu")',
+    "half": "model.map(lambda path, tensor: tensor.half())",
+    "bfloat16": 'model.map(lambda path, tensor: tensor.astype("bfloat16"))',
+    "float": "model.map(lambda path, tensor: tensor.float())",
+    "double": "model.map(lambda path, tensor: tensor.double())",
+    "type": "model.map(lambda path, tensor: tensor.astype(dtype))",
+    "requires_grad_": "model.freeze() or model.unfreeze()",
+    "register_buffer": "self.name = nn.Buffer(values)",
+    "register_parameter": "self.name = nn.Param(values), or replace(name, param)",
+    "register_module": "self.name = module",
+    "add_module": "self.name = module",
+    "register_forward_hook": "a subclass whose forward calls super().forward(x)",
+    "modules": "(module for _, module in model.named_modules())",
+    "children": "(child for _, child in model.named_children())",
+    "buffers": "(buffer for _, buffer in model.named_buffers())",
+    "apply": "model.map(function) for tensors, model.named_modules() for modules",
+    "share_memory": "model.fork(device), whose copies share arrays",
+    "compile": "capture(model, x) of burnish.capture",
+    "get_parameter": "dict(model.named_parameters())[path]",
+    "get_submodule": "dict(model.named_modules())[path]",
+}
+
+_OPTIMIZERS = {
+    "zero_grad": "nothing: gradients are what loss.backward() returns, none are kept",
+    "state_dict": "optimizer.save_file(path) and optimizer.load_file(path)",
+    "load_state_dict": "optimizer.load_file(path)",
+    "param_groups": "optim.ModuleOptimizer, with rates by ModuleSchedule",
+    "add_param_group": "optim.ModuleOptimizer(...).with_group(group, rule)",
+}
+
+_LAYERS = {
+    "functional": "burnish.ops for operators, burnish.nn for losses: ops.relu(x)",
+    "Parameter": "nn.Param(values)",
+    "ParameterList": "a list of nn.Param in an attribute",
+    "ModuleList": "a list of modules in an attribute: self.layers = [...]",
+    "Upsample": "nn.Interpolate, or ops.interpolate",
+    "DataParallel": "burnish.distributed",
+    "utils": "optim.ClipGlobalNorm for clipping, nn.Reparameterizer for weight norms",
+}
+
+_PACKAGE = {
+    **{
+        name: f"from burnish import {name}"
+        for name in (
+            "optim",
+            "data",
+            "learner",
+            "generation",
+            "training",
+            "quantization",
+        )
+    },
+    "no_grad": "from burnish.autodiff import no_grad, or model.valid()",
+    "inference_mode": "model.valid(): no gradients are recorded on its device",
+    "enable_grad": 'a tensor on an autodiff device: x.to("cpu:autodiff")',
+    "set_grad_enabled": "model.train() and model.valid()",
+    "manual_seed": "burnish.seed(3)",
+    "save": 'model.save_file("model.safetensors")',
+    "load": 'Model.from_file("model.safetensors")',
+    "compile": "capture of burnish.capture",
+    "cuda": 'Device("cuda"), or Device.enumerate() for what there is',
+    "cat": "ops.concat(a, b, axis=0)",
+    **{
+        name: f'dtype="{name}"'
+        for name in (
+            "float16",
+            "float32",
+            "float64",
+            "bfloat16",
+            "int8",
+            "int16",
+            "int32",
+            "int64",
+            "uint8",
+            "bool",
+        )
+    },
+    "float": 'dtype="float32"',
+    "long": 'dtype="int64"',
+    "device": 'Device("cpu")',
+    "from_dlpack": "Tensor.from_dlpack(array)",
+}
+
+_MEANT = {
+    "Tensor": _METHODS,
+    "burnish.ops": _FUNCTIONS,
+    "Module": _MODULES,
+    "Optimizer": _OPTIMIZERS,
+    "burnish.nn": _LAYERS,
+    "burnish": {**_FUNCTIONS, **_PACKAGE},
+}
+
+
+def missing(owner: str, name: str, known: Any, kind: str = "") -> AttributeError:
+    """The error for an attribute that `owner` lacks, with what to write instead.
+
+    owner: "Tensor", "Module", "Optimizer" or a package; known: the names that it has;
+    kind: what to call it.
+    """
+    table = _MEANT[owner]
+    told = f"{kind or owner} has no {name!r}"
+    if name.startswith("__"):
+        return AttributeError(told)
+    plain = name.rstrip("_")
+    if owner == "Tensor" and plain != name:
+        instead = table.get(plain, f"x = x.{plain}(...)")
+        return AttributeError(f"{told}: tensors never change in place; write {instead}")
+    if meant := table.get(name):
+        return AttributeError(f"{told}: write {meant}")
+    if close := _close(name, known):
+        return AttributeError(f"{told}; did you mean {close!r}?")
+    return AttributeError(told)
+
+
+def _close(name: str, known: Any) -> str | None:
+    """The known name that `name` looks like, if there is one."""
+    import difflib
+
+    squeezed = {each.replace("_", "").lower(): each for each in known}
+    alike = squeezed.get(name.replace("_", "").lower())
+    found = [alike] if alike else difflib.get_close_matches(name, known, 1, 0.8)
+    return next(iter(found), None)

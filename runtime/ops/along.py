@@ -1,0 +1,173 @@
+"""Reductions, scans and places along axes by NumPy's names.
+
+axis: None is all of them; an integer or, in reductions, a tuple. Functions along one
+axis take a scalar as PyTorch does: a vector of one. Where Python has the name the
+function ends with an underscore here; `burnish.ops` has it without.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from burnish.backend import Array
+from burnish.operator import composed
+from burnish.ops._scalars import along
+from burnish.ops._shapes import cast
+from burnish.ops.cumulative import cum_prod, cum_sum, reduce_prod
+from burnish.ops.index import take_along_axis
+from burnish.ops.order import argsort, top_k_places
+from burnish.ops.reduce import (
+    arg_max,
+    arg_min,
+    reduce_all,
+    reduce_any,
+    reduce_log_sum_exp,
+    reduce_max,
+    reduce_mean,
+    reduce_min,
+    reduce_sum,
+    var,
+)
+from burnish.ops.shape import squeeze
+
+
+@composed
+def sum_(x: Any, axis: Any = None, keepdims: bool = False) -> Array:
+    """The sum over axes; small integers and booleans add up to int64."""
+    return reduce_sum(_counted(x), axes=axis, keepdims=keepdims)
+
+
+@composed
+def mean(x: Any, axis: Any = None, keepdims: bool = False) -> Array:
+    """The mean over axes."""
+    return reduce_mean(x, axes=axis, keepdims=keepdims)
+
+
+@composed
+def max_(x: Any, axis: Any = None, keepdims: bool = False) -> Array:
+    """The greatest over axes; equal ones share the gradient evenly.
+
+    Of nothing it is the least value of the dtype.
+    """
+    return reduce_max(x, axes=axis, keepdims=keepdims)
+
+
+@composed
+def min_(x: Any, axis: Any = None, keepdims: bool = False) -> Array:
+    """The least over axes; equal ones share the gradient evenly.
+
+    Of nothing it is the greatest value of the dtype.
+    """
+    return reduce_min(x, axes=axis, keepdims=keepdims)
+
+
+@composed
+def prod(x: Any, axis: Any = None, keepdims: bool = False) -> Array:
+    """The product over axes; of small integers and booleans int64."""
+    return reduce_prod(_counted(x), axes=axis, keepdims=keepdims)
+
+
+@composed
+def any_(x: Any, axis: Any = None, keepdims: bool = False) -> Array:
+    """Whether any element over axes is true (not zero)."""
+    return reduce_any(x, axes=axis, keepdims=keepdims)
+
+
+@composed
+def all_(x: Any, axis: Any = None, keepdims: bool = False) -> Array:
+    """Whether every element over axes is true (not zero)."""
+    return reduce_all(x, axes=axis, keepdims=keepdims)
+
+
+@composed
+def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Array:
+    """log(sum(exp(x))) over axes, without overflow."""
+    return reduce_log_sum_exp(x, axes=axis, keepdims=keepdims)
+
+
+@composed
+def var_mean(
+    x: Any, axis: Any = None, keepdims: bool = False, correction: float = 0
+) -> tuple[Array, Array]:
+    """The variance and the mean over axes."""
+    spread = var(x, axis=axis, keepdims=keepdims, correction=correction)
+    return spread, reduce_mean(x, axes=axis, keepdims=keepdims)
+
+
+@composed
+@along
+def argmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Array:
+    """Where the greatest is along an axis (None: in x flattened); the first of equals.
+
+    int64.
+    """
+    return arg_max(x, axis=axis, keepdims=keepdims)
+
+
+@composed
+@along
+def argmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Array:
+    """Where the least is along an axis (None: in x flattened); the first of equals.
+
+    int64.
+    """
+    return arg_min(x, axis=axis, keepdims=keepdims)
+
+
+@composed
+@along
+def max_with_indices(x: Any, axis: int, keepdims: bool = False) -> tuple[Array, Array]:
+    """The greatest along an axis and where it is: of equal ones the first."""
+    return _extreme(arg_max, x, axis, keepdims)
+
+
+@composed
+@along
+def min_with_indices(x: Any, axis: int, keepdims: bool = False) -> tuple[Array, Array]:
+    """The least along an axis and where it is: of equal ones the first."""
+    return _extreme(arg_min, x, axis, keepdims)
+
+
+@composed
+@along
+def sort_with_indices(
+    x: Any, axis: int = -1, descending: bool = False
+) -> tuple[Array, Array]:
+    """The elements in order along an axis, and where they were."""
+    places = argsort(x, axis=axis, descending=descending)
+    return take_along_axis(x, places, axis=axis), places
+
+
+@composed
+@along
+def arg_top_k(x: Any, k: int, axis: int = -1, largest: bool = True) -> Array:
+    """Where the k greatest (or least) along an axis are, best first."""
+    return top_k_places(x, k=k, axis=axis, largest=largest)
+
+
+@composed
+@along
+def cumsum(x: Any, axis: int) -> Array:
+    """Sums of the elements up to each one, with dtypes as `sum`."""
+    return cum_sum(_counted(x), axis=axis)
+
+
+@composed
+@along
+def cumprod(x: Any, axis: int) -> Array:
+    """Products of the elements up to each one, with dtypes as `prod`."""
+    return cum_prod(_counted(x), axis=axis)
+
+
+def _counted(x: Any) -> Any:
+    """Booleans and integers of less than 32 bits, which would overflow, as int64."""
+    small = x.dtype.kind in "biu" and x.dtype.itemsize < 4
+    return cast(x, dtype="int64") if small else x
+
+
+def _extreme(place: Any, x: Any, axis: int, keepdims: bool) -> Any:
+    places = place(x, axis=axis, keepdims=True)
+    values = take_along_axis(x, places, axis=axis)
+    if keepdims:
+        return values, places
+    return squeeze(values, axis=axis), squeeze(places, axis=axis)
