@@ -164,10 +164,12 @@ def _fitted(old: Any, new: Any, where: str, values: list[tuple[Stored, Any]]) ->
     if not isinstance(new, kind):
         raise _lost(where, _told(new), "a dict" if kind is dict else "a list or tuple")
     items = dict(pairs(new))
+    shorter = not isinstance(old, dict) and len(items) < len(old)
     for place, item in pairs(old):
         if not _has_tensors(item):
             continue
-        if place not in items:
+        moved = shorter and any(items.get(place) is other for other in old)
+        if place not in items or (moved and items[place] is not item):
             raise _lost(f"{where}[{place!r}]", "nothing", "a module or tensor")
         items[place] = _fitted(item, items[place], f"{where}[{place!r}]", values)
     same = all(items[place] is item for place, item in pairs(new))

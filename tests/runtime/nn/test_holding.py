@@ -31,6 +31,7 @@ class Outer(nn.Module):
         self.pair = (nn.Linear(2, 1), "text")
         self.scale = nn.Param(np.ones(2, np.float32))
         self.tied = self.scale
+        self.mixed = [nn.Linear(2, 3), nn.ReLU(), nn.ReLU()]
         self.act = nn.ReLU()
         self.words = ["a", "b"]
 
@@ -107,6 +108,8 @@ LOST = {
     "pop": lambda m: m.layers.pop(),
     "remove": lambda m: m.layers.remove(m.layers[0]),
     "clear": lambda m: m.layers.clear(),
+    "one deleted before a layer without weights": lambda m: m.mixed.pop(0),
+    "one left out before others": lambda m: setattr(m, "mixed", m.mixed[1:]),
     "times 0": lambda m: m.layers.__imul__(0),
     "a shorter list": lambda m: setattr(m, "layers", m.layers[:2]),
     "a dict for a list": lambda m: setattr(m, "layers", {"0": nn.Linear(2, 2)}),
