@@ -28,7 +28,7 @@ from burnish.codegen.lift import lift
 from burnish.codegen.ops import has_rule
 from burnish.codegen.ownership import SEAL, Settled, keeping, mark, settle
 from burnish.codegen.program import Program, Value
-from burnish.codegen.readers import Source, read
+from burnish.codegen.readers import Source, read, valid_or_refused
 from burnish.codegen.readers.expand import expand
 from burnish.codegen.readers.shapes import infer
 from burnish.codegen.render import Header, render
@@ -78,7 +78,8 @@ def generate(
             return _from_folder(path, options, template_dir, explain)
         if _holds_weights(path):
             return _from_weights(path, options, template_dir, explain)
-        return _from_graph(path, options, template_dir, progress or _deaf, explain)
+        with valid_or_refused(path):
+            return _from_graph(path, options, template_dir, progress or _deaf, explain)
 
 
 def _from_graph(

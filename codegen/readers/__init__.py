@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import onnx_ir as ir
 
-from burnish.codegen.errors import Explain, silent
-from burnish.codegen.readers import onnx
+from burnish.codegen.errors import ConversionError, Explain, ReadError, silent
+from burnish.codegen.readers import onnx, shapes
 from burnish.codegen.readers.detect import open_file
 from burnish.codegen.readers.tensors import FileTensor
 from burnish.codegen.search import digest
+from burnish.errors import BurnishError
 
-__all__ = ["FileTensor", "Source", "in_files", "read"]
+__all__ = ["FileTensor", "Source", "in_files", "read", "valid_or_refused"]
 
 
 @dataclass(frozen=True)
@@ -55,3 +57,23 @@ def in_files(model: ir.Model) -> Iterator[tuple[ir.Value, FileTensor]]:
         for value in graph.initializers.values():
             if isinstance(value.const_value, FileTensor):
                 yield value, value.const_value
+
+
+@contextmanager
+def valid_or_refused(path: Path) -> Iterator[None]:
+    """An error inside that nobody raised on purpose is the file's, if it is invalid.
+
+    ONNX's checker tells; what breaks on a valid model is a bug, and stays what it is.
+    """
+    try:
+        yield
+    except (ConversionError, BurnishError, OSError, ModuleNotFoundError):
+        raise
+    except Exception as error:
+        reason = shapes.complaint(read(path).model)
+        if not reason:
+            raise
+        raise ReadError(
+            f"{path}: expected a valid ONNX model, onnx.checker says: {reason}; "
+            "export it again"
+        ) from error

@@ -29,6 +29,7 @@ def serve(onnx: Any) -> None:
         "infer_shapes": onnx.shape_inference.infer_shapes,
         "convert_version": onnx.version_converter.convert_version,
         "inline": onnx.inliner.inline_local_functions,
+        "check": lambda *about: onnx.checker.check_model(*about) or b"",
         "body": lambda _, *about: _body(onnx, *about),
     }
     asked, told = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")

@@ -60,6 +60,15 @@ def inline_functions(message: Any) -> Any:
     return onnx.ModelProto.FromString(_ask("inline", message, True, times=_COPIES))
 
 
+def complaint(message: Any) -> str:
+    """What ONNX's checker says against a ModelProto; "" for a valid one."""
+    try:
+        _ask("check", message, True, False, False)
+    except NativeError as error:
+        return " ".join(str(error).split())[:300]
+    return ""
+
+
 def function_body(
     kind: tuple[str, int, str], since: int, node: bytes, types: list[bytes]
 ) -> bytes:

@@ -38,6 +38,11 @@ def infer(model: ir.Model, explain: Explain) -> bool:
     return changed
 
 
+def complaint(model: ir.Model) -> str:
+    """What ONNX's checker says against the model, weights aside; "" if it is valid."""
+    return native.complaint(without_weights(model))
+
+
 def _inferred(model: ir.Model, explain: Explain) -> Any:
     """The ModelProto as inference leaves it; None where it cannot.
 

@@ -15,7 +15,7 @@ from burnish.codegen.errors import silent
 from burnish.codegen.ops import find
 from burnish.codegen.passes.constants.fold_constants import fold_constants
 from burnish.codegen.passes.graph import all_nodes
-from burnish.codegen.readers import read, shapes
+from burnish.codegen.readers import read, shapes, valid_or_refused
 from burnish.codegen.tools.flops import Unknown, macs
 
 Supported = Callable[[str, str, int], bool]
@@ -100,14 +100,19 @@ def inspect(
     supported: which operators have an import rule, by default those of `codegen/ops`.
     dims: sizes of open dimensions for the count of FLOPs, 1 where nothing is said.
     """
+    with valid_or_refused(Path(path)):
+        return _inspected(Path(path), supported or _has_rule, dims or {})
+
+
+def _inspected(path: Path, supported: Supported, dims: Mapping[str, int]) -> Inspection:
     source = read(path)
     model, graph = source.model, source.model.graph
     nodes = all_nodes(model)
-    operators = _operators(model, nodes, supported or _has_rule)
+    operators = _operators(model, nodes, supported)
     covered = sum(o.count for o in operators if o.supported)
     weights = _weights(graph.initializers.values())
     inputs, outputs = tuple(map(_port, graph.inputs)), tuple(map(_port, graph.outputs))
-    assumed = _close(model, dims or {})
+    assumed = _close(model, dims)
     total, uncounted = _costs(all_nodes(model))
     return Inspection(
         model=str(path),

@@ -1,0 +1,237 @@
+"""Damaged and hostile ONNX models: `python -m tests.codegen.readers.fuzz_onnx 100000`.
+
+Each is a small good model of which fields were changed: the messages are walked by
+their descriptors, so most still parse. Every file must give source that compiles, or
+one documented error, in a worker whose address space, open files and time are limited,
+without a file outside of its folder. Prints the number of each file that did not:
+`python -m tests.codegen.readers.fuzz_onnx 1 NUMBER` repeats it.
+"""
+
+from __future__ import annotations
+
+import random
+import resource
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from onnx import ModelProto, load
+from onnx.backend.test.case.node import collect_testcases
+
+import burnish.models.mnist
+from burnish.codegen import inspect_model, pipeline
+from burnish.codegen.errors import ConversionError
+from burnish.codegen.upgrade import upgrade
+from burnish.errors import BurnishError
+from tests.codegen.readers.hostile import CASES
+from tests.harness.limited import ADDRESS_SPACE, FILES, Watch
+
+SECONDS = 10.0
+MEGABYTES = 64
+LARGEST = 20_000  # bytes of a model to start from
+#: Numbers of files that once did what none may.
+FOUND: tuple[int, ...] = ()
+NUMBERS = (0, 1, -1, 2, 3, 7, 64, 65, 127, 128, 2**31 - 1, -(2**31), 2**63 - 1, 10**9)
+FLOATS = (0.0, -0.0, 1.0, -1.0, float("nan"), float("inf"), 1e-45, 3e38)
+TEXTS = ("", "x", "y", "value", "é", "a.b", "/a/b", "\x1b]0;t\x07", "None", "n" * 3000)
+
+
+def seeds() -> list[bytes]:
+    """Small good models of every kind, and the hostile ones."""
+    good = [load(str(Path(burnish.models.mnist.__file__).with_name("mnist.onnx")))]
+    good += [case.model for case in collect_testcases(None)]
+    made = [m.SerializeToString() for m in good]
+    for build in CASES.values():
+        hostile = build()
+        if isinstance(hostile, ModelProto):
+            made.append(hostile.SerializeToString())
+    return [data for data in made if len(data) < LARGEST] or made
+
+
+def messages(message: Any, found: list[Any]) -> list[Any]:
+    """The message and those inside it."""
+    found.append(message)
+    for field, value in message.ListFields():
+        if field.message_type is not None and not _is_map(field):
+            for inner in value if field.is_repeated else [value]:
+                messages(inner, found)
+    return found
+
+
+def _is_map(field: Any) -> bool:
+    return bool(field.message_type.GetOptions().map_entry)
+
+
+def change(model: ModelProto, rng: random.Random) -> None:
+    """One field of one message: dropped, repeated, moved, or another value."""
+    held = messages(model, [])
+    message = rng.choice(held)
+    fields = message.DESCRIPTOR.fields
+    present = [field for field, _ in message.ListFields()]
+    field = rng.choice(present if present and rng.random() < 0.75 else fields)
+    kind = rng.random()
+    if kind < 0.15:
+        message.ClearField(field.name)
+    elif field.is_repeated:
+        _change_list(message, field, getattr(message, field.name), rng, held)
+    elif field.message_type is not None:
+        _copy(getattr(message, field.name), rng, held)
+    else:
+        setattr(message, field.name, _value(field, rng, held))
+
+
+def _change_list(
+    message: Any, field: Any, values: Any, rng: random.Random, held: list[Any]
+) -> None:
+    kind = rng.random()
+    if len(values) and kind < 0.25:
+        del values[rng.randrange(len(values))]
+    elif len(values) and kind < 0.45:
+        again = values[rng.randrange(len(values))]
+        for _ in range(rng.choice((1, 1, 1, 2, 70))):
+            values.append(again)
+    elif len(values) > 1 and kind < 0.6:
+        items = list(values)
+        rng.shuffle(items)
+        del values[:]
+        values.extend(items)
+    elif field.message_type is not None:
+        _copy(rng.choice(values) if values else values.add(), rng, held)
+    elif len(values) and kind < 0.9:
+        values[rng.randrange(len(values))] = _value(field, rng, held)
+    else:
+        values.append(_value(field, rng, held))
+
+
+def _copy(into: Any, rng: random.Random, held: list[Any]) -> None:
+    """Another message of this type in its place, if there is one that is no parent."""
+    others = [m for m in held if m.DESCRIPTOR is into.DESCRIPTOR]
+    if others:
+        other = rng.choice(others).SerializeToString()
+        if len(other) < LARGEST:
+            into.ParseFromString(other)
+
+
+def _value(field: Any, rng: random.Random, held: list[Any]) -> Any:
+    if field.enum_type is not None:
+        return rng.choice(field.enum_type.values).number
+    if field.cpp_type in (field.CPPTYPE_FLOAT, field.CPPTYPE_DOUBLE):
+        return rng.choice(FLOATS)
+    if field.cpp_type != field.CPPTYPE_STRING:
+        number = rng.choice(NUMBERS)
+        bits = 31 if field.cpp_type == field.CPPTYPE_INT32 else 63
+        return max(-(2**bits), min(number, 2**bits - 1))
+    if field.type == field.TYPE_BYTES:
+        return rng.choice((b"", b"\0", b"\xff" * 8, bytes(4), b"abc", bytes(4096)))
+    return rng.choice((*TEXTS, _name(rng, held)))
+
+
+def _name(rng: random.Random, held: list[Any]) -> str:
+    """A name that some other message has."""
+    message = rng.choice(held)
+    for field in ("name", "op_type", "key", "dim_param"):
+        if text := getattr(message, field, ""):
+            return str(text)
+    return "x"
+
+
+def case(seed: int, good: list[bytes]) -> bytes:
+    """The file of this number; the same number gives the same file."""
+    rng = random.Random(seed)
+    model = ModelProto.FromString(rng.choice(good))
+    for _ in range(rng.choice((1, 1, 2, 3, 6))):
+        change(model, rng)
+    data = model.SerializeToString()
+    if rng.random() < 0.1:
+        at = rng.randrange(len(data) or 1)
+        data = data[:at] + bytes([rng.randrange(256)]) + data[at + 1 :]
+    return data or b"\x08"
+
+
+def attempt(path: Path, out: Path) -> str:
+    """What became of the file: source, or the kind of error."""
+    went = "source"
+    try:
+        made = pipeline.generate(path)
+        compile(made.text, "made", "exec", dont_inherit=True)
+        pipeline.write(made, out)
+    except (ConversionError, BurnishError) as error:
+        went = type(error).__name__
+        if "onnx.checker says" in str(error):
+            went = "refused by the checker"
+    for other in (inspect_model.inspect, lambda p: upgrade(p, out / "new.onnx", 22)):
+        try:
+            other(path)
+        except (ConversionError, BurnishError):
+            continue
+    return went
+
+
+def examine(seed: int, good: list[bytes], folder: Path, watch: Watch) -> str:
+    """How the file of this number went; a problem is an AssertionError."""
+    data = case(seed, good)
+    path, out = folder / "model.onnx", folder / "out"
+    path.write_bytes(data)
+    out.mkdir(exist_ok=True)
+    before, start = _peak(reset=True), time.process_time()
+    watch.seen.clear()
+    went = attempt(path, out)
+    seen, seconds = list(watch.seen), time.process_time() - start
+    grown = (_peak() - before) / 1024
+    assert not seen, seen
+    assert seconds < SECONDS, f"{seconds:.1f} s for {len(data)} bytes"
+    assert grown < MEGABYTES + 10e-6 * len(data), f"{grown:.0f} MB for {len(data)}"
+    for file in out.iterdir():
+        file.unlink()
+    return went
+
+
+def _peak(*, reset: bool = False) -> int:
+    """Kilobytes of resident memory at most, since it was last reset."""
+    if reset:
+        Path("/proc/self/clear_refs").write_text("5")
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0])
+
+
+def where(error: BaseException) -> str:
+    """The last lines of ours that an exception came through."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [f"{Path(f.filename).name}:{f.lineno}" for f in frames]
+    return f" at {' '.join(ours[-4:])}"
+
+
+def run(first: int, count: int) -> int:
+    """Examine files; the number of problems."""
+    good, found, problems = seeds(), Counter[str](), 0
+    resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (FILES, FILES))
+    numbers = [*FOUND, *range(first, first + count)] if count > 1 else [first]
+    start = time.monotonic()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        attempt(folder / "missing.onnx", folder)  # so that nothing is imported later
+        watch = Watch(str(folder))
+        for done, seed in enumerate(numbers, 1):
+            try:
+                found[examine(seed, good, folder, watch)] += 1
+            except Exception as error:
+                problems += 1
+                text = " ".join(str(error).split())[:300] + where(error)
+                print(f"file {seed}: {type(error).__name__}: {text}", flush=True)
+                if count == 1:
+                    raise
+            if done % 1000 == 0:
+                rate = done / (time.monotonic() - start)
+                print(f"{done} files, {rate:.0f} a second: {dict(found)}", flush=True)
+    print(f"{len(numbers)} files: {dict(found)}, {problems} problems")
+    return problems
+
+
+if __name__ == "__main__":
+    arguments = [int(text) for text in sys.argv[1:]] or [100_000]
+    sys.exit(min(100, run(arguments[1] if len(arguments) > 1 else 0, arguments[0])))
