@@ -17,10 +17,11 @@ from pathlib import Path
 
 from burnish import __version__
 
-_HEADER = re.compile(
-    r"Imported from (?P<model>.+?) \((?P<kind>opset \d+|[\w-]+)\), sha256 "
+_BEFORE, _OPTIONS = "Imported from ", "; options: "
+#: What follows the model's name; the parts are looked for in turn, never tried again.
+_AFTER = re.compile(
+    r" \((?P<kind>opset \d+|[\w-]+)\), sha256 "
     r"(?P<sha256>[0-9a-f]{64}); (?P<weights>weights in|weights at|no weights)?"
-    r"(?:.*?; options: (?P<options>[^.]*)\.)?"
 )
 
 _NONE = "0" * 64
@@ -71,14 +72,21 @@ def header_in(text: str) -> Header | None:
     if "Imported from" not in text or "sha256" not in text:
         return None
     docstring = ast.get_docstring(ast.parse(text)) or ""
-    found = _HEADER.search(" ".join(docstring.split()))
+    return _read(" ".join(docstring.split()))
+
+
+def _read(docstring: str) -> Header | None:
+    """The header among a docstring's words, in time linear in their length."""
+    start = docstring.find(_BEFORE)
+    found = _AFTER.search(docstring, start) if start >= 0 else None
     if found is None:
         return None
+    options, dot, _ = docstring[found.end() :].partition(_OPTIONS)[2].partition(".")
     return Header(
-        found["model"],
+        docstring[start + len(_BEFORE) : found.start()],
         found["kind"],
         found["sha256"],
-        found["options"] or "",
+        options if dot else "",
         found["weights"] == "weights in",
     )
 

@@ -36,6 +36,7 @@ from burnish.codegen.program import (
 )
 
 _IN_A_ROW = 16
+_MOST = 1024  # numbers that are unpacked, each with a name of its own
 
 WHOLE = Slice()
 """`:`, the key that takes a whole axis."""
@@ -108,14 +109,14 @@ def numbers(
     """A rank-1 integer input as one Python number or expression an element.
 
     What only the running model knows is unpacked: `a, b = value.tolist()`. None when
-    the length is neither given nor known.
+    the length is neither given nor known, or too many to unpack.
     """
     listed = ints(value)
     if isinstance(listed, list):
         return listed
     if value.shape and isinstance(value.shape[0], int):
         length = value.shape[0]
-    if length is None:
+    if length is None or length > _MOST:
         return None
     if length == 1:
         return [Method(value, "item")]

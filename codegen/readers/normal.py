@@ -63,7 +63,9 @@ def _first_line(error: BaseException) -> str:
 
 
 def _check_values(model: ir.Model) -> None:
-    """Everything that is read is produced by somebody."""
+    """Everything that is read is produced by somebody, and something is asked for."""
+    if not model.graph.outputs:
+        raise ReadError("expected a graph with outputs, got none; export it again")
     missing = []
     for graph in model.graphs():
         for node in graph:

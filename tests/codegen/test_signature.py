@@ -1,9 +1,11 @@
 """The digest in generated text, and what does and does not change it."""
 
+import time
+
 import pytest
 
 from burnish import __version__
-from burnish.codegen.signature import LINES, signature_of, signed
+from burnish.codegen.signature import LINES, header_in, signature_of, signed
 
 TEXT = signed("\n".join(('"""x -> y', "", *LINES, '"""', "", "x = 1", "")))
 
@@ -42,3 +44,19 @@ def test_what_counts_as_a_change(change, genuine):
 def test_a_text_without_a_place_stays_as_it_is():
     assert signed("x = 1\n") == "x = 1\n"
     assert signature_of("x = 1\n") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "is_header"),
+    [
+        ("Imported from a (x), sha256 " * 10_000, False),
+        ("Imported from " * 20_000 + "sha256", False),
+        ("Imported from m (" + "a" * 280_000 + ", sha256 ", False),
+        (f"Imported from m (x), sha256 {'0' * 64}; " + "; options: " * 20_000, True),
+    ],
+)
+def test_a_long_docstring_is_read_in_linear_time(text, is_header):
+    start = time.process_time()
+    header = header_in(f'"""{text}"""\n')
+    assert time.process_time() - start < 2  # backtracking took minutes
+    assert (header is not None) == is_header

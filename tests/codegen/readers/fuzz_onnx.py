@@ -11,21 +11,25 @@ from __future__ import annotations
 
 import random
 import resource
+import signal
 import sys
 import tempfile
 import time
 import traceback
+import warnings
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from onnx import ModelProto, load
 from onnx.backend.test.case.node import collect_testcases
 
 import burnish.models.mnist
-from burnish.codegen import inspect_model, pipeline
+from burnish.codegen import pipeline
 from burnish.codegen.errors import ConversionError
-from burnish.codegen.upgrade import upgrade
+from burnish.codegen.tools import inspect_model
+from burnish.codegen.tools.upgrade import upgrade
 from burnish.errors import BurnishError
 from tests.codegen.readers.hostile import CASES
 from tests.harness.limited import ADDRESS_SPACE, FILES, Watch
@@ -34,7 +38,7 @@ SECONDS = 10.0
 MEGABYTES = 64
 LARGEST = 20_000  # bytes of a model to start from
 #: Numbers of files that once did what none may.
-FOUND: tuple[int, ...] = ()
+FOUND: tuple[int, ...] = (8, 16, 58, 318, 733)
 NUMBERS = (0, 1, -1, 2, 3, 7, 64, 65, 127, 128, 2**31 - 1, -(2**31), 2**63 - 1, 10**9)
 FLOATS = (0.0, -0.0, 1.0, -1.0, float("nan"), float("inf"), 1e-45, 3e38)
 TEXTS = ("", "x", "y", "value", "é", "a.b", "/a/b", "\x1b]0;t\x07", "None", "n" * 3000)
@@ -43,7 +47,9 @@ TEXTS = ("", "x", "y", "value", "é", "a.b", "/a/b", "\x1b]0;t\x07", "None", "n"
 def seeds() -> list[bytes]:
     """Small good models of every kind, and the hostile ones."""
     good = [load(str(Path(burnish.models.mnist.__file__).with_name("mnist.onnx")))]
-    good += [case.model for case in collect_testcases(None)]
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        good += [case.model for case in collect_testcases(None)]
     made = [m.SerializeToString() for m in good]
     for build in CASES.values():
         hostile = build()
@@ -171,19 +177,30 @@ def attempt(path: Path, out: Path) -> str:
     return went
 
 
+class TooLongError(BaseException):
+    """A file takes more than its time; nobody catches this on the way."""
+
+
+def _stop(*_: object) -> None:
+    raise TooLongError(f"more than {SECONDS} s")
+
+
 def examine(seed: int, good: list[bytes], folder: Path, watch: Watch) -> str:
     """How the file of this number went; a problem is an AssertionError."""
     data = case(seed, good)
     path, out = folder / "model.onnx", folder / "out"
     path.write_bytes(data)
     out.mkdir(exist_ok=True)
-    before, start = _peak(reset=True), time.process_time()
+    before = _peak(reset=True)
     watch.seen.clear()
-    went = attempt(path, out)
-    seen, seconds = list(watch.seen), time.process_time() - start
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    try:
+        went = attempt(path, out)
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+    seen = list(watch.seen)
     grown = (_peak() - before) / 1024
     assert not seen, seen
-    assert seconds < SECONDS, f"{seconds:.1f} s for {len(data)} bytes"
     assert grown < MEGABYTES + 10e-6 * len(data), f"{grown:.0f} MB for {len(data)}"
     for file in out.iterdir():
         file.unlink()
@@ -202,7 +219,7 @@ def where(error: BaseException) -> str:
     """The last lines of ours that an exception came through."""
     frames = traceback.extract_tb(error.__traceback__)
     ours = [f"{Path(f.filename).name}:{f.lineno}" for f in frames]
-    return f" at {' '.join(ours[-4:])}"
+    return f" at {' '.join(ours[-6:])}"
 
 
 def run(first: int, count: int) -> int:
@@ -212,6 +229,7 @@ def run(first: int, count: int) -> int:
     resource.setrlimit(resource.RLIMIT_NOFILE, (FILES, FILES))
     numbers = [*FOUND, *range(first, first + count)] if count > 1 else [first]
     start = time.monotonic()
+    signal.signal(signal.SIGPROF, _stop)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         attempt(folder / "missing.onnx", folder)  # so that nothing is imported later
@@ -219,7 +237,7 @@ def run(first: int, count: int) -> int:
         for done, seed in enumerate(numbers, 1):
             try:
                 found[examine(seed, good, folder, watch)] += 1
-            except Exception as error:
+            except (Exception, TooLongError) as error:
                 problems += 1
                 text = " ".join(str(error).split())[:300] + where(error)
                 print(f"file {seed}: {type(error).__name__}: {text}", flush=True)
