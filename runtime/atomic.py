@@ -16,9 +16,17 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
     It is written beside `path` and flushed to the disk first, and so is the folder's
     entry afterwards where the platform can; after an error the file is removed and
-    whatever was at `path` stays. A file that is replaced leaves its permissions.
+    whatever was at `path` stays. A file that is replaced leaves its permissions. A link
+    that leads out of its folder is refused.
     """
     target = os.path.realpath(path)
+    beside = os.path.realpath(os.path.dirname(os.path.abspath(path)))
+    if os.path.islink(path) and not target.startswith(os.path.join(beside, "")):
+        raise PermissionError(
+            errno.EPERM,
+            f"Not written through a link that leaves its folder, to {target}",
+            os.fspath(path),
+        )
     folder, name = os.path.split(target)
     temporary = os.path.join(folder, f".{name}.{os.urandom(6).hex()}.tmp")
     if not os.path.isdir(folder):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from burnish.errors import RecordError
+from burnish.inside import inside
 
 Path = str | os.PathLike[str]
 
@@ -82,7 +83,7 @@ def _picture(where: str, entry: dict[str, Any], images: Path) -> str:
         raise RecordError(
             f"{where}: expected 'file_name' of image {entry.get('id')}, got {name!r}"
         )
-    path = os.path.join(images, name)
+    path = inside(images, name, where)
     if not os.path.exists(path):
         raise FileNotFoundError(
             f"{path}: expected a picture, which {where} names, got nothing"

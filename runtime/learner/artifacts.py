@@ -5,7 +5,6 @@ DIRECTORY/experiment.log, metrics.json, checkpoint/, train/epoch-1/Loss.log, val
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -19,14 +18,14 @@ from burnish.learner.events import (
     FileLogger,
     MetricLogger,
     forget_after,
+    forget_run,
+    holds_run,
     read_events,
     write_metrics,
 )
 from burnish.learner.journal import journal
 from burnish.learner.metric.base import Metric
 from burnish.record import Recorder
-
-_OWN = ("checkpoint", "train", "valid", "metrics.json")
 
 
 @dataclass(frozen=True)
@@ -78,15 +77,23 @@ class Artifacts:
         return journal(self.directory / self.log)
 
     def _clear(self, directory: Path) -> None:
-        names = [*_OWN, *([self.log] if self.log else [])]
-        held = [directory / name for name in names if (directory / name).exists()]
-        if held and not self.overwrite:
+        written = Checkpointer(directory, self.keep, self.recorder)
+        run = holds_run(directory)
+        if written.moments() and not run:
+            raise InputError(
+                f"{directory} holds checkpoints and no metrics.json, which would say "
+                f"that a run wrote them: choose another directory"
+            )
+        if run and not self.overwrite:
             raise InputError(
                 f"{directory} holds a run: give resume='last' to go on with it, "
                 f"overwrite=True to start anew, or another directory"
             )
-        for path in held:
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        if run:
+            written.forget()
+            forget_run(directory)
+            if self.log:
+                (directory / self.log).unlink(missing_ok=True)
 
     def _latest(self) -> Checkpoint | None:
         checkpointer = self.checkpointer

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from burnish.errors import InputError, RecordError
+from burnish.inside import inside
 from burnish.learner.events import EventStore
 from burnish.record import PrettyJsonRecorder, Recorder
 
@@ -159,7 +161,7 @@ class Checkpointer:
         return Checkpoint(RunState(**page["state"]), **parts)
 
     def _part(self, name: str) -> dict[str, Any]:
-        path = self.directory / name
+        path = Path(inside(self.directory, name, str(self.directory)))
         if self.recorder.path(path) != path:
             raise RecordError(
                 f"{path}: expected a name that ends in {self.recorder.suffix}; go on "
@@ -175,6 +177,13 @@ class Checkpointer:
         for later in self.moments():
             if later > (epoch, iteration):
                 self._remove(later)
+
+    def forget(self) -> None:
+        """Take away every checkpoint of a run; other files stay."""
+        for moment in self.moments():
+            self._remove(moment)
+        with suppress(OSError):  # somebody's files are there
+            self.directory.rmdir()
 
     def _remove(self, moment: Moment) -> None:
         self._state(moment).unlink(missing_ok=True)

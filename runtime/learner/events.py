@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Protocol
 
+from burnish.atomic import atomic_write
 from burnish.errors import InputError, RecordError
 from burnish.learner.metric.base import Metric
 
@@ -162,7 +163,39 @@ def write_metrics(store: EventStore, directory: Path) -> None:
         name: {"unit": store.units[name], "higher_is_better": way}
         for name, way in store.higher_is_better.items()
     }
-    (directory / _METRICS).write_text(json.dumps(described, indent=2), "utf-8")
+    with atomic_write(directory / _METRICS) as file:
+        file.write(json.dumps(described, indent=2).encode())
+
+
+def holds_run(directory: Path) -> bool:
+    """Whether a run wrote to a directory: its metrics.json says so.
+
+    Raises InputError where a file of that name is something else.
+    """
+    path = directory / _METRICS
+    if not path.exists():
+        return False
+    try:
+        page = json.loads(path.read_text("utf-8"))
+        if all(each.keys() == {"unit", "higher_is_better"} for each in page.values()):
+            return True
+    except (OSError, ValueError, AttributeError):
+        pass
+    raise InputError(f"{path} is not the file of a run: choose another directory")
+
+
+def forget_run(directory: Path) -> None:
+    """Take away the values that a run wrote, by name; other files stay."""
+    for _, _, path in list(_logs(directory)):
+        path.unlink()
+        _remove_empty(path.parent, path.parent.parent)
+    (directory / _METRICS).unlink()
+
+
+def _remove_empty(*folders: Path) -> None:
+    for folder in folders:
+        with suppress(OSError):  # somebody's files are there
+            folder.rmdir()
 
 
 def read_events(directory: str | os.PathLike[str]) -> EventStore:
@@ -196,17 +229,18 @@ def forget_after(directory: Path, epoch: int, iteration: int) -> None:
 
     iteration: batches of the following epoch that stay; 0 for none.
     """
-    for split, found, path in _logs(directory):
+    for split, found, path in list(_logs(directory)):
         if found <= epoch:
             continue
         if found > epoch + 1 or not iteration or split != "train":
-            if path.parent.is_dir():
-                shutil.rmtree(path.parent)
+            path.unlink()
+            _remove_empty(path.parent)
             continue
         kept = [
             line for line in _lines(path) if 0 < line.get("iteration", 0) <= iteration
         ]
-        path.write_text("".join(json.dumps(line) + "\n" for line in kept), "utf-8")
+        with atomic_write(path) as file:
+            file.write("".join(json.dumps(line) + "\n" for line in kept).encode())
 
 
 def _logs(directory: Path) -> Iterator[tuple[str, int, Path]]:

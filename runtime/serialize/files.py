@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from burnish import jsontext
 from burnish.budget import Budget
 from burnish.errors import RecordError
+from burnish.inside import inside
 from burnish.serialize import read
 from burnish.serialize.header import MAX_HEADER
 from burnish.serialize.lazy import LazyTensor
@@ -149,7 +150,7 @@ def _sharded(path: str, data: memoryview, inert: bool, limit: int | None) -> Wei
                 raise RecordError(
                     f"{path}: expected a file beside it, got {shown(file)}"
                 )
-            place = os.path.join(folder, file)
+            place = inside(folder or ".", file, path)
             if not os.path.isfile(place):
                 raise RecordError(
                     f"{path}: expected the shard {file} beside it, there is none; "

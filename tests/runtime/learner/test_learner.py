@@ -408,3 +408,23 @@ def test_another_recorder_than_the_checkpoints_is_named(learner):
     learner("run", epochs=1).fit(train_batches())
     with pytest.raises(RecordError, match=r"ends in \.bin; go on with the recorder"):
         learner("run", resume="last", recorder=BinRecorder()).fit(train_batches())
+
+
+def test_files_that_no_run_wrote_stay(learner, tmp_path):
+    own = ("train/cats/1.jpg", "valid/a.csv", "train/notes.log", "checkpoint/best.pt")
+    for name in own:
+        path = tmp_path / "run" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("mine")
+    for _ in range(2):
+        learner("run", epochs=1, overwrite=True).fit(train_batches())
+        assert all((tmp_path / "run" / name).read_text() == "mine" for name in own)
+
+
+def test_a_metrics_file_of_somebody_stays(learner, tmp_path):
+    path = tmp_path / "run" / "metrics.json"
+    path.parent.mkdir()
+    path.write_text('{"accuracy": 0.9}')
+    with pytest.raises(InputError, match="another directory"):
+        learner("run", epochs=1, overwrite=True).fit(train_batches())
+    assert path.read_text() == '{"accuracy": 0.9}'
