@@ -56,8 +56,15 @@ def checkpoint(weights: Weights) -> Checkpoint:
             f"{weights.where}: expected tensors, the file holds none"
         )
     _refuse_quantized(weights.where, tensors)
-    names = list(tensors)
-    return Checkpoint(tensors, _tied(tensors), names == sorted(names), notes)
+    return Checkpoint(tensors, _tied(tensors), _is_sorted(tensors), notes)
+
+
+def _is_sorted(tensors: dict[str, LazyTensor]) -> bool:
+    """Whether the names of each dtype are sorted: safetensors sorts by dtype first."""
+    names: dict[str, list[str]] = {}
+    for name, tensor in tensors.items():
+        names.setdefault(tensor.dtype, []).append(name)
+    return all(of_dtype == sorted(of_dtype) for of_dtype in names.values())
 
 
 def _model(weights: Weights, notes: list[str]) -> Weights:

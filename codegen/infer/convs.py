@@ -49,19 +49,10 @@ def _transposed_groups(
     if bias and first != second:
         return 0
     if first != second:  # without a bias: by what stands beside it
-        norm = around.after and shape(around.after, "running_mean")
-        if norm and norm[0] in (first, second):
-            return int(norm[0] == second)
-        before = around.before.gives if around.before else None
-        if around.chained and before in (first, second):
-            return int(before == first)
-        if before == first and before != second and named:
-            return 1
+        return int(around.turned)
     if named:
-        if first == second:
-            around.doubt(node.path, "transposed by its name")
-        return 1
-    return 0
+        around.doubt(node.path, "transposed by its name")
+    return int(named)
 
 
 def _groups(

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 from burnish.codegen.infer import convs, norms, recurrent
+from burnish.codegen.infer.chaining import turned
 from burnish.codegen.infer.leaves import (
     Around,
     Doubt,
@@ -37,6 +38,7 @@ def layers(root: Node, doubt: Doubt) -> dict[Node, Leaf]:
     """Every node that is a layer, in the tree's order."""
     nodes = list(_tops(root))
     facts = _facts(nodes)
+    backwards = turned([node for node, _ in nodes])
     found: dict[Node, Leaf] = {}
     before: Leaf | None = None
     last: Node | None = None
@@ -55,6 +57,7 @@ def layers(root: Node, doubt: Doubt) -> dict[Node, Leaf]:
             beside,
             fed,
             frozenset(widths),
+            node in backwards,
             facts,
             doubt,
         )

@@ -39,6 +39,7 @@ class Around:
     module behind it. chained: whether the layer before is known to feed it.
     beside: whether it belongs to the same module. fed: what the last layer that was no
     norm takes. widths: every number of features that some layer before gives or takes.
+    turned: whether the sizes around it chain if it is a transposed convolution.
     """
 
     before: Leaf | None
@@ -47,6 +48,7 @@ class Around:
     beside: bool
     fed: int | None
     widths: frozenset[int]
+    turned: bool
     facts: Facts
     doubt: Doubt
 
@@ -72,7 +74,7 @@ def is_float(node: Node, name: str) -> bool:
     return "float" in node.tensors[name].dtype
 
 
-_EMBEDS = re.compile(
+EMBEDS = re.compile(
     r"emb|^wte$|^wpe$|vocab|lookup|codebook|^shared$|relative_attention_bias|^tok"
     r"|^pos(ition)?s?(_enc\w*)?$",
     re.IGNORECASE,
@@ -90,7 +92,7 @@ def dense(node: Node, around: Around) -> Leaf | None:
         if turned or (rows == columns and around.facts.transposed):
             return Leaf("Conv1D", (rows, columns), {}, rows, columns, 0)
         return Leaf("Linear", (columns, rows), {}, columns, rows, 0)
-    if _EMBEDS.search(node.name) or _feeds_as_table(node, around):
+    if EMBEDS.search(node.name) or _feeds_as_table(node, around):
         return Leaf("Embedding", (rows, columns), {}, None, columns, 0)
     options = {"bias": False}
     return Leaf("Linear", (columns, rows), options, columns, rows, 0)

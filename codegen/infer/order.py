@@ -1,12 +1,14 @@
 """The order of modules in a file that sorts its names, as safetensors does.
 
-A guess by names: what embeds first, what ends last, norms behind what they follow.
+A guess by names: what embeds first, what ends last, norms behind what they follow;
+and by sizes: a layer that takes what no other gives moves to where it fits.
 """
 
 from __future__ import annotations
 
 import re
 
+from burnish.codegen.infer.chaining import in_chain
 from burnish.codegen.infer.tree import Node, is_number
 
 _FIRST = re.compile(r"(.*_)?(stem|patch_embed|embed\w*|emb|wte|tok\w*|inputs?\w*)$")
@@ -29,8 +31,8 @@ def in_use_order(root: Node) -> None:
     """Sort every module's children as they are likely used, in place."""
     for node in root.walk():
         if not all(map(is_number, node.children)):
-            ordered = sorted(node.children.items(), key=lambda item: _place(item[1]))
-            node.children = dict(ordered)
+            ordered = sorted(node.children.values(), key=_place)
+            node.children = {child.name: child for child in in_chain(ordered)}
 
 
 def _place(node: Node) -> tuple[object, ...]:
