@@ -90,6 +90,11 @@ def generate(
     (N, T): 0 where a prompt is padded, which has to be at its left. choice: see
     `follow`.
     """
+    if unknown := sorted(choice.keys() - follow.__kwdefaults__.keys()):
+        known = ", ".join(follow.__kwdefaults__)
+        raise InputError(
+            f"generate: expected options among {known}, got {', '.join(unknown)}"
+        )
     model = model.valid()
     ids = _ids(model, input_ids)
     if attention_mask is None:
@@ -209,7 +214,14 @@ def _softmax(logits: Array) -> Array:
 
 
 def _ids(model: Module, input_ids: Any) -> Tensor:
-    ids = Tensor(input_ids, device=model.device)
+    try:
+        ids = Tensor(input_ids, device=model.device)
+    except ValueError as error:
+        raise InputError(
+            "generate: expected prompts of one length (batch, time), got rows of "
+            "several; pad the shorter ones at the left and give attention_mask=, 0 "
+            "where they are padded"
+        ) from error
     if len(ids.shape) != 2 or ids.dtype.kind not in "iu":
         raise InputError(
             f"generate: expected token ids (batch, time), got {ids.dtype} {ids.shape}"

@@ -111,3 +111,13 @@ def test_what_cannot_be_chosen_is_refused(wrong: dict[str, Any]) -> None:
         generate(Next(), [[1, 2]], 3, **wrong)
     with pytest.raises(InputError, match="token ids"):
         generate(Next(), [1, 2], 3)
+
+
+def test_unknown_options_are_named() -> None:
+    with pytest.raises(InputError, match=r"among do_sample, .*, got max_length, topk"):
+        generate(nn.Identity(), [[1, 2]], topk=3, max_length=9)
+
+
+def test_ragged_prompts_are_explained() -> None:
+    with pytest.raises(InputError, match=r"of one length .* pad .* at the left"):
+        generate(nn.Identity(), [[1, 2], [3]])
