@@ -62,10 +62,10 @@ def make(
     seed: int,
 ) -> dict[str, np.ndarray]:
     """One array an input; `given` ones are read, and fix the dimensions they have."""
-    _known(
+    refuse_unknown(
         given, [v.name or "" for v in model.graph.inputs], spelled("inputs", "--input")
     )
-    _known(dims, list(dimensions(model)), spelled("dims", "--dim"))
+    refuse_unknown(dims, list(dimensions(model)), spelled("dims", "--dim"))
     sizes = {name: BATCH if b else size for name, b in dimensions(model).items()}
     loaded = {name: _load(name, path) for name, path in given.items()}
     for value in model.graph.inputs:
@@ -82,7 +82,8 @@ def make(
     }
 
 
-def _known(names: Mapping[str, object], known: list[str], option: str) -> None:
+def refuse_unknown(names: Mapping[str, object], known: list[str], option: str) -> None:
+    """Raise UsageError for names that the model does not have."""
     wrong = sorted(set(names) - set(known))
     if wrong:
         raise UsageError(
@@ -94,11 +95,12 @@ def _known(names: Mapping[str, object], known: list[str], option: str) -> None:
 def _load(name: str, path: Path) -> np.ndarray:
     try:
         return np.load(path, allow_pickle=False)
-    except (OSError, ValueError) as error:
-        where = spelled(f"inputs[{name!r}] = {path}", f"--input {name}={path}")
-        raise UsageError(
-            f"{where}: expected a NumPy file (.npy), got {error}"
-        ) from None
+    except OSError as error:
+        reason = error.strerror or "a file that ends too early"
+    except ValueError:  # NumPy advises to unpickle, which nobody should
+        reason = "another kind of file"
+    where = spelled(f"inputs[{name!r}] = {path}", f"--input {name}={path}")
+    raise UsageError(f"{where}: expected a NumPy file (.npy), got: {reason}")
 
 
 def _array(value: ir.Value, sizes: Mapping[str, int], seed: int) -> np.ndarray:

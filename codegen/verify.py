@@ -174,10 +174,10 @@ def _described(array: np.ndarray) -> str:
 def _module_file(source: Source, module: Path) -> Path:
     if module.is_dir():
         module = module / f"{Identifier.module(source.path.stem)}.py"
-    if not module.is_file():
+    if not module.is_file() or module.suffix != ".py":
         folder = module.parent if module.suffix else module
         raise UsageError(
-            f"{module}: expected a generated module, there is none; "
+            f"{module}: expected a generated module (.py), there is none; "
             f"run: burnish generate {source.path} -o {folder}"
         )
     return module

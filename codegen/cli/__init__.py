@@ -12,6 +12,7 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Any
 
 from burnish.codegen.cli import (
@@ -69,11 +70,13 @@ def parser() -> Parser:
         choices=["bash"],
         help="print a script that completes commands and options (bash), and exit",
     )
-    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    commands = top.add_subparsers(dest="command", metavar="COMMAND")
     for module in COMMANDS:
-        name = module.__name__.rpartition(".")[2]
         command = commands.add_parser(
-            name, help=module.HELP, description=module.__doc__, allow_abbrev=False
+            _name(module),
+            help=module.HELP,
+            description=module.__doc__,
+            allow_abbrev=False,
         )
         module.arguments(command)
         command.add_argument(
@@ -83,6 +86,10 @@ def parser() -> Parser:
         )
         command.set_defaults(runs=module, parser=command)
     return top
+
+
+def _name(command: ModuleType) -> str:
+    return command.__name__.rpartition(".")[2]
 
 
 def _piped(words: list[str]) -> int:
@@ -101,7 +108,9 @@ def _started(words: list[str]) -> int:
     try:
         options, unknown = top.parse_known_args(words)
         if unknown:
-            options.parser.refuse(unknown)
+            getattr(options, "parser", top).refuse(unknown)
+        if options.command is None:
+            top.error(f"expected a COMMAND: {', '.join(map(_name, COMMANDS))}")
     except Misuse as error:
         return _failure.tell(error.failure, "--json" in words)
     except SystemExit as done:  # --help, --version

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import math
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -39,8 +40,11 @@ class Parser(argparse.ArgumentParser):
         names = list(map(str, action.choices))
         if action.dest == "command" and Path(value).exists():
             self.error(f"expected a command, got a file; try: burnish generate {value}")
+        if action.dest == "command":
+            names += _options(self)
         self.error(
-            f"{argparse._get_action_name(action)}: expected one of {', '.join(names)}; "
+            f"{argparse._get_action_name(action)}: expected one of "
+            f"{', '.join(map(str, action.choices))}; "
             f"got {_beside(str(value), names)}"
         )
 
@@ -53,12 +57,22 @@ def whole(text: str) -> int:
         raise _not("a whole number", text) from None
 
 
-def number(text: str) -> float:
-    """An option's number."""
+def natural(text: str) -> int:
+    """An option's whole number, 0 or more."""
+    if not text.isdecimal():
+        raise _not("a whole number, 0 or more", text)
+    return int(text)
+
+
+def distance(text: str) -> float:
+    """An option's number, 0 or more."""
     try:
-        return float(text)
+        number = float(text)
     except ValueError:
-        raise _not("a number", text) from None
+        number = math.nan
+    if not 0 <= number < math.inf:
+        raise _not("a number, 0 or more", text)
+    return number
 
 
 def _not(kind: str, text: str) -> argparse.ArgumentTypeError:

@@ -49,8 +49,15 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from burnish.codegen.errors import UsageError
     from burnish.codegen.tools import check, console
 
+    for path in options.paths:
+        if path.is_file() and path.suffix != ".py":
+            raise UsageError(
+                f"{path}: expected generated source (.py) or a folder with some; what "
+                f"it was generated from goes behind --source"
+            )
     source = options.source or Path()
     results = list(check.check(options.paths or [Path()], source))
     diffs = _diffs(results, source) if options.diff else {}

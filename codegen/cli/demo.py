@@ -23,7 +23,10 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from burnish.codegen.errors import UsageError
     from burnish.codegen.tools import demo
 
+    if options.keep and options.keep.exists() and not options.keep.is_dir():
+        raise UsageError(f"--keep: expected a folder, got the file {options.keep}")
     demo.tell(options.keep)
     return 0

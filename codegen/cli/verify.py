@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from burnish.codegen.cli._pairs import files, sizes
-from burnish.codegen.cli._parser import number, whole
+from burnish.codegen.cli._parser import distance, natural
 
 HALF = 1e-2  # half precision rounds each weight by up to 5e-4
 
@@ -43,10 +43,12 @@ def arguments(command: argparse.ArgumentParser) -> None:
         metavar="NAME=FILE.npy",
         help="an input's values instead of random ones; may be repeated",
     )
-    add("--seed", type=whole, default=0, metavar="N", help="another draw (default: 0)")
+    add(
+        "--seed", type=natural, default=0, metavar="N", help="another draw (default: 0)"
+    )
     add(
         "--rtol",
-        type=number,
+        type=distance,
         metavar="X",
         help="allowed difference relative to an output's largest number "
         "(default: 1e-4, more for half precision)",

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import onnx_ir as ir
 
+from burnish.codegen import feeds
 from burnish.codegen.account import Account
-from burnish.codegen.errors import silent
+from burnish.codegen.errors import silent, spelled
 from burnish.codegen.ops import find
 from burnish.codegen.passes.constants.fold_constants import fold_constants
 from burnish.codegen.passes.graph import all_nodes
@@ -182,7 +183,12 @@ def _weights(values: Iterable[ir.Value]) -> tuple[Weights, ...]:
 
 
 def _close(model: ir.Model, dims: Mapping[str, int]) -> set[str]:
-    """Give every open dimension of the inputs a number, in place; those assumed."""
+    """Give every open dimension of the inputs a number, in place; those assumed.
+
+    Raises UsageError for a size of a dimension that no input has.
+    """
+    known = list(feeds.dimensions(model))
+    feeds.refuse_unknown(dims, known, spelled("dims", "--dim"))
     assumed: set[str] = set()
     for value in model.graph.inputs:
         sizes = []

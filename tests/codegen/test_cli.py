@@ -240,6 +240,28 @@ MISTAKES = {
         2,
         ["--seed", "a whole number"],
     ),
+    "help as a command": (["help"], 2, ["did you mean --help?"]),
+    "version as a command": (["version"], 2, ["did you mean --version?"]),
+    "a short option that is none": (["-v"], 2, ["unknown: '-v'"]),
+    "a negative seed": (["verify", "mnist.onnx", "--seed", "-1"], 2, ["0 or more"]),
+    "a limit that is none": (["verify", "mnist.onnx", "--rtol", "nan"], 2, ["--rtol"]),
+    "weights for a module": (
+        ["verify", "mnist.onnx", "empty.onnx"],
+        2,
+        ["empty.onnx", "(.py)"],
+    ),
+    "an input of another kind": (
+        ["verify", "mnist.onnx", "--input", "images=own.py"],
+        2,
+        ["own.py", "another kind of file"],
+    ),
+    "a size that no input has": (
+        ["inspect", "mnist.onnx", "--dim", "size=3"],
+        2,
+        ["--dim: expected one of batch, got size"],
+    ),
+    "check a model file": (["check", "mnist.onnx"], 2, ["mnist.onnx", "--source"]),
+    "keep in a file": (["demo", "--keep", "own.py"], 2, ["--keep", "own.py"]),
     "a name for two models": (
         ["generate", "mnist.onnx", "short.onnx", "--name", "x"],
         2,
