@@ -29,15 +29,23 @@ COMMAND = re.compile(r"\bburnish ([a-z]+)\b([^`|;\n]*)")
 ARGUMENT = re.compile(r"(?<![\w.-])([a-z_]\w*)=(?:True|False|None)\b")
 
 #: Options of other programs that our texts name, with a word of the text beside them.
-OTHERS = {"--shm-size": "container", "--repo-type": "hf download"}
+OTHERS = {
+    "--embeded": "did you mean --embed?",
+    "--no-deps": "pip wheel",
+    "--repo-type": "hf download",
+    "--shm-size": "container",
+    "--strict": "mypy",
+    "--wheel-dir": "pip wheel",
+}
 
 #: Arguments of other libraries that our texts name.
 OF_OTHERS = {
-    "affine": "torch.nn",
-    "allow_pickle": "numpy.load",
-    "dynamo": "torch.onnx.export",
-    "optimize": "torch.onnx.export",
-    "weights_only": "torch.load",
+    "--embeded": "did you mean --embed?",
+    "--no-deps": "pip wheel",
+    "--repo-type": "hf download",
+    "--shm-size": "container",
+    "--strict": "mypy",
+    "--wheel-dir": "pip wheel",
 }
 
 
@@ -55,10 +63,10 @@ def _commands() -> dict[str, set[str]]:
 
 @cache
 def _options_of_programs() -> set[str]:
-    """What the programs of `models/` and `benchmarks/` add to their parsers."""
+    """What programs beside the command add to their parsers."""
     return {
         argument.value
-        for folder in ("models", "benchmarks")
+        for folder in ("models", "benchmarks", "tests")
         for path in (ROOT / folder).rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
         if isinstance(node, ast.Call)
@@ -130,5 +138,5 @@ def test_arguments_that_are_named_exist(path: Path) -> None:
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda p: p.name)
 def test_commands_that_are_named_exist(path: Path) -> None:
-    spans = re.findall(r"`burnish ([a-z-]+)|^burnish ([a-z-]+)", path.read_text(), re.M)
-    assert {a or b for a, b in spans} <= set(_commands())
+    named = re.findall(r"(?:`|^)burnish ([a-z][a-z-]*)", path.read_text("utf-8"), re.M)
+    assert set(named) <= set(_commands())

@@ -140,7 +140,11 @@ def test_traceback_shows_where(
 def test_other_commands_say_which_model(
     command: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("verify.read", "inspect_model.read", "upgrade.load_for_upgrade"):
+    for module in (
+        "verify.read",
+        "tools.inspect_model.read",
+        "tools.upgrade.load_for_upgrade",
+    ):
         monkeypatch.setattr(f"burnish.codegen.{module}", _broken)
     more = ["-o", "new.onnx"] if command == "upgrade" else []
     more = ["mnist.py"] if command == "verify" else more
@@ -173,7 +177,7 @@ def test_new_folders_are_packages_and_old_ones_stay(capsys: Captured) -> None:
 def test_a_failed_write_takes_its_folders_away(
     capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: object) -> None:
+    def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("burnish.serialize.write_stream", full)
