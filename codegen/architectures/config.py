@@ -9,10 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from burnish import jsontext
+from burnish.budget import Budget
 from burnish.codegen.architectures.without_effect import WITHOUT_EFFECT
 from burnish.codegen.errors import ReadError, UnsupportedError
+from burnish.errors import RecordError
+from burnish.shown import shown
 
-DEEPEST = 10_000
+_SHARED = 100  # layers that one layer's weights may be used for
+_LARGEST = 1 << 53  # sizes are exact in every number type below it
+_INFINITE = 1e300
 _EMPTY: tuple[Any, ...] = (None, False, [], {}, "")
 
 
@@ -79,18 +85,23 @@ class Config:
         self.refuse(key, "a whole number, a list of them or null", value)
         return default
 
+    @property
+    def most_layers(self) -> int:
+        """How many layers the weights can be for."""
+        return max(_SHARED, len(self.stored))
+
     def depth(self, key: str, default: int | None) -> int:
-        """How many layers there are."""
-        value = self.size(key, default)
-        if value > DEEPEST:
-            self.refuse(key, f"at most {DEEPEST} layers", value)
+        """How many layers there are; each has weights, or few layers are shared."""
+        value, most = self.size(key, default), self.most_layers
+        if value > most:
+            self.refuse(key, f"at most {most} layers for these weights", value)
             return 1
         return value
 
     def size(self, key: str, default: int | None, least: int = 1) -> int:
         """A whole number, at least `least`; a default of None: it has to be there."""
         value = self.raw(key, default)
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        if type(value) is not int or not least <= value < _LARGEST:
             self.refuse(key, f"a whole number from {least}", value)
             return max(least, default or 1)
         return value
@@ -100,6 +111,9 @@ class Config:
         value = self.raw(key, default)
         if isinstance(value, bool) or not isinstance(value, int | float):
             self.refuse(key, "a number", value)
+            return default
+        if not abs(value) < _INFINITE:
+            self.refuse(key, "a finite number", value)
             return default
         return float(value)
 
@@ -130,7 +144,7 @@ class Config:
         """A list of positive whole numbers."""
         value = self.raw(key, default)
         if not isinstance(value, list) or not all(
-            type(n) is int and n > 0 for n in value
+            type(n) is int and 0 < n < _LARGEST for n in value
         ):
             self.refuse(key, "a list of whole numbers from 1", value)
             return default
@@ -171,7 +185,9 @@ class Config:
         return self.size("num_labels", 2)
 
     def refuse(self, key: str, expected: str, got: Any) -> None:
-        text = json.dumps(got)
+        plain = got is None or type(got) in (bool, str)
+        text = json.dumps(got[:80] if isinstance(got, str) else got) if plain else ""
+        text = text or shown(got)
         text = text if len(text) <= 80 else f"{text[:77]}..."
         self.problems.append(f"{self.where}: {key}: expected {expected}, got {text}")
 
@@ -196,9 +212,9 @@ def read_json(path: Path) -> tuple[dict[str, Any], bytes]:
     """The values of a JSON object, and the file's bytes."""
     data = path.read_bytes()
     try:
-        values = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise ReadError(f"{path}: expected JSON, got {error}") from None
+        values = jsontext.parse(data, Budget(len(data), str(path)))
+    except RecordError as error:
+        raise ReadError(str(error)) from None
     if not isinstance(values, dict):
         raise ReadError(f"{path}: expected a JSON object, got {type(values).__name__}")
     return values, data

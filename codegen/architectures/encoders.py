@@ -151,7 +151,7 @@ def albert(config: Config, head: str) -> Values:
         **made,
         "sizes": sizes,
         "groups": groups if groups > 1 else 0,
-        "inner": config.size("inner_group_num", 1),
+        "inner": config.depth("inner_group_num", 1),
         "classifier_dropout": config.rate("classifier_dropout_prob", 0.1),
         "base": "albert",
         "base_name": "AlbertModel",

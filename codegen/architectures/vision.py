@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from burnish.codegen.architectures.config import DEEPEST, Config
+from burnish.codegen.architectures.config import Config
 from burnish.codegen.architectures.family import Values, family
 from burnish.codegen.architectures.words import ACTIVATIONS, accepts, drops
 
@@ -103,8 +103,9 @@ def _convolutional(config: Config, head: str, widths: list[int]) -> Values:
     config.ignore("tie_word_embeddings")
     widths = config.sizes("hidden_sizes", widths)
     depths = config.sizes("depths", [3, 4, 6, 3])
-    if len(widths) != len(depths) or sum(depths) > DEEPEST:
-        config.refuse("depths", f"{len(widths)} numbers up to {DEEPEST}", depths)
+    if len(widths) != len(depths) or sum(depths) > config.most_layers:
+        expected = f"{len(widths)} numbers up to {config.most_layers}"
+        config.refuse("depths", expected, depths)
         depths = [1] * len(widths)
     channels = config.size("num_channels", 3)
     return {

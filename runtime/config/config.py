@@ -7,11 +7,13 @@ import os
 from dataclasses import is_dataclass, replace
 from typing import Any, Self, cast
 
+from burnish import jsontext
 from burnish.atomic import atomic_write
+from burnish.budget import Budget
 from burnish.config.kinds import own_fields
-from burnish.config.reading import close, from_plain
+from burnish.config.reading import from_plain, meant
 from burnish.config.writing import to_plain
-from burnish.errors import InputError, RecordError
+from burnish.errors import InputError
 
 
 class Config:
@@ -69,7 +71,7 @@ class Config:
         known = own_fields(type(self))
         for name in changes.keys() - known.keys():
             raise InputError(
-                f"{type(self).__name__} has no field {name!r}{close(name, known)}"
+                f"{type(self).__name__} has no field {name!r}{meant(name, known)}"
             )
         return cast(Self, replace(cast(Any, self), **changes))
 
@@ -86,8 +88,4 @@ def _read(cls: Any, values: Any, where: str | None) -> Any:
 
 
 def _parsed(cls: Any, data: bytes, where: str) -> Any:
-    try:
-        values = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise RecordError(f"{where}: expected JSON text: {error}") from None
-    return _read(cls, values, where)
+    return _read(cls, jsontext.parse(data, Budget(len(data), where)), where)

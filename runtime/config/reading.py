@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import MISSING, is_dataclass
@@ -19,6 +18,7 @@ from burnish.config.kinds import (
     own_fields,
 )
 from burnish.errors import RecordError
+from burnish.shown import close, shown
 
 _C = TypeVar("_C")
 _BAD: Any = object()
@@ -98,10 +98,10 @@ class _Reader:
         before, known, kinds = len(self.problems), own_fields(cls), hints(cls)
         given = {name: each for name, each in value.items() if name != TAG}
         if value.get(TAG, cls.__name__) != cls.__name__:
-            self._note(path, f"expected {cls.__name__}, got {value[TAG]!r:.60}")
+            self._note(path, f"expected {cls.__name__}, got {shown(value[TAG], 60)}")
         for name in given.keys() - known.keys():
-            meant = close(name, known.keys() - given.keys())
-            self._note(_join(path, name), f"{cls.__name__} has no such field{meant}")
+            hint = meant(name, known.keys() - given.keys())
+            self._note(_join(path, name), f"{cls.__name__} has no such field{hint}")
         for name, field in known.items():
             if name not in given and field.default is field.default_factory is MISSING:
                 kind = name_of(kinds[name])
@@ -126,8 +126,8 @@ class _Reader:
                     return self.read(cls, value, path)
             names = [cls.__name__ for cls in classes]
             at = _join(path, TAG)
-            meant = close(value[TAG], names)
-            came = f"got {value[TAG]!r:.60}{meant}"
+            hint = meant(value[TAG], names)
+            came = f"got {shown(value[TAG], 60)}{hint}"
             return self._note(at, f"expected {' or '.join(names)}, {came}")
         if isinstance(value, Mapping) and len(classes) == 1:
             choices = (*classes, *(one for one in choices if one is not classes[0]))
@@ -147,14 +147,16 @@ class _Reader:
             return self._wrong(kind, value, path)
         key_kind, inside = get_args(kind) or (str, Any)
         return {
-            self._key(key_kind, key, path): self.read(inside, each, f"{path}[{key!r}]")
+            self._key(key_kind, key, path): self.read(
+                inside, each, f"{path}[{shown(key)}]"
+            )
             for key, each in value.items()
         }
 
     def _key(self, kind: Any, key: Any, path: str) -> Any:
         if kind is int and isinstance(key, str) and key.lstrip("-").isdigit():
             return int(key)
-        return self.read(kind, key, f"{path}, key {key!r}")
+        return self.read(kind, key, f"{path}, key {shown(key)}")
 
     def _sequence(self, kind: Any, origin: type, value: Any, path: str) -> Any:
         if not isinstance(value, list | tuple):
@@ -186,9 +188,9 @@ class _Reader:
     def _wrong(
         self, kind: Any, value: Any, path: str, names: Collection[Any] = ()
     ) -> Any:
-        came = "null" if value is None else f"{value!r:.60}"
-        meant = close(value, names)
-        return self._note(path, f"expected {name_of(kind)}, got {came}{meant}")
+        came = "null" if value is None else shown(value, 60)
+        hint = meant(value, names)
+        return self._note(path, f"expected {name_of(kind)}, got {came}{hint}")
 
     def _unknown(self, kind: Any, path: str) -> Any:
         return self._note(path, f"no configuration can hold {name_of(kind)}")
@@ -206,7 +208,7 @@ def _same(one: Any, value: Any) -> bool:
     return type(one) is type(value) and one == value
 
 
-def close(name: Any, names: Collection[Any]) -> str:
+def meant(name: Any, names: Collection[Any]) -> str:
     """Words for a message: which of the names was probably meant."""
-    found = difflib.get_close_matches(str(name)[:80], [str(one) for one in names], 1)
-    return f" (is {found[0]!r} meant?)" if found else ""
+    found = close(name, names)
+    return f" (is {found!r} meant?)" if found else ""

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 from typing import BinaryIO
 
+from burnish import jsontext
+from burnish.budget import Budget
 from burnish.errors import RecordError
 from burnish.record.elements import from_bytes, name_of, size_of, to_bytes
 from burnish.record.format import Content, Format, Summed, unsealed
@@ -32,11 +34,11 @@ def write(out: BinaryIO, content: Content) -> None:
     out.write(file.crc.to_bytes(4, "big"))
 
 
-def read(data: memoryview) -> Content:
+def read(data: memoryview, budget: Budget) -> Content:
     """Read a record; its arrays share the memory of `data`."""
     data = unsealed(data)
     start = 16 + int.from_bytes(data[8:16], "little")
-    page, rows = json.loads(bytes(data[16:start]))
+    page, rows = jsontext.parse(data[16:start], budget)
     arrays = {}
     for name, dtype, shape in rows:
         stop = start + size_of(dtype, shape)

@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
+from burnish.budget import Budget
 from burnish.errors import RecordError
 from burnish.record.elements import Arrays
 
@@ -27,7 +28,8 @@ class Format(NamedTuple):
     suffix: str
     begins: Callable[[bytes], bool]  #: whether a file may start with these 64 bytes
     write: Callable[[BinaryIO, Content], None]
-    read: Callable[[memoryview], Content]
+    read: Callable[[memoryview, Budget], Content]
+    cost: int = 1  #: bytes of memory that reading a byte takes
 
 
 class Summed:

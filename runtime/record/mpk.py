@@ -6,13 +6,16 @@ The last value is the CRC-32 of all bytes before it, as four bytes.
 from __future__ import annotations
 
 from types import ModuleType
-from typing import Any, BinaryIO
+from typing import Annotated, Any, BinaryIO
 
+from burnish.budget import Budget
 from burnish.errors import RecordError
 from burnish.record.elements import from_bytes, name_of, to_bytes
 from burnish.record.format import Content, Format, Summed, unsealed
 
 _END = b"\xa5crc32\xc4\x04"  # the key, and the start of four bytes
+_TREE = 72  # bytes of memory that a byte of plain values stands for: an empty map
+_TENSOR = 200
 _PIECE = 1 << 30  # a value has less than 4 GiB
 
 
@@ -49,23 +52,54 @@ def _map_of(count: int) -> bytes:
     return b"\xdf" + count.to_bytes(4, "big")
 
 
-def read(data: memoryview) -> Content:
-    """Read a record."""
+def read(data: memoryview, budget: Budget) -> Content:
+    """Read a record; it is known what may stand where, so that little is made of it."""
     msgspec = _msgspec()
     unsealed(data)
+    budget.take(len(data))
     try:
-        page: dict[str, Any] = msgspec.msgpack.decode(data)
-        del page["crc32"]
+        record = msgspec.msgpack.decode(data, type=_record(msgspec))
+        page: dict[str, Any] = {"version": record.version}
+        if len(record.dtypes):
+            page["dtypes"] = record.dtypes
+        if len(record.item):
+            budget.take(_TREE * len(record.item))
+            page["item"] = msgspec.msgpack.decode(record.item)
     except (msgspec.DecodeError, RecursionError) as error:
         raise RecordError(f"expected a MessagePack map: {error}") from None
     arrays = {}
-    for name, tensor in page.pop("tensors").items():
-        pieces = tensor["bytes"]
+    for name, tensor in record.tensors.items():
+        pieces = tensor.bytes
+        budget.take(_TENSOR + (sum(map(len, pieces)) if len(pieces) > 1 else 0))
         whole = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        arrays[name] = from_bytes(whole, tensor["dtype"], tensor["shape"])
+        arrays[name] = from_bytes(whole, tensor.dtype, tensor.shape)
     return Content(page, arrays)
 
 
+def _record(msgspec: ModuleType) -> Any:
+    """What a record is made of, as msgspec checks it."""
+    short = msgspec.Meta(max_length=64)
+    parts = msgspec.Meta(max_length=1 << 12)
+    tensor = msgspec.defstruct(
+        "Tensor",
+        [
+            ("dtype", str),
+            ("shape", Annotated[list[int], short]),
+            ("bytes", Annotated[list[bytes], parts]),
+        ],
+    )
+    return msgspec.defstruct(
+        "Record",
+        [
+            ("version", int),
+            ("tensors", dict[str, tensor]),  # type: ignore[valid-type]
+            ("crc32", bytes),
+            ("item", msgspec.Raw, msgspec.Raw()),
+            ("dtypes", dict[str, str], {}),
+        ],
+    )
+
+
 FORMAT = Format(
-    "MessagePack", ".mpk", lambda head: head.startswith(b"\xdf"), write, read
+    "MessagePack", ".mpk", lambda head: head.startswith(b"\xdf"), write, read, 2
 )

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import re
-import struct
 import zipfile
 import zlib
 from typing import Any, BinaryIO
@@ -18,20 +18,19 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.lib import format as npy
 
+from burnish import jsontext
+from burnish.budget import Budget
 from burnish.errors import RecordError
 from burnish.record.elements import Arrays, from_bytes, name_of, to_bytes
 from burnish.record.format import Content, Format, check_sum
+from burnish.serialize.archive import Archive
+from burnish.shown import shown
 
 _PAGE = "burnish.json"
 _COMMENT = b"burnish.crc32:"
 _END = re.compile(_COMMENT + rb"([0-9a-f]{8})\Z")
-_DAMAGE = (
-    zipfile.BadZipFile,
-    NotImplementedError,
-    RuntimeError,
-    zlib.error,
-    struct.error,
-)
+_LONGEST = 20_000  # bytes of an array's header; NumPy reads no longer ones
+_HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 _SAFE = re.compile(r"[\w.\- ]{1,200}", re.ASCII)
 
 
@@ -55,26 +54,21 @@ def write(out: BinaryIO, content: Content) -> None:
     out.write(b"%08x" % zlib.crc32(before))
 
 
-def read(data: memoryview) -> Content:
+def read(data: memoryview, budget: Budget) -> Content:
     """Read a record, or an archive that numpy.savez wrote. Pickles are refused."""
     end = _END.search(bytes(data[-22:]))
     if end:
         check_sum(data[:-8], int(end[1], 16))
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            if not end and _PAGE in archive.namelist():
-                raise RecordError("expected a checksum at the end, found none")
-            return _contents(archive)
-    except _DAMAGE as error:
-        raise RecordError(f"expected a whole ZIP archive: {error}") from None
-
-
-def _contents(archive: zipfile.ZipFile) -> Content:
-    members = archive.namelist()
-    if _PAGE not in members:
-        arrays = {name.removesuffix(".npy"): _member(archive, name) for name in members}
+    archive = Archive(data, "expected a whole ZIP archive", budget)
+    if _PAGE not in archive:
+        arrays = {
+            name.removesuffix(".npy"): _member(archive, name)
+            for name in archive.members
+        }
         return Content({"version": 1}, arrays)
-    page = json.loads(archive.read(_PAGE))
+    if not end:
+        raise RecordError("expected a checksum at the end, found none")
+    page = jsontext.parse(archive.read(_PAGE, checked=True), budget)
     rows = page.pop("tensors")
     found: Arrays = {}
     for name, (member, dtype, shape) in rows.items():
@@ -85,12 +79,20 @@ def _contents(archive: zipfile.ZipFile) -> Content:
     return Content(page, found)
 
 
-def _member(archive: zipfile.ZipFile, name: str) -> np.ndarray:
-    with archive.open(name) as file:
-        array: np.ndarray = npy.read_array(file, allow_pickle=False)
-        if file.read(1):
-            raise RecordError(f"{name}: expected one array, got more")
-    return array
+def _member(archive: Archive, name: str) -> np.ndarray:
+    """An array that shares the memory of its member."""
+    raw = archive.read(name, checked=True)
+    head = io.BytesIO(raw[:_LONGEST])
+    read_header = _HEADERS.get(npy.read_magic(head))
+    if read_header is None:
+        raise RecordError(f"{shown(name)}: expected an array of numbers")
+    shape, fortran, dtype = read_header(head)
+    if dtype.hasobject:
+        raise RecordError(f"{shown(name)}: expected numbers, got pickled objects")
+    if len(raw) - head.tell() != math.prod(shape) * dtype.itemsize:
+        raise RecordError(f"{shown(name)}: expected one array of {shown(list(shape))}")
+    flat = np.frombuffer(raw[head.tell() :], dtype)
+    return flat.reshape(shape, order="F" if fortran else "C")
 
 
 FORMAT = Format("NumPy", ".npz", lambda head: head.startswith(b"PK"), write, read)

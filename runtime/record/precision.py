@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from burnish.budget import Budget
 from burnish.errors import InputError
 from burnish.nn.record import cast
 from burnish.record.elements import Arrays, dtype_called, name_of
@@ -59,8 +60,10 @@ def narrow(arrays: Arrays, precision: str | None) -> tuple[Arrays, dict[str, str
     return made, changed
 
 
-def widen(arrays: Arrays, dtypes: Mapping[str, str]) -> Arrays:
+def widen(arrays: Arrays, dtypes: Mapping[str, str], budget: Budget) -> Arrays:
     """Arrays in the dtypes that they had when they were recorded."""
+    for name, dtype in dtypes.items():
+        budget.take(arrays[name].size * dtype_called(dtype).itemsize)
     return arrays | {
         name: arrays[name].astype(dtype_called(dtype)) for name, dtype in dtypes.items()
     }

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, TypeAlias
 
 from burnish.atomic import atomic_write
-from burnish.errors import RecordError
+from burnish.budget import Budget
+from burnish.errors import BudgetError, RecordError
 from burnish.nn import Module
 from burnish.nn.fit import Report
 from burnish.record import precision as precisions
@@ -17,6 +18,7 @@ from burnish.record.format import Content, Format
 from burnish.record.precision import Precision, narrow, widen
 from burnish.record.tree import NOTHING, put_together, take_apart
 from burnish.serialize.read import map_file
+from burnish.shown import shown
 from burnish.store import load as load_weights
 
 Source: TypeAlias = str | os.PathLike[str] | bytes | bytearray | memoryview
@@ -73,24 +75,34 @@ class Recorder:
         self._write(out, item, f"{self.format.kind} bytes")
         return out.getvalue()
 
-    def load(self, source: Source) -> Any:
+    def load(self, source: Source, limit: int | None = None) -> Any:
         """What a file or bytes hold: arrays by name, or the containers around them.
 
         Objects come back as the states they had, configurations as dicts, tuples as
         lists. Arrays have the types they were recorded with and may be read-only.
-        Raises RecordError, with the path, when there is any damage.
-        """
-        return self._read(*self._opened(source))
 
-    def load_into(self, item: Any, source: Source, strict: bool = True) -> Report:
+        limit: the bytes of memory that reading may take, for a file that is trusted; by
+        default about eight times its size and 48 MiB, which holds all that is recorded
+        here. Raises RecordError, with the path, when there is any damage, and
+        BudgetError, which is one, when a file asks for more memory.
+        """
+        return self._read(*self._opened(source), limit)
+
+    def load_into(
+        self,
+        item: Any,
+        source: Source,
+        strict: bool = True,
+        limit: int | None = None,
+    ) -> Report:
         """Give an item the state that a file or bytes hold, and say what was done.
 
         item: a module, or what else has `load_state_dict`. strict: names of a module's
-        tensors must match exactly. Raises RecordError with all that does not fit,
-        before anything is changed.
+        tensors must match exactly. limit: as `load` takes it. Raises RecordError with
+        all that does not fit, before anything is changed.
         """
         data, where = self._opened(source)
-        state = self._read(data, where)
+        state = self._read(data, where, limit)
         if not isinstance(state, dict):
             raise RecordError(f"{where}: expected arrays by name, got {_kind(state)}")
         try:
@@ -122,7 +134,7 @@ class Recorder:
         where = self.path(source)
         return memoryview(map_file(where)), str(where)
 
-    def _read(self, data: memoryview, where: str) -> Any:
+    def _read(self, data: memoryview, where: str, limit: int | None) -> Any:
         head = bytes(data[:64])
         if not self.format.begins(head):
             others = [
@@ -136,18 +148,23 @@ class Recorder:
                 f"bytes that begin with {head[:8]!r}{hint}"
             )
         try:
-            page, arrays = self.format.read(data)
+            budget = Budget(len(data), where, limit, "pass limit=BYTES")
+            page, arrays = self.format.read(data, budget)
             if page["version"] != _VERSION:
                 raise RecordError(
                     f"expected a record of version {_VERSION}, got "
-                    f"{page['version']!r}; a newer Burnish may read it"
+                    f"{shown(page['version'])}; a newer Burnish may read it"
                 )
-            arrays = widen(arrays, page.get("dtypes", {}))
+            arrays = widen(arrays, page.get("dtypes", {}), budget)
             return put_together(page.get("item", NOTHING), arrays)
+        except BudgetError:
+            raise
         except RecordError as error:
-            raise RecordError(f"{where}: {error!s:.300}") from None
+            text = str(error).removeprefix(f"{where}: ").replace("\n", " ")
+            raise RecordError(f"{where}: {text:.300}") from None
         except (*_DAMAGE, *_TOO_MUCH) as error:
-            problem = f"{type(error).__name__}: {error}"
+            said = error.args[0] if error.args else ""
+            problem = f"{type(error).__name__}: {shown(said, 200)}"
             raise RecordError(
                 f"{where}: expected a record in {self.format.kind}: {problem:.200}"
             ) from None

@@ -10,6 +10,7 @@ import json
 import zlib
 from typing import BinaryIO
 
+from burnish import jsontext
 from burnish.budget import Budget
 from burnish.record.elements import Arrays
 from burnish.record.format import Content, Format, check_sum
@@ -39,14 +40,14 @@ def write(out: BinaryIO, content: Content) -> None:
         out.write(encode(content.arrays[name], name))
 
 
-def read(data: memoryview) -> Content:
+def read(data: memoryview, budget: Budget) -> Content:
     """Read a record, or a file of another program, which has no checksum."""
     if bytes(data[8:_AT]) == _BEFORE:
         _check(data)
-    tensors, metadata = lazy(data, Budget(len(data), "record"))
-    page = json.loads(metadata.get("burnish.record", '{"version": 1}'))
+    tensors, metadata = lazy(data, budget)
+    page = metadata.get("burnish.record", '{"version": 1}')
     arrays: Arrays = {name: tensor.read() for name, tensor in tensors.items()}
-    return Content(page, arrays)
+    return Content(jsontext.parse(page.encode(), budget), arrays)
 
 
 def _check(data: memoryview) -> None:

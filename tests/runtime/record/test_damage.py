@@ -138,9 +138,9 @@ HOSTILE = {
     "version": (BinRecorder, binary([{"version": 2}, []]), "of version 1, got 2"),
     "no version": (BinRecorder, binary([{}, []]), "KeyError: 'version'"),
     "no page": (BinRecorder, binary([None, []]), "TypeError"),
-    "head": (BinRecorder, binary(b"{" * 100_000), "expected a record in binary"),
-    "nested": (BinRecorder, binary(b"[" * 100_000), "RecursionError"),
-    "long head": (BinRecorder, sealed(b"BURNISH1" + b"\xff" * 8), "a record in binary"),
+    "head": (BinRecorder, binary(b"{" * 100_000), "expected JSON text"),
+    "nested": (BinRecorder, binary(b"[" * 100_000), "maximum recursion depth"),
+    "long head": (BinRecorder, sealed(b"BURNISH1" + b"\xff" * 8), "expected JSON text"),
     "dtype": (BinRecorder, binary(row("object"), bytes(8)), "got object"),
     "code": (BinRecorder, binary(row("load"), bytes(8)), "got load"),
     "no dtype": (BinRecorder, binary(row(3), bytes(8)), "expected"),
@@ -283,7 +283,7 @@ def test_the_messages_of_damage(tmp_path):
     data = bytearray(path.read_bytes())
     data[1000] ^= 1
     path.write_bytes(data)
-    with pytest.raises(RecordError, match=r"a whole ZIP archive: Bad CRC-32 .*w\.npy"):
+    with pytest.raises(RecordError, match=r"whole ZIP archive: .*w\.npy' does not"):
         NpzRecorder().load(path)
 
 
@@ -312,5 +312,5 @@ def test_an_archive_of_pickles_is_refused(tmp_path):
         archive.comment = b"burnish.crc32:" + bytes(8)
     data = path.read_bytes()[:-8]
     path.write_bytes(data + b"%08x" % zlib.crc32(data))
-    with pytest.raises(RecordError, match=r"x\.npz: .*allow_pickle=False"):
+    with pytest.raises(RecordError, match=r"x\.npz: .*got pickled objects"):
         NpzRecorder().load(path)
