@@ -40,12 +40,15 @@ OTHERS = {
 
 #: Arguments of other libraries that our texts name.
 OF_OTHERS = {
-    "--embeded": "did you mean --embed?",
-    "--no-deps": "pip wheel",
-    "--repo-type": "hf download",
-    "--shm-size": "container",
-    "--strict": "mypy",
-    "--wheel-dir": "pip wheel",
+    "affine": "torch.nn",
+    "allow_pickle": "numpy.load",
+    "do_constant_folding": "torch.onnx.export",
+    "dynamo": "torch.onnx.export",
+    "export_params": "torch.onnx.export",
+    "external_data": "torch.onnx.export",
+    "keep_initializers_as_inputs": "torch.onnx.export",
+    "optimize": "torch.onnx.export",
+    "weights_only": "torch.load",
 }
 
 
