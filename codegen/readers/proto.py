@@ -26,6 +26,7 @@ _PER_AXIS = frozenset(
         *("output_shape", "pads", "perm", "shape", "strides"),
     )
 )
+_DTYPES = frozenset(onnx.TensorProto.DataType.values()) - {0}
 _LONG_NAME = 256  # of a dimension: sums and products repeat it
 
 
@@ -193,7 +194,13 @@ def _infos(body: Any) -> Iterator[Any]:
 
 
 def _check_shape(info: Any) -> None:
-    """A shape has few dimensions; what is negative, or a text, is not known."""
+    """A shape has few dimensions; what is negative, or a text, is not known.
+
+    Nor is a type whose elements are of no type.
+    """
+    kind = info.type.tensor_type
+    if info.type.HasField("tensor_type") and kind.elem_type not in _DTYPES:
+        info.ClearField("type")
     dims = info.type.tensor_type.shape.dim
     if len(dims) > MOST_DIMS:
         raise ReadError(

@@ -73,7 +73,10 @@ _BIAS = {"Conv": 2, "ConvTranspose": 2, "Gemm": 2, "Linear": 2}
 
 
 def _is_empty(value: ir.Value | None, axis: int) -> bool:
-    return value is not None and value.shape is not None and value.shape[axis] == 0
+    if value is None or value.shape is None:
+        return False
+    rank = len(value.shape)  # a branch that is not taken may name an axis beyond it
+    return -rank <= axis < rank and value.shape[axis] == 0
 
 
 def _kept(node: ir.Node) -> ir.Value | None:
