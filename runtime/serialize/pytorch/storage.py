@@ -80,13 +80,17 @@ class StorageView(Storage):
 
     __slots__ = ("root", "start")
 
+    root: Storage
+    start: int
+
     def __init__(self, root: Storage, start: int, nbytes: int):
         if start < 0 or nbytes < 0 or start + nbytes > root.nbytes:
             raise Refused(f"a view of bytes {start} to {start + nbytes} of a storage")
+        whole: Storage = root
         if isinstance(root, StorageView):
-            root, start = root.root, root.start + start
+            whole, start = root.root, root.start + start
         super().__init__(self._part, nbytes, root.where, root.budget, root.swap)
-        self.root = root
+        self.root = whole
         self.start = start
 
     def _part(self) -> Any:
