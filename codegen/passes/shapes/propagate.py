@@ -83,7 +83,10 @@ class _Follower:
         rule = RULES.get(node.op_type) if node.domain in ("", "burnish") else None
         found: Shapes = []
         if rule is not None:
-            found = rule(node, [declared(v) for v in node.inputs], self._sizes)
+            try:
+                found = rule(node, [declared(v) for v in node.inputs], self._sizes)
+            except (LookupError, ValueError, ArithmeticError):
+                found = []  # shapes that contradict the operator say nothing
         changed = False
         for i, output in enumerate(node.outputs):
             if node.op_type in _FREE and isinstance(output.type, ir.TensorType | None):

@@ -236,10 +236,6 @@ CASES.update(
         "Col2Im",
         [floats("x", np.ones((1, 4, 1))), ints("i", [MANY, MANY]), ints("b", [2, 2])],
     ),
-    affine_grid=lambda: _grown(
-        "AffineGrid",
-        [floats("t", np.ones((1, 2, 3))), ints("s", [1, 1, 60_000, 60_000])],
-    ),
     center_crop_pad=lambda: _grown(
         "CenterCropPad", [floats("x", [1]), ints("s", [MANY])]
     ),
