@@ -90,10 +90,11 @@ def generate(
     (N, T): 0 where a prompt is padded, which has to be at its left. choice: see
     `follow`.
     """
-    if unknown := sorted(choice.keys() - follow.__kwdefaults__.keys()):
-        known = ", ".join(follow.__kwdefaults__)
+    known = follow.__kwdefaults__ or {}
+    if unknown := sorted(choice.keys() - known.keys()):
         raise InputError(
-            f"generate: expected options among {known}, got {', '.join(unknown)}"
+            f"generate: expected options among {', '.join(known)}, "
+            f"got {', '.join(unknown)}"
         )
     model = model.valid()
     ids = _ids(model, input_ids)
