@@ -10,6 +10,7 @@ from collections.abc import ItemsView, Iterator, KeysView, Mapping, ValuesView
 from typing import Any
 
 from burnish.errors import InputError
+from burnish.nn.holding import held
 from burnish.nn.module import Module
 from burnish.tensor import Tensor
 
@@ -42,7 +43,7 @@ class Sequential(_Container):
         else:
             named = {str(i): layer for i, layer in enumerate(layers)}
         for name, layer in named.items():
-            if not isinstance(layer, Module):
+            if next(held(layer), None) is None:
                 raise InputError(
                     f"Sequential: expected modules, got {_told(layer)} as {name!r}; a "
                     f"function has a layer of its own, as nn.ReLU() for ops.relu"

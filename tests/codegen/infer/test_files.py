@@ -199,10 +199,10 @@ def test_weights_that_lie_where_they_would_be_written(tmp_path: Path) -> None:
     assert write(generate(path), tmp_path) == [tmp_path / "some.py"]
     assert path.read_bytes() == before
     assert loaded(tmp_path / "some.py").num_params == 16
-    with pytest.raises(UsageError, match="expected another folder"):
+    with pytest.raises(UsageError, match="expected another out_dir or name"):
         write(generate(path, Options(half=True)), tmp_path)
     save_file(linear("module.a"), path)
-    with pytest.raises(UsageError, match="expected another folder"):
+    with pytest.raises(UsageError, match="expected another out_dir or name"):
         write(generate(path), tmp_path)
 
 
