@@ -25,6 +25,7 @@ from burnish.learner.events import EventStore, MetricLogger
 from burnish.learner.fitting import Fitting
 from burnish.learner.interrupter import Interrupter
 from burnish.learner.metric.base import Metric
+from burnish.learner.metric.run import Loss
 from burnish.learner.output import Step, own_step
 from burnish.learner.parallel import Together
 from burnish.learner.renderer import Renderer, Run
@@ -37,6 +38,7 @@ from burnish.record import DefaultRecorder, Recorder
 
 _SPLITS = ("train", "valid")
 _LATEST = KeepLast(2)
+_LOSS = (Loss(),)
 
 
 class Learner:
@@ -46,7 +48,8 @@ class Learner:
     learning_rate: a number, or a schedule that is asked once an optimizer step.
     step, valid_step: what to do with a batch; left out, the model's own methods
     `train_step(batch)` and `valid_step(batch)`. `valid_step` is `step` by default.
-    metrics: of training and validation, or `{"train": [...], "valid": [...]}`.
+    metrics: of training and validation, or `{"train": [...], "valid": [...]}`; the
+    loss by default.
     directory: where the run is written; None writes nothing.
     checkpoints: which to keep; several strategies keep what any of them keeps.
     recorder: how they are written; None is `DefaultRecorder()`, from whose files a run
@@ -68,7 +71,7 @@ class Learner:
         step: Step | None = None,
         valid_step: Step | None = None,
         epochs: int = 1,
-        metrics: Sequence[Metric] | dict[str, Sequence[Metric]] = (),
+        metrics: Sequence[Metric] | dict[str, Sequence[Metric]] = _LOSS,
         directory: str | os.PathLike[str] | None = None,
         checkpoints: Strategy | Sequence[Strategy] = _LATEST,
         recorder: Recorder | None = None,

@@ -16,6 +16,7 @@ from burnish.learner import (
     Evaluator,
     KeepBest,
     KeepLast,
+    Learner,
     LearnerSummary,
     LearningRate,
     Loss,
@@ -58,6 +59,13 @@ def test_it_does_what_the_loop_by_hand_does(learner):
             optimizer.step(0.01, model, loss.backward())
     assert same(trained, model)
     assert not trained.training
+
+
+def test_without_metrics_the_loss_is_shown(tmp_path):
+    run = Learner(Network(), optim.Adam(), 0.01, step=Supervised(nn.CrossEntropyLoss()))
+    run.fit(train_batches(), valid_batches())
+    assert "Loss" in str(run.summary)
+    assert all(run.store.epochs("Loss", split) for split in ("train", "valid"))
 
 
 def test_accumulated_gradients_are_those_of_the_larger_batch(learner):
