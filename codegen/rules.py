@@ -26,13 +26,15 @@ def load(modules: Iterable[str]) -> None:
 
 
 def _imported(name: str) -> None:
+    if name.endswith(".py"):
+        raise UsageError(
+            f"--rules: expected a module to import, got {name!r}; name it as `import` "
+            f"does: {Path(name).stem}"
+        )
     try:
         importlib.import_module(name)
     except Exception as error:  # the module is the user's: it may raise anything
-        advice = ""
-        if name.endswith(".py"):
-            advice = f"; name it as `import` does: {Path(name).stem}"
         raise UsageError(
             f"--rules: expected a module to import, got {name!r} "
-            f"({type(error).__name__}: {error}){advice}"
+            f"({type(error).__name__}: {error})"
         ) from error

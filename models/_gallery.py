@@ -121,5 +121,7 @@ def weights(module: str) -> Path:
     from burnish.codegen.pipeline import write
 
     print(f"writing {path}", file=sys.stderr)
+    for stale in (copy, path):  # the cache is this module's own
+        stale.unlink(missing_ok=True)
     write(made, folder)
     return path

@@ -23,11 +23,11 @@ def test_repr_says_values_shape_and_dtype():
 @pytest.mark.parametrize(
     ("x", "spec", "text"),
     [
-        ([[1.5, 2.25]], ".1f", "Tensor([[1.5, 2.2]], shape=(1, 2), dtype=float64)"),
+        ([[1.5, 2.25]], ".1f", "Tensor([[1.5, 2.2]], shape=(1, 2), dtype=float32)"),
         ([1, 20], "3d", "Tensor([  1,  20], shape=(2,), dtype=int64)"),
-        ([0.5], "", "Tensor([0.5], shape=(1,), dtype=float64)"),
+        ([0.5], "", "Tensor([0.5], shape=(1,), dtype=float32)"),
         (0.123456, ".2f", "0.12"),
-        (0.5, "", "Tensor(0.5, shape=(), dtype=float64)"),
+        (0.5, "", "Tensor(0.5, shape=(), dtype=float32)"),
     ],
 )
 def test_a_format_is_for_each_element(x, spec, text):
