@@ -5,20 +5,21 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from operator import index
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from burnish.errors import ArgumentError, BurnishError, InputError
 from burnish.operator import MISUSES, Function, misuse
 
-Rest = ParamSpec("Rest")
+P = ParamSpec("P")
 A = TypeVar("A")
 T = TypeVar("T")
 
 
-def method(
-    operator: Function[Concatenate[Any, Rest], A, T],
-) -> Callable[Concatenate[Any, Rest], T]:
-    """An operator as a method: the tensor is its first argument."""
+def method(operator: Function[P, A, T]) -> Callable[..., T]:
+    """An operator as a method: the tensor is its first argument.
+
+    Options may come in order, which no ParamSpec says, so that checkers see the result.
+    """
     function: Any = operator
 
     @functools.wraps(function)
