@@ -164,7 +164,6 @@ _FUNCTIONS = {
     "logsigmoid": "ops.log_sigmoid",
     "vector_norm": "ops.norm(x, p=2, axis=1)",
     "inv": "ops.inverse",
-    "linalg": "ops.inverse, ops.det, ops.qr, ops.solve, ops.norm",
     "fft": "ops.rfft, ops.irfft, ops.dft",
     "masked_select": "x[mask]",
 }
@@ -197,8 +196,6 @@ _MODULES = {
 
 _OPTIMIZERS = {
     "zero_grad": "nothing: gradients are what loss.backward() returns, none are kept",
-    "state_dict": "optimizer.save_file(path) and optimizer.load_file(path)",
-    "load_state_dict": "optimizer.load_file(path)",
     "param_groups": "optim.ModuleOptimizer, with rates by ModuleSchedule",
     "add_param_group": "optim.ModuleOptimizer(...).with_group(group, rule)",
 }
@@ -208,7 +205,6 @@ _LAYERS = {
     "Parameter": "nn.Param(values)",
     "ParameterList": "a list of nn.Param in an attribute",
     "ModuleList": "a list of modules in an attribute: self.layers = [...]",
-    "Upsample": "nn.Interpolate, or ops.interpolate",
     "DataParallel": "burnish.distributed",
     "utils": "optim.ClipGlobalNorm for clipping, nn.Reparameterizer for weight norms",
 }

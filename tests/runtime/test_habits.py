@@ -1,0 +1,82 @@
+"""PyTorch's and NumPy's names that are others here: one line that says which."""
+
+from __future__ import annotations
+
+import re
+from pkgutil import iter_modules
+from typing import Any
+
+import numpy as np
+import pytest
+
+import burnish
+from burnish import Tensor, nn, ops, optim
+from burnish.errors import BurnishError
+from burnish.habits import _MEANT
+
+MODULES = {
+    module.name
+    for package in (burnish, ops)
+    for module in iter_modules(package.__path__, f"{package.__name__}.")
+}
+"""Their names are there once they are imported."""
+
+OWNERS: dict[str, Any] = {
+    "Tensor": Tensor(np.ones((2, 3), np.float32)),
+    "burnish.ops": ops,
+    "Module": nn.Linear(3, 2),
+    "Optimizer": optim.Adam(),
+    "burnish.nn": nn,
+    "burnish": burnish,
+}
+ROWS = [
+    (owner, name)
+    for owner, table in _MEANT.items()
+    for name in table
+    if f"{owner}.{name}" not in MODULES
+]
+
+
+@pytest.mark.parametrize(("owner", "name"), ROWS)
+def test_a_name_that_is_another_here(owner, name):
+    instead = _MEANT[owner][name]
+    with pytest.raises(AttributeError, match=re.escape(f"write {instead}")):
+        getattr(OWNERS[owner], name)
+
+
+@pytest.mark.parametrize(("owner", "name"), ROWS)
+def test_what_is_to_be_written_exists(owner, name):
+    """Every `ops.name`, `nn.Name`, `optim.Name` and `x.method` of an advice."""
+    homes = {"ops": ops, "nn": nn, "optim": optim, "x": OWNERS["Tensor"]}
+    homes |= {"model": OWNERS["Module"], "optimizer": OWNERS["Optimizer"]}
+    advice = re.sub(r'".*?"', "", _MEANT[owner][name])
+    for home, word in re.findall(r"\b(ops|nn|optim|x|model|optimizer)\.(\w+)", advice):
+        assert hasattr(homes[home], word), f"{home}.{word}"
+
+
+def linear() -> nn.Linear:
+    return nn.Linear(3, 2).to("cpu:autodiff")
+
+
+def loss() -> Tensor:
+    return linear()(Tensor.ones(4, 3)).sum()
+
+
+@pytest.mark.parametrize(
+    ("habit", "instead"),
+    [
+        (lambda: Tensor.ones(2, 3).size(), "x.shape"),
+        (lambda: Tensor.ones(2, 3).size(0), r"x.shape\[0\]"),
+        (lambda: Tensor.ones(2, 3).sum(dim=1), "axis"),
+        (lambda: Tensor.ones(2, 3).sum(1, keepdim=True), "keepdims"),
+        (lambda: ops.softmax(Tensor.ones(2, 3), dim=1), "axis"),
+        (lambda: Tensor.ones(2, 3).relu_(), r"x = x.relu\(...\)"),
+        (lambda: optim.Adam(linear().parameters()), "optimizer.step|no parameters"),
+        (lambda: optim.Adam(lr=1e-3), "step"),
+        (lambda: optim.Adam().step(), "step"),
+        (lambda: optim.Adam().step(loss()), "step"),
+    ],
+)
+def test_a_call_in_pytorchs_way(habit, instead):
+    with pytest.raises((BurnishError, TypeError, AttributeError), match=instead):
+        habit()
