@@ -81,12 +81,25 @@ def _clean_body(body: Any, budget: Budget) -> None:
         for sparse in body.sparse_initializer:
             body.initializer.append(_dense(sparse, sparse.values.name, budget))
         body.ClearField("sparse_initializer")
-        for info in (*body.output, *body.value_info):
-            if info.type.sequence_type.elem_type.HasField("map_type"):
-                info.ClearField("type")  # the Graph has no maps; Python's need no type
+        _drop_maps(body)
 
 
 _TEXT = ("name", "domain", "op_type", "overload", "input", "output", "doc_string")
+
+
+def _drop_maps(graph: Any) -> None:
+    """Maps lose their type: the Graph has none, and Python's dictionaries need none."""
+    for info in (*graph.output, *graph.value_info):
+        kinds = (info.type, info.type.sequence_type.elem_type)
+        if any(kind.HasField("map_type") for kind in kinds):
+            info.ClearField("type")
+
+
+def drop_maps(model: Any) -> None:
+    """Clear the types of maps in all graphs of a ModelProto, in place."""
+    for body in _all_bodies([model.graph, *model.functions]):
+        if isinstance(body, onnx.GraphProto):
+            _drop_maps(body)
 
 
 def _check_text(message: Any) -> None:

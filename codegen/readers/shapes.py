@@ -11,7 +11,7 @@ import onnx
 import onnx_ir as ir
 
 from burnish.codegen.errors import Explain, ReadError
-from burnish.codegen.readers import native
+from burnish.codegen.readers import native, proto
 from burnish.codegen.symbolic.sizes import MOST_DIMS
 
 _NO_NUMBERS, _NOTHING = "burnish.no_data_propagation", "burnish.no_inference"
@@ -27,6 +27,7 @@ def infer(model: ir.Model, explain: Explain) -> bool:
     message = _inferred(model, explain)
     if message is None:
         return False
+    proto.drop_maps(message)  # inference finds them again
     inferred = ir.from_proto(message)
     changed = False
     for ours, theirs in zip(model.graphs(), inferred.graphs(), strict=False):

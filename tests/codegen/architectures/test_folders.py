@@ -256,7 +256,7 @@ def test_options_of_the_command(
     monkeypatch.setitem(sys.modules, "small", module)
     model = module.Model.from_embedded()
     assert model.num_params == made.parameters
-    with pytest.raises(ConversionError, match="--flat"):
+    with pytest.raises(ConversionError, match="flat: expected"):
         generate(bert, Options(flat=True))
 
 
