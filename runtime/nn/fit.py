@@ -129,7 +129,8 @@ def fit(
     """Match values by name with tensors; nothing is changed.
 
     kind: what the module is called. paths: every path of every tensor; a shared one has
-    several, and any will do. The report's values are in the tensors' own dtypes, with
+    several, and any will do. One that is not persistent may be among the values where
+    they are those it has. The report's values are in the tensors' own dtypes, with
     keep_dtype in those they came in.
     """
     report, state = Report(kind), joined(state)
@@ -142,7 +143,11 @@ def fit(
     report.unexpected = [name for name in state if name not in every]
     for key, item in stored.items():
         present = [path for path in names[key] if path in state]
-        if not present:
+        if not item.persistent and not (present and item.is_loaded):
+            other = [path for path in present if not _repeats(state[path], item)]
+            report.unexpected += other
+            report.applied += [path for path in present if path not in other]
+        elif not present:
             if names[key][0].rpartition(".")[2] != _OPTIONAL:
                 report.missing.append(names[key][0])
         elif problem := _problem(present, state, item):
@@ -154,6 +159,12 @@ def fit(
             report.values.append((item, array))
             report.applied.extend(present)
     return report
+
+
+def _repeats(value: Any, item: Stored) -> bool:
+    """Whether a file's values are those that the class makes itself."""
+    array = _array(value)
+    return tuple(array.shape) == item.shape and _equal(array, item.data)
 
 
 def _array(value: Any) -> Any:

@@ -287,7 +287,7 @@ class Module(Holder):
         """
         kind = type(self).__name__
         with inputs_installed(self, state):
-            every = [each for each in _every_path(self) if each[1].persistent]
+            every = list(_every_path(self))
             if group is not None:
                 chosen = {id(param) for param in group.params(self).values()}
                 every = [(path, item) for path, item in every if id(item) in chosen]

@@ -19,10 +19,8 @@ class Place(NamedTuple):
 
 
 def places(module: Module) -> Iterator[Place]:
-    """Every path of every tensor of the state, with the innermost layer around it."""
+    """Every path of every tensor, with the innermost layer around it."""
     for path, item in module.named_tensors(remove_duplicate=False):
-        if not item.persistent:
-            continue
         layer, attribute = module, path
         while (child := _towards(layer, attribute)) is not None:
             name, layer = child

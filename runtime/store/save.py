@@ -41,7 +41,7 @@ def collect(
     arrays: dict[int, dict[str, Any]] = {}  # a shared parameter stays one array
     for place in places(module):
         path, key = place.path, id(place.item)
-        if only is not None and not only(path, place.item):
+        if not place.item.persistent or (only and not only(path, place.item)):
             continue
         if key in arrays and not every_name:
             continue

@@ -39,6 +39,22 @@ def test_a_state_has_what_is_persistent():
     Net().load_state_dict(net().state_dict())
 
 
+@pytest.mark.parametrize("way", ["state", "store"])
+def test_a_file_may_repeat_what_the_class_makes(way, tmp_path):
+    """As files of older transformers have their position ids."""
+
+    def load(ids):
+        state = {**net().state_dict(), "ids": ids}
+        if way == "state":
+            return Net().load_state_dict(state)
+        return store.load(Net(), state)
+
+    load(np.arange(5)[None])
+    for other in (np.arange(1, 6)[None], np.arange(6)[None]):
+        with pytest.raises(RecordError, match=r"unexpected \['ids'\]"):
+            load(other)
+
+
 def by_file(path):
     net().save_file(path)
     return Net.from_file(path)
