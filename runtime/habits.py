@@ -52,6 +52,12 @@ _METHODS = {
     ),
     **dict.fromkeys(("cummax", "cummin"), "x.cum_max(1), which gives values alone"),
     **dict.fromkeys(("register_hook", "retain_grad"), "tensor.grad(loss.backward())"),
+    **dict.fromkeys(("zero_", "fill_"), "x = Tensor.full(x.shape, 0.0)"),
+    **dict.fromkeys(
+        ("uniform_", "normal_"), "x = Tensor.rand(2, 3), Tensor.randn(2, 3)"
+    ),
+    "requires_grad_": "x = x.require_grad()",
+    "copy_": "x = y",
     "cpu": 'x.to("cpu")',
     "add": "x + y",
     "sub": "x - y",
@@ -274,7 +280,8 @@ def missing(owner: str, name: str, known: Any, kind: str = "") -> AttributeError
         return AttributeError(told)
     plain = name.rstrip("_")
     if owner == "Tensor" and plain != name:
-        instead = table.get(plain, f"x = x.{plain}(...)")
+        same = f"x = x.{plain}(...)" if plain in known else "x = another tensor"
+        instead = table.get(name) or table.get(plain) or same
         return AttributeError(f"{told}: tensors never change in place; write {instead}")
     if meant := table.get(name):
         return AttributeError(f"{told}: write {meant}")

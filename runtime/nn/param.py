@@ -124,6 +124,11 @@ class Stored(Tensor):
             value = self.held
         return value.unpack() if type(value) is Packed else value
 
+    @data.setter
+    def data(self, values: Any) -> None:
+        """As `assign`, which checks them."""
+        self.assign(values)
+
     @property
     def held(self) -> Array | Packed:
         """What is in memory: an array, or small numbers that stand for one."""

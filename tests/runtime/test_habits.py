@@ -54,6 +54,21 @@ def test_what_is_to_be_written_exists(owner, name):
         assert hasattr(homes[home], word), f"{home}.{word}"
 
 
+@pytest.mark.oracle
+def test_pytorchs_methods_in_place_lead_to_methods_that_exist():
+    torch = pytest.importorskip("torch")
+    names = [n for n in dir(torch.Tensor) if n.endswith("_") and not n.startswith("_")]
+    for name in names:
+        with pytest.raises(
+            AttributeError, match="never change in place; write "
+        ) as got:
+            getattr(OWNERS["Tensor"], name)
+        for word in re.findall(r"\bx\.(\w+)\(", str(got.value)):
+            assert callable(getattr(Tensor, word)), name
+        for word in re.findall(r"\bTensor\.(\w+)\(", str(got.value)):
+            assert callable(getattr(Tensor, word)), name
+
+
 def linear() -> nn.Linear:
     return nn.Linear(3, 2).to("cpu:autodiff")
 

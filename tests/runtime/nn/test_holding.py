@@ -136,6 +136,14 @@ COPIED = {
 }
 
 
+def test_data_takes_values_that_fit():
+    model = outer()
+    model.layers[0].weight.data = np.full(model.layers[0].weight.shape, 5)
+    assert (model.layers[0].weight.numpy() == 5).all()
+    with pytest.raises(InputError, match="expected values of shape"):
+        model.layers[0].weight.data = np.ones(7)
+
+
 @pytest.mark.parametrize("change", LOST.values(), ids=LOST)
 @pytest.mark.parametrize("copied", COPIED.values(), ids=COPIED)
 def test_what_would_lose_a_parameter_is_refused_and_nothing_changes(change, copied):
