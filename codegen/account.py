@@ -1,4 +1,4 @@
-"""A log of what each pass changed and what it left, for `--explain`."""
+"""Log of what each pass changed, and what it left and why, for `--explain`."""
 
 from __future__ import annotations
 

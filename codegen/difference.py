@@ -1,4 +1,4 @@
-"""What would change in a source file, as a unified diff."""
+"""Unified diffs of source files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the generator raises: every message says where, what was expected, what came.
+"""Errors of the generator: where, what was expected, what came, what to do.
 
 ConversionError               base; the command prints the message and exits with 1
 ├── ReadError                 the file is missing, damaged, or no model at all

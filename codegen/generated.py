@@ -1,4 +1,4 @@
-"""What decides the output, and the output before it is written."""
+"""The options that decide the output, and the output before it is written."""
 
 from __future__ import annotations
 

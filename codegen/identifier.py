@@ -1,4 +1,4 @@
-"""Identifiers: the only way in which text from a model file reaches source unquoted."""
+"""Make identifiers; text of a model file reaches source unquoted only through them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose the files are that lie where source and weights are to be written.
+"""Decide whether an output path may be replaced: by header digest and weights mark.
 
 A file may be replaced when Burnish wrote it and nobody changed it: its digest tells.
 Everything else is somebody's work, and stays unless its owner says otherwise.

@@ -1,4 +1,4 @@
-"""Where files lie: those that Burnish wrote, and the models that they name."""
+"""Find generated files, and the model files that their headers name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The filter before the terminal: text of files is shown, never obeyed.
+"""Escape control characters in text that reaches a terminal.
 
 Names, metadata and paths come from files. What `repr` would escape (control characters
 of both blocks, escape sequences, text direction, lone surrogates) is escaped on its way

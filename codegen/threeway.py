@@ -1,4 +1,4 @@
-"""Edits to generated source, brought into source that is generated anew."""
+"""Three-way merge of edits into newly generated source."""
 
 from __future__ import annotations
 

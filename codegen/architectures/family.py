@@ -1,4 +1,4 @@
-"""Which template writes a model, by `model_type` and by the name of its head."""
+"""Choose the template by `model_type` and by the class name of the head."""
 
 from __future__ import annotations
 

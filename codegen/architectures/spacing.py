@@ -1,4 +1,4 @@
-"""Empty lines and line breaks as the formatter sets them.
+"""Format rendered templates: blank lines and line breaks.
 
 Templates leave out what a configuration does not need, so neither the lines between
 their parts nor the length of a line is known before.

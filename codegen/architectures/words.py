@@ -1,4 +1,4 @@
-"""Values that several families hand to their templates."""
+"""Template variables that several families share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NAME=VALUE on the command line."""
+"""Parse NAME=VALUE options of the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`burnish inspect` on a weights file: what is in it, none of it read."""
+"""`burnish inspect` of a weights file: names, shapes and dtypes; no data is read."""
 
 from __future__ import annotations
 

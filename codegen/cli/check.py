@@ -1,4 +1,4 @@
-"""Compare generated files with what was written, and with the models that they name.
+"""Report generated files that were edited, and those whose model file changed.
 
 Every Python file below PATHS whose docstring says what it was imported from is looked
 at: its model file is searched beside it, then below --source. One line a file: current;

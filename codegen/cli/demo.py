@@ -1,4 +1,4 @@
-"""Tell the whole story on the model that ships inside, in a few seconds.
+"""Generate, verify, run and train the bundled model, in a few seconds.
 
 A digit classifier is generated from its ONNX file, shown, verified, used, fine-tuned
 for a task it was not made for, saved and loaded again. No network is used and nothing

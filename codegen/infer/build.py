@@ -1,4 +1,4 @@
-"""From a weights file to classes and weights."""
+"""Build classes and weights from a weights file alone."""
 
 from __future__ import annotations
 

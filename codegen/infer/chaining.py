@@ -1,4 +1,4 @@
-"""The reading of a row of layers by which their sizes chain.
+"""Choose the kind of each layer so that sizes chain (Viterbi, then local search).
 
 Some tensors can be read in two ways: (32, 16, 3, 3) is a convolution from 16 to 32 or a
 transposed one from 32 to 16. And a file that sorts its names has lost the order. Both

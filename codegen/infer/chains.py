@@ -1,4 +1,4 @@
-"""Numbered modules: a list of equals, a Sequential, or a list without an order."""
+"""Classify numbered modules: a ModuleList of equals, a Sequential, or unordered."""
 
 from __future__ import annotations
 

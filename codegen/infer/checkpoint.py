@@ -1,4 +1,4 @@
-"""The model's own tensors among what a file holds beside them."""
+"""Find the model's tensors in a checkpoint that also holds other state."""
 
 from __future__ import annotations
 

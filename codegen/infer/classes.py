@@ -1,4 +1,4 @@
-"""The tree as classes: blocks of one form once, lists of them where they repeat."""
+"""Turn the module tree into classes: equal blocks once, repeats as lists."""
 
 from __future__ import annotations
 

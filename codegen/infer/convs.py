@@ -1,4 +1,4 @@
-"""Convolutions, their groups, and which of them are transposed."""
+"""Infer convolutions: groups, and which are transposed."""
 
 from __future__ import annotations
 

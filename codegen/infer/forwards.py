@@ -1,4 +1,4 @@
-"""What is certain of a module's forward, and a named step wherever it is not.
+"""Write what is certain of a forward; a named method stands for each open step.
 
 Weights say what a module owns, never how it is joined. Certain are: a Sequential, which
 runs by its numbers; a list of equal blocks whose features fit; a BatchNorm right behind

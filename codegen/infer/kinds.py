@@ -1,4 +1,4 @@
-"""Which modules are layers of PyTorch's own, from the first to the last."""
+"""Infer which modules are PyTorch layers, in the order of the file."""
 
 from __future__ import annotations
 

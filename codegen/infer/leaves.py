@@ -1,4 +1,4 @@
-"""One layer by its tensors, with what stands around it for what they leave open."""
+"""Infer one layer from its tensors; its neighbours decide what they leave open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attributes and classes by what the file calls its modules."""
+"""Name attributes and classes after the modules of the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Normalizations, and the activation that has a weight."""
+"""Infer normalization layers, and PReLU."""
 
 from __future__ import annotations
 

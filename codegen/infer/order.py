@@ -1,4 +1,4 @@
-"""The order of modules in a file that sorts its names, as safetensors does.
+"""Recover the order of modules where the file sorts its names, as safetensors does.
 
 A guess by names: what embeds first, what ends last, norms behind what they follow;
 and by sizes: a layer that takes what no other gives moves to where it fits.

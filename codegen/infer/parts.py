@@ -1,4 +1,4 @@
-"""A module as its owner sees it, and the tensors that it brings."""
+"""Data: an inferred module with its constructor and its tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recurrent layers, their cells, and attention as PyTorch has it."""
+"""Infer recurrent layers, their cells, and MultiheadAttention."""
 
 from __future__ import annotations
 

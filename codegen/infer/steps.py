@@ -1,4 +1,4 @@
-"""The words of the steps that are to be written: where, and the shapes around them."""
+"""Docstrings of the steps to fill in: where they are, and the shapes around them."""
 
 from __future__ import annotations
 

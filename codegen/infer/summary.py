@@ -1,4 +1,4 @@
-"""What the command tells of a model: its layers, and what was a guess."""
+"""Summarize an inferred model: its layers, and which of them are guesses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names as a tree: what lies below a dot is a module's own."""
+"""Build the module tree from dotted tensor names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attributes with a fixed set of strings, and which each may be."""
+"""Attributes with a fixed set of strings, and their permitted values."""
 
 from __future__ import annotations
 

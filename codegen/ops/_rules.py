@@ -1,4 +1,4 @@
-"""How a rule is declared and found, and the words that rules are written with.
+"""Declare and look up rules (`@onnx_op`); the helpers that rules are written with.
 
 A rule's signature is the operator's schema: inputs positional, attributes keyword-only
 with the specification's defaults. A rule that must know more of its node (its opset,

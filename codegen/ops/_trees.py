@@ -1,4 +1,4 @@
-"""The ways in which ONNX writes trees, as the one that the runtime walks.
+"""Convert ONNX's encodings of tree ensembles to the runtime's.
 
 Nodes without leaves are numbered, leaves too; a child is a node's number or ~leaf.
 """

@@ -1,4 +1,4 @@
-"""ai.onnx.ml's trees, in the three ways the file may write them."""
+"""ai.onnx.ml's tree ensembles, in their three encodings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ONNX's C++ behind a pipe: run by path, with the extension module's own as argument.
+"""The child process of `native.py`: calls ONNX's extension module, over a pipe.
 
 Reads a line of JSON and a message, writes a byte ("+" or "-"), eight bytes of length
 and the result or the exception's text. Needs nothing but Python and the extension, so

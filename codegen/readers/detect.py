@@ -1,4 +1,4 @@
-"""What a file is, told by its content."""
+"""Detect the format of a file by its content."""
 
 from __future__ import annotations
 

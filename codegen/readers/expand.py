@@ -1,4 +1,4 @@
-"""Operators that the specification defines by other operators, replaced by those."""
+"""Expand operators that the specification defines as functions of others."""
 
 from __future__ import annotations
 

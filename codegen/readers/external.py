@@ -1,4 +1,4 @@
-"""External data: mapped, never outside the model's folder, all problems at once."""
+"""External data: memory-mapped, confined to the model's folder."""
 
 from __future__ import annotations
 

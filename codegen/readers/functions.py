@@ -1,4 +1,4 @@
-"""Model-local functions, inlined; where they stood stays known as scopes.
+"""Inline model-local functions; each call site becomes a scope.
 
 Each inlined node gets, in the form that PyTorch's exporter writes, the chain of calls
 it came from: `pkg.torch.onnx.name_scopes` (call nodes' names, then its own) and

@@ -1,4 +1,4 @@
-"""Tensors whose data is as long as their shape says."""
+"""Check that a tensor's data is as long as its shape and dtype say."""
 
 from __future__ import annotations
 

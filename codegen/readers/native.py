@@ -1,4 +1,4 @@
-"""ONNX's own C++ (inference, conversion, inlining) on messages that nobody vouches for.
+"""Run ONNX's C++ (shape inference, conversion, inlining) in a limited child process.
 
 It materialises what a few bytes of a file ask for, and can crash. So it runs in a
 process of its own, where address space and time are limited by the message's size: what

@@ -1,4 +1,4 @@
-"""One normal form: no functions, nodes sorted, names unique, constants lifted."""
+"""Normalize the Graph: inline functions, sort nodes, unique names, lift constants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scan before opset 9 runs over a batch; the version converter forgets that.
+"""Convert Scan of opset 8, which is batched, to that of opset 9.
 
 The operator is hidden from the converter, and comes back as two scans: over the batch,
 and inside it over the sequence.

@@ -1,4 +1,4 @@
-"""An ONNX file to the Graph: light parse, one normal form, weights left in the file."""
+"""Read an ONNX file to the normalized Graph; weights stay in the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Opsets 16 to 28 are native, newer ones refused.
+"""Opsets: 16 to 28 are read as they are, older ones converted, newer ones refused.
 
 Older models are read as they are where every operator has an import rule of that
 version, else they are upgraded with ONNX's converter, which does not know every change

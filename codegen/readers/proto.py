@@ -1,4 +1,4 @@
-"""A ModelProto brought into the shape that the Graph can be built from.
+"""Repair and check a ModelProto before the Graph is built from it.
 
 One spelling of the default domain, an opset for every domain that is used, no sparse
 tensors, and every tensor as long as its shape says.

@@ -1,4 +1,4 @@
-"""The numbers of a model file, by somebody else's hand: onnxruntime, or ONNX itself."""
+"""Reference outputs of a model file, by onnxruntime or ONNX's reference evaluator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes beside the specification: as many inputs, outputs and attributes as it says.
+"""Check nodes against their operator schemas: inputs, outputs and attributes.
 
 What comes after may rely on it: a rule or a pass never meets a node without the input
 that its operator is about, or text where a number stands.

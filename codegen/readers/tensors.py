@@ -1,4 +1,4 @@
-"""Tensors whose data stays in a file until somebody asks, and then is only mapped."""
+"""Lazy tensors: data stays in the file and is memory-mapped on first use."""
 
 from __future__ import annotations
 

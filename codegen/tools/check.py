@@ -1,4 +1,4 @@
-"""Are generated files as they were written, and up to date with their model files?"""
+"""The state of generated files: current, edited, stale, weights missing or changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The story that `burnish demo` tells, through the calls that a user would make."""
+"""The steps of `burnish demo`, through the public API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model file holds, and whether all of it can be converted."""
+"""Summarize a model file: operators, parameters, shapes, and what is unsupported."""
 
 from __future__ import annotations
 

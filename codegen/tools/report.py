@@ -1,4 +1,4 @@
-"""One HTML page of a run's directory: its metrics as plots, its table, its log."""
+"""Render a training run as one HTML page: metrics as plots, a table, the log."""
 
 from __future__ import annotations
 

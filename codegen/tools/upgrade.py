@@ -1,4 +1,4 @@
-"""An ONNX file of an older opset, written again for a newer one."""
+"""Convert an ONNX file to a newer opset."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Weights that several layers read: one object in all of them, or in none.
+"""Shared weights: one object in all layers that read it, or a copy in each.
 
 A layer that is called again, and a head that shares the embedding's matrix, read one
 tensor of the file. Layers own it together where all of them store it in one way.

@@ -1,4 +1,4 @@
-"""How an operator's body is declared and built."""
+"""Declare and build the function bodies of com.microsoft's operators."""
 
 from __future__ import annotations
 

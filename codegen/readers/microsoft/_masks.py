@@ -1,4 +1,4 @@
-"""Masks as onnxruntime's operators take them, made into one that is added."""
+"""Convert onnxruntime's attention masks to additive ones."""
 
 from __future__ import annotations
 

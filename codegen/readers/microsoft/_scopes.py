@@ -1,4 +1,4 @@
-"""Where in the author's modules the nodes belong that took a fused one's place.
+"""Give the nodes of an expanded operator the scopes of the author's modules.
 
 An optimiser forgets what it fuses: a sum with a norm behind it has no scope. Weights
 still have their modules in their names; what has none is where its neighbours meet.

@@ -1,4 +1,4 @@
-"""Activations with a bias or a factor of their own."""
+"""Activations fused with a bias or a factor."""
 
 from __future__ import annotations
 

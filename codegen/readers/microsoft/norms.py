@@ -1,4 +1,4 @@
-"""Normalisation with a sum in front, and the embedding of encoders."""
+"""SkipLayerNormalization and its kin, and EmbedLayerNormalization."""
 
 from __future__ import annotations
 

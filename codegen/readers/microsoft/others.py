@@ -1,4 +1,4 @@
-"""Operators that ONNX took over later, and distances."""
+"""Operators that ONNX adopted later, and CDist."""
 
 from __future__ import annotations
 

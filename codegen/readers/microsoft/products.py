@@ -1,4 +1,4 @@
-"""Products and convolutions with what was fused into them."""
+"""Matrix products and convolutions with fused epilogues."""
 
 from __future__ import annotations
 

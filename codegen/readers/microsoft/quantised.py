@@ -1,4 +1,4 @@
-"""Operators on numbers that stand for others by scale and zero point."""
+"""Operators on quantized tensors."""
 
 from __future__ import annotations
 
