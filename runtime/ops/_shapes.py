@@ -44,7 +44,7 @@ def sum_to(x, *, shape: tuple[int, ...]) -> Array:
 
 
 def total(x: Any, axes: tuple[int, ...]) -> Any:
-    """x summed over axes that keep size 1; the first and the last by products.
+    """x summed over axes that keep size 1.
 
     Sums of many numbers are no chains of additions: libraries differ in how they round.
     """
@@ -52,42 +52,45 @@ def total(x: Any, axes: tuple[int, ...]) -> Any:
         wide = np.float32 if x.dtype == np.float16 else x.dtype
         y = x.sum(axis=axes, keepdims=True, dtype=wide)
         return y.astype(x.dtype, copy=False)
-    xp, ndim, shape = namespace(x), x.ndim, list(x.shape)
-    many = math.prod(shape[axis] for axis in axes) > _MANY
-    last = next((k for k in range(ndim) if ndim - 1 - k not in axes), ndim)
-    if last and x.flags.c_contiguous:
-        width = math.prod(shape[ndim - last :])
-        rows = x.reshape(x.size // width, width)
-        long = width > _MANY  # NumPy's sums of long rows lose less
-        x = rows.sum(axis=1) if long else rows @ xp.ones(width, x.dtype)
-        shape[ndim - last :] = [1] * last
-        x = x.reshape(shape)
-    rest = tuple(axis for axis in axes if shape[axis] != 1)
-    first = next((k for k in range(ndim) if k not in rest), ndim)
-    if first and x.flags.c_contiguous:
-        count = math.prod(shape[:first])
-        x = _columns(x.reshape(count, x.size // count))
-        shape[:first] = [1] * first
-        x = x.reshape(shape)
-        rest = rest[first:]
-    if not rest:
-        return x
-    y = x.sum(axis=rest, keepdims=True, dtype=np.float64 if many else x.dtype)
-    return y.astype(x.dtype, copy=False)
+    shape = list(x.shape)
+    if not x.flags.c_contiguous:
+        many = math.prod(shape[axis] for axis in axes) > _MANY
+        y = x.sum(axis=axes, keepdims=True, dtype=np.float64 if many else x.dtype)
+        return y.astype(x.dtype, copy=False)
+    for start, stop in _runs(axes):
+        sides = shape[:start], shape[start:stop], shape[stop:]
+        x = _between(x.reshape([math.prod(side) for side in sides]))
+        shape[start:stop] = [1] * (stop - start)
+    return x.reshape(shape)
 
 
-_MANY = 4096
+_MANY = 512  # a sum of more loses digits when it is one chain or one product
 
 
-def _columns(x: Any) -> Any:
-    """x (R, D) summed over its rows: by products of some rows, and those in float64."""
-    ones = namespace(x).ones(min(_MANY, len(x)), x.dtype)
-    if len(x) <= _MANY:
-        return ones @ x
-    end = len(x) // _MANY * _MANY
-    parts = ones @ x[:end].reshape(-1, _MANY, x.shape[1])
-    sums = parts.sum(axis=0, dtype=np.float64)
-    sums += ones[: len(x) - end] @ x[end:]
+def _runs(axes: tuple[int, ...]) -> list[tuple[int, int]]:
+    """Starts and ends of axes that are neighbours, the last ones first."""
+    runs: list[tuple[int, int]] = []
+    for axis in sorted(axes, reverse=True):
+        if runs and axis + 1 == runs[-1][0]:
+            runs[-1] = axis, runs[-1][1]
+        else:
+            runs.append((axis, axis + 1))
+    return runs
+
+
+def _between(x: Any) -> Any:
+    """x (N, R, D) summed over R: by products of some, and those in float64."""
+    lead, rows, width = x.shape
+    ones = namespace(x).ones(min(_MANY, rows), x.dtype)
+    if width == 1:
+        x = x[..., 0]
+        return x @ ones if rows <= _MANY else x.sum(axis=1)  # in pairs
+    if rows <= _MANY:
+        return ones @ x if lead == 1 else x.sum(axis=1)
+    end = rows // _MANY * _MANY
+    parts = ones @ x[:, :end].reshape(lead, -1, _MANY, width)
+    sums = parts.sum(axis=1, dtype=np.float64)
+    sums += ones[: rows - end] @ x[:, end:]
     return sums.astype(x.dtype, copy=False)
 
 

@@ -159,12 +159,13 @@ class LBFGS(Remembered):
         if unknown := sorted(set(state) - {*_ARRAYS, *_NUMBERS}):
             raise RecordError(f"LBFGS state: expected no {unknown[0]!r}")
         self._memory = dict(state)
+        # Rows are copied: how an array is aligned can decide how a product rounds.
         if state:
             self._memory |= {
                 "iterations": int(state["iterations"]),
                 "length": float(state["length"]),
-                "steps": list(state.get("steps", ())),
-                "changes": list(state.get("changes", ())),
+                "steps": [row.copy() for row in state.get("steps", ())],
+                "changes": [row.copy() for row in state.get("changes", ())],
             }
 
 
