@@ -171,7 +171,7 @@ def _from_weights(
     explain: Explain,
     *notes: str,
 ) -> Generated:
-    """A model of which there are weights alone: what their names and shapes tell."""
+    """A model from weights alone, inferred from their names and shapes."""
     _refuse(options, path, "flat")
     made = infer_modules(path, explain)
     stem = path.resolve().name if path.is_dir() else _stem(path)

@@ -41,7 +41,7 @@ def digest(path: Path) -> str:
 def find(
     name: str, sha256: str, tops: Iterable[Path], at_most: int = 20_000
 ) -> Iterator[Path]:
-    """Files of that name and content below folders, of which so many files are seen."""
+    """Files of this name and content below folders; stops after a number of files."""
     seen: set[Path] = set()
     for top in tops:
         for path in islice(walk(top), at_most):

@@ -78,7 +78,7 @@ def made(function: str, *args: Any, dtype: str | None = None, **options: Any) ->
 
 
 def filled(shape: Any, number: np.ndarray) -> Call:
-    """A tensor of a shape in which every element is that one."""
+    """A constant tensor: every element is `number`."""
     value, dtype = plain(number.reshape(())), number.dtype.name
     if value == 0:
         return made("zeros", shape, dtype=dtype)

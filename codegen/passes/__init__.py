@@ -52,7 +52,7 @@ PASSES: tuple[Pass, ...] = (
     recurrent_loops,  # so that they stack
     stack_recurrent,  # before views merge, which hide the layers' own
     share_angles,  # so that layers are handed them
-    heads_apart,  # before views merge, of which fewer are left
+    heads_apart,  # before views merge: it removes some of them
     merge_views,  # patterns know a swap of axes as one Transpose
     fuse_known_forms,  # before folding, which would tear the patterns
     share_masks,  # behind the fusion of attentions, which tells what a mask is

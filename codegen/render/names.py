@@ -242,7 +242,7 @@ class _Namer:
         for value, start, target in rounds:
             forced = self.names.get(target)
             if forced is not None and forced not in inside | read:
-                name = forced  # what goes round outside takes it from here
+                name = forced  # the loop outside carries this name
             elif start in reusable and reusable[start] not in inside:
                 name = reusable[start]
             else:

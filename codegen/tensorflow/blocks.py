@@ -116,7 +116,7 @@ def _best(
 
 
 def _add_others(heavy: Sequence[str], blocks: dict[str, set[str]]) -> None:
-    """A block that has no number, or that no other follows: "expanded_conv_project"."""
+    """Blocks without a counter, or single ones: "expanded_conv_project"."""
     known = set().union(*blocks.values()) if blocks else set()
     others: dict[str, set[str]] = defaultdict(set)
     for name in heavy:

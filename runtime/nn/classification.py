@@ -288,7 +288,7 @@ def _shared(total: Tensor, shares: Any) -> Tensor:
 
 @step
 def _count(shares: Any) -> tuple[Any, Any]:
-    """A sum to divide by, and what makes the mean of none no number.
+    """A sum to divide by, and what makes the mean of none NaN.
 
     Its gradient is 0.
     """

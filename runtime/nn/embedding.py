@@ -62,7 +62,7 @@ class _Table(Layer):
 def _from_quantized(
     weight: Param, ids: Any, *, max_norm: float | None, norm_type: float
 ) -> Tensor:
-    """Rows of a quantized table, of which no others are computed."""
+    """Rows of a quantized table; only these are dequantized."""
     table: Any = weight.held
     try:
         rows = table.take(ids.data if isinstance(ids, Tensor) else np.asarray(ids))

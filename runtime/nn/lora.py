@@ -2,7 +2,7 @@
 
 value = base + alpha / rank * lora_B @ lora_A (https://arxiv.org/abs/2106.09685), a
 weight of more axes as the matrix (its first, all others). lora_B starts as zeros, so at
-first nothing changes. QLoRA holds the base in small integers, blocks of which share a
+first nothing changes. QLoRA holds the base in small integers, whose blocks share a
 scale (https://arxiv.org/abs/2305.14314).
 """
 

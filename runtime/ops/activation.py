@@ -73,7 +73,7 @@ def _(g, y, x, *, alpha):
 
 
 def _leaking(y, x, slope, rises):
-    """rises: the slope is known to be at most 1, and not 0 (0 * inf is no number)."""
+    """rises: the slope is known to be at most 1, and not 0 (0 * inf is NaN)."""
     xp = namespace(x)
     xp.multiply(x, slope, out=y)
     if rises:
@@ -120,7 +120,7 @@ def _beyond(y, x, bound):
 
 @operator
 def threshold(x, *, threshold: float, value: float = 0.0) -> Array:
-    """`value` where x <= threshold, x elsewhere, also where it is no number."""
+    """`value` where x <= threshold, x elsewhere, NaN included."""
     return filled(_up_to, x, threshold, value)
 
 
@@ -145,7 +145,7 @@ def _shrunk(y, x, bias, lambd):
         xp.clip(x, -lambd, lambd, out=y)
         xp.subtract(x, y, out=y)
         return
-    outside = ~(xp.abs(x, out=y) <= lambd)  # with what is no number
+    outside = ~(xp.abs(x, out=y) <= lambd)  # NaN included
     keep(y, outside, x - xp.copysign(x.dtype.type(bias), x) if bias else x)
 
 

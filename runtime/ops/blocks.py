@@ -1,4 +1,4 @@
-"""Arrays as small numbers, blocks of which share a scale and perhaps a zero point.
+"""Block-quantized arrays: a block shares a scale and perhaps a zero point.
 
 x is near (q - zero_point) * scale. `blocks` says how far a scale reaches along each
 axis; with fewer blocks than axes the last one is for all axes that are left, read as

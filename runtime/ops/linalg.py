@@ -167,7 +167,7 @@ def _eliminate(xp: Any, a: Array, j: int, stop: int) -> Array:
 
 
 def _eliminate_alone(xp: Any, a: Array, j: int, stop: int) -> int:
-    """The same of one matrix, of which all parts are views."""
+    """The same for one matrix; every part is a view of it."""
     x = a[0]
     best = j + int(abs(x[j:, j]).argmax())
     if best != j:

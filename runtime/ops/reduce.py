@@ -281,7 +281,7 @@ def _(g, y, x, *, axis, keepdims, correction):
 
 
 def _over(number: float, x: Any, axis: Any, correction: float) -> float:
-    """A number over what `var` divides by, of which it takes none below 0."""
+    """number / (n - correction), the divisor of `var`, which is never below 0."""
     divisor = max(_count(x, axis) - correction, 0)
     return number / divisor if divisor else math.inf
 

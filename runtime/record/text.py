@@ -53,7 +53,7 @@ def _text(array: np.ndarray) -> str:
 
 
 def _values(array: np.ndarray) -> tuple[str, Any]:
-    """Numbers in nested lists; what JSON has no numbers for as bytes in base64."""
+    """Numbers in nested lists; dtypes that JSON lacks as bytes in base64."""
     wide = array
     if is_float(array.dtype):
         with np.errstate(invalid="ignore"):  # a signalling NaN

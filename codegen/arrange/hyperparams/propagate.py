@@ -312,7 +312,7 @@ class _Outline:
         return [*found, *left]
 
     def _sliced(self, size: Node, key: Slice) -> Node:
-        """An axis of which a half may be left."""
+        """An axis that may be halved."""
         ends = [end for end in (key.start, key.stop) if end is not None]
         if not ends and key.step is None:
             return size

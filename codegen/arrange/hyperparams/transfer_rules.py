@@ -56,7 +56,7 @@ def _counting(ties: Ties, parts: Dims) -> int:
 
 
 def _factors(ties: Ties, whole: Node, parts: Dims) -> Dims:
-    """The last of the parts that make the whole; those before have no number."""
+    """The last part of a split; the earlier ones have no size of their own."""
     number = 1
     for place in range(len(parts) - 1, 0, -1):
         number *= ties.of(parts[place]) or 0

@@ -2,7 +2,7 @@
 
 What lies between Transposes and does not care for the order of axes is a region with
 channels last. It is written for channels first where that needs fewer Transposes, or
-as many, all of which are at the model's inputs and outputs then.
+as many, and these stand at the model's inputs and outputs.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 An exporter puts attention's keys through three reshapes to swap two axes. What a chain
 does is followed axis by axis: each axis of the result is a run of (parts of) axes of
 what came in. Written again from that, it is one reshape to the parts, one transpose of
-the runs and one reshape to the result, of which mostly two are nothing.
+the runs and one reshape to the result; mostly two of the three are identities.
 """
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ def _with_bias_of_heads(found: Match) -> list[ir.Node]:
     ]
 
 
-# --- a product of which the first axes were merged for it ---
+# --- a product whose leading axes were merged for it ---
 
 _MERGED = op("MatMul", Any("a"), Any("b"), name="main")
 

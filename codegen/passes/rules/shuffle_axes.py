@@ -76,7 +76,7 @@ def _check_channels(found: Match) -> str | None:
         return "the result has other axes than what came in"
     if [parts[0], *parts[3:]] != [before[0], *before[2:]]:
         return "other axes than the channels are parted"
-    return None if parts[1].value is not None else "the groups have no number"
+    return None if parts[1].value is not None else "the groups are not constant"
 
 
 def _channels(found: Match) -> ir.Node:

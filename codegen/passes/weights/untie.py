@@ -131,7 +131,7 @@ def _renamed(
 
 
 def _by_names(model: ir.Model, account: Account) -> bool:
-    """Turn each Identity of a weight that is named like another one into that one."""
+    """Replace an Identity of a weight whose name is another weight's by that weight."""
     changed = False
     for node in g.all_nodes(model):
         if node.domain != "" or node.op_type != "Identity":

@@ -76,7 +76,7 @@ def from_projection(
     scale: float,
     causal: int,
 ) -> Any:
-    """Attention of queries, keys and values that one product has made."""
+    """Attention with a packed projection of queries, keys and values."""
     q, k, v = (_by_head(op, part, heads) for part in op.split(x, -1, sizes))
     if past is not None:
         before = op.split(past, 0, [1, 1])

@@ -94,7 +94,7 @@ def quantized(
     scheme, scale, zero_point, *axis = how
     if scheme == "torch.per_tensor_affine":
         if not isinstance(scale, int | float) or not isinstance(zero_point, int):
-            raise Refused("a scale or zero point that is no number")
+            raise Refused("a scale or zero point that is not a number")
         return QuantizedTensor(values, scale, zero_point, None)
     if not isinstance(scheme, str) or not scheme.startswith("torch.per_channel_affine"):
         raise Refused(f"a quantization scheme {shown(scheme, 40)}")
@@ -114,7 +114,7 @@ def _count(machine: Any, part: Any) -> tuple[int, ...]:
         raise Refused("scales or zero points that are no list")
     machine.budget.step(len(part))
     if not all(type(number) in (int, float) for number in part):
-        raise Refused("a scale or zero point that is no number")
+        raise Refused("a scale or zero point that is not a number")
     return (len(part),)
 
 

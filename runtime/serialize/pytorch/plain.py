@@ -85,7 +85,7 @@ def tuple_(machine: Any, items: Any = ()) -> tuple[Any, ...]:
 
 def complex_(machine: Any, real: Any = 0, imag: Any = 0) -> complex:
     if not isinstance(real, int | float) or not isinstance(imag, int | float):
-        raise Refused("parts that are no numbers")
+        raise Refused("parts that are not numbers")
     return complex(real, imag)
 
 

@@ -105,7 +105,7 @@ def _axis(found: Match, rank: int) -> str | None:
 def _numbers(found: Match, q: Dims) -> str | None:
     low, zero = (scalar(found.values.get(name)) for name in ("low", "zero"))
     if low is not None and not is_low(low):
-        return f"{low:g} is no number that hides a key"
+        return f"{low:g} is too large to mask a key"
     if zero not in (None, 0):
         return f"queries without keys are given {zero:g}, not 0"
     if _scale(found) is None:
