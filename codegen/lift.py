@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
-from burnish.codegen.errors import WHY_NOT, UnsupportedError
+from burnish.codegen.errors import WHY_NOT, ConversionError, UnsupportedError
 from burnish.codegen.ops import NodeContext, find
 from burnish.codegen.ops._choices import check_choices
 from burnish.codegen.ops._rules import Inline, whole
@@ -37,6 +38,7 @@ from burnish.codegen.symbolic import host
 from burnish.codegen.symbolic.sizes import Size, parse, size_of, truth_of
 from burnish.codegen.weights import constants
 from burnish.codegen.weights.sharing import unified
+from burnish.errors import BurnishError
 
 _MADE_BY_EXPORTERS = re.compile(
     r"(?:val_|onnx::|_val_|const|scalar_tensor|\d)|.*(?:/Constant|_const_|__)"
@@ -144,7 +146,8 @@ class _Lifter:
         given = {rule.attributes[name]: value for name, value in attributes.items()}
         if rule.wants_node:
             given["node"] = self._context(node, version, scope)
-        result = rule.function(*inputs, **given)
+        with _naming(node):
+            result = rule.function(*inputs, **given)
         outputs = list(node.outputs)
         if isinstance(result, tuple):
             for output, part in zip(outputs, result, strict=False):
@@ -280,6 +283,27 @@ class _Lifter:
         """Whether PyTorch would not save it, and it is no large or packed weight."""
         plain = dtype in _TABLES and tensor.nbytes <= _LARGEST_TABLE
         return self._by_pytorch and plain and not constants.is_saved(value)
+
+
+@contextmanager
+def _naming(node: ir.Node) -> Iterator[None]:
+    """What a rule meets that no run could take is an error which names the node.
+
+    Constants say it as a rule: a shape of other elements, two axes for three bounds.
+    """
+    try:
+        yield
+    except (BurnishError, ConversionError):
+        raise
+    except Exception as error:
+        got = ", ".join(
+            f"{v.dtype}{v.shape or ''}" if v else "none" for v in node.inputs
+        )
+        raise UnsupportedError(
+            f"node {node.name or node.outputs[0].name!r} ({node.op_type}): expected "
+            f"inputs and attributes that it can run with, got {got:.200}: "
+            f"{type(error).__name__} ({error!s:.200})"
+        ) from error
 
 
 def _all_nodes(graph: ir.Graph) -> Iterator[ir.Node]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from burnish.errors import RecordError
 
 _SLOT, _NUMBER = 9, 32  # bytes of memory of a place in a list, and of a number
 _PIECE = 1 << 20
+_TRUSTED = "pass limit=BYTES"
 _DIGITS = 400  # more than any number of a file has; a float has 309 at most
 _NUMERIC = np.zeros(256, bool)
 _NUMERIC[list(b"0123456789+-.eE")] = True
@@ -63,6 +65,33 @@ def parse(
         raise RecordError(
             f"{budget.where}: expected {expected}: {problem:.200}"
         ) from None
+
+
+def read(path: str | os.PathLike[str], limit: int | None = None) -> Any:
+    """The values of a JSON file. Raises RecordError when it is none.
+
+    limit: bytes of memory that a file which is trusted may take, as in `Budget`.
+    """
+    with open(path, "rb") as file:
+        text = file.read()
+    return parse(text, Budget(len(text), os.fspath(path), limit, _TRUSTED))
+
+
+def read_lines(
+    path: str | os.PathLike[str], limit: int | None = None
+) -> Iterator[tuple[int, Any]]:
+    """(line, value) of a file that has one JSON value a line; empty lines are skipped.
+
+    The values of all lines share the file's budget, so that they may be kept. Raises
+    RecordError with the line that is not JSON.
+    """
+    where = os.fspath(path)
+    with open(where, "rb") as file:
+        budget = Budget(os.fstat(file.fileno()).st_size, where, limit, _TRUSTED)
+        for number, line in enumerate(file, 1):
+            if line.strip():
+                budget.where = f"{where}, line {number}"
+                yield number, parse(line, budget, expected="a JSON value")
 
 
 def _integer(digits: str) -> int | float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from burnish.codegen.ops._rules import Result, call, ints, known, onnx_op, plain, tensor
+from burnish.codegen.ops.shape import shape_option
 from burnish.codegen.program import Expression, Method
 
 
@@ -180,6 +181,14 @@ def _sampled(
     options = {"mode": mode, "padding_mode": padding_mode}
     aligned = bool(align_corners)
     return call("grid_sample", x, tensor(grid), **options, align_corners=aligned)
+
+
+@onnx_op("AffineGrid", since=20)
+def affine_grid(
+    theta: Expression, size: Expression, *, align_corners: int = 0
+) -> Result:
+    sizes, aligned = shape_option(size), bool(align_corners)
+    return call("affine_grid", tensor(theta), sizes, align_corners=aligned)
 
 
 @onnx_op("ImageDecoder", since=20)

@@ -42,6 +42,7 @@ from burnish.codegen.passes.weights.untie import untie_weights
 Pass = Callable[[ir.Model, Account], bool]
 
 PASSES: tuple[Pass, ...] = (
+    inline_constant_if,  # before all that looks at a branch that never runs
     mark_folded,  # while the file still tells what constants were made of
     unfold_weights,  # before all else: what is tied is told by names
     untie_weights,  # before the identities that tell of it are gone
@@ -59,7 +60,6 @@ PASSES: tuple[Pass, ...] = (
     tie_weights,  # behind the fusion of products with their sums
     chain_concats,  # layers that take all before them take one tensor
     fold_constants,  # what is known now need not be computed later
-    inline_constant_if,  # folding has made conditions constant
     drop_dead,  # last: the others leave orphans
 )
 #: What runs with --no-simplify: nodes and weights that nothing reads are no model.

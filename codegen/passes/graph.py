@@ -157,6 +157,16 @@ def bodies(node: ir.Node) -> Iterator[ir.Graph]:
             yield from held.as_graphs()
 
 
+def order_of(node: ir.Node, rank: int) -> list[int] | None:
+    """The axes in the order of a Transpose; None where it is for another rank.
+
+    So it may be in a branch that runs only for other shapes.
+    """
+    perm = node.attributes.get("perm")
+    order = list(range(rank))[::-1] if perm is None else list(perm.as_ints())
+    return order if sorted(order) == list(range(rank)) else None
+
+
 def elements(dims: tuple[int, ...]) -> int:
     """How many elements a shape holds."""
     return math.prod(dims)

@@ -63,7 +63,8 @@ def in_files(model: ir.Model) -> Iterator[tuple[ir.Value, FileTensor]]:
 def valid_or_refused(path: Path) -> Iterator[None]:
     """An error inside that nobody raised on purpose is the file's, if it is invalid.
 
-    ONNX's checker tells; what breaks on a valid model is a bug, and stays what it is.
+    ONNX's checker and its strict inference tell; what breaks on a valid model is a bug,
+    and stays what it is.
     """
     try:
         yield
@@ -74,6 +75,6 @@ def valid_or_refused(path: Path) -> Iterator[None]:
         if not reason:
             raise
         raise ReadError(
-            f"{path}: expected a valid ONNX model, onnx.checker says: {reason}; "
+            f"{path}: expected a valid ONNX model, ONNX's checker says: {reason}; "
             "export it again"
         ) from error

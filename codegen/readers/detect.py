@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import codecs
-import json
 from pathlib import Path
 from typing import NamedTuple
 
+from burnish import jsontext
+from burnish.budget import Budget
 from burnish.codegen.errors import ReadError
 from burnish.codegen.readers._wire import BYTES, VARINT, Buffer, WireError, fields
 from burnish.codegen.readers.tensors import MappedFile
+from burnish.errors import RecordError
 
 READ = (
     "graphs are read from ONNX files (binary protobuf), weights alone from PyTorch "
@@ -102,9 +104,10 @@ def _is_safetensors(data: Buffer) -> bool:
     if data[8:9] != b"{" or not 2 <= size <= min(len(data) - 8, 100_000_000):
         return False
     try:
-        return isinstance(json.loads(data[8 : 8 + size]), dict)
-    except ValueError:
+        header = jsontext.parse(data[8 : 8 + size], Budget(len(data), "header"))
+    except RecordError:
         return False
+    return isinstance(header, dict)
 
 
 def _is_text(head: bytes) -> bool:

@@ -91,9 +91,10 @@ def _body(node: ir.Node, version: int) -> Any:
     written = ir.to_proto(node).SerializeToString()
     kind = (node.op_type, version, node.domain)
     try:
-        return _parsed(native.function_body(kind, dependent, written, types))
+        body = _parsed(native.function_body(kind, dependent, written, types))
     except native.NativeError:
         return None  # it stays, and is reported as an operator without a rule
+    return body if body.node else None  # it is empty where types are not known
 
 
 def _only_asked_for(body: Any, outputs: int) -> None:

@@ -61,9 +61,10 @@ def inline_functions(message: Any) -> Any:
 
 
 def complaint(message: Any) -> str:
-    """What ONNX's checker says against a ModelProto; "" for a valid one."""
+    """What ONNX's checker or strict inference says against a ModelProto, or ""."""
     try:
         _ask("check", message, True, False, False)
+        _ask("infer_shapes", message, True, True, True)
     except NativeError as error:
         return " ".join(str(error).split())[:300]
     return ""

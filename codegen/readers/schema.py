@@ -42,6 +42,16 @@ def _check(node: ir.Node, schema: Any) -> None:
     for formal, value in zip(schema.inputs, node.inputs, strict=False):
         if value is None and formal.option == single:
             raise ReadError(f"{where}: expected an input {formal.name}, got none")
+    _check_attributes(where, node, schema)
+
+
+def _check_attributes(where: str, node: ir.Node, schema: Any) -> None:
+    for attribute in node.attributes.values():
+        if attribute.is_ref():
+            raise ReadError(
+                f"{where}: expected {attribute.name} to have a value, got a reference "
+                "to an attribute of a function, and this is none"
+            )
     for name, attribute in schema.attributes.items():
         given = node.attributes.get(name)
         if given is None:
@@ -52,6 +62,18 @@ def _check(node: ir.Node, schema: Any) -> None:
             raise ReadError(
                 f"{where}: expected {name} to be {kind}, got {given.type.name}"
             )
+        elif isinstance(given.value, bytes):
+            raise ReadError(f"{where}: expected {name} to be text in UTF-8")
+    _check_order(where, node.attributes.get("perm"))
+
+
+def _check_order(where: str, perm: ir.Attr | None) -> None:
+    """An order of axes has each axis once."""
+    order = [] if perm is None else list(perm.as_ints())
+    if sorted(order) != list(range(len(order))):
+        raise ReadError(
+            f"{where}: expected perm to have each axis from 0 once, got {order[:8]}"
+        )
 
 
 def _check_count(where: str, what: str, got: int, least: int, most: int) -> None:

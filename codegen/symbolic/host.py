@@ -90,8 +90,8 @@ def _evaluated(
         return None
     try:
         result = function(version, attributes, *arrays)
-    except _Symbolic:
-        return None
+    except (_Symbolic, ArithmeticError, IndexError, TypeError, ValueError):
+        return None  # of what nothing can be computed, the operator's rule tells
     return None if result is None or result.array.size > _LONGEST else result
 
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from burnish import jsontext, npy
+from burnish.budget import Budget
 from burnish.errors import InputError
 
 KINDS = ("INTEGER", "REAL", "TEXT", "BLOB", "BOOLEAN", "ARRAY", "JSON")
@@ -58,8 +60,14 @@ def unpacked(stored: Any, kind: str) -> Any:
     """The value that was stored in a column of `kind`; ValueError for damage."""
     if stored is None:
         return None
+    if kind in ("ARRAY", "JSON") and not isinstance(stored, str | bytes):
+        raise ValueError(f"expected {kind}, got {type(stored).__name__}")
     if kind == "ARRAY":
-        return np.lib.format.read_array(io.BytesIO(stored), allow_pickle=False)
+        return npy.view(_bytes(stored), kind).copy()
     if kind == "JSON":
-        return json.loads(stored)
+        return jsontext.parse(_bytes(stored), Budget(len(stored), kind))
     return bool(stored) if kind == "BOOLEAN" else stored
+
+
+def _bytes(stored: str | bytes) -> bytes:
+    return stored.encode() if isinstance(stored, str) else stored

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from typing import Any
 
 import numpy as np
 
+from burnish import jsontext
 from burnish.errors import RecordError
 from burnish.inside import inside
 
@@ -52,11 +52,7 @@ def read_coco(
 
 
 def _content(where: str) -> dict[str, Any]:
-    with open(where, "rb") as file:
-        try:
-            content = json.load(file)
-        except ValueError as error:
-            raise RecordError(f"{where}: expected JSON, got damage: {error}") from None
+    content = jsontext.read(where)
     for key in ("images", "annotations", "categories"):
         value = content.get(key) if isinstance(content, dict) else None
         if not isinstance(value, list) or not all(isinstance(v, dict) for v in value):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import csv
-import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from burnish import jsontext
 from burnish.data.dataset import TableDataset
 from burnish.errors import InputError, RecordError
 
@@ -106,21 +106,10 @@ def _column(
     return values
 
 
-def read_json_lines(path: Path) -> list[Any]:
+def read_json_lines(path: Path, limit: int | None = None) -> list[Any]:
     """The values of a file that has one JSON value a line; empty lines are passed over.
 
-    Raises RecordError with the line that is not JSON.
+    limit: bytes of memory that a file which is trusted may take, by default some ten
+    times its own. Raises RecordError with the line that is not JSON.
     """
-    where, found = os.fspath(path), []
-    with open(where, "rb") as file:
-        for number, line in enumerate(file, 1):
-            if not line.strip():
-                continue
-            try:
-                found.append(json.loads(line))
-            except ValueError as error:
-                raise RecordError(
-                    f"{where}, line {number}: expected a JSON value, got "
-                    f"{line[:40].decode('utf-8', 'replace').strip()!r} ({error})"
-                ) from None
-    return found
+    return [value for _, value in jsontext.read_lines(path, limit)]

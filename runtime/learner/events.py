@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Protocol
 
+from burnish import jsontext
 from burnish.atomic import atomic_write
+from burnish.budget import Budget
 from burnish.errors import InputError, RecordError
 from burnish.learner.metric.base import Metric
+from burnish.shown import shown
 
 SPLITS = ("train", "valid", "test")
 _METRICS = "metrics.json"
+_DIRECTION = (bool, type(None))
+_AFTER_STEP, _AFTER_EPOCH = {"iteration", "value", "running"}, {"epoch", "value"}
+_PIECE = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +160,7 @@ class FileLogger:
         path = self.directory / split / f"epoch-{epoch}" / f"{name}.log"
         if path not in self._open:
             path.parent.mkdir(parents=True, exist_ok=True)
+            _cut_torn(path)
             self._open[path] = path.open(self._mode, encoding="utf-8")
         self._open[path].write(json.dumps(line) + "\n")
 
@@ -176,12 +184,27 @@ def holds_run(directory: Path) -> bool:
     if not path.exists():
         return False
     try:
-        page = json.loads(path.read_text("utf-8"))
-        if all(each.keys() == {"unit", "higher_is_better"} for each in page.values()):
-            return True
-    except (OSError, ValueError, AttributeError):
-        pass
-    raise InputError(f"{path} is not the file of a run: choose another directory")
+        _described(path)
+    except (OSError, RecordError):
+        raise InputError(
+            f"{path} is not the file of a run: choose another directory"
+        ) from None
+    return True
+
+
+def _described(path: Path) -> dict[str, dict[str, Any]]:
+    """The unit and the direction of every metric, as `write_metrics` leaves them."""
+    page = jsontext.read(path)
+    for each in page.values() if isinstance(page, dict) else (None,):
+        kinds = each if isinstance(each, dict) else {}
+        unit, way = kinds.get("unit"), kinds.get("higher_is_better", 0)
+        if len(kinds) != 2 or type(unit) is not str or type(way) not in _DIRECTION:
+            raise RecordError(
+                f"{path}: expected a unit and a direction for each metric, got "
+                f"{shown(each)}"
+            )
+    described: dict[str, dict[str, Any]] = page
+    return described
 
 
 def forget_run(directory: Path) -> None:
@@ -206,7 +229,7 @@ def read_events(directory: str | os.PathLike[str]) -> EventStore:
     """
     folder, store = Path(directory), EventStore()
     try:
-        described = json.loads((folder / _METRICS).read_text("utf-8"))
+        described = _described(folder / _METRICS)
     except (FileNotFoundError, NotADirectoryError):
         raise RecordError(
             f"{folder}: expected the directory of a run, found no {_METRICS}"
@@ -216,11 +239,11 @@ def read_events(directory: str | os.PathLike[str]) -> EventStore:
         store.units[name] = each["unit"]
     for split, epoch, path in _logs(folder):
         for line in _lines(path):
-            if "epoch" in line:
+            if line.keys() == _AFTER_EPOCH:
                 store.epoch(split, epoch, {path.stem: line["value"]})
             else:
                 entry = Entry(path.stem, line["value"], line["running"])
-                store.step(split, epoch, line["iteration"], [entry])
+                store.step(split, epoch, int(line["iteration"]), [entry])
     return store
 
 
@@ -237,7 +260,9 @@ def forget_after(directory: Path, epoch: int, iteration: int) -> None:
             _remove_empty(path.parent)
             continue
         kept = [
-            line for line in _lines(path) if 0 < line.get("iteration", 0) <= iteration
+            line
+            for line in _lines(path)
+            if line.keys() == _AFTER_STEP and 0 < line["iteration"] <= iteration
         ]
         with atomic_write(path) as file:
             file.write("".join(json.dumps(line) + "\n" for line in kept).encode())
@@ -247,16 +272,43 @@ def _logs(directory: Path) -> Iterator[tuple[str, int, Path]]:
     for split in SPLITS:
         found = []
         for path in (directory / split).glob("epoch-*/*.log"):
-            number = path.parent.name.removeprefix("epoch-")
-            if number.isdigit():
-                found.append((int(number), path))
+            if number := re.fullmatch("epoch-([0-9]{1,18})", path.parent.name):
+                found.append((int(number[1]), path))
         for epoch, path in sorted(found):
             yield split, epoch, path
 
 
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
+def _lines(path: Path) -> Iterator[dict[str, float]]:
+    """What was written of a metric; a last line without its end is passed over.
+
+    Raises RecordError with the line that is none of `FileLogger`.
+    """
     if not path.exists():
         return
-    for line in path.read_text("utf-8").splitlines(keepends=True):
-        if line.endswith("\n"):
-            yield json.loads(line)
+    with path.open("rb") as file:
+        for number, text in enumerate(file, 1):
+            if not text.endswith(b"\n"):
+                return
+            where = f"{path}, line {number}"
+            line = jsontext.parse(text, Budget(len(text), where))
+            keys = line.keys() if isinstance(line, dict) else ()
+            numbers = line.values() if keys in (_AFTER_STEP, _AFTER_EPOCH) else (None,)
+            if not all(type(value) in (int, float) for value in numbers):
+                raise RecordError(
+                    f"{where}: expected a metric's values, got {shown(line)}"
+                )
+            yield line
+
+
+def _cut_torn(path: Path) -> None:
+    """Take away a last line that was not written to its end, so that none joins it."""
+    with suppress(FileNotFoundError), path.open("rb+") as file:
+        at = file.seek(0, os.SEEK_END)
+        while at:
+            start = max(0, at - _PIECE)
+            file.seek(start)
+            if (end := file.read(at - start).rfind(b"\n")) >= 0:
+                file.truncate(start + end + 1)
+                return
+            at = start
+        file.truncate(0)

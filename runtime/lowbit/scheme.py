@@ -10,9 +10,10 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from burnish import ops
+from burnish import jsontext, ops
 from burnish.autodiff import Variable
 from burnish.backend import Array, namespace, on_host
+from burnish.budget import Budget
 from burnish.errors import InputError
 from burnish.lowbit.calibration import Calibration
 from burnish.lowbit.level import Level
@@ -169,7 +170,7 @@ class QuantScheme:
     def from_text(cls, text: str) -> tuple[Self, tuple[int, ...], np.dtype[Any]]:
         """A scheme, a shape and a dtype; InputError for a text that says none."""
         try:
-            page = json.loads(text)
+            page = jsontext.parse(text.encode(), Budget(len(text), "quantization"))
             shape, dtype = tuple(page.pop("shape")), page.pop("dtype")
             level = Level.from_value(page.pop("level"))
             if not all(type(n) is int and n >= 0 for n in shape):

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import io
 import json
-import math
 import re
 import zipfile
 import zlib
 from typing import Any, BinaryIO
 
 import numpy as np
-from numpy.lib import format as npy
 
-from burnish import jsontext
+from burnish import jsontext, npy
 from burnish.budget import Budget
 from burnish.errors import RecordError
 from burnish.record.elements import Arrays, from_bytes, name_of, to_bytes
@@ -29,8 +27,6 @@ from burnish.shown import shown
 _PAGE = "burnish.json"
 _COMMENT = b"burnish.crc32:"
 _END = re.compile(_COMMENT + rb"([0-9a-f]{8})\Z")
-_LONGEST = 20_000  # bytes of an array's header; NumPy reads no longer ones
-_HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 _SAFE = re.compile(r"[\w.\- ]{1,200}", re.ASCII)
 
 
@@ -45,7 +41,9 @@ def write(out: BinaryIO, content: Content) -> None:
             own = array.dtype.isbuiltin == 1
             plain = array if own else np.frombuffer(to_bytes(array), np.uint8)
             with archive.open(zipfile.ZipInfo(member), "w", force_zip64=True) as file:
-                npy.write_array(file, np.asanyarray(plain), allow_pickle=False)
+                np.lib.format.write_array(
+                    file, np.asanyarray(plain), allow_pickle=False
+                )
         page = json.dumps({**content.page, "tensors": rows})
         archive.writestr(zipfile.ZipInfo(_PAGE), page)
         archive.comment = _COMMENT + bytes(8)
@@ -81,18 +79,7 @@ def read(data: memoryview, budget: Budget) -> Content:
 
 def _member(archive: Archive, name: str) -> np.ndarray:
     """An array that shares the memory of its member."""
-    raw = archive.read(name, checked=True)
-    head = io.BytesIO(raw[:_LONGEST])
-    read_header = _HEADERS.get(npy.read_magic(head))
-    if read_header is None:
-        raise RecordError(f"{shown(name)}: expected an array of numbers")
-    shape, fortran, dtype = read_header(head)
-    if dtype.hasobject:
-        raise RecordError(f"{shown(name)}: expected numbers, got pickled objects")
-    if len(raw) - head.tell() != math.prod(shape) * dtype.itemsize:
-        raise RecordError(f"{shown(name)}: expected one array of {shown(list(shape))}")
-    flat = np.frombuffer(raw[head.tell() :], dtype)
-    return flat.reshape(shape, order="F" if fortran else "C")
+    return npy.view(archive.read(name, checked=True), shown(name))
 
 
 FORMAT = Format("NumPy", ".npz", lambda head: head.startswith(b"PK"), write, read)

@@ -50,7 +50,7 @@ def fold_constants(model: ir.Model, account: Account) -> bool:
         if node.graph is None or not _may_fold(node):
             continue
         trains = any(map(constants.trains, node.inputs))
-        folded = _static(node) or _fold(model, node, account)
+        folded = results(model, node, list(map(g.constant, node.inputs)), account)
         if folded is None:
             continue
         _keep_name(node, folded[0])
@@ -76,17 +76,24 @@ def _keep_name(node: ir.Node, result: ir.TensorProtocol) -> None:
         constants.mark_parameter(output)
 
 
-def _may_fold(node: ir.Node) -> bool:
+def can_run(node: ir.Node) -> bool:
+    """Whether a node's results can be known now."""
     return (
         node.domain == ""
         and node.op_type not in _KEPT | _LEFT
         and node.op_type not in g.RANDOM
+        and next(g.bodies(node), None) is None
+    )
+
+
+def _may_fold(node: ir.Node) -> bool:
+    return (
+        can_run(node)
         and not any(output.is_graph_output() for output in node.outputs)
         and (node.op_type in _PARTS or not any(map(_is_shared_weight, node.inputs)))
         and not (node.op_type in _READS and constants.trains(node.inputs[0]))
         and not (node.op_type == "Neg" and _is_authors(node.inputs[0]))
         and not (node.op_type == "Expand" and _repeats_authors(node))
-        and next(g.bodies(node), None) is None
     )
 
 
@@ -137,10 +144,16 @@ def _static(node: ir.Node) -> list[ir.TensorProtocol] | None:
     return [ir.tensor(np.array(dims[start:end], np.int64))]
 
 
-def _fold(
-    model: ir.Model, node: ir.Node, account: Account
+def results(
+    model: ir.Model,
+    node: ir.Node,
+    inputs: list[ir.TensorProtocol | None],
+    account: Account,
 ) -> list[ir.TensorProtocol] | None:
-    inputs = [None if v is None else g.constant(v) for v in node.inputs]
+    """What the node makes of inputs that are known (None: not, or left out)."""
+    static = _static(node)
+    if static is not None:
+        return static
     known = all(
         v is None or t is not None for v, t in zip(node.inputs, inputs, strict=True)
     )
@@ -150,13 +163,13 @@ def _fold(
     if large or _result_bytes(node, inputs) > LIMIT:
         return _lazily(model, node, inputs, account)
     try:
-        results = evaluate(node, _version(model, node), [_array(t) for t in inputs])
+        arrays = evaluate(node, _version(model, node), [_array(t) for t in inputs])
     except Exception as error:  # the evaluator raises many kinds; the node just stays
         account.left(_DONE, g.label(node), f"{node.op_type}: {type(error).__name__}")
         return None
-    if not all(isinstance(result, np.ndarray) for result in results):
+    if not all(isinstance(array, np.ndarray) for array in arrays):
         return None
-    size = sum(result.nbytes for result in results)
+    size = sum(array.nbytes for array in arrays)
     budget: Budget | None = model.meta.get(constants.BUDGET)
     if size > LIMIT or not (budget is None or budget.fits(size)):
         account.left(_DONE, g.label(node), f"{node.op_type}, too large")
@@ -164,8 +177,8 @@ def _fold(
     if budget is not None:
         budget.take(size)
     return [
-        ir.tensor(result, dtype=output.dtype) if output.dtype else ir.tensor(result)
-        for result, output in zip(results, node.outputs, strict=True)
+        ir.tensor(array, dtype=output.dtype) if output.dtype else ir.tensor(array)
+        for array, output in zip(arrays, node.outputs, strict=True)
     ]
 
 

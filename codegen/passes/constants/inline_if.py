@@ -6,20 +6,28 @@ import onnx_ir as ir
 from onnx_ir.passes import common
 
 from burnish.codegen.account import Account
-from burnish.codegen.passes.graph import all_nodes, label, let_go, owner, scalar
+from burnish.codegen.passes.constants.fold_constants import can_run, results
+from burnish.codegen.passes.graph import all_nodes, constant, label, let_go, owner
 
 
 def inline_constant_if(model: ir.Model, account: Account) -> bool:
-    """Move the taken branch's nodes to where the If stood."""
+    """Move the taken branch's nodes to where the If stood.
+
+    The other branch may not fit the shapes that are known here, since it never runs.
+    """
+    choices = [
+        node
+        for node in all_nodes(model)
+        if node.op_type == "If" and node.domain == "" and node.graph is not None
+    ]
     changed = False
-    for node in all_nodes(model):
-        if node.op_type != "If" or node.domain != "" or node.graph is None:
-            continue
-        condition = scalar(node.inputs[0])
-        if condition is None:
+    known = _known(model, choices)
+    for node in choices:
+        condition = known.get(node.inputs[0])
+        if condition is None or condition.size != 1:
             continue
         names = ("then_branch", "else_branch")
-        taken, other = names if condition else names[::-1]
+        taken, other = names if condition.numpy().item() else names[::-1]
         _inline(node, node.attributes[taken].as_graph())
         let_go(node.attributes[other].as_graph().all_nodes())
         account.did(f"If whose condition is constant: {taken}", label(node))
@@ -27,6 +35,29 @@ def inline_constant_if(model: ir.Model, account: Account) -> bool:
     if changed:
         common.NameFixPass()(model)
     return changed
+
+
+def _known(
+    model: ir.Model, choices: list[ir.Node]
+) -> dict[ir.Value | None, ir.TensorProtocol]:
+    """What is constant among the conditions and all that they are computed from."""
+    known: dict[ir.Value | None, ir.TensorProtocol] = {}
+    makers: set[ir.Node] = set()
+    waiting = [node.inputs[0] for node in choices]
+    while waiting:
+        value = waiting.pop()
+        tensor, maker = constant(value), None if value is None else value.producer()
+        if tensor is not None:
+            known[value] = tensor
+        elif maker is not None and maker not in makers and can_run(maker):
+            makers.add(maker)
+            waiting += maker.inputs
+    for node in all_nodes(model) if makers else ():
+        if node in makers:
+            inputs = [known.get(value) for value in node.inputs]
+            made = results(model, node, inputs, Account())
+            known.update(zip(node.outputs, made or (), strict=False))
+    return known
 
 
 def _inline(node: ir.Node, branch: ir.Graph) -> None:

@@ -90,7 +90,8 @@ def _moves(chain: list[ir.Node]) -> bool:
     """Whether elements change their places: axes are swapped that are longer than 1."""
     for node in chain:
         before = _sizes(node.inputs[0]) if node.op_type == "Transpose" else None
-        moved = [i for i in _order(node) if before and before[i] != ONE]
+        order = g.order_of(node, len(before)) if before else None
+        moved = [i for i in order or () if before and before[i] != ONE]
         if moved != sorted(moved):
             return True
     return False
@@ -164,9 +165,8 @@ def _sizes(value: ir.Value | None) -> list[Size] | None:
 
 def _step(node: ir.Node, axes: Axes, cuts: dict[Atom, list[Atom]]) -> Axes | None:
     if node.op_type == "Transpose":
-        perm = node.attributes.get("perm")
-        order = range(len(axes))[::-1] if perm is None else perm.as_ints()
-        return [axes[axis] for axis in order]
+        order = g.order_of(node, len(axes))
+        return None if order is None else [axes[axis] for axis in order]
     sizes = _sizes(node.outputs[0])
     if sizes is None:
         return None

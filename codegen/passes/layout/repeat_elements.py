@@ -68,7 +68,9 @@ def _repeat(merge: ir.Node) -> _Repeat | None:
     new = axes[0] % rank
     if len(times) != rank or any(n != 1 for i, n in enumerate(times) if i != new):
         return None
-    order = [*range(rank)] if turn is None else list(turn.attributes["perm"].as_ints())
+    order = [*range(rank)] if turn is None else g.order_of(turn, rank)
+    if order is None:
+        return None
     place = order.index(new)
     if place == 0:
         return None
@@ -104,8 +106,9 @@ def _outside(repeat: _Repeat) -> _Repeat:
     """The same with Transposes of `x` behind the repetition."""
     maker = repeat.x.producer()
     while maker is not None and maker.op_type == "Transpose" and not maker.domain:
-        perm, x = list(maker.attributes["perm"].as_ints()), maker.inputs[0]
-        assert x is not None
+        perm, x = g.order_of(maker, len(repeat.order)), maker.inputs[0]
+        if perm is None or x is None:
+            break
         order = [perm[axis] for axis in repeat.order]
         repeat = _Repeat(x, perm[repeat.axis], repeat.times, order)
         maker = x.producer()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from burnish.codegen.passes.graph import attribute
+from burnish.codegen.passes.graph import attribute, order_of
 from burnish.codegen.passes.shapes.dims import (
     Ask,
     Dims,
@@ -18,10 +18,9 @@ from burnish.codegen.symbolic.sizes import ONE, Size, parse, product
 
 
 def transpose(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
-    if dims[0] is None:
+    order = None if dims[0] is None else order_of(node, len(dims[0]))
+    if dims[0] is None or order is None:
         return [None]
-    perm = node.attributes.get("perm")
-    order = range(len(dims[0]))[::-1] if perm is None else perm.as_ints()
     return [[dims[0][axis] for axis in order]]
 
 

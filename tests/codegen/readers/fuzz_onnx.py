@@ -129,6 +129,8 @@ def _value(field: Any, rng: random.Random, held: list[Any]) -> Any:
         return rng.choice(FLOATS)
     if field.cpp_type != field.CPPTYPE_STRING:
         number = rng.choice(NUMBERS)
+        if field.cpp_type in (field.CPPTYPE_UINT32, field.CPPTYPE_UINT64):
+            return number & (2**32 - 1)
         bits = 31 if field.cpp_type == field.CPPTYPE_INT32 else 63
         return max(-(2**bits), min(number, 2**bits - 1))
     if field.type == field.TYPE_BYTES:
@@ -167,7 +169,7 @@ def attempt(path: Path, out: Path) -> str:
         pipeline.write(made, out)
     except (ConversionError, BurnishError) as error:
         went = type(error).__name__
-        if "onnx.checker says" in str(error):
+        if "ONNX's checker says" in str(error):
             went = "refused by the checker"
     for other in (inspect_model.inspect, lambda p: upgrade(p, out / "new.onnx", 22)):
         try:

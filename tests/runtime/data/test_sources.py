@@ -154,7 +154,7 @@ BAD_COCO = {
     "no name": (changed("images", file_name=3), "'file_name' of image 9, got 3"),
     "no list": (COCO | {"images": {}}, "list of objects under 'images', got dict"),
     "no object": ("[]", "under 'images', got NoneType"),
-    "no JSON": ('{"images": [', "expected JSON, got damage"),
+    "no JSON": ('{"images": [', "expected JSON text: Exp"),
 }
 
 

@@ -1,0 +1,62 @@
+"""Nodes that parse but that nothing could run: one error, which names the node."""
+
+import pytest
+
+from burnish.codegen import pipeline
+from burnish.codegen.errors import ConversionError
+from tests.codegen.readers.hostile import N, info, ints, model, write
+
+X = [info("x", [2, 3, 4])]
+
+
+def one(kind, inputs=("x",), tensors=(), opset=18, **attributes):
+    node = N(kind, list(inputs), ["y"], name="culprit", **attributes)
+    return model([node], X, tensors=tensors, opset=opset)
+
+
+def bounds():
+    held = [ints("from", [0]), ints("to", [1]), ints("axes", [0, 1])]
+    return one("Slice", ["x", "from", "to", "axes"], held)
+
+
+def no_value():
+    made = one("HardSigmoid", beta=0.5)
+    made.graph.node[0].attribute.add(name="alpha", type=1, ref_attr_name="elsewhere")
+    return made
+
+
+def no_text():
+    made = one("Pad", ["x", "pads"], [ints("pads", [0] * 6)], mode="edge")
+    made.graph.node[0].attribute[0].s = b"\xff\xff"
+    return made
+
+
+def untyped_loss():
+    """A body that ONNX makes from the types of inputs, of which there are none."""
+    nodes = [
+        N("Lost", ["x"], ["h"], domain="nobody", name="culprit"),
+        N("SoftmaxCrossEntropyLoss", ["h", "t"], ["y"], ignore_index=2),
+    ]
+    inputs = [*X, info("t", [2], 7)]
+    return model(nodes, inputs, domains=["nobody"], opset=13)
+
+
+CASES = {
+    "axes for fewer bounds": bounds,
+    "an axis twice": lambda: one("Transpose", perm=[0, 0, 1]),
+    "an axis beyond the others": lambda: one("Transpose", perm=[0, 1, 3]),
+    "a reference outside of functions": no_value,
+    "text that is no UTF-8": no_text,
+    "types that nobody knows": untyped_loss,
+    "too many outputs": lambda: model([N("Relu", ["x"], ["y", "z"], name="culprit")]),
+    "no input": lambda: one("Relu", [""]),
+    "no attribute": lambda: one("Cast"),
+}
+
+
+@pytest.mark.parametrize("build", CASES.values(), ids=CASES)
+def test_the_node_is_named(build, tmp_path):
+    path = tmp_path / "model.onnx"
+    write(build, path)
+    with pytest.raises(ConversionError, match="culprit"):
+        pipeline.generate(path)
