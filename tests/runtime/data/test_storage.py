@@ -75,7 +75,7 @@ def test_json_lines(tmp_path):
     path.write_text('{"a": 1}\n\n{"a": [2, 3]}\n')
     assert data.read_json_lines(path) == [{"a": 1}, {"a": [2, 3]}]
     path.write_text('{"a": 1}\n\n{"a": \n')
-    with pytest.raises(RecordError, match=r"rows.jsonl, line 3: expected a JSON value: Exp"):
+    with pytest.raises(RecordError, match=r"line 3: expected a JSON value: Exp"):
         data.read_json_lines(path)
 
 
