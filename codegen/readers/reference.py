@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import onnx
 import onnx_ir as ir
-from onnx.reference import ReferenceEvaluator
 
 from burnish.budget import Budget
 from burnish.codegen.errors import VerifyError, silent
+from burnish.codegen.evaluator import evaluated
 from burnish.codegen.readers.proto import clean
 
 
@@ -58,7 +58,7 @@ def _reference(path: Path, feeds: dict[str, np.ndarray]) -> tuple[list[Any], str
         loose.graph.sort()
         model = ir.to_proto(loose)
     with np.errstate(all="ignore"):
-        outputs: Any = ReferenceEvaluator(model).run(None, feeds)
+        outputs = evaluated(model, feeds)
     return outputs, onnx.__version__
 
 

@@ -13,9 +13,9 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from onnx.reference import ReferenceEvaluator
 
 from burnish.codegen.pipeline import generate, write
+from tests.harness.reference import judged
 
 N = helper.make_node
 CASES = []
@@ -488,7 +488,7 @@ def test_numbers_of_the_host(nodes, constants, tmp_path):
     module, text = generated(model, tmp_path)
     for shape in ((2, 3, 4), (5, 1, 4)):
         x = (np.arange(np.prod(shape)).reshape(shape) % 7 - 3).astype(np.float32)
-        (expected,) = ReferenceEvaluator(model).run(None, {"x": x})
+        (expected,) = judged(model, {"x": x})
         found = module(x)
         assert np.dtype(found.dtype) == np.asarray(expected).dtype, text
         assert found.shape == np.shape(expected), text

@@ -8,9 +8,9 @@ import sys
 import numpy as np
 import onnx
 from onnx import numpy_helper
-from onnx.reference import ReferenceEvaluator
 
 from burnish.codegen import pipeline
+from tests.harness.reference import judged
 
 RANDOM = np.random.default_rng(0)
 
@@ -31,7 +31,7 @@ def text_of(tmp_path, graph, weights=(), *feeds):
     sys.modules["made"] = module
     spec.loader.exec_module(module)
     names = [value.name for value in proto.graph.input]
-    expected = ReferenceEvaluator(proto).run(None, dict(zip(names, feeds, strict=True)))
+    expected = judged(proto, dict(zip(names, feeds, strict=True)))
     found = module.Model.from_file()(*feeds)
     found = found if isinstance(found, tuple) else (found,)
     for a, b in zip(found, expected, strict=True):

@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
-from onnx.reference import ReferenceEvaluator
 
 from burnish.codegen.pipeline import Options, generate, write
+from tests.harness.reference import judged
 from tests.harness.ruff import complaints, formatted
 
 _COUNT = itertools.count()
@@ -108,7 +108,7 @@ def check_source(
     assert formatted(text) == text
     assert complaints(text) == "", text
     feeds = feeds or _feeds(model, size)
-    expected = ReferenceEvaluator(model).run(None, feeds)
+    expected = judged(model, feeds)
     found = module(*feeds.values())
     found = found if isinstance(found, tuple) else (found,)
     for y, wanted in zip(found, expected, strict=True):

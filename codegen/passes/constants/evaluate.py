@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import onnx
 import onnx_ir as ir
-from onnx.reference import ReferenceEvaluator
+
+from burnish.codegen.evaluator import evaluated
 
 
 def evaluate(
@@ -38,5 +39,5 @@ def evaluate(
     feeds = {n: a for n, a in zip(names, arrays, strict=True) if a is not None}
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        results: Any = ReferenceEvaluator(model).run(None, feeds)
+        results = evaluated(model, feeds)
     return [np.asarray(r) if isinstance(r, np.generic) else r for r in results]

@@ -7,13 +7,13 @@ import onnx
 import onnx_ir as ir
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from onnx.reference import ReferenceEvaluator
 
 from burnish.codegen import passes
 from burnish.codegen.account import Account, Accounts
 from burnish.codegen.passes.weights.untie import untie_weights
 from burnish.codegen.readers.normal import lift_constants
 from burnish.codegen.readers.shapes import infer
+from tests.harness.reference import judged
 
 FLOAT, INT, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 RANDOM = np.random.default_rng(0)
@@ -65,7 +65,7 @@ def run(model, feeds):
         if not entry.domain:
             entry.version = max(entry.version, 24)
     proto.functions.extend(BURNISH)
-    return ReferenceEvaluator(proto).run(None, feeds)
+    return judged(proto, feeds)
 
 
 def everything(_domain, _op_type, _version):

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
-from onnx.reference import ReferenceEvaluator
 
 from burnish.codegen.errors import ConversionError, ReadError, UnsupportedError
 from burnish.codegen.readers import FileTensor, read
 from tests.harness.examples import examples
+from tests.harness.reference import judged
 
 
 def info(name, shape=None, dtype=TensorProto.FLOAT):
@@ -53,7 +53,7 @@ def saved(path: Path, model) -> Path:
 
 
 def run(model, feeds):
-    return ReferenceEvaluator(model).run(None, feeds)
+    return judged(model, feeds)
 
 
 def same(path: Path, **feeds):

@@ -5,11 +5,11 @@ import math
 import numpy as np
 import onnx
 import pytest
-from onnx.reference import ReferenceEvaluator
 
 from burnish import ops
 from burnish.errors import InputError
 from tests.harness.operators import case
+from tests.harness.reference import judged
 
 RANDOM = np.random.default_rng(0)
 ROIS = np.array([[0.3, 0.4, 3.1, 2.7], [-0.8, 1.2, 1.3, 4.9], [2.1, 0.2, 2.3, 0.5]])
@@ -32,7 +32,7 @@ def reference(op_type, *inputs, **attributes):
     model = onnx.helper.make_model(
         graph, opset_imports=[onnx.helper.make_opsetid("", 21)]
     )
-    return ReferenceEvaluator(model).run(None, feeds)[0]
+    return judged(model, feeds)[0]
 
 
 CASES = [

@@ -1,0 +1,46 @@
+"""ONNX's evaluator is asked only about what the installed version has right."""
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+
+from burnish.codegen.evaluator import EvaluatorError, evaluated
+
+FORWARD = "y = GRU<hidden_size=2>(x, W, R)"
+BACK = 'y = GRU<hidden_size=2, direction="reverse">(x, W, R)'
+INSIDE = f"""y = If(c) <then_branch = t () => (a) {{ {FORWARD.replace("y", "a", 1)} }},
+    else_branch = e () => (b) {{ {BACK.replace("y", "b", 1)} }}>"""
+ROWS = {
+    "forward": (FORWARD, None),
+    "back": (BACK, "GRU: direction is computed wrongly by onnx 1.19.0.*>=1.23"),
+    "back in a branch": (INSIDE, "GRU: direction"),
+    "a size": ("y = Resize(x, , s)", None),
+    "a size and no region": ("y = Resize(x, none, s)", "Resize: an empty roi.*>=1.22"),
+}
+HELD = {
+    "W": np.ones((1, 6, 3), np.float32),
+    "R": np.ones((1, 6, 2), np.float32),
+    "s": np.float32([1, 1, 2]),
+    "none": np.float32([]),
+    "c": np.array(True),
+}
+
+
+@pytest.mark.parametrize(("text", "refused"), ROWS.values(), ids=ROWS)
+def test_an_old_evaluator_is_not_asked_about_what_it_has_wrong(
+    text, refused, monkeypatch
+):
+    model = onnx.parser.parse_model(
+        '<ir_version: 9, opset_import: ["" : 18]> '
+        f"g (float[2,1,3] x) => (float y) {{ {text} }}"
+    )
+    held = [numpy_helper.from_array(a, n) for n, a in HELD.items() if n in text]
+    model.graph.initializer.extend(held)
+    feeds = {"x": np.ones((2, 1, 3), np.float32)}
+    monkeypatch.setattr(onnx, "__version__", "1.19.0")
+    if refused is None:
+        assert evaluated(model, feeds)[0].size
+    else:
+        with pytest.raises(EvaluatorError, match=refused):
+            evaluated(model, feeds)
