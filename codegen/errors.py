@@ -77,6 +77,7 @@ class OwnershipError(ConversionError):
     """A file that stays as it is, because somebody changed it or another wrote it."""
 
     def __init__(self, taken: Mapping[Path, str], mergeable: bool) -> None:
+        self.taken, self.mergeable = dict(taken), mergeable
         found = "; ".join(f"{path} {reason}" for path, reason in taken.items())
         force, merge = (
             spelled(f'existing="{word}"', f"--{word}") for word in ("force", "merge")
@@ -106,7 +107,16 @@ class UsageError(ConversionError):
 
 #: What the extras bring, by import name.
 EXTRAS = frozenset(
-    {"jinja2", "ml_dtypes", "onnx", "onnx_ir", "pygit2", "rich", "safetensors"}
+    {
+        "jinja2",
+        "ml_dtypes",
+        "onnx",
+        "onnx_ir",
+        "pygit2",
+        "rich",
+        "safetensors",
+        "tomlkit",
+    }
 )
 
 

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Self, TypeAlias
 
+from burnish.codegen.identifier import Identifier
 from burnish.codegen.weights.entries import Entry
+from burnish.serialize import is_weights
 
 Existing: TypeAlias = Literal["keep", "force", "merge"]
 """What happens to a file that somebody changed, or that Burnish did not write: it stays
@@ -16,6 +18,7 @@ and nothing is written; it is kept as .bak; the changes go into the new source."
 
 
 _SWITCHES = ("half", "embed", "flat", "typed")
+_ON = ("simplify", "weights")
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,7 @@ class Options:
     are stored in half precision. embed: the weights travel with the package, in the
     source when they are small. simplify: bring the graph closer to what its author
     wrote. flat: one class, whatever structure the file has. typed: with annotations.
+    weights: they are written at all.
     """
 
     name: str | None = None
@@ -34,12 +38,14 @@ class Options:
     simplify: bool = True
     flat: bool = False
     typed: bool = False
+    weights: bool = True
 
     def spelled(self) -> str:
         """The options as the command line has them, "" for the defaults."""
         words = [f"--name {self.name}"] if self.name else []
         words += [f"--{word}" for word in _SWITCHES if getattr(self, word)]
-        return " ".join([*words, *([] if self.simplify else ["--no-simplify"])])
+        words += [f"--no-{word}" for word in _ON if not getattr(self, word)]
+        return " ".join(words)
 
     @classmethod
     def of(cls, spelled: str) -> Self:
@@ -47,7 +53,18 @@ class Options:
         words = shlex.split(spelled)
         name = words[words.index("--name") + 1] if "--name" in words[:-1] else None
         on = {word: f"--{word}" in words for word in _SWITCHES}
-        return cls(name, simplify="--no-simplify" not in words, **on)
+        on |= {word: f"--no-{word}" not in words for word in _ON}
+        return cls(name, **on)
+
+
+def usual_name(path: Path) -> str:
+    """The name of the module that a model gets where no other is asked for."""
+    if path.is_dir():
+        return Identifier.module(path.resolve().name)
+    if not (path.exists() and is_weights(path)):
+        return Identifier.module(path.stem)
+    stem = path.name.removesuffix(".index.json").partition(".")[0]
+    return Identifier.module(stem or path.stem)
 
 
 @dataclass(frozen=True)

@@ -64,6 +64,11 @@ class Settled:
     def stored(self) -> Path:
         return self.folder / f"{self.generated.name}.safetensors"
 
+    @property
+    def has_weights(self) -> bool:
+        """Whether a weights file belongs to the source, new or there already."""
+        return _writes_weights(self.generated)
+
 
 def settle(generated: Generated, folder: Path, existing: Existing) -> Settled:
     """Decide what is written where files are already; nothing is written.

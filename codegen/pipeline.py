@@ -21,7 +21,7 @@ from burnish.codegen.errors import (
     silent,
     spelled,
 )
-from burnish.codegen.generated import Existing, Generated, Options
+from burnish.codegen.generated import Existing, Generated, Options, usual_name
 from burnish.codegen.identifier import Identifier, plain
 from burnish.codegen.infer import infer as infer_modules
 from burnish.codegen.lift import lift
@@ -106,9 +106,11 @@ def _from_graph(
     stage(3)
     plan = arrange(program, options.flat, explain)
     stage(4)
-    name = _module_name(options.name or source.path.stem, options.name is not None)
-    weights = entries(plan.weights, options.half)
-    metadata = tables.packed({path: table.read() for path, table in plan.tables})
+    name = _module_name(options, path)
+    every = entries(plan.weights, options.half)
+    weights = every if options.weights else ()
+    held = plan.tables if options.weights else ()
+    metadata = tables.packed({path: table.read() for path, table in held})
     in_source = _fits_source(weights, options)
     where = _where(name, bool(weights or metadata), in_source)
     header = _header(source, program, options, where)
@@ -119,7 +121,7 @@ def _from_graph(
         text,
         weights,
         in_source,
-        _count(weights),
+        _count(every),
         source.notes,
         source.files,
         partial(_text, template_dir),
@@ -133,8 +135,9 @@ def _from_folder(
     """A model that a configuration describes, by its architecture's template."""
     _refuse(options, folder, "flat", "typed")
     made = architectures.build(folder, template_dir=template_dir, explain=explain)
-    name = _module_name(options.name or folder.resolve().name, options.name is not None)
-    weights = entries(made.weights, options.half)
+    name = _module_name(options, folder)
+    every = entries(made.weights, options.half)
+    weights = every if options.weights else ()
     in_source = _fits_source(weights, options)
     where = _where(name, bool(weights), in_source) + _spelled(options)
     text = signed(made.text(where, as_text(weights) if in_source else None))
@@ -143,7 +146,7 @@ def _from_folder(
         text,
         weights,
         in_source,
-        _count(weights),
+        _count(every),
         made.notes,
         made.files,
         partial(_text, template_dir),
@@ -174,9 +177,9 @@ def _from_weights(
     """A model from weights alone, inferred from their names and shapes."""
     _refuse(options, path, "flat")
     made = infer_modules(path, explain)
-    stem = path.resolve().name if path.is_dir() else _stem(path)
-    name = _module_name(options.name or stem, options.name is not None)
-    weights = entries(made.plan.weights, options.half)
+    name = _module_name(options, path)
+    every = entries(made.plan.weights, options.half)
+    weights = every if options.weights else ()
     in_source = _fits_source(weights, options)
     lines = (
         f"Imported from {plain(made.files[0].name)} ({made.kind}), sha256",
@@ -194,7 +197,7 @@ def _from_weights(
         text,
         weights,
         in_source,
-        _count(weights),
+        _count(every),
         (*notes, *made.notes),
         made.files,
         partial(_text, template_dir),
@@ -206,11 +209,6 @@ def _from_weights(
 def _text(template_dir: Path | None, path: Path, options: Options) -> str:
     """The source of another model, from the same templates."""
     return generate(path, options, template_dir=template_dir).text
-
-
-def _stem(path: Path) -> str:
-    """A weights file's name without its endings: "model" of model.safetensors."""
-    return path.name.removesuffix(".index.json").partition(".")[0] or path.stem
 
 
 def _fits_source(weights: tuple[Entry, ...], options: Options) -> bool:
@@ -302,6 +300,7 @@ class ModelGen:
         simplify: bool = True,
         flat: bool = False,
         typed: bool = False,
+        weights: bool = True,
         name: str | None = None,
         template_dir: str | Path | None = None,
         existing: Existing = "keep",
@@ -310,7 +309,7 @@ class ModelGen:
         self.out_dir = Path(out_dir)
         self.template_dir = Path(template_dir) if template_dir else None
         self.options = Options(
-            name, half_precision, embed_states, simplify, flat, typed
+            name, half_precision, embed_states, simplify, flat, typed, weights
         )
         self.inputs: list[Path] = []
 
@@ -334,9 +333,11 @@ class ModelGen:
         return [file for each in settled for file in put(each)[0]]
 
 
-def _module_name(wanted: str, given: bool) -> str:
+def _module_name(options: Options, path: Path) -> str:
+    if (wanted := options.name) is None:
+        return usual_name(path)
     name = Identifier.module(wanted)
-    if given and name != wanted:
+    if name != wanted:
         raise UsageError(
             f"{spelled('name')}: expected a module name such as {name} (no "
             f"word or module of Python's, none that the source imports), got {wanted!r}"

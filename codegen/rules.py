@@ -10,13 +10,13 @@ from pathlib import Path
 from burnish.codegen.errors import UsageError
 
 
-def load(modules: Iterable[str]) -> None:
-    """Import modules by name, from the current folder where nothing else has the name.
+def load(modules: Iterable[str], folder: Path | None = None) -> None:
+    """Import modules by name, from `folder` where nothing else has the name.
 
-    The folder is on the path during the import only. Raises UsageError for a module
-    that cannot be imported.
+    folder: by default the current one; it is on the path during the import only.
+    Raises UsageError for a module that cannot be imported.
     """
-    here = str(Path.cwd())
+    here = str(folder or Path.cwd())
     sys.path.append(here)
     try:
         for name in modules:

@@ -20,6 +20,7 @@ from burnish.codegen.cli import (
     check,
     demo,
     generate,
+    init,
     inspect,
     report,
     upgrade,
@@ -31,7 +32,7 @@ from burnish.codegen.terminal import filtered
 from burnish.codegen.tools.console import say
 from burnish.errors import BurnishError
 
-COMMANDS = (generate, verify, inspect, check, upgrade, report, demo)
+COMMANDS = (generate, verify, inspect, check, init, upgrade, report, demo)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

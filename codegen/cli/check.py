@@ -5,11 +5,15 @@ at: its model file is searched beside it, then below --source. One line a file: 
 stale (the model file changed) or missing (there is none); edited (the source changed);
 weights missing; weights changed (others, or other numbers). Exit code 1 when one is not
 current; --allow takes a state as good. Nothing is changed.
+
+Without PATHS, in a project whose pyproject.toml has [[tool.burnish.model]] tables, also
+the modules that they name: not generated yet, or stale by their options or their pin.
 """
 
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,7 +41,13 @@ def arguments(command: argparse.ArgumentParser) -> None:
         "--allow",
         action="append",
         default=[],
-        choices=("edited", "weights-missing", "weights-changed", "missing"),
+        choices=(
+            "edited",
+            "weights-missing",
+            "weights-changed",
+            "missing",
+            "not-generated",
+        ),
         help="take this state as current; may be repeated",
     )
     command.add_argument(
@@ -59,7 +69,10 @@ def run(options: argparse.Namespace) -> int:
                 f"it was generated from goes behind --source"
             )
     source = options.source or Path()
-    results = list(check.check(options.paths or [Path()], source))
+    results = [] if options.paths else _of_tables()
+    known = {result.path.resolve() for result in results}
+    found = check.check(options.paths or [Path()], source)
+    results += [result for result in found if result.path.resolve() not in known]
     diffs = _diffs(results, source) if options.diff else {}
     if options.json:
         found = [{"path": path, "diff": diff} for path, diff in diffs.items()]
@@ -74,6 +87,22 @@ def run(options: argparse.Namespace) -> int:
             console.say("no generated files found")
     allowed = {"current", *(name.replace("-", " ") for name in options.allow)}
     return int(any(not allowed.issuperset(result.states) for result in results))
+
+
+def _of_tables() -> list[Result]:
+    """The modules that the tables of the project here name, with paths from here."""
+    from burnish.codegen.project import status, tables
+
+    project = tables.found(Path())
+    if project is None:
+        return []
+    here = Path.cwd()
+    return [
+        replace(result, path=result.path.relative_to(here))
+        if result.path.is_relative_to(here)
+        else result
+        for result in status.states(project)
+    ]
 
 
 def _diffs(results: list[Result], source: Path) -> dict[Path, str]:

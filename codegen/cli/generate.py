@@ -4,6 +4,9 @@ A model m.onnx, or a folder m with config.json and weights as transformers saves
 becomes m.py and m.safetensors in DIR. Import m and call m.Model.from_file(). Weights
 alone (m.pt, m.safetensors, a folder of them) give the modules; what they do not tell of
 forward is an nn.Unwritten in the source.
+
+Without MODEL: every module that the [[tool.burnish.model]] tables of the project's
+pyproject.toml name, where something changed.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from burnish.codegen.cli import _project
 from burnish.codegen.errors import noting, others
 
 if TYPE_CHECKING:
@@ -49,18 +53,29 @@ class Written:
 
 def arguments(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
-    add("models", nargs="+", type=Path, metavar="MODEL", help="a model file or folder")
+    add(
+        "models",
+        nargs="*",
+        type=Path,
+        metavar="MODEL",
+        help="a model file or folder (default: those of the project)",
+    )
     add(
         "-o",
         "--out",
         type=Path,
-        default=Path(),
         metavar="DIR",
         help="the folder to write to; it is made (default: the current folder)",
     )
     add("--name", help="the module's name (default: the model file's)")
     add("--half", action="store_true", help="store weights in half precision")
     add("--embed", action="store_true", help="carry the weights inside the package")
+    add(
+        "--no-weights",
+        dest="weights",
+        action="store_false",
+        help="the source alone: its weights come from elsewhere",
+    )
     add(
         "--no-simplify",
         dest="simplify",
@@ -89,6 +104,11 @@ def arguments(command: argparse.ArgumentParser) -> None:
             default="keep",
             help=text,
         )
+    add(
+        "--watch",
+        action="store_true",
+        help="stay, and generate the project's modules again when a file changes",
+    )
     add("--explain", action="store_true", help="say on stderr what was decided and why")
     add("--json", action="store_true", help="print one JSON object instead of text")
 
@@ -98,6 +118,10 @@ def run(options: argparse.Namespace) -> int:
     from burnish.codegen.errors import UsageError
     from burnish.codegen.tools import console
 
+    if not options.models:
+        return _project.run(options)
+    _refuse_together(options)
+    options.out = options.out or Path()
     if options.name and len(options.models) > 1:
         raise UsageError(
             f"--name: expected one model to name, got {len(options.models)}"
@@ -109,7 +133,8 @@ def run(options: argparse.Namespace) -> int:
         made = _generated(options, listen)
         _refuse_one_name_twice(made)
         if options.existing == "diff":
-            return _show(made, options)
+            places = [(options.out / f"{each.name}.py", each.text) for each in made]
+            return _project.show_diffs(places, options.json)
         with noting(lambda: others(len(made))):
             settled = [pipeline.settle(g, options.out, options.existing) for g in made]
         written: list[Written] = []
@@ -126,26 +151,16 @@ def run(options: argparse.Namespace) -> int:
     return int(any(result.conflicts for result in written))
 
 
-def _show(made: list[Generated], options: argparse.Namespace) -> int:
-    """The diffs of what would be written."""
-    from burnish.codegen.difference import difference
-    from burnish.codegen.tools import console
+def _refuse_together(options: argparse.Namespace) -> None:
+    from burnish.codegen.errors import UsageError
 
-    places = [options.out / f"{generated.name}.py" for generated in made]
-    diffs = [
-        difference(place, generated.text)
-        for place, generated in zip(places, made, strict=True)
-    ]
-    if options.json:
-        rows = zip(places, diffs, strict=True)
-        console.emit({"diffs": [{"path": p, "diff": d} for p, d in rows]})
-        return 0
-    for place, diff in zip(places, diffs, strict=True):
-        for line in diff.splitlines():
-            console.line(line)
-        if not diff:
-            console.say(f"{place}: stays as it is")
-    return 0
+    if options.watch:
+        raise UsageError(
+            "--watch: expected no MODEL: it watches those of the project's tables; "
+            "burnish init MODEL writes one"
+        )
+    if options.embed and not options.weights:
+        raise UsageError("--embed: expected weights to carry, got --no-weights")
 
 
 def _generated(options: argparse.Namespace, listen: Listener) -> list[Generated]:
@@ -160,6 +175,7 @@ def _generated(options: argparse.Namespace, listen: Listener) -> list[Generated]
         simplify=options.simplify,
         flat=options.flat,
         typed=options.typed,
+        weights=options.weights,
     )
     made = []
     with noting(lambda: others(len(options.models))):

@@ -17,6 +17,7 @@ State: TypeAlias = Literal[
     "current",
     "unreadable",
     "missing",
+    "not generated",
     "stale",
     "edited",
     "weights missing",
@@ -48,10 +49,10 @@ def check(paths: Sequence[Path], source: Path) -> Iterator[Result]:
     for path in (*paths, source):
         if not path.exists():
             raise UsageError(f"{path}: expected a file or folder, there is none")
-    found = list(_generated(paths))
+    found = list(generated(paths))
     models = _locate({h.model for _, h in found if h}, source)
     for path, header in found:
-        yield _result(path, header, models)
+        yield result(path, header, _places(path, header, models) if header else [])
 
 
 def regenerated(path: Path, source: Path) -> str:
@@ -72,7 +73,8 @@ def regenerated(path: Path, source: Path) -> str:
     return pipeline.generate(whole, Options.of(header.options)).text
 
 
-def _generated(paths: Iterable[Path]) -> Iterator[tuple[Path, Header | None]]:
+def generated(paths: Iterable[Path]) -> Iterator[tuple[Path, Header | None]]:
+    """Every generated file among and below paths; without a header it is no Python."""
     seen = set()
     for path in _sources(paths):
         if (resolved := path.resolve()) in seen:
@@ -105,12 +107,12 @@ def _locate(names: set[str], source: Path) -> dict[str, list[Path]]:
     return places
 
 
-def _result(path: Path, header: Header | None, models: dict[str, list[Path]]) -> Result:
+def result(path: Path, header: Header | None, places: list[Path]) -> Result:
+    """The state of one generated file; places: where its model file may be."""
     if header is None:
         reason = "no longer valid Python"
         return Result(path, "", "unreadable", ("unreadable",), reason)
     own = path.with_suffix(".safetensors")
-    places = _places(path, header, models)
     found: dict[State, str] = {}
     found |= _model(header, [p for p in places if p != own] or places)
     found |= _source(path)

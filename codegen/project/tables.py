@@ -1,0 +1,265 @@
+"""[[tool.burnish.model]] in pyproject.toml, read and checked.
+
+Needs NumPy alone, as `burnish check` does.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from burnish.codegen.errors import UsageError
+from burnish.codegen.generated import Options, usual_name
+from burnish.codegen.identifier import Identifier
+
+FILE = "pyproject.toml"
+
+WEIGHTS = ("file", "embed", "none")
+DTYPES = ("float16", "float32")
+
+_TOP = ("model", "package-dir", "backend")
+_MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*", re.ASCII)
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class Table:
+    """One model of a project.
+
+    label: where it is said, for messages. source, template_dir: absolute. sha256: the
+    digest that the model has to have, by file name; "" is the only file.
+    """
+
+    label: str
+    source: Path
+    module: str
+    target: Path
+    weights: str = "file"
+    dtype: str | None = None
+    sha256: Mapping[str, str] | None = None
+    template_dir: Path | None = None
+    rules: tuple[str, ...] = ()
+    simplify: bool = True
+    flat: bool = False
+    typed: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.target.stem
+
+
+@dataclass(frozen=True)
+class Project:
+    """A folder with a pyproject.toml, and the models that it names.
+
+    packages: the folder of the packages' source. backend: what the wrapper wraps.
+    """
+
+    root: Path
+    packages: Path
+    models: tuple[Table, ...]
+    backend: str | None = None
+
+
+def found(folder: Path) -> Project | None:
+    """The project that a folder is in, if it has models."""
+    folder = folder.resolve()
+    for place in (folder, *folder.parents):
+        if (place / FILE).is_file():
+            project = read(place)
+            return project if project.models else None
+    return None
+
+
+def read(root: Path) -> Project:
+    """The project in this folder; without tables it has no models.
+
+    Raises UsageError that names the table and the key of what is wrong.
+    """
+    path = root.resolve() / FILE
+    try:
+        return parsed(path, path.read_text("utf-8"))
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path}: expected TOML, got {error}") from None
+
+
+def parsed(path: Path, text: str) -> Project:
+    """The project whose pyproject.toml has this text; raises as `read` does."""
+    try:
+        said = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{path}: expected TOML, got {error}") from None
+    tool = said.get("tool", {}).get("burnish", {})
+    top = _Keys(f"{path}: [tool.burnish]", tool)
+    top.refuse_unknown(_TOP)
+    tables = top.get("model", list, [])
+    packages = _packages(path.parent, top, tables)
+    models = tuple(_table(path, number, t, packages) for number, t in enumerate(tables))
+    _refuse_twice(models)
+    return Project(path.parent, packages, models, top.get("backend", str, None))
+
+
+def options(table: Table) -> Options:
+    """A table's options, as `generate` takes them."""
+    usual = usual_name(table.source)
+    return Options(
+        name=table.name if table.name != usual else None,
+        half=table.dtype == "float16",
+        embed=table.weights == "embed",
+        simplify=table.simplify,
+        flat=table.flat,
+        typed=table.typed,
+        weights=table.weights != "none",
+    )
+
+
+def _packages(root: Path, top: _Keys, tables: Iterable[Any]) -> Path:
+    """Where packages lie: as said, else where they are found, else by src/."""
+    if (said := top.get("package-dir", str, None)) is not None:
+        return _inside(root, top, "package-dir", said)
+    names = (str(t.get("module", "")) for t in tables if isinstance(t, Mapping))
+    first = [name.partition(".")[0] for name in names]
+    for place in (root / "src", root):
+        if any((place / name).is_dir() for name in first if name):
+            return place
+    return root / "src" if (root / "src").is_dir() else root
+
+
+def _table(path: Path, number: int, said: Any, packages: Path) -> Table:
+    label = f"{path}: [[tool.burnish.model]] number {number + 1}"
+    if not isinstance(said, Mapping):
+        raise UsageError(f"{label}: expected a table, got {said!r}")
+    keys = _Keys(label, said)
+    keys.refuse_unknown(("source", "module", *_OPTIONAL))
+    module = _module(keys)
+    keys.label = label = f"{label} ({module})"
+    template = keys.get("template-dir", str, None)
+    return Table(
+        label=label,
+        source=_inside(path.parent, keys, "source", keys.need("source", str)),
+        module=module,
+        target=packages.joinpath(*module.split(".")).with_suffix(".py"),
+        weights=keys.one_of("weights", WEIGHTS, "file"),
+        dtype=keys.one_of("dtype", DTYPES, None),
+        sha256=_digests(keys),
+        template_dir=template and _inside(path.parent, keys, "template-dir", template),
+        rules=tuple(keys.texts("rules")),
+        simplify=keys.get("simplify", bool, True),
+        flat=keys.get("flat", bool, False),
+        typed=keys.get("typed", bool, False),
+    )
+
+
+_OPTIONAL = (
+    "weights",
+    "dtype",
+    "sha256",
+    "template-dir",
+    "rules",
+    "simplify",
+    "flat",
+    "typed",
+)
+
+
+def _module(keys: _Keys) -> str:
+    module: str = keys.need("module", str)
+    if not _MODULE.fullmatch(module):
+        raise keys.wrong("module", "a dotted name such as my_app.mnist", module)
+    name = module.rpartition(".")[2]
+    if (legal := Identifier.module(name)) != name:
+        raise keys.wrong("module", f"a module's name such as {legal} at the end", name)
+    return module
+
+
+def _digests(keys: _Keys) -> Mapping[str, str] | None:
+    said = keys.get("sha256", str | dict, None)
+    if said is None:
+        return None
+    digests = {"": said} if isinstance(said, str) else said
+    for digest in digests.values():
+        if not isinstance(digest, str) or not _DIGEST.fullmatch(digest.lower()):
+            raise keys.wrong("sha256", "64 hexadecimal digits", digest)
+    return {name: digest.lower() for name, digest in digests.items()}
+
+
+def _inside(root: Path, keys: _Keys, key: str, said: str) -> Path:
+    """A path of the project: what lies elsewhere is not there where it is built."""
+    pure = PurePosixPath(said)
+    if pure.is_absolute() or Path(said).is_absolute() or ".." in pure.parts:
+        raise keys.wrong(key, "a path inside the project, relative to its folder", said)
+    return root / said
+
+
+def _refuse_twice(models: Iterable[Table]) -> None:
+    seen: dict[Path, Table] = {}
+    for table in models:
+        if table.target in seen:
+            raise UsageError(
+                f"{table.label}: module: expected a module of its own, got that of "
+                f"number {list(seen).index(table.target) + 1}"
+            )
+        seen[table.target] = table
+
+
+class _Keys:
+    """The keys of one table, asked for by name and type."""
+
+    def __init__(self, label: str, said: Any):
+        self.label = label
+        if not isinstance(said, Mapping):
+            raise UsageError(f"{label}: expected a table, got {said!r}")
+        self.said = said
+
+    def refuse_unknown(self, known: Iterable[str]) -> None:
+        names = list(known)
+        for key in self.said:
+            if key not in names:
+                near = difflib.get_close_matches(key, names, 1)
+                meant = f" (did you mean {near[0]}?)" if near else ""
+                raise UsageError(
+                    f"{self.label}: {key}{meant}: expected one of {', '.join(names)}"
+                )
+
+    def need(self, key: str, kind: Any) -> Any:
+        if key not in self.said:
+            raise UsageError(f"{self.label}: {key}: expected a value, there is none")
+        return self.get(key, kind, None)
+
+    def get(self, key: str, kind: Any, default: Any) -> Any:
+        if key not in self.said:
+            return default
+        value = self.said[key]
+        if not isinstance(value, kind):
+            raise self.wrong(key, _KINDS[kind], value)
+        return value
+
+    def one_of(self, key: str, choices: tuple[str, ...], default: Any) -> Any:
+        value = self.get(key, str, default)
+        if value is not default and value not in choices:
+            raise self.wrong(key, f"one of {', '.join(choices)}", value)
+        return value
+
+    def texts(self, key: str) -> Iterator[str]:
+        for value in self.get(key, list, []):
+            if not isinstance(value, str):
+                raise self.wrong(key, "a list of texts", value)
+            yield value
+
+    def wrong(self, key: str, expected: str, got: Any) -> UsageError:
+        return UsageError(f"{self.label}: {key}: expected {expected}, got {got!r}")
+
+
+_KINDS = {
+    str: "a text",
+    bool: "true or false",
+    list: "a list",
+    str | dict: "a text, or a table of digests by file name",
+}

@@ -1,0 +1,220 @@
+"""Small projects, built and installed with every backend; no index is asked.
+
+The backends run in this environment: what is not installed is skipped.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from burnish.codegen.project import tables, update
+from tests.harness.projects import net, project
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not entry_points(group="hatch", name="burnish"),
+        reason="Burnish's entry points are not registered: install it again",
+    ),
+]
+
+WRAPPED = "burnish.codegen.project.wrapper"
+
+#: By name: what it needs, the backend, and more lines of pyproject.toml.
+BACKENDS = {
+    "hatchling": (
+        "hatchling",
+        "hatchling.build",
+        '[tool.hatch.build.targets.wheel]\npackages = ["src/my_app"]\n'
+        "[tool.hatch.build.hooks.burnish]\n",
+    ),
+    "setuptools": ("setuptools", "setuptools.build_meta", ""),
+    "uv_build": ("uv_build", WRAPPED, '[tool.burnish]\nbackend = "uv_build"\n'),
+    "flit": ("flit_core", WRAPPED, '[tool.burnish]\nbackend = "flit_core.buildapi"\n'),
+    "pdm": ("pdm", WRAPPED, '[tool.burnish]\nbackend = "pdm.backend"\n'),
+}
+
+_HOOKS = """
+import importlib, sys
+backend = importlib.import_module(sys.argv[1])
+for hook in sys.argv[2:]:
+    getattr(backend, hook)("dist")
+"""
+
+
+def needed(name: str) -> tuple[str, str]:
+    """The backend and its lines; the test is skipped where it is not installed."""
+    package, backend, lines = BACKENDS[name]
+    least = {"minversion": "77"} if package == "setuptools" else {}
+    if find_spec(package) is None:
+        pytest.skip(f"{package} is not installed: pip install '.[check]'")
+    pytest.importorskip(package, **least)
+    return backend, lines
+
+
+def made(root: Path, name: str, tables: str = "") -> Path:
+    """A project that this backend builds."""
+    backend, lines = needed(name)
+    head = f'[build-system]\nrequires = ["{name}"]\nbuild-backend = "{backend}"\n'
+    project(root, tables, head + lines)
+    path = root / "pyproject.toml"
+    about = 'version = "1.0"\ndescription = "An app."\nrequires-python = ">=3.11"'
+    path.write_text(path.read_text().replace('version = "1.0"', about, 1))
+    return root
+
+
+def run(*words: str | Path, folder: Path, check: bool = True) -> str:
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": "1700000000"}
+    done = subprocess.run(
+        words, cwd=folder, capture_output=True, text=True, env=environment
+    )
+    assert not check or done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def build(root: Path, name: str, *hooks: str, check: bool = True) -> str:
+    """Call hooks of the backend, as a frontend does; files go to dist/."""
+    (root / "dist").mkdir(exist_ok=True)
+    command = [sys.executable, "-c", _HOOKS, BACKENDS[name][1], *hooks]
+    return run(*command, folder=root, check=check)
+
+
+def packed(root: Path, ending: str) -> Path:
+    (found,) = (root / "dist").glob(f"*{ending}")
+    return found
+
+
+def from_sdist(sdist: Path, folder: Path) -> Path:
+    """The folder of an sdist, unpacked."""
+    with tarfile.open(sdist) as archive:
+        archive.extractall(folder, filter="data")
+    (root,) = folder.iterdir()
+    return root
+
+
+USE = """
+import numpy as np
+from my_app.net import Model
+print(Model.from_file()(np.ones((2, 4), np.float32)).shape)
+"""
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_sdist_and_wheel(name: str, tmp_path: Path) -> None:
+    """The sdist has the model and nothing generated; wheels have equal bytes.
+
+    One tree has the generated files already, as after an editable installation, the
+    other comes from the sdist.
+    """
+    root = made(tmp_path / "one" / "app", name)
+    found = tables.read(root)
+    update.up_to_date(found, update.modules(found))
+    build(root, name, "build_sdist", "build_wheel")
+    with tarfile.open(packed(root, ".tar.gz")) as archive:
+        names = {n.partition("/")[2] for n in archive.getnames()}
+    assert {"assets/net.onnx", "src/my_app/__init__.py", "pyproject.toml"} <= names
+    assert not {n for n in names if "net.py" in n or n.endswith(".safetensors")}
+    again = from_sdist(packed(root, ".tar.gz"), tmp_path / "elsewhere" / "unpacked")
+    assert not (again / "src/my_app/net.py").exists()
+    build(again, name, "build_wheel")
+    wheel = packed(root, ".whl")
+    assert wheel.read_bytes() == packed(again, ".whl").read_bytes()
+    held = set(zipfile.ZipFile(wheel).namelist())
+    assert {"my_app/net.py", "my_app/net.safetensors"} <= held
+    assert not {n for n in held if n.endswith(".onnx")}
+    code = f"import sys; sys.path.insert(0, {str(wheel)!r}){USE}"
+    assert run(sys.executable, "-c", code, folder=tmp_path) == "(2, 3)\n"
+
+
+@pytest.mark.parametrize("name", ["hatchling", "setuptools", "flit"])
+def test_a_build_never_replaces_what_was_edited(name: str, tmp_path: Path) -> None:
+    root = made(tmp_path, name)
+    found = tables.read(root)
+    update.up_to_date(found, update.modules(found))
+    source = root / "src/my_app/net.py"
+    source.write_text(edited := source.read_text() + "\n# mine\n")
+    for hook in ("build_wheel", "build_sdist", "build_editable"):
+        assert "burnish generate --merge" in build(root, name, hook, check=False)
+    assert source.read_text() == edited
+    assert not list((root / "dist").iterdir())
+
+
+@pytest.mark.parametrize("name", ["hatchling", "flit"])
+def test_a_changed_model_fails_the_build(name: str, tmp_path: Path) -> None:
+    root = made(tmp_path, name, f'sha256 = "{"0" * 64}"')
+    said = build(root, name, "build_wheel", check=False)
+    assert f"sha256: net.onnx: expected {'0' * 64}, got" in said
+    assert not list((root / "dist").iterdir())
+
+
+@pytest.mark.parametrize("name", ["hatchling", "setuptools", "uv_build"])
+@pytest.mark.parametrize("installer", ["pip", "uv"])
+@pytest.mark.parametrize("mode", ["", "strict"])
+def test_editable(name: str, installer: str, mode: str, tmp_path: Path) -> None:
+    """The modules are generated into the source tree, and imported from there."""
+    if mode and name != "setuptools":
+        pytest.skip("only setuptools has a strict mode")
+    if installer == "uv" and shutil.which("uv") is None:
+        pytest.skip("uv is not installed")
+    root, prefix = made(tmp_path / "app", name), tmp_path / "prefix"
+    command = {
+        "pip": [sys.executable, "-m", "pip", "install", "--no-index"],
+        "uv": ["uv", "pip", "install", "--offline", "--python", sys.executable],
+    }[installer]
+    settings = [f"--config-settings=editable_mode={mode}"] if mode else []
+    common = ["--no-build-isolation", "--no-deps", f"--prefix={prefix}", *settings]
+    run(*command, *common, "-e", root, folder=tmp_path)
+    assert (root / "src/my_app/net.py").is_file()
+    (site,) = prefix.glob("lib/python*/site-packages")
+    code = f"import site; site.addsitedir({str(site)!r}){USE}"
+    assert run(sys.executable, "-c", code, folder=tmp_path) == "(2, 3)\n"
+
+
+def test_a_new_package_and_external_weights(tmp_path: Path) -> None:
+    """What setuptools did not see when it looked for packages is in the wheel too."""
+    root = made(tmp_path, "setuptools")
+    net(root / "assets" / "net.onnx", beside=True)
+    text = (root / "pyproject.toml").read_text()
+    (root / "pyproject.toml").write_text(text.replace("my_app.net", "my_app.deep.net"))
+    build(root, "setuptools", "build_sdist", "build_wheel")
+    with tarfile.open(packed(root, ".tar.gz")) as archive:
+        assert "my_app-1.0/assets/net.onnx.data" in archive.getnames()
+    held = set(zipfile.ZipFile(packed(root, ".whl")).namelist())
+    assert {
+        f"my_app/deep/{n}" for n in ("__init__.py", "net.py", "net.safetensors")
+    } <= held
+    assert not (root / "src/my_app/deep").exists()
+
+
+def test_other_projects_are_built_as_before(tmp_path: Path) -> None:
+    """Without tables the plugin does nothing, whatever pyproject.toml says else."""
+    needed("setuptools")
+    (tmp_path / "plain.py").write_text("")
+    (tmp_path / "pyproject.toml").write_text(
+        '[project]\nname = "plain"\nversion = "1.0"\n[tool.burnished]\nmodel = 1\n'
+        '[tool.setuptools]\npy-modules = ["plain"]\n'
+    )
+    build(tmp_path, "setuptools", "build_sdist", "build_wheel")
+    assert "plain.py" in zipfile.ZipFile(packed(tmp_path, ".whl")).namelist()
+
+
+def test_the_wrapper_needs_to_know_what_it_wraps(tmp_path: Path) -> None:
+    root = made(tmp_path, "flit")
+    path = root / "pyproject.toml"
+    whole = path.read_text()
+    path.write_text(whole.replace('backend = "flit_core.buildapi"', "", 1))
+    said = build(root, "flit", "build_wheel", check=False)
+    assert "[tool.burnish]: backend: expected the backend that builds" in said
+    path.write_text(whole.replace("flit_core.buildapi", "no.such"))
+    said = build(root, "flit", "build_wheel", check=False)
+    assert "expected a module, got 'no.such'" in said
