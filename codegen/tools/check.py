@@ -25,6 +25,10 @@ State: TypeAlias = Literal[
 ]
 
 
+#: What Python's parser makes of a text that is none, or that nests too deep.
+_UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
+
+
 @dataclass(frozen=True)
 class Result:
     """One generated file and what is the matter with it.
@@ -62,7 +66,10 @@ def regenerated(path: Path, source: Path) -> str:
     """
     from burnish.codegen import pipeline  # heavy, and `check` alone needs none of it
 
-    header = header_of(path)
+    try:
+        header = header_of(path)
+    except _UNREADABLE as error:
+        raise ReadError(f"{path}: expected valid Python, got {error}") from None
     found = _locate({header.model}, source) if header else {}
     places = _places(path, header, found) if header else []
     if header is None or not places:
@@ -82,7 +89,7 @@ def generated(paths: Iterable[Path]) -> Iterator[tuple[Path, Header | None]]:
         seen.add(resolved)
         try:
             header = header_of(path)
-        except (SyntaxError, ValueError, OSError):
+        except (*_UNREADABLE, OSError):
             yield path, None
             continue
         if header is not None:
