@@ -8,6 +8,7 @@ the middle of an epoch the names are model-3-120 and so on: 3 epochs and 120 bat
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -18,6 +19,7 @@ from burnish.errors import InputError, RecordError
 from burnish.inside import inside
 from burnish.learner.events import EventStore
 from burnish.record import PrettyJsonRecorder, Recorder
+from burnish.shown import shown
 
 Strategy: TypeAlias = Callable[[EventStore, Sequence[int]], Iterable[int]]
 """Called with the values so far and the saved epochs; gives those to keep."""
@@ -26,6 +28,7 @@ Moment: TypeAlias = tuple[int, int]
 
 _PARTS = ("model", "optim", "scheduler", "rest")
 _STATES = PrettyJsonRecorder()
+_MOMENT = re.compile(r"state-([0-9]{1,18})(?:-([0-9]{1,18}))?\.json")
 
 
 @dataclass(frozen=True)
@@ -116,9 +119,8 @@ class Checkpointer:
         """What can be gone on from: (epochs, batches of the next one), in order."""
         found = []
         for path in self.directory.glob("state-*.json"):
-            epoch, _, iteration = path.stem.removeprefix("state-").partition("-")
-            if epoch.isdigit() and (not iteration or iteration.isdigit()):
-                found.append((int(epoch), int(iteration or 0)))
+            if moment := _MOMENT.fullmatch(path.name):
+                found.append((int(moment[1]), int(moment[2] or 0)))
         return sorted(found)
 
     def save(self, checkpoint: Checkpoint, store: EventStore) -> None:
@@ -154,11 +156,32 @@ class Checkpointer:
                 f"{self.directory}: expected a checkpoint of epoch {moment[0]}, "
                 f"found {found}"
             )
-        page = _STATES.load(self._state(moment))
+        state, files = self._page(self._state(moment))
         parts: dict[str, dict[str, Any]] = {part: {} for part in _PARTS}
-        for part, name in page["files"].items():
+        for part, name in files.items():
             parts[part] = self._part(name)
-        return Checkpoint(RunState(**page["state"]), **parts)
+        return Checkpoint(state, **parts)
+
+    def _page(self, path: Path) -> tuple[RunState, dict[str, str]]:
+        """Where the run was, and the names of the files that belong to it."""
+        page = _STATES.load(path)
+        try:
+            state, files = RunState(**page["state"]), dict(page["files"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise RecordError(
+                f"{path}: expected the state of a run and its files, got "
+                f"{shown(page)} ({type(error).__name__})"
+            ) from None
+        counts = (state.epoch, state.iteration, state.accumulated)
+        if not all(type(count) is int and 0 <= count < 2**63 for count in counts):
+            raise RecordError(f"{path}: expected counts of a run, got {shown(counts)}")
+        for part, name in files.items():
+            if part not in _PARTS or not isinstance(name, str):
+                raise RecordError(
+                    f"{path}: expected names of files for {', '.join(_PARTS)}, got "
+                    f"{shown({part: name})}"
+                )
+        return state, files
 
     def _part(self, name: str) -> dict[str, Any]:
         path = Path(inside(self.directory, name, str(self.directory)))

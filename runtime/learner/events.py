@@ -22,6 +22,7 @@ SPLITS = ("train", "valid", "test")
 _METRICS = "metrics.json"
 _DIRECTION = (bool, type(None))
 _AFTER_STEP, _AFTER_EPOCH = {"iteration", "value", "running"}, {"epoch", "value"}
+_COUNTS, _LARGEST = ("iteration", "epoch"), 2**63
 _PIECE = 1 << 16
 
 
@@ -243,7 +244,7 @@ def read_events(directory: str | os.PathLike[str]) -> EventStore:
                 store.epoch(split, epoch, {path.stem: line["value"]})
             else:
                 entry = Entry(path.stem, line["value"], line["running"])
-                store.step(split, epoch, int(line["iteration"]), [entry])
+                store.step(split, epoch, line["iteration"], [entry])
     return store
 
 
@@ -278,7 +279,7 @@ def _logs(directory: Path) -> Iterator[tuple[str, int, Path]]:
             yield split, epoch, path
 
 
-def _lines(path: Path) -> Iterator[dict[str, float]]:
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
     """What was written of a metric; a last line without its end is passed over.
 
     Raises RecordError with the line that is none of `FileLogger`.
@@ -292,12 +293,18 @@ def _lines(path: Path) -> Iterator[dict[str, float]]:
             where = f"{path}, line {number}"
             line = jsontext.parse(text, Budget(len(text), where))
             keys = line.keys() if isinstance(line, dict) else ()
-            numbers = line.values() if keys in (_AFTER_STEP, _AFTER_EPOCH) else (None,)
-            if not all(type(value) in (int, float) for value in numbers):
+            counts = [line.get(key, 0) for key in _COUNTS] if keys else [None]
+            numbers = line.values() if keys in (_AFTER_STEP, _AFTER_EPOCH) else [None]
+            whole = all(type(n) is int and 0 <= n < _LARGEST for n in counts)
+            if not (whole and all(map(_is_number, numbers))):
                 raise RecordError(
                     f"{where}: expected a metric's values, got {shown(line)}"
                 )
             yield line
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) is float or (type(value) is int and abs(value) < _LARGEST)
 
 
 def _cut_torn(path: Path) -> None:

@@ -64,6 +64,13 @@ _CHANGES = (_flipped, _flipped, _cut, _moved, _extreme, _extreme)
 
 def changed_json(text: bytes, rng: random.Random, times: int = 3) -> bytes:
     """JSON of which values or keys are others; sometimes with bytes changed too."""
+    try:
+        return _changed_json(text, rng, times)
+    except (ValueError, RecursionError):  # it was changed before, and is JSON no more
+        return changed_bytes(text, rng)
+
+
+def _changed_json(text: bytes, rng: random.Random, times: int) -> bytes:
     tree = json.loads(text)
     for _ in range(rng.randint(1, times)):
         tree = _changed_tree(tree, rng)

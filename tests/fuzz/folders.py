@@ -83,10 +83,7 @@ class Files:
         for _ in range(rng.choice((1, 1, 2))):
             name = rng.choice([n for n in files if rng.random() < 0.9] or list(files))
             change = changed_json if name.endswith(".json") else changed_bytes
-            try:
-                files[name] = change(files[name], rng)
-            except ValueError:  # changed before, and no JSON any more
-                files[name] = changed_bytes(files[name], rng)
+            files[name] = change(files[name], rng)
         return files
 
     def attempt(self, folder: Path, out: Path) -> str:

@@ -168,7 +168,8 @@ class Files:
     """One file of weights."""
 
     def seeds(self) -> list[Any]:
-        b"a".decode("raw-unicode-escape")  # so that nothing is imported later
+        for name in ("raw-unicode-escape", "utf-16-le", "utf-16-be", "utf-32-le"):
+            b"".decode(name)  # so that nothing is imported later
         return seeds()
 
     def case(self, rng: random.Random, seeds: list[Any]) -> Held:

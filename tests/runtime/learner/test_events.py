@@ -1,13 +1,17 @@
 """Logs of a run: lines that were cut off, and files that somebody else wrote."""
 
 import json
+from contextlib import suppress
 
+import numpy as np
 import pytest
 
 from burnish.errors import RecordError
 from burnish.learner import EventStore, FileLogger, read_events
+from burnish.learner.checkpoint import Checkpointer, keep_all
 from burnish.learner.events import Entry, forget_after, holds_run, write_metrics
 from burnish.learner.metric import Loss
+from burnish.record import PrettyJsonRecorder, SafetensorsRecorder
 
 LINE = '{"iteration": %d, "value": 0.5, "running": 0.25}\n'
 DESCRIBED = '{"Loss": {"unit": "", "higher_is_better": false}}'
@@ -96,3 +100,37 @@ def test_many_lines_are_no_bomb(run):
     log(run).write_text("".join(LINE % i for i in range(100_000)))
     assert len(read_events(run).steps("Loss", 1, "train")) == 100_000
     assert json.loads((run / "metrics.json").read_text()) == json.loads(DESCRIBED)
+
+
+STATES = [
+    {},
+    {"files": {}, "state": {}},
+    {"files": {}, "state": {"epoch": -1}},
+    {"files": {}, "state": {"epoch": 1, "more": 1}},
+    {"files": {"other": "x"}, "state": {"epoch": 1}},
+    {"files": {"model": 1}, "state": {"epoch": 1}},
+    {"files": [1], "state": {"epoch": 1}},
+]
+
+
+@pytest.mark.parametrize("state", STATES, ids=range(len(STATES)))
+def test_a_checkpoint_that_no_run_wrote_is_named(tmp_path, state):
+    keeper = Checkpointer(tmp_path, [keep_all], SafetensorsRecorder())
+    keeper.directory.mkdir()
+    for name in ("state-1", "state-²", "state-" + "9" * 5000):
+        with suppress(OSError):  # a name that is too long
+            PrettyJsonRecorder().record(state, keeper.directory / name)
+    assert keeper.moments() == [(1, 0)]
+    with pytest.raises(RecordError, match=r"state-1\.json"):
+        keeper.load()
+
+
+@pytest.mark.parametrize("name", ["../model.safetensors", "/etc/passwd", "a/../../x"])
+def test_a_checkpoint_names_files_of_its_own_folder(tmp_path, name):
+    keeper = Checkpointer(tmp_path, [keep_all], SafetensorsRecorder())
+    keeper.directory.mkdir()
+    SafetensorsRecorder().record({"a": np.ones(2)}, tmp_path / "model")
+    page = {"files": {"model": name}, "state": {"epoch": 1}}
+    PrettyJsonRecorder().record(page, keeper.directory / "state-1")
+    with pytest.raises(RecordError, match="expected a file below"):
+        keeper.load()
