@@ -1,5 +1,6 @@
 """Burnish's runtime: what generated models import. It needs NumPy and nothing else."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from burnish import nn, ops
@@ -10,20 +11,31 @@ from burnish.habits import missing
 from burnish.rng import seed
 from burnish.tensor import Tensor
 
+if TYPE_CHECKING:  # imported when they are asked for
+    from burnish.kernels import num_threads, set_num_threads
+    from burnish.plan import compile
+
 __version__ = "0.1.0"
 __all__ = [
     "Device",
     "Tensor",
     "check_closeness",
+    "compile",
     "nn",
+    "num_threads",
     "ops",
     "seed",
+    "set_num_threads",
     "set_printoptions",
 ]
+_LATE = {"compile": "plan", "num_threads": "kernels", "set_num_threads": "kernels"}
 
 if not TYPE_CHECKING:  # checkers know what there is
 
     def __getattr__(name):
+        if name in _LATE:
+            made = getattr(import_module(f"burnish.{_LATE[name]}"), name)
+            return globals().setdefault(name, made)
         if name in ops.__all__:
             raise AttributeError(f"burnish has no {name!r}: write ops.{name}")
         raise missing("burnish", name, __all__)

@@ -8,6 +8,7 @@ BurnishError
 ├── GradientError    a gradient that was not recorded or does not exist
 ├── InputError       an argument's shape, dtype or value (also a ValueError)
 │   └── PlaceError   an index beyond what there is (also an IndexError)
+├── KernelError      the library of kernels, which cannot be built or loaded
 ├── RecordError      a file or record that does not fit (also a ValueError)
 │   └── BudgetError  a file that asks for more memory or work than its size allows
 └── UnwrittenError   a step of a model that nobody has written yet
@@ -44,6 +45,10 @@ class InputError(BurnishError, ValueError):
 
 class PlaceError(InputError, IndexError):
     """An index beyond what there is."""
+
+
+class KernelError(BurnishError):
+    """The library of kernels cannot be built or loaded."""
 
 
 class RecordError(BurnishError, ValueError):

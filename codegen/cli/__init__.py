@@ -22,6 +22,7 @@ from burnish.codegen.cli import (
     generate,
     init,
     inspect,
+    kernels,
     report,
     upgrade,
     verify,
@@ -32,7 +33,17 @@ from burnish.codegen.terminal import filtered
 from burnish.codegen.tools.console import say
 from burnish.errors import BurnishError
 
-COMMANDS = (generate, verify, inspect, check, init, upgrade, report, demo)
+COMMANDS = (
+    generate,
+    verify,
+    inspect,
+    check,
+    init,
+    upgrade,
+    report,
+    demo,
+    kernels,
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

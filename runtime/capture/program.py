@@ -7,7 +7,7 @@ from typing import Any
 from burnish.autodiff import Variable
 from burnish.capture.line import Line, refs
 from burnish.capture.listing import listing
-from burnish.capture.signature import difference, fits, form_of, named
+from burnish.capture.signature import Kind, difference, fits, form_of, named
 from burnish.capture.tape import Call, Ref, Tape
 from burnish.capture.watch import Watch
 from burnish.errors import CaptureError
@@ -47,6 +47,39 @@ class Program:
         _let_go(self.lines, results, {ref.place for ref, _ in tape.fixed.values()})
 
     @property
+    def takes(self) -> int:
+        """How many tensors it is called with."""
+        return sum(isinstance(each, Kind) for each in self.arguments.values())
+
+    @property
+    def fixed(self) -> dict[int, Variable]:
+        """Parameters, buffers and tensors from outside, by their place."""
+        return {
+            place: each
+            for place, each in enumerate(self._values)
+            if isinstance(each, Variable)
+        }
+
+    def values(self, given: list[Any]) -> list[Any]:
+        """What its lines are run on: the arguments, what is fixed, and places."""
+        values = self._values.copy()
+        values[: len(given)] = given
+        return values
+
+    def check(self) -> None:
+        """Raises CaptureError where a module is not what it was in the capture."""
+        self._watch.check()
+
+    def filled(self, values: list[Any]) -> Any:
+        """The results, out of what its lines have made."""
+        if isinstance(self.results, Ref):
+            return values[self.results.place]
+        return mapped(
+            self.results,
+            lambda item: values[item.place] if isinstance(item, Ref) else item,
+        )
+
+    @property
     def watched(self) -> dict[str, Any]:
         """The modules that have to stay as they are."""
         return self._watch.modules
@@ -57,16 +90,10 @@ class Program:
         if options or self._form[1] or not fits(args, self._form[0]):
             given = self._tensors(args, options)
         self._watch.check()
-        values = self._values.copy()
-        values[: len(given)] = given
+        values = self.values(given)
         for line in self.lines:
             line.run(values)
-        if isinstance(self.results, Ref):
-            return values[self.results.place]
-        return mapped(
-            self.results,
-            lambda item: values[item.place] if isinstance(item, Ref) else item,
-        )
+        return self.filled(values)
 
     def _tensors(self, args: tuple[Any, ...], options: dict[str, Any]) -> list[Any]:
         """The tensors among the arguments; CaptureError for others than captured."""

@@ -107,6 +107,19 @@ def test_inspect(mnist: Path, capsys: Captured) -> None:
     json.loads(capsys.readouterr().out)
 
 
+def test_kernels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert run("kernels", "info") == 0
+    out, _ = capsys.readouterr()
+    assert "library: none yet" in out
+    monkeypatch.setenv("CC", "/no/compiler")
+    assert run("kernels", "build") == 1
+    _, told = capsys.readouterr()
+    assert "/no/compiler cannot be run" in told
+
+
 def test_upgrade(mnist: Path, capsys: Captured) -> None:
     assert run("upgrade", "mnist.onnx", "-o", "newer.onnx", "--opset", "20") == 0
     (opset,) = onnx.load("newer.onnx").opset_import

@@ -1,0 +1,187 @@
+"""Building the library: by the first C compiler there is, into the user's cache.
+
+A file's name is the hash of what it is made of: sources, flags, processor. It is loaded
+only from a folder that is this user's alone, and if it is what was written there.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.util
+import os
+import platform
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from burnish.errors import KernelError
+from burnish.kernels import records
+
+SOURCES = Path(__file__).with_name("source")
+FLAGS = (
+    "-std=gnu11",
+    "-O3",
+    "-fPIC",
+    "-shared",
+    "-fvisibility=default",
+    "-ffp-contract=fast",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+)
+LIBRARIES = ("-lpthread", "-lm")
+SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g", "-O1")
+
+_SECONDS = 300  # that a compiler may take
+
+
+def compilers() -> list[list[str]]:
+    """The commands that may compile C here, best first; $CC before all others."""
+    if own := os.environ.get("CC"):
+        return [own.split()]
+    found = [[name] for name in ("cc", "gcc", "clang") if shutil.which(name)]
+    if shutil.which("zig"):
+        found.append(["zig", "cc"])
+    elif importlib.util.find_spec("ziglang"):
+        found.append([sys.executable, "-m", "ziglang", "cc"])
+    return found
+
+
+def native() -> tuple[str, ...]:
+    """What asks a compiler for this processor's instructions."""
+    arm = platform.machine().lower() in ("aarch64", "arm64")
+    return ("-mcpu=native",) if arm else ("-march=native",)
+
+
+@functools.cache
+def processor() -> str:
+    """What tells this machine's instructions from another's."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    told = [
+        line for line in lines if line.startswith(("flags", "Features", "model name"))
+    ]
+    return "\n".join([platform.machine(), platform.system(), *sorted(set(told))])
+
+
+@functools.cache
+def sources() -> dict[str, str]:
+    """The text of every file by its name, with the headers that records make."""
+    files = {
+        file.name: file.read_text(encoding="utf-8")
+        for file in sorted(SOURCES.iterdir())
+        if file.suffix in (".c", ".h")
+    }
+    return files | {"records.h": records.header(), "table.h": records.table()}
+
+
+def folder() -> Path:
+    """Where built libraries are kept."""
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(home, "burnish", "kernels")
+
+
+def file_name(flags: Sequence[str] = ()) -> str:
+    """The name of the library that these flags give on this machine."""
+    parts = [processor(), *FLAGS, *native(), *flags]
+    parts += [f"{name}\0{text}" for name, text in sources().items()]
+    digest = hashlib.sha256("\1".join(parts).encode()).hexdigest()
+    return f"kernels-{digest[:24]}.so"
+
+
+def found() -> Path | None:
+    """The library as it was built before; None if there is none, or it is damaged."""
+    file = folder() / file_name()
+    try:
+        _check_folder(file.parent)
+        wanted = _digest_file(file).read_text()
+        return file if _digest(file) == wanted else None
+    except OSError:
+        return None
+
+
+def built(
+    flags: Sequence[str] = (), to: Path | None = None, quiet: bool = False
+) -> Path:
+    """Build it now and say so in one line; the file. Raises KernelError.
+
+    flags: more of them. to: another folder than the user's cache.
+    """
+    commands = compilers()
+    if not commands:
+        raise KernelError(
+            "kernels: there is no C compiler (cc, gcc, clang, zig) to build them with; "
+            "pip install ziglang brings one"
+        )
+    place = to or folder()
+    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if to is None:
+        _check_folder(place)
+    if not quiet:
+        print(f"burnish: building kernels for this machine: {place}", file=sys.stderr)
+    reasons = []
+    for command in commands:
+        try:
+            return _build(command, flags, place)
+        except KernelError as error:
+            reasons.append(str(error))
+    raise KernelError("; ".join(reasons))
+
+
+def _build(command: list[str], flags: Sequence[str], place: Path) -> Path:
+    target = place / file_name(flags)
+    with tempfile.TemporaryDirectory(dir=place) as made:
+        for name, text in sources().items():
+            Path(made, name).write_text(text, encoding="utf-8")
+        names = sorted(name for name in sources() if name.endswith(".c"))
+        output = Path(made, "out.so")
+        words = [*command, *FLAGS, *native(), *flags, "-o", str(output), *names]
+        try:
+            done = subprocess.run(
+                [*words, *LIBRARIES],
+                cwd=made,
+                capture_output=True,
+                text=True,
+                timeout=_SECONDS,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise KernelError(
+                f"kernels: {command[0]} cannot be run: {error}"
+            ) from error
+        if done.returncode or not output.exists():
+            said = (done.stderr.strip().splitlines() or ["no message"])[0]
+            raise KernelError(
+                f"kernels: {' '.join(command)} could not build them: {said}"
+            )
+        output.chmod(0o700)
+        digest = Path(made, "digest")
+        digest.write_text(_digest(output))
+        os.replace(digest, _digest_file(target))
+        os.replace(output, target)
+    return target
+
+
+def _check_folder(place: Path) -> None:
+    """Raises KernelError for a folder that others may write to."""
+    if os.name != "posix":
+        return
+    told = place.stat()
+    if told.st_uid != os.getuid() or stat.S_IMODE(told.st_mode) & 0o022:
+        raise KernelError(
+            f"kernels: expected {place} to be yours alone, others may write there; "
+            f"chmod 700 it, or set XDG_CACHE_HOME"
+        )
+
+
+def _digest_file(file: Path) -> Path:
+    return file.with_suffix(".sha256")
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()

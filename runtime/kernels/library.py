@@ -1,0 +1,58 @@
+"""The library as Python calls it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from burnish.errors import KernelError
+
+_lock = threading.Lock()
+_found: dict[str, Library | None] = {}
+
+
+class Library:
+    """A loaded library: `run` executes records, outside of the interpreter's lock."""
+
+    def __init__(self, file: Path):
+        import ctypes
+
+        self.file = file
+        try:
+            loaded = ctypes.CDLL(str(file))
+        except OSError as error:
+            raise KernelError(f"kernels: {file} cannot be loaded: {error}") from error
+        self.run: Any = loaded.run
+        number, address = ctypes.c_int64, ctypes.c_void_p
+        self.run.argtypes = [address, number, address, number]
+        self.run.restype = None
+        loaded.tile_rows.restype = loaded.vector_width.restype = number
+        loaded.tile_rows.argtypes = [number]
+        self.rows: list[int] = [loaded.tile_rows(i) for i in range(5)]
+        self.width: int = loaded.vector_width()
+
+
+def library() -> Library | None:
+    """The library for this machine, built if need be; None where it cannot be had.
+
+    The environment's BURNISH_KERNELS=off says to go without it.
+    """
+    with _lock:
+        if "it" not in _found:
+            _found["it"] = _load()
+        return _found["it"]
+
+
+def _load() -> Library | None:
+    from burnish.kernels import build
+
+    if os.environ.get("BURNISH_KERNELS") == "off":
+        return None
+    try:
+        return Library(build.found() or build.built())
+    except KernelError as error:
+        print(f"burnish: {error}; plans run operators one by one", file=sys.stderr)
+        return None

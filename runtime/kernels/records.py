@@ -1,0 +1,157 @@
+"""What a plan's table consists of: one record a step, declared here for Python and C.
+
+A record is 64 numbers of 8 bytes. The first two are its kind and into how many shares
+threads may split it. References name an array of the call and a place in it, -1 none.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+WORDS = 64
+"""Numbers in a record."""
+
+_PLACE = 40  # bits of a reference that tell the place in its array, in bytes
+
+
+class Record(NamedTuple):
+    """The fields of one kind of record: references, integers and reals, in order."""
+
+    name: str
+    references: tuple[str, ...]
+    integers: tuple[str, ...]
+    reals: tuple[str, ...] = ()
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        return self.references + self.integers + self.reals
+
+
+def _record(name: str, references: str, integers: str, reals: str = "") -> Record:
+    words = (tuple(part.split()) for part in (references, integers, reals))
+    return Record(name, *words)
+
+
+_OUTER = "size0 size1 size2 size3"
+_SIX = f"{_OUTER} size4 size5"
+_BATCHES = " ".join(f"{p}_{q}" for p in "qkv" for q in ("batch", "head", "row"))
+
+RECORDS = (
+    _record(
+        "conv",
+        "x weight bias residual out from to tiles runs",
+        "n_tiles chunk groups inner nr blocks x_step weight_step group_step outer_x "
+        "outer_out out_step width by_group act",
+        "low high",
+    ),
+    _record(
+        "window",
+        "x weight bias out from to tiles runs",
+        "mode n_tiles blocks x_step weight_step out_step act",
+        "low high scale",
+    ),
+    _record("copy", "x out", f"{_SIX} x0 x1 x2 x3 x4 x5 y0 y1 y2 y3 y4 y5"),
+    _record(
+        "program",
+        "out code table",
+        f"steps operands result to_bool {_OUTER} rows width",
+    ),
+    _record("layer_norm", "x weight bias out", "rows width center", "eps"),
+    _record("softmax", "x out", "rows width zero_if_empty"),
+    _record("reduce", "x out", "mode outer width inner", "scale"),
+    _record(
+        "attention",
+        "q k v mask out space",
+        f"batches heads shared queries keys size values {_BATCHES} out_batch out_head "
+        "out_row mask_batch mask_head mask_query mask_key mask_is_bool zero_if_empty "
+        "room",
+        "scale blocked",
+    ),
+)
+"""Every kind, in the order of its number."""
+
+BY_NAME = {record.name: record for record in RECORDS}
+
+ACTIVATIONS = (
+    "none",
+    "relu",
+    "clip",
+    "gelu",
+    "gelu_tanh",
+    "sigmoid",
+    "tanh",
+    "swish",
+    "hard_swish",
+    "ramp",
+    "leaky",
+)
+"""What is applied to a result as it is stored; `low` and `high` are its numbers."""
+
+_STEPS = (
+    "add sub mul div max min neg abs exp sqrt erf square reciprocal log sin cos pow "
+    "greater at_least less at_most equal unequal and or not where"
+)
+STEPS = {name: i for i, name in enumerate(_STEPS.split())}
+"""Operators of element-wise programs by number; activations follow."""
+STEPS |= {name: len(STEPS) + i for i, name in enumerate(ACTIVATIONS)}
+
+READS = {"dense": 0, "one": 1, "strided": 2}
+WINDOWS = {"weights": 0, "max": 1, "sum": 2}
+REDUCTIONS = {"sum": 0, "max": 1}
+
+
+def reference(array: int, place: int = 0) -> int:
+    """A place, in bytes, in an array of the call."""
+    return array << _PLACE | place
+
+
+def packed(name: str, shares: int, **values: float) -> bytes:
+    """A record's bytes. Every field has to be given."""
+    record = BY_NAME[name]
+    if missing := set(record.fields) ^ set(values):
+        raise TypeError(f"record {name}: expected its fields alone, not {missing}")
+    whole = [values[field] for field in record.references + record.integers]
+    real = [values[field] for field in record.reals]
+    kind = RECORDS.index(record)
+    data = struct.pack(
+        f"={2 + len(whole)}q{len(real)}d", kind, shares, *map(int, whole), *real
+    )
+    return data.ljust(8 * WORDS, b"\0")
+
+
+def header() -> str:
+    """records.h: the same for C."""
+    lines = ["#pragma once", "#include <stdint.h>", ""]
+    lines += [
+        "typedef struct { int64_t kind, shares; } record_head;",
+        f"enum {{ RECORD_BYTES = {8 * WORDS} }};",
+    ]
+    for record in RECORDS:
+        whole = ", ".join(("kind", "shares", *record.references, *record.integers))
+        real = f" double {', '.join(record.reals)};" if record.reals else ""
+        lines.append(
+            f"typedef struct {{ int64_t {whole};{real} }} {record.name}_record;"
+        )
+    lines.append(_enum("ACT", {name: i for i, name in enumerate(ACTIVATIONS)}))
+    lines.append(_enum("DO", STEPS | {"activation": STEPS["none"]}))
+    lines.append(_enum("READ", READS))
+    lines.append(_enum("WINDOW", WINDOWS))
+    lines.append(_enum("REDUCE", REDUCTIONS))
+    return "\n".join(lines) + "\n"
+
+
+def table() -> str:
+    """table.h: the kernels by their records' numbers."""
+    names = [record.name for record in RECORDS]
+    lines = ["#pragma once", '#include "call.h"']
+    lines += [
+        f"void {name}(const void *, const call *, int64_t, int64_t);" for name in names
+    ]
+    lines.append(f"static const kernel KERNEL_TABLE[] = {{{', '.join(names)}}};")
+    return "\n".join(lines) + "\n"
+
+
+def _enum(prefix: str, names: dict[str, int]) -> str:
+    items = ", ".join(f"{prefix}_{name.upper()} = {i}" for name, i in names.items())
+    return f"enum {{ {items} }};"

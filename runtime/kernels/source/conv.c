@@ -1,0 +1,186 @@
+// Convolutions and matrix products: one kernel for runs of pixels that share their taps.
+//
+// A tile is up to R pixels (or rows of a matrix) times NR blocks of 16 channels, held in
+// registers. For each block of input channels it goes through runs: stretches of the
+// input that lie side by side in memory for every pixel, so that padding is never read.
+// Weights lie as (group of NR blocks, input, 16 NR outputs), in the order they are used.
+#include "activation.h"
+#include "call.h"
+
+typedef struct {
+    int32_t x, weight, length;
+} run;
+
+typedef struct {
+    int32_t first, count, stride, runs, n_runs, last, n_last;
+} tile;
+
+typedef struct {
+    const float *x, *weight, *bias, *residual;
+    float *out;
+    const int32_t *from, *to;
+    const run *runs;
+    const tile *t;
+    const conv_record *record;
+} piece;
+
+// stride: floats from a pixel's input to the next one's; 0 where a table tells them.
+INLINE void multiply(const int R, const int NR, const int stride, const piece *p) {
+    enum { V = 8 };
+    const conv_record *record = p->record;
+    const int n = NR * PARTS;
+    vec acc[14][V];
+    UNROLLED for (int j = 0; j < n; j++) {
+        vec b = load(p->bias + WIDTH * j);
+        UNROLLED for (int r = 0; r < R; r++) acc[r][j] = b;
+    }
+    const float *x = p->x, *weight = p->weight;
+    for (int64_t block = 0; block < record->blocks; block++) {
+        const int is_last = block == record->blocks - 1;
+        const run *runs = p->runs + (is_last ? p->t->last : p->t->runs);
+        const run *end = runs + (is_last ? p->t->n_last : p->t->n_runs);
+        for (; runs < end; runs++) {
+            const float *at[14];
+            UNROLLED for (int r = 0; r < R; r++)
+                at[r] = x + runs->x + (stride ? p->from[0] + r * stride : p->from[r]);
+            const float *w = weight + (int64_t)runs->weight * (NR * LANES);
+            for (int64_t k = 0; k < runs->length; k++, w += NR * LANES) {
+                vec ws[V];
+                UNROLLED for (int j = 0; j < n; j++) ws[j] = load(w + WIDTH * j);
+                __builtin_prefetch(w + 64 * LANES, 0, 3);
+                UNROLLED for (int r = 0; r < R; r++) {
+                    vec s = all(stride ? at[0][r * stride + k] : at[r][k]);
+                    UNROLLED for (int j = 0; j < n; j++)
+                        acc[r][j] = s * ws[j] + acc[r][j];
+                }
+            }
+        }
+        x += record->x_step;
+        weight += record->weight_step * (NR * LANES);
+    }
+    const int64_t step = record->out_step;
+    if (p->residual) {
+        UNROLLED for (int r = 0; r < R; r++) UNROLLED for (int j = 0; j < n; j++)
+            acc[r][j] += load(p->residual + p->to[r] + j / PARTS * step
+                              + j % PARTS * WIDTH);
+    }
+    if (record->act == ACT_RELU) {
+        UNROLLED for (int r = 0; r < R; r++) UNROLLED for (int j = 0; j < n; j++)
+            acc[r][j] = at_least(all(0), acc[r][j]);
+    }
+    UNROLLED for (int r = 0; r < R; r++) UNROLLED for (int j = 0; j < n; j++)
+        store(p->out + p->to[r] + j / PARTS * step + j % PARTS * WIDTH, acc[r][j]);
+}
+
+// Which tiles there are: X(pixels, blocks). Accumulators, weights and one input have to
+// fit the registers: 32 vectors of 16 or of 4, or 16 vectors of 8.
+#if WIDTH == 16
+#define ROWS_OF {0, 14, 14, 9, 6}
+#define TILES(X, S)                                                                  \
+    X(1, 1, S) X(2, 1, S) X(3, 1, S) X(4, 1, S) X(5, 1, S) X(6, 1, S) X(7, 1, S)     \
+    X(8, 1, S) X(9, 1, S) X(10, 1, S) X(11, 1, S) X(12, 1, S) X(13, 1, S)            \
+    X(14, 1, S) X(1, 2, S) X(2, 2, S) X(3, 2, S) X(4, 2, S) X(5, 2, S) X(6, 2, S)    \
+    X(7, 2, S) X(8, 2, S) X(9, 2, S) X(10, 2, S) X(11, 2, S) X(12, 2, S)             \
+    X(13, 2, S) X(14, 2, S) X(1, 3, S) X(2, 3, S) X(3, 3, S) X(4, 3, S) X(5, 3, S)   \
+    X(6, 3, S) X(7, 3, S) X(8, 3, S) X(9, 3, S) X(1, 4, S) X(2, 4, S) X(3, 4, S)     \
+    X(4, 4, S) X(5, 4, S) X(6, 4, S)
+#elif WIDTH == 8
+#define ROWS_OF {0, 6, 3, 0, 1}
+#define TILES(X, S)                                                                  \
+    X(1, 1, S) X(2, 1, S) X(3, 1, S) X(4, 1, S) X(5, 1, S) X(6, 1, S)                \
+    X(1, 2, S) X(2, 2, S) X(3, 2, S) X(1, 4, S)
+#else
+#define ROWS_OF {0, 6, 3, 0, 0}
+#define TILES(X, S)                                                                  \
+    X(1, 1, S) X(2, 1, S) X(3, 1, S) X(4, 1, S) X(5, 1, S) X(6, 1, S)                \
+    X(1, 2, S) X(2, 2, S) X(3, 2, S)
+#endif
+
+#define DEFINE(R, NR, S) \
+    static void tile_##R##_##NR##_##S(const piece *p) { multiply(R, NR, S, p); }
+#define NAMED(R, NR, S) [S / 16][R][NR] = tile_##R##_##NR##_##S,
+TILES(DEFINE, 0)
+TILES(DEFINE, 16)
+static void (*const KERNELS[2][15][5])(const piece *) = {
+    TILES(NAMED, 0) TILES(NAMED, 16)};
+
+static const int ROWS[5] = ROWS_OF;
+
+int64_t tile_rows(int64_t blocks) { return blocks < 5 ? ROWS[blocks] : 0; }
+
+static void finish(const conv_record *r, float *out, const int32_t *to, int64_t rows) {
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < r->nr; j++)
+            UNROLLED for (int v = 0; v < PARTS; v++) {
+                float *p = out + to[i] + j * r->out_step + v * WIDTH;
+                store(p, activated(load(p), r->act, r->low, r->high));
+            }
+}
+
+// A tile whose last channels are beyond a row's end: computed aside, and cut off.
+static void cut_tile(piece p, int64_t width) {
+    conv_record record = *p.record;
+    const int64_t rows = p.t->count, wide = record.nr * LANES;
+    float out[14 * 64], residual[14 * 64];
+    int32_t to[14];
+    memset(residual, 0, sizeof residual);
+    for (int64_t i = 0; i < rows; i++) {
+        to[i] = (int32_t)(i * wide);
+        if (p.residual)
+            memcpy(residual + i * wide, p.residual + p.to[i], 4 * (size_t)width);
+    }
+    piece aside = p;
+    record.out_step = LANES;
+    aside.record = &record;
+    aside.out = out;
+    aside.to = to;
+    aside.residual = p.residual ? residual : 0;
+    KERNELS[p.t->stride != 0][rows][record.nr](&aside);
+    if (record.act > ACT_RELU) finish(&record, out, to, rows);
+    for (int64_t i = 0; i < rows; i++)
+        memcpy(p.out + p.to[i], out + i * wide, 4 * (size_t)width);
+}
+
+static void one_tile(const conv_record *r, const call *c, int64_t group, int64_t i) {
+    const tile *t = (const tile *)at(c, r->tiles) + i;
+    const int64_t channel = group * r->nr * LANES;
+    const int64_t out_of_group = group / r->inner * r->outer_out
+                                 + group % r->inner * r->nr * r->out_step;
+    const float *residual = at(c, r->residual);
+    piece p = {
+        .x = (const float *)at(c, r->x) + group / r->inner * r->outer_x,
+        .weight = (const float *)at(c, r->weight) + group * r->group_step,
+        .bias = (const float *)at(c, r->bias) + channel,
+        .residual = residual ? residual + out_of_group : 0,
+        .out = (float *)at(c, r->out) + out_of_group,
+        .from = (const int32_t *)at(c, r->from) + t->first,
+        .to = (const int32_t *)at(c, r->to) + t->first,
+        .runs = at(c, r->runs),
+        .t = t,
+        .record = r,
+    };
+    if (r->width && channel + r->nr * LANES > r->width) {
+        cut_tile(p, r->width - channel);
+        return;
+    }
+    KERNELS[t->stride != 0][t->count][r->nr](&p);
+    if (r->act > ACT_RELU) finish(r, p.out, p.to, t->count);
+}
+
+// by_group: shares are groups of channels; else runs of tiles, `chunk` at a time, so
+// that their input stays in cache for all groups.
+void conv(const void *record, const call *c, int64_t part, int64_t parts) {
+    const conv_record *r = record;
+    if (r->by_group) {
+        SHARE(r->groups * r->n_tiles);
+        for (int64_t u = first; u < behind; u++)
+            one_tile(r, c, u / r->n_tiles, u % r->n_tiles);
+        return;
+    }
+    SHARE(r->n_tiles);
+    for (int64_t start = first; start < behind; start += r->chunk) {
+        int64_t end = start + r->chunk < behind ? start + r->chunk : behind;
+        for (int64_t g = 0; g < r->groups; g++)
+            for (int64_t i = start; i < end; i++) one_tile(r, c, g, i);
+    }
+}

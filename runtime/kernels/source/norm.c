@@ -1,0 +1,145 @@
+// Over rows of a matrix: softmax, layer and RMS norm; and reductions of an axis.
+#include <math.h>
+
+#include "call.h"
+#include "functions.h"
+
+// Whole vectors of a row of n, then what is left of it, zeros or `empty` behind.
+#define OVER(n, body, some)                            \
+    {                                                  \
+        int64_t i = 0;                                 \
+        for (; i + WIDTH <= (n); i += WIDTH) { body; } \
+        const int64_t rest = (n)-i;                    \
+        if (rest) { some; }                            \
+    }
+
+static float row_sum(const float *x, int64_t n) {
+    vec s[4] = {{0}};
+    int64_t i = 0;
+    for (; i + 4 * WIDTH <= n; i += 4 * WIDTH)
+        UNROLLED for (int u = 0; u < 4; u++) s[u] += load(x + i + u * WIDTH);
+    for (; i + WIDTH <= n; i += WIDTH) s[0] += load(x + i);
+    float total = sum_of((s[0] + s[1]) + (s[2] + s[3]));
+    for (; i < n; i++) total += x[i];
+    return total;
+}
+
+static float row_greatest(const float *x, int64_t n) {
+    vec m = all(-INFINITY);
+    OVER(n, m = greater(m, load(x + i)),
+         for (int64_t k = 0; k < rest; k++) m = greater(m, all(x[i + k])))
+    return greatest_of(m);
+}
+
+static float row_squares(const float *x, int64_t n, float mean) {
+    vec s[2] = {{0}};
+    int64_t i = 0;
+    for (; i + 2 * WIDTH <= n; i += 2 * WIDTH)
+        UNROLLED for (int u = 0; u < 2; u++) {
+            vec d = load(x + i + u * WIDTH) - mean;
+            s[u] += d * d;
+        }
+    float total = sum_of(s[0] + s[1]);
+    for (; i < n; i++) total += (x[i] - mean) * (x[i] - mean);
+    return total;
+}
+
+// scale * x + shift for each element, with weight and bias where there are some.
+static void moved(const float *x, float *y, int64_t n, float mean, float scale,
+                  const float *weight, const float *bias) {
+    OVER(n,
+         vec v = (load(x + i) - mean) * scale;
+         if (weight) v *= load(weight + i);
+         if (bias) v += load(bias + i);
+         store(y + i, v),
+         for (int64_t k = i; k < n; k++) {
+             float v = (x[k] - mean) * scale;
+             if (weight) v *= weight[k];
+             y[k] = bias ? v + bias[k] : v;
+         })
+}
+
+void layer_norm(const void *record, const call *c, int64_t part, int64_t parts) {
+    const layer_norm_record *r = record;
+    const float *weight = at(c, r->weight), *bias = at(c, r->bias);
+    const int64_t n = r->width;
+    SHARE(r->rows);
+    for (int64_t u = first; u < behind; u++) {
+        const float *x = (const float *)at(c, r->x) + u * n;
+        const float mean = r->center ? row_sum(x, n) / (float)n : 0;
+        const float var = row_squares(x, n, mean) / (float)n;
+        moved(x, (float *)at(c, r->out) + u * n, n, mean,
+              1 / sqrtf(var + (float)r->eps), weight, bias);
+    }
+}
+
+// e^(x - shift) of a row, and its sum.
+static float powers(const float *x, float *y, int64_t n, float shift) {
+    vec s = {0};
+    float total = 0;
+    OVER(n,
+         vec e = exponential(load(x + i) - shift); s += e; store(y + i, e),
+         vec e = exponential(load_some(x + i, rest) - shift);
+         store_some(y + i, e, rest);
+         for (int64_t k = 0; k < rest; k++) total += e[k])
+    return total + sum_of(s);
+}
+
+static void times(float *y, int64_t n, float factor) {
+    OVER(n, store(y + i, load(y + i) * factor),
+         for (int64_t k = i; k < n; k++) y[k] *= factor)
+}
+
+void softmax_row(const float *x, float *y, int64_t n, int zero_if_empty) {
+    const float most = row_greatest(x, n);
+    if (zero_if_empty && most == -INFINITY) {
+        memset(y, 0, 4 * (size_t)n);
+        return;
+    }
+    times(y, n, 1 / powers(x, y, n, most));
+}
+
+void softmax(const void *record, const call *c, int64_t part, int64_t parts) {
+    const softmax_record *r = record;
+    SHARE(r->rows);
+    for (int64_t u = first; u < behind; u++)
+        softmax_row((const float *)at(c, r->x) + u * r->width,
+                    (float *)at(c, r->out) + u * r->width, r->width,
+                    (int)r->zero_if_empty);
+}
+
+// out (outer, inner) of x (outer, n, inner); a sum is in two levels, to round less.
+static void columns(const reduce_record *r, const float *x, float *out) {
+    enum { LEVEL = 128 };
+    const int is_max = r->mode == REDUCE_MAX;
+    for (int64_t i = 0; i < r->inner; i += WIDTH) {
+        const int64_t some = r->inner - i < WIDTH ? r->inner - i : WIDTH;
+        vec total = all(is_max ? -INFINITY : 0);
+        for (int64_t start = 0; start < r->width; start += LEVEL) {
+            const int64_t end = start + LEVEL < r->width ? start + LEVEL : r->width;
+            vec part = all(is_max ? -INFINITY : 0);
+            for (int64_t k = start; k < end; k++) {
+                const float *p = x + k * r->inner + i;
+                vec v = some == WIDTH ? load(p) : load_some(p, some);
+                part = is_max ? greater(part, v) : part + v;
+            }
+            total = is_max ? greater(total, part) : total + part;
+        }
+        store_some(out + i, is_max ? total : total * (float)r->scale, some);
+    }
+}
+
+void reduce(const void *record, const call *c, int64_t part, int64_t parts) {
+    const reduce_record *r = record;
+    SHARE(r->outer);
+    for (int64_t u = first; u < behind; u++) {
+        const float *x = (const float *)at(c, r->x) + u * r->width * r->inner;
+        float *out = (float *)at(c, r->out) + u * r->inner;
+        if (r->inner > 1)
+            columns(r, x, out);
+        else if (r->mode == REDUCE_MAX)
+            *out = row_greatest(x, r->width);
+        else
+            *out = row_sum(x, r->width) * (float)r->scale;
+    }
+}

@@ -1,0 +1,84 @@
+// Vectors of the width that the processor has, and what C's operators lack for them.
+//
+// Compilers lower +, *, comparisons and & of these types to single instructions; a
+// vector that is wider than a register would go through memory, so none is.
+#pragma once
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__AVX512F__)
+#define WIDTH 16
+#include <immintrin.h>
+#elif defined(__AVX2__)
+#define WIDTH 8
+#include <immintrin.h>
+#else
+#define WIDTH 4  // NEON, SSE
+#endif
+
+#define LANES 16               // channels in a block of the blocked layout
+#define PARTS (LANES / WIDTH)  // vectors in a block
+
+#define INLINE static inline __attribute__((always_inline))
+#define UNROLLED _Pragma("GCC unroll 16")
+
+typedef float vec __attribute__((vector_size(4 * WIDTH)));
+typedef int32_t ivec __attribute__((vector_size(4 * WIDTH)));
+typedef float loose_vec __attribute__((vector_size(4 * WIDTH), aligned(4), may_alias));
+
+INLINE vec load(const float *p) { return *(const loose_vec *)p; }
+INLINE void store(float *p, vec v) { *(loose_vec *)p = v; }
+INLINE vec all(float f) { return f - (vec){0}; }
+INLINE vec choose(ivec mask, vec a, vec b) {
+    return (vec)((mask & (ivec)a) | (~mask & (ivec)b));
+}
+
+// The first n elements, zeros behind; and back.
+INLINE vec load_some(const float *p, int64_t n) {
+    vec v = {0};
+    memcpy(&v, p, 4 * (size_t)n);
+    return v;
+}
+INLINE void store_some(float *p, vec v, int64_t n) { memcpy(p, &v, 4 * (size_t)n); }
+
+// at_least, at_most: a NaN in v stays; the bound is none.
+#if defined(__AVX512F__)
+INLINE vec at_least(vec bound, vec v) {
+    return (vec)_mm512_max_ps((__m512)bound, (__m512)v);
+}
+INLINE vec at_most(vec bound, vec v) {
+    return (vec)_mm512_min_ps((__m512)bound, (__m512)v);
+}
+INLINE vec root(vec v) { return (vec)_mm512_sqrt_ps((__m512)v); }
+#elif defined(__AVX2__)
+INLINE vec at_least(vec bound, vec v) {
+    return (vec)_mm256_max_ps((__m256)bound, (__m256)v);
+}
+INLINE vec at_most(vec bound, vec v) {
+    return (vec)_mm256_min_ps((__m256)bound, (__m256)v);
+}
+INLINE vec root(vec v) { return (vec)_mm256_sqrt_ps((__m256)v); }
+#else
+INLINE vec at_least(vec bound, vec v) { return choose(bound > v, bound, v); }
+INLINE vec at_most(vec bound, vec v) { return choose(bound < v, bound, v); }
+INLINE vec root(vec v) {
+    for (int i = 0; i < WIDTH; i++) v[i] = __builtin_sqrtf(v[i]);
+    return v;
+}
+#endif
+
+// The greater (less) of two, NaN where one is, as numpy.maximum.
+INLINE vec greater(vec a, vec b) { return choose((ivec)(a != a), a, at_least(a, b)); }
+INLINE vec less(vec a, vec b) { return choose((ivec)(a != a), a, at_most(a, b)); }
+
+INLINE float sum_of(vec v) {
+    float total = 0;
+    UNROLLED for (int i = 0; i < WIDTH; i++) total += v[i];
+    return total;
+}
+INLINE float greatest_of(vec v) {
+    float most = v[0];
+    UNROLLED for (int i = 1; i < WIDTH; i++)
+        most = most != most || most > v[i] ? most : v[i];
+    return most;
+}

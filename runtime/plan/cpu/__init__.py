@@ -1,0 +1,20 @@
+"""Lowering for processors: what kernels a node becomes, and where arrays lie."""
+
+from burnish.plan.cpu import conv, elementwise, joined, rows, window
+from burnish.plan.cpu.builder import Builder
+from burnish.plan.cpu.memory import Memory, placed
+from burnish.plan.cpu.table import LOWERED, Declined, lower
+
+__all__ = [
+    "LOWERED",
+    "Builder",
+    "Declined",
+    "Memory",
+    "conv",
+    "elementwise",
+    "joined",
+    "lower",
+    "placed",
+    "rows",
+    "window",
+]

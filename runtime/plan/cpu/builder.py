@@ -1,0 +1,323 @@
+"""The builder: collects records, and the buffers that they read and write."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from burnish.kernels.library import Library
+from burnish.kernels.records import READS, reference
+from burnish.plan.cpu.layout import (
+    LANES,
+    PLAIN,
+    Layout,
+    blocks,
+    length,
+    pixels,
+    strides,
+)
+from burnish.plan.graph import Constant, Node, Value
+
+
+@dataclasses.dataclass(eq=False, slots=True)
+class Buffer:
+    """Memory of a plan. It lives from its first record to its last.
+
+    outside: an array of its own in every run, which may be handed out: an argument, a
+    result, what steps without a kernel read or give. Others are places in one arena.
+    """
+
+    size: int  # in bytes
+    outside: bool = False
+    constant: Constant | None = None
+    first: int = -1
+    last: int = -1
+    slot: int = -1  # which array of a call it is in
+    place: int = 0  # where in it, in bytes
+    home: Spot | None = None  # where it is a part of another buffer
+
+    @property
+    def is_arena(self) -> bool:
+        return not self.outside and self.constant is None and self.home is None
+
+    def used(self, step: int) -> None:
+        """Note that a record reads or writes it."""
+        self.first = step if self.first < 0 else min(self.first, step)
+        self.last = max(self.last, step)
+        if self.home is not None:
+            self.home.buffer.used(step)
+
+
+class Spot(NamedTuple):
+    """A place in a buffer, in bytes."""
+
+    buffer: Buffer
+    offset: int = 0
+
+    @property
+    def root(self) -> Spot:
+        """The same place in the buffer that has memory of its own."""
+        home = self.buffer.home
+        if home is None:
+            return self
+        return Spot(home.buffer, home.offset + self.offset).root
+
+    @property
+    def reference(self) -> int:
+        """What a record says for it, once buffers have their places."""
+        buffer, offset = self.root
+        return reference(buffer.slot, buffer.place + offset)
+
+
+@dataclasses.dataclass(slots=True)
+class Step:
+    """A record before its references are known."""
+
+    kind: str
+    shares: int
+    fields: dict[str, Any]
+    label: str
+    flops: int
+    bytes: int
+
+
+class Builder:
+    """What lowering functions write to.
+
+    forms: by a value's place, the layouts that it lies in, and where. views: where a
+    value is that only looks at another one's elements, and its distances along axes.
+    """
+
+    def __init__(self, library: Library, threads: int):
+        self.rows, self.threads = library.rows, threads
+        self.wide = library.width == LANES
+        self.steps: list[Step] = []
+        self.buffers: list[Buffer] = []
+        self.forms: dict[int, dict[Layout, Spot]] = {}
+        self.views: dict[int, tuple[Spot, tuple[int, ...]]] = {}
+        self.constants: dict[int, Spot] = {}
+        self.label = ""
+
+    # --- values ---
+
+    def source(self, value: Value, outside: bool = True) -> Spot:
+        """An array from outside, plain: an argument, or what a step as it is gives."""
+        spot = self.new(value.size * value.dtype.itemsize, outside)
+        self.forms[value.place] = {PLAIN: spot}
+        return spot
+
+    def new(self, size: int, outside: bool = False) -> Spot:
+        """Memory of so many bytes."""
+        buffer = Buffer(max(size, 4), outside)
+        self.buffers.append(buffer)
+        return Spot(buffer)
+
+    def result(self, value: Value, layout: Layout = PLAIN) -> Spot:
+        """Where a node's result goes; it lies in this layout from now on."""
+        size = length(value.shape, layout) * value.dtype.itemsize
+        spot = self.new(size)
+        self.forms.setdefault(value.place, {})[layout] = spot
+        return spot
+
+    def has(self, value: Any, layout: Layout) -> bool:
+        return isinstance(value, Value) and layout in self._forms(value)
+
+    def _forms(self, value: Value) -> dict[Layout, Spot]:
+        return self.forms.setdefault(value.place, {})
+
+    def blocked_axis(self, value: Value) -> int | None:
+        """The channels' axis of a value that lies in blocks."""
+        for layout in self._forms(value):
+            if layout.kind == "blocked":
+                return layout.axis
+        return None
+
+    def spot(self, value: Value | Constant, layout: Layout = PLAIN) -> Spot:
+        """Where a value lies in a layout; it is brought there if need be."""
+        if isinstance(value, Constant):
+            return self.constant(value)
+        forms = self._forms(value)
+        if not forms:
+            source, distances = self.views[value.place]
+            target = self.result(value)
+            dense = strides(value.shape)
+            self.copy(value.shape, source, distances, target, dense)
+        if layout not in forms:
+            known = next(iter(forms))
+            spot = self.result(value, layout)
+            self._convert(value.shape, forms[known], known, spot, layout)
+        return forms[layout]
+
+    def strided(self, value: Value) -> tuple[Spot, tuple[int, ...]]:
+        """Where a value's elements are, not copied if it can be, and how far apart."""
+        if not self._forms(value):
+            return self.views[value.place]
+        return self.spot(value), strides(value.shape)
+
+    def alias(self, value: Value, layout: Layout, spot: Spot) -> None:
+        """A value that lies where another one does."""
+        self.forms.setdefault(value.place, {})[layout] = spot
+
+    def constant(self, made: Constant) -> Spot:
+        """An array of parameters, in its own layout."""
+        if id(made) not in self.constants:
+            buffer = Buffer(0, constant=made)
+            self.buffers.append(buffer)
+            self.constants[id(made)] = Spot(buffer)
+        return self.constants[id(made)]
+
+    def table(self, array: Any, dtype: Any = np.int32) -> Spot:
+        """An array of numbers that kernels go by."""
+        held = np.ascontiguousarray(array, dtype)
+        if not held.size:
+            held = np.zeros(1, dtype)
+        return self.constant(Constant(lambda: held, held.shape, held.dtype))
+
+    # --- records ---
+
+    def shares(self, work: float, most: int = 32) -> int:
+        """How many shares a record is split into; work: about a float's operations."""
+        if self.threads == 1:
+            return 1
+        return max(1, min(4 * self.threads, most, 32, int(work // 50_000)))
+
+    def add(self, kind: str, shares: int, *, flops: int = 0, **fields: Any) -> None:
+        """Write a record; Spots among its fields are references, None is none."""
+        moved = 0
+        for item in fields.values():
+            if isinstance(item, Spot):
+                item.buffer.used(len(self.steps))
+                moved += item.buffer.size
+        self.steps.append(Step(kind, shares, fields, self.label, flops, moved))
+
+    def add_program(
+        self, read: list[Any], out: Spot, shares: int, **fields: Any
+    ) -> None:
+        """A record of an element-wise program.
+
+        read: (Spot, how it is read, what it is, distances along all axes).
+        """
+
+        def rows() -> Any:
+            told = [
+                [spot.reference, READS[mode], item.dtype == np.bool_, *steps]
+                for spot, mode, item, steps in read
+            ]
+            return np.array(told, np.int64)
+
+        made = Constant(rows, (len(read), 9), np.dtype(np.int64))
+        for spot, *_ in read:
+            spot.buffer.used(len(self.steps))
+        self.add("program", shares, out=out, table=self.constant(made), **fields)
+
+    def become(self, spot: Spot, target: Spot, size: int) -> bool:
+        """Make a buffer a part of another one, if nothing is against it."""
+        buffer = spot.buffer
+        if (
+            not buffer.is_arena
+            or spot.offset
+            or buffer.size != size
+            or buffer.first < 0
+        ):
+            return False
+        buffer.home = target
+        target.buffer.used(buffer.first)
+        target.buffer.used(buffer.last)
+        return True
+
+    def copy(
+        self, shape: tuple[int, ...], source: Spot, x: Any, target: Spot, y: Any
+    ) -> None:
+        """Copy single-precision elements; x, y: distances along each axis of shape."""
+        axes = [(n, a, b) for n, a, b in zip(shape, x, y, strict=True) if n != 1] or [
+            (1, 1, 1)
+        ]
+        merged = [axes[0]]
+        for n, a, b in axes[1:]:
+            m, c, d = merged[-1]
+            if c == n * a and d == n * b:
+                merged[-1] = (m * n, a, b)
+            else:
+                merged.append((n, a, b))
+        merged = _inner_last(merged)
+        if len(merged) > 6:
+            from burnish.plan.cpu.table import Declined
+
+            raise Declined(f"its copy has {len(merged)} axes")
+        merged = [(1, 0, 0)] * (6 - len(merged)) + merged
+        fields = {}
+        for i, (n, a, b) in enumerate(merged):
+            fields |= {f"size{i}": n, f"x{i}": a, f"y{i}": b}
+        work = math.prod(shape) * 2
+        self.add("copy", self.shares(work), x=source, out=target, **fields)
+
+    def _convert(
+        self, shape: tuple[int, ...], source: Spot, a: Layout, target: Spot, b: Layout
+    ) -> None:
+        """Copy a value from one layout to another."""
+        label, self.label = self.label, f"{a.kind} to {b.kind}"
+        cuts = [None]
+        axis = (a if a.kind == "blocked" else b).axis
+        if "blocked" in (a.kind, b.kind):
+            whole = shape[axis] // LANES * LANES
+            cuts = [(0, whole), (whole, shape[axis])]
+            if a.kind == b.kind == "blocked":
+                raise AssertionError("blocks of one axis to those of another")
+        for cut in cuts:
+            if cut is not None and cut[0] == cut[1]:
+                continue
+            sizes = split(shape, axis, cut)
+            x, y = (places(shape, layout, axis, cut) for layout in (a, b))
+            self.copy(sizes, _moved(source, x[1]), x[0], _moved(target, y[1]), y[0])
+        self.label = label
+
+
+def _moved(spot: Spot, elements: int) -> Spot:
+    return Spot(spot.buffer, spot.offset + 4 * elements)
+
+
+def split(shape: tuple[int, ...], axis: int, cut: Any) -> tuple[int, ...]:
+    """A shape whose channels, those of the cut, are two axes: (blocks, lanes)."""
+    if cut is None:
+        return shape
+    start, end = cut
+    lanes = min(LANES, end - start)
+    return (*shape[:axis], (end - start) // lanes, lanes, *shape[axis + 1 :])
+
+
+def places(
+    shape: tuple[int, ...], layout: Layout, axis: int, cut: Any
+) -> tuple[tuple[int, ...], int]:
+    """Distances along the axes of `split`, and the first element's place."""
+    if layout.kind == "blocked":
+        others = shape[:axis] + shape[axis + 1 :]
+        steps = [LANES * s for s in strides(others)]
+        block = LANES * pixels(shape, axis)
+        return (*steps[:axis], block, 1, *steps[axis:]), cut[0] // LANES * block
+    if layout.kind == "rows":
+        others = shape[: layout.axis] + shape[layout.axis + 1 :]
+        count = shape[layout.axis]
+        steps = [count * s for s in strides(others)]
+        full = (*steps[: layout.axis], 1, *steps[layout.axis :])
+    else:
+        full = strides(shape)
+    if cut is None:
+        return full, 0
+    step = full[axis]
+    lanes = min(LANES, cut[1] - cut[0])
+    whole = (*full[:axis], lanes * step, step, *full[axis + 1 :])
+    return whole, cut[0] * step
+
+
+def _inner_last(axes: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    """The two axes last that are contiguous on one side, the writing one behind."""
+    reading = [axis for axis in axes if axis[1] == 1 and axis[2] != 1]
+    writing = [axis for axis in axes if axis[2] == 1]
+    rest = [axis for axis in axes if axis not in reading and axis not in writing]
+    return rest + reading + writing
+
+
+__all__ = ["Buffer", "Builder", "Node", "Spot", "Step", "blocks"]

@@ -1,0 +1,224 @@
+"""Convolutions and products with weights."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from burnish.kernels.records import ACTIVATIONS
+from burnish.ops._window import each, pairs
+from burnish.plan.cpu.builder import Builder
+from burnish.plan.cpu.geometry import Tiles, Window, tiled
+from burnish.plan.cpu.layout import LANES, PLAIN, Layout, blocks, pixels
+from burnish.plan.cpu.table import lower, need
+from burnish.plan.graph import Constant, Node, Value, constant
+
+_CACHE = 128 << 10
+"""Bytes of input that a run of tiles may read: they stay in the second-level cache."""
+
+
+def check(node: Node, *values: Any) -> None:
+    for value in values:
+        need(
+            value is None or value.dtype == np.float32, "it is not in single precision"
+        )
+    need(all(value.size for value in node.results), "it has no elements")
+
+
+def window_of(node: Node, kernel: tuple[int, ...]) -> Window:
+    """A node's window over the spatial axes of its input."""
+    sizes, out = node.args[0].shape[2:], node.result.shape[2:]
+    options, rank = node.options, len(kernel)
+    stride = each(options["stride"] or kernel, rank, "stride")
+    dilation = each(options["dilation"], rank, "dilation")
+    spans = [d * (k - 1) + 1 for d, k in zip(dilation, kernel, strict=True)]
+    pads = pairs(options["padding"], sizes, spans, stride, "padding")
+    before = tuple(pad[0] for pad in pads)
+    return Window(tuple(sizes), tuple(out), kernel, stride, dilation, before)
+
+
+@lower("conv")
+def conv(b: Builder, node: Node) -> None:
+    x, weight, bias, *residual = node.args
+    need(isinstance(weight, Constant), "its weight is no parameter")
+    need(bias is None or isinstance(bias, Constant), "its bias is no parameter")
+    check(node, x, weight, bias)
+    groups = node.options["groups"]
+    if groups > 1 and groups == x.shape[1] == weight.shape[0]:
+        _depthwise(b, node, x, weight, bias, *residual)
+        return
+    ins, outs = weight.shape[1], weight.shape[0] // groups
+    need(
+        groups == 1 or (ins % LANES == 0 and outs % LANES == 0),
+        f"groups of {ins} channels in and {outs} out",
+    )
+    w = window_of(node, tuple(weight.shape[2:]))
+    channels = Layout("blocked", 1)
+    if x.shape[1] < LANES and not b.has(x, channels):
+        source, step = b.spot(x, _rows(x)), x.shape[1]
+        lanes = tail = step
+    else:
+        source, step = b.spot(x, channels), LANES
+        lanes, tail = LANES, ins % LANES or LANES
+    out = b.result(node.result, channels)
+    nr = _fitting(b.rows, blocks(outs), pixels(node.result.shape, 1))
+    tiles = tiled(x.shape[0], w, b.rows[nr], step, lanes, tail, b.wide)
+    count = math.prod(w.kernel)
+    _add(
+        b, node, tiles, nr,
+        x=source, step=step, ins=ins, taps=count, groups=groups, outs=outs,
+        weight=weight, bias=bias, out=out, out_step=LANES,
+        x_block=LANES * pixels(x.shape, 1),
+        out_block=LANES * pixels(node.result.shape, 1),
+        residual=b.spot(residual[0], channels) if residual else None, width=0,
+    )  # fmt: skip
+
+
+def _rows(x: Value) -> Layout:
+    """The layout with channels last: plain where they are so anyhow."""
+    return PLAIN if x.shape[1] == 1 else Layout("rows", 1)
+
+
+def _fitting(rows: list[int], count: int, places: int) -> int:
+    """How many blocks of channels a tile has, a divisor of `count`."""
+    usable = [nr for nr in range(1, 5) if rows[nr] and count % nr == 0]
+    few = [nr for nr in usable if rows[nr] >= places]
+    if few:
+        return max(few)
+    return max(
+        (nr for nr in usable if nr < 4), key=lambda nr: min(rows[nr] * nr, 27 + nr)
+    )
+
+
+@lower("linear")
+def linear(b: Builder, node: Node) -> None:
+    """x (..., K) times weight (O, K) or, of matmul, (K, O)."""
+    x, weight, bias, *residual = node.args
+    need(isinstance(x, Value) and x.shape, "its first argument is a parameter")
+    need(isinstance(weight, Constant), "its weight is no parameter")
+    need(len(weight.shape) == 2, "its weight is no matrix")
+    need(bias is None or isinstance(bias, Constant), "its bias is no parameter")
+    check(node, x, weight, bias)
+    if node.options.get("turned"):
+        weight = weight.then(np.transpose)
+    outs, ins = weight.shape
+    if bias is not None:
+        bias = bias.then(lambda a: np.broadcast_to(a, (outs,)))
+    count = x.size // ins
+    axis = len(x.shape) - 1
+    blocked = b.blocked_axis(x) == axis
+    source = b.spot(x, Layout("blocked", axis) if blocked else PLAIN)
+    step, lanes = (LANES, LANES) if blocked else (ins, ins)
+    tail = ins % LANES or LANES if blocked else ins
+    nr = _fitting(b.rows, 12, count) if outs > LANES else 1
+    w = Window((count,), (count,), (1,), (1,), (1,), (0,))
+    tiles = tiled(1, w, b.rows[nr], step, lanes, tail, b.wide)
+    out = b.result(node.result)
+    _add(
+        b, node, tiles, nr,
+        x=source, step=step, ins=ins, taps=1, groups=1, outs=outs, weight=weight,
+        bias=bias, out=out, out_step=outs, x_block=LANES * count, out_block=LANES,
+        residual=b.spot(residual[0]) if residual else None,
+        width=outs if outs % (nr * LANES) else 0,
+    )  # fmt: skip
+
+
+def _add(
+    b: Builder, node: Node, tiles: Tiles, nr: int, *, x: Any, step: int, ins: int,
+    taps: int, groups: int, outs: int, weight: Constant, bias: Constant | None,
+    out: Any, out_step: int, x_block: int, out_block: int, residual: Any, width: int,
+) -> None:  # fmt: skip
+    whole = step != LANES or x_block == 0
+    depth = ins if whole else LANES
+    n = -(-blocks(outs) // nr)
+    flops = 2 * len(tiles.source) * ins * taps * outs * groups
+    rows = b.rows[nr]
+    chunk = max(1, _CACHE // (4 * ins * rows))
+    weights = 4 * ins * taps * outs
+    need(
+        max(abs(tiles.source).max(initial=0), len(tiles.to) * out_step) < 2**31, "size"
+    )
+    by_group = weights > 4 * len(tiles.source) * ins or len(tiles.tiles) < 16
+    act, low, high = node.act
+    b.add(
+        "conv", b.shares(flops / 8), flops=flops,
+        x=x, weight=b.constant(_packed(weight, groups, nr, depth)),
+        bias=b.constant(_bias(bias, groups, outs, n * nr * LANES)), residual=residual,
+        out=out, tiles=b.table(tiles.tiles), runs=b.table(tiles.runs),
+        to=b.table(tiles.to * out_step), n_tiles=len(tiles.tiles), chunk=chunk,
+        groups=n * groups, inner=n, nr=nr, blocks=-(-ins // depth), x_step=x_block,
+        weight_step=taps * depth, group_step=ins * taps * nr * LANES,
+        outer_x=ins // LANES * x_block, outer_out=outs // LANES * out_block,
+        out_step=out_block, width=width, by_group=by_group,
+        act=ACTIVATIONS.index(act), low=low, high=high,
+        **{"from": b.table(tiles.source)},
+    )  # fmt: skip
+
+
+def _packed(weight: Constant, groups: int, nr: int, depth: int) -> Constant:
+    """Weights in the order of their use: (nr blocks of outputs, block, tap, input)."""
+    wide = nr * LANES
+
+    def pack(w: Any) -> Any:
+        outs, ins = w.shape[0] // groups, w.shape[1]
+        w = w.reshape(groups, outs, ins, -1)
+        short = -outs % wide
+        w = np.pad(w, ((0, 0), (0, short), (0, 0), (0, 0)))
+        w = w.reshape(-1, wide, ins, w.shape[-1])
+        whole = ins // depth * depth
+        parts = []
+        for lo, hi, step in ((0, whole, depth), (whole, ins, ins - whole)):
+            if lo < hi:
+                part = w[:, :, lo:hi].reshape(len(w), wide, -1, step, w.shape[-1])
+                parts.append(part.transpose(0, 2, 4, 3, 1).reshape(len(w), -1))
+        return np.ascontiguousarray(np.concatenate(parts, axis=1), np.float32)
+
+    return weight.then(pack)
+
+
+def _bias(bias: Constant | None, groups: int, outs: int, wide: int) -> Constant:
+    if bias is None:
+        return constant(np.zeros(groups * wide, np.float32))
+    short = wide - outs
+    return bias.then(
+        lambda a: np.pad(a.reshape(groups, outs), ((0, 0), (0, short))).reshape(-1)
+    )
+
+
+def _depthwise(
+    b: Builder, node: Node, x: Value, weight: Constant, bias: Any, *residual: Any
+) -> None:
+    need(not residual, "a sum behind a depthwise convolution")
+    channels = Layout("blocked", 1)
+    w = window_of(node, tuple(weight.shape[2:]))
+    rows = b.rows[1]
+    tiles = tiled(x.shape[0], w, rows, LANES, LANES, LANES, False)
+    count, taps = x.shape[1], math.prod(w.kernel)
+    short = -count % LANES
+
+    def pack(a: Any) -> Any:
+        a = np.pad(a.reshape(count, taps), ((0, short), (0, 0)))
+        return np.ascontiguousarray(a.reshape(-1, LANES, taps).transpose(0, 2, 1))
+
+    act, low, high = node.act
+    flops = 2 * node.result.size * taps
+    b.add(
+        "window", b.shares(flops / 2), flops=flops, x=b.spot(x, channels),
+        out=b.result(node.result, channels), weight=b.constant(weight.then(pack)),
+        bias=b.constant(_bias(bias, 1, count, count + short)), **tables(b, tiles),
+        mode=0, blocks=blocks(count), x_step=LANES * pixels(x.shape, 1),
+        weight_step=LANES * taps, out_step=LANES * pixels(node.result.shape, 1),
+        act=ACTIVATIONS.index(act), low=low, high=high, scale=1.0,
+    )  # fmt: skip
+
+
+def tables(b: Builder, tiles: Tiles) -> dict[str, Any]:
+    return {
+        "from": b.table(tiles.source),
+        "to": b.table(tiles.to * LANES),
+        "tiles": b.table(tiles.tiles),
+        "runs": b.table(tiles.runs),
+        "n_tiles": len(tiles.tiles),
+    }

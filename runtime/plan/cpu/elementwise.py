@@ -1,0 +1,155 @@
+"""Element-wise programs: chains of operators in one pass over memory."""
+
+from __future__ import annotations
+
+import math
+import struct
+from typing import Any
+
+import numpy as np
+
+from burnish.kernels.records import READS, STEPS
+from burnish.plan.cpu.builder import Builder, Spot
+from burnish.plan.cpu.layout import LANES, PLAIN, Layout, blocks, strides
+from burnish.plan.cpu.table import lower, need
+from burnish.plan.graph import Constant, Node, Value, constant
+
+_OUTER = 4  # axes beside rows and columns of a plane
+
+
+@lower("program")
+def program(b: Builder, node: Node) -> None:
+    """args: the operands; options["code"]: steps (name, a, b, c, low, high)."""
+    y = node.result
+    need(y.size, "it has no elements")
+    need(y.dtype in (np.float32, np.bool_), f"it gives {y.dtype}")
+    operands = [_operand(arg) for arg in node.args]
+    axis = _blocked_axis(b, operands, y)
+    spots, ways = [], []
+    for operand in operands:
+        spot, steps = _read(b, operand, y, axis)
+        spots.append(spot)
+        ways.append(steps)
+    sizes = _sizes(y.shape, axis)
+    sizes, ways = _merged(sizes, ways)
+    need(len(sizes) <= _OUTER + 2, f"it goes along {len(sizes)} axes")
+    outer = [1] * (_OUTER + 2 - len(sizes)) + sizes
+    rows, width = outer[_OUTER:]
+    table = []
+    for spot, operand, way in zip(spots, operands, ways, strict=True):
+        steps = [0] * (len(outer) - len(way)) + way
+        table.append((spot, _mode(steps[_OUTER:], rows, width), operand, steps))
+    code = b"".join(
+        struct.pack("=6i2d", STEPS[name], len(operands) + i, *places, 0, low, high)
+        for i, (name, *places, low, high) in enumerate(node.options["code"])
+    )
+    layout = PLAIN if axis is None else Layout("blocked", axis)
+    out = b.result(y, layout)
+    b.add_program(
+        table, out, b.shares(4 * y.size * len(node.options["code"])),
+        code=b.table(np.frombuffer(code, np.uint8), np.uint8),
+        steps=len(node.options["code"]), operands=len(operands),
+        result=len(operands) + len(node.options["code"]) - 1,
+        to_bool=y.dtype == np.bool_, rows=rows, width=width,
+        **{f"size{i}": outer[i] for i in range(_OUTER)},
+    )  # fmt: skip
+
+
+def _operand(arg: Any) -> Value | Constant:
+    if isinstance(arg, int | float):
+        return constant(np.float32(arg))
+    need(arg.dtype in (np.float32, np.bool_), f"an operand is {arg.dtype}")
+    return arg
+
+
+def _blocked_axis(b: Builder, operands: list[Any], y: Value) -> int | None:
+    """The channels' axis if the result is to lie in blocks, as its operands do."""
+    if y.dtype == np.bool_:
+        return None
+    rank = len(y.shape)
+    found: set[int | None] = set()
+    for operand in operands:
+        shape = (1,) * (rank - len(operand.shape)) + operand.shape
+        if isinstance(operand, Constant):
+            fits = operand.dtype == np.float32
+            spread = [a for a in range(rank) if shape[a] != 1]
+            found |= (
+                set()
+                if not spread
+                else ({spread[0]} if len(spread) == 1 and fits else {None})
+            )
+            continue
+        if operand.dtype == np.bool_ or not b.forms.get(operand.place):
+            return None
+        axis = b.blocked_axis(operand)
+        whole = axis is not None and len(operand.shape) == rank
+        found.add(axis if whole and shape[axis] == y.shape[axis] else None)
+    return found.pop() if len(found) == 1 else None
+
+
+def _sizes(shape: tuple[int, ...], axis: int | None) -> list[int]:
+    if axis is None:
+        return list(shape) or [1]
+    return [blocks(shape[axis]), *shape[:axis], *shape[axis + 1 :], LANES]
+
+
+def _read(
+    b: Builder, operand: Any, y: Value, axis: int | None
+) -> tuple[Spot, list[int]]:
+    """Where an operand lies, and its distances along the axes of `_sizes`."""
+    rank = len(y.shape)
+    shape = (1,) * (rank - len(operand.shape)) + operand.shape
+    if axis is None:
+        if isinstance(operand, Value) and operand.dtype == np.float32:
+            spot, steps = b.strided(operand)
+        else:
+            spot, steps = b.spot(operand), strides(operand.shape)
+        steps = (0,) * (rank - len(steps)) + tuple(steps)
+        return spot, [
+            0 if n == 1 else s for n, s in zip(shape, steps, strict=True)
+        ] or [0]
+    others = shape[:axis] + shape[axis + 1 :]
+    if isinstance(operand, Constant):
+        if math.prod(shape) == 1:
+            return b.spot(operand), [0] * (rank + 1)
+        short = -shape[axis] % LANES
+        padded = operand.then(lambda a: np.pad(a.reshape(-1), (0, short)))
+        return b.constant(padded), [LANES, *([0] * (rank - 1)), 1]
+    steps = [LANES * s for s in strides(others)]
+    inside = [0 if n == 1 else s for n, s in zip(others, steps, strict=True)]
+    spot = b.spot(operand, Layout("blocked", axis))
+    return spot, [LANES * math.prod(others), *inside, 1]
+
+
+def _merged(
+    sizes: list[int], ways: list[list[int]]
+) -> tuple[list[int], list[list[int]]]:
+    """The same elements along fewer axes."""
+    kept, paths = [sizes[0]], [[way[0]] for way in ways]
+    for axis in range(1, len(sizes)):
+        n = sizes[axis]
+        fits = [
+            path[-1] == n * way[axis] for path, way in zip(paths, ways, strict=True)
+        ]
+        if kept[-1] == 1 or n == 1 or all(fits):
+            if n != 1:
+                kept[-1] *= n
+                for path, way in zip(paths, ways, strict=True):
+                    path[-1] = way[axis]
+        else:
+            kept.append(n)
+            for path, way in zip(paths, ways, strict=True):
+                path.append(way[axis])
+    return kept, paths
+
+
+def _mode(steps: list[int], rows: int, width: int) -> str:
+    row, column = steps
+    if (row == 0 or rows == 1) and (column == 0 or width == 1):
+        return "one"
+    if (column == 1 or width == 1) and (rows == 1 or row == width * column):
+        return "dense" if column == 1 else "strided"
+    return "strided"
+
+
+__all__ = ["READS", "program"]

@@ -1,0 +1,190 @@
+"""What only moves elements, or joins them: views, concatenation; and attention."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from burnish.operator import registry
+from burnish.plan.cpu.builder import Builder, Spot
+from burnish.plan.cpu.conv import check
+from burnish.plan.cpu.layout import LANES, PLAIN, Layout, blocks, pixels, strides
+from burnish.plan.cpu.table import lower, need
+from burnish.plan.graph import Node, Value
+
+
+def _is_value(node: Node, x: Any) -> None:
+    need(isinstance(x, Value), "its input is a parameter")
+    check(node, x)
+
+
+@lower("reshape")
+def reshape(b: Builder, node: Node) -> None:
+    x, y = node.args[0], node.result
+    _is_value(node, x)
+    axis = b.blocked_axis(x)
+    if axis is None:
+        b.alias(y, PLAIN, b.spot(x))
+        return
+    channels = Layout("blocked", axis)
+    if pixels(x.shape, axis) == 1:
+        b.alias(y, PLAIN, b.spot(x, channels))
+    for other, size in enumerate(y.shape):
+        same = math.prod(y.shape[:other]) == math.prod(x.shape[:axis])
+        if size == x.shape[axis] and same:
+            b.alias(y, Layout("blocked", other), b.spot(x, channels))
+            return
+    if not b.has(y, PLAIN):
+        b.alias(y, PLAIN, b.spot(x))
+
+
+@lower("transpose")
+def transpose(b: Builder, node: Node) -> None:
+    x, y = node.args[0], node.result
+    _is_value(node, x)
+    axes = node.options["axes"]
+    axes = range(len(x.shape))[::-1] if axes is None else axes
+    axes = [a % len(x.shape) for a in axes]
+    axis = b.blocked_axis(x)
+    if axis is not None:
+        others = [a for a in axes if a != axis and x.shape[a] != 1]
+        if others == sorted(others):
+            channels = Layout("blocked", axes.index(axis))
+            b.alias(y, channels, b.spot(x, Layout("blocked", axis)))
+            return
+    if len(axes) > 2 and axes == [0, len(axes) - 1, *range(1, len(axes) - 1)]:
+        b.alias(y, Layout("rows", 1), b.spot(x))
+        return
+    view(b, node)
+
+
+@lower("getitem", "broadcast_to", "flip")
+def view(b: Builder, node: Node) -> None:
+    """What NumPy gives as a view: looked at as it is, copied where it has to be."""
+    x, y = node.args[0], node.result
+    _is_value(node, x)
+    need(len(node.results) == 1, "it gives several results")
+    spot, distances = b.strided(x)
+    steps = [4 * d for d in distances]
+    base = np.zeros(1, np.float32)
+    seen = np.lib.stride_tricks.as_strided(base, x.shape, steps)
+    index = node.options.get("index")
+    plain = (int, slice, type(None), type(Ellipsis))
+    every = index if isinstance(index, tuple) else (index,)
+    need(all(isinstance(i, plain) and not isinstance(i, bool) for i in every), "index")
+    made = registry[node.name].value(seen, **node.options)
+    need(made.strides is not None and made.shape == y.shape, "it is no view")
+    offset = made.__array_interface__["data"][0] - base.__array_interface__["data"][0]
+    moved = Spot(spot.buffer, spot.offset + offset)
+    steps = tuple(s // 4 for s in made.strides)
+    if all(
+        n == 1 or s == d
+        for n, s, d in zip(y.shape, steps, strides(y.shape), strict=True)
+    ):
+        b.alias(y, PLAIN, moved)
+    else:
+        b.views[y.place] = moved, steps
+
+
+@lower("concat")
+def concat(b: Builder, node: Node) -> None:
+    y = node.result
+    need(
+        all(isinstance(x, Value) for x in node.args), "a parameter is among its inputs"
+    )
+    check(node, *node.args)
+    need(all(x.size for x in node.args), "an input has no elements")
+    axis = node.options["axis"] % len(y.shape)
+    whole = all(x.shape[axis] % LANES == 0 for x in node.args[:-1])
+    if whole and all(b.blocked_axis(x) == axis for x in node.args):
+        channels = Layout("blocked", axis)
+        out, place = b.result(y, channels), 0
+        for x in node.args:
+            size = blocks(x.shape[axis]) * LANES * pixels(x.shape, axis)
+            part = Spot(out.buffer, out.offset + 4 * place)
+            _put(b, x, channels, size, part)
+            place += size
+        return
+    out, dense = b.result(y), strides(y.shape)
+    place = 0
+    for x in node.args:
+        source, distances = b.strided(x)
+        b.copy(
+            x.shape, source, distances, Spot(out.buffer, out.offset + 4 * place), dense
+        )
+        place += x.shape[axis] * dense[axis]
+
+
+def _put(b: Builder, x: Value, layout: Layout, size: int, target: Spot) -> None:
+    """Have a value where a part of another one is: made there, or copied."""
+    spot = b.spot(x, layout)
+    if not b.become(spot, target, 4 * size):
+        b.copy((size,), spot, (1,), target, (1,))
+
+
+@lower("attention")
+def attention(b: Builder, node: Node) -> None:
+    q, k, v, mask = node.args
+    check(node, q, k, v)
+    rank = len(q.shape)
+    need(
+        all(isinstance(p, Value) for p in (q, k, v)), "a parameter is among its inputs"
+    )
+    need(2 <= rank <= 4 and len(k.shape) == len(v.shape) == rank, "its rank")
+    need(k.shape[:-2] == v.shape[:-2] == q.shape[:-2], "heads that share keys")
+    parts = {}
+    for name, part in zip("qkv", (q, k, v), strict=True):
+        spot, steps = b.strided(part)
+        if steps[-1] != 1:
+            spot, steps = b.spot(part), strides(part.shape)
+        steps = (0,) * (4 - rank) + tuple(steps)
+        parts |= {name: spot, f"{name}_batch": steps[0], f"{name}_head": steps[1]}
+        parts[f"{name}_row"] = steps[2]
+    batches, heads, queries, size = (1,) * (4 - rank) + q.shape
+    keys, values = v.shape[-2:]
+    turned = node.options["turned"]
+    shape = (
+        (batches, queries, heads, values)
+        if turned
+        else (batches, heads, queries, values)
+    )
+    steps = strides(shape)
+    out_batch, out_head, out_row = (
+        (steps[0], steps[2], steps[1]) if turned else steps[:3]
+    )
+    steps = _mask_steps(b, mask, (batches, heads, queries, keys))
+    room = (
+        size * _whole(keys)
+        + keys * _whole(values)
+        + 6 * (_whole(keys) + _whole(values))
+    )
+    flops = 2 * batches * heads * queries * keys * (size + values)
+    shares = b.shares(flops / 8, batches * heads)
+    b.add(
+        "attention", shares, flops=flops, **parts, **steps,
+        out=b.result(node.result), space=b.new(4 * room * shares), batches=batches,
+        heads=heads, shared=1, queries=queries, keys=keys, size=size, values=values,
+        out_batch=out_batch, out_head=out_head, out_row=out_row, room=room,
+        zero_if_empty=node.options["zero_if_empty"], scale=node.options["scale"],
+        blocked=node.options["blocked"],
+    )  # fmt: skip
+
+
+def _whole(n: int) -> int:
+    return -(-n // LANES) * LANES
+
+
+def _mask_steps(b: Builder, mask: Any, shape: tuple[int, ...]) -> dict[str, Any]:
+    names = [f"mask_{axis}" for axis in ("batch", "head", "query", "key")]
+    if mask is None:
+        return {**dict.fromkeys(names, 0), "mask": None, "mask_is_bool": False}
+    need(mask.dtype in (np.float32, np.bool_), f"its mask is {mask.dtype}")
+    need(len(mask.shape) <= 4, "its mask has more than 4 axes")
+    lead = 4 - len(mask.shape)
+    steps = (0,) * lead + strides(mask.shape)
+    sizes = (1,) * lead + mask.shape
+    steps = tuple(0 if n == 1 else s for n, s in zip(sizes, steps, strict=True))
+    found = dict(zip(names, steps, strict=True))
+    return {**found, "mask": b.spot(mask), "mask_is_bool": mask.dtype == np.bool_}

@@ -1,0 +1,45 @@
+"""Where the elements of a value lie.
+
+plain: as NumPy has them. blocked: [C/16][pixels][16] for the channels of one axis, the
+other axes in their order among the pixels; what is behind the last channel is anything.
+rows: [pixels][C], the channels of one axis last.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+LANES = 16
+"""Channels in a block."""
+
+
+class Layout(NamedTuple):
+    """kind: "plain", "blocked" or "rows"; axis: the channels', not of plain ones."""
+
+    kind: str
+    axis: int = 0
+
+
+PLAIN = Layout("plain")
+
+
+def blocks(channels: int) -> int:
+    return -(-channels // LANES)
+
+
+def pixels(shape: tuple[int, ...], axis: int) -> int:
+    """How many elements every channel has."""
+    return math.prod(shape[:axis] + shape[axis + 1 :])
+
+
+def length(shape: tuple[int, ...], layout: Layout) -> int:
+    """The elements that a value takes, with those behind the last channel."""
+    if layout.kind != "blocked":
+        return math.prod(shape)
+    return blocks(shape[layout.axis]) * LANES * pixels(shape, layout.axis)
+
+
+def strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """From an element to the next one along each axis, of a plain value."""
+    return tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))

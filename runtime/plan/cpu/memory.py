@@ -1,0 +1,72 @@
+"""Where buffers lie: an arena that they share in turn, arrays of parameters, others."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from burnish.kernels.records import packed
+from burnish.plan.cpu.builder import Buffer, Builder, Spot
+from burnish.plan.graph import Constant
+
+_ALIGNED = 64
+ARENA = 0
+"""The arena's number among the arrays of a call."""
+
+
+class Memory(NamedTuple):
+    """records: the table, packed. arena: its size in bytes. constants: by their slot.
+    slots: how many arrays a call has."""
+
+    records: np.ndarray[Any, Any]
+    arena: int
+    constants: dict[int, Constant]
+    slots: int
+
+
+def placed(b: Builder) -> Memory:
+    """Give every buffer its place, and write the records down with them."""
+    slots, constants = ARENA + 1, {}
+    for buffer in b.buffers:
+        if buffer.is_arena:
+            buffer.slot = ARENA
+        elif buffer.home is None:
+            buffer.slot = slots
+            if buffer.constant is not None:
+                constants[slots] = buffer.constant
+            slots += 1
+    arena = _arranged([each for each in b.buffers if each.is_arena and each.first >= 0])
+    data = b"".join(
+        packed(
+            step.kind, step.shares, **{k: _number(v) for k, v in step.fields.items()}
+        )
+        for step in b.steps
+    )
+    return Memory(np.frombuffer(data, np.uint8).copy(), arena, constants, slots)
+
+
+def _number(item: Any) -> float:
+    if item is None:
+        return -1
+    return item.reference if isinstance(item, Spot) else item
+
+
+def _arranged(buffers: list[Buffer]) -> int:
+    """Places in the arena, the largest first, none over one that lives with it."""
+    done: list[Buffer] = []
+    top = 0
+    for buffer in sorted(buffers, key=lambda each: -each.size):
+        place = 0
+        for other in done:  # by their places
+            apart = other.last < buffer.first or buffer.last < other.first
+            if apart or other.place + other.size <= place:
+                continue
+            if place + buffer.size <= other.place:
+                break
+            place = -(-(other.place + other.size) // _ALIGNED) * _ALIGNED
+        buffer.place = place
+        done.append(buffer)
+        done.sort(key=lambda each: each.place)
+        top = max(top, place + buffer.size)
+    return top

@@ -1,0 +1,80 @@
+"""Norms, softmax and reductions: over rows of plain values, or whole maps."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from burnish.kernels.records import REDUCTIONS
+from burnish.plan.cpu.builder import Builder
+from burnish.plan.cpu.conv import check
+from burnish.plan.cpu.layout import LANES, Layout, blocks
+from burnish.plan.cpu.table import lower, need
+from burnish.plan.graph import Constant, Node, Value
+
+
+@lower("softmax", "softmax_or_zero")
+def softmax(b: Builder, node: Node) -> None:
+    x = node.args[0]
+    need(isinstance(x, Value) and x.shape, "its input is a parameter")
+    check(node, x)
+    axis = node.options.get("axis", -1)
+    need(axis in (-1, len(x.shape) - 1), f"along axis {axis}, not the last one")
+    width = x.shape[-1]
+    b.add(
+        "softmax", b.shares(20 * x.size), x=b.spot(x), out=b.result(node.result),
+        rows=x.size // width, width=width,
+        zero_if_empty=node.name == "softmax_or_zero",
+    )  # fmt: skip
+
+
+@lower("layer_norm", "rms_norm")
+def layer_norm(b: Builder, node: Node) -> None:
+    x, *scales = node.args
+    need(isinstance(x, Value), "its input is a parameter")
+    check(node, x, *scales)
+    axis = node.options["axis"] % len(x.shape)
+    shape = x.shape[axis:]
+    width = math.prod(shape)
+    spots = []
+    for scale in (*scales, None)[:2]:
+        need(scale is None or isinstance(scale, Constant), "its weight is no parameter")
+        if scale is not None:
+            scale = scale.then(
+                lambda a: np.ascontiguousarray(np.broadcast_to(a, shape)).reshape(-1)
+            )
+        spots.append(None if scale is None else b.constant(scale))
+    b.add(
+        "layer_norm", b.shares(8 * x.size), x=b.spot(x), weight=spots[0],
+        bias=spots[1], out=b.result(node.result), rows=x.size // width, width=width,
+        center=node.name == "layer_norm", eps=node.options["eps"],
+    )  # fmt: skip
+
+
+@lower("reduce_mean", "reduce_sum", "reduce_max")
+def reduce(b: Builder, node: Node) -> None:
+    x = node.args[0]
+    need(isinstance(x, Value), "its input is a parameter")
+    check(node, x)
+    rank = len(x.shape)
+    axes = node.options["axes"]
+    axes = (axes,) if isinstance(axes, int) else axes
+    axes = tuple(range(rank)) if axes is None else sorted(a % rank for a in axes)
+    need(axes, "it reduces no axis")
+    need(axes[-1] - axes[0] == len(axes) - 1, "its axes are not side by side")
+    width = math.prod(x.shape[a] for a in axes)
+    is_map = b.blocked_axis(x) == 1 and axes[0] == 2 and axes[-1] == rank - 1
+    if is_map:
+        channels = Layout("blocked", 1)
+        outer, inner = blocks(x.shape[1]) * x.shape[0], LANES
+        source, out = b.spot(x, channels), b.result(node.result, channels)
+    else:
+        outer = math.prod(x.shape[: axes[0]])
+        inner = math.prod(x.shape[axes[-1] + 1 :])
+        source, out = b.spot(x), b.result(node.result)
+    b.add(
+        "reduce", b.shares(2 * x.size), x=source, out=out, outer=outer, width=width,
+        inner=inner, mode=REDUCTIONS["max" if node.name == "reduce_max" else "sum"],
+        scale=1 / width if node.name == "reduce_mean" else 1.0,
+    )  # fmt: skip

@@ -1,0 +1,29 @@
+"""Which function lowers which operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+LOWERED: dict[str, Callable[..., None]] = {}
+"""By an operator's name: a function of the builder and the node."""
+
+
+class Declined(Exception):
+    """A node that kernels do not compute: it runs as it is. Its words say why."""
+
+
+def lower(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Declare how nodes of these names become records."""
+
+    def register(function: Callable[..., None]) -> Callable[..., None]:
+        LOWERED.update(dict.fromkeys(names, function))
+        return function
+
+    return register
+
+
+def need(condition: Any, why: str) -> None:
+    """Raises Declined with the reason where a condition does not hold."""
+    if not condition:
+        raise Declined(why)

@@ -1,0 +1,34 @@
+"""Pooling: windows over maps in blocks of channels."""
+
+from __future__ import annotations
+
+from burnish.kernels.records import WINDOWS
+from burnish.plan.cpu.builder import Builder
+from burnish.plan.cpu.conv import check, tables, window_of
+from burnish.plan.cpu.geometry import tiled
+from burnish.plan.cpu.layout import LANES, Layout, blocks, pixels
+from burnish.plan.cpu.table import lower, need
+from burnish.plan.graph import Node, Value, constant
+
+
+@lower("max_pool", "window_sum")
+def pool(b: Builder, node: Node) -> None:
+    x = node.args[0]
+    need(isinstance(x, Value) and len(x.shape) > 2, "its input is a parameter")
+    check(node, x)
+    size, rank = node.options["kernel_size"], len(x.shape) - 2
+    kernel = tuple(size) if isinstance(size, tuple | list) else (size,) * rank
+    w = window_of(node, kernel)
+    channels = Layout("blocked", 1)
+    source = b.spot(x, channels)
+    tiles = tiled(x.shape[0], w, b.rows[1], LANES, LANES, LANES, False)
+    nothing = b.constant(constant([0]))
+    work = node.result.size * len(tiles.runs)
+    b.add(
+        "window", b.shares(work), x=source, weight=nothing, bias=nothing,
+        out=b.result(node.result, channels), **tables(b, tiles),
+        mode=WINDOWS["max" if node.name == "max_pool" else "sum"],
+        blocks=blocks(x.shape[1]), x_step=LANES * pixels(x.shape, 1), weight_step=0,
+        out_step=LANES * pixels(node.result.shape, 1), act=0, low=0, high=0,
+        scale=node.options.get("scale", 1.0),
+    )  # fmt: skip

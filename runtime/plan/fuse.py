@@ -1,0 +1,262 @@
+"""Fusing: rules that join nodes, so that a result is not stored to be read again.
+
+A rule is given a node, who gives its arguments and who else reads them, and returns the
+node that stands for both, or None. Each changes no number beyond rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from burnish.ops._window import pairs
+from burnish.plan.attention import attend, turn_back
+from burnish.plan.fold import scale_and_shift
+from burnish.plan.graph import Array, Constant, Graph, Node, Value, combined
+from burnish.plan.programs import chain, to_program
+
+
+class Around:
+    """What a rule may ask of a graph: who gives a value, and whether for this alone."""
+
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self.makers = graph.makers()
+        self.readers = graph.readers()
+
+    def replace(self, gone: list[Node | None], made: Node) -> None:
+        """Note that one node stands for others now."""
+        for value in made.results:
+            self.makers[value.place] = made
+        for place in made.reads:
+            left = [each for each in self.readers.get(place, ()) if each not in gone]
+            self.readers[place] = [*left, made]
+
+    def only(self, value: Any, *names: str) -> Node | None:
+        """The node of one of these names that gives a value which one other reads."""
+        if not isinstance(value, Value) or value.place in self.graph.results:
+            return None
+        node = self.makers.get(value.place)
+        if node is None or node.name not in names or len(node.results) > 1:
+            return None
+        return node if len(self.readers.get(value.place, ())) == 1 else None
+
+
+Rule = Callable[[Node, Around], "Node | None"]
+
+_PRODUCTS = ("conv", "linear")
+
+
+def fuse(graph: Graph, off: frozenset[str] = frozenset()) -> None:
+    """Apply every rule to every node, in the table's order, but what `off` names."""
+    for rule in RULES:
+        if rule.__name__ not in off:
+            _apply(graph, rule)
+
+
+def _apply(graph: Graph, rule: Rule) -> None:
+    around = Around(graph)
+    nodes: list[Node | None] = list(graph.nodes)
+    owner = {id(line): i for i, node in enumerate(graph.nodes) for line in node.lines}
+    for i, node in enumerate(graph.nodes):
+        made = rule(node, around)
+        if made is None:
+            continue
+        joined = {owner[id(line)] for line in made.lines}
+        gone = [nodes[j] for j in joined]
+        for j in joined:
+            nodes[j] = None
+        nodes[i] = made
+        owner.update((id(line), i) for line in made.lines)
+        around.replace(gone, made)
+    graph.nodes = [each for each in nodes if each is not None]
+
+
+def _joined(first: Node, last: Node, **changes: Any) -> Node:
+    """`first` with the result, and the lines, of `last` too."""
+    lines = first.lines + [each for each in last.lines if each not in first.lines]
+    return Node(
+        changes.get("name", first.name),
+        changes.get("args", first.args),
+        changes.get("options", first.options),
+        last.results,
+        lines,
+        changes.get("act", first.act),
+    )
+
+
+def product(node: Node, around: Around) -> Node | None:
+    """matmul with a matrix of parameters -> linear."""
+    if node.name != "matmul" or not isinstance(node.args[1], Constant):
+        return None
+    if len(node.args[1].shape) != 2 or not isinstance(node.args[0], Value):
+        return None
+    return Node(
+        "linear", [*node.args, None], {"turned": True}, node.results, node.lines
+    )
+
+
+def swish(node: Node, around: Around) -> Node | None:
+    """x * sigmoid(x) -> swish(x)"""
+    if node.name != "mul":
+        return None
+    for x, gate in (node.args, node.args[::-1]):
+        maker = around.only(gate, "sigmoid")
+        if maker is not None and maker.args[0] is x:
+            return _joined(maker, node, name="swish", args=[x], options={"alpha": 1.0})
+    return None
+
+
+def padded_conv(node: Node, around: Around) -> Node | None:
+    """Zeros around the input of a convolution -> its padding."""
+    if node.name != "conv":
+        return None
+    pad = around.only(node.args[0], "pad_constant")
+    if pad is None or pad.options["value"] != 0:
+        return None
+    pads = pad.options["pads"]
+    rank = len(pads) - 2
+    flat = [n for pair in pads for n in pair]
+    if (
+        min(flat) < 0
+        or any(flat[:4])
+        or not isinstance(node.options["padding"], int | tuple)
+    ):
+        return None
+    spans = (1,) * rank
+    own = pairs(node.options["padding"], spans, spans, spans, "padding")
+    whole = tuple((a + c, b + d) for (a, b), (c, d) in zip(pads[2:], own, strict=True))
+    made = _joined(pad, node, name="conv", args=[pad.args[0], *node.args[1:]])
+    made.options = {**node.options, "padding": whole}
+    return made
+
+
+def mean_of_window(node: Node, around: Around) -> Node | None:
+    """The sum of a window times a number -> one step."""
+    if node.name not in ("mul", "div"):
+        return None
+    x, factor = node.args
+    if not isinstance(factor, int | float) or isinstance(factor, bool) or not factor:
+        return None
+    made = around.only(x, "window_sum")
+    if made is None or "scale" in made.options:
+        return None
+    scale = factor if node.name == "mul" else 1 / factor
+    return _joined(made, node, options={**made.options, "scale": float(scale)})
+
+
+def normed_conv(node: Node, around: Around) -> Node | None:
+    """A batch norm behind a convolution -> other weights."""
+    if node.name != "batch_norm":
+        return None
+    conv = around.only(node.args[0], "conv")
+    moved = scale_and_shift(node) if conv is not None else None
+    if conv is None or moved is None or not isinstance(conv.args[1], Constant):
+        return None
+    x, weight, bias = conv.args
+    if bias is not None and not isinstance(bias, Constant):
+        return None
+    by, shift = moved
+
+    def scaled(w: Array, f: Array) -> Array:
+        return w * f.reshape(-1, *(1 for _ in w.shape[1:]))
+
+    def shifted(s: Array, f: Array, b: Array | None) -> Array:
+        return s if b is None else s + b * f
+
+    args = [x, combined(scaled, weight, by), combined(shifted, shift, by, bias)]
+    return _joined(conv, node, args=args)
+
+
+def biased(node: Node, around: Around) -> Node | None:
+    """A vector of parameters added to a product -> its bias."""
+    if node.name != "add":
+        return None
+    for x, bias in (node.args, node.args[::-1]):
+        made = around.only(x, "linear")
+        if made is None or not isinstance(bias, Constant) or made.act[0] != "none":
+            continue
+        if made.args[2] is None and bias.shape == made.result.shape[-1:]:
+            return _joined(made, node, args=[*made.args[:2], bias])
+    return None
+
+
+def with_residual(node: Node, around: Around) -> Node | None:
+    """Another value added to a product -> added before it is stored."""
+    if node.name != "add":
+        return None
+    for x, other in (node.args, node.args[::-1]):
+        made = around.only(x, *_PRODUCTS)
+        if made is None or not isinstance(other, Value) or made.act[0] != "none":
+            continue
+        is_depthwise = made.name == "conv" and made.options["groups"] > 1
+        same = other.shape == made.result.shape == node.result.shape
+        if (
+            same
+            and len(made.args) == 3
+            and other.dtype == np.float32
+            and not is_depthwise
+        ):
+            return _joined(made, node, args=[*made.args, other])
+    return None
+
+
+def activated(node: Node, around: Around) -> Node | None:
+    """A function of the result of a product -> applied before it is stored."""
+    act = activation(node)
+    if act is None:
+        return None
+    made = around.only(node.args[0], *_PRODUCTS)
+    if made is None or made.act[0] != "none":
+        return None
+    return _joined(made, node, act=act)
+
+
+def activation(node: Node) -> tuple[str, float, float] | None:
+    """What kernels call a function of one value, with its two numbers."""
+    o = node.options
+    match node.name:
+        case "relu" | "sigmoid" | "tanh" | "hard_swish":
+            return node.name, 0.0, 0.0
+        case "relu6":
+            return "clip", 0.0, 6.0
+        case "hard_tanh":
+            return "clip", o["low"], o["high"]
+        case "clip":
+            low, high = node.args[1:]
+            if not all(isinstance(bound, int | float | None) for bound in (low, high)):
+                return None
+            low = -np.inf if low is None else float(low)
+            return "clip", low, np.inf if high is None else float(high)
+        case "gelu":
+            return ("gelu" if o["approximate"] == "none" else "gelu_tanh"), 0.0, 0.0
+        case "swish":
+            return "swish", o["alpha"], 0.0
+        case "hard_sigmoid":
+            return "ramp", o["alpha"], o["beta"]
+        case "leaky_relu":
+            return "leaky", o["alpha"], 0.0
+    return None
+
+
+def programs(node: Node, around: Around) -> Node | None:
+    """An element-wise operator -> a program of one step."""
+    return to_program(node, activation(node))
+
+
+RULES: tuple[Rule, ...] = (
+    product,  # so that the next ones see products alone
+    swish,
+    padded_conv,
+    mean_of_window,
+    normed_conv,  # before residuals, which are added behind it
+    biased,
+    attend,  # before element-wise steps are joined, which it is made of
+    turn_back,
+    with_residual,
+    activated,
+    programs,  # what is left
+    chain,
+)

@@ -1,0 +1,172 @@
+"""The plan's graph: nodes between a captured program and its steps.
+
+A node is one call of the program, or several that a rule has joined. It keeps the lines
+that it stands for: where nothing computes it, they run as they are.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from burnish.autodiff import Variable
+from burnish.capture import Program
+from burnish.capture.line import Line, refs
+from burnish.capture.tape import Ref
+from burnish.nn.param import Stored
+from burnish.operator import Operator
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclasses.dataclass(eq=False, slots=True)
+class Value:
+    """A tensor of the program: an argument, or what a node gives."""
+
+    place: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64))
+
+
+@dataclasses.dataclass(eq=False, slots=True)
+class Constant:
+    """An array that parameters alone decide: made once for each of their values."""
+
+    make: Callable[[], Array]
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    sources: tuple[Stored, ...] = ()
+
+    def then(self, change: Callable[..., Array], *others: Constant | None) -> Constant:
+        """What `change` makes of this array, and of the others' (None stays None)."""
+        return combined(change, self, *others)
+
+
+def combined(change: Callable[..., Array], *parts: Constant | None) -> Constant:
+    """What `change` makes of constants; their shape is looked up by making it once."""
+
+    def make() -> Array:
+        return change(*(None if part is None else part.make() for part in parts))
+
+    made = make()
+    sources = {id(s): s for part in parts if part is not None for s in part.sources}
+    return Constant(make, made.shape, made.dtype, tuple(sources.values()))
+
+
+def constant(array: Any) -> Constant:
+    """An array that nothing changes."""
+    held = np.asarray(array)
+    return Constant(lambda: held, held.shape, held.dtype)
+
+
+@dataclasses.dataclass(eq=False, slots=True)
+class Node:
+    """One step: an operator's name, its arguments, and the values that it gives.
+
+    args: Values, Constants, numbers, or None. lines: of the program. act: what is
+    applied to the result, a name of records.ACTIVATIONS and its two numbers.
+    """
+
+    name: str
+    args: list[Any]
+    options: dict[str, Any]
+    results: list[Value]
+    lines: list[Line]
+    act: tuple[str, float, float] = ("none", 0.0, 0.0)
+    _reads: set[int] | None = None
+
+    @property
+    def result(self) -> Value:
+        return self.results[0]
+
+    @property
+    def reads(self) -> set[int]:
+        """The places of all that its lines read and do not give."""
+        if self._reads is None:
+            given = [line.call for line in self.lines]
+            made = {ref.place for call in given for ref in refs(call.results)}
+            read = {ref.place for c in given for ref in refs((c.args, c.options))}
+            self._reads = read - made
+        return self._reads
+
+    @property
+    def label(self) -> str:
+        """What the node does, in words."""
+        return " + ".join(line.function.__name__.lstrip("_") for line in self.lines)
+
+
+class Graph:
+    """The nodes of a program, in order, and who reads which value."""
+
+    def __init__(self, program: Program):
+        self.program = program
+        self.values: dict[int, Value] = {}
+        self.constants: dict[int, Constant] = {}
+        self.folded: dict[int, Constant] = {}
+        assigned = _assigned(program.lines)
+        for place, item in program.fixed.items():
+            if not item.derived and id(item) not in assigned:
+                self.constants[place] = _held(item)
+        self.nodes = [self._node(line) for line in program.lines]
+        self.results = {ref.place for ref in refs(program.results)}
+
+    def _node(self, line: Line) -> Node:
+        call = line.call
+        args = [self._argument(arg) for arg in call.args]
+        results = [self.value(ref) for ref in refs(call.results)]
+        function = call.function
+        known = isinstance(function, Operator) and line.plain and not call.always
+        name = function.name if known else "other"
+        defaults = function.defaults if known else {}
+        if known and not function.variadic:
+            args += [None] * (len(function.arguments) - len(args))
+        return Node(name, args, {**defaults, **call.options}, results, [line])
+
+    def _argument(self, arg: Any) -> Any:
+        if isinstance(arg, Ref):
+            return self.constants.get(arg.place) or self.value(arg)
+        if isinstance(arg, np.ndarray):
+            return constant(arg)
+        return arg
+
+    def value(self, ref: Ref) -> Value:
+        if ref.place not in self.values:
+            value = Value(ref.place, ref.shape, np.dtype(ref.dtype))
+            self.values[ref.place] = value
+        return self.values[ref.place]
+
+    def readers(self) -> dict[int, list[Node]]:
+        """Who reads a value, by its place."""
+        found: dict[int, list[Node]] = {}
+        for node in self.nodes:
+            for place in node.reads:
+                found.setdefault(place, []).append(node)
+        return found
+
+    def makers(self) -> dict[int, Node]:
+        """Who gives a value, by its place."""
+        return {value.place: node for node in self.nodes for value in node.results}
+
+
+def _assigned(lines: list[Line]) -> set[int]:
+    """The parameters and buffers that the program itself gives new values."""
+    found = set()
+    for line in lines:
+        if line.call.function.__name__ == "_assign":
+            found.update(id(arg) for arg in line.call.args)
+    return found
+
+
+def _held(item: Variable) -> Constant:
+    shape, dtype = tuple(item.shape), np.dtype(item.dtype)
+    if isinstance(item, Stored):
+        return Constant(lambda: item.data, shape, dtype, (item,))
+    array = item.data
+    return Constant(lambda: array, shape, dtype)

@@ -1,0 +1,354 @@
+"""Plan: a program as segments of records, and calls between that run as they are."""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+import threading
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from burnish.backend import Device
+from burnish.capture import Program
+from burnish.kernels.library import Library
+from burnish.kernels.records import WORDS
+from burnish.nn.param import Stored
+from burnish.plan.cpu import LOWERED, Builder, Declined, Memory, placed
+from burnish.plan.cpu.builder import Spot
+from burnish.plan.cpu.layout import PLAIN
+from burnish.plan.cpu.memory import ARENA
+from burnish.plan.fold import fold
+from burnish.plan.fuse import fuse
+from burnish.plan.graph import Graph, Node, Value
+from burnish.tensor import Tensor
+
+_CPU = Device("cpu")
+_ALIGNED = 64
+_RECORD = 8 * WORDS
+
+
+class Fetch(NamedTuple):
+    """Where a value that leaves the records is: in which array, from which byte."""
+
+    place: int
+    slot: int
+    offset: int
+    shape: tuple[int, ...]
+    dtype: Any
+
+
+@dataclasses.dataclass(slots=True)
+class Segment:
+    """Records first to behind; or, where there are none, a node that runs as it is."""
+
+    first: int
+    behind: int
+    node: Node | None = None
+    why: str = ""
+    fetched: list[Fetch] = dataclasses.field(default_factory=list)
+    given: list[tuple[int, int]] = dataclasses.field(default_factory=list)
+
+
+class Plan:
+    """What a program becomes for arguments of one kind; called with its tensors."""
+
+    def __init__(
+        self,
+        program: Program,
+        library: Library,
+        threads: int,
+        off: frozenset[str] = frozenset(),
+    ):
+        self.program, self._library, self._threads = program, library, threads
+        self.by_value = False  # whether whole numbers of the call are part of it
+        graph = Graph(program)
+        fold(graph)
+        fuse(graph, off)
+        self._lowering = _Lowering(graph, library, threads, off)
+        self.segments = self._lowering.segments
+        self.steps = self._lowering.builder.steps
+        memory = placed(self._lowering.builder)
+        self.memory = memory
+        self._finish(graph, memory)
+
+    def _finish(self, graph: Graph, memory: Memory) -> None:
+        lowering = self._lowering
+        for segment in self.segments:
+            wanted = lowering.wanted.get(id(segment), [])
+            segment.fetched = [_fetch(value, spot) for value, spot in wanted]
+            given = lowering.given.get(id(segment), [])
+            segment.given = [(v.place, spot.buffer.slot) for v, spot in given]
+        self._arguments = [(v.place, s.buffer.slot) for v, s in lowering.arguments]
+        self._results = [_fetch(value, spot) for value, spot in lowering.results]
+        self._outside = [
+            (buffer.slot, buffer.size) for buffer in lowering.made if buffer.slot >= 0
+        ]
+        self._folded = [
+            (place, constant) for place, constant in lowering.folded.items()
+        ]
+        self._records = memory.records
+        self._address = address(self._records)
+        sources = {id(s): s for c in memory.constants.values() for s in c.sources}
+        for _, constant in self._folded:
+            sources |= {id(s): s for s in constant.sources}
+        self._sources: list[Stored] = list(sources.values())
+        self._seen: list[Any] = []
+        self._arrays: dict[int, Any] = {}
+        self._known: dict[int, Any] = {}
+        self._free: list[_Space] = []
+        self._making = threading.Lock()
+        self._refresh()
+        del self._lowering
+
+    @property
+    def eager(self) -> list[tuple[Node, str]]:
+        """What runs as it is, and why."""
+        return [(s.node, s.why) for s in self.segments if s.node is not None]
+
+    @property
+    def constants(self) -> dict[int, Any]:
+        """The arrays that parameters and tables are packed into."""
+        return self._arrays
+
+    def __call__(
+        self, given: list[Any], clock: Callable[[], None] | None = None
+    ) -> Any:
+        """The results for the program's tensors.
+
+        clock: called before the first step and behind each, which are run singly.
+        """
+        if not all(map(operator.is_, map(_VERSION, self._sources), self._seen)):
+            self._refresh()
+        try:
+            space = self._free.pop()
+        except IndexError:
+            space = _Space(self.memory)
+        try:
+            return self._run(space, given, clock)
+        finally:
+            self._free.append(space)
+
+    def _run(self, space: _Space, given: list[Any], clock: Any) -> Any:
+        pointers = space.filled(self._arrays)
+        alive: dict[int, Any] = {}
+        values = self.program.values(given)
+        for place, slot in self._arguments:
+            _point(pointers, alive, slot, given[place].data)
+        for slot, size in self._outside:
+            _point(pointers, alive, slot, np.empty(size, np.uint8))
+        for place, array in self._known.items():
+            values[place] = Tensor.wrap(array, _CPU)
+        base = address(pointers)
+        if clock is not None:
+            clock()
+        for segment in self.segments:
+            if segment.node is None:
+                self._execute(segment, base, clock)
+                continue
+            for fetch in segment.fetched:
+                values[fetch.place] = _fetched(fetch, alive)
+            for line in segment.node.lines:
+                line.run(values)
+            for place, slot in segment.given:
+                _point(pointers, alive, slot, values[place].data)
+            if clock is not None:
+                clock()
+        for fetch in self._results:
+            values[fetch.place] = _fetched(fetch, alive)
+        return self.program.filled(values)
+
+    def _execute(self, segment: Segment, base: int, clock: Any) -> None:
+        run, threads = self._library.run, self._threads
+        first = self._address + segment.first * _RECORD
+        count = segment.behind - segment.first
+        if clock is None:
+            run(first, count, base, threads)
+            return
+        for i in range(count):
+            run(first + i * _RECORD, 1, base, threads)
+            clock()
+
+    def _refresh(self) -> None:
+        """Make the constants anew whose parameters have other values."""
+        with self._making:
+            now = [_VERSION(source) for source in self._sources]
+            changed = {
+                id(source)
+                for i, source in enumerate(self._sources)
+                if not self._seen or now[i] is not self._seen[i]
+            }
+            arrays = dict(self._arrays)
+            for slot, constant in self.memory.constants.items():
+                if slot not in arrays or any(
+                    id(s) in changed for s in constant.sources
+                ):
+                    arrays[slot] = np.ascontiguousarray(constant.make())
+            self._known = {place: constant.make() for place, constant in self._folded}
+            self._arrays = arrays
+            self._seen = [_VERSION(source) for source in self._sources]
+
+
+_VERSION: Callable[[Stored], Any] = operator.attrgetter("_value")
+
+
+class _Space:
+    """An arena and a table of arrays: one for each run that goes on at a time."""
+
+    def __init__(self, memory: Memory):
+        self._arena = np.empty(memory.arena + _ALIGNED, np.uint8)
+        self._pointers = np.zeros(memory.slots, np.int64)
+        start = address(self._arena)
+        self._pointers[ARENA] = -(-start // _ALIGNED) * _ALIGNED
+        self._of: Any = None
+
+    def filled(self, arrays: dict[int, Any]) -> Any:
+        """The table, with the constants that there are now."""
+        if self._of is not arrays:
+            for slot, array in arrays.items():
+                self._pointers[slot] = address(array)
+            self._of = arrays
+        return self._pointers
+
+
+def address(array: Any) -> int:
+    """Where an array's elements are."""
+    return array.__array_interface__["data"][0]
+
+
+def _point(pointers: Any, alive: dict[int, Any], slot: int, array: Any) -> None:
+    if not array.flags.c_contiguous:
+        array = np.ascontiguousarray(array)
+    alive[slot] = array
+    pointers[slot] = address(array)
+
+
+def _fetch(value: Value, spot: Spot) -> Fetch:
+    root = spot.root
+    return Fetch(value.place, root.buffer.slot, root.offset, value.shape, value.dtype)
+
+
+def _fetched(fetch: Fetch, alive: dict[int, Any]) -> Tensor:
+    held = alive[fetch.slot].reshape(-1).view(np.uint8)
+    end = fetch.offset + int(np.prod(fetch.shape)) * fetch.dtype.itemsize
+    array = held[fetch.offset : end].view(fetch.dtype).reshape(fetch.shape)
+    return Tensor.wrap(array, _CPU)
+
+
+class _Lowering:
+    """Walks through the nodes: records for what kernels compute, segments around it."""
+
+    def __init__(self, graph: Graph, library: Library, threads: int, off: Any):
+        self.graph, self.off = graph, off
+        self.builder = Builder(library, threads)
+        self.segments: list[Segment] = []
+        self.wanted: dict[int, list[tuple[Value, Spot]]] = {}
+        self.given: dict[int, list[tuple[Value, Spot]]] = {}
+        self.folded: dict[int, Any] = {}
+        self.plain: set[int] = set()  # places that only calls as they are give
+        self.arguments = [
+            (value, self.builder.source(value))
+            for place, value in sorted(graph.values.items())
+            if place < _count(graph.program) and _is_known(value)
+        ]
+        for node in graph.nodes:
+            self._node(node)
+        self._close()
+        self.results = [
+            (graph.values[place], self._outside(graph.values[place]))
+            for place in sorted(graph.results)
+            if self._is_made(place)
+        ]
+        self._close()
+        sources = {id(spot.buffer) for _, spot in self.arguments}
+        for pairs in self.given.values():
+            sources |= {id(spot.buffer) for _, spot in pairs}
+        self.made = [
+            buffer
+            for buffer in self.builder.buffers
+            if buffer.outside and buffer.home is None and id(buffer) not in sources
+        ]
+
+    def _node(self, node: Node) -> None:
+        try:
+            self._lower(node)
+        except Declined as why:
+            self._as_it_is(node, str(why))
+
+    def _lower(self, node: Node) -> None:
+        b = self.builder
+        if node.name not in LOWERED or node.name in self.off:
+            raise Declined("there is no kernel for it")
+        for value in (arg for arg in node.args if isinstance(arg, Value)):
+            if value.place not in b.forms and value.place not in b.views:
+                raise Declined(f"its input is {value.dtype}")
+        touched = {arg.place for arg in node.args if isinstance(arg, Value)}
+        touched |= {value.place for value in node.results}
+        before = len(b.steps), len(b.buffers)
+        forms = {p: dict(b.forms[p]) for p in touched if p in b.forms}
+        views = {p: b.views[p] for p in touched if p in b.views}
+        b.label = node.label
+        try:
+            LOWERED[node.name](b, node)
+        except Declined:
+            del b.steps[before[0] :], b.buffers[before[1] :]
+            b.constants = {
+                k: spot for k, spot in b.constants.items() if spot.buffer in b.buffers
+            }
+            for place in touched:
+                b.forms.pop(place, None)
+                b.views.pop(place, None)
+            b.forms |= forms
+            b.views |= views
+            raise
+
+    def _as_it_is(self, node: Node, why: str) -> None:
+        self._close()
+        segment = Segment(len(self.builder.steps), 0, node, why)
+        wanted = []
+        for place in sorted(node.reads):
+            if place in self.graph.folded:
+                self.folded[place] = self.graph.folded[place]
+            elif self._is_made(place) and place not in self.plain:
+                value = self.graph.values[place]
+                wanted.append((value, self._outside(value)))
+        self._close()
+        self.wanted[id(segment)] = wanted
+        self.given[id(segment)] = [
+            (value, self.builder.source(value))
+            for value in node.results
+            if _is_known(value)
+        ]
+        self.plain.update(value.place for value in node.results)
+        self.segments.append(segment)
+
+    def _is_made(self, place: int) -> bool:
+        """Whether a value is no argument, and kernels know where it is."""
+        known = place in self.builder.forms or place in self.builder.views
+        return known and place >= _count(self.graph.program)
+
+    def _outside(self, value: Value) -> Spot:
+        """Where a value lies plain, in an array that is made for this run."""
+        spot = self.builder.spot(value, PLAIN)
+        spot.root.buffer.outside = True
+        return spot
+
+    def _close(self) -> None:
+        """End the segment of records that is being written."""
+        done = self.segments[-1] if self.segments else None
+        first = 0
+        if done is not None:
+            first = done.first if done.node is not None else done.behind
+        behind = len(self.builder.steps)
+        if behind > first:
+            self.segments.append(Segment(first, behind))
+
+
+def _count(program: Program) -> int:
+    """How many of a program's values are its arguments."""
+    return program.takes
+
+
+def _is_known(value: Value) -> bool:
+    return value.dtype in (np.float32, np.bool_)

@@ -1,0 +1,152 @@
+"""Element-wise operators as programs: what joins them into chains."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from burnish.plan.fold import scale_and_shift
+from burnish.plan.graph import Constant, Node, Value
+
+if TYPE_CHECKING:
+    from burnish.plan.fuse import Around
+
+_REGISTERS = 16
+
+_OPERATORS = {
+    "add": "add",
+    "sub": "sub",
+    "mul": "mul",
+    "div": "div",
+    "maximum": "max",
+    "minimum": "min",
+    "pow_": "pow",
+    "neg": "neg",
+    "abs_": "abs",
+    "exp": "exp",
+    "log": "log",
+    "sin": "sin",
+    "cos": "cos",
+    "sqrt": "sqrt",
+    "erf": "erf",
+    "square": "square",
+    "reciprocal": "reciprocal",
+    "greater": "greater",
+    "greater_or_equal": "at_least",
+    "less": "less",
+    "less_or_equal": "at_most",
+    "equal": "equal",
+    "not_equal": "unequal",
+    "logical_and": "and",
+    "logical_or": "or",
+    "logical_not": "not",
+    "where": "where",
+    "cast": "none",
+}
+_OF_TRUTH = ("logical_and", "logical_or", "logical_not", "where", "cast")
+
+
+def to_program(node: Node, act: tuple[str, float, float] | None) -> Node | None:
+    """A node that kernels compute element by element, as a program of one step."""
+    if node.name == "batch_norm":
+        return _norm(node)
+    if act is not None:
+        step, low, high = act
+        args = node.args[:1]
+    else:
+        step, low, high = _OPERATORS.get(node.name, ""), 0.0, 0.0
+        args = [_number(arg) for arg in node.args]
+    if not step or not _fits(node, args):
+        return None
+    places = [*range(len(args)), 0, 0][:3]
+    return _program(args, [(step, *places, low, high)], node)
+
+
+def _program(args: list[Any], code: list[Any], node: Node) -> Node:
+    return Node("program", args, {"code": code}, node.results, node.lines)
+
+
+def _number(arg: Any) -> Any:
+    if isinstance(arg, np.generic) and arg.dtype.kind in "fiu":
+        return float(arg)
+    return arg
+
+
+def _fits(node: Node, args: list[Any]) -> bool:
+    """Whether all that goes in and out is float32, or truth where it may be."""
+    arrays = [arg for arg in args if isinstance(arg, Value | Constant)]
+    if not any(isinstance(arg, Value) for arg in arrays):
+        return False
+    if not all(isinstance(arg, Value | Constant | int | float) for arg in args):
+        return False
+    kinds = {arg.dtype for arg in arrays}
+    if node.result.dtype == np.bool_ and node.name == "cast":
+        return False
+    if node.result.dtype not in (np.float32, np.bool_):
+        return False
+    if kinds == {np.dtype(np.float32)}:
+        return True
+    is_known = kinds <= {np.dtype(np.float32), np.dtype(np.bool_)}
+    return is_known and node.name in _OF_TRUTH
+
+
+def _norm(node: Node) -> Node | None:
+    """A batch norm of constants: x * scale + shift for each channel."""
+    moved = scale_and_shift(node)
+    x = node.args[0]
+    if moved is None or not isinstance(x, Value) or x.dtype != np.float32:
+        return None
+    tail = (1,) * (len(x.shape) - 2)
+    by, shift = (part.then(lambda a: a.reshape(-1, *tail)) for part in moved)
+    code = [("mul", 0, 1, 0, 0.0, 0.0), ("add", 3, 2, 0, 0.0, 0.0)]
+    return _program([x, by, shift], code, node)
+
+
+def chain(node: Node, around: Around) -> Node | None:
+    """Programs one behind the other -> one program."""
+    if node.name != "program":
+        return None
+    for i, arg in enumerate(node.args):
+        first = around.only(arg, "program")
+        if first is None or first.result.shape != node.result.shape:
+            continue
+        made = _behind(first, node, i)
+        if made is not None:
+            return chain(made, around) or made
+    return None
+
+
+def _behind(first: Node, last: Node, place: int) -> Node | None:
+    """`last` with its argument at `place` computed by `first`."""
+    args = list(first.args)
+    where: dict[int, int] = {}  # an argument of `last` -> its register
+    for i, arg in enumerate(last.args):
+        if arg is last.args[place]:
+            continue
+        same = [
+            j for j, other in enumerate(args) if other is arg and isinstance(arg, Value)
+        ]
+        if not same:
+            args.append(arg)
+        where[i] = same[0] if same else len(args) - 1
+    steps = len(first.options["code"])
+    if len(args) + steps + len(last.options["code"]) > _REGISTERS:
+        return None
+    for i, arg in enumerate(last.args):
+        if arg is last.args[place]:
+            where[i] = len(args) + steps - 1
+    code = [_moved(s, len(first.args), len(args), {}) for s in first.options["code"]]
+    code += [
+        _moved(s, len(last.args), len(args) + steps, where)
+        for s in last.options["code"]
+    ]
+    lines = first.lines + [each for each in last.lines if each not in first.lines]
+    return Node("program", args, {"code": code}, last.results, lines)
+
+
+def _moved(step: Any, args: int, now: int, where: dict[int, int]) -> Any:
+    """A step with other registers: arguments by `where`, results from `now` on."""
+    name, *places, low, high = step
+    moved = [where.get(p, p) if p < args else p - args + now for p in places]
+    return (name, *moved, low, high)

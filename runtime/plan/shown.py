@@ -1,0 +1,74 @@
+"""Plans as text: what their steps are, and what is none."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from burnish.plan.plan import Plan
+
+
+def listed(name: str, plan: Plan, given: list[Any]) -> str:
+    """A line for each step, with its work and what share of a run's time it takes."""
+    rows = []
+    times = _times(plan, given)
+    whole = sum(times) or 1.0
+    for text, flops, moved, seconds in zip(*_columns(plan), times, strict=True):
+        work = f"{flops / 1e6:9.2f} MFLOP" if flops else " " * 15
+        rows.append(f"{text:58} {work} {moved / 1e3:9.1f} kB {seconds / whole:6.1%}")
+    inside = plan.memory.arena
+    packed = sum(array.nbytes for array in plan.constants.values())
+    count = len(plan.steps)
+    head = (
+        f"{name}: {count} records, {len(plan.eager)} calls as they are; "
+        f"arena {inside / 1e6:.2f} MB, constants {packed / 1e6:.2f} MB"
+    )
+    return "\n".join([head, *(f"    {row}".rstrip() for row in rows)])
+
+
+def _columns(plan: Plan) -> tuple[list[str], list[int], list[int]]:
+    texts, flops, moved = [], [], []
+    for segment in plan.segments:
+        if segment.node is not None:
+            texts.append(f"{segment.node.label} as it is: {segment.why}"[:58])
+            flops.append(0)
+            moved.append(0)
+        for step in plan.steps[segment.first : segment.behind]:
+            texts.append(f"{step.kind}: {step.label}"[:58])
+            flops.append(step.flops)
+            moved.append(step.bytes)
+    return texts, flops, moved
+
+
+def _times(plan: Plan, given: list[Any]) -> list[float]:
+    """The least seconds of every step in a few runs."""
+    best: list[float] = []
+    for _ in range(3):
+        seen: list[float] = []
+
+        def clock(seen: list[float] = seen) -> None:
+            seen.append(time.perf_counter())
+
+        plan(given, clock)
+        took = [b - a for a, b in itertools.pairwise(seen)]
+        best = took if not best else [min(p) for p in zip(best, took, strict=True)]
+    return best
+
+
+def explained(name: str, plans: list[tuple[Any, Any]]) -> str:
+    """What runs as it is in every plan, each reason once with how often it is met."""
+    lines = []
+    for _, plan in plans:
+        if hasattr(plan, "why"):
+            lines.append(f"{name} runs as it is: {plan.why}")
+            continue
+        kinds = ", ".join(str(each) for each in plan.program.arguments.values())
+        counts: dict[str, int] = {}
+        for node, why in plan.eager:
+            text = f"{node.label}: {why}"
+            counts[text] = counts.get(text, 0) + 1
+        lines.append(f"{name}({kinds}): {len(plan.steps)} records")
+        lines += [f"    {n} x {text}" for text, n in counts.items()]
+    return "\n".join(lines) or f"{name} has not been called"

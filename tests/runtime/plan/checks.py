@@ -1,0 +1,49 @@
+"""What tests of plans share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import burnish
+from burnish.nested import leaves
+
+TOLERANCE = 1e-5  # of the largest number, as `burnish.compile` promises
+
+
+def check(function: Any, *args: Any, off: tuple[str, ...] = ()) -> Any:
+    """A compiled function gives the plain one's numbers, twice; the compiled one."""
+    fast = burnish.compile(function, off=off)
+    wanted = function(*args)
+    for _ in range(2):
+        same(fast(*args), wanted)
+    assert "planning failed" not in fast.explain(), fast.explain()
+    return fast
+
+
+def same(ours: Any, wanted: Any) -> None:
+    """Two results are equal within the tolerance, NaN and infinities where they are."""
+    pairs = list(zip(leaves(ours), leaves(wanted), strict=True))
+    for one, other in pairs:
+        if not hasattr(other, "data") and not isinstance(other, np.ndarray):
+            assert one == other
+            continue
+        a, b = (np.asarray(getattr(each, "data", each)) for each in (one, other))
+        assert a.shape == b.shape
+        assert a.dtype == b.dtype
+        if b.dtype.kind != "f":
+            np.testing.assert_array_equal(a, b)
+            continue
+        finite = np.isfinite(b)
+        np.testing.assert_array_equal(np.isnan(a), np.isnan(b))
+        np.testing.assert_array_equal(a[np.isinf(b)], b[np.isinf(b)])
+        scale = np.abs(b[finite]).max(initial=1e-30)
+        np.testing.assert_allclose(a[finite], b[finite], rtol=0, atol=TOLERANCE * scale)
+
+
+def records(fast: Any) -> int:
+    """How many records the compiled function's plans have."""
+    return sum(
+        len(plan.steps) for plan in fast._plans.values() if hasattr(plan, "steps")
+    )

@@ -1,0 +1,275 @@
+"""burnish.compile: what it keeps of a function, and when it plans anew."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import burnish
+from burnish import Tensor, nn, ops
+from burnish.errors import InputError
+from tests.runtime.plan.checks import check, records, same
+
+RANDOM = np.random.default_rng(0)
+
+
+def tensor(*shape):
+    return Tensor(RANDOM.standard_normal(shape).astype(np.float32))
+
+
+class Net(nn.Module):
+    def __init__(self):
+        self.conv = nn.Conv2d(3, 20, 3, padding=1)
+        self.norm = nn.BatchNorm2d(20)
+        self.fc1 = nn.Linear(20, 33)
+        self.fc2 = nn.Linear(33, 5)
+
+    def forward(self, x):
+        x = ops.relu(self.norm(self.conv(x))).mean(axis=(2, 3))
+        return self.fc2(ops.gelu(self.fc1(x)))
+
+
+def test_a_module():
+    fast = check(Net(), tensor(2, 3, 9, 11))
+    assert records(fast) == 5  # rows, convolution, mean, two products
+    assert "as it is" not in fast.explain()
+
+
+def test_a_decorated_function():
+    weight = tensor(4, 7)
+
+    @burnish.compile
+    def scores(x, *, factor=2.0):
+        """Its own words."""
+        return {"y": [ops.tanh(x @ weight.T) * factor, x]}
+
+    x = tensor(3, 7)
+    same(scores(x, factor=3.0), {"y": [ops.tanh(x @ weight.T) * 3.0, x]})
+    same(scores(x), {"y": [ops.tanh(x @ weight.T) * 2.0, x]})
+    assert scores.__name__ == "scores"
+    assert scores.__doc__ == "Its own words."
+
+
+def test_other_shapes_get_plans_of_their_own():
+    model = Net()
+    fast = burnish.compile(model)
+    for batch in (1, 2, 1, 3):
+        x = tensor(batch, 3, 5, 6)
+        same(fast(x), model(x))
+    assert fast.explain().count("records") == 3
+
+
+def test_plans_that_were_not_used_longest_go():
+    fast = burnish.compile(ops.exp)
+    for size in range(1, 40):
+        fast(tensor(size))
+    assert len(fast._plans) == 32
+
+
+def test_assigned_parameters_are_taken_up():
+    model = Net()
+    x = tensor(2, 3, 5, 5)
+    fast = burnish.compile(model)
+    before = fast(x).numpy()
+    model.fc1.weight.assign(model.fc1.weight.data * 2)
+    model.norm.running_var.assign(model.norm.running_var.data * 3)
+    same(fast(x), model(x))
+    assert abs(fast(x).numpy() - before).max() > 1e-4
+    assert len(fast._plans) == 1
+
+
+def test_a_module_that_changes_is_planned_anew():
+    model = Net()
+    x = tensor(2, 3, 5, 5)
+    fast = burnish.compile(model)
+    fast(x)
+    model.fc2 = nn.Linear(33, 7)
+    same(fast(x), model(x))
+    assert fast(x).shape == (2, 7)
+
+
+def test_gradients_are_recorded_by_the_plain_call():
+    model = Net().to("cpu:autodiff")
+    fast = burnish.compile(model)
+    x = tensor(2, 3, 5, 5)
+    gradients = fast(x.to("cpu:autodiff")).sum().backward()
+    assert model.fc1.weight.grad(gradients) is not None
+    assert "for inference" in fast.explain()
+    model.to("cpu")
+    same(fast(x), model(x))
+    assert records(fast)
+
+
+def test_what_has_no_kernel_runs_between_segments():
+    def function(x):
+        y = ops.relu(x * 2 + 1)
+        return ops.argsort(y, axis=-1, descending=False), ops.exp(
+            -ops.cum_sum(y, axis=0)
+        )
+
+    fast = check(function, tensor(4, 9))
+    assert "cum_sum: there is no kernel for it" in fast.explain()
+    assert records(fast) == 2
+
+
+def test_a_branch_on_a_whole_number_is_a_plan_for_each():
+    def function(x, n):
+        return ops.relu(x) if n == 3 else x * 2
+
+    fast = burnish.compile(function)
+    x = tensor(5)
+    for n in (3, 4, 3, 5, 4):
+        same(fast(x, Tensor(n)), function(x, Tensor(n)))
+    assert len(fast._plans) == 3
+
+
+def test_a_branch_on_values_runs_as_it_is():
+    def function(x):
+        return ops.relu(x) if float(x.sum().numpy()) > 0 else x * 2
+
+    fast = burnish.compile(function)
+    for x in (tensor(5), -tensor(5), tensor(5)):
+        same(fast(x), function(x))
+    assert "a look at the values" in fast.explain()
+
+
+def test_arguments_that_are_no_tensors():
+    fast = burnish.compile(lambda x, names: ops.relu(x) * len(names))
+    x = tensor(3)
+    same(fast(x, ("a", "b")), ops.relu(x) * 2)
+    same(fast(x, ("a",)), ops.relu(x))
+    array = x.numpy()
+    same(burnish.compile(lambda a: a + 1)(array), array + 1)
+
+
+def test_strided_arguments():
+    wide = tensor(6, 8).numpy()
+    x = Tensor.wrap(wide[::2, ::-2], burnish.Device("cpu"))
+    check(lambda x: ops.exp(x) @ Tensor(np.ones((4, 3), np.float32)), x)
+
+
+def test_results_are_kept_apart():
+    fast = burnish.compile(Net())
+    first = fast(tensor(2, 3, 5, 5))
+    kept = first.numpy().copy()
+    fast(tensor(2, 3, 5, 5))
+    np.testing.assert_array_equal(first.numpy(), kept)
+
+
+def test_an_argument_and_a_constant_as_results():
+    weight = tensor(3)
+    check(lambda x: (x, x.reshape(6), weight, weight * 2, 5), tensor(2, 3))
+
+
+def test_errors_are_those_of_the_plain_call():
+    fast = burnish.compile(Net())
+    with pytest.raises(InputError, match="channels"):
+        fast(tensor(2, 4, 5, 5))
+    with pytest.raises(InputError, match="expected a module or a function"):
+        burnish.compile(3)
+
+
+def test_many_threads_of_python():
+    model = Net()
+    fast = burnish.compile(model)
+    inputs = [tensor(2, 3, 16, 16) for _ in range(8)]
+    wanted = [model(x) for x in inputs]
+    wrong = []
+
+    def work(place):
+        for i in range(40):
+            j = (place + i) % 8
+            try:
+                same(fast(inputs[j]), wanted[j])
+            except AssertionError as error:
+                wrong.append(error)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(6)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert not wrong
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_any_number_of_threads(threads):
+    burnish.set_num_threads(threads)
+    try:
+        check(Net(), tensor(4, 3, 24, 24))
+        assert burnish.num_threads() == threads
+    finally:
+        burnish.set_num_threads(None)
+
+
+@pytest.mark.parametrize("count", [0, -1, 65, True])
+def test_refused_numbers_of_threads(count):
+    with pytest.raises(InputError, match="a number from 1 to 64"):
+        burnish.set_num_threads(count)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_a_child_of_a_fork_has_its_own_threads():
+    burnish.set_num_threads(3)
+    try:
+        model = Net()
+        fast, x = burnish.compile(model), tensor(4, 3, 24, 24)
+        wanted = fast(x).numpy()
+        child = os.fork()
+        if child == 0:
+            try:
+                fine = np.array_equal(fast(x).numpy(), wanted)
+            finally:
+                os._exit(0 if fine else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        np.testing.assert_array_equal(fast(x).numpy(), wanted)
+    finally:
+        burnish.set_num_threads(None)
+
+
+def test_a_plan_lists_its_steps():
+    text = burnish.compile(Net()).plan(tensor(2, 3, 5, 5))
+    assert "conv: conv + batch_norm + relu" in text
+    assert "conv: linear + gelu" in text
+    assert "MFLOP" in text
+
+
+OFF = """
+import numpy as np, burnish
+fast = burnish.compile(lambda x: burnish.ops.exp(x))
+assert fast(burnish.Tensor(np.zeros(3, np.float32))).numpy().tolist() == [1, 1, 1]
+print(fast.explain())
+"""
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [({"BURNISH_KERNELS": "off"}, ""), ({"CC": "/no/compiler"}, "cannot be run")],
+)
+def test_without_kernels_everything_runs_as_it_is(setting, told, tmp_path):
+    setting = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), **setting}
+    words = [sys.executable, "-c", OFF]
+    done = subprocess.run(
+        words, env=setting, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    assert "there are no kernels" in done.stdout
+    assert told in done.stderr
+    assert len(done.stderr.splitlines()) <= 2
+
+
+def test_nothing_is_loaded_before_it_is_asked_for():
+    code = (
+        "import burnish, sys; from burnish import nn; nn.Linear(2, 3); "
+        "late = ('burnish.plan', 'burnish.kernels'); "
+        "print([name for name in sys.modules if name.startswith(late)])"
+    )
+    words = [sys.executable, "-c", code]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "[]"

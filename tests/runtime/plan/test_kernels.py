@@ -1,0 +1,268 @@
+"""Every kernel against the plain operator in double precision, on odd shapes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from burnish import Tensor, ops
+from burnish.nested import mapped
+from tests.runtime.plan.checks import check, records, same
+
+TRIALS = 12
+
+
+def wide(x):
+    return Tensor(x.data.astype(np.float64)) if x.dtype == np.float32 else x
+
+
+class Draw:
+    """Numbers for one trial."""
+
+    def __init__(self, seed):
+        self.random = np.random.default_rng(seed)
+
+    def tensor(self, *shape):
+        return Tensor(self.random.standard_normal(shape).astype(np.float32))
+
+    def number(self, low, high):
+        return int(self.random.integers(low, high + 1))
+
+    def choice(self, *options):
+        return options[self.random.integers(len(options))]
+
+
+def exact(function, *args, constants=()):
+    """The compiled function agrees with the plain one, and that one with float64."""
+    fast = check(lambda *given: function(*given, *constants), *args)
+    assert records(fast)
+    wanted = function(*mapped(args, wide), *mapped(list(constants), wide))
+    ours = fast(*args)
+    same(ours, mapped(wanted, lambda y: Tensor(y.data.astype(ours.dtype))))
+    return fast
+
+
+def conv_case(d, rank, groups=False):
+    """x, weight, bias and options of a convolution."""
+    kernel = [d.number(1, 4 if rank < 3 else 3) for _ in range(rank)]
+    options = {
+        "stride": tuple(d.number(1, 3) for _ in range(rank)),
+        "dilation": tuple(d.number(1, 2) for _ in range(rank)),
+        "padding": tuple((d.number(0, 3), d.number(0, 3)) for _ in range(rank)),
+    }
+    sizes = [d.number(7, 20 if rank < 3 else 9) for _ in range(rank)]
+    ins, outs = d.choice(1, 3, 5, 16, 20, 33), d.choice(1, 7, 16, 31, 48, 64)
+    if groups:
+        count = d.choice(2, 3)
+        ins, outs = count * d.choice(16, 32), count * d.choice(16, 48)
+        options["groups"] = count
+    per_group = ins // options.get("groups", 1)
+    x = d.tensor(d.number(1, 3), ins, *sizes)
+    bias = d.tensor(outs) if d.number(0, 1) else None
+    return x, d.tensor(outs, per_group, *kernel), bias, options
+
+
+@pytest.mark.parametrize("seed", range(TRIALS))
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_convolutions(rank, seed):
+    d = Draw(seed)
+    x, weight, bias, options = conv_case(d, rank, groups=seed % 4 == 3)
+    constants = (weight,) if bias is None else (weight, bias)
+
+    def function(x, weight, bias=None):
+        return ops.relu(ops.conv(x, weight, bias, **options))
+
+    exact(function, x, constants=constants)
+
+
+@pytest.mark.parametrize("seed", range(TRIALS))
+def test_convolutions_of_blocks_with_a_residual(seed):
+    d = Draw(seed)
+    x, weight, _, options = conv_case(d, 2)
+    first = d.tensor(x.shape[1], x.shape[1], 1, 1)
+    y = ops.conv(x, weight, **options)
+    other = d.tensor(*y.shape)
+
+    def function(x, other, first, weight):
+        y = ops.conv(ops.conv(x, first), weight, **options)
+        return ops.gelu(other + y)
+
+    exact(function, x, other, constants=(first, weight))
+
+
+@pytest.mark.parametrize("seed", range(TRIALS))
+def test_depthwise_convolutions(seed):
+    d = Draw(seed)
+    rank = d.number(1, 3)
+    x, weight, _, options = conv_case(d, rank)
+    count = x.shape[1]
+    weight = d.tensor(count, 1, *weight.shape[2:])
+    act = d.choice(ops.relu6, ops.hard_swish, ops.sigmoid)
+
+    def function(x, weight, bias):
+        return act(ops.conv(x, weight, bias, groups=count, **options))
+
+    exact(function, x, constants=(weight, d.tensor(count)))
+
+
+@pytest.mark.parametrize("seed", range(TRIALS))
+def test_products(seed):
+    d = Draw(seed)
+    ins, outs = d.number(1, 200), d.choice(1, 10, 16, 48, 64, 130, 256)
+    lead = d.choice((1,), (2,), (3,), (5, 7), (64,), (2, 3, 4))
+    x, weight, bias = d.tensor(*lead, ins), d.tensor(outs, ins), d.tensor(outs)
+    residual = d.tensor(*lead, outs)
+    if seed % 3 == 0:
+        exact(lambda x, w, b: ops.swish(x @ w.T + b), x, constants=(weight, bias))
+    else:
+        exact(
+            lambda x, r, w, b: ops.tanh(ops.linear(x, w, b) + r),
+            x,
+            residual,
+            constants=(weight, bias),
+        )
+
+
+@pytest.mark.parametrize("seed", range(TRIALS))
+def test_pools(seed):
+    d = Draw(seed)
+    rank = d.number(1, 3)
+    sizes = [d.number(6, 15) for _ in range(rank)]
+    x = d.tensor(d.number(1, 3), d.choice(1, 16, 21), *sizes)
+    kernel = tuple(d.number(1, 3) for _ in range(rank))
+    stride = tuple(d.number(1, 3) for _ in range(rank))
+    padding, ceil_mode = tuple(k // 2 for k in kernel), bool(d.number(0, 1))
+    exact(
+        lambda x: ops.max_pool(
+            x, kernel_size=kernel, stride=stride, padding=padding, ceil_mode=ceil_mode
+        ),
+        x,
+    )
+    exact(
+        lambda x: ops.avg_pool(x, kernel_size=kernel, stride=stride, padding=padding), x
+    )
+
+
+ROWS = {
+    "softmax": lambda x: ops.softmax(x, axis=-1),
+    "layer_norm": lambda x: ops.layer_norm(x, axis=-1),
+    "rms_norm": lambda x: ops.rms_norm(x, axis=-1),
+    "mean": lambda x: x.mean(axis=-1),
+    "sum of two axes": lambda x: x.sum(axis=(1, 2), keepdims=True),
+    "max in the middle": lambda x: x.max(axis=1),
+    "everything": lambda x: x.mean(),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("width", [1, 3, 8, 17, 300])
+def test_rows(name, width):
+    x = Draw(width).tensor(3, 5, width)
+    exact(ROWS[name], x)
+
+
+@pytest.mark.parametrize("seed", range(TRIALS))
+def test_attention(seed):
+    d = Draw(seed)
+    batch, heads = d.number(1, 3), d.number(1, 4)
+    queries, keys = d.number(1, 20), d.number(1, 40)
+    q = d.tensor(batch, queries, heads, size := d.number(1, 40))
+    k, v = (
+        d.tensor(batch, keys, heads, size),
+        d.tensor(batch, keys, heads, d.number(1, 40)),
+    )
+    mask = d.choice(None, "bool", "float")
+    given = [q, k, v]
+    if mask == "bool":
+        given.append(Tensor(d.random.random((batch, 1, 1, keys)) > 0.5))
+    if mask == "float":
+        given.append(d.tensor(queries, keys))
+    is_causal = mask is None and bool(d.number(0, 1))
+
+    def function(q, k, v, mask=None):
+        q, k, v = (p.transpose((0, 2, 1, 3)) for p in (q, k, v))
+        y = ops.scaled_dot_product_attention(q, k, v, mask, is_causal=is_causal)
+        return y.transpose((0, 2, 1, 3)).reshape((batch, queries, -1))
+
+    fast = exact(function, *given)
+    assert records(fast) == 1
+
+
+FUNCTIONS = {
+    "arithmetic": lambda a, b: (a + b) * a - b / (a * a + 1),
+    "functions": lambda a, b: (
+        ops.exp(a) + ops.sqrt(abs(b)) * ops.erf(a) + ops.log(abs(b))
+    ),
+    "choices": lambda a, b: ops.where((a > b) & (a <= 1), ops.maximum(a, 0), -b),
+    "truth": lambda a, b: (a > b) | (a == 0),
+    "activations": lambda a, b: (
+        ops.gelu(a) + ops.swish(b) + ops.leaky_relu(a, alpha=0.1)
+    ),
+    "powers": lambda a, b: abs(a) ** 1.5 + b**2 + ops.sin(a) * ops.cos(b),
+    "ramps": lambda a, b: ops.hard_sigmoid(a) * ops.clip(b, -0.5, 0.25) + ops.tanh(a),
+}
+SHAPES = [
+    ((7,), (7,)),
+    ((3, 5), (5,)),
+    ((2, 3, 600), (3, 1)),
+    ((2, 1, 5), (3, 1)),
+    ((4, 1, 3, 1, 2), (1, 5, 1, 6, 2)),
+    ((), (9,)),
+]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("shapes", SHAPES)
+def test_element_by_element(name, shapes):
+    d = Draw(len(name))
+    exact(FUNCTIONS[name], *(d.tensor(*shape) for shape in shapes))
+
+
+@pytest.mark.parametrize("count", [16, 20])
+@pytest.mark.parametrize("sizes", [(6, 5), (40, 40)])
+def test_element_by_element_in_blocks(count, sizes):
+    """Behind a convolution channels lie in blocks; gates and scales go along."""
+    d = Draw(count)
+    x = d.tensor(2, 3, *sizes)
+    weight, other = d.tensor(count, 3, 1, 1), d.tensor(count, count, 1, 1)
+    scale = d.tensor(count, 1, 1)
+
+    def function(x, weight, other, scale):
+        y = ops.conv(x, weight)
+        gate = ops.sigmoid(ops.conv(y.mean(axis=(2, 3), keepdims=True), other))
+        return ops.conv((y * gate + 1) * scale - y, other)
+
+    fast = exact(function, x, constants=(weight, other, scale))
+    assert "blocked to plain" in fast.plan(x).splitlines()[-1]
+
+
+MOVES = {
+    "transposed": lambda x: x.transpose((2, 0, 1)) * 1,
+    "cut": lambda x: x[:, 1:, ::2] + 1,
+    "picked": lambda x: ops.exp(x[1]) + x[0, None],
+    "turned round": lambda x: ops.flip(x, axis=1) * 2,
+    "joined": lambda x: ops.concat(x, x * 2, x[:, :1], axis=1),
+    "joined in front": lambda x: ops.concat(x[1:], x, axis=0) + 0,
+    "spread": lambda x: ops.broadcast_to(x[:, :1], shape=(5, *x.shape)) * 1,
+    "a view of a view": lambda x: x.transpose((1, 0, 2))[1:].reshape((-1, 4)) - 1,
+}
+
+
+@pytest.mark.parametrize("name", MOVES)
+def test_moves(name):
+    exact(MOVES[name], Draw(1).tensor(3, 5, 4))
+
+
+@pytest.mark.parametrize("counts", [(16, 32, 16), (16, 32, 5), (8, 3, 16)])
+def test_joined_maps(counts):
+    d = Draw(sum(counts))
+    x = d.tensor(2, 3, 7, 6)
+    weights = [d.tensor(n, 3, 1, 1) for n in counts]
+    last = d.tensor(9, sum(counts), 3, 3)
+
+    def function(x, last, *weights):
+        maps = [ops.conv(x, w) for w in weights]
+        return ops.conv(ops.concat(*maps, axis=1), last), ops.relu(maps[0])
+
+    fast = check(lambda x: function(x, last, *weights), x)
+    assert records(fast)
