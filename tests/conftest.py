@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from importlib.util import find_spec
 from types import ModuleType
 
 import pytest
 from hypothesis import settings
+
+# One process a core runs tests: threads of BLAS in each would only wait for each other.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    for library in ("OPENBLAS", "OMP", "MKL"):
+        os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
 settings.register_profile("burnish", deadline=None, print_blob=True)
 settings.register_profile("thorough", settings.get_profile("burnish"), max_examples=500)
