@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Literal, Self, TypeAlias
 
@@ -29,7 +30,7 @@ class Options:
     are stored in half precision. embed: the weights travel with the package, in the
     source when they are small. simplify: bring the graph closer to what its author
     wrote. flat: one class, whatever structure the file has. typed: with annotations.
-    weights: they are written at all.
+    weights: they are written at all. quantize: "q8" or "q4", the bits of matrices.
     """
 
     name: str | None = None
@@ -39,10 +40,12 @@ class Options:
     flat: bool = False
     typed: bool = False
     weights: bool = True
+    quantize: str | None = None
 
     def spelled(self) -> str:
         """The options as the command line has them, "" for the defaults."""
-        words = [f"--name {self.name}"] if self.name else []
+        given = ("name", self.name), ("quantize", self.quantize)
+        words = [f"--{word} {value}" for word, value in given if value]
         words += [f"--{word}" for word in _SWITCHES if getattr(self, word)]
         words += [f"--no-{word}" for word in _ON if not getattr(self, word)]
         return " ".join(words)
@@ -51,10 +54,10 @@ class Options:
     def of(cls, spelled: str) -> Self:
         """The options that `spelled` gives back; what it never says is left out."""
         words = shlex.split(spelled)
-        name = words[words.index("--name") + 1] if "--name" in words[:-1] else None
+        pairs = dict(pairwise(words))
         on = {word: f"--{word}" in words for word in _SWITCHES}
         on |= {word: f"--no-{word}" not in words for word in _ON}
-        return cls(name, **on)
+        return cls(pairs.get("--name"), quantize=pairs.get("--quantize"), **on)
 
 
 def usual_name(path: Path) -> str:

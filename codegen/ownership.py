@@ -29,7 +29,7 @@ from burnish.codegen.signature import (
 from burnish.codegen.threeway import merged
 from burnish.errors import RecordError
 
-MODULE, SOURCE, SEAL = "burnish.module", "burnish.source", "burnish.sha256"
+MODULE, SOURCE, SEAL = "burnish.module", "burnish.source", serialize.SEAL
 """A weights file's metadata: the module it belongs to, that module's source as it was
 generated (base64), and the digest of the file."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from burnish.codegen import architectures, passes, tensorflow
 from burnish.codegen.account import Accounts
@@ -42,6 +42,7 @@ from burnish.codegen.weights.entries import (
     entries,
     write_files,
 )
+from burnish.codegen.weights.quantized import quantized
 from burnish.nn import tables
 from burnish.serialize import is_weights
 
@@ -108,13 +109,13 @@ def _from_graph(
     stage(4)
     name = _module_name(options, path)
     every = entries(plan.weights, options.half)
-    weights = every if options.weights else ()
+    weights = _written(every, options)
     held = plan.tables if options.weights else ()
     metadata = tables.packed({path: table.read() for path, table in held})
     in_source = _fits_source(weights, options)
     where = _where(name, bool(weights or metadata), in_source)
     header = _header(source, program, options, where)
-    embedded = as_text(weights, metadata) if in_source else None
+    embedded = as_text(weights, metadata, SEAL) if in_source else None
     text = signed(render(plan, header, embedded, template_dir))
     return Generated(
         name,
@@ -137,10 +138,10 @@ def _from_folder(
     made = architectures.build(folder, template_dir=template_dir, explain=explain)
     name = _module_name(options, folder)
     every = entries(made.weights, options.half)
-    weights = every if options.weights else ()
+    weights = _written(every, options)
     in_source = _fits_source(weights, options)
     where = _where(name, bool(weights), in_source) + _spelled(options)
-    text = signed(made.text(where, as_text(weights) if in_source else None))
+    text = signed(made.text(where, as_text(weights, {}, SEAL) if in_source else None))
     return Generated(
         name,
         text,
@@ -179,7 +180,7 @@ def _from_weights(
     made = infer_modules(path, explain)
     name = _module_name(options, path)
     every = entries(made.plan.weights, options.half)
-    weights = every if options.weights else ()
+    weights = _written(every, options)
     in_source = _fits_source(weights, options)
     lines = (
         f"Imported from {plain(made.files[0].name)} ({made.kind}), sha256",
@@ -190,7 +191,7 @@ def _from_weights(
     )
     title = "What weights alone tell of a model"
     header = Header(title, lines, (), {}, options.typed)
-    embedded = as_text(weights) if in_source else None
+    embedded = as_text(weights, {}, SEAL) if in_source else None
     text = signed(render(made.plan, header, embedded, template_dir))
     return Generated(
         name,
@@ -202,13 +203,18 @@ def _from_weights(
         made.files,
         partial(_text, template_dir),
         origin=made.files[0],
-        as_stored=made.whole,
+        as_stored=made.whole and not options.quantize,
     )
 
 
 def _text(template_dir: Path | None, path: Path, options: Options) -> str:
     """The source of another model, from the same templates."""
     return generate(path, options, template_dir=template_dir).text
+
+
+def _written(every: tuple[Entry, ...], options: Options) -> tuple[Entry, ...]:
+    """What of a model's weights is stored, and how."""
+    return quantized(every, options.quantize) if options.weights else ()
 
 
 def _fits_source(weights: tuple[Entry, ...], options: Options) -> bool:
@@ -301,6 +307,7 @@ class ModelGen:
         flat: bool = False,
         typed: bool = False,
         weights: bool = True,
+        quantize: Literal["q8", "q4"] | None = None,
         name: str | None = None,
         template_dir: str | Path | None = None,
         existing: Existing = "keep",
@@ -309,7 +316,14 @@ class ModelGen:
         self.out_dir = Path(out_dir)
         self.template_dir = Path(template_dir) if template_dir else None
         self.options = Options(
-            name, half_precision, embed_states, simplify, flat, typed, weights
+            name,
+            half_precision,
+            embed_states,
+            simplify,
+            flat,
+            typed,
+            weights,
+            quantize,
         )
         self.inputs: list[Path] = []
 

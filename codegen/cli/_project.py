@@ -23,6 +23,7 @@ _OF_TABLES = {
     "half": False,
     "embed": False,
     "weights": True,
+    "quantize": None,
     "simplify": True,
     "flat": False,
     "typed": False,

@@ -71,6 +71,11 @@ def arguments(command: argparse.ArgumentParser) -> None:
     add("--half", action="store_true", help="store weights in half precision")
     add("--embed", action="store_true", help="carry the weights inside the package")
     add(
+        "--quantize",
+        choices=("q8", "q4"),
+        help="store matrices in 8 or 4 bits; verify says what that changes",
+    )
+    add(
         "--no-weights",
         dest="weights",
         action="store_false",
@@ -159,8 +164,9 @@ def _refuse_together(options: argparse.Namespace) -> None:
             "--watch: expected no MODEL: it watches those of the project's tables; "
             "burnish init MODEL writes one"
         )
-    if options.embed and not options.weights:
-        raise UsageError("--embed: expected weights to carry, got --no-weights")
+    for word in ("embed", "quantize"):
+        if getattr(options, word) and not options.weights:
+            raise UsageError(f"--{word}: expected weights, got --no-weights")
 
 
 def _generated(options: argparse.Namespace, listen: Listener) -> list[Generated]:
@@ -176,6 +182,7 @@ def _generated(options: argparse.Namespace, listen: Listener) -> list[Generated]
         flat=options.flat,
         typed=options.typed,
         weights=options.weights,
+        quantize=options.quantize,
     )
     made = []
     with noting(lambda: others(len(options.models))):

@@ -14,7 +14,12 @@ from typing import Any
 from burnish.codegen.cli._pairs import files, sizes
 from burnish.codegen.cli._parser import distance, natural
 
-HALF = 1e-2  # half precision rounds each weight by up to 5e-4
+ALLOWED = {
+    "--half": (1e-2, "half precision"),  # each weight is rounded by up to 5e-4
+    "--quantize q8": (0.05, "8 bits"),  # by up to 4e-3 of the largest of its row
+    "--quantize q4": (0.3, "4 bits"),  # by up to 7e-2 of the largest of 32
+}
+"""Differences that weights of fewer bits may make, the largest last."""
 
 HELP = "compare a generated module's numbers with the model file's"
 
@@ -51,7 +56,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
         type=distance,
         metavar="X",
         help="allowed difference relative to an output's largest number "
-        "(default: 1e-4, more for half precision)",
+        "(default: 1e-4, more for weights of fewer bits)",
     )
     add("--json", action="store_true", help="print one JSON object instead of text")
 
@@ -86,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _allowed(module: Path, model: Path) -> float | None:
-    """The difference that weights stored in half precision make; None for others."""
+    """The difference that weights of fewer bits make; None for others."""
     from burnish.codegen.search import shown_name
     from burnish.codegen.signature import header_of, is_generated
     from burnish.codegen.tools import console
@@ -94,7 +99,9 @@ def _allowed(module: Path, model: Path) -> float | None:
     sources = [module] if module.is_file() else sorted(module.glob("*.py"))
     headers = (header_of(s) for s in sources if is_generated(s))
     for header in filter(None, headers):
-        if header.model == shown_name(model) and "--half" in header.options:
-            console.say(f"note: weights in half precision, so {HALF:g} is allowed")
-            return HALF
+        found = [each for word, each in ALLOWED.items() if word in header.options]
+        if header.model == shown_name(model) and found:
+            limit, bits = found[-1]
+            console.say(f"note: weights in {bits}, so {limit:g} is allowed")
+            return limit
     return None

@@ -20,6 +20,7 @@ from burnish.codegen.identifier import Identifier
 FILE = "pyproject.toml"
 
 WEIGHTS = ("file", "embed", "none")
+QUANTIZED = ("q8", "q4")
 DTYPES = ("float16", "float32")
 
 _TOP = ("model", "package-dir", "backend")
@@ -44,6 +45,7 @@ class Table:
     sha256: Mapping[str, str] | None = None
     template_dir: Path | None = None
     rules: tuple[str, ...] = ()
+    quantize: str | None = None
     simplify: bool = True
     flat: bool = False
     typed: bool = False
@@ -117,6 +119,7 @@ def options(table: Table) -> Options:
         flat=table.flat,
         typed=table.typed,
         weights=table.weights != "none",
+        quantize=table.quantize,
     )
 
 
@@ -149,6 +152,7 @@ def _table(path: Path, number: int, said: Any, packages: Path) -> Table:
         weights=keys.one_of("weights", WEIGHTS, "file"),
         dtype=keys.one_of("dtype", DTYPES, None),
         sha256=_digests(keys),
+        quantize=keys.one_of("quantize", QUANTIZED, None),
         template_dir=template and _inside(path.parent, keys, "template-dir", template),
         rules=tuple(keys.texts("rules")),
         simplify=keys.get("simplify", bool, True),
@@ -161,6 +165,7 @@ _OPTIONAL = (
     "weights",
     "dtype",
     "sha256",
+    "quantize",
     "template-dir",
     "rules",
     "simplify",

@@ -71,10 +71,10 @@ def _dtype(name: str) -> np.dtype:
         return np.dtype(getattr(ml_dtypes, name))
 
 
-def as_text(weights: Iterable[Entry], metadata: Mapping[str, str] | None = None) -> str:
-    """The weights file as lines of base64."""
+def as_text(weights: Iterable[Entry], metadata: Mapping[str, str], seal: str) -> str:
+    """The weights file as lines of base64, with its digest under the key `seal`."""
     state = {entry.path: entry.read() for entry in weights}
-    data = serialize.to_bytes(state, metadata)
+    data = serialize.to_bytes(state, metadata, seal=seal)
     return "\n".join(textwrap.wrap(base64.b64encode(data).decode(), _COLUMNS)) + "\n"
 
 

@@ -344,13 +344,22 @@ class Module(Holder):
     def from_file(cls, path: Path | None = None, **config: Any) -> Self:
         """A module with weights from `path`, or from the file beside its source."""
         if path is None:
-            model = cls(**config)
-            if not any(t.persistent or t.is_loaded for _, t in model.named_tensors()):
-                return model  # there is nothing to read
-            path = record.beside(cls)
-            if not isinstance(path, os.PathLike):
-                return cls.from_bytes(path.read_bytes(), **config)
+            return cls._from_beside(False, config)
         model = cls(**config).load_file(path)
+        tables.complete(model)
+        return model
+
+    @classmethod
+    def _from_beside(cls, checked: bool, config: dict[str, Any]) -> Self:
+        """With the weights beside the source; checked: they are as generated."""
+        model = cls(**config)
+        if not any(t.persistent or t.is_loaded for _, t in model.named_tensors()):
+            return model  # there is nothing to read
+        path = record.beside(cls)
+        source = path if isinstance(path, os.PathLike) else path.read_bytes()
+        if checked:
+            record.refuse_changed(source, f"{path}")
+        model._loaded(serialize.open_weights(source))
         tables.complete(model)
         return model
 
@@ -363,14 +372,18 @@ class Module(Holder):
     def from_embedded(cls, **config: Any) -> Self:
         """A module with the weights that its source or its package carries.
 
-        In the source they are `WEIGHTS`, safetensors bytes in base64.
+        In the source they are `WEIGHTS`, safetensors bytes in base64, else in the file
+        beside it, also inside a zip. Raises RecordError where they are not as they were
+        generated.
         """
-        text = getattr(sys.modules[cls.__module__], "WEIGHTS", None)
-        if text is None:
-            return cls.from_file(**config)
+        source = sys.modules.get(cls.__module__)
+        if (text := getattr(source, "WEIGHTS", None)) is None:
+            return cls._from_beside(True, config)
         import base64
 
-        return cls.from_bytes(base64.b64decode(text), **config)
+        data = base64.b64decode(text)
+        record.refuse_changed(data, f"WEIGHTS of {cls.__module__}")
+        return cls.from_bytes(data, **config)
 
     if not TYPE_CHECKING:  # checkers know what there is
 

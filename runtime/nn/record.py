@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from burnish import serialize
 from burnish.backend import namespace
 from burnish.errors import RecordError
 from burnish.nn.fit import fit, is_float
@@ -61,6 +62,15 @@ def fitted(
     report = fit(kind, paths, state)
     report.check(strict)
     return report.values
+
+
+def refuse_changed(source: Path | bytes, where: str) -> None:
+    """Raise RecordError for weights that changed after they were generated."""
+    if serialize.is_broken(source):
+        raise RecordError(
+            f"{where}: expected the weights that were generated, got others: their "
+            f"sha256 has changed; generate them again, or load them with from_file"
+        )
 
 
 def beside(cls: type) -> Path | Any:

@@ -11,11 +11,12 @@ from burnish.serialize.header import Entry, Header
 from burnish.serialize.inert import Inert
 from burnish.serialize.lazy import LazyTensor
 from burnish.serialize.read import from_bytes, header, load_file
-from burnish.serialize.seal import is_sealed
+from burnish.serialize.seal import SEAL, is_broken, is_sealed
 from burnish.serialize.weights import Weights
 from burnish.serialize.write import is_pytorch_name, save_file, to_bytes, write_stream
 
 __all__ = [
+    "SEAL",
     "Entry",
     "Header",
     "Inert",
@@ -23,6 +24,7 @@ __all__ = [
     "Weights",
     "from_bytes",
     "header",
+    "is_broken",
     "is_pytorch_name",
     "is_sealed",
     "is_weights",

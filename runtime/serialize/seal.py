@@ -5,12 +5,18 @@ It is the sha256 of the whole file, names and values, with zeros in its own plac
 
 from __future__ import annotations
 
+import io
 import os
+from collections.abc import Mapping
 from typing import Any, BinaryIO, TypeAlias
 
-from burnish.serialize.read import header
+from burnish.budget import Budget
+from burnish.serialize.read import header, read_header
 
 Path: TypeAlias = str | os.PathLike[str]
+
+SEAL = "burnish.sha256"
+"""The key under which generated weights have their digest."""
 
 UNSEALED = "0" * 64
 _PIECE = 1 << 20
@@ -37,15 +43,17 @@ class Hashed:
         return self.hash.hexdigest().encode()
 
 
-def is_sealed(path: Path, key: str) -> bool:
-    """Whether a safetensors file is as it was when it got its digest.
+def is_sealed(source: Path | bytes, key: str) -> bool:
+    """Whether a safetensors file, or its bytes, is as it was when it got its digest.
 
     key: the metadata that holds it. Raises RecordError for a damaged file.
     """
-    page = header(path)
-    digest = page.metadata.get(key, "")
-    with open(path, "rb") as file:
-        head = file.read(page.start)
+    digest = metadata(source).get(key, "")
+    with (
+        io.BytesIO(source) if isinstance(source, bytes) else open(source, "rb") as file
+    ):
+        head = file.read(8)
+        head += file.read(int.from_bytes(head, "little"))
         start = _place(head, key, digest)
         if start < 0 or len(digest) != len(UNSEALED):
             return False
@@ -54,6 +62,26 @@ def is_sealed(path: Path, key: str) -> bool:
         while piece := file.read(_PIECE):
             found.update(piece)
     return found.hexdigest() == digest
+
+
+def _opened(source: Path | bytes) -> BinaryIO:
+    return io.BytesIO(source) if isinstance(source, bytes) else open(source, "rb")
+
+
+def is_broken(source: Path | bytes) -> bool:
+    """Whether a file that got a digest when it was generated has changed since.
+
+    One without a digest, as `save_file` writes it, is not.
+    """
+    return SEAL in metadata(source) and not is_sealed(source, SEAL)
+
+
+def metadata(source: Path | bytes) -> Mapping[str, str]:
+    """What a safetensors file says beside its tensors."""
+    if not isinstance(source, bytes):
+        return header(source).metadata
+    data = memoryview(source)
+    return read_header(data, Budget(len(data), "weights")).metadata
 
 
 def _place(head: bytes, key: str, digest: str) -> int:

@@ -52,11 +52,14 @@ def is_pytorch_name(path: Path) -> bool:
 
 
 def to_bytes(
-    state: Mapping[str, Array], metadata: Mapping[str, str] | None = None
+    state: Mapping[str, Array],
+    metadata: Mapping[str, str] | None = None,
+    *,
+    seal: str | None = None,
 ) -> bytes:
-    """The bytes that `save_file` writes."""
+    """The bytes that `save_file` writes; seal: as for `write_stream`."""
     out = io.BytesIO()
-    _write(out, _of_arrays(state), metadata, "safetensors bytes")
+    _sealed(out, _of_arrays(state), metadata, seal, "safetensors bytes")
     return out.getvalue()
 
 
@@ -73,15 +76,24 @@ def write_stream(
     this is walked first; sources are asked in the order of the file and then dropped.
     seal: a key of the metadata that gets the file's digest; see `is_sealed`.
     """
-    where = os.fspath(path)
     with atomic_write(path) as out:
-        if seal is None:
-            _write(out, tensors, metadata, where)
-            return
-        hashed = Hashed(out)
-        _write(hashed, tensors, {**(metadata or {}), seal: UNSEALED}, where)
-        out.seek(hashed.place(seal))
-        out.write(hashed.hexdigest())
+        _sealed(out, tensors, metadata, seal, os.fspath(path))
+
+
+def _sealed(
+    out: BinaryIO,
+    tensors: Tensors,
+    metadata: Mapping[str, str] | None,
+    seal: str | None,
+    where: str,
+) -> None:
+    if seal is None:
+        _write(out, tensors, metadata, where)
+        return
+    hashed = Hashed(out)
+    _write(hashed, tensors, {**(metadata or {}), seal: UNSEALED}, where)
+    out.seek(hashed.place(seal))
+    out.write(hashed.hexdigest())
 
 
 def _of_arrays(state: Mapping[str, Array]) -> Tensors:
