@@ -38,7 +38,13 @@ def _empty_region(node: onnx.NodeProto, empty: set[str]) -> bool:
     return len(node.input) > 1 and node.input[1] in empty
 
 
+def _grouped(node: onnx.NodeProto, _empty: set[str]) -> bool:
+    heads = {a.name: a.i for a in node.attribute if a.name.endswith("_num_heads")}
+    return len(set(heads.values())) > 1
+
+
 _MENDED = (
+    _Mended(frozenset(("Attention",)), (1, 20), "grouped heads", _grouped),
     _Mended(frozenset(("GRU", "LSTM", "RNN")), (1, 23), "direction", _goes_back),
     _Mended(frozenset(("Resize",)), (1, 22), "an empty roi", _empty_region),
 )

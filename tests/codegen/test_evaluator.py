@@ -11,7 +11,10 @@ FORWARD = "y = GRU<hidden_size=2>(x, W, R)"
 BACK = 'y = GRU<hidden_size=2, direction="reverse">(x, W, R)'
 INSIDE = f"""y = If(c) <then_branch = t () => (a) {{ {FORWARD.replace("y", "a", 1)} }},
     else_branch = e () => (b) {{ {BACK.replace("y", "b", 1)} }}>"""
+HEADS = "y = Attention<q_num_heads=4, kv_num_heads={}>(x, x, x)"
 ROWS = {
+    "heads": (HEADS.format(4), None),
+    "grouped heads": (HEADS.format(2), "Attention: grouped heads.*>=1.20"),
     "forward": (FORWARD, None),
     "back": (BACK, "GRU: direction is computed wrongly by onnx 1.19.0.*>=1.23"),
     "back in a branch": (INSIDE, "GRU: direction"),
@@ -19,7 +22,7 @@ ROWS = {
     "a size and no region": ("y = Resize(x, none, s)", "Resize: an empty roi.*>=1.22"),
 }
 HELD = {
-    "W": np.ones((1, 6, 3), np.float32),
+    "W": np.ones((1, 6, 4), np.float32),
     "R": np.ones((1, 6, 2), np.float32),
     "s": np.float32([1, 1, 2]),
     "none": np.float32([]),
@@ -32,12 +35,12 @@ def test_an_old_evaluator_is_not_asked_about_what_it_has_wrong(
     text, refused, monkeypatch
 ):
     model = onnx.parser.parse_model(
-        '<ir_version: 9, opset_import: ["" : 18]> '
-        f"g (float[2,1,3] x) => (float y) {{ {text} }}"
+        '<ir_version: 9, opset_import: ["" : 23]> '
+        f"g (float[2,1,4] x) => (float y) {{ {text} }}"
     )
     held = [numpy_helper.from_array(a, n) for n, a in HELD.items() if n in text]
     model.graph.initializer.extend(held)
-    feeds = {"x": np.ones((2, 1, 3), np.float32)}
+    feeds = {"x": np.ones((2, 1, 4), np.float32)}
     monkeypatch.setattr(onnx, "__version__", "1.19.0")
     if refused is None:
         assert evaluated(model, feeds)[0].size
