@@ -24,7 +24,7 @@ SOURCE = [
 ]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
-OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]*")
+OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]*\b(?!-)")  # whole ones: no "--no-"
 COMMAND = re.compile(r"\bburnish ([a-z]+)\b([^`|;\n]*)")
 ARGUMENT = re.compile(r"(?<![\w.-])([a-z_]\w*)=(?:True|False|None)\b")
 
