@@ -6,12 +6,14 @@ ModelGen(out_dir="my_app/models").input("resnet18.onnx").run()
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from burnish.codegen.pipeline import Generated, ModelGen, Options, generate, write
+    from burnish.codegen.writers import onto
 
-__all__ = ["Generated", "ModelGen", "Options", "generate", "write"]
+__all__ = ["Generated", "ModelGen", "Options", "generate", "onto", "write"]
 
 
 def __getattr__(name: str) -> Any:
@@ -20,7 +22,6 @@ def __getattr__(name: str) -> Any:
         from burnish.codegen.errors import needing
 
         with needing(f"burnish.codegen.{name}"):
-            from burnish.codegen import pipeline
-
-        return getattr(pipeline, name)
+            where = "writers" if name == "onto" else "pipeline"
+            return getattr(import_module(f"burnish.codegen.{where}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

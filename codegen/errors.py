@@ -5,6 +5,7 @@ ConversionError               base; the command prints the message and exits wit
 ├── UnsupportedError          operators or opsets that have no import rule, all of them
 │   └── AttributeNotHonouredError   an attribute whose value the rule does not implement
 ├── OwnershipError            a file that would be replaced is somebody's
+├── ExportError                 what an ONNX graph cannot hold, or has no operator for
 ├── VerifyError               the generated module cannot be compared, or disagrees
 └── UsageError                the command was called wrongly; exits with 2
 """
@@ -95,6 +96,10 @@ class OwnershipError(ConversionError):
 
 class VerifyError(ConversionError):
     """A comparison that cannot be made, or numbers that disagree."""
+
+
+class ExportError(ConversionError):
+    """What cannot be written as ONNX: by name, and why."""
 
 
 class UsageError(ConversionError):

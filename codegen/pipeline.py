@@ -5,6 +5,7 @@ read -> passes -> lift -> arrange -> render -> write
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -27,7 +28,7 @@ from burnish.codegen.infer import infer as infer_modules
 from burnish.codegen.lift import lift
 from burnish.codegen.ops import has_rule
 from burnish.codegen.ownership import SEAL, Settled, keeping, mark, settle
-from burnish.codegen.program import Program, Value
+from burnish.codegen.program import Plan, Program, Value
 from burnish.codegen.readers import Source, read, valid_or_refused
 from burnish.codegen.readers.expand import expand
 from burnish.codegen.readers.shapes import infer
@@ -97,15 +98,7 @@ def _from_graph(
 
     stage(0)
     source = read(path, explain=explain)
-    tensorflow.in_onnx_words(source.model)
-    expand(source.model, has_rule, explain)
-    tensorflow.write_scopes(source.model)
-    stage(1)
-    _simplify(source, explain, options.simplify)
-    stage(2)
-    program = lift(source.model)
-    stage(3)
-    plan = arrange(program, options.flat, explain)
+    program, plan = planned(source, options, explain, stage)
     stage(4)
     name = _module_name(options, path)
     every = entries(plan.weights, options.half)
@@ -128,6 +121,24 @@ def _from_graph(
         partial(_text, template_dir),
         metadata,
     )
+
+
+def planned(
+    source: Source,
+    options: Options,
+    explain: Explain = silent,
+    stage: Callable[[int], None] = lambda _: None,
+) -> tuple[Program, Plan]:
+    """What a model that was read computes, in one list of statements and as classes."""
+    tensorflow.in_onnx_words(source.model)
+    expand(source.model, has_rule, explain)
+    tensorflow.write_scopes(source.model)
+    stage(1)
+    _simplify(source, explain, options.simplify)
+    stage(2)
+    program = lift(source.model)
+    stage(3)
+    return program, arrange(program, options.flat, explain)
 
 
 def _from_folder(

@@ -16,7 +16,7 @@ from burnish.codegen.account import Account
 from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.constants.evaluate import evaluate
 from burnish.codegen.symbolic.sizes import MOST_DIMS
-from burnish.codegen.weights import constants
+from burnish.codegen.weights import constants, origin
 
 #: Bytes; a constant that a person would not want to see computed at import is larger.
 LIMIT = 1 << 20
@@ -176,9 +176,16 @@ def results(
         return None
     if budget is not None:
         budget.take(size)
-    return [
+    made = [
         ir.tensor(array, dtype=output.dtype) if output.dtype else ir.tensor(array)
         for array, output in zip(arrays, node.outputs, strict=True)
+    ]
+    if not any(map(constants.trains, node.inputs)):
+        return made
+    version = _version(model, node)
+    return [
+        origin.computed(one, _maker(node, version, inputs, one.dtype, place))
+        for place, one in enumerate(made)
     ]
 
 
@@ -214,12 +221,13 @@ def _maker(
     version: int,
     inputs: list[ir.TensorProtocol | None],
     dtype: ir.DataType,
+    place: int = 0,
 ) -> Callable[[], ir.TensorProtocol]:
     twin = _detached(node)
 
     def make() -> ir.TensorProtocol:
         return ir.tensor(
-            np.asarray(evaluate(twin, version, [_array(t) for t in inputs])[0]),
+            np.asarray(evaluate(twin, version, [_array(t) for t in inputs])[place]),
             dtype=dtype,
         )
 
@@ -231,7 +239,8 @@ def _detached(node: ir.Node) -> ir.Node:
     inputs = [
         None if v is None else ir.Value(name=f"i{i}") for i, v in enumerate(node.inputs)
     ]
-    return ir.Node("", node.op_type, inputs, list(node.attributes.values()))
+    kept, count = list(node.attributes.values()), len(node.outputs)
+    return ir.Node("", node.op_type, inputs, kept, num_outputs=count)
 
 
 def _result_bytes(node: ir.Node, inputs: list[ir.TensorProtocol | None]) -> int:

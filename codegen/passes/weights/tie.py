@@ -15,7 +15,7 @@ import onnx_ir as ir
 
 from burnish.codegen.account import Account
 from burnish.codegen.passes import graph as g
-from burnish.codegen.weights import constants
+from burnish.codegen.weights import constants, origin
 
 _COUNTED = re.compile(r"(val_|onnx::\w+_)\d+")
 _PRODUCTS = (("", "MatMul"), ("", "Gemm"), ("burnish", "Linear"))
@@ -72,6 +72,7 @@ def _tied(model: ir.Model, value: ir.Value, weight: ir.Value, account: Account) 
             model.opset_imports.setdefault("burnish", 1)
         node.replace_input_with(1, weight)
         node.attributes["transB"] = ir.AttrInt64("transB", 1)
+        origin.replaced(value.const_value, weight.const_value, np.transpose)
         account.did("tied weight, stored turned", g.label(node))
         changed = True
     return changed

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable
 
 import numpy as np
 import onnx_ir as ir
@@ -20,19 +19,23 @@ from burnish.codegen.account import Account
 from burnish.codegen.passes import graph as g
 from burnish.codegen.program import Level
 from burnish.codegen.scopes import scope_of, write_scope
-from burnish.codegen.weights import constants
+from burnish.codegen.weights import constants, origin
 
 _FROM = "pkg.onnxscript.optimizer.folded_from"
 _COUNT = re.compile(r"_\d+$")
 _COPIES = frozenset(("alias", "clone", "contiguous", "detach", "expand", "to"))
 _COPIES |= {"permute", "repeat", "reshape", "squeeze", "transpose", "unsqueeze", "view"}
 _ROWS = "embedding"
-#: Functions of one number, what undoes them, and what ONNX calls them.
-_CURVES: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = {
-    "exp": ("Exp", np.log),
-    "neg": ("Neg", np.negative),
-    "sigmoid": ("Sigmoid", lambda y: np.log(y) - np.log1p(-y)),
-    "tanh": ("Tanh", np.arctanh),
+#: Functions of one number: what ONNX calls them, what undoes them, what they do.
+_CURVES: dict[str, tuple[str, origin.How, origin.How]] = {
+    "exp": ("Exp", np.log, np.exp),
+    "neg": ("Neg", np.negative, np.negative),
+    "sigmoid": (
+        "Sigmoid",
+        lambda y: np.log(y) - np.log1p(-y),
+        lambda x: 1 / (1 + np.exp(-x)),
+    ),
+    "tanh": ("Tanh", np.arctanh, np.tanh),
 }
 
 
@@ -48,6 +51,8 @@ def unfold_weights(model: ir.Model, account: Account) -> bool:
             continue
         if made_of in named and _is_copy(value, named[made_of]):
             ir.convenience.replace_all_uses_with(value, named[made_of])
+            kept = named[made_of].const_value
+            origin.replaced(value.const_value, kept, np.array)
             account.did("copy of a parameter", made_of)
             changed = True
         if made_of in model.graph.initializers:
@@ -96,7 +101,7 @@ def _parameter(told: str, rows: bool) -> str | None:
 
 def _unfolded(model: ir.Model, value: ir.Value, name: str, function: str) -> bool:
     """Compute the value from the parameter behind it; False where none gives it."""
-    kind, undone = _CURVES[function]
+    kind, undone, done = _CURVES[function]
     tensor = value.const_value
     assert tensor is not None
     if not tensor.dtype.is_floating_point() or value.is_graph_output():
@@ -106,7 +111,8 @@ def _unfolded(model: ir.Model, value: ir.Value, name: str, function: str) -> boo
         before = undone(array.astype(np.float64)).astype(array.dtype)
     if not np.isfinite(before.astype(np.float64)).all():
         return False
-    kept = ir.tensor(before, dtype=tensor.dtype)
+    kept = origin.replaced(tensor, ir.tensor(before, dtype=tensor.dtype), done)
+    assert kept is not None
     users = [user for user, _ in value.uses()]
     weight = g.initializer(model, ir.Value(name=name), kept, trains=True)
     constants.mark_parameter(weight)
@@ -127,10 +133,11 @@ def _read_again(model: ir.Model, value: ir.Value, name: str) -> bool:
     inner = path[len(outer) :]
     if not inner or path[: len(outer)] != [level.name for level in outer]:
         return False
-    array = tensor.numpy()
-    table = array.reshape(-1, array.shape[-1])
-    kept = ir.tensor(table, dtype=tensor.dtype)
-    ids = ir.tensor(np.arange(len(table)).reshape(array.shape[:-1]))
+    dims = tensor.shape.numpy()
+    table = ir.tensor(tensor.numpy().reshape(-1, dims[-1]), dtype=tensor.dtype)
+    kept = origin.replaced(tensor, table, lambda rows: rows.reshape(dims))
+    assert kept is not None
+    ids = ir.tensor(np.arange(table.shape[0]).reshape(dims[:-1]))
     weight = g.initializer(model, ir.Value(name=name), kept, trains=True)
     constants.mark_parameter(weight)
     places = g.initializer(model, ir.Value(name=f"{module}_ids"), ids, trains=False)

@@ -20,7 +20,7 @@ import onnx_ir as ir
 from burnish.codegen.account import Account
 from burnish.codegen.passes import graph as g
 from burnish.codegen.scopes import scope_of
-from burnish.codegen.weights import constants
+from burnish.codegen.weights import constants, origin
 
 _PARAMETER = re.compile(r"[A-Za-z_]\w*(\.\w+)+")
 _COUNTED = re.compile(r"(val_|onnx::\w+_)\d+")
@@ -55,7 +55,8 @@ def _by_scopes(model: ir.Model, value: ir.Value, account: Account) -> bool:
     first, *others = places
     for place in others:
         output = ir.Value(name=_renamed(model, name, first, place))
-        copy = g.initializer(model, output, _copy(tensor), trains=True)
+        uses = [origin.use(node, index) for node, index in places[place]]
+        copy = g.initializer(model, output, origin.copied(tensor, uses), trains=True)
         for node, index in places[place]:
             node.replace_input_with(index, copy)
     account.did(f"weight that {len(places)} modules shared", name)
@@ -92,7 +93,9 @@ def _tables_apart(model: ir.Model, account: Account) -> bool:
         for place in list(places)[1:]:
             assert value.const_value is not None
             like = ir.Value(name=value.name)
-            copy = g.initializer(model, like, _copy(value.const_value), trains=False)
+            uses = [origin.use(node, index) for node, index in places[place]]
+            table = origin.copied(value.const_value, uses)
+            copy = g.initializer(model, like, table, trains=False)
             for node, index in places[place]:
                 node.replace_input_with(index, copy)
             changed = True
@@ -143,7 +146,7 @@ def _by_names(model: ir.Model, account: Account) -> bool:
             continue
         if not _PARAMETER.fullmatch(name):
             continue
-        copy = _copy(tensor)
+        copy = origin.copied(tensor, [origin.use(node, 0)])
         output.name = None
         value = g.initializer(model, output, copy, trains=True)
         value.name = copy.name = name
@@ -152,9 +155,3 @@ def _by_names(model: ir.Model, account: Account) -> bool:
         account.did("weight merged with an equal one", name)
         changed = True
     return changed
-
-
-def _copy(tensor: ir.TensorProtocol) -> ir.LazyTensor:
-    """The same values, read where they are, under a name of their own."""
-    shape = ir.Shape(tensor.shape.numpy())
-    return ir.LazyTensor(lambda: tensor, tensor.dtype, shape)

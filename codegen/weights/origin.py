@@ -1,0 +1,116 @@
+"""Origins: the model file's tensors, whose values can be exchanged while weights read.
+
+What a generated weight was made of shows when it is read again while the file's tensors
+hold other numbers: `burnish export --onto` inverts that. Passes say here what reading
+alone does not show: copies, and tensors that another one took the place of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx_ir as ir
+
+How = Callable[[np.ndarray], np.ndarray]
+Use = tuple[str, int]
+"""A node, by the name of its first output, and which of its inputs."""
+
+
+class Origin(ir.LazyTensor):
+    """A tensor of the model file, or one that a pass has put in its place.
+
+    held: its values. uses: who read it before all passes; of a copy, who reads that.
+    copies: tensors that passes made of it, which train apart. made_by: the tensor that
+    stands for it now, and how this one is computed from that.
+    """
+
+    def __init__(self, name: str, held: ir.TensorProtocol, uses: Iterable[Use] = ()):
+        super().__init__(self._now, held.dtype, ir.Shape(held.shape), name=name)
+        self.origin, self.held, self.uses = name, held, tuple(uses)
+        self.copies: list[Origin] = []
+        self.made_by: tuple[Origin, How] | None = None
+
+    def _now(self) -> ir.TensorProtocol:
+        reading = _reading.get()
+        if reading is None:
+            return self.held
+        reading.read[self] = None
+        if self not in reading.values:
+            return self.held
+        return ir.tensor(reading.values[self], dtype=self.dtype)
+
+
+@dataclass
+class Reading:
+    """What origins hold for now, and which of them were read."""
+
+    values: Mapping[Origin, np.ndarray]
+    read: dict[Origin, None] = field(default_factory=dict)
+
+
+_reading: ContextVar[Reading | None] = ContextVar("reading", default=None)
+
+
+@contextmanager
+def exchanged(values: Mapping[Origin, np.ndarray]) -> Iterator[Reading]:
+    """In the `with` block these origins hold other values."""
+    reading = Reading(values)
+    token = _reading.set(reading)
+    try:
+        yield reading
+    finally:
+        _reading.reset(token)
+
+
+def track(model: ir.Model) -> list[Origin]:
+    """Make the model's initializers origins, in place."""
+    origins = []
+    for value in model.graph.initializers.values():
+        if value.const_value is None or value.const_value.dtype == ir.DataType.STRING:
+            continue
+        uses = (use(node, index) for node, index in value.uses())
+        origin = Origin(value.name or "", value.const_value, uses)
+        value.const_value = origin
+        origins.append(origin)
+    return origins
+
+
+def use(node: ir.Node, index: int) -> Use:
+    """One input of a node."""
+    return node.outputs[0].name or "", index
+
+
+def copied(tensor: ir.TensorProtocol, uses: Iterable[Use]) -> ir.LazyTensor:
+    """The same values, read where they are, for those uses; it trains apart."""
+    if not isinstance(tensor, Origin):
+        return ir.LazyTensor(lambda: tensor, tensor.dtype, ir.Shape(tensor.shape))
+    copy = Origin(tensor.origin, tensor.held, uses)
+    tensor.copies.append(copy)
+    return copy
+
+
+def replaced(
+    old: ir.TensorProtocol | None, new: ir.TensorProtocol | None, how: How
+) -> ir.TensorProtocol | None:
+    """The tensor to read in the place of `old`, which is `how` of it from now on."""
+    if not isinstance(old, Origin) or new is None:
+        return new
+    made = new if isinstance(new, Origin) else Origin(old.origin, new)
+    old.made_by = made, how
+    return made
+
+
+def computed(
+    now: ir.TensorProtocol, again: Callable[[], ir.TensorProtocol]
+) -> ir.LazyTensor:
+    """A tensor computed from weights; `again` where those have other values."""
+    return ir.LazyTensor(
+        lambda: now if _reading.get() is None else again(),
+        now.dtype,
+        ir.Shape(now.shape),
+        name=now.name,
+    )
