@@ -19,7 +19,7 @@ and nothing is written; it is kept as .bak; the changes go into the new source."
 
 
 _SWITCHES = ("half", "embed", "flat", "typed")
-_ON = ("simplify", "weights")
+_OFF = {"simplify": "--no-simplify", "weights": "--no-weights"}
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Options:
         given = ("name", self.name), ("quantize", self.quantize)
         words = [f"--{word} {value}" for word, value in given if value]
         words += [f"--{word}" for word in _SWITCHES if getattr(self, word)]
-        words += [f"--no-{word}" for word in _ON if not getattr(self, word)]
+        words += [option for word, option in _OFF.items() if not getattr(self, word)]
         return " ".join(words)
 
     @classmethod
@@ -56,7 +56,7 @@ class Options:
         words = shlex.split(spelled)
         pairs = dict(pairwise(words))
         on = {word: f"--{word}" in words for word in _SWITCHES}
-        on |= {word: f"--no-{word}" not in words for word in _ON}
+        on |= {word: option not in words for word, option in _OFF.items()}
         return cls(pairs.get("--name"), quantize=pairs.get("--quantize"), **on)
 
 

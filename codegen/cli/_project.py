@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from burnish.codegen.project.tables import Project
     from burnish.codegen.project.update import Module, Updated
 
-_OF_TABLES = {
+_OF_TABLES: dict[str, Any] = {
     "out": None,
     "name": None,
     "half": False,

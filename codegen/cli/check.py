@@ -71,8 +71,8 @@ def run(options: argparse.Namespace) -> int:
     source = options.source or Path()
     results = [] if options.paths else _of_tables()
     known = {result.path.resolve() for result in results}
-    found = check.check(options.paths or [Path()], source)
-    results += [result for result in found if result.path.resolve() not in known]
+    others = check.check(options.paths or [Path()], source)
+    results += [result for result in others if result.path.resolve() not in known]
     diffs = _diffs(results, source) if options.diff else {}
     if options.json:
         found = [{"path": path, "diff": diff} for path, diff in diffs.items()]

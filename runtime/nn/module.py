@@ -356,7 +356,7 @@ class Module(Holder):
         if not any(t.persistent or t.is_loaded for _, t in model.named_tensors()):
             return model  # there is nothing to read
         path = record.beside(cls)
-        source = path if isinstance(path, os.PathLike) else path.read_bytes()
+        source: Any = path if isinstance(path, os.PathLike) else path.read_bytes()
         if checked:
             record.refuse_changed(source, f"{path}")
         model._loaded(serialize.open_weights(source))

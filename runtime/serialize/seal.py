@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from typing import Any, BinaryIO, TypeAlias
 
 from burnish.budget import Budget
-from burnish.serialize.read import header, read_header
+from burnish.serialize.header import read_header
+from burnish.serialize.read import header
 
 Path: TypeAlias = str | os.PathLike[str]
 
