@@ -121,7 +121,7 @@ def functions() -> Iterator[tuple[str, Callable[..., Any], Callable[..., Any], A
     table = f(30000, 384)
     yield (
         "embedding",
-        lambda w: ops.embedding(w, words),
+        lambda w: ops.embedding(words, w),
         _torch_embedding(words),
         [table],
     )
@@ -234,7 +234,7 @@ def _cum(ops: Any, axis: int) -> Callable[..., Any]:
 
 def _einsum(ops: Any, torch: Any, equation: str) -> tuple[Any, Any]:
     return (
-        lambda *a: ops.einsum(*a, equation=equation),
+        lambda *a: ops.einsum(equation, *a),
         lambda *a: torch.einsum(equation, *a),
     )
 

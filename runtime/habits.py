@@ -236,7 +236,7 @@ _PACKAGE = {
     "load": 'Model.from_file("model.safetensors")',
     "compile": "capture of burnish.capture",
     "cuda": 'Device("cuda"), or Device.enumerate() for what there is',
-    "cat": "ops.concat(a, b, axis=0)",
+    "cat": "ops.concat([a, b], axis=0)",
     **{
         name: f'dtype="{name}"'
         for name in (

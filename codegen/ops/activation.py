@@ -67,7 +67,7 @@ def mish(X: Expression) -> Result:
 
 @onnx_op("LeakyRelu", since=6)
 def leaky_relu(X: Expression, *, alpha: float = 0.01) -> Result:
-    return call("leaky_relu", X, alpha=alpha)
+    return call("leaky_relu", X, negative_slope=alpha)
 
 
 @onnx_op("Elu", since=6)
@@ -131,7 +131,7 @@ def prelu(X: Expression, slope: Expression) -> Result:
         if count == 1 or by_channel:
             weight = slope.changed((count,), lambda w: w.reshape(-1))
             return layer("PReLU", (), {"num_parameters": count}, {"weight": weight}, X)
-    return call("prelu", X, slope)
+    return call("prelu_of", X, slope)
 
 
 @onnx_op("Softmax")

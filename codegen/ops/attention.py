@@ -168,7 +168,7 @@ def _attended(
     return call(
         "scaled_dot_product_attention",
         *(q, k, v),
-        mask=mask if mask is None else tensor(mask),
+        attn_mask=mask if mask is None else tensor(mask),
         is_causal=bool(is_causal),
         scale=None if _is_usual(scale, q) else scale,
         softcap=softcap,

@@ -102,9 +102,9 @@ def feature_vectorizer(
         part = method(part, "unsqueeze", 0) if x.rank == 1 else tensor(part)
         have = x.shape[-1] if x.shape else None
         if isinstance(size, int) and isinstance(have, int) and size != have:
-            part = call("pad", part, pads=((0, 0), (0, size - have)))
+            part = call("pad", part, pad_width=((0, 0), (0, size - have)))
         parts.append(part)
-    return call("concat", *parts, axis=1) if len(parts) > 1 else parts[0]
+    return call("concat", parts, axis=1) if len(parts) > 1 else parts[0]
 
 
 @onnx_op("OneHotEncoder", domain=ML)

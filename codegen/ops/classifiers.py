@@ -89,10 +89,10 @@ def above(
 def both(score: Expression, post_transform: str, signed: bool) -> Expression:
     """Scores of two classes from that of the second: -s or 1 - s beside s."""
     if post_transform == "LOGISTIC":
-        pair = call("concat", UnaryOp("-", score), score, axis=1)
+        pair = call("concat", [UnaryOp("-", score), score], axis=1)
         return call("sigmoid", pair)
     other = UnaryOp("-", score) if signed else BinOp("-", Literal(1), score)
-    pair = call("concat", other, score, axis=1)
+    pair = call("concat", [other, score], axis=1)
     return call("probit", pair) if post_transform == "PROBIT" else pair
 
 

@@ -28,7 +28,6 @@ from burnish.codegen.program import (
     Method,
     Slice,
     Subscript,
-    UnaryOp,
     Value,
 )
 
@@ -183,7 +182,7 @@ def _bool(cond: Expression) -> Expression:
 def _stacked(
     items: Value, axis: int, element: Value | None, backwards: int = 0
 ) -> Expression:
-    """`ops.stack(*items)`; with an `element`, of no items an array of its kind.
+    """`ops.stack(items)`; with an `element`, of no items an array of its kind.
 
     Sizes that the file leaves open are 0 then.
     """
@@ -194,7 +193,7 @@ def _stacked(
         sizes.insert(axis % (len(sizes) + 1), 0)
         dtype = None if element.dtype == "float32" else element.dtype
         empty = made("zeros", *sizes, dtype=dtype)
-    return call("stack", UnaryOp("*", listed), axis=axis, empty=empty)
+    return call("stack", listed, axis=axis, empty=empty)
 
 
 @onnx_op("Scan", since=9)

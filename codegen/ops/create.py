@@ -94,7 +94,7 @@ def trilu(input_: Expression, k: Expression | None = None, *, upper: int = 1) ->
 def one_hot(
     indices: Expression, depth: Expression, values: Expression, *, axis: int = -1
 ) -> Result:
-    return call("one_hot", indices, number(depth), values, axis=axis)
+    return call("one_hot_of", indices, number(depth), values, axis=axis)
 
 
 # Draws come from `burnish.seed`'s source alone. A node's `seed` would make every call

@@ -141,7 +141,7 @@ def _resize(inputs: tuple[Any, ...], **options: Any) -> Result:
     if told is not None:
         return call("interpolate", x, **told)
     return call(
-        "resize",
+        "resize_image",
         x,
         scales=_numbers(scales),
         sizes=_numbers(sizes),
@@ -159,8 +159,7 @@ def grid_sample_in_two_dimensions(
     mode: str = "bilinear",
     padding_mode: str = "zeros",
 ) -> Result:
-    names = {"bilinear": "linear", "bicubic": "cubic"}
-    return _sampled(X, grid, align_corners, names.get(mode, mode), padding_mode)
+    return _sampled(X, grid, align_corners, mode, padding_mode)
 
 
 @onnx_op("GridSample", since=20)
@@ -172,7 +171,8 @@ def grid_sample(
     mode: str = "linear",
     padding_mode: str = "zeros",
 ) -> Result:
-    return _sampled(X, grid, align_corners, mode, padding_mode)
+    names = {"linear": "bilinear", "cubic": "bicubic"}
+    return _sampled(X, grid, align_corners, names.get(mode, mode), padding_mode)
 
 
 def _sampled(

@@ -271,7 +271,7 @@ def non_zero(X: Expression) -> Result:
 def compress(
     input_: Expression, condition: Expression, *, axis: int | None = None
 ) -> Result:
-    return call("compress", input_, tensor(condition), axis=axis)
+    return call("compress", tensor(condition), input_, axis=axis)
 
 
 @onnx_op("Unique")

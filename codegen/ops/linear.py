@@ -9,6 +9,7 @@ from burnish.codegen.ops._rules import (
     layer,
     onnx_op,
     operand,
+    operands,
     owned,
 )
 from burnish.codegen.program import Attribute, BinOp, Expression, Literal, Weight
@@ -77,4 +78,4 @@ def _times(factor: float, value: Expression) -> Expression:
 
 @onnx_op("Einsum")
 def einsum(*Inputs: Expression, equation: str) -> Result:
-    return call("einsum", *Inputs, equation=equation)
+    return call("einsum", equation, *operands(*Inputs))

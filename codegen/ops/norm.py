@@ -18,11 +18,14 @@ from burnish.codegen.ops._rules import (
 )
 from burnish.codegen.ops._words import cast, unpacked
 from burnish.codegen.program import (
+    Attribute,
     BinOp,
     Constant,
     Expression,
     Literal,
+    Slice,
     Source,
+    Subscript,
     Weight,
 )
 
@@ -87,7 +90,7 @@ def _batch_norm(
     elif not owned(scale, bias) or scale is bias:
         known = False
     if rank is None or not known:
-        return call("batch_norm", x, scale, bias, mean, var, eps=epsilon)
+        return call("batch_norm", x, mean, var, scale, bias, eps=epsilon)
     held = {
         name: replace(weight, trained=not name.startswith("running"))
         for name, weight in weights.items()
@@ -151,7 +154,7 @@ def layer_normalization(
         if B is None:
             options = {"eps": epsilon, "bias": False}
             return _sized("LayerNorm", Scale, options, {"weight": Scale}, X)
-    return call("layer_norm", X, Scale, B, axis=axis, eps=epsilon)
+    return call("layer_norm", X, _sizes_from(X, axis), Scale, B, eps=epsilon)
 
 
 @onnx_op("LayerNormalization", domain="burnish")
@@ -159,7 +162,13 @@ def layer_normalization_alone(
     X: Expression, *, axis: int = -1, epsilon: float = 1e-5
 ) -> Result:
     """Without scale and bias."""
-    return call("layer_norm", X, axis=axis, eps=epsilon)
+    return call("layer_norm", X, _sizes_from(X, axis), eps=epsilon)
+
+
+def _sizes_from(x: Expression, axis: int) -> Expression:
+    """`x.shape[axis:]`, counted from the end where x's rank is known."""
+    start = axis - x.rank if x.rank and axis >= 0 else axis
+    return Subscript(Attribute(x, "shape"), (Slice(Literal(start), None),))
 
 
 def _sized(
@@ -206,7 +215,7 @@ def rms_normalization(
     fits = scale.rank == (-axis if axis < 0 else (X.rank or 0) - axis)
     if isinstance(scale, Weight) and owned(scale) and fits:
         return _sized("RMSNorm", scale, {"eps": epsilon}, {"weight": scale}, X)
-    return call("rms_norm", X, scale, axis=axis, eps=epsilon)
+    return call("rms_norm", X, _sizes_from(X, axis), scale, eps=epsilon)
 
 
 @onnx_op("InstanceNormalization", since=6)
@@ -224,7 +233,7 @@ def instance_normalization(
         return layer(
             f"InstanceNorm{spatial}d", (scale.shape[0],), options, weights, input_
         )
-    return call("instance_norm", input_, scale, B, eps=epsilon)
+    return call("instance_norm", input_, weight=scale, bias=B, eps=epsilon)
 
 
 @onnx_op("GroupNormalization", since=21)
@@ -244,7 +253,7 @@ def group_normalization(
         weights = {"weight": scale, "bias": bias}
         sizes = (num_groups, scale.shape[0])
         return layer("GroupNorm", sizes, {"eps": epsilon}, weights, X)
-    return call("group_norm", X, scale, bias, num_groups=num_groups, eps=epsilon)
+    return call("group_norm", X, num_groups, scale, bias, eps=epsilon)
 
 
 @onnx_op("LRN")

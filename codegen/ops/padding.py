@@ -22,7 +22,7 @@ from burnish.codegen.program import Attribute, Expression, Literal, Method
 def pad_of_constants(
     data: Expression, *, mode: str = "constant", pads: list[int], value: float = 0.0
 ) -> Result:
-    return call("pad", data, pads=_pairs(pads), mode=mode, value=value)
+    return call("pad", data, pad_width=_pairs(pads), mode=mode, constant_values=value)
 
 
 @onnx_op("Pad", since=11)
@@ -50,15 +50,17 @@ def pad(
     value = 0 if constant_value is None else number(constant_value)
     along = None if axes is None else ints(axes)
     if isinstance(along, Expression) or not _known(along):
-        options = {"pads": _rows(pads), "mode": mode, "value": value, "axes": along}
-        return call("pad", data, **options)
+        options = {"pad_width": _rows(pads), "mode": mode, "axes": along}
+        return call("pad", data, **options, constant_values=value)
     rank = data.rank or 0
     length = 2 * (rank if along is None else len(along))
     pairs = _pairs(numbers(node, pads, "pad", length) or [])
     if along is not None:
         chosen = {axis % rank: pair for axis, pair in zip(along, pairs, strict=True)}
         pairs = tuple(chosen.get(i, (0, 0)) for i in range(rank))
-    return call("pad", data, pads=_displayed(pairs), mode=mode, value=value)
+    return call(
+        "pad", data, pad_width=_displayed(pairs), mode=mode, constant_values=value
+    )
 
 
 def _pairs(pads: list[Any]) -> tuple[Any, ...]:

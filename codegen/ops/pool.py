@@ -134,7 +134,7 @@ def max_unpool(
         (0, BinOp("-", operand(asked), n))
         for asked, n in zip(wanted, plain, strict=True)
     )
-    return call("pad", y, pads=tuple(map(operand, pairs)))
+    return call("pad", y, pad_width=tuple(map(operand, pairs)))
 
 
 @onnx_op("AdaptiveAveragePool", domain="burnish")

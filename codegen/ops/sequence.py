@@ -97,7 +97,7 @@ def concat_from_sequence(
     input_sequence: Expression, *, axis: int, new_axis: int = 0
 ) -> Result:
     joined = "stack" if new_axis else "concat"
-    return call(joined, _all(input_sequence), axis=axis)
+    return call(joined, input_sequence, axis=axis)
 
 
 @onnx_op("SplitToSequence")

@@ -16,6 +16,7 @@ from burnish.codegen.ops._rules import (
     method,
     onnx_op,
     operand,
+    operands,
     tensor,
 )
 from burnish.codegen.ops._words import WHOLE, filled, numbers, size
@@ -71,7 +72,9 @@ def flatten(input_: Expression, *, axis: int = 1) -> Result:
     """Always a matrix: the axes before `axis` by the rest."""
     if axis < 0 and input_.rank is not None:
         axis += input_.rank
-    return call("flatten", input_, axis=axis)
+    if axis == 1 and (input_.rank or 0) > 1:
+        return call("flatten", input_, 1)
+    return call("flatten_to_matrix", input_, axis=axis)
 
 
 @onnx_op("Transpose")
@@ -146,7 +149,7 @@ def shape_option(shape: Expression) -> Any:
 
 @onnx_op("Concat", since=4)
 def concat(*inputs: Expression, axis: int) -> Result:
-    return call("concat", *inputs, axis=_last(inputs[0], axis))
+    return call("concat", list(operands(*inputs)), axis=_last(inputs[0], axis))
 
 
 def _last(x: Expression, axis: int) -> int:

@@ -93,7 +93,8 @@ def hann_window(
 def hamming_window(
     size: Expression, *, output_datatype: int = 1, periodic: int = 1
 ) -> Result:
-    return _window("hamming_window", size, output_datatype, periodic)
+    shares = {"alpha": 25 / 46, "beta": 21 / 46}
+    return _window("hamming_window", size, output_datatype, periodic, **shares)
 
 
 @onnx_op("BlackmanWindow", since=17)
@@ -104,8 +105,12 @@ def blackman_window(
 
 
 def _window(
-    function: str, size: Expression, output_datatype: int, periodic: int
+    function: str,
+    size: Expression,
+    output_datatype: int,
+    periodic: int,
+    **shares: float,
 ) -> Result:
     options = {"periodic": bool(periodic), "dtype": dtype_name(output_datatype)}
-    made = call(function, number(size), **options)
+    made = call(function, number(size), **options, **shares)
     return Call("Tensor", (made,), (("device", DEVICE),))

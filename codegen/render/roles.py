@@ -35,7 +35,7 @@ _ARGUMENTS = {
     "ops.scaled_dot_product_attention": ("q", "k", "v"),
     "ops.rotary_embedding": ("", "cos", "sin"),
 }
-_OPTIONS = {"ops.scaled_dot_product_attention": {"mask": "mask"}}
+_OPTIONS = {"ops.scaled_dot_product_attention": {"attn_mask": "mask"}}
 _RESULTS = {"ops.cos": "cos", "ops.sin": "sin"}
 _HANDED_ON = frozenset(("cos", "sin", "mask"))
 _VIEWS = frozenset(("expand", "reshape", "squeeze", "to", "transpose", "unsqueeze"))

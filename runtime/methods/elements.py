@@ -7,8 +7,6 @@ from math import prod
 from operator import index
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from burnish import ops
 from burnish.autodiff import Variable
 from burnish.errors import InputError
@@ -50,18 +48,7 @@ class ElementMethods(Variable):
     masked_fill = method(ops.masked_fill)
     argwhere = method(ops.argwhere)
 
-    def one_hot(
-        self,
-        depth: int,
-        on: float = 1.0,
-        off: float = 0.0,
-        *,
-        axis: int = -1,
-        dtype: Any = "float32",
-    ) -> Tensor:
-        """Integers as vectors of length `depth` along a new axis, `on` in one place."""
-        return ops.one_hot(self, depth, np.asarray((off, on), dtype), axis=axis)
-
+    one_hot = method(ops.one_hot)
     take = method(ops.take)
     multinomial = method(ops.multinomial)
     gather_elements = method(ops.gather_elements)

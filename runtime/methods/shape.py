@@ -11,7 +11,6 @@ from burnish.habits import Size
 from burnish.methods._bind import axes_from, method, shape_from
 from burnish.operator import explained
 from burnish.ops._scalars import along
-from burnish.ops._shapes import axes_of
 
 if TYPE_CHECKING:
     from burnish.tensor import Tensor
@@ -55,12 +54,7 @@ class ShapeMethods(Variable):
         """The axes in another order."""
         return ops.permute(self, shape_from(axes))
 
-    @explained
-    def flatten(self, start: int = 0, end: int = -1) -> Tensor:
-        """The axes from start to end as one."""
-        first, last = axes_of((start, end), max(self.ndim, 1))
-        count = math.prod(self.shape[first : last + 1])
-        return self.reshape(*self.shape[:first], count, *self.shape[last + 1 :])
+    flatten = method(ops.flatten)
 
     @explained
     def squeeze(self, *axes: Any, axis: Any = None) -> Tensor:

@@ -34,7 +34,7 @@ class LeakyReLU(Layer):
         self.negative_slope = negative_slope
 
     def forward(self, x: Tensor) -> Tensor:
-        return ops.leaky_relu(x, alpha=self.negative_slope)
+        return ops.leaky_relu(x, negative_slope=self.negative_slope)
 
 
 class PReLU(Layer):
@@ -59,7 +59,7 @@ class PReLU(Layer):
             slope = slope.reshape(-1, *(1 for _ in x.shape[2:]))
         elif not x.shape:
             slope = slope.reshape(())
-        return ops.prelu(x, slope)
+        return ops.prelu_of(x, slope)
 
 
 class ELU(Layer):

@@ -180,7 +180,7 @@ class MultiheadAttention(Layer):
             more.append(ops.expand(row, shape=(n, heads, 1, size)))
         if self.add_zero_attn:
             more.append(Tensor.zeros(n, heads, 1, size, dtype=x.dtype, device=x.device))
-        return ops.concat(x, *more, axis=2) if more else x
+        return ops.concat([x, *more], axis=2) if more else x
 
     def _mask(self, attn: Any, padding: Any, q: Tensor, length: int) -> Any:
         """Both masks as one to add or to keep by: (N, heads, T, S)"""
@@ -229,7 +229,7 @@ def _widened(mask: Any, count: int) -> Any:
     if mask is None or not count:
         return mask
     pads = ((0, 0),) * (len(mask.shape) - 1) + ((0, count),)
-    return ops.pad(mask, pads=pads, value=mask.dtype.type(mask.dtype == bool))
+    return ops.pad(mask, pads, constant_values=mask.dtype.type(mask.dtype == bool))
 
 
 def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:

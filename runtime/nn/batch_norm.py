@@ -56,7 +56,7 @@ class _BatchNorm(Layer):
             weight = self.weight if self.weight is not None else 1.0
             bias = self.bias if self.bias is not None else 0.0
             held = self.running_mean, self.running_var
-            return ops.batch_norm(x, weight, bias, *held, eps=self.eps)
+            return ops.batch_norm(x, *held, weight, bias, eps=self.eps)
         y, mean, var = ops.batch_norm_train(x, self.weight, self.bias, eps=self.eps)
         if self.track_running_stats:
             tracked = _next(self.num_batches_tracked)
@@ -136,7 +136,7 @@ class _InstanceNorm(_BatchNorm):
             _, mean, var = ops.standardize(x.detach(), axes=axes, eps=self.eps)
             mean, var, share = _over_batch(mean), _over_batch(var), self.momentum or 0.0
             self._follow(mean, var, prod(x.shape[2:]), share)
-        return ops.instance_norm(x, self.weight, self.bias, eps=self.eps)
+        return ops.instance_norm(x, weight=self.weight, bias=self.bias, eps=self.eps)
 
 
 class InstanceNorm1d(_InstanceNorm):

@@ -25,7 +25,7 @@ class TensorCache:
         if self.value is None:
             self.value = new
         elif new is not None:
-            self.value = ops.concat(self.value, new, axis=self.axis)
+            self.value = ops.concat([self.value, new], axis=self.axis)
         if self.value is None:
             raise InputError("TensorCache: expected something to remember, got None")
         return self.value

@@ -64,7 +64,9 @@ def cross_entropy(
         ignore_index=ignore_index,
         mean=reduction == "mean",
     )
-    return ops.cross_entropy(logits, chosen, shares, blank, axis=axis, summed=total)[0]
+    return ops.softmax_cross_entropy(
+        logits, chosen, shares, blank, axis=axis, summed=total
+    )[0]
 
 
 def nll_loss(
@@ -95,7 +97,7 @@ def binary_cross_entropy(
     """
     targets = _smoothed(numbers(probabilities, targets), label_smoothing)
     same_shape("binary_cross_entropy", probabilities, targets)
-    losses = ops.binary_cross_entropy(probabilities, targets)
+    losses = ops.elementwise_cross_entropy(probabilities, targets)
     return mean(weighted(losses, weight), reduction)
 
 

@@ -49,7 +49,7 @@ class _Table(Layer):
             return _from_quantized(self.weight, ids, **norm)
         if self.max_norm is not None and not self.weight.derived:
             self.weight.assign(_shortened(self.weight, ids, **norm))
-        rows = ops.embedding(self.weight, ids, padding_idx=self.padding_idx)
+        rows = ops.embedding(ids, self.weight, padding_idx=self.padding_idx)
         if self.max_norm is not None and self.weight.derived:
             rows = rows * _scales(rows, **norm)
         if self.scale_grad_by_freq and rows.node is not None:
@@ -67,7 +67,7 @@ def _from_quantized(
     try:
         rows = table.take(ids.data if isinstance(ids, Tensor) else np.asarray(ids))
     except IndexError:
-        return ops.embedding(weight, ids)  # says which ids there are
+        return ops.embedding(ids, weight)  # says which ids there are
     if max_norm is not None:
         rows = rows * _scales(rows, max_norm=max_norm, norm_type=norm_type)
     return Tensor.wrap(rows, weight.device)

@@ -85,6 +85,6 @@ class RReLU(Layer):
 
     def forward(self, x: Tensor) -> Tensor:
         if not self.training:
-            return ops.leaky_relu(x, alpha=(self.lower + self.upper) / 2)
+            return ops.leaky_relu(x, negative_slope=(self.lower + self.upper) / 2)
         ends, device = (self.lower, self.upper), Device(x.device)
-        return ops.prelu(x, uniform(x.shape, *ends, x.dtype, device))
+        return ops.prelu_of(x, uniform(x.shape, *ends, x.dtype, device))

@@ -33,7 +33,7 @@ class LayerNorm(Layer):
 
     def forward(self, x: Tensor) -> Tensor:
         axis = -len(_normalized(self, x))
-        return ops.layer_norm(x, self.weight, self.bias, axis=axis, eps=self.eps)
+        return ops.layer_norm_from(x, self.weight, self.bias, axis=axis, eps=self.eps)
 
     def extra_repr(self) -> str:
         text = super().extra_repr()
@@ -64,7 +64,7 @@ class RMSNorm(Layer):
         eps = self.eps
         if eps is None:
             eps = float(self.device.xp.finfo(x.dtype).eps)
-        return ops.rms_norm(x, self.weight, axis=axis, eps=eps)
+        return ops.rms_norm_from(x, self.weight, axis=axis, eps=eps)
 
 
 class GroupNorm(Layer):
@@ -103,9 +103,7 @@ class GroupNorm(Layer):
                 f"GroupNorm: expected x with {self.num_channels} channels in axis 1, "
                 f"got shape {x.shape}"
             )
-        return ops.group_norm(
-            x, self.weight, self.bias, num_groups=groups, eps=self.eps
-        )
+        return ops.group_norm(x, groups, self.weight, self.bias, self.eps)
 
 
 class LocalResponseNorm(Layer):

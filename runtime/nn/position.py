@@ -65,7 +65,7 @@ class RotaryEncoding(Layer):
         axis = -1 if self.interleaved else -2
         parts = x.reshape(*x.shape[:-1], *pairs)
         a, b = (part.squeeze(axis) for part in ops.split(parts, num=2, axis=axis))
-        turned = ops.stack(a * cos - b * sin, a * sin + b * cos, axis=axis)
+        turned = ops.stack([a * cos - b * sin, a * sin + b * cos], axis=axis)
         return turned.reshape(*x.shape)
 
 

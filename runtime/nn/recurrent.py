@@ -82,8 +82,8 @@ class _Recurrent(Layer):
                 )
                 results.append(y)
                 last.append(after)
-            x = ops.concat(*results, axis=-1) if len(results) > 1 else results[0]
-        return x, tuple(ops.stack(*each, axis=0) for each in zip(*last, strict=True))
+            x = ops.concat(results, axis=-1) if len(results) > 1 else results[0]
+        return x, tuple(ops.stack(each, axis=0) for each in zip(*last, strict=True))
 
     def _forward(
         self, x: Tensor, states: Any, lengths: Any, sizes: tuple[int, ...]

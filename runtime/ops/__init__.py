@@ -29,6 +29,7 @@ from burnish.ops.activation import (
     log_softmax,
     mish,
     prelu,
+    prelu_of,
     quiet_softmax,
     relu,
     relu6,
@@ -173,6 +174,7 @@ from burnish.ops.create import (
     constant_of_shape,
     eye_like,
     one_hot,
+    one_hot_of,
     range_,
     tril,
     trilu,
@@ -181,7 +183,7 @@ from burnish.ops.create import (
 from burnish.ops.cumulative import cum_prod, cum_sum, reduce_prod, running_product
 from burnish.ops.deform_conv import deform_conv
 from burnish.ops.device import moved_array, to_device
-from burnish.ops.einsum import einsum
+from burnish.ops.einsum import einsum, einsum_of
 from burnish.ops.elementary import (
     acos,
     acosh,
@@ -219,7 +221,7 @@ from burnish.ops.fold import col2im, im2col
 from burnish.ops.fourier import irfft, istft, rfft, stft
 from burnish.ops.grid import affine_grid
 from burnish.ops.grid_sample import grid_sample
-from burnish.ops.image import interpolate, resample, resample_adjoint, resize
+from burnish.ops.image import interpolate, resample, resample_adjoint, resize_image
 from burnish.ops.index import (
     compress,
     gather_elements,
@@ -258,18 +260,21 @@ from burnish.ops.linalg import (
     trace,
 )
 from burnish.ops.linear import det, gemm, inverse, linear, matmul, outer
-from burnish.ops.loss import binary_cross_entropy, cross_entropy, huber
+from burnish.ops.loss import elementwise_cross_entropy, huber, softmax_cross_entropy
 from burnish.ops.low_rank import low_rank_add
 from burnish.ops.norm import (
     batch_norm,
     batch_norm_train,
     group_norm,
+    group_norm_of,
     instance_norm,
     layer_norm,
+    layer_norm_from,
     lp_normalization,
     lrn,
     mean_variance_normalization,
     rms_norm,
+    rms_norm_from,
     standardize,
 )
 from burnish.ops.order import (
@@ -329,9 +334,11 @@ from burnish.ops.scan import (
 from burnish.ops.shape import (
     chunk,
     concat,
+    concat_of,
     depth_to_space,
     expand,
     flatten,
+    flatten_to_matrix,
     flip,
     meshgrid,
     moveaxis,
@@ -395,7 +402,6 @@ __all__ = [
     "avg_pool",
     "batch_norm",
     "batch_norm_train",
-    "binary_cross_entropy",
     "bit_cast",
     "bit_shift",
     "bitwise_and",
@@ -413,6 +419,7 @@ __all__ = [
     "col2im",
     "compress",
     "concat",
+    "concat_of",
     "constant_of_shape",
     "contains_nan",
     "conv",
@@ -424,7 +431,6 @@ __all__ = [
     "cosine_similarity",
     "cov",
     "cross",
-    "cross_entropy",
     "ctc_paths",
     "ctc_shares",
     "cum_max",
@@ -450,6 +456,8 @@ __all__ = [
     "dot",
     "dropout",
     "einsum",
+    "einsum_of",
+    "elementwise_cross_entropy",
     "elu",
     "embedding",
     "equal",
@@ -461,6 +469,7 @@ __all__ = [
     "fake_quantize",
     "fake_quantize_slopes",
     "flatten",
+    "flatten_to_matrix",
     "flip",
     "floor",
     "floor_div",
@@ -479,6 +488,7 @@ __all__ = [
     "greater_or_equal",
     "grid_sample",
     "group_norm",
+    "group_norm_of",
     "gru",
     "hamming_window",
     "hann_window",
@@ -502,6 +512,7 @@ __all__ = [
     "label_encoder",
     "last_diagonal",
     "layer_norm",
+    "layer_norm_from",
     "leaky_relu",
     "less",
     "less_or_equal",
@@ -560,6 +571,7 @@ __all__ = [
     "normalize",
     "not_equal",
     "one_hot",
+    "one_hot_of",
     "outer",
     "pad",
     "pad_constant",
@@ -571,6 +583,7 @@ __all__ = [
     "pow",
     "power_of_two",
     "prelu",
+    "prelu_of",
     "probit",
     "prod",
     "put_at",
@@ -600,9 +613,10 @@ __all__ = [
     "resample",
     "resample_adjoint",
     "reshape",
-    "resize",
+    "resize_image",
     "rfft",
     "rms_norm",
+    "rms_norm_from",
     "rnn",
     "roi_align",
     "roll",
@@ -626,6 +640,7 @@ __all__ = [
     "sinh",
     "slice_",
     "softmax",
+    "softmax_cross_entropy",
     "softmax_zero",
     "softmin",
     "softplus",

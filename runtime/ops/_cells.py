@@ -61,7 +61,7 @@ def scan(
             pairs = zip(after, state, strict=True)
             after = tuple(where(live[t], a, b) for a, b in pairs)
         state = after
-    return stack(*results, axis=0), state
+    return stack(results, axis=0), state
 
 
 @steps.step
@@ -198,7 +198,7 @@ _TABLE: dict[str, Callable[[Any, float | None, float | None], Any]] = {
     "affine": lambda x, a, b: x * _or(a, 1.0) + _or(b, 0.0),
     "elu": lambda x, a, b: elu(x, alpha=_or(a, 1.0)),
     "hardsigmoid": lambda x, a, b: hard_sigmoid(x, alpha=_or(a, 0.2), beta=_or(b, 0.5)),
-    "leakyrelu": lambda x, a, b: leaky_relu(x, alpha=_or(a, 0.01)),
+    "leakyrelu": lambda x, a, b: leaky_relu(x, negative_slope=_or(a, 0.01)),
     "scaledtanh": lambda x, a, b: tanh(x * _or(b, 1.0)) * _or(a, 1.0),
     "softplus": lambda x, a, b: softplus(x),
     "softsign": lambda x, a, b: softsign(x),

@@ -103,20 +103,20 @@ def _(g, y, x, weight, h, bias=None, live=None, *, order, reset_after, reverse):
         parts = {"z": added(dh * by_update[t], own["z"], t)}
         parts["r"] = added(to_reset, own["r"], t)
         dh = dh * through[t]
-        both = concat(*(parts[name] for name in order[:2]), axis=-1)
+        both = concat([parts[name] for name in order[:2]], axis=-1)
         dh = dh + both @ w_gates
         dh = dh + (to_share @ w_new if reset_after else to_share * reset[t])
         for name, part in (*parts.items(), ("h", to_new), ("s", to_share)):
             found[name][t] = part
-    z, r, inward, to_share = (stack(*found[name], axis=0) for name in "zrhs")
-    both = concat(*({"z": z, "r": r}[name] for name in order[:2]), axis=-1)
-    pulled = concat(both, inward, axis=-1)
-    offsets = concat(both, to_share, axis=-1) if reset_after else pulled
+    z, r, inward, to_share = (stack(found[name], axis=0) for name in "zrhs")
+    both = concat([{"z": z, "r": r}[name] for name in order[:2]], axis=-1)
+    pulled = concat([both, inward], axis=-1)
+    offsets = concat([both, to_share], axis=-1) if reset_after else pulled
     states = [
         a.reshape(count * n, hidden) for a in (began, began if reset_after else shares)
     ]
     sides = _cut(offsets.reshape(count * n, 3 * hidden), hidden)
-    weights = concat(*(a.T @ b for a, b in zip(sides, states, strict=True)), axis=0)
+    weights = concat([a.T @ b for a, b in zip(sides, states, strict=True)], axis=0)
     return pulled, weights, dh, offsets.sum(axis=(0, 1))
 
 

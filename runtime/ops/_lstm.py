@@ -73,9 +73,9 @@ def _(g, y, x, weight, h, c, live=None, *, order, reverse):
         "f": c_before * f * (1 - f),
         "c": i * (1 - new * new),
     }
-    slopes = alive(live, stack(*(by_c.get(name, zero) for name in order), axis=2))
+    slopes = alive(live, stack([by_c.get(name, zero) for name in order], axis=2))
     by_h = squashed * o * (1 - o)
-    openings = stack(*(by_h if name == "o" else zero for name in order), axis=2)
+    openings = stack([by_h if name == "o" else zero for name in order], axis=2)
     openings = alive(live, openings)
     inward = alive(live, o * (1 - squashed * squashed))
     through = alive(live, f, 1)
@@ -84,7 +84,7 @@ def _(g, y, x, weight, h, c, live=None, *, order, reverse):
     if g[2] is not None:
         bends = {"i": i * (1 - i), "f": f * (1 - f), "o": o * (1 - o)}
         bends["c"] = 1 - new * new
-        own = alive(live, g[2] * stack(*(bends[name] for name in order), axis=2))
+        own = alive(live, g[2] * stack([bends[name] for name in order], axis=2))
     dh = dc = None
     found: list[Any] = [None] * count
     for t in range(count) if reverse else reversed(range(count)):
@@ -99,6 +99,6 @@ def _(g, y, x, weight, h, c, live=None, *, order, reverse):
         found[t] = dz = dz.reshape(n, 4 * hidden)
         dh = dz @ weight if kept is None else dz @ weight + dh * kept[t]
         dc = dc * through[t]
-    pulled = stack(*found, axis=0)
+    pulled = stack(found, axis=0)
     rows = pulled.reshape(count * n, 4 * hidden)
     return pulled, rows.T @ h_before.reshape(count * n, h_before.shape[-1]), dh, dc

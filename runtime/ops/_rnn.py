@@ -51,7 +51,7 @@ def _(g, hs, x, weight, h, live=None, *, bend, reverse):
         dh = added(dh, g, t)
         found[t] = dz = dh * slopes[t]
         dh = dz @ weight if kept is None else dz @ weight + dh * kept[t]
-    pulled = stack(*found, axis=0)
+    pulled = stack(found, axis=0)
     rows = pulled.reshape(count * hs.shape[1], hs.shape[2])
     began = before(h, hs, reverse).reshape(rows.shape)
     return pulled, rows.T @ began, dh

@@ -11,8 +11,8 @@ from burnish.ops.shape import concat
 def before(first: Any, states: Any, reverse: bool) -> Any:
     """The state that each step began with."""
     if reverse:
-        return concat(states[1:], first[None], axis=0)
-    return concat(first[None], states[:-1], axis=0)
+        return concat([states[1:], first[None]], axis=0)
+    return concat([first[None], states[:-1]], axis=0)
 
 
 def added(part: Any, g: Any, t: int) -> Any:

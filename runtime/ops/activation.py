@@ -61,15 +61,17 @@ def _(g, y, x, *, low, high):
 
 
 @operator
-def leaky_relu(x, *, alpha: float = 0.01) -> Array:
-    """x where x > 0, alpha * x elsewhere."""
-    return filled(_leaking, x, alpha, alpha <= 1 and alpha != 0)
+def leaky_relu(x, *, negative_slope: float = 0.01) -> Array:
+    """x where x > 0, negative_slope * x elsewhere."""
+    return filled(
+        _leaking, x, negative_slope, negative_slope <= 1 and negative_slope != 0
+    )
 
 
 @leaky_relu.vjp
-def _(g, y, x, *, alpha):
+def _(g, y, x, *, negative_slope):
     one = x.dtype.type(1)
-    return blockwise(lambda g, x: g * where(x > 0, one, alpha), g, x)
+    return blockwise(lambda g, x: g * where(x > 0, one, negative_slope), g, x)
 
 
 def _leaking(y, x, slope, rises):
@@ -82,8 +84,21 @@ def _leaking(y, x, slope, rises):
         y[...] = where(x > 0, x, y)
 
 
+@composed
+def prelu(x: Any, weight: Any) -> Array:
+    """x where x > 0, weight * x elsewhere; weight (1,), or (C,) for axis 1"""
+    count = weight.shape[-1] if weight.shape else 1
+    if count > 1 and (len(weight.shape) > 1 or x.shape[1:2] != (count,)):
+        raise InputError(
+            f"prelu: expected weight (1,), or one number for each of the channels in "
+            f"axis 1 of x {x.shape}, got {weight.shape}"
+        )
+    shape = (count, *(1 for _ in x.shape[2:])) if count > 1 else ()
+    return prelu_of(x, weight.reshape(shape))
+
+
 @operator
-def prelu(x, slope) -> Array:
+def prelu_of(x, slope) -> Array:
     """x where x > 0, slope * x elsewhere; slope broadcasts to x."""
     xp = namespace(x)
     if xp.broadcast_shapes(x.shape, slope.shape) != x.shape or x.dtype.kind != "f":
@@ -92,13 +107,13 @@ def prelu(x, slope) -> Array:
     return filled(_leaking, x, slope, rises)
 
 
-@prelu.vjp("x")
+@prelu_of.vjp("x")
 def _(g, y, x, slope):
     part = blockwise(lambda g, x, s: where(x > 0, g, s * g), g, x, slope)
     return unbroadcast(part, x)
 
 
-@prelu.vjp("slope")
+@prelu_of.vjp("slope")
 def _(g, y, x, slope):
     return unbroadcast(blockwise(lambda g, x: g * minimum(x, 0), g, x), slope)
 

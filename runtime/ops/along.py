@@ -28,7 +28,7 @@ from burnish.ops.reduce import (
     reduce_sum,
     var,
 )
-from burnish.ops.shape import squeeze
+from burnish.ops.shape import reshape, squeeze
 
 
 @composed
@@ -87,9 +87,9 @@ def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Array:
 
 @composed
 def var_mean(
-    x: Any, axis: Any = None, keepdims: bool = False, correction: float = 0
+    x: Any, axis: Any = None, keepdims: bool = False, correction: float = 1
 ) -> tuple[Array, Array]:
-    """The variance and the mean over axes."""
+    """PyTorch's variance, which divides by one less than the number, and the mean."""
     spread = var(x, axis=axis, keepdims=keepdims, correction=correction)
     return spread, reduce_mean(x, axes=axis, keepdims=keepdims)
 
@@ -147,16 +147,22 @@ def arg_top_k(x: Any, k: int, axis: int = -1, largest: bool = True) -> Array:
 
 @composed
 @along
-def cumsum(x: Any, axis: int) -> Array:
-    """Sums of the elements up to each one, with dtypes as `sum`."""
-    return cum_sum(_counted(x), axis=axis)
+def cumsum(x: Any, axis: int | None = None) -> Array:
+    """Sums of the elements up to each one (None: of x flattened); dtypes as `sum`."""
+    return cum_sum(*_lined(_counted(x), axis))
 
 
 @composed
 @along
-def cumprod(x: Any, axis: int) -> Array:
-    """Products of the elements up to each one, with dtypes as `prod`."""
-    return cum_prod(_counted(x), axis=axis)
+def cumprod(x: Any, axis: int | None = None) -> Array:
+    """Products of the elements up to each one (None: of x flattened); as `prod`."""
+    x, axis = _lined(_counted(x), axis)
+    return cum_prod(x, axis=axis)
+
+
+def _lined(x: Any, axis: int | None) -> tuple[Any, int]:
+    """x and the axis to go along: the only one of x flattened where it is None."""
+    return (reshape(x, shape=(-1,)), 0) if axis is None else (x, axis)
 
 
 def _counted(x: Any) -> Any:

@@ -23,15 +23,16 @@ def scaled_dot_product_attention(
     q: Any,
     k: Any,
     v: Any,
-    mask: Any = None,
+    attn_mask: Any = None,
     *,
     is_causal: bool = False,
     scale: float | None = None,
     softcap: float = 0.0,
 ) -> Array:
-    """softmax(q @ k.T * scale + mask) @ v; q (..., T, D), k (..., S, D), v (..., S, E)
+    """softmax(q @ k.T * scale + attn_mask) @ v
 
-    mask: booleans, True where a key takes part, or numbers to add; broadcasts to
+    q (..., T, D), k (..., S, D), v (..., S, E).
+    attn_mask: booleans, True where a key takes part, or numbers to add; broadcasts to
     (..., T, S). A query that no key takes part for gets 0. is_causal: query i sees the
     keys up to i. scale: 1 / sqrt(D) unless given. softcap > 0 holds scores between
     -softcap and softcap. q may have a multiple of k's and v's heads (axis -3). NumPy
@@ -41,7 +42,7 @@ def scaled_dot_product_attention(
         wide_q, wide_k, wide_v = (cast(part, dtype=np.float32) for part in (q, k, v))
         options: dict[str, Any] = {"is_causal": is_causal, "scale": scale}
         options["softcap"] = softcap
-        y = scaled_dot_product_attention(wide_q, wide_k, wide_v, mask, **options)
+        y = scaled_dot_product_attention(wide_q, wide_k, wide_v, attn_mask, **options)
         return cast(y, dtype=q.dtype)
     heads = q.shape
     shared = _sharing(q, k)
@@ -49,9 +50,9 @@ def scaled_dot_product_attention(
         *lead, count, t, size = q.shape
         q = reshape(q, shape=(*lead, count // shared, shared, t, size))
         k, v = (_spread(part) for part in (k, v))
-        mask = _grouped(mask, shared)
+        attn_mask = _grouped(attn_mask, shared)
     weights = attention_weights(
-        q, k, mask, is_causal=is_causal, scale=scale, softcap=softcap
+        q, k, attn_mask, is_causal=is_causal, scale=scale, softcap=softcap
     )
     y = matmul(weights, v)
     return y if shared == 1 else reshape(y, shape=(*heads[:-1], v.shape[-1]))

@@ -8,7 +8,7 @@ import numpy as np
 
 from burnish.backend import Array, namespace
 from burnish.operator import composed, operator
-from burnish.ops._shapes import axes_of
+from burnish.ops._shapes import axes_of, plain
 
 
 @operator
@@ -61,16 +61,32 @@ def tril(x: Any, k: int = 0) -> Array:
     return trilu(x, k=k, upper=False)
 
 
+@composed
+def one_hot(
+    x: Any,
+    num_classes: int = -1,
+    *,
+    axis: int = -1,
+    on: float = 1,
+    off: float = 0,
+    dtype: Any = "int64",
+) -> Array:
+    """Integers as vectors of length num_classes along a new axis, `on` in one place.
+
+    num_classes: -1 is one more than the greatest of x.
+    """
+    count = int(plain(x).max(initial=-1)) + 1 if num_classes == -1 else num_classes
+    return one_hot_of(x, count, np.asarray((off, on), dtype), axis=axis)
+
+
 @operator
-def one_hot(indices, depth, values=None, *, axis: int = -1) -> Array:
+def one_hot_of(indices, depth, values, *, axis: int = -1) -> Array:
     """Integers as vectors of length `depth` along a new axis, on in one place.
 
-    values: (off, on), their dtype is the result's; (0, 1) in float32 by default.
-    Negative integers count from the end; those out of range are off everywhere.
+    values: (off, on), their dtype is the result's. Negative integers count from the
+    end; those out of range are off everywhere.
     """
     xp = namespace(indices, depth, values)
-    if values is None:
-        values = xp.asarray((0, 1), np.float32)
     depth = int(depth.reshape(()) if hasattr(depth, "reshape") else depth)
     axis = axes_of(axis, indices.ndim + 1)[0]
     indices = xp.where(indices < 0, indices + depth, indices)

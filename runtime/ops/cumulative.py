@@ -91,7 +91,7 @@ def cum_prod(
     if exclusive and x.shape[axis]:  # a 1 comes in, the last element goes out
         moved = [(0, 0)] * len(x.shape)
         moved[axis] = (1, -1)
-        x = pad(x, pads=moved, value=1)
+        x = pad(x, moved, constant_values=1)
     y = running_product(x, axis=axis)
     return flip(y, axis=axis) if reverse else y
 

@@ -7,16 +7,27 @@ from typing import Any
 
 from burnish.backend import Array, namespace
 from burnish.errors import InputError
-from burnish.operator import operator
+from burnish.operator import composed, operator
 from burnish.ops._shapes import plain, total, unbroadcast
 
 
-@operator
-def einsum(*arrays, equation: str) -> Array:
+@composed
+def einsum(equation: str, *arrays: Any) -> Array:
     """Products summed over labels, as `numpy.einsum`: ellipses, diagonals, "ij,jk".
 
     An equation without "->" keeps the labels that occur once, in alphabetical order.
     """
+    if not isinstance(equation, str):
+        raise InputError(
+            f"einsum: expected an equation such as 'ij,jk->ik' before the arrays, "
+            f"got {type(equation).__name__}"
+        )
+    return einsum_of(*arrays, equation=equation)
+
+
+@operator
+def einsum_of(*arrays, equation: str) -> Array:
+    """`einsum` of arrays that come before its equation."""
     try:
         if len(arrays) == 1:
             return _alone(arrays[0], equation)
@@ -39,7 +50,7 @@ def _alone(x: Array, equation: str) -> Array:
     return y.transpose([left.index(label) for label in result])
 
 
-@einsum.vjp
+@einsum_of.vjp
 def _(g, y, *arrays, equation):
     terms, result = _explicit(equation, [len(a.shape) for a in arrays])
     return [_gradient(g, arrays, terms, result, i) for i in range(len(arrays))]
@@ -72,7 +83,7 @@ def _gradient(
             operands.append(xp.ones(sizes[label], dtype))
             labels.append(label)
         target += label
-    part = einsum(*operands, equation=f"{','.join(labels)}->{target}")
+    part = einsum(f"{','.join(labels)}->{target}", *operands)
     return unbroadcast(part, arrays[i])
 
 

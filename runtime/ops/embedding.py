@@ -9,8 +9,8 @@ from burnish.ops.index import put_rows
 
 
 @operator
-def embedding(weight, ids, *, padding_idx: int | None = None) -> Array:
-    """weight (rows, dim), ids (...) -> (..., dim); no gradient to row padding_idx"""
+def embedding(ids, weight, *, padding_idx: int | None = None) -> Array:
+    """ids (...), weight (rows, dim) -> (..., dim); no gradient to row padding_idx"""
     if ids.dtype.kind not in "iu":
         raise InputError(f"embedding: expected ids of integers, got {ids.dtype}")
     try:
@@ -23,7 +23,7 @@ def embedding(weight, ids, *, padding_idx: int | None = None) -> Array:
 
 
 @embedding.vjp("weight")
-def _(g, y, weight, ids, *, padding_idx):
+def _(g, y, ids, weight, *, padding_idx):
     rows, dim = weight.shape
     if padding_idx is not None:
         kept = ids % rows != padding_idx % rows

@@ -69,7 +69,7 @@ def stft(
         signal = signal[..., None]
     n = frame_length or (signal.shape[1] if window is None else window.shape[0])
     if center:
-        signal = pad(signal, pads=((n // 2, n // 2),), mode=pad_mode, axes=(1,))
+        signal = pad(signal, ((n // 2, n // 2),), pad_mode, axes=(1,))
     size = signal.shape[1]
     if not 0 < n <= size or frame_step < 1:
         raise InputError(

@@ -15,10 +15,8 @@ from burnish.ops.shape import reshape
 from burnish.steps import step
 
 _MODES = {
-    "linear": "linear",
     "bilinear": "linear",
     "nearest": "nearest",
-    "cubic": "cubic",
     "bicubic": "cubic",
 }
 _CUBIC = -0.75
@@ -28,13 +26,13 @@ _CUBIC = -0.75
 def grid_sample(
     x: Any,
     grid: Any,
-    mode: str = "linear",
+    mode: str = "bilinear",
     padding_mode: str = "zeros",
     align_corners: bool = False,
 ) -> Array:
     """x's values at the places of `grid`, which lie between -1 and 1, last axis first.
 
-    mode: "linear", "nearest", "cubic" (or PyTorch's "bilinear", "bicubic").
+    mode: "bilinear" (also of three axes), "nearest" or "bicubic".
     padding_mode: "zeros", "border" or "reflection" for what lies outside.
     align_corners: -1 and 1 are the centers of the outer places, not their edges.
     """

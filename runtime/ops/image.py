@@ -21,7 +21,7 @@ _SPARSE = 8  # a gather costs about as much as this many multiplications of a pr
 
 
 @composed
-def resize(
+def resize_image(
     x: Any,
     *,
     sizes: Any = None,
@@ -108,7 +108,7 @@ def interpolate(
             f"interpolate: expected mode among {[*_TORCH_MODES, 'area']}, got {mode!r}"
         )
     kind, coordinates, nearest_mode = _TORCH_MODES[mode]
-    return resize(
+    return resize_image(
         x,
         sizes=size if scales is None else None,
         scales=scales,

@@ -300,7 +300,7 @@ def take(x: Any, indices: Any, axis: int | None = None) -> Array:
 
 
 @composed
-def take_along_axis(x: Any, indices: Any, axis: int) -> Array:
+def take_along_axis(x: Any, indices: Any, axis: int = -1) -> Array:
     """One element of x for every index, along an axis; other axes broadcast."""
     places = _flat_places(indices, shape=x.shape, axis=axis, broadcasts=True)
     return take_slices(reshape(x, shape=(-1,)), places)
@@ -483,7 +483,7 @@ def _integers(numbers: Any) -> list[int]:
 
 
 @composed
-def compress(x: Any, condition: Any, *, axis: int | None = None) -> Array:
+def compress(condition: Any, x: Any, axis: int | None = None) -> Array:
     """x's slices along an axis where the condition holds; None: of x flattened."""
     places = _chosen(condition)
     if axis is None:

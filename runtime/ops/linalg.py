@@ -66,13 +66,13 @@ def _(g, y, x, *, offset, shape):
 
 
 @composed
-def diag(x: Any, offset: int = 0) -> Array:
+def diag(x: Any, k: int = 0) -> Array:
     """The diagonal of a matrix; of a vector the matrix with that diagonal."""
     if len(x.shape) not in (1, 2):
         raise InputError(f"diag: expected a vector or a matrix, got {x.shape}")
     if len(x.shape) == 1:
-        return diag_embed(x, offset=offset)
-    return diagonal(x, offset=offset)
+        return diag_embed(x, offset=k)
+    return diagonal(x, offset=k)
 
 
 @composed
@@ -210,9 +210,9 @@ def _(g, y, x):
     back = inverse(upper).mT
     part = solve(lower.mT, (tril(low, k=-1) + triu(up)) @ back)
     if n > m:
-        part = concat(part, g_below @ back, axis=-2)
+        part = concat([part, g_below @ back], axis=-2)
     if m > n:
-        part = concat(part, solve(lower.mT, g_right), axis=-1)
+        part = concat([part, solve(lower.mT, g_right)], axis=-1)
     order = _order(plain(pivots), n)
     places = namespace(order).argsort(order, -1)
     return take_along_axis(part, places[..., None], axis=-2)
@@ -230,7 +230,7 @@ def qr(x: Any) -> tuple[Array, Array]:
     if n >= m:
         return tall_qr(x)
     q, r = tall_qr(x[..., :n])
-    whole: Any = concat(r, matmul(q.mT, x[..., n:]), axis=-1)
+    whole: Any = concat([r, matmul(q.mT, x[..., n:])], axis=-1)
     return q, whole
 
 
@@ -275,7 +275,7 @@ def cross(a: Any, b: Any, axis: int = -1) -> Array:
     a0, a1, a2 = split(a, num=3, axis=axis)
     b0, b1, b2 = split(b, num=3, axis=axis)
     parts: Any = (a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0)
-    return concat(*parts, axis=axis)
+    return concat(parts, axis=axis)
 
 
 @composed
@@ -295,7 +295,7 @@ def cosine_similarity(a: Any, b: Any, axis: int = 1, eps: float = 1e-8) -> Array
 
 
 @composed
-def cov(x: Any, axis: int = -1, correction: float = 1) -> Array:
+def cov(x: Any, *, correction: float = 1, axis: int = -1) -> Array:
     """How the rows of a matrix vary together: (n, m) -> (n, n), observations in `axis`
 
     With axis 0 they are columns: (n, m) -> (m, m). A vector has its variance.

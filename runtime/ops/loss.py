@@ -19,7 +19,7 @@ _STEEPEST = 1e-12
 
 
 @operator
-def cross_entropy(
+def softmax_cross_entropy(
     x, classes, shares, offset=0, *, axis: int = -1, summed: bool = False
 ) -> tuple[Array, Array]:
     """-log(softmax(x)) at one class of each row along an axis, times shares; softmax(x)
@@ -41,7 +41,7 @@ def cross_entropy(
     return losses.astype(x.dtype), share.astype(x.dtype, copy=False)
 
 
-@cross_entropy.vjp("x")
+@softmax_cross_entropy.vjp("x")
 def _(g, y, x, classes, shares, offset=0, *, axis, summed):
     (slope, share_g), share = g, y[1]
     if share_g is None and not isinstance(slope, Variable):
@@ -98,17 +98,17 @@ def _places(rows, classes):
 
 
 @operator
-def binary_cross_entropy(p, target) -> Array:
+def elementwise_cross_entropy(p, target) -> Array:
     """-(target * log(p) + (1 - target) * log(1 - p)), logarithms held above -100"""
     return -(target * _log(p) + (1 - target) * _log(1 - p))
 
 
-@binary_cross_entropy.vjp("p")
+@elementwise_cross_entropy.vjp("p")
 def _(g, y, p, target):
     return unbroadcast(g * (p - target) / clip(p * (1 - p), _STEEPEST), p)
 
 
-@binary_cross_entropy.vjp("target")
+@elementwise_cross_entropy.vjp("target")
 def _(g, y, p, target):
     return unbroadcast(g * (clipped_log(1 - p) - clipped_log(p)), target)
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from burnish.autodiff import Variable
 from burnish.backend import Array, namespace
+from burnish.errors import InputError
 from burnish.operator import composed, operator
 from burnish.ops._blocks import filled
 from burnish.ops._rows import pull_groups, pull_rows, scaled_groups, scaled_rows
@@ -55,35 +56,69 @@ def _(g, y, x, *, axes, eps, center):
     return sum(parts[1:], parts[0]) if parts else None
 
 
-@operator
+@composed
 def layer_norm(
+    x: Any,
+    normalized_shape: Any,
+    weight: Any = None,
+    bias: Any = None,
+    eps: float = 1e-5,
+) -> Array:
+    """Standardized over the last axes, which are of `normalized_shape`."""
+    axis = _last_axes("layer_norm", x, normalized_shape)
+    return layer_norm_from(x, weight, bias, axis=axis, eps=eps)
+
+
+@operator
+def layer_norm_from(
     x, weight=None, bias=None, *, axis: int = -1, eps: float = 1e-5
 ) -> Array:
     """Standardized from `axis` to the last one; weight and bias broadcast to those."""
     return _scaled(x, weight, bias, _from(x, axis), eps, True)
 
 
-@layer_norm.vjp("x", "weight", "bias")
+@layer_norm_from.vjp("x", "weight", "bias")
 def _(g, y, x, weight=None, bias=None, *, axis, eps):
     return _pull_scaled(g, x, weight, bias, _from(x, axis), eps, True)
 
 
+@composed
+def rms_norm(
+    x: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None
+) -> Array:
+    """x / sqrt(mean of squares over the last axes + eps) * weight
+
+    eps: None is the step of x's dtype from 1 to the next number.
+    """
+    axis = _last_axes("rms_norm", x, normalized_shape)
+    eps = float(np.finfo(x.dtype).eps) if eps is None else eps
+    return rms_norm_from(x, weight, axis=axis, eps=eps)
+
+
 @operator
-def rms_norm(x, weight=None, *, axis: int = -1, eps: float = 1e-5) -> Array:
+def rms_norm_from(x, weight=None, *, axis: int = -1, eps: float = 1e-5) -> Array:
     """x / sqrt(mean of squares from `axis` to the last one + eps) * weight"""
     return _scaled(x, weight, None, _from(x, axis), eps, False)
 
 
-@rms_norm.vjp("x", "weight")
+@rms_norm_from.vjp("x", "weight")
 def _(g, y, x, weight=None, *, axis, eps):
     return _pull_scaled(g, x, weight, None, _from(x, axis), eps, False)[:2]
 
 
-@operator
+@composed
 def group_norm(
-    x, scale=None, bias=None, *, num_groups: int, eps: float = 1e-5
+    x: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5
 ) -> Array:
     """Each group of channels standardized; x (N, C, *S), the others (C,)"""
+    return group_norm_of(x, weight, bias, num_groups=num_groups, eps=eps)
+
+
+@operator
+def group_norm_of(
+    x, scale=None, bias=None, *, num_groups: int, eps: float = 1e-5
+) -> Array:
+    """`group_norm` with the arrays first."""
     wide = _wide(x)
     if namespace(x) is np:
         rows, weight, moved = (
@@ -96,7 +131,7 @@ def group_norm(
     return _narrow(y.reshape(x.shape), x)
 
 
-@group_norm.vjp("x", "scale", "bias")
+@group_norm_of.vjp("x", "scale", "bias")
 def _(g, y, x, scale=None, bias=None, *, num_groups, eps):
     given = (x, scale, bias)
     if _is_plain(g):
@@ -115,19 +150,21 @@ def _(g, y, x, scale=None, bias=None, *, num_groups, eps):
 
 @composed
 def instance_norm(
-    x: Any, scale: Any = None, bias: Any = None, *, eps: float = 1e-5
+    x: Any, *, weight: Any = None, bias: Any = None, eps: float = 1e-5
 ) -> Array:
     """Each channel of each example standardized; x (N, C, *S), the others (C,)"""
     ranked("instance_norm: x", x, -2)
-    return group_norm(x, scale, bias, num_groups=x.shape[1], eps=eps)
+    return group_norm(x, x.shape[1], weight, bias, eps)
 
 
 @operator
-def batch_norm(x, scale, bias, mean, var, *, eps: float = 1e-5) -> Array:
-    """(x - mean) / sqrt(var + eps) * scale + bias; x (N, C, *S), the others (C,)"""
+def batch_norm(
+    x, running_mean, running_var, weight=None, bias=None, *, eps: float = 1e-5
+) -> Array:
+    """(x - mean) / sqrt(var + eps) * weight + bias; x (N, C, *S), the others (C,)"""
     xp = namespace(x)
-    factor = scale / xp.sqrt(var + eps)
-    offset = bias - mean * factor
+    factor = _or_one(weight) / xp.sqrt(running_var + eps)
+    offset = (0 if bias is None else bias) - running_mean * factor
     factor, offset = (_channels(a.astype(x.dtype), x) for a in (factor, offset))
     if len(x) > 4:  # full planes once: broadcasting along short rows costs as much
         planes = (xp.broadcast_to(a, x.shape[1:]) for a in (factor, offset))
@@ -141,29 +178,33 @@ def _moved(y, x, factor, offset):
 
 
 @batch_norm.vjp("x")
-def _(g, y, x, scale, bias, mean, var, *, eps):
-    return g * _channels(scale * (var + eps) ** -0.5, x)
+def _(g, y, x, mean, var, weight=None, bias=None, *, eps):
+    return g * _channels(_or_one(weight) * (var + eps) ** -0.5, x)
 
 
-@batch_norm.vjp("scale")
-def _(g, y, x, scale, bias, mean, var, *, eps):
+@batch_norm.vjp("weight")
+def _(g, y, x, mean, var, weight, bias=None, *, eps):
     return _per_channel(g * (x - _channels(mean, x))) * (var + eps) ** -0.5
 
 
 @batch_norm.vjp("bias")
-def _(g, y, x, scale, bias, mean, var, *, eps):
+def _(g, y, x, mean, var, weight, bias, *, eps):
     return _per_channel(g)
 
 
-@batch_norm.vjp("mean")
-def _(g, y, x, scale, bias, mean, var, *, eps):
-    return -_per_channel(g) * scale * (var + eps) ** -0.5
+@batch_norm.vjp("running_mean")
+def _(g, y, x, mean, var, weight=None, bias=None, *, eps):
+    return -_per_channel(g) * _or_one(weight) * (var + eps) ** -0.5
 
 
-@batch_norm.vjp("var")
-def _(g, y, x, scale, bias, mean, var, *, eps):
+@batch_norm.vjp("running_var")
+def _(g, y, x, mean, var, weight=None, bias=None, *, eps):
     slope = _per_channel(g * (x - _channels(mean, x)))
-    return slope * scale * (var + eps) ** -1.5 * -0.5
+    return slope * _or_one(weight) * (var + eps) ** -1.5 * -0.5
+
+
+def _or_one(weight):
+    return 1 if weight is None else weight
 
 
 @composed
@@ -321,6 +362,18 @@ def _narrow(y, x):
 
 def _count(x: Any, axes: tuple[int, ...]) -> int:
     return prod(x.shape[axis] for axis in axes)
+
+
+def _last_axes(name: str, x: Any, normalized_shape: Any) -> int:
+    """The first of x's last axes that have this shape, counted from the end."""
+    given = normalized_shape
+    shape = (given,) if isinstance(given, int | np.integer) else tuple(given)
+    if not shape or tuple(x.shape[-len(shape) :]) != shape:
+        raise InputError(
+            f"{name}: expected normalized_shape to be the last sizes of x {x.shape}, "
+            f"got {given}"
+        )
+    return -len(shape)
 
 
 def _from(x: Any, axis: int) -> tuple[int, ...]:

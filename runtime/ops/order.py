@@ -10,7 +10,7 @@ import numpy as np
 from burnish.backend import Array, namespace
 from burnish.errors import InputError
 from burnish.operator import composed, operator
-from burnish.ops._shapes import axes_of
+from burnish.ops._shapes import axes_of, cast
 from burnish.ops.index import take_along_axis, take_slices
 from burnish.ops.reduce import reduce_sum
 from burnish.ops.shape import reshape, squeeze
@@ -109,21 +109,26 @@ def _chosen(x, k, largest):
 
 @composed
 def median(x: Any, axis: int | None = None, keepdims: bool = False) -> Array:
-    """The middle one along an axis (None: of x flattened); of two, the lesser.
+    """The middle one along an axis (None: of x flattened), of two their mean.
 
-    NaN where one is among them, and of no floats at all. As PyTorch; NumPy takes the
-    mean of the two.
+    NaN where one is among them, and of no floats at all.
     """
-    if axis is None and 0 in x.shape and x.dtype.kind == "f":
+    x = cast(x, dtype="float64") if x.dtype.kind in "biu" else x
+    if axis is None and 0 in x.shape:
         return reduce_sum(x, keepdims=keepdims) * math.nan
-    return median_with_indices(x, axis=axis, keepdims=keepdims)[0]
+    lesser = median_with_indices(x, axis=axis, keepdims=keepdims)[0]
+    count = math.prod(x.shape) if axis is None else x.shape[axis]
+    if count % 2:
+        return lesser
+    greater = -median_with_indices(-x, axis=axis, keepdims=keepdims)[0]
+    return lesser / 2 + greater / 2
 
 
 @composed
 def median_with_indices(
     x: Any, axis: int | None = None, keepdims: bool = False
 ) -> tuple[Array, Array]:
-    """The median and where it is, int64: of equal ones the first."""
+    """PyTorch's median, of two the lesser, and where it is first, int64."""
     rank = len(x.shape)
     flat = reshape(x, shape=(-1,)) if axis is None else x
     along = 0 if axis is None else axes_of(axis, rank)[0]

@@ -17,19 +17,24 @@ Index = tuple[slice, ...]
 
 @composed
 def pad(
-    x: Any, pads: Any, mode: Any = "constant", value: Any = 0, axes: Any = None
+    x: Any,
+    pad_width: Any,
+    mode: Any = "constant",
+    *,
+    constant_values: Any = 0,
+    axes: Any = None,
 ) -> Array:
     """x with more at its ends: ((before, after), ...), one pair an axis.
 
-    mode: "constant" (of `value`), "reflect", "edge" or "wrap", as `numpy.pad`. Negative
-    numbers take away, before what is left goes on at the other end. axes: which ones
-    the pairs are for, all of them unless given.
+    pad_width: one pair, or one number, is for every axis. mode: "constant", "reflect",
+    "edge" or "wrap", as `numpy.pad`. Negative numbers take away, before what is left
+    goes on at the other end. axes: which ones the pairs are for, all unless given.
     """
     if mode not in _MODES:
         raise InputError(f"pad: expected mode among {_MODES}, got {mode!r}")
-    pairs = _pairs(pads, len(x.shape), axes)
+    pairs = _pairs(pad_width, len(x.shape), axes)
     if mode == "constant":
-        return pad_constant(x, pads=pairs, value=value)
+        return pad_constant(x, pads=pairs, value=constant_values)
     for axis, pair in enumerate(pairs):
         if pair != (0, 0):
             x = pad_repeated(x, runs=_runs(_places(x, axis, pair, mode)), axis=axis)
@@ -43,7 +48,7 @@ def _pairs(pads: Any, rank: int, axes: Any) -> tuple[tuple[int, int], ...]:
     """A pair for every axis; raises InputError for anything else."""
     chosen = axes_of(axes, rank)
     try:
-        given = [(index(before), index(after)) for before, after in pads]
+        given = _for_each(pads, len(chosen))
         found = dict(zip(chosen, given, strict=True))
     except (TypeError, ValueError):
         raise InputError(
@@ -51,6 +56,15 @@ def _pairs(pads: Any, rank: int, axes: Any) -> tuple[tuple[int, int], ...]:
             f"got {pads!r}"
         ) from None
     return tuple(found.get(axis, (0, 0)) for axis in range(rank))
+
+
+def _for_each(pads: Any, count: int) -> list[tuple[int, int]]:
+    """A pair for each of so many axes, from one number or one pair as well."""
+    if np.ndim(pads) == 0:
+        pads = (pads, pads)
+    if np.ndim(pads) == 1:
+        pads = [pads] * count
+    return [(index(before), index(after)) for before, after in pads]
 
 
 def _places(x: Any, axis: int, pair: tuple[int, int], mode: Any) -> np.ndarray:

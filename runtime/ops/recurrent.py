@@ -185,10 +185,10 @@ def _run(
         results.append(y)
         states.append(last)
     if layout:
-        y = stack(*results, axis=2).transpose((1, 0, 2, 3))
-        return y, tuple(stack(*each, axis=1) for each in zip(*states, strict=True))
-    y = stack(*results, axis=1)
-    return y, tuple(stack(*each, axis=0) for each in zip(*states, strict=True))
+        y = stack(results, axis=2).transpose((1, 0, 2, 3))
+        return y, tuple(stack(each, axis=1) for each in zip(*states, strict=True))
+    y = stack(results, axis=1)
+    return y, tuple(stack(each, axis=0) for each in zip(*states, strict=True))
 
 
 def zeros(x: Any, shape: tuple[int, ...]) -> Any:

@@ -35,7 +35,7 @@ def rotary_embedding(
     turned: Any = x if n == d else x[..., :n]
     turned = turned * cos + _quarter(turned, n, interleaved) * sin
     if n < d:
-        turned = concat(turned, x[..., n:], axis=-1)
+        turned = concat([turned, x[..., n:]], axis=-1)
     return turned
 
 
@@ -51,13 +51,13 @@ def _check(x: Any, cos: Any, sin: Any, columns: str, n: int) -> None:
 def _of_columns(part: Any, interleaved: bool) -> Any:
     """(..., T, n / 2) -> (..., T, n)"""
     if not interleaved:
-        return concat(part, part, axis=-1)
+        return concat([part, part], axis=-1)
     shape = (*part.shape[:-1], 2 * part.shape[-1])
-    return reshape(stack(part, part, axis=-1), shape=shape)
+    return reshape(stack([part, part], axis=-1), shape=shape)
 
 
 def _quarter(x: Any, n: int, interleaved: bool) -> Any:
     """Every pair (a, b) as (-b, a): turned by a quarter."""
     if interleaved:
-        return reshape(stack(-x[..., 1::2], x[..., ::2], axis=-1), shape=x.shape)
-    return concat(-x[..., n // 2 :], x[..., : n // 2], axis=-1)
+        return reshape(stack([-x[..., 1::2], x[..., ::2]], axis=-1), shape=x.shape)
+    return concat([-x[..., n // 2 :], x[..., : n // 2]], axis=-1)

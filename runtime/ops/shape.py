@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from burnish.backend import Array, namespace
 from burnish.errors import InputError
-from burnish.operator import composed, operator
+from burnish.operator import composed, explained, operator
 from burnish.ops._shapes import (
     axes_of,
     broadcast_to,
@@ -20,6 +21,9 @@ from burnish.ops._shapes import (
     unbroadcast,
     whole,
 )
+
+if TYPE_CHECKING:
+    from burnish.tensor import Tensor
 
 
 @operator
@@ -97,10 +101,10 @@ def unbind(x: Any, axis: int = 0) -> tuple[Array, ...]:
 
 
 @composed
-def meshgrid(*vectors: Any, indexing: str = "ij") -> tuple[Array, ...]:
-    """Vectors as the coordinates of a grid, one axis for each, in order.
+def meshgrid(*vectors: Any, indexing: str = "xy") -> tuple[Array, ...]:
+    """Vectors as the coordinates of a grid, one axis for each.
 
-    indexing: "ij"; with "xy" the first two axes are exchanged, as plots have them.
+    indexing: "xy" has the first two axes exchanged, as plots have them, "ij" in order.
     """
     if indexing not in ("ij", "xy"):
         raise InputError(f"meshgrid: expected indexing 'ij' or 'xy', got {indexing!r}")
@@ -117,7 +121,15 @@ def meshgrid(*vectors: Any, indexing: str = "ij") -> tuple[Array, ...]:
 
 
 @composed
-def flatten(x: Any, axis: int = 1) -> Array:
+def flatten(x: Any, start_axis: int = 0, end_axis: int = -1) -> Array:
+    """x with the axes from start_axis to end_axis as one."""
+    first, last = axes_of((start_axis, end_axis), max(len(x.shape), 1))
+    count = math.prod(x.shape[first : last + 1])
+    return reshape(x, shape=(*x.shape[:first], count, *x.shape[last + 1 :]))
+
+
+@composed
+def flatten_to_matrix(x: Any, axis: int = 1) -> Array:
     """x as a matrix: the axes before `axis` by the axes from there on."""
     return reshape(x, shape=(math.prod(x.shape[:axis]), math.prod(x.shape[axis:])))
 
@@ -160,9 +172,8 @@ def expand(x: Any, shape: tuple[int, ...]) -> Array:
 
 
 @operator
-def concat(*arrays, axis: int = 0) -> Array:
-    """Arrays one after the other along an axis."""
-    _one_by_one("concat", arrays)
+def concat_of(*arrays, axis: int = 0) -> Array:
+    """Arrays, given one by one, one after the other along an axis."""
     try:
         return namespace(*arrays).concatenate(arrays, axis)
     except ValueError:
@@ -172,24 +183,49 @@ def concat(*arrays, axis: int = 0) -> Array:
         ) from None
 
 
-@concat.vjp
+@concat_of.vjp
 def _(g, y, *arrays, axis):
     parts = split(g, sizes=tuple(a.shape[axis] for a in arrays), axis=axis)
     return [unbroadcast(part, a) for part, a in zip(parts, arrays, strict=True)]
 
 
-@composed
-def stack(*arrays: Any, axis: int = 0, empty: Any = None) -> Array:
+@overload
+def concat(arrays: Sequence[Array], axis: int = 0) -> Array: ...
+@overload
+def concat(arrays: Sequence[Any] | Tensor, axis: int = 0) -> Tensor: ...
+@explained
+def concat(arrays: Any, axis: int = 0) -> Array | Tensor:
+    """Arrays one after the other along an axis."""
+    return concat_of(*_listed("concat", arrays), axis=axis)
+
+
+@overload
+def stack(arrays: Sequence[Array], axis: int = 0, *, empty: Any = None) -> Array: ...
+@overload
+def stack(
+    arrays: Sequence[Any] | Tensor, axis: int = 0, *, empty: Any = None
+) -> Tensor: ...
+@explained
+def stack(arrays: Any, axis: int = 0, *, empty: Any = None) -> Array | Tensor:
     """Arrays of one shape along a new axis; of none of them `empty`, if it is given."""
+    arrays = _listed("stack", arrays)
     if not arrays and empty is not None:
         return empty
-    _one_by_one("stack", arrays)
-    return concat(*(unsqueeze(a, axis=axis) for a in arrays), axis=axis)
+    return concat_of(*(unsqueeze(a, axis=axis) for a in arrays), axis=axis)
 
 
-def _one_by_one(name: str, arrays: tuple[Any, ...]) -> None:
-    if any(isinstance(a, list | tuple) for a in arrays):
-        raise InputError(f"{name}: expected arrays one by one, as {name}(*arrays)")
+def _listed(name: str, arrays: Any) -> tuple[Any, ...]:
+    """The arrays of a list or tuple, or along the first axis of an array."""
+    if not isinstance(arrays, list | tuple):
+        if not getattr(arrays, "shape", ()):
+            raise InputError(
+                f"{name}: expected a list of arrays, as {name}([x, y], axis=0), "
+                f"got {arrays!r}"
+            )
+        arrays = unbind(arrays)
+    if not arrays and name == "concat":
+        raise InputError("concat: expected at least one array, got none")
+    return tuple(arrays)
 
 
 @operator
@@ -227,7 +263,7 @@ def _(g, y, x, *, sizes, axis, num):
         namespace(plain(b)).zeros(b.shape, b.dtype) if a is None else a
         for a, b in zip(g, y, strict=True)
     ]
-    return concat(*parts, axis=axis)
+    return concat_of(*parts, axis=axis)
 
 
 def _parts(length: int, size: int) -> tuple[int, ...]:
@@ -239,13 +275,13 @@ def _parts(length: int, size: int) -> tuple[int, ...]:
 
 
 @composed
-def chunk(x: Any, num: int, axis: int = 0) -> tuple[Array, ...]:
-    """`num` parts of one size along an axis, fewer where that is enough."""
+def chunk(x: Any, chunks: int, axis: int = 0) -> tuple[Array, ...]:
+    """`chunks` parts of one size along an axis, fewer where that is enough."""
     length = x.shape[axes_of(axis, len(x.shape))[0]]
-    num = whole("chunk", "the number", num)
-    if num < 1:
-        raise InputError(f"chunk: expected one part or more, got {num}")
-    sizes = _parts(length, -(-length // num)) if length else (0,) * num
+    chunks = whole("chunk", "the number", chunks)
+    if chunks < 1:
+        raise InputError(f"chunk: expected one part or more, got {chunks}")
+    sizes = _parts(length, -(-length // chunks)) if length else (0,) * chunks
     return split(x, sizes=sizes, axis=axis)
 
 

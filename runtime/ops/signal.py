@@ -97,19 +97,30 @@ def mel_weight_matrix(
     return (rising + falling + (bins == center)).astype(dtype)
 
 
-def hann_window(size: int, *, periodic: bool = True, dtype: Any = "float32") -> Any:
-    """0.5 - 0.5 cos: (size,), on the host"""
-    return _cosines(size, periodic, dtype, 0.5, 0.5)
+def hann_window(
+    window_length: int, periodic: bool = True, *, dtype: Any = "float32"
+) -> Any:
+    """0.5 - 0.5 cos: (window_length,), on the host"""
+    return _cosines(window_length, periodic, dtype, 0.5, 0.5)
 
 
-def hamming_window(size: int, *, periodic: bool = True, dtype: Any = "float32") -> Any:
-    """25/46 - 21/46 cos: (size,), on the host"""
-    return _cosines(size, periodic, dtype, 25 / 46, 21 / 46)
+def hamming_window(
+    window_length: int,
+    periodic: bool = True,
+    alpha: float = 0.54,
+    beta: float = 0.46,
+    *,
+    dtype: Any = "float32",
+) -> Any:
+    """alpha - beta cos: (window_length,), on the host"""
+    return _cosines(window_length, periodic, dtype, alpha, beta)
 
 
-def blackman_window(size: int, *, periodic: bool = True, dtype: Any = "float32") -> Any:
-    """0.42 - 0.5 cos + 0.08 cos of twice the angle: (size,), on the host"""
-    return _cosines(size, periodic, dtype, 0.42, 0.5, 0.08)
+def blackman_window(
+    window_length: int, periodic: bool = True, *, dtype: Any = "float32"
+) -> Any:
+    """0.42 - 0.5 cos + 0.08 cos of twice the angle: (window_length,), on the host"""
+    return _cosines(window_length, periodic, dtype, 0.42, 0.5, 0.08)
 
 
 def _cosines(size: int, periodic: bool, dtype: Any, *shares: float) -> np.ndarray:

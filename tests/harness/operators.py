@@ -25,6 +25,17 @@ from burnish import Device, Tensor, ops
 from burnish.errors import DeviceError
 from burnish.operator import Operator
 
+
+def listed(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of a list of arrays, as one of arrays that are given one by one."""
+
+    @functools.wraps(function)
+    def one_by_one(*arrays: Any, **options: Any) -> Any:
+        return function(list(arrays), **options)
+
+    return one_by_one
+
+
 FLOATS = (np.float32, np.float64)
 STEP = 1e-5
 

@@ -24,15 +24,15 @@ RESULTS = {
     "quotient": lambda a, b: 1 / (a + 4),
     "product": lambda a, b: a @ b,
     "linear": lambda a, b: ops.linear(a, b.T),
-    "einsum": lambda a, b: ops.einsum(a, b, equation="ij,jk->ki"),
+    "einsum": lambda a, b: ops.einsum("ij,jk->ki", a, b),
     "sum": lambda a, b: a.sum() + b.mean(),
     "softmax": lambda a, b: ops.softmax(a @ b, axis=-1),
     "clip": lambda a, b: ops.clip(a, -1.0, 1.0),
     "where": lambda a, b: ops.where(a.detach() > 0, a, 0.5),
     "celu": lambda a, b: ops.celu(a, alpha=0.5),
     "gelu": lambda a, b: ops.gelu(a),
-    "shapes": lambda a, b: ops.concat(a.T, b[:, :2], axis=1)[1:].reshape(-1),
-    "norm": lambda a, b: ops.layer_norm(a, b[0, :4], b[1, :4]),
+    "shapes": lambda a, b: ops.concat([a.T, b[:, :2]], axis=1)[1:].reshape(-1),
+    "norm": lambda a, b: ops.layer_norm(a, a.shape[-1:], b[0, :4], b[1, :4]),
     "integers": lambda a, b: ops.take(b, np.array([1, 0]), axis=0),
 }
 

@@ -72,7 +72,7 @@ class Next(nn.Module):
     """Says that the token after t is t + 1."""
 
     def forward(self, ids: Tensor, cache: Cache | None = None) -> Tensor:
-        return (ids[:, -1:] + 1).one_hot(12)
+        return (ids[:, -1:] + 1).one_hot(12, dtype="float32")
 
 
 def test_rows_end_at_eos_and_are_filled_up() -> None:

@@ -63,12 +63,15 @@ def modules(net: Net, ids: Tensor) -> Tensor:
 def operators(x: Tensor, array: Array) -> None:
     assert_type(ops.relu(x), Tensor)
     assert_type(ops.relu(array), Array)
-    assert_type(ops.leaky_relu(x, alpha=0.2), Tensor)
+    assert_type(ops.leaky_relu(x, 0.2), Tensor)
+    assert_type(ops.softmax(x, -1), Tensor)
+    assert_type(ops.softmax(array, -1), Array)
     assert_type(ops.add(1.0, x), Tensor)
     assert_type(ops.add(array, x), Tensor)
     assert_type(ops.add(array, 1), Array)
     assert_type(ops.where(x > 0, x, 0.0), Tensor)
-    assert_type(ops.concat(x, x, axis=-1), Tensor)
+    assert_type(ops.concat([x, x], axis=-1), Tensor)
+    assert_type(ops.concat([array, array], -1), Array)
     assert_type(ops.split(x, num=2), tuple[Tensor, ...])
     assert_type(ops.scaled_dot_product_attention(x, x, x, is_causal=True), Tensor)
 
@@ -89,8 +92,8 @@ def methods(x: Tensor) -> Tensor:
 
 def mistakes(net: Net, x: Tensor) -> None:
     """Each line is an error to a checker; an ignore that is not needed is one too."""
-    ops.leaky_relu(x, alpah=0.2)  # type: ignore[call-overload]
-    ops.leaky_relu(x, alpha="0.2")  # type: ignore[call-overload]
+    ops.leaky_relu(x, negative_slop=0.2)  # type: ignore[call-overload]
+    ops.leaky_relu(x, negative_slope="0.2")  # type: ignore[call-overload]
     net.blocks[0](x, False)  # type: ignore[call-arg]
     net.blocks[0](x, skip=3)  # type: ignore[arg-type]
     optim.AdamW().step("1e-3", net, x.backward())  # type: ignore[arg-type]

@@ -40,9 +40,9 @@ Defaults = Mapping[str, Mapping[str, object]]
 _SIZED = frozenset(("reshape", "expand", "repeat", "split"))
 _FILLED = frozenset(("Tensor.zeros", "Tensor.full"))
 _OPTIONS = frozenset(
-    ("shape", "sizes", "split_sizes", "num_heads", "repeats", "stride", "pads")
+    ("shape", "sizes", "split_sizes", "num_heads", "repeats", "stride", "pad_width")
 )
-_WORDS = {"pads": "padding"}
+_WORDS = {"pad_width": "padding"}
 ATTENTION = "ops.scaled_dot_product_attention"
 _CAUSAL = "is_causal"
 _SUMS = frozenset(("+", "-", "*", "//", "%"))

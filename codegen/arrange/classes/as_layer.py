@@ -45,7 +45,7 @@ _MODULES: dict[str, tuple[str, Mapping[str, str]]] = {
     "ops.softplus": ("Softplus", {}),
     "ops.softsign": ("Softsign", {}),
     "ops.log_sigmoid": ("LogSigmoid", {}),
-    "ops.leaky_relu": ("LeakyReLU", _ALPHA),
+    "ops.leaky_relu": ("LeakyReLU", {"negative_slope": ""}),
     "ops.softmax": ("Softmax", _AXIS),
     "ops.log_softmax": ("LogSoftmax", _AXIS),
     "ops.glu": ("GLU", _AXIS),
@@ -154,7 +154,10 @@ def _padded(made: Expression, _: Shape | None) -> _Found | None:
             options = dict(made.options)
         case _:
             return None
-    pads, mode = options.pop("pads", None), options.pop("mode", Literal("constant"))
+    pads, mode = (
+        options.pop("pad_width", None),
+        options.pop("mode", Literal("constant")),
+    )
     kind = _PADS.get(mode.value) if isinstance(mode, Literal) else None
     match pads:
         case Literal(value=((0, 0), (0, 0), *rest)) if kind and not options:
@@ -167,7 +170,7 @@ def _padded(made: Expression, _: Shape | None) -> _Found | None:
 
 def _enlarged(made: Expression, _: Shape | None) -> _Found | None:
     """Nearest upsampling as `nn.Upsample`."""
-    if not isinstance(made, Call) or made.function != "ops.resize":
+    if not isinstance(made, Call) or made.function != "ops.resize_image":
         return None
     options = {n: e.value for n, e in made.options if isinstance(e, Literal)}
     scales = list(options.pop("scales", ()))

@@ -18,6 +18,7 @@ from burnish.codegen.program import (
     Block,
     Call,
     Expression,
+    ListOrTuple,
     Literal,
     Loop,
     Name,
@@ -25,7 +26,6 @@ from burnish.codegen.program import (
     Slice,
     Statement,
     Subscript,
-    UnaryOp,
     Value,
 )
 
@@ -253,19 +253,21 @@ class _Turns:
         """The place whose values of all turns a call takes in their order."""
         if not isinstance(expression, Call) or expression.function not in _LIST:
             return None
-        if len(expression.args) != len(self.turns):
+        listed = expression.args[0]
+        items = listed.items if isinstance(listed, ListOrTuple) else ()
+        if len(items) != len(self.turns):
             return None
-        first = expression.args[0]
+        first = items[0]
         place = self.places[0].get(first) if isinstance(first, Value) else None
         if place is None:
             return None
-        own = zip(expression.args, self.made, strict=True)
+        own = zip(items, self.made, strict=True)
         return place if all(arg is made[place] for arg, made in own) else None
 
     def _read(self, expression: Expression, lists: dict[Value, Value]) -> Expression:
         if (place := self._row(expression)) is not None:
             held = lists[self.made[0][place]]
-            return replace(expression, args=(UnaryOp("*", held),))  # type: ignore[type-var]
+            return replace(expression, args=(held,))  # type: ignore[type-var]
         return expression.rebuilt(lambda child: self._read(child, lists))
 
 

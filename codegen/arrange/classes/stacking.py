@@ -9,6 +9,7 @@ from burnish.codegen.program import (
     Block,
     Call,
     Expression,
+    ListOrTuple,
     Literal,
     Method,
     Value,
@@ -16,16 +17,18 @@ from burnish.codegen.program import (
 
 
 def stacked(block: Block) -> Block:
-    """The block with `ops.stack(a, b)` where it joins `a.unsqueeze(0)` and so on."""
+    """The block with `ops.stack([a, b])` where it joins `a.unsqueeze(0)` and so on."""
     made: dict[Value, Expression] = {}
 
     def visit(expression: Expression) -> Expression:
         changed = expression.rebuilt(visit)
-        if isinstance(changed, Call) and changed.function == "ops.concat":
-            parts = [_before(arg, changed, made) for arg in changed.args]
-            known = tuple(part for part in parts if part is not None)
-            if len(known) == len(parts) > 1:
-                return replace(changed, function="ops.stack", args=known)
+        match changed:
+            case Call(function="ops.concat", args=(ListOrTuple(items=items),)):
+                parts = [_before(item, changed, made) for item in items]
+                known = tuple(part for part in parts if part is not None)
+                if len(known) == len(parts) > 1:
+                    listed = (ListOrTuple(known),)
+                    return replace(changed, function="ops.stack", args=listed)
         return changed
 
     def within(block: Block) -> Block:

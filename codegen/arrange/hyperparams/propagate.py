@@ -195,9 +195,9 @@ class _Outline:
                 return self._row(self.members.get(name))
             case Subscript():
                 return self._item(expression)
-            case Call(function="ops.concat", args=args):
+            case Call(function="ops.concat", args=(ListOrTuple(items=items),)):
                 return transfer_rules.concat(
-                    self.sizes, [self.dims(arg) for arg in args], own
+                    self.sizes, [self.dims(item) for item in items], own
                 )
             case Call(function="ops.conv", args=(x, weight, *bias)):
                 return transfer_rules.conv(
@@ -364,7 +364,7 @@ class _Outline:
             self.sizes.rows += [(rows[0], width) for width in rows[1:2]]
             return [*index[:-1], *rows[1:]] if self.sizes.of(index[-1]) == 1 else None
         if function in ("ops.layer_norm", "ops.rms_norm") and shapes[0]:
-            for weight in filter(None, shapes[1:]):
+            for weight in filter(None, shapes[2:]):
                 self.sizes.same(shapes[0][-1], weight[-1])
                 self.sizes.norms.append(weight[-1])
         if function in _SAME and shapes:

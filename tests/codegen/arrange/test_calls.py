@@ -180,7 +180,7 @@ def test_what_every_turn_gives_is_collected():
         for i in range(6):
             y = ops.tanh(self.i(x[:, i]) + self.h(y))
             collected.append(y)
-        return ops.stack(*collected, axis=1)
+        return ops.stack(collected, axis=1)
         """,
         rtol=1e-4,
     )
@@ -206,12 +206,12 @@ def test_what_is_joined_along_a_new_axis_is_stacked():
     ]
     check_source(
         graph(nodes, {"last": np.array([-1])}, x=("batch", 4)),
-        "return ops.stack(ops.relu(x), x, axis=-1)",
+        "return ops.stack([ops.relu(x), x], axis=-1)",
     )
     nodes[3] = node("Concat", "b c", "y", axis=1)
     check_source(
         graph(nodes, {"last": np.array([-1])}, x=("batch", 4)),
-        "return ops.concat(ops.relu(x).unsqueeze(-1), x.unsqueeze(-1), axis=1)",
+        "return ops.concat([ops.relu(x).unsqueeze(-1), x.unsqueeze(-1)], axis=1)",
     )
 
 

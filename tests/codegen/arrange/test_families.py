@@ -157,7 +157,7 @@ CASES = {
         IMAGE,
         [
             'f"denselayer{i + 1}": Dense',
-            "ayer in self.values():\n            x = ops.concat(x, ",
+            "ayer in self.values():\n            x = ops.concat([x, ",
             "lock(3, 8)",
             "lock(5, 13)",
         ],

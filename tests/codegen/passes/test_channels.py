@@ -29,7 +29,7 @@ BETWEEN = {
     "softmax": ("d = Softmax(c)", "axis=1"),
     "padding": (
         "p = Constant<value_ints=[0,1,0,0,0,0,2,0]>() d = Pad(c, p)",
-        "pads=((0, 0), (0, 0), (1, 0), (0, 2))",
+        "pad_width=((0, 0), (0, 0), (1, 0), (0, 2))",
     ),
     "halves": (
         "g, h = Split<axis=3, num_outputs=2>(c) d = Concat<axis=-1>(h, g)",
@@ -80,7 +80,7 @@ def test_an_input_is_turned_at_once():
     text = f"""p = Constant<value_ints=[0,1,1,0,0,1,1,0]>() q = Pad(x, p) a = {IN}(q)
         y = Conv(a, v)"""
     source = becomes(form(text, weights=CONVS, x="batch,5,6,3"))
-    assert "ops.pad(x.transpose(0, 3, 1, 2), pads=" in source
+    assert "ops.pad(x.transpose(0, 3, 1, 2), pad_width=" in source
 
 
 def test_an_output_keeps_its_name():
@@ -152,7 +152,7 @@ def test_a_matrix_behind_an_image(last):
     shape = (120, 2) if "MatMul" in last else (2, 120)
     weights = {"v": CONVS["v"], "w": made(*shape)}
     source = becomes(form(text, weights=weights, x="batch,3,5,6"))
-    assert "self.linear(ops.flatten(self.conv(x)))" in source
+    assert "self.linear(ops.flatten(self.conv(x), 1))" in source
 
 
 def test_a_slope_below_zero():

@@ -37,9 +37,18 @@ CASES = [
     case(ops.relu, (3, 4), expect=lambda x: np.maximum(x, 0)),
     case(ops.relu6, (3, 4), low=-9, high=9, expect=lambda x: np.clip(x, 0, 6)),
     case(
-        ops.leaky_relu, (3, 4), alpha=0.2, expect=lambda x: np.where(x > 0, x, 0.2 * x)
+        ops.leaky_relu,
+        (3, 4),
+        negative_slope=0.2,
+        expect=lambda x: np.where(x > 0, x, 0.2 * x),
     ),
-    case(ops.prelu, (3, 4), (4,), expect=lambda x, s: np.where(x > 0, x, s * x)),
+    case(
+        ops.prelu,
+        (2, 3, 2),
+        (3,),
+        expect=lambda x, w: np.where(x > 0, x, w[:, None] * x),
+    ),
+    case(ops.prelu_of, (3, 4), (4,), expect=lambda x, s: np.where(x > 0, x, s * x)),
     case(
         ops.thresholded_relu,
         (3, 4),

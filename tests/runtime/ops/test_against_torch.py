@@ -69,7 +69,7 @@ TABLE = [
     *(
         (
             lambda x, ours=ours: ops.pad(
-                x[None], pads=((0, 0), (0, 0), (2, 3)), mode=ours
+                x[None], pad_width=((0, 0), (0, 0), (2, 3)), mode=ours
             ),
             lambda x, theirs=theirs: F.pad(x[None], (2, 3), theirs),
             X,
@@ -85,7 +85,7 @@ TABLE = [
     (ops.det, torch.det, SQUARE),
     (ops.inverse, torch.inverse, SQUARE),
     (
-        lambda a, b: ops.einsum(a, b, equation="ij,kj->ik"),
+        lambda a, b: ops.einsum("ij,kj->ik", a, b),
         lambda a, b: torch.einsum("ij,kj->ik", a, b),
         X,
         X,

@@ -19,13 +19,13 @@ ELEMENTWISE = [
     *(ops.silu, ops.softplus, ops.softsign, ops.hard_sigmoid, ops.hard_swish),
     *(ops.mish, ops.erf, ops.ndtr, ops.tanh),
     lambda x: ops.huber(x, np.zeros_like(x)),
-    lambda x: ops.leaky_relu(x, alpha=1.5),
-    lambda x: ops.leaky_relu(x, alpha=0.0),
+    lambda x: ops.leaky_relu(x, negative_slope=1.5),
+    lambda x: ops.leaky_relu(x, negative_slope=0.0),
     lambda x: ops.celu(x, alpha=0.7),
     lambda x: ops.swish(x, alpha=1.7),
     lambda x: ops.gelu(x, approximate="tanh"),
     lambda x: ops.where(x > 0, x, -2 * x),
-    lambda x: ops.prelu(x, np.full((), 0.25, x.dtype)),
+    lambda x: ops.prelu_of(x, np.full((), 0.25, x.dtype)),
 ]
 
 
@@ -50,9 +50,9 @@ ALONG = [
     ops.log_softmax,
     lambda x: ops.softmax(40 * x),  # beyond what needs no moving
     lambda x: ops.softmax(x - 1000),
-    ops.layer_norm,
-    ops.rms_norm,
-    lambda x: ops.layer_norm(x, x[0, 0] * 0 + 2, x[0, 0] * 0 + 1),
+    ops.layer_norm_from,
+    ops.rms_norm_from,
+    lambda x: ops.layer_norm_from(x, x[0, 0] * 0 + 2, x[0, 0] * 0 + 1),
 ]
 
 
@@ -83,8 +83,8 @@ def test_parameters_of_norms_in_blocks(groups):
     x = values(np.float64, 40, 4, 1000)
     scale, bias = (Tensor(a).require_grad() for a in CHANNELS[:2])
     weight = values(np.float64, *x.shape)
-    found = ops.group_norm(Tensor(x), scale, bias, num_groups=groups).backward(weight)
-    unit = ops.group_norm(x, num_groups=groups)
+    found = ops.group_norm(Tensor(x), groups, scale, bias).backward(weight)
+    unit = ops.group_norm(x, groups)
     np.testing.assert_allclose(scale.grad(found), (unit * weight).sum((0, 2)), 1e-9)
     np.testing.assert_allclose(bias.grad(found), weight.sum((0, 2)), 1e-9)
 
@@ -93,7 +93,9 @@ def test_batch_norm_in_blocks():
     x = values(np.float64, 40, 4, 1000)
     scale, bias, mean, var = (a[:, None] for a in CHANNELS)
     want = (x - mean) / np.sqrt(var + 1e-5) * scale + bias
-    np.testing.assert_allclose(ops.batch_norm(x, *CHANNELS), want, 1e-9, 1e-9)
+    np.testing.assert_allclose(
+        ops.batch_norm(x, *CHANNELS[2:], *CHANNELS[:2]), want, 1e-9, 1e-9
+    )
 
 
 @pytest.mark.parametrize("dtype", ["?", "i1", "u2", "f2", "i4", "f4", "i8", "f8", "c8"])

@@ -12,8 +12,8 @@ IDS = np.array([[0, 2, 2], [4, 0, 1]])
 FLAT = np.array([[0, 5], [5, 3]])
 
 CASES = [
-    case(ops.embedding, (5, 3), IDS, expect=lambda w, i: w[i]),
-    case(ops.embedding, (5, 3), IDS, padding_idx=-3, grad=False),
+    case(ops.embedding, IDS, (5, 3), expect=lambda i, w: w[i]),
+    case(ops.embedding, IDS, (5, 3), padding_idx=-3, grad=False),
     case(take_flat, (2, 3), FLAT, expect=lambda x, i: x.reshape(-1)[i]),
     case(put_flat, (2, 2), FLAT, shape=(2, 3)),
 ]
@@ -26,11 +26,11 @@ def test_operator(case):
 
 def test_the_padding_row_gets_no_gradient():
     weight = Tensor(np.ones((5, 3))).require_grad()
-    y = ops.embedding(weight, Tensor(IDS), padding_idx=-3)
+    y = ops.embedding(Tensor(IDS), weight, padding_idx=-3)
     grad = weight.grad(y.backward(np.ones(y.shape))).numpy()
     assert grad[:, 0].tolist() == [2, 1, 0, 0, 1]
 
 
 def test_an_id_outside_the_table_is_refused():
     with pytest.raises(InputError, match="ids from 0 to 4, got 0 to 7"):
-        ops.embedding(np.ones((5, 3)), np.array([0, 7]))
+        ops.embedding(np.array([0, 7]), np.ones((5, 3)))

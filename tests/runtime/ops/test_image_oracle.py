@@ -52,7 +52,7 @@ def test_resize_to_sizes(mode, old, new, coordinates):
     x = RNG.normal(size=old)
     roi = np.array([0.1, -0.2, 0.7, 1.1])
     options = {"mode": mode, "coordinate_transformation_mode": coordinates}
-    got = ops.resize(x, sizes=new, roi=roi, extrapolation_value=3.0, **options)
+    got = ops.resize_image(x, sizes=new, roi=roi, extrapolation_value=3.0, **options)
     want = reference(
         x,
         (roi, None, np.array(new, np.int64)),
@@ -68,7 +68,7 @@ def test_resize_to_sizes(mode, old, new, coordinates):
 def test_resize_by_scales(mode, scales, coordinates):
     x = RNG.normal(size=(5, 6))
     options = {"mode": mode, "coordinate_transformation_mode": coordinates}
-    got = ops.resize(x, scales=np.float32(scales), **options)
+    got = ops.resize_image(x, scales=np.float32(scales), **options)
     want = reference(x, (None, np.float32(scales)), **options)
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
 
@@ -89,7 +89,7 @@ def test_antialias_and_exclude_outside(mode, antialias, exclude_outside, a):
         "exclude_outside": exclude_outside,
         "cubic_coeff_a": a,
     }
-    got = ops.resize(x, sizes=(4, 8), **options)
+    got = ops.resize_image(x, sizes=(4, 8), **options)
     want = reference(x, (None, None, np.array([4, 8], np.int64)), **options)
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
 
@@ -98,7 +98,7 @@ def test_antialias_and_exclude_outside(mode, antialias, exclude_outside, a):
 def test_keeping_the_aspect_ratio(policy):
     x = RNG.normal(size=(1, 4, 7))
     options = {"mode": "linear", "keep_aspect_ratio_policy": policy, "axes": [1, 2]}
-    got = ops.resize(x, sizes=(6, 6), **options)
+    got = ops.resize_image(x, sizes=(6, 6), **options)
     want = reference(x, (None, None, np.array([6, 6], np.int64)), **options)
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
 
@@ -110,7 +110,7 @@ def test_keeping_the_aspect_ratio(policy):
 def test_nearest_modes(nearest_mode, new):
     x = RNG.normal(size=(6,))
     options = {"mode": "nearest", "nearest_mode": nearest_mode}
-    got = ops.resize(x, sizes=(new,), **options)
+    got = ops.resize_image(x, sizes=(new,), **options)
     want = reference(x, (None, None, np.array([new], np.int64)), **options)
     np.testing.assert_array_equal(got, want)
 

@@ -69,8 +69,8 @@ CASES = [
         expect=lambda x: np.diagonal(x, 0, -1, 0),
     ),
     case(ops.diag, (3,), expect=np.diag),
-    case(ops.diag, (3,), offset=-1, expect=lambda x: np.diag(x, -1)),
-    case(ops.diag, (3, 4), offset=2, expect=lambda x: np.diag(x, 2)),
+    case(ops.diag, (3,), k=-1, expect=lambda x: np.diag(x, -1)),
+    case(ops.diag, (3, 4), k=2, expect=lambda x: np.diag(x, 2)),
     case(
         ops.diag_embed, (2, 3), expect=lambda x: x[..., None] * np.eye(3, dtype=x.dtype)
     ),

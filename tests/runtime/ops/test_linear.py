@@ -1,3 +1,5 @@
+import functools
+
 import numpy as np
 import pytest
 
@@ -8,9 +10,8 @@ from tests.harness.operators import case
 
 def einsum(equation, *shapes):
     return case(
-        ops.einsum,
+        functools.wraps(ops.einsum)(functools.partial(ops.einsum, equation)),
         *shapes,
-        equation=equation,
         expect=lambda *a: np.einsum(equation, *a),
         rtol=1e-5,
     )
@@ -81,7 +82,7 @@ def test_operator(case):
             lambda: ops.linear(np.zeros(3), np.zeros((2, 4))),
             r"x \(3,\) has 3 features, but weight \(2, 4\) takes 4",
         ),
-        (lambda: ops.einsum(np.zeros(3), equation="ij"), r"einsum 'ij': got \(3,\)"),
+        (lambda: ops.einsum("ij", np.zeros(3)), r"einsum 'ij': got \(3,\)"),
     ],
 )
 def test_mistakes_are_explained(call, words):

@@ -3,7 +3,7 @@ import pytest
 
 from burnish import ops
 from burnish.errors import InputError
-from tests.harness.operators import case
+from tests.harness.operators import case, listed
 
 
 def depth_to_space(x):
@@ -15,7 +15,11 @@ def depth_to_space(x):
 
 def padded(mode, pads):
     return case(
-        ops.pad, (3, 4), pads=pads, mode=mode, expect=lambda x: np.pad(x, pads, mode)
+        ops.pad,
+        (3, 4),
+        pad_width=pads,
+        mode=mode,
+        expect=lambda x: np.pad(x, pads, mode),
     )
 
 
@@ -41,13 +45,13 @@ CASES = [
         (2,),
         (3,),
         (4,),
-        indexing="xy",
         expect=lambda *a: tuple(np.meshgrid(*a)),
     ),
     case(
         ops.meshgrid,
         (2,),
         (),
+        indexing="ij",
         expect=lambda *a: tuple(np.meshgrid(*a, indexing="ij")),
     ),
     case(ops.reshape, (3, 4), shape=(2, -1), expect=lambda x: x.reshape(2, 6)),
@@ -57,9 +61,9 @@ CASES = [
         ops.transpose, (2, 3, 4), axes=(1, -1, 0), expect=lambda x: x.transpose(1, 2, 0)
     ),
     case(ops.swapaxes, (2, 3, 4), 0, -1, expect=np.swapaxes),
-    case(ops.flatten, (2, 3, 4), expect=lambda x: x.reshape(2, 12)),
-    case(ops.flatten, (2, 3, 4), axis=0, expect=lambda x: x.reshape(1, 24)),
-    case(ops.flatten, (2, 3, 4), axis=-1, expect=lambda x: x.reshape(6, 4)),
+    case(ops.flatten, (2, 3, 4), start_axis=1, expect=lambda x: x.reshape(2, 12)),
+    case(ops.flatten_to_matrix, (2, 3, 4), axis=0, expect=lambda x: x.reshape(1, 24)),
+    case(ops.flatten_to_matrix, (2, 3, 4), axis=-1, expect=lambda x: x.reshape(6, 4)),
     case(ops.squeeze, (2, 1, 3, 1), expect=np.squeeze),
     case(ops.squeeze, (2, 1, 3, 1), axis=-1, expect=lambda x: x.squeeze(-1)),
     case(ops.unsqueeze, (2, 3), axis=(0, -1), expect=lambda x: x[None, ..., None]),
@@ -78,16 +82,16 @@ CASES = [
     ),
     case(ops.sum_to, (2, 3, 4), shape=(3, 1), expect=lambda x: x.sum((0, 2))[:, None]),
     case(
-        ops.concat,
+        listed(ops.concat),
         (2, 3),
         (2, 1),
         (2, 2),
         axis=-1,
         expect=lambda *a: np.concatenate(a, 1),
     ),
-    case(ops.concat, (2, 3), (1, 3), expect=lambda *a: np.concatenate(a)),
-    case(ops.stack, (2, 3), (2, 3), axis=1, expect=lambda *a: np.stack(a, 1)),
-    case(ops.stack, (2, 3), (2, 3), axis=-1, expect=lambda *a: np.stack(a, -1)),
+    case(listed(ops.concat), (2, 3), (1, 3), expect=lambda *a: np.concatenate(a)),
+    case(listed(ops.stack), (2, 3), (2, 3), axis=1, expect=lambda *a: np.stack(a, 1)),
+    case(listed(ops.stack), (2, 3), (2, 3), axis=-1, expect=lambda *a: np.stack(a, -1)),
     case(ops.split, (5, 2), sizes=(1, 4), expect=lambda x: (x[:1], x[1:])),
     case(
         ops.split,
@@ -121,31 +125,31 @@ CASES = [
     case(
         ops.pad,
         (3, 4),
-        pads=((1, 0), (0, 2)),
-        value=1.5,
+        pad_width=((1, 0), (0, 2)),
+        constant_values=1.5,
         expect=lambda x: np.pad(x, ((1, 0), (0, 2)), constant_values=1.5),
     ),
     case(
         ops.pad,
         (3, 4),
-        pads=[(2, 1)],
+        pad_width=[(2, 1)],
         axes=[-1],
         expect=lambda x: np.pad(x, ((0, 0), (2, 1))),
     ),
     case(
         ops.pad,
         (3, 4),
-        pads=((-1, 1), (1, -2)),
+        pad_width=((-1, 1), (1, -2)),
         expect=lambda x: np.pad(x[1:, :2], ((0, 1), (1, 0))),
     ),
-    case(ops.pad, (3, 4), pads=((-2, -1), (0, 0)), expect=lambda x: x[:0]),
+    case(ops.pad, (3, 4), pad_width=((-2, -1), (0, 0)), expect=lambda x: x[:0]),
     padded("reflect", ((1, 2), (2, 0))),
     padded("edge", ((1, 2), (2, 0))),
     padded("wrap", ((1, 2), (2, 0))),
     case(
         ops.pad,
         (3, 4),
-        pads=((0, 0), (-1, 2)),
+        pad_width=((0, 0), (-1, 2)),
         mode="edge",
         expect=lambda x: np.pad(x, ((0, 0), (0, 2)), "edge")[:, 1:],
     ),
@@ -188,10 +192,11 @@ CASES = [
         ops.one_hot,
         np.array([0, -1, 5]),
         3,
-        expect=lambda i, n: np.float32([[1, 0, 0], [0, 0, 1], [0, 0, 0]]),
+        expect=lambda i, n: np.array([[1, 0, 0], [0, 0, 1], [0, 0, 0]]),
     ),
+    case(ops.one_hot, np.array([2, 0]), expect=lambda i: np.eye(3, dtype="i8")[i]),
     case(
-        ops.one_hot,
+        ops.one_hot_of,
         np.array([[0, 1]]),
         np.array([3]),
         np.array([2, 5]),
@@ -220,22 +225,25 @@ def test_column_row_depth_order():
             r"6 elements for x \(2, 3\), got \(4, 2\)",
         ),
         (
-            lambda x: ops.concat(x, x[:, :2]),
+            lambda x: ops.concat([x, x[:, :2]]),
             r"equal in all axes but 0, got \(2, 3\), \(2, 2\)",
         ),
         (
             lambda x: ops.squeeze(x, axis=0),
             r"expected length 1 in axis 0, got \(2, 3\)",
         ),
-        (lambda x: ops.pad(x, pads=((-2, -1), (0, 0))), "take at most 2"),
-        (lambda x: ops.pad(x, pads=(1, 2)), r"a pair .* each of 2 axes, got \(1, 2\)"),
-        (lambda x: ops.pad(x, pads=((1, 1),)), "a pair .* each of 2 axes"),
+        (lambda x: ops.pad(x, pad_width=((-2, -1), (0, 0))), "take at most 2"),
         (
-            lambda x: ops.pad(x, pads=((1, 1),) * 2, mode="circular"),
+            lambda x: ops.pad(x, pad_width=(1, 2, 3)),
+            r"a pair .* 2 axes, got \(1, 2, 3\)",
+        ),
+        (lambda x: ops.pad(x, pad_width=((1, 1),) * 3), "a pair .* each of 2 axes"),
+        (
+            lambda x: ops.pad(x, pad_width=((1, 1),) * 2, mode="circular"),
             "expected mode among .*'wrap'.*, got 'circular'",
         ),
         (
-            lambda x: ops.pad(x[:0], pads=((1, 1), (0, 0)), mode="edge"),
+            lambda x: ops.pad(x[:0], pad_width=((1, 1), (0, 0)), mode="edge"),
             "expected elements along axis 0",
         ),
         (lambda x: ops.unsqueeze(x, axis=(0, 0)), "expected different axes"),

@@ -87,7 +87,10 @@ def test_half_precision_stays():
         (ops.blackman_window(8, periodic=False), np.blackman(8)),
         (ops.hann_window(8), np.hanning(9)[:8]),
         (ops.blackman_window(8), np.blackman(9)[:8]),
-        (ops.hamming_window(5), 25 / 46 - 21 / 46 * np.cos(np.arange(5) * 0.4 * np.pi)),
+        (
+            ops.hamming_window(5, alpha=25 / 46, beta=21 / 46),
+            25 / 46 - 21 / 46 * np.cos(np.arange(5) * 0.4 * np.pi),
+        ),
         (ops.hann_window(1, periodic=False), np.zeros(1)),
     ],
 )

@@ -30,7 +30,7 @@ INPUTS = {"x": "2,3,5,4", "keep": "bool[2,1,1,5]"}
 def test_what_a_mask_says_of_places(mask, line):
     model = form(f"{PLACES} {mask} {ATTENDED}", **INPUTS)
     source = becomes(model, feeds=feeds())
-    assert f"scaled_dot_product_attention({line})" in source.replace("mask=", "")
+    assert f"scaled_dot_product_attention({line})" in source.replace("attn_mask=", "")
 
 
 @pytest.mark.parametrize(

@@ -64,34 +64,34 @@ FORMS = {
     ),
     "a mask to add": (
         f"{SCORES} a = Add(s, mask) w = Softmax(a) y = MatMul(w, v)",
-        ", mask=mask",
+        ", attn_mask=mask",
         {"mask": "2,1,5,5"},
     ),
     "a bias and a mask": (
         f"{SCORES} a = Add(s, bias) b = Add(a, mask) w = Softmax(b) y = MatMul(w, v)",
-        ", mask=bias + mask",
+        ", attn_mask=bias + mask",
         {"bias": "3,5,5", "mask": "2,1,5,5"},
     ),
     "booleans that keep": (
         f"{SCORES} {NONE} a = Where(mask, s, low) w = Softmax(a) y = MatMul(w, v)",
-        ", mask=mask",
+        ", attn_mask=mask",
         {"mask": "bool[2,1,1,5]"},
     ),
     "booleans that block": (
         f"{SCORES} {NONE} a = Where(mask, low, s) w = Softmax(a) y = MatMul(w, v)",
-        ", mask=~mask",
+        ", attn_mask=~mask",
         {"mask": "bool[2,1,1,5]"},
     ),
     "booleans made numbers": (
         f"""{SCORES} {NONE} m = Where(mask, zero, low) a = Add(s, m)
         w = Softmax(a) y = MatMul(w, v)""",
-        ", mask=mask",
+        ", attn_mask=mask",
         {"mask": "bool[2,1,1,5]"},
     ),
     "queries without keys": (
         f"""{SCORES} {NONE} m = Where(mask, zero, low) a = Add(s, m) w = Softmax(a)
         n = IsNaN(w) g = Where(n, zero, w) y = MatMul(g, v)""",
-        ", mask=mask",
+        ", attn_mask=mask",
         {"mask": "bool[2,1,5,5]"},
     ),
     "a table of causes": (
