@@ -278,7 +278,7 @@ def compress(
 def unique(
     X: Expression, *, axis: int | None = None, sorted_: int = 1, node: NodeContext
 ) -> Result:
-    parts = call("unique_all", X, axis=axis, ordered=bool(sorted_))
+    parts = call("unique_of", X, axis=axis, ordered=bool(sorted_))
     names = ("values", "first", "inverse", "counts")
     return tuple(unpacked(node, parts, *names)[: len(node.outputs)])
 

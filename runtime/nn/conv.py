@@ -103,7 +103,7 @@ class _Conv(Kernel):
         steps = [each(v, self.rank, "conv") for v in (self.dilation, self.stride)]
         spans = [d * (k - 1) + 1 for d, k in zip(steps[0], kernel, strict=True)]
         pads = pairs(self.padding, x.shape[2:], spans, steps[1], "conv")
-        return ops.pad(x, pads=((0, 0), (0, 0), *pads), mode=MODES[self.padding_mode])
+        return ops.pad(x, ((0, 0), (0, 0), *pads), MODES[self.padding_mode])
 
 
 class Conv1d(_Conv):

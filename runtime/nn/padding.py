@@ -46,9 +46,7 @@ class _Pad(Layer):
         pads = [tuple(ends[i : i + 2]) for i in range(0, len(ends), 2)][::-1]
         self._check(x, pads)
         axes = tuple(range(-self.rank, 0))
-        return ops.pad(
-            x, pads=tuple(pads), mode=MODES[self.mode], value=self.value, axes=axes
-        )
+        return ops.pad(x, pads, MODES[self.mode], constant_values=self.value, axes=axes)
 
     def _check(self, x: Tensor, pads: Any) -> None:
         """A reflection or a turn needs enough to show."""

@@ -286,6 +286,7 @@ from burnish.ops.order import (
     top_k,
     top_k_places,
     unique_all,
+    unique_of,
     unique_places,
 )
 from burnish.ops.padding import fold_repeated, pad, pad_constant, pad_repeated
@@ -694,6 +695,7 @@ __all__ = [
     "unbind",
     "unfold",
     "unique_all",
+    "unique_of",
     "unique_places",
     "unsqueeze",
     "var",

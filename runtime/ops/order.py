@@ -157,7 +157,17 @@ def median_places(x, *, axis: int) -> Array:
 
 
 @composed
-def unique_all(
+def unique_all(x: Any) -> tuple[Array, Array, Array, Array]:
+    """Distinct elements in order; where each occurs first, which one each is, counts.
+
+    The inverse has x's shape.
+    """
+    values, first, inverse, counts = unique_of(x)
+    return values, first, reshape(inverse, shape=x.shape), counts
+
+
+@composed
+def unique_of(
     x: Any, *, axis: int | None = None, ordered: bool = True
 ) -> tuple[Array, Array, Array, Array]:
     """Distinct elements (or slices along an axis), in order or as they first occur.

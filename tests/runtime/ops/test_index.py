@@ -340,11 +340,21 @@ CASES = [
     ),
     case(
         ops.unique_all,
+        np.array([[2, 1], [1, 4]]),
+        expect=lambda x: (
+            np.array([1, 2, 4]),
+            np.array([1, 0, 3]),
+            np.array([[1, 0], [0, 2]]),
+            np.array([2, 1, 1]),
+        ),
+    ),
+    case(
+        ops.unique_of,
         np.array([2.0, 1.0, 4.0, 3.0]),
         expect=lambda x: np.unique(x, True, True, True),
     ),
     case(
-        ops.unique_all,
+        ops.unique_of,
         np.array([2, 1, 1, 3]),
         ordered=False,
         expect=lambda x: (
@@ -355,7 +365,7 @@ CASES = [
         ),
     ),
     case(
-        ops.unique_all,
+        ops.unique_of,
         np.array([[2, 1, 2], [0, 1, 0]]),
         axis=1,
         expect=lambda x: (
