@@ -17,9 +17,11 @@ TABLES = [module.name for module in pkgutil.iter_modules(tests.runtime.ops.__pat
 SIZED = {"slice", "top_k"}  #: what says a size is a number, not a tensor
 COUNTED = {
     "max_roi_pool",
+    "one_hot",
     "range",
     "roi_align",
     "unique_all",
+    "unique_of",
 }  #: values are their sizes
 
 
