@@ -344,7 +344,6 @@ def _returned(function: Callable[..., Any] | None) -> str:
     signature = getattr(function, "__func__", getattr(function, "value", function))
     said = getattr(signature, "__annotations__", {}).get("return")
     words = re.sub(r"\bArray\b", "Tensor", said) if isinstance(said, str) else "Any"
-    words = " | ".join(dict.fromkeys(words.split(" | ")))  # arrays or tensors
     if words != said and words.startswith("tuple["):
         words = "tuple[Tensor, ...]"  # as the decorators of operators have it
     return words if re.fullmatch(r"[\w\[\], .|]*", words) and _known(words) else "Any"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any
 
 import numpy as np
 
 from burnish.backend import Array, namespace
 from burnish.errors import InputError
-from burnish.operator import composed, explained, operator
+from burnish.operator import composed, operator
 from burnish.ops._shapes import (
     axes_of,
     broadcast_to,
@@ -21,9 +21,6 @@ from burnish.ops._shapes import (
     unbroadcast,
     whole,
 )
-
-if TYPE_CHECKING:
-    from burnish.tensor import Tensor
 
 
 @operator
@@ -189,24 +186,14 @@ def _(g, y, *arrays, axis):
     return [unbroadcast(part, a) for part, a in zip(parts, arrays, strict=True)]
 
 
-@overload
-def concat(arrays: Sequence[Array], axis: int = 0) -> Array: ...
-@overload
-def concat(arrays: Sequence[Any] | Tensor, axis: int = 0) -> Tensor: ...
-@explained
-def concat(arrays: Any, axis: int = 0) -> Array | Tensor:
+@composed
+def concat(arrays: Sequence[Any], axis: int = 0) -> Array:
     """Arrays one after the other along an axis."""
     return concat_of(*_listed("concat", arrays), axis=axis)
 
 
-@overload
-def stack(arrays: Sequence[Array], axis: int = 0, *, empty: Any = None) -> Array: ...
-@overload
-def stack(
-    arrays: Sequence[Any] | Tensor, axis: int = 0, *, empty: Any = None
-) -> Tensor: ...
-@explained
-def stack(arrays: Any, axis: int = 0, *, empty: Any = None) -> Array | Tensor:
+@composed
+def stack(arrays: Sequence[Any], axis: int = 0, *, empty: Any = None) -> Array:
     """Arrays of one shape along a new axis; of none of them `empty`, if it is given."""
     arrays = _listed("stack", arrays)
     if not arrays and empty is not None:
