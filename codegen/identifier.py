@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from keyword import iskeyword, issoftkeyword
 
 _TAKEN = frozenset({"self", "nn", "ops", "math", "Tensor", "Model", "WEIGHTS"})
@@ -65,9 +65,11 @@ def _snake(text: str) -> str:
     return spaced.lower()
 
 
-def free(wanted: Identifier, taken: Iterable[str]) -> Identifier:
+def free(wanted: Identifier, taken: Container[str]) -> Identifier:
     """`wanted`, or with the first number behind it that is not taken."""
-    return Names(taken).new(wanted)
+    if wanted not in taken:
+        return wanted
+    return Identifier(_numbered(wanted, _first_free(wanted, 2, taken)))
 
 
 class Names:
@@ -81,27 +83,28 @@ class Names:
         """`wanted`, or with the first number behind it that is not taken; it is now."""
         name = wanted
         if name in self.taken:
-            number = self._first(wanted, self.numbers.get(wanted, 2))
+            number = _first_free(wanted, self.numbers.get(wanted, 2), self.taken)
             self.numbers[wanted] = number + 1
             name = Identifier(_numbered(wanted, number))
         self.taken.add(name)
         return name
 
-    def _first(self, wanted: str, number: int) -> int:
-        """A number from here on that is free where the one before it is taken."""
-        above = number
-        while _numbered(wanted, above) in self.taken:
-            near = above < number + _NEAR
-            number, above = (number, above + 1) if near else (above, 2 * above)
-        if above <= number + _NEAR:
-            return above
-        while above - number > 1:
-            middle = (number + above) // 2
-            if _numbered(wanted, middle) in self.taken:
-                number = middle
-            else:
-                above = middle
+
+def _first_free(wanted: str, number: int, taken: Container[str]) -> int:
+    """A number from here on that is free where the one before it is taken."""
+    above = number
+    while _numbered(wanted, above) in taken:
+        near = above < number + _NEAR
+        number, above = (number, above + 1) if near else (above, 2 * above)
+    if above <= number + _NEAR:
         return above
+    while above - number > 1:
+        middle = (number + above) // 2
+        if _numbered(wanted, middle) in taken:
+            number = middle
+        else:
+            above = middle
+    return above
 
 
 def _numbered(wanted: str, number: int) -> str:

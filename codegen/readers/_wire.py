@@ -7,6 +7,7 @@ large tensor as external data that points back into the same file.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from mmap import mmap
 
@@ -18,6 +19,9 @@ SELF = "\0model"
 LARGE = 1024
 #: Protobuf's own limit on nesting.
 MAX_DEPTH = 100
+#: Parts of one kind: each becomes an object, whatever little it says.
+MOST = 200_000
+_OBJECTS = frozenset(("Model", "Graph", "Node", "Function"))
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 _RAW_DATA, _EXTERNAL_DATA, _DATA_LOCATION = 9, 13, 14
@@ -37,6 +41,10 @@ _DROPPED = {"Model": {20}}
 
 class WireError(ValueError):
     """Bytes that are not a well-formed protobuf message."""
+
+
+class TooManyError(WireError):
+    """A message with more parts of a kind than any model has."""
 
 
 def varint(data: Buffer, at: int, end: int) -> tuple[int, int]:
@@ -91,9 +99,16 @@ def _slim(data: Buffer, at: int, end: int, message: str, depth: int) -> list[byt
     parts: list[bytes] = []
     tail = b""
     kept = at
+    counts = Counter[int]()
     for number, kind, start, value, stop in fields(data, at, end):
         if kind != BYTES:
             continue
+        counts[number] += 1
+        if counts[number] > MOST and message in _OBJECTS:
+            raise TooManyError(
+                f"expected at most {MOST} parts of a kind in a {message}, got more in "
+                f"field {number}; generate from a part of the model"
+            )
         if number in dropped:
             replacement: list[bytes] = []
         elif stop - value < LARGE:

@@ -11,8 +11,8 @@ import onnx_ir as ir
 
 from burnish.budget import Budget
 from burnish.codegen.errors import ConversionError, Explain, ReadError
-from burnish.codegen.readers import microsoft, opset, proto, shapes
-from burnish.codegen.readers._wire import fields, slim
+from burnish.codegen.readers import counts, microsoft, opset, proto, shapes
+from burnish.codegen.readers._wire import TooManyError, fields, slim
 from burnish.codegen.readers.detect import open_file
 from burnish.codegen.readers.external import attach
 from burnish.codegen.readers.normal import normalise
@@ -53,6 +53,7 @@ def _guarded(
     budget = Budget(file.size, str(file.path))
     try:
         message = parse(file, explain)
+        counts.check(message)
         declared = proto.clean(message, explain, budget)
         model = build(message, declared)
         attach(model, file, budget)
@@ -78,6 +79,8 @@ def parse(file: MappedFile, explain: Explain) -> Any:
     """The file's ModelProto with large tensors left where they are."""
     try:
         message = onnx.ModelProto.FromString(slim(file.data))
+    except TooManyError as error:
+        raise ReadError(str(error)) from None
     except Exception as error:  # WireError, and protobuf's own in all its builds
         raise ReadError(
             f"expected an ONNX model, got damaged bytes ({error}); "

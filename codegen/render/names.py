@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from itertools import chain
 
 from burnish.codegen.arrange.analysis.shape_contracts import symbol
 from burnish.codegen.arrange.scopes.grouping import block_values
@@ -59,9 +60,10 @@ def named(
     roles: names of values whose place in the model says what they are. types: of
     values, where a name is to have one type throughout.
     """
-    namer = _Namer(roles or {}, types or {})
+    namer, taken = _Namer(roles or {}, types or {}), set[str]()
     for value in inputs:
-        namer.input(value, keep_inputs, len(inputs))
+        namer.input(value, keep_inputs, len(inputs), taken)
+        taken.add(namer.names[value])
     namer.block(block, frozenset())
     return namer.names
 
@@ -79,8 +81,8 @@ class _Namer:
         self.names: dict[Value, str] = {}
         self.fixed: set[str] = set()
 
-    def input(self, value: Value, keep: bool, count: int) -> None:
-        taken = set(self.names.values())
+    def input(self, value: Value, keep: bool, count: int, taken: set[str]) -> None:
+        """Name a parameter; `taken` are the names of those before it."""
         if keep:
             name: str = free(Identifier.variable(value.hint), taken)
             self.fixed.add(name)
@@ -107,7 +109,7 @@ class _Namer:
         held = _Held(last)
         held.add((v for v in last if v in self.names), self.names)
         for place, statement in enumerate(block.statements):
-            live = held.after(place) | outer
+            live = _Either(held.after(place), outer)
             dying = [
                 v
                 for v in _operands(statement)
@@ -127,20 +129,19 @@ class _Namer:
                 self._loop(statement, live, dying)
             held.add(statement.targets, self.names)
 
-    def _assign(self, statement: Assign, live: set[str], dying: list[Value]) -> None:
-        taken = set(live)
+    def _assign(self, statement: Assign, live: _Either, dying: list[Value]) -> None:
+        own = set[str]()
         for target in statement.targets:
             if target in self.names:
-                taken.add(self.names[target])
+                own.add(self.names[target])
                 continue
             single = len(statement.targets) == 1
             others = self._of_other_types(target)
             free_now = [v for v in dying if self.names[v] not in others]
-            name = self._name(
-                target, statement.expression, taken | others, free_now, single
-            )
+            taken = _Either(live, own, others, self.fixed)
+            name = self._name(target, statement.expression, taken, free_now, single)
             self.names[target] = name
-            taken.add(name)
+            own.add(name)
 
     def _of_other_types(self, target: Value) -> set[str]:
         """The names of values whose type is not this one's."""
@@ -157,26 +158,26 @@ class _Namer:
         self,
         target: Value,
         expression: Expression,
-        taken: set[str],
+        taken: _Either,
         dying: list[Value],
         rolls: bool,
     ) -> str:
         if target.host:
             wanted = size_name(expression) or _hinted(target) or "size"
-            return free(Identifier.variable(wanted), taken | self.fixed)
+            return free(Identifier.variable(wanted), taken)
         role = self.roles.get(target)
-        if role is not None and role not in taken | self.fixed:
+        if role is not None and role not in taken:
             return role
         rolling = [self.names[v] for v in dying if not v.host]
         rolling = [n for n in rolling if n not in self.fixed and n not in self.kept]
         if rolls and rolling:
             return "x" if "x" in rolling else rolling[0]
-        if "x" not in taken | self.fixed and rolls:
+        if "x" not in taken and rolls:
             return "x"
         wanted = _hinted(target) or _role(expression) or ""
         if wanted:
-            return free(Identifier.variable(wanted), taken | self.fixed)
-        return _first_free(_LETTERS, taken | self.fixed)
+            return free(Identifier.variable(wanted), taken)
+        return _first_free(_LETTERS, taken)
 
     # --- control flow ---
 
@@ -189,7 +190,7 @@ class _Namer:
             if isinstance(e, Value) and e in self.names
         )
 
-    def _if(self, statement: If, live: set[str]) -> None:
+    def _if(self, statement: If, live: _Either) -> None:
         occupied = frozenset(live) | self._inside(statement) | self.fixed
         taken = set(occupied)
         for target in statement.targets:
@@ -210,7 +211,7 @@ class _Namer:
                     self.names.setdefault(result, self.names[target])
             self.block(block, frozenset(taken))
 
-    def _handed_on(self, statement: If, target: Value, live: set[str]) -> str | None:
+    def _handed_on(self, statement: If, target: Value, live: _Either) -> str | None:
         """The name of the value that a branch returns unchanged, where it is free."""
         place = statement.targets.index(target)
         ends = [block.results[place] for block in statement.blocks()]
@@ -218,13 +219,13 @@ class _Namer:
             if not isinstance(end, Value) or end not in self.names:
                 continue
             name = self.names[end]
-            if name in live | self.fixed or len(statement.targets) > 1:
+            if name in live or name in self.fixed or len(statement.targets) > 1:
                 continue
             if all(_is_done(end, block) for block in statement.blocks()):
                 return name
         return None
 
-    def _loop(self, statement: Loop, live: set[str], dying: list[Value]) -> None:
+    def _loop(self, statement: Loop, live: _Either, dying: list[Value]) -> None:
         heads = (statement.items, statement.count, statement.condition)
         read = {
             self.names[v]
@@ -280,6 +281,22 @@ class _Namer:
                 self.names.setdefault(result, self.names[carried])
 
 
+class _Either:
+    """The names in any of several sets, none of which is copied."""
+
+    def __init__(self, *sets: Collection[str]):
+        self.sets = sets
+
+    def __contains__(self, name: object) -> bool:
+        return any(name in names for names in self.sets)
+
+    def __iter__(self) -> Iterator[str]:
+        return chain.from_iterable(self.sets)
+
+    def __len__(self) -> int:
+        return sum(map(len, self.sets))
+
+
 class _Held:
     """The names of live values within a block."""
 
@@ -296,13 +313,13 @@ class _Held:
                 self.names[names[value]] += 1
                 self.ends[self.last[value]].append(names[value])
 
-    def after(self, place: int) -> set[str]:
+    def after(self, place: int) -> Collection[str]:
         """The names that are read behind a place, asked for in order."""
         for name in self.ends.pop(place, ()):
             self.names[name] -= 1
             if not self.names[name]:
                 del self.names[name]
-        return set(self.names)
+        return self.names
 
 
 def _is_done(value: Value, block: Block) -> bool:
@@ -315,7 +332,7 @@ def _is_done(value: Value, block: Block) -> bool:
     return not reads or reads[-1] <= made[result]
 
 
-def _first_free(names: Iterable[str], taken: set[str]) -> str:
+def _first_free(names: Iterable[str], taken: Container[str]) -> str:
     names = list(names)
     for name in names:
         if name not in taken:

@@ -44,6 +44,8 @@ def upgrade(path: str | Path, out: str | Path, opset: int | None = None) -> Upgr
         )
     if not out.parent.is_dir():
         raise UsageError(f"{out}: expected a folder {out.parent}, there is none")
+    if path.exists() and out.exists() and out.samefile(path):
+        raise UsageError(f"{out}: expected another file to write than the model itself")
     notes: list[str] = []
     model, before = load_for_upgrade(path, target, notes.append)
     if before >= target:

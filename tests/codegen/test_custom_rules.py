@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import types
 from collections.abc import Iterator
@@ -98,6 +99,25 @@ def test_a_known_operator_is_replaced() -> None:
 
     (y,) = BurnishBackend.prepare(model_of("Relu")).run([X])
     np.testing.assert_allclose(y, np.where(X > 0, X, 0.01 * X))
+
+
+def test_rules_come_from_a_folder_whose_other_files_do_not_run(tmp_path: Path) -> None:
+    """The current folder is behind all others: its rich.py and numpy.py stay out."""
+    (tmp_path / "my_rules.py").write_text(RULES)
+    for name in ("rich", "numpy", "json", "onnx"):
+        ran = f"open({str(tmp_path / 'ran')!r}, 'w').close()\n"
+        (tmp_path / f"{name}.py").write_text(ran)
+    onnx.save(model_of("Doubled", "my.domain"), tmp_path / "m.onnx")
+    command = [sys.executable, "-P", "-m", "burnish", "generate", "m.onnx"]
+    done = subprocess.run(
+        [*command, "--rules", "my_rules", "--explain"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "m.py").exists()
+    assert not (tmp_path / "ran").exists()
 
 
 def test_rules_on_the_command_line(

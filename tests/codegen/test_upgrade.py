@@ -99,11 +99,14 @@ def test_large_weights_go_beside_the_file(tmp_path, monkeypatch):
     np.testing.assert_array_equal(run(tmp_path / "new.onnx"), run(path))
 
 
-def test_a_file_can_take_its_own_place(tmp_path):
+def test_the_model_itself_is_never_replaced(tmp_path):
     path = conv(tmp_path / "m.onnx")
-    before = run(path)
-    upgrade(path, path)
-    np.testing.assert_array_equal(run(path), before)
+    before = path.read_bytes()
+    (tmp_path / "link.onnx").symlink_to(path)
+    for out in (path, tmp_path / "." / "m.onnx", tmp_path / "link.onnx"):
+        with pytest.raises(UsageError, match="another file to write"):
+            upgrade(path, out)
+    assert path.read_bytes() == before
 
 
 def test_nothing_to_do_is_wrong_usage(tmp_path):
