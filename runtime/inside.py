@@ -15,7 +15,8 @@ def inside(folder: str | os.PathLike[str], name: str, where: str) -> str:
     """
     parts = name.replace("\\", "/").split("/")
     drive = len(parts[0]) > 1 and parts[0][1] == ":"
-    if not name or "\0" in name or drive or not parts[0] or ".." in parts:
+    text = name.encode("utf-8", "replace").decode() == name  # no lone surrogates
+    if not name or not text or "\0" in name or drive or not parts[0] or ".." in parts:
         raise RecordError(f"{where}: expected a file below {folder}, got {name[:80]!r}")
     path = os.path.join(folder, name)
     target, top = os.path.realpath(path), os.path.realpath(folder)

@@ -10,8 +10,11 @@ import numpy as np
 from burnish import jsontext
 from burnish.errors import RecordError
 from burnish.inside import inside
+from burnish.shown import shown
 
 Path = str | os.PathLike[str]
+
+_LONGEST_SIDE = 1e9  # pixels
 
 
 def read_coco(
@@ -90,10 +93,14 @@ def _picture(where: str, entry: dict[str, Any], images: Path) -> str:
 def _box(told: str, entry: dict[str, Any]) -> list[float]:
     box: Any = entry.get("bbox")
     right = isinstance(box, list) and len(box) == 4
-    if not right or not all(isinstance(side, int | float) for side in box):
-        raise RecordError(f"{told}: expected four numbers as 'bbox', got {box!r}")
+    if not right or not all(map(_is_side, box)):
+        raise RecordError(f"{told}: expected four numbers as 'bbox', got {shown(box)}")
     sides: list[float] = box
     return sides
+
+
+def _is_side(side: Any) -> bool:
+    return isinstance(side, int | float) and abs(side) < _LONGEST_SIDE
 
 
 def _annotation(found: list[Any]) -> dict[str, np.ndarray]:

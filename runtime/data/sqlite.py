@@ -73,6 +73,11 @@ class SqliteDataset:
                 f"SELECT rowid, * FROM {_quoted(self.split)} WHERE rowid IN ({marks})"
             )
             found |= {row[0]: row for row in self._ask(query, some)}
+        if lost := [row for row in wanted if row not in found]:
+            raise RecordError(
+                f"{self.path}, row {lost[0]} of {self.split!r}: expected it in the "
+                "table, whose index lists it, got nothing; the file is damaged"
+            )
         return [self._item(found[row]) for row in wanted]
 
     def _item(self, row: Any) -> Any:
@@ -104,7 +109,7 @@ class SqliteDataset:
                     )
                     self._finalizer = weakref.finalize(self, self._connection.close)
                 return self._connection.execute(query, tuple(values)).fetchall()
-            except sqlite3.Error as error:
+            except (sqlite3.Error, UnicodeDecodeError) as error:
                 raise RecordError(
                     f"{self.path}: expected a SQLite file that can be read, got: "
                     f"{error}"

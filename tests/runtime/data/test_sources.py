@@ -154,6 +154,12 @@ BAD_COCO = {
     "no name": (changed("images", file_name=3), "'file_name' of image 9, got 3"),
     "no list": (COCO | {"images": {}}, "list of objects under 'images', got dict"),
     "no object": ("[]", "under 'images', got NoneType"),
+    "a huge box": (changed("annotations", bbox=[10**400, 0, 1, 1]), "four numbers"),
+    "no number": (changed("annotations", bbox=[float("nan"), 0, 1, 1]), "four numbers"),
+    "the folder above": (changed("images", file_name="../b.png"), "a file below"),
+    "from the root": (changed("images", file_name="/etc/passwd"), "a file below"),
+    "by a detour": (changed("images", file_name="a/../../b.png"), "a file below"),
+    "no text": (changed("images", file_name="\ud800.png"), "a file below"),
     "no JSON": ('{"images": [', "expected JSON text: Exp"),
 }
 
@@ -401,3 +407,12 @@ def test_what_is_not_installed_is_said(monkeypatch, module, use):
     monkeypatch.setitem(sys.modules, f"{module}.Image", None)
     with pytest.raises(InputError, match=r"expected .*; pip install "):
         use()
+
+
+def test_a_picture_of_coco_behind_a_link_that_leaves(tmp_path):
+    folder = tmp_path / "pictures"
+    folder.mkdir()
+    picture(tmp_path / "secret.png")
+    (folder / "c.png").symlink_to(tmp_path / "secret.png")
+    with pytest.raises(RecordError, match="a link that leaves it"):
+        coco(folder, changed("images", file_name="c.png"))
