@@ -51,10 +51,15 @@ def burnish_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def site(tmp_path: Path, burnish_wheel: Path) -> Path:
     """A folder of packages: Burnish and NumPy."""
-    folder = tmp_path / "site"
-    folder.mkdir()
+    folder = _numpy_alone(tmp_path / "site")
     with zipfile.ZipFile(burnish_wheel) as wheel:
         wheel.extractall(folder)
+    return folder
+
+
+def _numpy_alone(folder: Path) -> Path:
+    """A folder of packages with NumPy and nothing else."""
+    folder.mkdir()
     numpy = Path(np.__file__).parent
     for place in (numpy, numpy.with_name("numpy.libs")):
         if place.exists():
@@ -68,7 +73,11 @@ def _steps() -> list[Block]:
 
 @pytest.mark.parametrize("zipped", [False, True], ids=["installed", "zipped"])
 def test_the_page_step_by_step(
-    zipped: bool, tmp_path: Path, site: Path, monkeypatch: pytest.MonkeyPatch
+    zipped: bool,
+    tmp_path: Path,
+    burnish_wheel: Path,
+    site: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     project = tmp_path / "project"
     project.mkdir()
@@ -88,6 +97,17 @@ def test_the_page_step_by_step(
                     _run(*BUILD, *words, folder=project)
                 case ["python", "-m", "pip", "install", wheel]:
                     _install(project / wheel, site, zipped)
+                case ["python", "-m", "pip", "install", *_, "--target", app, _, wheel]:
+                    for each in (burnish_wheel, project / wheel):
+                        _install(each, project / app, zipped=False)
+                case ["cp", source, folder]:
+                    shutil.copy(source, folder)
+                case ["python", "-m", "zipapp", *words]:
+                    _run(sys.executable, "-m", "zipapp", *words, folder=project)
+                case ["python", archive]:
+                    bare = _numpy_alone(tmp_path / "bare")
+                    command = [sys.executable, "-S", "-P", project / archive]
+                    assert _run(*command, folder=tmp_path, site=bare) == printed
                 case ["python", "-c", code]:
                     # -S: no site-packages; the current folder has no package either
                     command = [sys.executable, "-S", "-P", "-c", code]
