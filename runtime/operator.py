@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from numbers import Number
 from typing import (
     TYPE_CHECKING,
@@ -99,7 +99,7 @@ class Function(Generic[P, A, T]):
         @overload
         def __call__(
             self: Function[Concatenate[Any, Rest], A, T],
-            x: Array | Sequence[Array],
+            x: Array,
             /,
             *args: Rest.args,
             **options: Rest.kwargs,

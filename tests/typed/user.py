@@ -63,15 +63,12 @@ def modules(net: Net, ids: Tensor) -> Tensor:
 def operators(x: Tensor, array: Array) -> None:
     assert_type(ops.relu(x), Tensor)
     assert_type(ops.relu(array), Array)
-    assert_type(ops.leaky_relu(x, 0.2), Tensor)
-    assert_type(ops.softmax(x, -1), Tensor)
-    assert_type(ops.softmax(array, -1), Array)
+    assert_type(ops.leaky_relu(x, negative_slope=0.2), Tensor)
     assert_type(ops.add(1.0, x), Tensor)
     assert_type(ops.add(array, x), Tensor)
     assert_type(ops.add(array, 1), Array)
     assert_type(ops.where(x > 0, x, 0.0), Tensor)
     assert_type(ops.concat([x, x], axis=-1), Tensor)
-    assert_type(ops.concat([array, array], -1), Array)
     assert_type(ops.split(x, num=2), tuple[Tensor, ...])
     assert_type(ops.scaled_dot_product_attention(x, x, x, is_causal=True), Tensor)
 
