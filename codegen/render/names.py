@@ -79,6 +79,7 @@ class _Namer:
         self.types = types
         self.kept = set(roles.values())
         self.names: dict[Value, str] = {}
+        self.by_type: dict[str, set[str]] = {}
         self.fixed: set[str] = set()
 
     def input(self, value: Value, keep: bool, count: int, taken: set[str]) -> None:
@@ -98,7 +99,7 @@ class _Namer:
             name = _first_free(["mask"], taken)
         else:
             name = _first_free(_LETTERS, taken)
-        self.names[value] = name
+        self._give(value, name)
 
     # --- blocks ---
 
@@ -121,7 +122,8 @@ class _Namer:
             if isinstance(statement, Assign):
                 if len(statement.targets) > 1:
                     unread = [t for t in statement.targets if t not in last]
-                    self.names.update(dict.fromkeys(unread, "_"))
+                    for target in unread:
+                        self._give(target, "_")
                 self._assign(statement, live, dying)
             elif isinstance(statement, If):
                 self._if(statement, live)
@@ -140,19 +142,21 @@ class _Namer:
             free_now = [v for v in dying if self.names[v] not in others]
             taken = _Either(live, own, others, self.fixed)
             name = self._name(target, statement.expression, taken, free_now, single)
-            self.names[target] = name
+            self._give(target, name)
             own.add(name)
 
-    def _of_other_types(self, target: Value) -> set[str]:
+    def _of_other_types(self, target: Value) -> _Either:
         """The names of values whose type is not this one's."""
         kind = self.types.get(target)
         if kind is None:
-            return set()
-        return {
-            name
-            for value, name in self.names.items()
-            if self.types.get(value, kind) != kind
-        }
+            return _Either()
+        others = (names for own, names in self.by_type.items() if own != kind)
+        return _Either(*others)
+
+    def _give(self, value: Value, name: str) -> None:
+        self.names[value] = name
+        if (kind := self.types.get(value)) is not None:
+            self.by_type.setdefault(kind, set()).add(name)
 
     def _name(
         self,
@@ -201,14 +205,14 @@ class _Namer:
                 else self._handed_on(statement, target, live)
                 or _first_free(_LETTERS, taken)
             )
-            self.names[target] = name
+            self._give(target, name)
             taken.add(name)
         for block in statement.blocks():
             defined = set(block_values(block))
             for result, target in zip(block.results, statement.targets, strict=True):
                 once = block.results.count(result) == 1
                 if isinstance(result, Value) and result in defined and once:
-                    self.names.setdefault(result, self.names[target])
+                    self._give(result, self.names.get(result, self.names[target]))
             self.block(block, frozenset(taken))
 
     def _handed_on(self, statement: If, target: Value, live: _Either) -> str | None:
@@ -250,20 +254,20 @@ class _Namer:
                 own = Identifier.variable(_hinted(value) or _LETTERS[0])
                 letters = own in taken or own in _LETTERS
                 name = _first_free(_LETTERS, taken) if letters else own
-            self.names[value] = name
+            self._give(value, name)
             taken.add(name)
             inside |= {name}
         for extra, wanted in ((statement.index, "i"), (statement.going, "going")):
             if extra is not None:
                 name = free(Identifier.variable(_hinted(extra) or wanted), taken)
-                self.names[extra] = name
+                self._give(extra, name)
                 taken.add(name)
         targets = list(statement.targets)
         for target, carried in zip(targets, statement.carried, strict=False):
-            self.names[target] = self.names[carried]
+            self._give(target, self.names[carried])
         for target in targets[len(statement.carried) :]:
             name = free(Identifier.variable(_hinted(target) or "collected"), taken)
-            self.names[target] = name
+            self._give(target, name)
             taken.add(name)
         self._force_results(statement)
         self.block(statement.body, frozenset(taken))
@@ -278,7 +282,7 @@ class _Namer:
             if not isinstance(result, Value) or result not in made:
                 continue
             if results.count(result) == 1 and last.get(carried, -1) <= made[result]:
-                self.names.setdefault(result, self.names[carried])
+                self._give(result, self.names.get(result, self.names[carried]))
 
 
 class _Either:
