@@ -90,7 +90,9 @@ class Reader:
             folder = Path(block.mark.removeprefix("files: "))
             assert block.text.split() == sorted(p.name for p in folder.iterdir())
         elif block.mark.startswith("file: "):
-            Path(block.mark.removeprefix("file: ")).write_text(block.text, "utf-8")
+            path = Path(block.mark.removeprefix("file: "))
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(block.text, "utf-8")
         elif block.mark in MISSING and MISSING[block.mark]():
             return
         elif block.language == "python":

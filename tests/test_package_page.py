@@ -87,7 +87,9 @@ def test_the_page_step_by_step(
     printed = ""
     for block in _steps():
         if block.mark:
-            Path(block.mark.removeprefix("file: ")).write_text(block.text, "utf-8")
+            file = Path(block.mark.removeprefix("file: "))
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(block.text, "utf-8")
             continue
         for line in block.text.splitlines():
             match shlex.split(line):
@@ -100,8 +102,6 @@ def test_the_page_step_by_step(
                 case ["python", "-m", "pip", "install", *_, "--target", app, _, wheel]:
                     for each in (burnish_wheel, project / wheel):
                         _install(each, project / app, zipped=False)
-                case ["cp", source, folder]:
-                    shutil.copy(source, folder)
                 case ["python", "-m", "zipapp", *words]:
                     _run(sys.executable, "-m", "zipapp", *words, folder=project)
                 case ["python", archive]:
