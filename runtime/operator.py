@@ -11,6 +11,9 @@
     @leaky_relu.on("cupy")
     def _(x, *, slope): ...
 
+    @leaky_relu.vjp("x", on="cupy")
+    def _(g, y, x, *, slope): ...
+
 Arrays are positional, options keyword-only; a caller may give options in order too, as
 `help` shows them. Called on plain arrays an operator returns
 plain arrays; called on variables (tensors) it returns variables and records itself when
@@ -21,7 +24,8 @@ and `g` holds None for a result that nothing depends on.
 the argument `a`, `vjp("x", "weight")` a tuple for both. A rule for `*arrays` returns
 one gradient for each. Rules are written with operators, so that they can be
 differentiated again, and are called only for arguments that need a gradient. A rule may
-return None: no gradient flows that way.
+return None: no gradient flows that way. A rule for one backend (`on=`) is a kernel: it
+is given plain arrays, and returns NotImplemented where the plain rule has to do it.
 
 `@memory_bound` above `@operator` lets balanced checkpointing compute the value again
 instead of keeping it.
@@ -39,6 +43,7 @@ from typing import (
     Concatenate,
     Generic,
     ParamSpec,
+    TypeAlias,
     TypeVar,
     cast,
     overload,
@@ -111,6 +116,10 @@ class Function(Generic[P, A, T]):
         ) -> Any: ...
 
 
+Rule: TypeAlias = tuple[Callable[..., Any], tuple[str, ...]]
+"""A gradient rule, and the arguments that it is for."""
+
+
 class Operator(Function[P, A, T]):
     """A function of arrays with gradient rules and per-backend kernels."""
 
@@ -130,7 +139,8 @@ class Operator(Function[P, A, T]):
         self.defaults = {name: given.get(name) for name in options}
         self.variadic = bool(code.co_flags & _VARIADIC)
         self.most = sys.maxsize if self.variadic else len(self.arguments)
-        self.rules: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {}
+        self.rules: dict[str, Rule] = {}
+        self.rules_on: dict[str, dict[str, Rule]] = {}
         self.memory_bound = False
 
     @property
@@ -139,18 +149,19 @@ class Operator(Function[P, A, T]):
 
         return in_order(inspect.signature(self.value))
 
-    def vjp(self, *names: Any) -> Any:
+    def vjp(self, *names: Any, on: str | None = None) -> Any:
         """Register a gradient rule; see the module's docstring for its forms."""
+        rules = self.rules if on is None else self.rules_on.setdefault(on, {})
         if len(names) == 1 and callable(names[0]):
             target = "*" if self.variadic and not self.arguments else self.arguments[0]
-            self.rules[target] = (names[0], (target,))
+            rules[target] = (names[0], (target,))
             return names[0]
 
         def register(rule: Callable[..., Any]) -> Callable[..., Any]:
             for name in names:
                 if name not in self.arguments:
                     raise TypeError(f"{self.name} has no argument {name!r}")
-                self.rules[name] = (rule, names)
+                rules[name] = (rule, names)
             return rule
 
         return register
@@ -295,12 +306,16 @@ class Operator(Function[P, A, T]):
         named = len(self.arguments)
         parts: list[Any] = [None] * len(args)
         done: set[int] = set()
+        kernels = self._kernels_of(g) if self.rules_on else {}
         for i, need in enumerate(needed):
             if not need or i in done:
                 continue
             name = self.arguments[i] if i < named else "*"
-            rule, names = self._rule(name)
+            rule, names = kernels.get(name) or self._rule(name)
             result = rule(g, y, *args, **options)
+            if result is NotImplemented:
+                rule, names = self._rule(name)
+                result = rule(g, y, *args, **options)
             if name == "*":
                 parts[named:] = result
                 done.update(range(named, len(args)))
@@ -314,7 +329,14 @@ class Operator(Function[P, A, T]):
                         done.add(place)
         return parts
 
-    def _rule(self, name: str) -> tuple[Callable[..., Any], tuple[str, ...]]:
+    def _kernels_of(self, g: Any) -> dict[str, Rule]:
+        """The rules for the backend that a gradient is on, if it is of plain arrays."""
+        parts = g if isinstance(g, tuple) else (g,)
+        if any(isinstance(part, Variable) for part in parts):
+            return {}
+        return self.rules_on.get(namespace(*parts).__name__, {})
+
+    def _rule(self, name: str) -> Rule:
         try:
             return self.rules[name]
         except KeyError:

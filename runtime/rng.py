@@ -9,11 +9,14 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from burnish.backend import Array, Device
+from burnish.backend.cuda import random
+from burnish.backend.cuda.kernels import LONG
 
 _streams: tuple[np.random.Generator, np.random.Generator] | None = None
 
@@ -27,7 +30,10 @@ _drawing = _Drawing()
 
 
 def seed(value: int) -> None:
-    """Start every later draw of this process from `value`, on every device."""
+    """Start every later draw of this process from `value`, on every device.
+
+    Dropout's masks differ between a CPU and a GPU, which draws its own.
+    """
     if _drawing.told is not None:
         _drawing.told()
     _start(np.random.default_rng(value))
@@ -116,5 +122,11 @@ def normal(
 
 
 def keep_mask(shape: tuple[int, ...], probability: float, device: Device) -> Array:
-    """Booleans, True with `probability`, shape `shape`, on `device`."""
+    """Booleans, True with `probability`, shape `shape`, on `device`.
+
+    A GPU draws them itself, by a key that is drawn here: others than a CPU's.
+    """
+    if device.kind == "cuda" and prod(shape) < LONG:
+        key = int(generator().integers(1 << 63))
+        return random.keep_mask(shape, probability, key, device.index)
     return device.put(generator().random(shape, np.float32) < probability)

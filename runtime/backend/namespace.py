@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from burnish.backend import symbols
 from burnish.errors import DeviceError
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -16,13 +17,16 @@ Array: TypeAlias = np.ndarray[Any, Any]
 def namespace(*arrays: Any) -> Any:
     """The library, `numpy` or `cupy`, of the first array among the arguments.
 
-    Python numbers and None are passed over; with no array at all it is NumPy.
+    Python numbers and None are passed over; with no array at all it is NumPy. Symbols
+    of a formula that is being written down have a library of their own.
     """
     for array in arrays:
         if isinstance(array, np.ndarray):
             return np
         if (cupy := sys.modules.get("cupy")) and isinstance(array, cupy.ndarray):
             return cupy
+        if type(array) is symbols.Symbol:
+            return symbols.library
     return np
 
 

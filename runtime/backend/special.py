@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from burnish.backend import symbols
 from burnish.backend.namespace import Array, namespace
 
 # erf(x) / x for |x| <= 1, a polynomial in 2 x**2 - 1: interpolated at Chebyshev nodes.
@@ -78,6 +79,8 @@ _SHARE = (
 
 def erf(x: Array) -> Array:
     """The error function, to one rounding in float64 and four in float32."""
+    if namespace(x) is symbols.library:
+        return symbols.library.erf(x)
     if namespace(x) is not np:
         from cupyx.scipy.special import erf as on_gpu
 
@@ -94,6 +97,9 @@ def put_normal_share(y: Array, x: Array, times: Any = 1) -> None:
     To three roundings of 1; x and y of one floating dtype.
     """
     xp = namespace(x)
+    if xp is symbols.library:
+        y[...] = xp.normcdf(x) * times
+        return
     if x.dtype == np.float64 or xp is not np:
         xp.multiply(erf(x * 0.5**0.5) + 1, 0.5, out=y)
         y *= times

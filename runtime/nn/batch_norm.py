@@ -8,7 +8,10 @@ from __future__ import annotations
 from math import prod
 from typing import Any, ClassVar
 
+import numpy as np
+
 from burnish import ops
+from burnish.backend import namespace
 from burnish.errors import InputError
 from burnish.nn import init
 from burnish.nn.layer import Layer
@@ -167,7 +170,8 @@ def _share(tracked: Any) -> Any:
 
 @step
 def _moved(old: Any, new: Any, share: Any, *, scale: float) -> Any:
-    share = float(share)
+    if namespace(old) is np:
+        share = float(share)
     return old * (1 - share) + new * (share * scale)
 
 

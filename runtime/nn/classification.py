@@ -8,6 +8,7 @@ import numpy as np
 
 from burnish import ops
 from burnish.backend import namespace
+from burnish.backend.cuda import loss as kernels
 from burnish.errors import InputError
 from burnish.nn._losses import (
     beside,
@@ -192,7 +193,7 @@ def _listed(chosen: Any, *, classes: int) -> tuple[Any, Any]:
     """Classes up to the first -1, and which goes with which class that is not there."""
     xp = namespace(chosen)
     listed = xp.cumsum(chosen < 0, axis=-1) == 0
-    if listed.any() and chosen[listed].max() >= classes:
+    if xp is np and listed.any() and chosen[listed].max() >= classes:
         raise InputError(
             f"multilabel_margin_loss: expected classes from 0 to {classes - 1}, or -1, "
             f"got {chosen[listed].max()}"
@@ -247,10 +248,15 @@ def _chosen(
     """The class of each target, and its weight: 0 and 0 for ignored ones.
 
     mean: weights divided by their sum. And what belongs to the sum of losses: not a
-    number for the mean of none, else 0.
+    number for the mean of none, else 0. On a GPU, which nobody waits for, a target that
+    is no class makes the loss NaN; on a CPU it is an error.
     """
     xp = namespace(targets)
     wide = _wide(dtype)
+    if xp is not np:
+        given = (targets, weight, classes, np.dtype(wide), ignore_index, mean)
+        if (found := kernels.targets(*given)) is not None:
+            return found
     shares = xp.ones(targets.shape, wide)
     if ignore_index is not None:
         kept = xp.asarray(targets != ignore_index)
@@ -295,6 +301,9 @@ def _count(shares: Any) -> tuple[Any, Any]:
     Its gradient is 0.
     """
     count = shares.sum()
+    if namespace(shares) is not np:
+        none = count == 0
+        return count + none, namespace(shares).where(none, np.nan, 0)
     return (count, count * 0) if count else (count + 1, count * np.nan)
 
 

@@ -9,6 +9,7 @@ from burnish.backend import Device
 from burnish.draws import keep_mask, normal
 from burnish.errors import InputError
 from burnish.nn.layer import Layer
+from burnish.ops._slopes import dropped
 from burnish.tensor import Tensor
 
 _FLOOR = 1.7580993408473766  # what SELU tends to far below 0, without its sign
@@ -28,6 +29,9 @@ class Dropout(Layer):
         return self._drop(x, self._mask(x))
 
     def _drop(self, x: Tensor, shape: tuple[int, ...]) -> Tensor:
+        if x.device.kind == "cuda" and self.p < 1:
+            kept = keep_mask(shape, 1 - self.p, Device(x.device))
+            return dropped(x, kept, factor=1 / (1 - self.p))
         mask = _kept(x, shape, 1 - self.p)
         if self.p < 1:
             mask = mask * (1 / (1 - self.p))

@@ -3,7 +3,7 @@
 NumPy computes a step at a time over the whole of an array; for a large one every step
 goes to memory and back, and every intermediate array is fresh memory. In blocks the
 steps in between cost a few times less. A formula is an ordinary function of arrays: on
-a GPU, on variables and on small arrays it is called once, as it is.
+variables and on small arrays it is called once, as it is. On a GPU it becomes a kernel.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from burnish.autodiff import Variable
-from burnish.backend import Array, namespace
+from burnish.backend import Array, namespace, symbols
+from burnish.backend.cuda import fused
 
 BLOCK = 1 << 16
 """Elements of a block: some arrays of this size fit a core's second-level cache."""
@@ -30,7 +31,8 @@ def blockwise(formula: Callable[..., Any], *arrays: Any, whole: int = 0) -> Any:
     """
     given = [a for a in arrays if hasattr(a, "shape")]
     if not _in_blocks(given):
-        return formula(*arrays)
+        y = None if whole else _on_gpu(formula, given, arrays)
+        return formula(*arrays) if y is None else y
     shape = np.broadcast_shapes(*(a.shape for a in given))
     if not whole and _alike(given, shape):
         flat = [a.reshape(-1) if hasattr(a, "shape") else a for a in arrays]
@@ -46,6 +48,10 @@ def filled(step: Callable[..., Any], x: Array, *others: Any, whole: int = 0) -> 
     integers in double precision, as NumPy's own functions would.
     """
     xp = namespace(x)
+    if xp is not np and not whole:
+        y = fused.evaluated(step, (x, *others), writes=True)
+        if y is not None:
+            return y
     if x.dtype == np.float16:
         others = tuple(_wide(a) for a in others)
         return filled(step, _wide(x), *others, whole=whole).astype(x.dtype)
@@ -68,6 +74,15 @@ def filled(step: Callable[..., Any], x: Array, *others: Any, whole: int = 0) -> 
         for index in _cuts(lead, prod(x.shape[rank - whole :]) if whole else 1):
             step(*(_part(a, index, rank) for a in arrays))
     return y
+
+
+def _on_gpu(formula: Any, given: list[Any], arrays: tuple[Any, ...]) -> Any:
+    """What a kernel gives for the formula; None off a GPU and for other formulas."""
+    if any(isinstance(a, Variable) for a in given):
+        return None
+    if namespace(*given).__name__ != "cupy":
+        return None
+    return fused.evaluated(formula, arrays)
 
 
 def _wide(a: Any) -> Any:
@@ -153,7 +168,11 @@ def _mixed(mask: Array, a: Array, b: Array | None) -> Array:
 
 def keep(y: Array, inside: Array, x: Array, rest: float = 0) -> None:
     """Write x where a condition holds and `rest` elsewhere into y, as `select` does."""
-    xp, bits = namespace(x), _UNSIGNED[x.dtype.itemsize]
+    xp = namespace(x)
+    if xp is symbols.library:
+        y[...] = xp.where(inside, x, rest)
+        return
+    bits = _UNSIGNED[x.dtype.itemsize]
     chosen, made, other = x.view(bits), y.view(bits), x.dtype.type(rest).view(bits)
     if other:
         chosen = xp.bitwise_xor(chosen, other, out=made)

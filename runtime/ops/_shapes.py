@@ -48,7 +48,8 @@ def total(x: Any, axes: tuple[int, ...]) -> Any:
 
     Sums of many numbers are no chains of additions: libraries differ in how they round.
     """
-    if x.dtype.kind != "f" or x.dtype.itemsize < 4 or x.size < _MANY:
+    few = x.size < _MANY or namespace(x) is not np
+    if x.dtype.kind != "f" or x.dtype.itemsize < 4 or few:
         wide = np.float32 if x.dtype == np.float16 else x.dtype
         y = x.sum(axis=axes, keepdims=True, dtype=wide)
         return y.astype(x.dtype, copy=False)

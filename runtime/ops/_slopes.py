@@ -11,7 +11,7 @@ import numpy as np
 
 from burnish.backend import Array, namespace, special
 from burnish.operator import operator
-from burnish.ops._blocks import filled, keep
+from burnish.ops._blocks import blockwise, filled, keep
 from burnish.ops.arithmetic import abs_, square
 from burnish.ops.compare import where
 from burnish.ops.elementary import exp, tanh
@@ -42,6 +42,21 @@ def _gated(y, g, x, above, below, slope):
     keep(y, ~outside, g)
     if slope != 1:
         y *= slope
+
+
+@operator
+def dropped(x, kept, *, factor: float) -> Array:
+    """x * factor where kept, else 0 (NaN stays); kept broadcasts to x."""
+    return blockwise(_dropped, x, kept, factor)
+
+
+@dropped.vjp("x")
+def _(g, y, x, kept, *, factor):
+    return dropped(g, kept, factor=factor)
+
+
+def _dropped(x, kept, factor):
+    return x * (kept.astype(x.dtype) * factor)
 
 
 @operator

@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from burnish.backend import Array
+from burnish.autodiff import Variable, recording
+from burnish.backend import Array, namespace
+from burnish.backend.cuda.attention import attended
 from burnish.errors import InputError
 from burnish.operator import composed, memory_bound, operator
-from burnish.ops._shapes import cast, library_of, ranked
+from burnish.ops._shapes import cast, library_of, ranked, values
 from burnish.ops._window import beside
 from burnish.ops.activation import softmax, softmax_gradient
 from burnish.ops.compare import where
@@ -45,6 +47,8 @@ def scaled_dot_product_attention(
         y = scaled_dot_product_attention(wide_q, wide_k, wide_v, attn_mask, **options)
         return cast(y, dtype=q.dtype)
     heads = q.shape
+    if (y := _on_gpu(q, k, v, attn_mask, is_causal, scale, softcap)) is not None:
+        return y
     shared = _sharing(q, k)
     if shared > 1:
         *lead, count, t, size = q.shape
@@ -90,7 +94,7 @@ def attention_weights(
 def softmax_or_zero(x) -> Array:
     """softmax along the last axis, but 0 for rows where every score is -inf"""
     blocked = x.max(axis=-1, keepdims=True) == -np.inf
-    if not blocked.any():
+    if namespace(x) is np and not blocked.any():
         return softmax(x, axis=-1)
     return where(blocked, 0, softmax(where(blocked, 0, x), axis=-1))
 
@@ -98,6 +102,31 @@ def softmax_or_zero(x) -> Array:
 @softmax_or_zero.vjp
 def _(g, y, x):
     return softmax_gradient(g, y, -1)
+
+
+def _on_gpu(
+    q: Any,
+    k: Any,
+    v: Any,
+    mask: Any,
+    is_causal: bool,
+    scale: float | None,
+    softcap: float,
+) -> Any:
+    """Attention in few kernels where nothing is recorded; None where that is not so."""
+    if library_of(q) is np or softcap > 0 or recording.tape is not None:
+        return None
+    given = [a for a in (q, k, v, mask) if a is not None]
+    if any(isinstance(a, Variable) and a.node is not None for a in given):
+        return None
+    ranked("attention: q", q, -2)
+    ranked("attention: k", k, -2)
+    scale = q.shape[-1] ** -0.5 if scale is None else scale
+    arrays = (None if a is None else values(a) for a in (q, k, v, mask))
+    y = attended(*arrays, scale, is_causal)
+    if y is None or not isinstance(q, Variable):
+        return y
+    return q.wrap(y, q.device)
 
 
 def _sharing(q: Any, k: Any) -> int:

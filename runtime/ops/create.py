@@ -75,7 +75,7 @@ def one_hot(
 
     num_classes: -1 is one more than the greatest of x.
     """
-    count = int(plain(x).max(initial=-1)) + 1 if num_classes == -1 else num_classes
+    count = _greatest(plain(x)) + 1 if num_classes == -1 else num_classes
     return one_hot_of(x, count, np.asarray((off, on), dtype), axis=axis)
 
 
@@ -92,3 +92,7 @@ def one_hot_of(indices, depth, values, *, axis: int = -1) -> Array:
     indices = xp.where(indices < 0, indices + depth, indices)
     places = xp.arange(depth).reshape(-1, *(1,) * (indices.ndim - axis))
     return xp.where(xp.expand_dims(indices, axis) == places, values[1], values[0])
+
+
+def _greatest(x: Array) -> int:
+    return int(x.max()) if x.size else -1

@@ -104,7 +104,7 @@ def running_product(x, *, axis: int) -> Array:
 
 @running_product.vjp
 def _(g, y, x, *, axis):
-    if bool(plain(not_equal(x, 0)).all()):
+    if namespace(plain(x)) is np and bool(plain(not_equal(x, 0)).all()):
         return cum_sum(g * y, axis=axis, reverse=True) / x
     x, g = swapaxes(x, axis, -1), swapaxes(g, axis, -1)
     place = np.arange(x.shape[-1])

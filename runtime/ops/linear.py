@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from burnish.backend import Array, namespace
+from burnish.backend.cuda import cublaslt
 from burnish.errors import InputError
 from burnish.operator import composed, operator
 from burnish.ops._shapes import unbroadcast
@@ -22,8 +25,15 @@ def matmul(a, b) -> Array:
     return _product(a, b)
 
 
-def _product(a: Array, b: Array) -> Array:
-    """a @ b; all rows of a at once where b is one matrix."""
+def _product(a: Array, b: Array, bias: Array | None = None) -> Array:
+    """a @ b + bias; all rows of a at once where b is one matrix."""
+    if namespace(a) is not np and (y := cublaslt.matmul(a, b, bias)) is not None:
+        return y
+    y = _rows_times(a, b)
+    return y if bias is None else y + bias
+
+
+def _rows_times(a: Array, b: Array) -> Array:
     if a.ndim < 3 or b.ndim != 2:
         return a @ b
     return (_rows(a) @ b).reshape(*a.shape[:-1], b.shape[-1])
@@ -64,8 +74,7 @@ def linear(x, weight, bias=None) -> Array:
             f"linear: x {x.shape} has {x.shape[-1] if x.ndim else 'no'} features, but "
             f"weight {weight.shape} takes {weight.shape[1]}"
         )
-    y = _product(x, weight.T)
-    return y if bias is None else y + bias
+    return _product(x, weight.T, bias)
 
 
 @linear.vjp("x")

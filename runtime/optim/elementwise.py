@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from burnish.backend import Array, namespace
-from burnish.optim.optimizer import Optimizer, State, at_least_float32
+from burnish.backend.cuda import optimizer
+from burnish.optim.optimizer import Optimizer, State, Update, at_least_float32
 
 _PIECE = 1 << 16  # elements: what a rule makes in between stays in a core's cache
 
@@ -18,7 +19,7 @@ class Elementwise(Optimizer):
     """The base of rules that look at one element at a time.
 
     Such a rule is given flat pieces of a parameter, which spares the memory's speed and
-    most of what it takes; a GPU gets all at once.
+    most of what it takes. On a GPU it becomes one kernel for all parameters.
     """
 
     def write(
@@ -34,6 +35,33 @@ class Elementwise(Optimizer):
         new = namespace(weight).empty_like(weight)
         self.write(new, weight, grad, state, rate)
         return new
+
+    def _update_all(self, updates: list[Update]) -> None:
+        rest = []
+        groups: dict[Any, list[Any]] = {}
+        for path, param, gradient, rate in updates:
+            weight, device = param.data, param.device
+            if device.kind != "cuda" or not weight.flags.c_contiguous:
+                rest.append((path, param, gradient, rate))
+                continue
+            state = self._prepared(path, param, weight)
+            grad = device.put(gradient, weight.dtype)
+            part = (weight, device.xp.ascontiguousarray(grad), state)
+            alike = (weight.dtype, state["step"], float(rate), device.index)
+            groups.setdefault(alike, []).append((path, param, part))
+        for (_, _, rate, _), group in groups.items():
+            self._update_group(group, rate)
+        super()._update_all(rest)
+
+    def _update_group(self, group: list[Any], rate: float) -> None:
+        """Step parameters of one dtype on one GPU that have made as many steps."""
+        parts = [part for _, _, part in group]
+        news = optimizer.stepped(self.write, self.slots(), parts, rate, self.maximize)
+        if news is None:  # a rule of the user's that no kernel can say
+            news = [self._next(w, g, state, rate) for w, g, state in parts]
+        for (path, param, (weight, _, state)), new in zip(group, news, strict=True):
+            param.assign(new, weight.dtype)
+            self._state[path] = state
 
     def _next(self, weight: Array, grad: Array, state: State, rate: float) -> Array:
         if weight.size <= _PIECE or namespace(weight) is not np:

@@ -22,6 +22,9 @@ from burnish.optim.remembered import Remembered
 State: TypeAlias = dict[str, Any]
 """What a rule remembers of one parameter: arrays, and "step", the steps so far."""
 
+Update: TypeAlias = tuple[str, Param, Array, float]
+"""A parameter's path, the parameter, its gradient and its learning rate."""
+
 _STEP = "step"
 
 
@@ -132,11 +135,24 @@ class Optimizer(Remembered):
                 f"{type(module).__name__}, got one for {unknown[0]!r}"
             )
         rates = rates_of(learning_rate, module, gradients)
-        for path, gradient in gradients.items():
-            self._update(path, params[path], gradient, rates[path])
+        self._update_all(
+            [(path, params[path], g, rates[path]) for path, g in gradients.items()]
+        )
+
+    def _update_all(self, updates: list[Update]) -> None:
+        for update in updates:
+            self._update(*update)
 
     def _update(self, path: str, param: Param, gradient: Array, rate: float) -> None:
-        weight, put = param.data, param.device.put
+        weight = param.data
+        state = self._prepared(path, param, weight)
+        grad = param.device.put(gradient)
+        param.assign(self._next(weight, grad, state, rate), weight.dtype)
+        self._state[path] = state
+
+    def _prepared(self, path: str, param: Param, weight: Array) -> State:
+        """What is remembered of a parameter, with this step counted."""
+        put = param.device.put
         state = self._state.get(path)
         if state is None:
             wide = at_least_float32(weight.dtype)
@@ -149,8 +165,7 @@ class Optimizer(Remembered):
                     f"for {path!r}, got {state[slot].shape}"
                 )
         state[_STEP] = state.get(_STEP, 0) + 1
-        param.assign(self._next(weight, put(gradient), state, rate), weight.dtype)
-        self._state[path] = state
+        return state
 
     def _next(self, weight: Array, grad: Array, state: State, rate: float) -> Array:
         """`update` in the precision and with the sign that it wants."""

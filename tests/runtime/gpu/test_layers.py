@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from burnish import Tensor, nn, seed
-from tests.harness.operators import gpu_missing
 from tests.runtime.nn.oracle import flat, is_array
 
 pytest.importorskip("torch")  # the tables need it
@@ -18,10 +17,7 @@ from tests.runtime.nn import (
     test_window_oracle,
 )
 
-pytestmark = [
-    pytest.mark.oracle,
-    pytest.mark.skipif(gpu_missing() is not None, reason="there is no GPU"),
-]
+pytestmark = pytest.mark.oracle
 ROWS = [
     row
     for page in (

@@ -1,0 +1,188 @@
+"""One kernel for a formula of several element-wise steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from burnish.backend.cuda.kernels import ELEMENTS, LONG, kernel, wide
+from burnish.backend.symbols import Script, Symbol, Unwritten
+from burnish.errors import InputError
+
+_THREADS = 256
+
+
+class Recipe(NamedTuple):
+    """What a formula needs for arrays of given shapes and kinds."""
+
+    code: Any  # kept alive: recipes are found by where it is
+    kernel: Any
+    shape: tuple[int, ...]
+    dtype: Any
+    blocks: int
+    inputs: tuple[tuple[int, bool, tuple[int, ...]], ...]
+    """Where an input is among the arrays, is it contiguous, how is it repeated."""
+
+
+def evaluated(
+    formula: Callable[..., Any], arrays: tuple[Any, ...], *, writes: bool = False
+) -> Any:
+    """formula(*arrays) in one kernel, or None where that cannot be said in one.
+
+    writes: the formula is a step(y, *arrays) that writes into y, as `filled` has it.
+    The arrays broadcast to the shape of the greatest; Python numbers are constants of
+    the kernel. Floating results have the arrays' common dtype.
+    """
+    import cupy
+
+    code = getattr(formula, "__code__", None)
+    key: list[Any] = [id(code), writes]
+    if code is not None and formula.__closure__:
+        key += [_key(cell.cell_contents) for cell in formula.__closure__]
+    for array in arrays:
+        if isinstance(array, cupy.ndarray):
+            key += (array.dtype.num, array.shape, array._c_contiguous)
+        else:
+            key.append(_key(array))
+    if None in key:
+        return None
+    told = tuple(key)
+    if told not in _known:
+        if len(_known) > _MANY:
+            _known.clear()
+        _known[told] = _recipe(formula, code, arrays, writes)
+    recipe = _known[told]
+    if recipe is None:
+        return None
+    given: list[Any] = []
+    places = 0
+    for index, fine, repeats in recipe.inputs:
+        array = arrays[index]
+        if not fine:
+            array = cupy.ascontiguousarray(array)
+        if not repeats:
+            places |= array.data.ptr
+        given.append(array)
+        given += repeats
+    y = cupy.ndarray(recipe.shape, recipe.dtype)
+    if recipe.blocks:
+        given += (y, y.size, not places & 15)
+        recipe.kernel((recipe.blocks,), (_THREADS,), tuple(given))
+    return y
+
+
+def _recipe(
+    formula: Any, code: Any, arrays: tuple[Any, ...], writes: bool
+) -> Recipe | None:
+    import cupy
+
+    held = [a for a in arrays if isinstance(a, cupy.ndarray)]
+    floats = {a.dtype for a in held if a.dtype.kind != "b"}
+    known = all(a.dtype.name in ELEMENTS for a in held)
+    if code is None or len(floats) != 1 or not known:
+        return None
+    beside = [a.dtype for a in arrays if isinstance(a, np.generic)]
+    if not writes and np.result_type(*floats, *beside) not in floats:
+        return None
+    whole = max(held, key=lambda a: (a.size, a.ndim))
+    if any(a.ndim > whole.ndim for a in held):
+        return None
+    kinds: list[Any] = []
+    inputs: list[Any] = []
+    for index, array in enumerate(arrays):
+        if not isinstance(array, cupy.ndarray):
+            kinds.append(array.item() if isinstance(array, np.generic) else array)
+            continue
+        same = array.shape == whole.shape
+        repeats = () if same else repeated(array.shape, whole.shape)
+        if repeats is None:
+            return None
+        kinds.append((array.dtype.name, "same" if same else "spread"))
+        inputs.append((index, array._c_contiguous, repeats))
+    dtype = floats.pop()
+    try:
+        made, width, kind = _make(formula, dtype.name, writes, kinds)
+    except (Unwritten, InputError):
+        return None
+    blocks = -(-whole.size // (_THREADS * width))
+    if blocks >= LONG:
+        return None
+    result = np.dtype(bool) if kind == "bool" else dtype
+    return Recipe(code, made, whole.shape, result, blocks, tuple(inputs))
+
+
+_known: dict[tuple[Any, ...], Recipe | None] = {}
+_MANY = 4096
+
+
+def _key(value: Any) -> Any:
+    """A constant as a part of a key; None for what is no constant."""
+    if isinstance(value, np.generic):
+        return value.dtype.num, repr(value.item())
+    if value is None or isinstance(value, int | float | str):
+        return type(value), repr(value)
+    return None
+
+
+def _make(formula: Any, floating: str, writes: bool, kinds: Any) -> Any:
+    dtype = np.dtype(np.float64 if floating == "float64" else np.float32)
+    body, kind = written(formula, dtype, writes, kinds)
+    width = 16 // np.dtype(dtype).itemsize
+    inputs = tuple(
+        (ELEMENTS[kind[0]], kind[1]) for kind in kinds if isinstance(kind, tuple)
+    )
+    output = "bool" if kind == "bool" else ELEMENTS[floating]
+    code = kernel(
+        "elementwise",
+        wide=wide(dtype),
+        inputs=inputs,
+        output=output,
+        body=body,
+        width=width,
+    )
+    return code, width, kind
+
+
+def written(
+    formula: Any, dtype: Any, writes: bool, kinds: Any
+) -> tuple[tuple[str, ...], str]:
+    """The statements of a formula, which leave its result in y, and the kind of it."""
+    script = Script(dtype)
+    count = 0
+    arguments: list[Any] = []
+    for kind in kinds:
+        if isinstance(kind, tuple):
+            name = "bool" if kind[0] == "bool" else "wide"
+            arguments.append(script.variable(f"x{count}", name))
+            count += 1
+        else:
+            arguments.append(kind)
+    y = script.variable("y")
+    if writes:
+        formula(y, *arguments)
+        return tuple(script.lines), "wide"
+    result = formula(*arguments)
+    if not isinstance(result, Symbol):
+        raise Unwritten("a kernel's formula gives one array")
+    y = script.variable("y", result.kind)
+    y.assign(result)
+    return tuple(script.lines), result.kind
+
+
+def repeated(shape: tuple[int, ...], whole: tuple[int, ...]) -> tuple[int, int] | None:
+    """(inner, count): element i of `whole` sees number i // inner % count of `shape`.
+
+    None where the axes that are repeated are not all before and after the others.
+    """
+    lead = len(whole) - len(shape)
+    sizes = (1,) * lead + shape
+    kept = [i for i, n in enumerate(sizes) if n != 1]
+    if not kept:
+        return 1, 1
+    first, last = kept[0], kept[-1]
+    if sizes[first : last + 1] != whole[first : last + 1]:
+        return None
+    return prod(whole[last + 1 :]), prod(sizes)

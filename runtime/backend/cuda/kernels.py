@@ -1,0 +1,65 @@
+"""CUDA kernels from the templates in `templates/kernels/`, compiled when first used."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from burnish.errors import DeviceError
+
+ELEMENTS = {
+    "float16": "float16",
+    "bfloat16": "bfloat16",
+    "float32": "float",
+    "float64": "double",
+    "bool": "bool",
+}
+"""What kernels call the dtypes that they load and store."""
+
+LONG = 1 << 31
+"""Kernels count blocks in 32 bits."""
+
+
+def wide(*dtypes: np.dtype[Any]) -> str:
+    """The type that a kernel computes in: double where an array is, else float."""
+    return "double" if any(dtype.char == "d" for dtype in dtypes) else "float"
+
+
+@functools.cache
+def kernel(template: str, **values: Any) -> Any:
+    """The kernel of a template, which has its name, for these values of its names."""
+    import cupy
+
+    code = render(template, **values)
+    return cupy.RawKernel(code, template, options=("--std=c++17",))
+
+
+def render(template: str, **values: Any) -> str:
+    """The source of a kernel. Raises DeviceError where Jinja is not installed."""
+    try:
+        return str(_environment().get_template(f"{template}.cu.jinja").render(values))
+    except ImportError:
+        raise DeviceError(
+            "device cuda: kernels are made from Jinja templates, and Jinja is not "
+            "installed; pip install 'burnish[cuda13]'"
+        ) from None
+
+
+@functools.cache
+def _environment() -> Any:
+    import jinja2
+
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("burnish.templates", "kernels"),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=False,
+    )
+
+
+def by_value(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A contiguous array as one structure, which a kernel is passed by value."""
+    return array.reshape(-1).view(np.dtype((np.void, array.nbytes)))

@@ -1,0 +1,202 @@
+"""Launching kernels that have a group of threads for every row of an array."""
+
+from __future__ import annotations
+
+import functools
+from math import prod
+from typing import Any
+
+from burnish.backend.cuda.kernels import ELEMENTS, LONG, kernel, wide
+
+
+def takes(*arrays: Any) -> bool:
+    """Whether kernels take these arrays: floats of one kind, and not empty."""
+    dtype = arrays[0].dtype
+    return dtype.kind == "f" and all(a.dtype == dtype and a.size for a in arrays)
+
+
+def contiguous(array: Any) -> Any:
+    """The array, copied where its elements do not lie side by side; None as it is."""
+    import cupy
+
+    if array is None or array._c_contiguous:
+        return array
+    return cupy.ascontiguousarray(array)
+
+
+def launch(
+    template: str,
+    rows: tuple[int, int, int],
+    arrays: tuple[Any, ...],
+    others: tuple[Any, ...],
+    **told: Any,
+) -> bool:
+    """Run a kernel over rows: (how many, their length, how far apart elements are).
+
+    arrays: contiguous, of one dtype, read and written 16 bytes at a time where they
+    allow it; then the others. Whether there are few enough rows for it.
+    """
+    places = 0
+    for array in arrays:
+        places |= array.data.ptr
+    form = tuple(told.items())
+    made = _prepared(template, arrays[0].dtype, rows, not places & 15, form)
+    if made is None:
+        return False
+    kernel, blocks, threads = made
+    kernel(blocks, threads, (*arrays, *others))
+    return True
+
+
+@functools.lru_cache(maxsize=4096)
+def _prepared(
+    template: str,
+    dtype: Any,
+    rows: tuple[int, int, int],
+    aligned: bool,
+    told: tuple[tuple[str, Any], ...],
+) -> Any:
+    """The kernel, its blocks, and the threads of one; None for too many rows."""
+    count, n, inner = rows
+    width = 16 // dtype.itemsize
+    packed = inner == 1 and n % width == 0 and aligned
+    lanes, height = _lanes(n, width if packed else 1), 1
+    if inner > 1:
+        lanes, height = 1, 128
+    elif lanes == 32:
+        height = 4
+    blocks = -(-count // height)
+    if blocks >= LONG:
+        return None
+    made = kernel(
+        template,
+        element=ELEMENTS[dtype.name],
+        wide=wide(dtype),
+        lanes=lanes,
+        packed=packed,
+        width=width,
+        **dict(told),
+    )
+    return made, (blocks,), (lanes, height)
+
+
+def _lanes(n: int, width: int) -> int:
+    """Threads for a row: a warp for a short one, up to 1024 for a long one."""
+    for lanes in (32, 128, 256, 512):
+        if n <= lanes * width * 2 or (lanes == 32 and n <= 32 * width * 4):
+            return lanes
+    return 1024
+
+
+def split(x: Any, axis: int) -> tuple[int, int, int]:
+    """Rows along an axis: how many, their length, and how far apart elements are."""
+    shape = x.shape
+    n = shape[axis]
+    return x.size // n, n, prod(shape[axis % len(shape) + 1 :])
+
+
+def softmax(x: Any, axis: int, form: str) -> Any:
+    """softmax of a contiguous array along an axis; None where no kernel does it.
+
+    form: "softmax", "log_softmax", or "softmax_or_zero", 0 where all is -inf.
+    """
+    import cupy
+
+    if not x.ndim or not takes(x):
+        return None
+    x, rows = contiguous(x), split(x, axis)
+    y = cupy.ndarray(x.shape, x.dtype)
+    return y if launch("softmax", rows, (x, y), rows, form=form) else None
+
+
+def softmax_gradient(g: Any, y: Any, axis: int, form: str) -> Any:
+    """The gradient of softmax's argument from g and the result y, or None."""
+    import cupy
+
+    if not y.ndim or not takes(y, g) or g.shape != y.shape:
+        return None
+    g, y, rows = contiguous(g), contiguous(y), split(y, axis)
+    out = cupy.ndarray(y.shape, y.dtype)
+    done = launch("softmax_gradient", rows, (g, y, out), rows, form=form)
+    return out if done else None
+
+
+def layer_norm(x: Any, weight: Any, bias: Any, n: int, eps: float, center: bool) -> Any:
+    """Rows of n last elements standardized, or None where no kernel does it.
+
+    weight and bias have n elements, or are None.
+    """
+    import cupy
+
+    given = [a for a in (x, weight, bias) if a is not None]
+    if not takes(*given) or any(a.size != n for a in given[1:]):
+        return None
+    x, weight, bias = contiguous(x), contiguous(weight), contiguous(bias)
+    y = cupy.ndarray(x.shape, x.dtype)
+    rows = x.size // n
+    arrays = (x, x if weight is None else weight, x if bias is None else bias, y)
+    done = launch(
+        "layer_norm",
+        (rows, n, 1),
+        arrays,
+        (rows, n, float(eps)),
+        center=center,
+        weighted=weight is not None,
+        biased=bias is not None,
+    )
+    return y if done else None
+
+
+def layer_norm_gradient(
+    g: Any, x: Any, weight: Any, n: int, eps: float, center: bool
+) -> Any:
+    """The gradients of x, weight (n,) and bias (n,) in `layer_norm`, or None."""
+    import cupy
+
+    given = [a for a in (x, g, weight) if a is not None]
+    if not takes(*given) or (weight is not None and weight.size != n):
+        return None
+    g, x, weight = contiguous(g), contiguous(x), contiguous(weight)
+    out = cupy.ndarray(x.shape, x.dtype)
+    rows = x.size // n
+    kind = "f8" if x.dtype.char == "d" else "f4"
+    means, scales = cupy.ndarray((2, rows), kind)
+    arrays = (g, x, x if weight is None else weight, out)
+    done = launch(
+        "layer_norm_gradient",
+        (rows, n, 1),
+        arrays,
+        (means, scales, rows, n, float(eps)),
+        center=center,
+        weighted=weight is not None,
+    )
+    if not done:
+        return None
+    parts = min(64, -(-rows // 32))
+    sums = cupy.ndarray((2, parts, n), kind)
+    adds = kernel(
+        "layer_norm_weights", element=ELEMENTS[x.dtype.name], wide=wide(x.dtype)
+    )
+    blocks = (-(-n // 32), parts)
+    adds(blocks, (32, 8), (g, x, means, scales, sums[0], sums[1], rows, n))
+    total = sums.sum(axis=1).astype(x.dtype, copy=False)
+    return out, total[0], total[1]
+
+
+def channel_sums(x: Any, lead: int, c: int, inner: int) -> Any:
+    """x, seen as (lead, C, inner), summed to (C,) in two steps, or None."""
+    import cupy
+
+    if not takes(x):
+        return None
+    x, kind = contiguous(x), "f8" if x.dtype.char == "d" else "f4"
+    parts = max(1, min(64, lead * inner // 256))
+    some, y = cupy.ndarray((parts, c), kind), cupy.ndarray(c, x.dtype)
+    told = {"wide": wide(x.dtype)}
+    first = kernel("channel_sums", element=ELEMENTS[x.dtype.name], out="wide", **told)
+    across = inner == 1  # neighbours are channels, else places of one channel
+    blocks = (-(-c // 32) if across else c, parts)
+    first(blocks, (32, 8), (x, some, lead, c, inner))
+    last = kernel("channel_sums", element="wide", out=ELEMENTS[x.dtype.name], **told)
+    last((-(-c // 32), 1), (32, 8), (some, y, parts, c, 1))
+    return y

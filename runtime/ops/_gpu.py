@@ -1,0 +1,323 @@
+"""Operators' kernels for NVIDIA GPUs, and those of their gradients.
+
+A kernel does what is common: floats of one kind. For everything else it gives None, and
+the operator's plain value, which CuPy computes too, takes over.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from burnish.backend import namespace
+from burnish.backend.cuda import cublaslt, fused, loss, rows, windows
+from burnish.ops import activation, arithmetic, attention, conv, linear, norm, pool
+from burnish.ops import loss as losses
+from burnish.ops._blocks import blockwise, positive
+from burnish.ops._shapes import unbroadcast
+from burnish.ops._window import window
+
+# --- arithmetic ---
+
+
+def _fused(op, formula):
+    @op.on("cupy")
+    def _(a, b):
+        y = fused.evaluated(formula, (a, b))
+        return op.value(a, b) if y is None else y
+
+
+_fused(arithmetic.add, lambda a, b: a + b)
+_fused(arithmetic.sub, lambda a, b: a - b)
+_fused(arithmetic.mul, lambda a, b: a * b)
+_fused(arithmetic.div, lambda a, b: a / b)
+
+
+# --- activations ---
+
+
+@activation.relu.on("cupy")
+def _(x):
+    return blockwise(positive, x)
+
+
+@activation.softmax.on("cupy")
+def _(x, *, axis=-1):
+    y = rows.softmax(x, axis, "softmax")
+    return activation.softmax.value(x, axis=axis) if y is None else y
+
+
+@activation.log_softmax.on("cupy")
+def _(x, *, axis=-1):
+    y = rows.softmax(x, axis, "log_softmax")
+    return activation.log_softmax.value(x, axis=axis) if y is None else y
+
+
+@attention.softmax_or_zero.on("cupy")
+def _(x):
+    y = rows.softmax(x, -1, "softmax_or_zero")
+    return attention.softmax_or_zero.value(x) if y is None else y
+
+
+@activation.softmax.vjp("x", on="cupy")
+def _(g, y, x, *, axis):
+    return _or_plain(rows.softmax_gradient(g, y, axis, "softmax"))
+
+
+@activation.log_softmax.vjp("x", on="cupy")
+def _(g, y, x, *, axis):
+    return _or_plain(rows.softmax_gradient(g, y, axis, "log_softmax"))
+
+
+@attention.softmax_or_zero.vjp("x", on="cupy")
+def _(g, y, x):
+    return _or_plain(rows.softmax_gradient(g, y, -1, "softmax"))
+
+
+# --- normalisation ---
+
+
+@norm.layer_norm_from.on("cupy")
+def _(x, weight=None, bias=None, *, axis=-1, eps=1e-5):
+    n, fits = _row(x, axis, weight, bias)
+    y = rows.layer_norm(x, weight, bias, n, eps, True) if fits else None
+    if y is None:
+        return norm.layer_norm_from.value(x, weight, bias, axis=axis, eps=eps)
+    return y
+
+
+@norm.rms_norm_from.on("cupy")
+def _(x, weight=None, *, axis=-1, eps=1e-5):
+    n, fits = _row(x, axis, weight)
+    y = rows.layer_norm(x, weight, None, n, eps, False) if fits else None
+    return norm.rms_norm_from.value(x, weight, axis=axis, eps=eps) if y is None else y
+
+
+@norm.layer_norm_from.vjp("x", "weight", "bias", on="cupy")
+def _(g, y, x, weight=None, bias=None, *, axis, eps):
+    n, fits = _row(x, axis, weight, bias)
+    parts = rows.layer_norm_gradient(g, x, weight, n, eps, True) if fits else None
+    return NotImplemented if parts is None else _shaped(parts, (x, weight, bias))
+
+
+@norm.rms_norm_from.vjp("x", "weight", on="cupy")
+def _(g, y, x, weight=None, *, axis, eps):
+    n, fits = _row(x, axis, weight)
+    parts = rows.layer_norm_gradient(g, x, weight, n, eps, False) if fits else None
+    return NotImplemented if parts is None else _shaped(parts[:2], (x, weight))
+
+
+@norm.batch_norm.on("cupy")
+def _(x, running_mean, running_var, weight=None, bias=None, *, eps=1e-5):
+    lead = (-1, *(1,) * (x.ndim - 2))
+    given = (running_mean, running_var, weight, bias)
+    beside = (a if a is None else a.reshape(lead) for a in given)
+    return blockwise(_standardized, x, *beside, eps)
+
+
+def _standardized(x, mean, var, weight, bias, eps):
+    factor = (1 if weight is None else weight) / namespace(x).sqrt(var + eps)
+    return x * factor + ((0 if bias is None else bias) - mean * factor)
+
+
+def _row(x, axis, *given):
+    """How many elements a row has, and whether what is given has as many."""
+    shape = x.shape[axis % max(x.ndim, 1) :]
+    return prod(shape), x.ndim and all(a is None or a.shape == shape for a in given)
+
+
+def _shaped(parts, given):
+    """Gradients in the shapes of what they belong to."""
+    return tuple(
+        a if a is None else part.reshape(a.shape)
+        for a, part in zip(given, parts, strict=True)
+    )
+
+
+# --- products ---
+
+
+@linear.linear.on("cupy")
+def _(x, weight, bias=None):
+    y = cublaslt.linear(x, weight, bias)
+    return linear.linear.value(x, weight, bias) if y is None else y
+
+
+@linear.matmul.vjp("a", on="cupy")
+def _(g, y, a, b):
+    if a.ndim < 2 or b.ndim < 2:
+        return NotImplemented
+    part = cublaslt.matmul(g, b.mT)
+    return NotImplemented if part is None else unbroadcast(part, a)
+
+
+@linear.matmul.vjp("b", on="cupy")
+def _(g, y, a, b):
+    if a.ndim < 2 or b.ndim < 2:
+        return NotImplemented
+    if b.ndim == 2:
+        return _or_plain(cublaslt.matmul(_matrix(a).T, _matrix(g)))
+    part = cublaslt.matmul(a.mT, g)
+    return NotImplemented if part is None else unbroadcast(part, b)
+
+
+@linear.linear.vjp("x", on="cupy")
+def _(g, y, x, weight, bias=None):
+    return _or_plain(cublaslt.matmul(g, weight))
+
+
+@linear.linear.vjp("weight", on="cupy")
+def _(g, y, x, weight, bias=None):
+    return _or_plain(cublaslt.matmul(_matrix(g).T, _matrix(x)))
+
+
+@linear.linear.vjp("bias", on="cupy")
+def _(g, y, x, weight, bias):
+    if g.shape[-1:] != bias.shape or not g.size:
+        return NotImplemented
+    return _or_plain(rows.channel_sums(g, g.size // len(bias), len(bias), 1))
+
+
+def _matrix(x):
+    return x.reshape(prod(x.shape[:-1]), x.shape[-1])
+
+
+# --- convolution and pooling ---
+
+
+@conv.conv.on("cupy")
+def _(x, weight, bias=None, *, stride=1, padding=0, dilation=1, groups=1):
+    options = {"stride": stride, "padding": padding, "dilation": dilation}
+    plain = groups == 1 and x.ndim == weight.ndim and x.shape[1:2] == weight.shape[1:2]
+    if not plain or x.ndim < 3 or not _alike(x, weight, bias):
+        return conv.conv.value(x, weight, bias, groups=groups, **options)
+    kernel = weight.shape[2:]
+    w = window("conv", x.shape[2:], kernel, stride, padding, dilation)
+    y = cublaslt.matmul(weight.reshape(len(weight), -1), _columns(x, w))
+    if y is None:
+        return conv.conv.value(x, weight, bias, groups=groups, **options)
+    y = y.reshape(len(x), len(weight), *w.out)
+    if bias is None:
+        return y
+    return blockwise(_added, y, bias.reshape(-1, *(1 for _ in kernel)))
+
+
+def _added(y, bias):
+    return y + bias
+
+
+@conv.conv.vjp("bias", on="cupy")
+@conv.conv_transpose.vjp("bias", on="cupy")
+def _(g, y, x, weight, bias, **options):
+    if not g.size:
+        return NotImplemented
+    return _or_plain(rows.channel_sums(g, len(g), g.shape[1], prod(g.shape[2:])))
+
+
+def _columns(x, w):
+    """What every place sees: (N, C * prod(K), prod(P))"""
+    if prod(w.kernel) == 1 and set(w.stride) == {1} and not any(map(any, w.pads)):
+        return x.reshape(*x.shape[:2], prod(w.out))
+    return windows.columns(x, x.shape[2:], w, together=False)
+
+
+@conv.conv_input_gradient.on("cupy")
+def _(g, weight, *, sizes, padding, stride=1, dilation=1, groups=1):
+    pads = tuple(map(tuple, padding))
+    w = conv._window(g, weight.shape[2:], stride, pads, dilation)
+    cols = None
+    if groups == 1 and _alike(g, weight):
+        slopes = g.reshape(*g.shape[:2], prod(w.out))
+        cols = cublaslt.matmul(weight.reshape(len(weight), -1).T, slopes)
+    if cols is None:
+        options = {"stride": stride, "dilation": dilation, "groups": groups}
+        plain = conv.conv_input_gradient.value
+        return plain(g, weight, sizes=sizes, padding=padding, **options)
+    return windows.spread_columns(cols, (len(g), weight.shape[1], *sizes), w)
+
+
+@conv.conv_weight_gradient.on("cupy")
+def _(x, g, *, kernel, padding, stride=1, dilation=1, groups=1):
+    if groups == 1 and _alike(x, g):
+        pads = tuple(map(tuple, padding))
+        w = conv._window(g, kernel, stride, pads, dilation)
+        total = None
+        for part in conv._parts(len(x), x.shape[1] // _ROOM + 1, w):
+            cols = windows.columns(x[part], x.shape[2:], w, together=True)
+            cols = cols.reshape(len(cols), -1)
+            slopes = g[part].swapaxes(0, 1).reshape(g.shape[1], -1)
+            found = cublaslt.matmul(slopes, cols.T)
+            if found is None:
+                break
+            total = found if total is None else total + found
+        else:
+            if total is not None:
+                return total.reshape(g.shape[1], x.shape[1], *kernel)
+    options = {"stride": stride, "dilation": dilation, "groups": groups}
+    plain = conv.conv_weight_gradient.value
+    return plain(x, g, kernel=kernel, padding=padding, **options)
+
+
+_ROOM = 128
+
+
+def _alike(*given):
+    """Whether arrays are floats of one kind, and none is empty."""
+    held = [a for a in given if a is not None]
+    return rows.takes(*held) and windows.fits(*(a.shape for a in held))
+
+
+@pool.max_pool.on("cupy")
+def _(x, *, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
+    options = (kernel_size, stride, padding, dilation, ceil_mode)
+    w = pool._window("max_pool", x, *options)
+    if not windows.takes(x):
+        return pool.max_pool.value(x, **dict(zip(_POOL, options, strict=True)))
+    return windows.reduced("max", x, w)
+
+
+@pool.window_sum.on("cupy")
+def _(x, *, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
+    options = (kernel_size, stride, padding, dilation, ceil_mode)
+    w = pool._window("window_sum", x, *options)
+    if not windows.takes(x):
+        return pool.window_sum.value(x, **dict(zip(_POOL, options, strict=True)))
+    return windows.reduced("sum", x, w)
+
+
+@pool.window_spread.on("cupy")
+def _(x, *, sizes, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
+    options = (kernel_size, stride, padding, dilation, ceil_mode)
+    if not windows.takes(x):
+        named = dict(zip(_POOL, options, strict=True))
+        return pool.window_spread.value(x, sizes=sizes, **named)
+    kernel, stride = pool._numbers(kernel_size, stride, len(sizes))
+    w = window("window_spread", sizes, kernel, stride, padding, dilation, ceil_mode)
+    return windows.spread(x, tuple(sizes), w)
+
+
+_POOL = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
+
+
+# --- losses ---
+
+
+@losses.softmax_cross_entropy.on("cupy")
+def _(x, classes, shares, offset=0, *, axis=-1, summed=False):
+    found = loss.cross_entropy(x, classes, shares, axis, offset, summed)
+    if found is None:
+        given = (x, classes, shares, offset)
+        return losses.softmax_cross_entropy.value(*given, axis=axis, summed=summed)
+    return found
+
+
+@losses.softmax_cross_entropy.vjp("x", on="cupy")
+def _(g, y, x, classes, shares, offset=0, *, axis, summed):
+    slope, share_g = g
+    if share_g is not None:
+        return NotImplemented
+    return _or_plain(loss.cross_entropy_gradient(slope, shares, y[1], classes, axis))
+
+
+def _or_plain(part):
+    """A gradient that a kernel found; else the plain rule has to."""
+    return NotImplemented if part is None else part

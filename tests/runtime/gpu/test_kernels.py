@@ -1,0 +1,248 @@
+"""Every kernel against float64: tails, strides, half precision, NaN and infinity."""
+
+import numpy as np
+import pytest
+
+from burnish import Device, ops
+from burnish.backend.cuda import cublaslt, fused, kernels
+from burnish.ops.attention import softmax_or_zero
+
+LENGTHS = (1, 3, 8, 31, 100, 768, 1000, 4097)
+ROUNDING = {"float16": 1e-3, "float32": 1e-6, "float64": 1e-15, "bfloat16": 8e-3}
+
+
+def dtype_of(name):
+    if name == "bfloat16":
+        return np.dtype(pytest.importorskip("ml_dtypes").bfloat16)
+    return np.dtype(name)
+
+
+def there(array, dtype):
+    return Device("cuda").put(np.asarray(array).astype(dtype))
+
+
+def numbers(*shape, seed=0):
+    return np.random.default_rng(seed).normal(size=shape)
+
+
+def agree(got, want, name, scale=8.0):
+    got = got.get().astype(np.float64)
+    assert got.shape == want.shape
+    bound = ROUNDING[name] * scale * max(1.0, float(np.nanmax(np.abs(want), initial=0)))
+    np.testing.assert_allclose(got, want, ROUNDING[name] * scale, bound)
+
+
+def launched(call):
+    """What a call gives, which has to have launched a kernel of ours."""
+    before = kernels.kernel.cache_info()
+    y = call()
+    after = kernels.kernel.cache_info()
+    assert after.hits + after.misses > before.hits + before.misses
+    return y
+
+
+DTYPES = pytest.mark.parametrize("name", ["float16", "float32", "float64"])
+
+
+@DTYPES
+@pytest.mark.parametrize("n", LENGTHS)
+@pytest.mark.parametrize("op", [ops.softmax, ops.log_softmax], ids=str)
+def test_softmax(op, n, name):
+    x = there(numbers(5, n), name)
+    g = there(numbers(5, n, seed=1), name)
+    far, near = x.get().astype(np.float64), g.get().astype(np.float64)
+    y = launched(lambda: op(x))
+    want = op(far)
+    agree(y, want, name)
+    pull = op.rules_on["cupy"]["x"][0]
+    agree(pull(g, y, x, axis=-1), op.rules["x"][0](near, want, far, axis=-1), name, 40)
+
+
+@DTYPES
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_softmax_along_other_axes(axis, name):
+    x = there(numbers(4, 7, 65), name)
+    agree(ops.softmax(x, axis=axis), ops.softmax(x.get().astype("f8"), axis=axis), name)
+
+
+@DTYPES
+def test_masked_softmax(name):
+    scores = numbers(6, 100)
+    scores[1] = -np.inf
+    scores[2, :50] = -np.inf
+    scores[3, 7] = np.nan
+    scores[4, 9] = np.inf
+    x = there(scores, name)
+    far = x.get().astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        want = softmax_or_zero(far)
+    agree(launched(lambda: softmax_or_zero(x)), want, name)
+    with np.errstate(invalid="ignore"):
+        agree(ops.softmax(x), ops.softmax(far), name)
+
+
+@DTYPES
+@pytest.mark.parametrize("n", LENGTHS)
+@pytest.mark.parametrize("given", ["wb", "w", ""])
+def test_layer_norm(n, given, name):
+    x = there(numbers(37, n) * 3 + 1, name)
+    w = there(numbers(n, seed=1), name) if "w" in given else None
+    b = there(numbers(n, seed=2), name) if "b" in given else None
+    g = there(numbers(37, n, seed=3), name)
+    far = [None if a is None else a.get().astype(np.float64) for a in (x, w, b, g)]
+    want = ops.layer_norm_from(*far[:3])
+    got = launched(lambda: ops.layer_norm_from(x, w, b))
+    agree(got, want, name, 20)
+    options = {"axis": -1, "eps": 1e-5}
+    found = ops.layer_norm_from.rules_on["cupy"]["x"][0](g, got, x, w, b, **options)
+    expected = ops.layer_norm_from.rules["x"][0](far[3], want, *far[:3], **options)
+    for one, other in zip(found, expected, strict=True):
+        assert (one is None) == (other is None)
+        if one is not None:
+            agree(one, other, name, 100)
+
+
+@DTYPES
+@pytest.mark.parametrize("n", LENGTHS)
+def test_rms_norm(n, name):
+    x, w, g = (there(numbers(*s), name) for s in ((37, n), (n,), (37, n)))
+    far = [a.get().astype(np.float64) for a in (x, w, g)]
+    want = ops.rms_norm_from(*far[:2])
+    got = launched(lambda: ops.rms_norm_from(x, w))
+    agree(got, want, name, 20)
+    options = {"axis": -1, "eps": 1e-5}
+    found = ops.rms_norm_from.rules_on["cupy"]["x"][0](g, got, x, w, **options)
+    expected = ops.rms_norm_from.rules["x"][0](far[2], want, *far[:2], **options)
+    for one, other in zip(found, expected, strict=True):
+        agree(one, other, name, 100)
+
+
+@DTYPES
+@pytest.mark.parametrize("shape", [(6, 5), (2, 5, 7), (3, 5, 8, 8)])
+def test_batch_norm(shape, name):
+    given = [numbers(*shape), *(numbers(5, seed=i) for i in range(4))]
+    given[2] = np.abs(given[2]) + 0.5
+    here = [there(a, name) for a in given]
+    want = ops.batch_norm(*(a.get().astype(np.float64) for a in here))
+    agree(ops.batch_norm(*here), want, name, 20)
+
+
+FORMULAS = [
+    ops.relu,
+    ops.leaky_relu,
+    ops.elu,
+    ops.celu,
+    ops.gelu,
+    lambda x: ops.gelu(x, approximate="tanh"),
+    ops.sigmoid,
+    ops.swish,
+    ops.softplus,
+    ops.hard_sigmoid,
+    ops.hard_swish,
+    ops.shrink,
+    ops.thresholded_relu,
+    ops.ndtr,
+    ops.erf,
+]
+
+
+@DTYPES
+@pytest.mark.parametrize("op", FORMULAS)
+@pytest.mark.parametrize("size", [1, 7, 1000, 70001])
+def test_activations_are_one_kernel(op, size, name):
+    x = there(numbers(size) * 3, name)
+    fused._known.clear()
+    y = op(x)
+    assert any(made is not None for made in fused._known.values())
+    agree(y, op(x.get().astype(np.float64)), name)
+    part = there(numbers(3, size) * 3, name)[1]  # not aligned
+    agree(op(part), op(part.get().astype(np.float64)), name)
+    turned = there(numbers(3, size) * 3, name).T
+    agree(op(turned), op(turned.get().astype(np.float64)), name)
+
+
+@DTYPES
+@pytest.mark.parametrize("op", [ops.relu, ops.gelu, ops.sigmoid, ops.swish])
+def test_nan_and_infinity_travel(op, name):
+    x = there([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e4], name)
+    with np.errstate(invalid="ignore", over="ignore"):
+        want = op.value(x.get())
+    got = op(x).get()
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
+
+
+@pytest.mark.parametrize("name", ["float16", "float32", "float64"])
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ((5, 7), (7, 3)),
+        ((64, 128), (128, 96)),
+        ((1, 768), (768, 2304)),
+        ((3, 5, 7), (7, 4)),
+        ((3, 5, 7), (3, 7, 4)),
+        ((2, 3, 5, 7), (2, 3, 7, 4)),
+        ((2, 3, 5, 7), (3, 7, 4)),
+        ((5, 7), (3, 7, 4)),
+        ((2, 1, 5, 7), (1, 3, 7, 4)),
+        ((1, 1), (1, 1)),
+        ((4, 1), (1, 6)),
+    ],
+)
+def test_products(a, b, name):
+    x, z = there(numbers(*a), name), there(numbers(*b, seed=1), name)
+    want = x.get().astype("f8") @ z.get().astype("f8")
+    got = cublaslt.matmul(x, z)
+    assert got is not None
+    agree(got, want, name, 20)
+    agree(ops.matmul(x.mT.copy().mT, z.mT.copy().mT), want, name, 20)
+    bias = there(numbers(b[-1], seed=2), name)
+    want = want + bias.get().astype("f8")
+    agree(cublaslt.matmul(x, z, bias), want, name, 20)
+
+
+def test_products_of_parts_of_arrays():
+    x, w = there(numbers(9, 33), "float32"), there(numbers(40, 33), "float32")
+    for rows, columns in ((slice(1, 6), slice(1, 30)), (slice(None, None, 2), ...)):
+        part = x[rows, columns] if columns is not ... else x[rows]
+        other = w[:, columns] if columns is not ... else w
+        want = part.get().astype("f8") @ other.get().astype("f8").T
+        agree(ops.linear(part, other), want, "float32", 20)
+    heads = there(numbers(2, 6, 4, 8), "float32").swapaxes(1, 2)
+    far = heads.get().astype("f8")
+    agree(ops.matmul(heads, heads.mT), far @ far.swapaxes(-1, -2), "float32", 20)
+
+
+@DTYPES
+@pytest.mark.parametrize("sizes", [(17,), (9, 11), (5, 6, 7)])
+def test_convolutions(sizes, name):
+    x = there(numbers(2, 3, *sizes), name)
+    w = there(numbers(4, 3, *(3, 2, 3)[: len(sizes)], seed=1), name)
+    b = there(numbers(4, seed=2), name)
+    options = {"stride": 2, "padding": 1, "dilation": 1}
+    want = ops.conv(*(a.get().astype("f8") for a in (x, w, b)), **options)
+    agree(launched(lambda: ops.conv(x, w, b, **options)), want, name, 40)
+
+
+def test_bfloat16():
+    kind = dtype_of("bfloat16")
+    x = there(numbers(5, 100), kind)
+    far = x.get().astype(np.float64)
+    for op in (ops.softmax, ops.gelu, ops.layer_norm_from, ops.relu):
+        y = op(x)
+        assert y.dtype == kind
+        agree(y, op(far), "bfloat16")
+
+
+def test_dropout_masks_follow_the_seed():
+    from burnish import rng, seed
+
+    device = Device("cuda")
+    seed(3)
+    first = rng.keep_mask((100_003,), 0.75, device)
+    second = rng.keep_mask((100_003,), 0.75, device)
+    seed(3)
+    again = rng.keep_mask((100_003,), 0.75, device)
+    assert (first == again).all()
+    assert (first != second).any()
+    assert abs(float(first.mean()) - 0.75) < 0.01
+    assert abs(float((first & second).mean()) - 0.75**2) < 0.01

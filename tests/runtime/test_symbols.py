@@ -1,0 +1,174 @@
+"""Formulas written down for kernels: compiled as C they give what NumPy gives."""
+
+import ctypes
+import inspect
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+from burnish import ops, optim
+from burnish.backend.cuda import fused, optimizer
+from burnish.backend.cuda.kernels import render
+from burnish.backend.symbols import Script, Unwritten
+from burnish.operator import registry
+from burnish.ops import _slopes, activation
+
+COMPILER = shutil.which("cc")
+X = np.linspace(-5, 5, 101)
+G = np.cos(X)
+HEAD = """#include <math.h>
+#include <stdbool.h>
+typedef double wide;
+static double normcdf(double x) { return 0.5 * erfc(-x * 0.70710678118654752440); }
+"""
+
+needs_compiler = pytest.mark.skipif(COMPILER is None, reason="there is no C compiler")
+
+
+def compiled(source, folder):
+    path = folder / "formula.c"
+    path.write_text(HEAD + source, "utf-8")
+    library = folder / "formula.so"
+    command = [COMPILER, "-shared", "-fPIC", "-o", library, path, "-lm"]
+    subprocess.run(command, check=True)
+    return ctypes.CDLL(str(library)).run
+
+
+def pointer(array):
+    return array.ctypes.data_as(ctypes.c_void_p)
+
+
+FORMULAS = [
+    (activation._gelu, True, (X,), ops.gelu(X)),
+    (activation._gelu_tanh, True, (X,), ops.gelu(X, approximate="tanh")),
+    (activation._sigmoid, True, (X, 1), ops.sigmoid(X)),
+    (activation._swish, True, (X, 1.0), ops.swish(X)),
+    (activation._softplus, True, (X,), ops.softplus(X)),
+    (activation._exponential, True, (X, 0.5, 2.0), None),
+    (activation._hard_swish, True, (X,), ops.hard_swish(X)),
+    (activation._ramp, True, (X, 0.2, 0.5), ops.hard_sigmoid(X)),
+    (activation._leaking, True, (X, 0.1, True), ops.leaky_relu(X, negative_slope=0.1)),
+    (activation._shrunk, True, (X, 0.5, 0.7), ops.shrink(X, bias=0.5, lambd=0.7)),
+    (activation._gelu_tanh_slope, False, (G, X), None),
+    (activation._exponential_slope, False, (G, X, 0.5, 1), None),
+    (_slopes._gelu_slope, True, (X, G, ops.gelu(X)), None),
+    (_slopes._swish_slope, True, (X, G, ops.swish(X), 1.0), None),
+    (_slopes._hard_swish_slope, True, (X, G), None),
+    (_slopes._gated, True, (G, X, 0, 3, 2), None),
+]
+
+
+@needs_compiler
+@pytest.mark.parametrize(("formula", "writes", "given", "want"), FORMULAS)
+def test_formulas(formula, writes, given, want, tmp_path):
+    if want is None:
+        want = np.empty_like(X)
+        if writes:
+            formula(want, *given)
+        else:
+            want = formula(*given)
+    arrays = [a for a in given if isinstance(a, np.ndarray)]
+    kinds = [("float64", "same") if isinstance(a, np.ndarray) else a for a in given]
+    body, kind = fused.written(formula, np.float64, writes, kinds)
+    assert kind == "wide"
+    takes = "".join(f"const double* a{i}, " for i in range(len(arrays)))
+    loads = "".join(f"wide x{i} = a{i}[i];\n" for i in range(len(arrays)))
+    source = f"void run({takes}double* out, int n) {{ for (int i = 0; i < n; i++) {{"
+    source += loads + "wide y = 0;\n" + "\n".join(body) + "\nout[i] = y; }}"
+    y = np.empty_like(X)
+    compiled(source, tmp_path)(*map(pointer, arrays), pointer(y), len(X))
+    np.testing.assert_allclose(y, want, 1e-12, 1e-14)
+
+
+RULES = [
+    optim.SGD(momentum=0.9, nesterov=True, weight_decay=0.1),
+    optim.Adam(amsgrad=True, weight_decay=0.1),
+    optim.AdamW(cautious_weight_decay=True),
+    optim.Adamax(),
+    optim.NAdam(),
+    optim.RAdam(),
+    optim.RMSprop(centered=True, momentum=0.1),
+    optim.Adagrad(lr_decay=0.1),
+    optim.Adadelta(),
+    optim.Rprop(),
+    optim.Adan(weight_decay=0.1),
+]
+
+
+@needs_compiler
+@pytest.mark.parametrize("step", [1, 9])
+@pytest.mark.parametrize("rule", RULES, ids=str)
+def test_optimizers(rule, step, tmp_path):
+    slots = rule.slots()
+    state = {slot: np.abs(np.sin(X + i)) + 0.1 for i, slot in enumerate(slots)}
+    if "square" in state:
+        state["square"] += 2  # a mean of squares is no less than the mean's square
+    mine = {slot: array.copy() for slot, array in state.items()}
+    script = optimizer._written(rule.write, slots, step, 1e-2, np.dtype(np.float64))
+    slots_in = "".join(f"double* b{i}, " for i in range(len(slots)))
+    source = f"void run(const double* a, const double* g, {slots_in}"
+    source += "double* out, const double* constant, int n) {"
+    source += "for (int i = 0; i < n; i++) { wide x0 = a[i], x1 = g[i], y = 0;\n"
+    source += "".join(f"wide s{i} = b{i}[i];\n" for i in range(len(slots)))
+    source += "\n".join(script.lines)
+    source += "".join(f"\nb{i}[i] = s{i};" for i in range(len(slots)))
+    source += "\nout[i] = y; }}"
+    constants, y, want = np.array([*script.constants, 0.0]), X.copy(), X.copy()
+    arrays = [X, G, *mine.values(), y, constants]
+    compiled(source, tmp_path)(*map(pointer, arrays), len(X))
+    rule.write(want, X, G, state | {"step": step}, 1e-2)
+    np.testing.assert_allclose(y, want, 1e-12, 1e-14)
+    for slot in slots:
+        np.testing.assert_allclose(mine[slot], state[slot], 1e-12, 1e-14)
+
+
+def test_what_a_kernel_cannot_say():
+    script = Script(np.float32)
+    x = script.variable("x0")
+    for wrong in (
+        lambda: bool(x > 0),
+        lambda: x[1:],
+        lambda: x + np.ones(3),
+        lambda: x.sum(),
+        lambda: x.reshape(2, 3),
+    ):
+        with pytest.raises((Unwritten, TypeError)):
+            wrong()
+
+
+def test_how_arrays_repeat():
+    assert fused.repeated((5,), (3, 4, 5)) == (1, 5)
+    assert fused.repeated((4, 1), (3, 4, 5)) == (5, 4)
+    assert fused.repeated((3, 1, 1), (3, 4, 5)) == (20, 3)
+    assert fused.repeated((1, 1), (3, 4, 5)) == (1, 1)
+    assert fused.repeated((3, 1, 5), (3, 4, 5)) is None
+
+
+def test_templates_are_installed_with_the_package():
+    assert 'extern "C" __global__ void keep_mask' in render("keep_mask")
+
+
+KERNELS = [op for op in registry.values() if "cupy" in op.kernels]
+
+
+@pytest.mark.parametrize("op", KERNELS, ids=str)
+def test_kernels_take_what_operators_take(op):
+    def taken(function):
+        words = inspect.signature(function).parameters.values()
+        return [(word.name, word.kind, word.default) for word in words]
+
+    plain, kernel = taken(op.value), taken(op.kernels["cupy"])
+    assert [word[:2] for word in plain] == [word[:2] for word in kernel]
+    for one, other in zip(plain, kernel, strict=True):
+        assert other[2] in (one[2], inspect.Parameter.empty)
+
+
+@pytest.mark.parametrize("op", registry.values(), ids=str)
+def test_rules_for_a_gpu_take_what_plain_rules_take(op):
+    for name, (rule, names) in op.rules_on.get("cupy", {}).items():
+        plain, others = op.rules[name]
+        assert names == others or len(names) == 1
+        taken = inspect.signature(rule).parameters
+        assert [*taken] == [*inspect.signature(plain).parameters]
