@@ -37,7 +37,7 @@ FORMS = {
         f"""{START} {SCORES} {APART.format(5).replace("apart", "four")}
         s4 = Reshape(s, four) m = Add(s4, mask) w4 = Softmax(m)
         back = Constant<value_ints=[-1, 5, 5]>() w = Reshape(w4, back) {END}""",
-        ", mask=mask",
+        ", attn_mask=mask",
     ),
     "the factor before the keys are turned": (
         f"""{START} u = Mul(k3, half) kt = Transpose<perm=[0, 2, 1]>(u)
@@ -62,7 +62,7 @@ def test_what_each_example_has_of_its_own_is_split():
     w = Reshape(w4, back) {END}"""
     model = form(text, **dict.fromkeys("qkv", "3,5,8"), slopes="6,1,5", mask="3,1,5,5")
     source = stays(model, "(-1, 5, 4)")
-    assert "x, z, y, mask=slopes.reshape(-1, 2, 1, 5) + mask" in source
+    assert "x, z, y, attn_mask=slopes.reshape(-1, 2, 1, 5) + mask" in source
 
 
 def test_tables_that_are_repeated_for_each_example_are_broadcast():

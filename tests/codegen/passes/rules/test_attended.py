@@ -83,7 +83,7 @@ TABLE = np.random.default_rng(1).standard_normal((9, 3)).astype(np.float32)
             "x, x, x, is_causal=True",
         ),
         (f"{SPREAD} m = Expand(none, wide)", "scaled_dot_product_attention(x, x, x)"),
-        (f"{BIAS} w0 = Expand(none, nn) m = Add(w0, bias)", "x, x, x, mask=mask)"),
+        (f"{BIAS} w0 = Expand(none, nn) m = Add(w0, bias)", "x, x, x, attn_mask=mask)"),
     ],
     ids=["triangle", "spread", "spread behind", "zeros", "table and zeros"],
 )
