@@ -28,11 +28,13 @@ class GraphFile:
         self.tensors: dict[str, Any] = {}
         self.nodes: dict[str, Any] = {}
         self.new: dict[int, bytes] = {}
+        self.read: dict[int, list[str]] = {}
         for graph in _graphs(self.model.graph):
             for tensor in graph.initializer:
                 self.tensors.setdefault(tensor.name, tensor)
             for node in graph.node:
-                self.nodes.update((name, node) for name in node.output[:1])
+                self.nodes.update((name, node) for name in node.output)
+                self.read[id(node)] = list(node.input)
                 held = {a.name: a for a in node.attribute}
                 if node.op_type == "Constant" and "value" in held:
                     self.tensors.setdefault(node.output[0], held["value"].t)
@@ -57,20 +59,40 @@ class GraphFile:
 
     def split(self, name: str, values: np.ndarray, uses: tuple[Use, ...]) -> None:
         """Let some of a tensor's readers read another one."""
-        taken = {*self.tensors, *(o for n in self.nodes.values() for o in n.output)}
+        taken = {*self.tensors, *self.nodes}
         numbers = (f"{name}_{i}" for i in range(1, len(taken) + 2))
         own = next(each for each in numbers if each not in taken)
         for output, index in uses:
-            node = self.nodes.get(output)
-            if node is None or len(node.input) <= index or node.input[index] != name:
-                raise ExportError(
-                    f"{name!r} of {self.path} is read by several modules whose weights "
-                    f"differ now, and the reader {output!r} is no node of its graph"
-                )
+            node, index = self._reader(name, output, index)
             node.input[index] = own
         tensor = onnx.numpy_helper.from_array(values, own)
         self.model.graph.initializer.append(tensor)
         self.tensors[own] = self.model.graph.initializer[-1]
+
+    def _reader(self, name: str, output: str, index: int) -> tuple[Any, int]:
+        """The node that reads a tensor for an output, and at which input.
+
+        Where passes have fused nodes, it is the nearest one that the output is made by.
+        """
+        front, seen = [output], {output}
+        while front:
+            made = [n for n in map(self.nodes.get, front) if n is not None]
+            found = [
+                (node, i)
+                for node in {id(n): n for n in made}.values()
+                for i, each in enumerate(self.read[id(node)])
+                if each == name and (i == index or front != [output])
+            ]
+            if len(found) == 1 and found[0][0].input[found[0][1]] == name:
+                return found[0]
+            if found:
+                break
+            front = [i for node in made for i in self.read[id(node)] if i not in seen]
+            seen.update(front)
+        raise ExportError(
+            f"{name!r} of {self.path} is read by several modules whose weights differ "
+            f"now, and for {output!r} no single node of the graph reads it"
+        )
 
     def _tensor(self, name: str, before: np.ndarray) -> Any:
         tensor = self.tensors.get(name)

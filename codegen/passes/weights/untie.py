@@ -127,8 +127,9 @@ def _renamed(
         return ".".join((*place, *parts[len(first) :]))
     counted = _COUNTED.fullmatch(name)
     if counted is not None:
-        numbers = (f"{counted[1]}{i}" for i in range(len(taken) + 1))
-        return next(new for new in numbers if new not in taken)
+        made = {output.name for n in g.all_nodes(model) for output in n.outputs}
+        numbers = (f"{counted[1]}{i}" for i in range(len(taken) + len(made) + 1))
+        return next(new for new in numbers if new not in taken and new not in made)
     own = ".".join((*place, parts[-1]))
     return name if own in taken else own
 
