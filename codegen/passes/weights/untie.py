@@ -12,6 +12,7 @@ What the file itself uses twice stays one.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import defaultdict
 
@@ -24,6 +25,8 @@ from burnish.codegen.weights import constants, origin
 
 _PARAMETER = re.compile(r"[A-Za-z_]\w*(\.\w+)+")
 _COUNTED = re.compile(r"(val_|onnx::\w+_)\d+")
+#: Behind all that exporters count, and onnx-ir for the nodes that passes make.
+_BEHIND = 1_000_000
 #: Operators whose operands are weights, whatever the exporter calls them.
 _WEIGHTED = frozenset(("Conv", "ConvTranspose", "Gemm", "Linear", "MatMul"))
 
@@ -127,9 +130,8 @@ def _renamed(
         return ".".join((*place, *parts[len(first) :]))
     counted = _COUNTED.fullmatch(name)
     if counted is not None:
-        made = {output.name for n in g.all_nodes(model) for output in n.outputs}
-        numbers = (f"{counted[1]}{i}" for i in range(len(taken) + len(made) + 1))
-        return next(new for new in numbers if new not in taken and new not in made)
+        numbers = (f"{counted[1]}{i}" for i in itertools.count(_BEHIND))
+        return next(new for new in numbers if new not in taken)
     own = ".".join((*place, parts[-1]))
     return name if own in taken else own
 
