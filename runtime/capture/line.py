@@ -46,7 +46,13 @@ class Line:
         self.args = tuple(args)
 
     def run(self, values: list[Any]) -> None:
-        """Make the call, and let go of what no later line asks for.
+        """Make the call, and let go of what no later line asks for."""
+        self.make(values)
+        for place in self.done:
+            values[place] = None
+
+    def make(self, values: list[Any]) -> None:
+        """Make the call; all values stay.
 
         Raises CaptureError for a result of another shape than in the capture: what
         follows was made for that one.
@@ -60,8 +66,6 @@ class Line:
             values[self.place] = made
         else:
             self._keep(values, made)
-        for place in self.done:
-            values[place] = None
 
     def _made(self, values: list[Any]) -> Any:
         """The result of a call under `no_grad`, or with values in containers."""

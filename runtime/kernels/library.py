@@ -38,7 +38,7 @@ class Library:
 def library() -> Library | None:
     """The library for this machine, built if need be; None where it cannot be had.
 
-    The environment's BURNISH_KERNELS=off says to go without it.
+    The environment's BURNISH_KERNELS may name the file of one, or "off": none.
     """
     with _lock:
         if "it" not in _found:
@@ -49,10 +49,11 @@ def library() -> Library | None:
 def _load() -> Library | None:
     from burnish.kernels import build
 
-    if os.environ.get("BURNISH_KERNELS") == "off":
+    named = os.environ.get("BURNISH_KERNELS")
+    if named == "off":
         return None
     try:
-        return Library(build.found() or build.built())
+        return Library(Path(named) if named else build.found() or build.built())
     except KernelError as error:
         print(f"burnish: {error}; plans run operators one by one", file=sys.stderr)
         return None

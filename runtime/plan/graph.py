@@ -157,7 +157,7 @@ class Graph:
 
 def _assigned(lines: list[Line]) -> set[int]:
     """The parameters and buffers that the program itself gives new values."""
-    found = set()
+    found: set[int] = set()
     for line in lines:
         if line.call.function.__name__ == "_assign":
             found.update(id(arg) for arg in line.call.args)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from burnish.autodiff import Variable
 from burnish.backend import Device
 from burnish.capture import Program
 from burnish.kernels.library import Library
@@ -150,9 +151,9 @@ class Plan:
             for fetch in segment.fetched:
                 values[fetch.place] = _fetched(fetch, alive)
             for line in segment.node.lines:
-                line.run(values)
+                line.make(values)
             for place, slot in segment.given:
-                _point(pointers, alive, slot, values[place].data)
+                _point(pointers, alive, slot, _array(values[place]))
             if clock is not None:
                 clock()
         for fetch in self._results:
@@ -215,6 +216,11 @@ class _Space:
 def address(array: Any) -> int:
     """Where an array's elements are."""
     return array.__array_interface__["data"][0]
+
+
+def _array(made: Any) -> Any:
+    """The array of what a line gives: a tensor, or the array that a step gives."""
+    return made.data if isinstance(made, Variable) else made
 
 
 def _point(pointers: Any, alive: dict[int, Any], slot: int, array: Any) -> None:

@@ -147,6 +147,9 @@ class Builder:
             self.copy(value.shape, source, distances, target, dense)
         if layout not in forms:
             known = next(iter(forms))
+            if known.kind == layout.kind == "blocked":  # of other axes
+                self.spot(value, PLAIN)
+                known = PLAIN
             spot = self.result(value, layout)
             self._convert(value.shape, forms[known], known, spot, layout)
         return forms[layout]
@@ -248,7 +251,7 @@ class Builder:
 
             raise Declined(f"its copy has {len(merged)} axes")
         merged = [(1, 0, 0)] * (6 - len(merged)) + merged
-        fields = {}
+        fields: dict[str, int] = {}
         for i, (n, a, b) in enumerate(merged):
             fields |= {f"size{i}": n, f"x{i}": a, f"y{i}": b}
         work = math.prod(shape) * 2
@@ -259,13 +262,11 @@ class Builder:
     ) -> None:
         """Copy a value from one layout to another."""
         label, self.label = self.label, f"{a.kind} to {b.kind}"
-        cuts = [None]
+        cuts: list[tuple[int, int] | None] = [None]
         axis = (a if a.kind == "blocked" else b).axis
         if "blocked" in (a.kind, b.kind):
             whole = shape[axis] // LANES * LANES
             cuts = [(0, whole), (whole, shape[axis])]
-            if a.kind == b.kind == "blocked":
-                raise AssertionError("blocks of one axis to those of another")
         for cut in cuts:
             if cut is not None and cut[0] == cut[1]:
                 continue

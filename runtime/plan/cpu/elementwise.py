@@ -82,8 +82,9 @@ def _blocked_axis(b: Builder, operands: list[Any], y: Value) -> int | None:
         if operand.dtype == np.bool_ or not b.forms.get(operand.place):
             return None
         axis = b.blocked_axis(operand)
-        whole = axis is not None and len(operand.shape) == rank
-        found.add(axis if whole and shape[axis] == y.shape[axis] else None)
+        if axis is None or len(operand.shape) != rank or shape[axis] != y.shape[axis]:
+            return None
+        found.add(axis)
     return found.pop() if len(found) == 1 else None
 
 
@@ -115,8 +116,9 @@ def _read(
         short = -shape[axis] % LANES
         padded = operand.then(lambda a: np.pad(a.reshape(-1), (0, short)))
         return b.constant(padded), [LANES, *([0] * (rank - 1)), 1]
-    steps = [LANES * s for s in strides(others)]
-    inside = [0 if n == 1 else s for n, s in zip(others, steps, strict=True)]
+    inside = [
+        0 if n == 1 else LANES * s for n, s in zip(others, strides(others), strict=True)
+    ]
     spot = b.spot(operand, Layout("blocked", axis))
     return spot, [LANES * math.prod(others), *inside, 1]
 

@@ -67,25 +67,44 @@ def view(b: Builder, node: Node) -> None:
     _is_value(node, x)
     need(len(node.results) == 1, "it gives several results")
     spot, distances = b.strided(x)
-    steps = [4 * d for d in distances]
-    base = np.zeros(1, np.float32)
-    seen = np.lib.stride_tricks.as_strided(base, x.shape, steps)
-    index = node.options.get("index")
-    plain = (int, slice, type(None), type(Ellipsis))
-    every = index if isinstance(index, tuple) else (index,)
-    need(all(isinstance(i, plain) and not isinstance(i, bool) for i in every), "index")
-    made = registry[node.name].value(seen, **node.options)
-    need(made.strides is not None and made.shape == y.shape, "it is no view")
-    offset = made.__array_interface__["data"][0] - base.__array_interface__["data"][0]
-    moved = Spot(spot.buffer, spot.offset + offset)
-    steps = tuple(s // 4 for s in made.strides)
-    if all(
-        n == 1 or s == d
-        for n, s, d in zip(y.shape, steps, strides(y.shape), strict=True)
-    ):
+    offset, steps = _looked(node, x.shape, distances)
+    moved = Spot(spot.buffer, spot.offset + 4 * offset)
+    dense = zip(y.shape, steps, strides(y.shape), strict=True)
+    if all(n == 1 or s == d for n, s, d in dense):
         b.alias(y, PLAIN, moved)
     else:
         b.views[y.place] = moved, steps
+
+
+def _looked(
+    node: Node, shape: tuple[int, ...], distances: tuple[int, ...]
+) -> tuple[int, tuple[int, ...]]:
+    """Where a view of elements at these distances begins, and its own distances.
+
+    NumPy itself is asked, with memory that nobody touches.
+    """
+    options = dict(node.options)
+    if node.name == "getitem":
+        options["index"] = _plain_index(options["index"])
+    ends = [(n - 1) * d for n, d in zip(shape, distances, strict=True)]
+    before = -sum(end for end in ends if end < 0)
+    memory = np.empty(before + sum(end for end in ends if end > 0) + 1, np.float32)
+    steps = [4 * d for d in distances]
+    seen = np.lib.stride_tricks.as_strided(memory[before:], shape, steps)
+    made = registry[node.name].value(seen, **options)
+    is_view = isinstance(made, np.ndarray) and np.may_share_memory(made, memory)
+    need(is_view and made.shape == node.result.shape, "it is no view")
+    start = made.__array_interface__["data"][0] - seen.__array_interface__["data"][0]
+    return start // 4, tuple(s // 4 for s in made.strides)
+
+
+def _plain_index(index: Any) -> tuple[Any, ...]:
+    """An index that gives a view, also of one element; Declined for another one."""
+    every = index if isinstance(index, tuple) else (index,)
+    plain = (int, slice, type(None), type(Ellipsis))
+    is_plain = all(isinstance(i, plain) and not isinstance(i, bool) for i in every)
+    need(is_plain, "its index has arrays")
+    return every if any(i is Ellipsis for i in every) else (*every, Ellipsis)
 
 
 @lower("concat")
@@ -134,14 +153,14 @@ def attention(b: Builder, node: Node) -> None:
     )
     need(2 <= rank <= 4 and len(k.shape) == len(v.shape) == rank, "its rank")
     need(k.shape[:-2] == v.shape[:-2] == q.shape[:-2], "heads that share keys")
-    parts = {}
+    parts: dict[str, Any] = {}
     for name, part in zip("qkv", (q, k, v), strict=True):
-        spot, steps = b.strided(part)
-        if steps[-1] != 1:
-            spot, steps = b.spot(part), strides(part.shape)
-        steps = (0,) * (4 - rank) + tuple(steps)
-        parts |= {name: spot, f"{name}_batch": steps[0], f"{name}_head": steps[1]}
-        parts[f"{name}_row"] = steps[2]
+        spot, own = b.strided(part)
+        if own[-1] != 1:
+            spot, own = b.spot(part), strides(part.shape)
+        batch, head, row, _ = (0,) * (4 - rank) + tuple(own)
+        parts |= {name: spot, f"{name}_batch": batch, f"{name}_head": head}
+        parts[f"{name}_row"] = row
     batches, heads, queries, size = (1,) * (4 - rank) + q.shape
     keys, values = v.shape[-2:]
     turned = node.options["turned"]
@@ -154,7 +173,7 @@ def attention(b: Builder, node: Node) -> None:
     out_batch, out_head, out_row = (
         (steps[0], steps[2], steps[1]) if turned else steps[:3]
     )
-    steps = _mask_steps(b, mask, (batches, heads, queries, keys))
+    masked = _mask_steps(b, mask)
     room = (
         size * _whole(keys)
         + keys * _whole(values)
@@ -163,7 +182,7 @@ def attention(b: Builder, node: Node) -> None:
     flops = 2 * batches * heads * queries * keys * (size + values)
     shares = b.shares(flops / 8, batches * heads)
     b.add(
-        "attention", shares, flops=flops, **parts, **steps,
+        "attention", shares, flops=flops, **parts, **masked,
         out=b.result(node.result), space=b.new(4 * room * shares), batches=batches,
         heads=heads, shared=1, queries=queries, keys=keys, size=size, values=values,
         out_batch=out_batch, out_head=out_head, out_row=out_row, room=room,
@@ -176,7 +195,7 @@ def _whole(n: int) -> int:
     return -(-n // LANES) * LANES
 
 
-def _mask_steps(b: Builder, mask: Any, shape: tuple[int, ...]) -> dict[str, Any]:
+def _mask_steps(b: Builder, mask: Any) -> dict[str, Any]:
     names = [f"mask_{axis}" for axis in ("batch", "head", "query", "key")]
     if mask is None:
         return {**dict.fromkeys(names, 0), "mask": None, "mask_is_bool": False}

@@ -32,7 +32,7 @@ def softmax(b: Builder, node: Node) -> None:
 @lower("layer_norm", "rms_norm")
 def layer_norm(b: Builder, node: Node) -> None:
     x, *scales = node.args
-    need(isinstance(x, Value), "its input is a parameter")
+    need(isinstance(x, Value) and x.shape, "its input has no axes")
     check(node, x, *scales)
     axis = node.options["axis"] % len(x.shape)
     shape = x.shape[axis:]
@@ -55,7 +55,7 @@ def layer_norm(b: Builder, node: Node) -> None:
 @lower("reduce_mean", "reduce_sum", "reduce_max")
 def reduce(b: Builder, node: Node) -> None:
     x = node.args[0]
-    need(isinstance(x, Value), "its input is a parameter")
+    need(isinstance(x, Value) and x.shape, "its input has no axes")
     check(node, x)
     rank = len(x.shape)
     axes = node.options["axes"]

@@ -11,6 +11,8 @@ from tests.runtime.plan.checks import check, records, same
 
 TRIALS = 12
 
+pytestmark = pytest.mark.usefixtures("canaries")
+
 
 def wide(x):
     return Tensor(x.data.astype(np.float64)) if x.dtype == np.float32 else x
@@ -244,6 +246,8 @@ MOVES = {
     "joined": lambda x: ops.concat(x, x * 2, x[:, :1], axis=1),
     "joined in front": lambda x: ops.concat(x[1:], x, axis=0) + 0,
     "spread": lambda x: ops.broadcast_to(x[:, :1], shape=(5, *x.shape)) * 1,
+    "one element": lambda x: x[1, 2, 3] + x[0, 0, 0] * x[2, -1],
+    "backwards": lambda x: ops.flip(x[:, ::-1], axis=2)[1:, None] * 2,
     "a view of a view": lambda x: x.transpose((1, 0, 2))[1:].reshape((-1, 4)) - 1,
 }
 
@@ -266,3 +270,16 @@ def test_joined_maps(counts):
 
     fast = check(lambda x: function(x, last, *weights), x)
     assert records(fast)
+
+
+def test_blocks_of_two_axes():
+    """A map whose channels are one axis for one step and another for the next."""
+    d = Draw(2)
+    x, weight = d.tensor(2, 3, 17, 17), d.tensor(17, 3, 1, 1)
+    other = d.tensor(17, 17, 1, 1)
+
+    def function(x, weight, other):
+        y = ops.conv(x, weight)
+        return ops.conv(y, other) + ops.conv(y.transpose((0, 2, 1, 3)), other)
+
+    exact(function, x, constants=(weight, other))

@@ -1,0 +1,46 @@
+"""Kernels under the compiler's checks of addresses and of undefined behaviour."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from burnish.errors import KernelError
+from burnish.kernels import build
+
+
+@pytest.mark.slow
+def test_kernels_read_and_write_what_is_theirs(tmp_path):
+    if shutil.which("gcc") is None:
+        pytest.skip("needs gcc, whose checks can be loaded before Python")
+    found = subprocess.run(
+        ["gcc", "-print-file-name=libasan.so"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+    if not Path(found).is_absolute():
+        pytest.skip("gcc has no library of checks here")
+    try:
+        library = build.built(build.SANITIZERS, tmp_path, quiet=True)
+    except KernelError as error:
+        pytest.skip(str(error))
+    setting = {
+        "BURNISH_KERNELS": str(library),
+        "LD_PRELOAD": found,
+        "ASAN_OPTIONS": "detect_leaks=0:halt_on_error=1",
+        "UBSAN_OPTIONS": "print_stacktrace=1",
+        "PYTHONMALLOC": "malloc",
+    }
+    kernels = Path(__file__).with_name("test_kernels.py")
+    words = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-x", str(kernels)]
+    done = subprocess.run(
+        words, env={**os.environ, **setting}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    assert "runtime error" not in done.stderr, done.stderr[-3000:]
