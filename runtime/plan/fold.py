@@ -52,14 +52,21 @@ def _computed(node: Node) -> Constant:
 
 def scale_and_shift(node: Node) -> tuple[Constant, Constant] | None:
     """What a batch norm of constants multiplies by and adds; None for another one."""
-    constants = node.args[1:]
-    if not all(isinstance(arg, Constant) for arg in constants):
+    given = dict(zip(registry["batch_norm"].arguments, node.args, strict=True))
+    mean, var = given["running_mean"], given["running_var"]
+    weight, bias = given["weight"], given["bias"]
+    if not isinstance(mean, Constant) or not isinstance(var, Constant):
+        return None
+    if not all(isinstance(arg, Constant | None) for arg in (weight, bias)):
         return None
     eps = node.options["eps"]
 
-    def factor(scale: Array, var: Array) -> Array:
-        return scale / np.sqrt(var + np.asarray(eps, var.dtype))
+    def factor(var: Array, weight: Array | None) -> Array:
+        one = var.dtype.type(1)
+        return (one if weight is None else weight) / np.sqrt(var + var.dtype.type(eps))
 
-    scale, bias, mean, var = constants
-    by = combined(factor, scale, var)
-    return by, combined(lambda b, m, f: b - m * f, bias, mean, by)
+    def shift(mean: Array, by: Array, bias: Array | None) -> Array:
+        return -mean * by if bias is None else bias - mean * by
+
+    by = combined(factor, var, weight)
+    return by, combined(shift, mean, by, bias)

@@ -237,7 +237,7 @@ def activation(node: Node) -> tuple[str, float, float] | None:
         case "hard_sigmoid":
             return "ramp", o["alpha"], o["beta"]
         case "leaky_relu":
-            return "leaky", o["alpha"], 0.0
+            return "leaky", o["negative_slope"], 0.0
     return None
 
 

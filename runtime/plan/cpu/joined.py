@@ -107,7 +107,7 @@ def _plain_index(index: Any) -> tuple[Any, ...]:
     return every if any(i is Ellipsis for i in every) else (*every, Ellipsis)
 
 
-@lower("concat")
+@lower("concat_of")
 def concat(b: Builder, node: Node) -> None:
     y = node.result
     need(

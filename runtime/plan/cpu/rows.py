@@ -29,7 +29,7 @@ def softmax(b: Builder, node: Node) -> None:
     )  # fmt: skip
 
 
-@lower("layer_norm", "rms_norm")
+@lower("layer_norm_from", "rms_norm_from")
 def layer_norm(b: Builder, node: Node) -> None:
     x, *scales = node.args
     need(isinstance(x, Value) and x.shape, "its input has no axes")
@@ -48,7 +48,7 @@ def layer_norm(b: Builder, node: Node) -> None:
     b.add(
         "layer_norm", b.shares(8 * x.size), x=b.spot(x), weight=spots[0],
         bias=spots[1], out=b.result(node.result), rows=x.size // width, width=width,
-        center=node.name == "layer_norm", eps=node.options["eps"],
+        center=node.name == "layer_norm_from", eps=node.options["eps"],
     )  # fmt: skip
 
 

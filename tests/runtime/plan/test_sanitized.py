@@ -1,4 +1,7 @@
-"""Kernels under the compiler's checks of addresses and of undefined behaviour."""
+"""Kernels under the compiler's checks of addresses and of undefined behaviour.
+
+CI runs it, with BURNISH_SANITIZE=1: it builds the library once more.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from burnish.kernels import build
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not os.environ.get("BURNISH_SANITIZE"), reason="a step of CI")
 def test_kernels_read_and_write_what_is_theirs(tmp_path):
     if shutil.which("gcc") is None:
         pytest.skip("needs gcc, whose checks can be loaded before Python")

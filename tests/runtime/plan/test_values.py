@@ -47,7 +47,7 @@ FUNCTIONS = {name: getattr(ops, name) for name in NAMES} | {
     "greatest of rows": lambda x: x.reshape(ROWS).max(axis=1),
     "greatest of columns": lambda x: x.reshape(ROWS).max(axis=0),
     "sums of columns": lambda x: x.reshape(ROWS).sum(axis=0),
-    "layer norm": lambda x: ops.layer_norm(x.reshape(ROWS), axis=-1),
+    "layer norm": lambda x: ops.layer_norm(x.reshape(ROWS), 5),
     "max pool": lambda x: ops.max_pool(x.reshape((1, 1, *ROWS)), kernel_size=2),
     "conv": lambda x: ops.relu(
         ops.conv(

@@ -1,0 +1,39 @@
+"""Rules and kernels name operators, arguments and options that there are."""
+
+from burnish.operator import registry
+from burnish.plan.cpu import LOWERED
+from burnish.plan.programs import _OPERATORS
+
+JOINED = {"linear", "program", "attention"}  # made by rules
+
+READ = {
+    "batch_norm": "x running_mean running_var weight bias eps",
+    "clip": "x min max",
+    "conv": "x weight bias stride padding dilation groups",
+    "hard_sigmoid": "x alpha beta",
+    "hard_tanh": "x low high",
+    "layer_norm_from": "x weight bias axis eps",
+    "leaky_relu": "x negative_slope",
+    "linear": "x weight bias",
+    "matmul": "a b",
+    "max_pool": "x kernel_size stride padding dilation ceil_mode",
+    "pad_constant": "x pads value",
+    "reduce_mean": "x axes keepdims",
+    "rms_norm_from": "x weight axis eps",
+    "softmax": "x axis",
+    "swish": "x alpha",
+    "transpose": "x axes",
+    "where": "condition a b",
+    "window_sum": "x kernel_size stride padding dilation ceil_mode",
+}
+
+
+def test_operators_are_there():
+    used = (LOWERED.keys() - JOINED) | _OPERATORS.keys() | READ.keys()
+    assert used <= registry.keys()
+
+
+def test_arguments_and_options_are_those_that_rules_read():
+    for name, words in READ.items():
+        known = registry[name]
+        assert [*known.arguments, *known.defaults] == words.split(), name
