@@ -29,7 +29,7 @@ class Origin(ir.LazyTensor):
     """
 
     def __init__(self, name: str, held: ir.TensorProtocol, uses: Iterable[Use] = ()):
-        super().__init__(self._now, held.dtype, ir.Shape(held.shape), name=name)
+        super().__init__(self._now, held.dtype, ir.Shape(held.shape.numpy()), name=name)
         self.origin, self.held, self.uses = name, held, tuple(uses)
         self.copies: list[Origin] = []
         self.made_by: tuple[Origin, How] | None = None
@@ -87,7 +87,9 @@ def use(node: ir.Node, index: int) -> Use:
 def copied(tensor: ir.TensorProtocol, uses: Iterable[Use]) -> ir.LazyTensor:
     """The same values, read where they are, for those uses; it trains apart."""
     if not isinstance(tensor, Origin):
-        return ir.LazyTensor(lambda: tensor, tensor.dtype, ir.Shape(tensor.shape))
+        return ir.LazyTensor(
+            lambda: tensor, tensor.dtype, ir.Shape(tensor.shape.numpy())
+        )
     copy = Origin(tensor.origin, tensor.held, uses)
     tensor.copies.append(copy)
     return copy
@@ -111,6 +113,6 @@ def computed(
     return ir.LazyTensor(
         lambda: now if _reading.get() is None else again(),
         now.dtype,
-        ir.Shape(now.shape),
+        ir.Shape(now.shape.numpy()),
         name=now.name,
     )

@@ -5,6 +5,6 @@ ONNX file that appears whole or not at all.
 Invariant: what cannot be written exactly is refused by name; no input is changed.
 """
 
-from burnish.codegen.writers.onto import Written, onto
+from burnish.codegen.writers.into_graph import Written, onto
 
 __all__ = ["Written", "onto"]

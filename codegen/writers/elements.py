@@ -88,7 +88,7 @@ def _traced(
             for origin, start, size in zip(origins, starts, sizes, strict=False)
         }
         found = _read(entry, values).astype(np.float64)
-        if factor is not None:
+        if factor is not None and summand is not None:
             found = (found - summand) / factor
         return found
 

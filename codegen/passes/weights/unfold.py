@@ -137,7 +137,7 @@ def _read_again(model: ir.Model, value: ir.Value, name: str) -> bool:
     table = ir.tensor(tensor.numpy().reshape(-1, dims[-1]), dtype=tensor.dtype)
     kept = origin.replaced(tensor, table, lambda rows: rows.reshape(dims))
     assert kept is not None
-    ids = ir.tensor(np.arange(table.shape[0]).reshape(dims[:-1]))
+    ids = ir.tensor(np.arange(int(np.prod(dims[:-1]))).reshape(dims[:-1]))
     weight = g.initializer(model, ir.Value(name=name), kept, trains=True)
     constants.mark_parameter(weight)
     places = g.initializer(model, ir.Value(name=f"{module}_ids"), ids, trains=False)

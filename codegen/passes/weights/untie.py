@@ -96,8 +96,8 @@ def _tables_apart(model: ir.Model, account: Account) -> bool:
         for place in list(places)[1:]:
             assert value.const_value is not None
             like = ir.Value(name=value.name)
-            uses = [origin.use(node, index) for node, index in places[place]]
-            table = origin.copied(value.const_value, uses)
+            readers = [origin.use(node, index) for node, index in places[place]]
+            table = origin.copied(value.const_value, readers)
             copy = g.initializer(model, like, table, trains=False)
             for node, index in places[place]:
                 node.replace_input_with(index, copy)
