@@ -38,7 +38,7 @@ def timings(only: str, rounds: int, threads: int) -> Iterator[Timing]:
         yield measure(f"{entry.module} {sizes}", ours, theirs, rounds)
 
 
-def _our_run(entry: Any, inputs: list[Any]) -> Callable[[], Any]:
+def _our_run(entry: Any, inputs: list[Any], wrap: Any = None) -> Callable[[], Any]:
     from burnish import Tensor
     from burnish.codegen.pipeline import write
     from burnish.models._gallery import generated
@@ -47,7 +47,8 @@ def _our_run(entry: Any, inputs: list[Any]) -> Callable[[], Any]:
         write(generated(entry), Path(folder))
         model = entry.model().from_file(Path(folder, f"{entry.module}.safetensors"))
     given = [Tensor(a) for a in inputs]
-    return lambda: model(*given)
+    run = model if wrap is None else wrap(model)
+    return lambda: run(*given)
 
 
 def _their_run(entry: Any, feed: dict[str, Any], threads: int) -> Callable[[], Any]:
