@@ -99,7 +99,7 @@ def test_the_page_step_by_step(
                     _run(*BUILD, *words, folder=project)
                 case ["python", "-m", "pip", "install", wheel]:
                     _install(project / wheel, site, zipped)
-                case ["python", "-m", "pip", "install", *_, "--target", app, _, wheel]:
+                case ["python", "-m", "pip", "install", *_, "-t", app, _, wheel]:
                     for each in (burnish_wheel, project / wheel):
                         _install(each, project / app, zipped=False)
                 case ["python", "-m", "zipapp", *words]:
