@@ -135,6 +135,10 @@ class Reparameterized(Param):
             recording.tape.read(self)
         return self.resolve().data
 
+    @data.setter
+    def data(self, values: Any) -> None:
+        self.assign(values)
+
     @property
     def node(self) -> Node | None:  # type: ignore[override]
         return self.resolve().node

@@ -149,7 +149,8 @@ def arg_top_k(x: Any, k: int, axis: int = -1, largest: bool = True) -> Array:
 @along
 def cumsum(x: Any, axis: int | None = None) -> Array:
     """Sums of the elements up to each one (None: of x flattened); dtypes as `sum`."""
-    return cum_sum(*_lined(_counted(x), axis))
+    x, axis = _lined(_counted(x), axis)
+    return cum_sum(x, axis)
 
 
 @composed
