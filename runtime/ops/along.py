@@ -150,7 +150,7 @@ def arg_top_k(x: Any, k: int, axis: int = -1, largest: bool = True) -> Array:
 def cumsum(x: Any, axis: int | None = None) -> Array:
     """Sums of the elements up to each one (None: of x flattened); dtypes as `sum`."""
     x, axis = _lined(_counted(x), axis)
-    return cum_sum(x, axis)
+    return cum_sum(x, axis=axis)
 
 
 @composed

@@ -122,8 +122,8 @@ def _on_gpu(
     ranked("attention: q", q, -2)
     ranked("attention: k", k, -2)
     scale = q.shape[-1] ** -0.5 if scale is None else scale
-    arrays = (None if a is None else values(a) for a in (q, k, v, mask))
-    y = attended(*arrays, scale, is_causal)
+    shown = None if mask is None else values(mask)
+    y = attended(values(q), values(k), values(v), shown, scale, is_causal)
     if y is None or not isinstance(q, Variable):
         return y
     return q.wrap(y, q.device)

@@ -213,8 +213,8 @@ def _prepared(a: Any, b: Any, bias: Any, fine: int, scale: float) -> Any:
         fine = 16
     n, k = other.shape[-1], one.shape[-1]
     m, count = one.shape[-2], prod(batch)
-    key = (kind, m, n, k, count, first, second, max(fine, a.itemsize))
-    key = (*key, bias is None, a.data.device_id, scale)
+    sizes, fine = (m, n, k, count), max(fine, a.itemsize)
+    key = (kind, *sizes, first, second, fine, bias is None, a.data.device_id, scale)
     products = _held.products
     if key not in products:
         products[key] = _planned(*key)
