@@ -82,13 +82,14 @@ def generate(
     max_new_tokens: int = 20,
     *,
     attention_mask: Any = None,
+    positions: int | None = None,
     **choice: Any,
 ) -> Tensor:
     """Prompts (N, T) with up to max_new_tokens behind them: (N, T + new) int64.
 
     model: called with (ids, attention_mask, position_ids, cache). attention_mask
-    (N, T): 0 where a prompt is padded, which has to be at its left. choice: see
-    `follow`.
+    (N, T): 0 where a prompt is padded, which has to be at its left. positions: the
+    most that the model has, None for no limit. choice: see `follow`.
     """
     known = follow.__kwdefaults__ or {}
     if unknown := sorted(choice.keys() - known.keys()):
@@ -99,6 +100,7 @@ def generate(
     model = model.valid()
     ids = _ids(model, input_ids)
     if attention_mask is None:
+        choice["positions"] = positions
         return follow(
             lambda new, cache: model(new, cache=cache), ids, max_new_tokens, **choice
         )
@@ -108,6 +110,7 @@ def generate(
             f"generate: expected an attention_mask of shape {ids.shape} that ends "
             f"with 1 in every row (padding at the left), got shape {mask.shape}"
         )
+    _check_room(int(mask.sum(1).max(initial=0)), max_new_tokens, positions)
 
     def step(new: Tensor, cache: Cache) -> Tensor:
         nonlocal mask
@@ -133,6 +136,7 @@ def follow(
     pad: int | None = None,
     suppress: Sequence[int] = (),
     begin_suppress: Sequence[int] = (),
+    positions: int | None = None,
 ) -> Tensor:
     """ids (N, T) and up to max_new_tokens behind them.
 
@@ -140,8 +144,10 @@ def follow(
     that `filtered` leaves, by `burnish.seed`'s source; else the likeliest token.
     eos: tokens that end a row; what follows them is `pad` (by default the first eos).
     suppress: tokens that are never chosen; begin_suppress: that are never first.
+    positions: the most that ids and new tokens may take; None for no limit.
     """
     check_choice(temperature, top_k, top_p)
+    _check_room(ids.shape[1], max_new_tokens, positions)
     ends = [] if eos is None else [eos] if isinstance(eos, int) else list(eos)
     rest = pad if pad is not None else ends[0] if ends else 0
     cache, new = Cache(), ids
@@ -206,6 +212,16 @@ def check_choice(temperature: float, top_k: int | None, top_p: float) -> None:
         raise InputError(f"top_k: expected None or a number from 1, got {top_k}")
     if not 0 < top_p <= 1:
         raise InputError(f"top_p: expected a number above 0 up to 1, got {top_p}")
+
+
+def _check_room(prompt: int, new: int, positions: int | None) -> None:
+    """Raise InputError where a prompt and its new tokens are more than the positions."""
+    if positions is not None and prompt + new > positions:
+        raise InputError(
+            f"generate: expected a prompt and new tokens of {positions} positions at "
+            f"most, which the model has, got {prompt} + {new} = {prompt + new}; "
+            f"shorten the prompt ({prompt} tokens) or lower max_new_tokens ({new})"
+        )
 
 
 def _softmax(logits: Array) -> Array:

@@ -93,6 +93,7 @@ _LLAMA: Values = {
     "norm_kind": "rms",
     "out": "o_proj",
     "out_bias": False,
+    "places": "",
     "qk_norm": None,
     "qkv_bias": False,
     "scale": "",

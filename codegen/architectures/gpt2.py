@@ -56,6 +56,7 @@ def gpt2(config: Config, head: str) -> Values:
         "base": "transformer",
         "base_name": "GPT2Model",
         "embedding": "wte",
+        "places": "wpe",
         "lm_bias": False,
         "final_softcap": 0.0,
         "tied": config.flag("tie_word_embeddings", True),

@@ -121,3 +121,22 @@ def test_unknown_options_are_named() -> None:
 def test_ragged_prompts_are_explained() -> None:
     with pytest.raises(InputError, match=r"of one length .* pad .* at the left"):
         generate(nn.Identity(), [[1, 2], [3]])
+
+
+@pytest.mark.parametrize(
+    ("ids", "mask", "new", "told"),
+    [
+        ([[1, 2, 3]], None, 6, r"8 positions .* got 3 \+ 6 = 9; .*\(3 tokens\).*\(6\)"),
+        ([[1] * 9], None, 0, r"got 9 \+ 0 = 9"),
+        ([[0, 0, 3], [0, 2, 3]], [[0, 0, 1], [0, 1, 1]], 7, r"got 2 \+ 7 = 9"),
+    ],
+)
+def test_a_text_longer_than_the_positions_is_refused_first(
+    ids: Any, mask: Any, new: int, told: str
+) -> None:
+    with pytest.raises(InputError, match=told):  # before the model is called: it cannot
+        generate(nn.Identity(), ids, new, attention_mask=mask, positions=8)
+
+
+def test_a_text_as_long_as_the_positions_is_written() -> None:
+    assert generate(Next(), [[1, 2, 3]], 5, positions=8).shape == (1, 8)

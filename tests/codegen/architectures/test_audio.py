@@ -13,6 +13,7 @@ pytest.importorskip("transformers")
 import torch
 import transformers
 
+from burnish.errors import InputError
 from tests.harness.folders import Folder, hugging_face
 
 pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
@@ -105,6 +106,8 @@ def test_what_whisper_writes(banned: list[int] | None, tmp_path: Path) -> None:
             ids = torch.cat([ids, logits.argmax(-1, keepdim=True)], 1)
     found = made.model.generate(sound, 12, eos=None)
     np.testing.assert_array_equal(found, ids.numpy())
+    with pytest.raises(InputError, match=r"24 positions .* got 1 \+ 24 = 25"):
+        made.model.generate(sound, 24)
 
 
 @pytest.mark.parametrize(

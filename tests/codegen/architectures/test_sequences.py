@@ -13,6 +13,7 @@ pytest.importorskip("transformers")
 import torch
 import transformers
 
+from burnish.errors import InputError
 from tests.harness.folders import Folder, batch, hugging_face
 
 pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
@@ -87,6 +88,8 @@ def test_gpt2(name: str, options: dict[str, Any], tmp_path: Path) -> None:
             prompts["input_ids"], 12, attention_mask=prompts["attention_mask"], pad=0
         )
         np.testing.assert_array_equal(found, expected.numpy())
+        with pytest.raises(InputError, match=r"32 positions .* got 9 \+ 24 = 33"):
+            made.model.generate(prompts["input_ids"], 24)
 
 
 @pytest.mark.parametrize(("name", "options"), T5_CASES, ids=str)
