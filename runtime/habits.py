@@ -225,6 +225,7 @@ _PACKAGE = {
             "generation",
             "training",
             "quantization",
+            "store",
         )
     },
     "no_grad": "from burnish.autodiff import no_grad, or model.valid()",

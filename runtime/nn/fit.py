@@ -60,7 +60,19 @@ class Report:
             names += f"{_some(self.unexpected)}{self._hint()}"
             problems.insert(0, names)
         if problems:
-            raise RecordError(f"weights do not fit {self.kind}: {'; '.join(problems)}")
+            told = f"weights do not fit {self.kind}: {'; '.join(problems)}"
+            raise RecordError(f"{told}{self._rest(strict)}")
+
+    def _rest(self, strict: bool) -> str:
+        """How to load the values that fit, where only shapes (and names) do not."""
+        if {misfit.what for misfit in self.misfits.values()} != {"shape"}:
+            return ""
+        names = strict and (self.missing or self.unexpected)
+        partial = ", partial=True" if names or not strict else ""
+        return (
+            f"; to load the rest: burnish.store.load(model, path, "
+            f"ignore_mismatched_sizes=True{partial})"
+        )
 
     def meant(self) -> dict[str, str]:
         """Unexpected names that look like a missing one, and that one."""

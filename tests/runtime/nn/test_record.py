@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from burnish import Tensor, nn, serialize
+from burnish import Tensor, nn, serialize, store
 from burnish.errors import RecordError
 from burnish.nn import init
 
@@ -112,7 +112,11 @@ def weights(**changes):
             {f"a.model.{k}": v for k, v in weights(b=np.ones(1)).items()},
             "top_level_key='a.model'",
         ),
-        (weights(head__bias=np.ones(5)), "head.bias has shape (4,), got (5,)"),
+        (
+            weights(head__bias=np.ones(5)),
+            "head.bias has shape (4,), got (5,); to load the rest: "
+            "burnish.store.load(model, path, ignore_mismatched_sizes=True)",
+        ),
         (weights(steps=np.float32(1)), "steps has dtype int64, got float32"),
         (
             weights(head__bias=np.ones(4, np.complex64)),
@@ -121,7 +125,8 @@ def weights(**changes):
         (
             weights(head__bias=np.ones(5), steps=None, a=np.ones(1)),
             "missing ['steps'], unexpected ['a'] (burnish.store.load takes rename= and "
-            "top_level_key=); head.bias has shape (4,), got (5,)",
+            "top_level_key=); head.bias has shape (4,), got (5,); to load the rest: "
+            "burnish.store.load(model, path, ignore_mismatched_sizes=True, partial=True)",
         ),
         (
             {f"n{i}": np.ones(1) for i in range(9)},
@@ -138,6 +143,25 @@ def test_what_does_not_fit_is_said_at_once_and_changes_nothing(state, message):
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
     assert values(model) == before
+
+
+def test_the_rest_is_loaded_as_the_error_says():
+    held = weights(head__bias=np.ones(5), tail=np.ones(1))
+    with pytest.raises(RecordError) as caught:
+        Tied().load_state_dict(held)
+    call = str(caught.value).partition("to load the rest: ")[2]
+    assert call.startswith("burnish.store.load(")
+    given = {"store": store, "model": Tied(), "path": held}
+    report = eval(call.removeprefix("burnish."), given)
+    assert report.skipped == ["head.bias"]
+    assert "steps" in report.applied
+
+
+def test_a_dtype_that_does_not_fit_is_not_passed_over():
+    held = weights(head__bias=np.ones(5), steps=np.float32(1))
+    with pytest.raises(RecordError) as caught:
+        Tied().load_state_dict(held)
+    assert "to load the rest" not in str(caught.value)
 
 
 def test_names_need_not_match_when_not_strict():
