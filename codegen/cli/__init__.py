@@ -28,7 +28,8 @@ from burnish.codegen.cli import (
     upgrade,
     verify,
 )
-from burnish.codegen.cli._parser import Misuse, Parser, Prints, completion, version
+from burnish.codegen.cli._completion import SHELLS, completion
+from burnish.codegen.cli._parser import Misuse, Parser, Prints, version
 from burnish.codegen.errors import EXTRAS, ConversionError, needing, on_command_line
 from burnish.codegen.terminal import filtered
 from burnish.codegen.tools.console import say
@@ -81,8 +82,8 @@ def parser() -> Parser:
         "--print-completion",
         action=Prints,
         text=completion,
-        choices=["bash"],
-        help="print a script that completes commands and options (bash), and exit",
+        choices=list(SHELLS),
+        help="print a script that completes commands and options, and exit",
     )
     commands = top.add_subparsers(dest="command", metavar="COMMAND")
     for module in COMMANDS:

@@ -101,37 +101,5 @@ def version(_parser: Parser, _value: Any) -> str:
     return "\n".join(f"{name} {number}" for name, number in versions().items())
 
 
-def completion(parser: Parser, _shell: str) -> str:
-    """A script for bash; zsh reads it after `autoload -U bashcompinit; bashcompinit`.
-
-    Commands and options are completed from it, anything else as a file's name.
-    """
-    (commands,) = (
-        action.choices
-        for action in parser._actions
-        if isinstance(action, argparse._SubParsersAction)
-    )
-    cases = [
-        f'        {name}) words="{" ".join(_options(command))}" ;;'
-        for name, command in commands.items()
-    ]
-    first = " ".join([*commands, *_options(parser)])
-    return _SCRIPT.format(first=first, cases="\n".join(cases))
-
-
-_SCRIPT = """\
-_burnish() {{
-    local current=${{COMP_WORDS[COMP_CWORD]}} words="{first}"
-    (( COMP_CWORD > 1 )) && case ${{COMP_WORDS[1]}} in
-{cases}
-    esac
-    COMPREPLY=()
-    if [[ $COMP_CWORD -eq 1 || $current == -* ]]; then
-        COMPREPLY=($(compgen -W "$words" -- "$current"))
-    fi
-}}
-complete -o default -F _burnish burnish"""
-
-
 def _options(parser: argparse.ArgumentParser) -> list[str]:
     return [name for action in parser._actions for name in action.option_strings]

@@ -199,33 +199,6 @@ def test_a_zipped_package_is_imported(capsys: Captured, folder: Path) -> None:
     assert int(done.stdout) > 1000
 
 
-# --- completion ---
-
-
-def _completed(script: str, *words: str) -> set[str]:
-    typed = " ".join(f"'{word}'" for word in words)
-    asked = (
-        f"COMP_WORDS=({typed}); COMP_CWORD={len(words) - 1}; _burnish; "
-        'printf "%s\\n" "${COMPREPLY[@]}"'
-    )
-    done = subprocess.run(
-        ["bash", "-euc", f"{script}\n{asked}"], capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    return set(done.stdout.split())
-
-
-def test_bash_completes_commands_and_options(capsys: Captured) -> None:
-    assert main(["--print-completion", "bash"]) == 0
-    script = capsys.readouterr().out
-    assert _completed(script, "burnish", "in") == {"inspect"}
-    assert {"generate", "demo"} < _completed(script, "burnish", "")
-    assert _completed(script, "burnish", "--v") == {"--version"}
-    assert _completed(script, "burnish", "generate", "--em") == {"--embed"}
-    assert _completed(script, "burnish", "verify", "m.onnx", "--se") == {"--seed"}
-    assert _completed(script, "burnish", "generate", "m") == set()  # bash's own: files
-
-
 # --- packages that are not there ---
 
 _WITHOUT = """
