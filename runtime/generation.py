@@ -215,7 +215,7 @@ def check_choice(temperature: float, top_k: int | None, top_p: float) -> None:
 
 
 def _check_room(prompt: int, new: int, positions: int | None) -> None:
-    """Raise InputError where a prompt and its new tokens are more than the positions."""
+    """Raise InputError where a prompt and its new tokens exceed the positions."""
     if positions is not None and prompt + new > positions:
         raise InputError(
             f"generate: expected a prompt and new tokens of {positions} positions at "

@@ -126,7 +126,8 @@ def weights(**changes):
             weights(head__bias=np.ones(5), steps=None, a=np.ones(1)),
             "missing ['steps'], unexpected ['a'] (burnish.store.load takes rename= and "
             "top_level_key=); head.bias has shape (4,), got (5,); to load the rest: "
-            "burnish.store.load(model, path, ignore_mismatched_sizes=True, partial=True)",
+            "burnish.store.load(model, path, ignore_mismatched_sizes=True, "
+            "partial=True)",
         ),
         (
             {f"n{i}": np.ones(1) for i in range(9)},
