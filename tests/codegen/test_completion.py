@@ -57,7 +57,9 @@ def _script(shell: str, capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("words", "expected"), CASES, ids=str)
+@pytest.mark.parametrize(
+    ("words", "expected"), CASES, ids=[" ".join(words) for words, _ in CASES]
+)
 @pytest.mark.parametrize(("shell", "asked"), SHELLS.items(), ids=list(SHELLS))
 def test_a_shell_completes_commands_and_options(
     shell: str,

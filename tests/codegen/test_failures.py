@@ -48,6 +48,8 @@ WITH_JSON = [
     (["check", "nowhere"], 2, "UsageError"),
     (["upgrade", "text.onnx", "-o", "new.onnx"], 1, "ReadError"),
     (["upgrade", "text.onnx"], 2, "UsageError"),
+    (["export", "text.onnx"], 2, "UsageError"),
+    (["init"], 2, "UsageError"),
 ]
 
 
