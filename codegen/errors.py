@@ -200,3 +200,8 @@ def noting(note: Callable[[], str]) -> Iterator[None]:
 def others(count: int) -> str:
     """What became of the rest of `count` models when one failed."""
     return f"none of the {count} models was written" if count > 1 else ""
+
+
+def already(files: Sequence[Path]) -> str:
+    """What had been written before a model failed; "" where nothing was."""
+    return f"written before that: {', '.join(map(str, files))}" if files else ""

@@ -5,7 +5,7 @@ read -> passes -> lift -> arrange -> render -> write
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -17,6 +17,7 @@ from burnish.codegen.errors import (
     Explain,
     UsageError,
     about,
+    already,
     noting,
     others,
     silent,
@@ -294,6 +295,16 @@ def put(
     return files, kept
 
 
+def refuse_one_name_twice(made: Sequence[Generated]) -> None:
+    """Raise UsageError for models of one name, whose files would replace each other."""
+    names = [generated.name for generated in made]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise UsageError(
+            f"expected models of different names, got {', '.join(sorted(twice))} "
+            f"more than once; generate them one by one with {spelled('name')}"
+        )
+
+
 def _deaf(stage: str, done: int, total: int) -> None:
     """A Progress that draws nothing."""
 
@@ -347,15 +358,21 @@ class ModelGen:
         """Generate every model, then write them all; the files written.
 
         Raises ConversionError when one cannot be converted, or would replace a file
-        that stays; nothing is written then.
+        that stays; nothing is written then. A model's files appear together or not at
+        all; an error while they are written notes those of the models before it.
         """
         with noting(lambda: others(len(self.inputs))):
             made = [
                 generate(path, self.options, template_dir=self.template_dir)
                 for path in self.inputs
             ]
+            refuse_one_name_twice(made)
             settled = [settle(each, self.out_dir, self.existing) for each in made]
-        return [file for each in settled for file in put(each)[0]]
+        written: list[Path] = []
+        with noting(lambda: already(written)):
+            for each in settled:
+                written += put(each)[0]
+        return written
 
 
 def _module_name(options: Options, path: Path) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from burnish.codegen.cli import _project
-from burnish.codegen.errors import noting, others
+from burnish.codegen.errors import already, noting, others
 
 if TYPE_CHECKING:
     from burnish.codegen.generated import Generated
@@ -136,7 +136,7 @@ def run(options: argparse.Namespace) -> int:
     rules.load(options.rules)
     with console.progress() as listen:
         made = _generated(options, listen)
-        _refuse_one_name_twice(made)
+        pipeline.refuse_one_name_twice(made)
         if options.existing == "diff":
             places = [(options.out / f"{each.name}.py", each.text) for each in made]
             return _project.show_diffs(places, options.json)
@@ -145,7 +145,7 @@ def run(options: argparse.Namespace) -> int:
         written: list[Written] = []
         for number, each in enumerate(settled):
             listen("writing files", number, len(made))
-            with noting(lambda: _already(written)):
+            with noting(lambda: already([f for w in written for f in w.files])):
                 files, kept = pipeline.put(each)
             written.append(_written(options.models[number], each, files, kept))
     if options.json:
@@ -197,22 +197,6 @@ def _generated(options: argparse.Namespace, listen: Listener) -> list[Generated]
                 )
             )
     return made
-
-
-def _already(written: list[Written]) -> str:
-    files = ", ".join(str(path) for result in written for path in result.files)
-    return files and f"written before that: {files}"
-
-
-def _refuse_one_name_twice(made: list[Generated]) -> None:
-    from burnish.codegen.errors import UsageError
-
-    names = [generated.name for generated in made]
-    if twice := {name for name in names if names.count(name) > 1}:
-        raise UsageError(
-            f"expected models of different names, got {', '.join(sorted(twice))} "
-            f"more than once; generate them one by one with --name"
-        )
 
 
 def _written(

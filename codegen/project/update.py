@@ -19,6 +19,8 @@ from burnish.codegen.errors import (
     OwnershipError,
     ReadError,
     about,
+    already,
+    noting,
 )
 from burnish.codegen.generated import Existing, Generated
 from burnish.codegen.ownership import Settled, settle
@@ -87,7 +89,11 @@ def up_to_date(
 
     into: the folder of the packages, instead of that of the source tree.
     """
-    return [_put(project, module, into) for module in every]
+    done: list[Updated] = []
+    with noting(lambda: already([path for each in done for path in each.written])):
+        for module in every:
+            done.append(_put(project, module, into))
+    return done
 
 
 def inputs_of(every: Iterable[Module]) -> list[Path]:

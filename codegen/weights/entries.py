@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import errno
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -101,6 +102,9 @@ def write_files(
         return read
 
     source, stored = folder / f"{name}.py", folder / f"{name}.safetensors"
+    for path in (source, stored):  # else the first would be written without the other
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, "Expected a file, got a folder", path)
     with package(folder), atomic_write(source) as out:
         out.write(text.encode())
         if metadata:

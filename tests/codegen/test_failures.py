@@ -5,9 +5,12 @@ The commands run in this process; errors are put where a user's would appear.
 
 from __future__ import annotations
 
+import errno
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
@@ -15,7 +18,8 @@ import pytest
 
 from burnish.codegen import ModelGen, pipeline
 from burnish.codegen.cli import main, parser
-from burnish.codegen.errors import UnsupportedError, about
+from burnish.codegen.errors import UnsupportedError, UsageError, about
+from burnish.codegen.weights.entries import Entry
 
 Captured = pytest.CaptureFixture[str]
 
@@ -101,6 +105,48 @@ def test_what_was_written_before_a_failure_is_said(
     assert main(["generate", "mnist.onnx", "two.onnx", "-o", "out"]) == 1
     said = capsys.readouterr().err
     assert "written before that: out/mnist.py, out/mnist.safetensors" in said
+
+
+def test_a_build_script_is_told_what_was_written_too() -> None:
+    Path("two.onnx").write_bytes(Path("mnist.onnx").read_bytes())
+    Path("out/two.py").mkdir(parents=True)
+    gen = ModelGen("out").input("mnist.onnx").input("two.onnx")
+    with pytest.raises(IsADirectoryError) as caught:
+        gen.run()
+    first = f"{Path('out/mnist.py')}, {Path('out/mnist.safetensors')}"
+    assert caught.value.__notes__ == [f"written before that: {first}"]
+    names = {path.name for path in Path("out").iterdir()}
+    assert names == {"mnist.py", "mnist.safetensors", "two.py"}
+
+
+def test_a_write_that_fails_midway_leaves_its_model_as_it_was(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gen = ModelGen("out").input("mnist.onnx")
+    gen.run()
+    before = {path.name: path.read_bytes() for path in Path("out").iterdir()}
+    blocks = Entry.blocks
+
+    def full(entry: Entry) -> Iterator[memoryview]:
+        if entry.path == "linear2.weight":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return blocks(entry)
+
+    monkeypatch.setattr(Entry, "blocks", full)
+    gen.options = replace(gen.options, half=True)
+    with pytest.raises(OSError, match="No space left") as caught:
+        gen.run()
+    assert not getattr(caught.value, "__notes__", [])
+    assert {path.name: path.read_bytes() for path in Path("out").iterdir()} == before
+
+
+def test_two_models_of_one_name_do_not_replace_each_other() -> None:
+    Path("other").mkdir()
+    Path("other/mnist.onnx").write_bytes(Path("mnist.onnx").read_bytes())
+    gen = ModelGen("out").input("mnist.onnx").input("other/mnist.onnx")
+    with pytest.raises(UsageError, match=r"got mnist more than once; .* with name"):
+        gen.run()
+    assert not Path("out").exists()
 
 
 # --- errors of Burnish itself ---
