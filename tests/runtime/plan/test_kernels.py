@@ -148,7 +148,7 @@ def test_pools(seed):
 ROWS = {
     "softmax": lambda x: ops.softmax(x, axis=-1),
     "layer_norm": lambda x: ops.layer_norm(x, x.shape[-1]),
-    "rms_norm": lambda x: ops.rms_norm(x, x.shape[-1]),
+    "rms_norm": lambda x: ops.rms_norm(x, x.shape[-1], eps=1e-5),
     "mean": lambda x: x.mean(axis=-1),
     "sum of two axes": lambda x: x.sum(axis=(1, 2), keepdims=True),
     "max in the middle": lambda x: x.max(axis=1),
