@@ -25,6 +25,8 @@ from burnish.codegen.weights import constants, origin
 
 _PARAMETER = re.compile(r"[A-Za-z_]\w*(\.\w+)+")
 _COUNTED = re.compile(r"(val_|onnx::\w+_)\d+")
+#: What torch's older exporter computed from weights, such as a folded batch norm.
+_FOLDED = re.compile(r"onnx::\w+_\d+")
 #: Behind all that exporters count, and onnx-ir for the nodes that passes make.
 _BEHIND = 1_000_000
 #: Operators whose operands are weights, whatever the exporter calls them.
@@ -147,7 +149,9 @@ def _by_names(model: ir.Model, account: Account) -> bool:
         tensor = weight.const_value if weight is not None else None
         if tensor is None or not constants.trains(weight) or output.is_graph_output():
             continue
-        if not _PARAMETER.fullmatch(name):
+        if not _PARAMETER.fullmatch(name) and not (
+            _FOLDED.fullmatch(name) and _FOLDED.fullmatch(weight.name or "")
+        ):
             continue
         copy = origin.copied(tensor, [origin.use(node, 0)])
         output.name = None

@@ -49,7 +49,6 @@ def both(model: Any, x: Any, folder: Path, dynamo: bool) -> None:
 CASES = [(name, dynamo) for name in FRESH for dynamo in (False, True)]
 CASES.remove(("gpt2", False))  # which that exporter cannot write
 CASES.remove(("llama", False))
-CASES.remove(("resnet", False))  # of which equal biases are merged across lists
 
 
 @pytest.mark.parametrize(("name", "dynamo"), CASES)
