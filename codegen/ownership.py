@@ -84,7 +84,7 @@ def settle(generated: Generated, folder: Path, existing: Existing) -> Settled:
     taken = {path: reason for path, reason in reasons.items() if reason}
     edited = list(taken) == [plan.source] and taken[plan.source].startswith(_EDITED)
     if not taken:
-        return plan
+        return replace(plan, generated=_telling(plan))
     if existing == "force":
         return replace(plan, kept=tuple(taken))
     if existing == "merge" and edited:
@@ -154,6 +154,21 @@ def _another(header: Header, generated: Generated, folder: Path) -> str:
         if other.resolve() != given:
             return f"is the source of another model, {other}"
     return ""
+
+
+def _telling(plan: Settled) -> Generated:
+    """With a note where the source that goes was of other content under this name."""
+    made = plan.generated
+    if not plan.source.is_file() or (there := _read(plan.source)) == made.text:
+        return made
+    old, new = _header_in(there), _header_in(made.text)
+    if old is None or new is None or old.sha256 == new.sha256:
+        return made
+    note = (
+        f"{plan.source} was made of another {old.model} (sha256 {old.sha256[:12]}), "
+        f"which was not found; {made.inputs[0]} is taken for its new export"
+    )
+    return replace(made, notes=(*made.notes, note))
 
 
 def _project(model: Path, folder: Path) -> tuple[Path, ...]:

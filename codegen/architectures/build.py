@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ from burnish.codegen.errors import Explain, UnsupportedError
 from burnish.codegen.identifier import plain
 from burnish.codegen.program import Weight
 from burnish.codegen.render.layout import wrapped
+from burnish.codegen.search import identity
 from burnish.codegen.signature import LINES
 from burnish.serialize import LazyTensor, open_weights
 
@@ -78,7 +78,7 @@ def build(
     Raises ReadError or RecordError for files that are damaged or do not fit, and
     UnsupportedError for what no template writes: each option by its name.
     """
-    values, data = read_json(folder / "config.json")
+    values, _ = read_json(folder / "config.json")
     where = str(folder / "config.json")
     stored = open_weights(folder)
     config = Config(values, where, stored)
@@ -92,7 +92,7 @@ def build(
     explain(f"{where}: {name}, written by {found.template}")
     made = {"name": name, "head": head, **found.values(config, head)}
     config.finish()
-    digest = hashlib.sha256(data).hexdigest()
+    digest = identity(folder / "config.json")
 
     def text(words: str, embedded: str | None) -> str:
         first = f"Imported from config.json ({values['model_type']}), sha256"

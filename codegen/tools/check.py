@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 from burnish.codegen.errors import ReadError, UsageError
 from burnish.codegen.generated import Options
 from burnish.codegen.ownership import source_in, weights_reason
-from burnish.codegen.search import digest, shown_name, walk
+from burnish.codegen.search import digest, identity, shown_name, walk
 from burnish.codegen.signature import Header, header_of, lines_ended, signature_of
 
 State: TypeAlias = Literal[
@@ -74,7 +74,7 @@ def regenerated(path: Path, source: Path) -> str:
     places = _places(path, header, found) if header else []
     if header is None or not places:
         raise ReadError(f"{path}: expected its model file beside it or below {source}")
-    same = (place for place in places if digest(place) == header.sha256)
+    same = (place for place in places if identity(place) == header.sha256)
     model = next(same, places[0])
     whole = model.parent if model.name == "config.json" else model
     return pipeline.generate(whole, Options.of(header.options)).text
@@ -140,7 +140,7 @@ def _places(path: Path, header: Header, models: dict[str, list[Path]]) -> list[P
 def _model(header: Header, places: list[Path]) -> dict[State, str]:
     if not places:
         return {"missing": f"{header.model} was not found"}
-    if any(digest(place) == header.sha256 for place in places):
+    if any(identity(place) == header.sha256 for place in places):
         return {}
     return {"stale": f"{places[0]} has changed"}
 

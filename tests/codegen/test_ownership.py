@@ -14,6 +14,7 @@ from burnish.codegen.cli import main
 from burnish.codegen.errors import OwnershipError, UsageError
 from burnish.codegen.pipeline import Options, generate, write
 from burnish.serialize import header, load_file, save_file
+from tests.harness.small_gpt2 import write_gpt2
 
 
 def save(path: Path, seed: int = 0, width: int = 3, external: str = "") -> Path:
@@ -170,6 +171,78 @@ def test_what_burnish_wrote_is_replaced(place: Path, happen) -> None:
     assert main(["generate", "net.onnx"]) == 0
     assert main(["check", "net.py"]) == 0
     assert not list(place.glob("*.bak*"))
+
+
+def test_another_file_of_the_name_is_said_to_be_taken_for_a_new_export(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (place / "net.onnx").unlink()
+    other = save(place / "elsewhere" / "net.onnx", 1)
+    assert main(["generate", str(other), "-o", "."]) == 0
+    said = capsys.readouterr().err
+    assert "net.py was made of another net.onnx (sha256 " in said
+    assert f"{other} is taken for its new export" in said
+    assert main(["generate", str(other), "-o", ".", "--half"]) == 0
+    assert "taken for" not in capsys.readouterr().err
+
+
+# --- folders with a configuration ---
+
+
+def small_gpt2(folder: Path, seed: int) -> Path:
+    """The same configuration each time; the seed makes the checkpoint."""
+    folder.parent.mkdir(exist_ok=True)
+    write_gpt2(folder)
+    path = folder / "model.safetensors"
+    draws = np.random.default_rng(seed)
+    held = load_file(path)
+    new = {n: draws.normal(size=a.shape).astype(a.dtype) for n, a in held.items()}
+    save_file(new, path, {"format": "pt"})
+    return folder
+
+
+def test_another_checkpoint_of_a_configuration_is_another_model(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    one, two = (small_gpt2(tmp_path / name / "net", len(name)) for name in ("a", "bc"))
+    assert main(["generate", str(one), "-o", str(tmp_path)]) == 0
+    assert main(["check", str(tmp_path)]) == 0
+    before = (tmp_path / "net.safetensors").read_bytes()
+    capsys.readouterr()
+    assert main(["generate", str(two), "-o", str(tmp_path)]) == 1
+    assert "is the source of another model" in capsys.readouterr().err
+    assert (tmp_path / "net.safetensors").read_bytes() == before
+
+
+def test_a_head_that_was_trained_alone_makes_a_model_stale(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = small_gpt2(tmp_path / "net", 0)
+    assert main(["generate", str(folder), "-o", str(tmp_path)]) == 0
+    path = folder / "model.safetensors"
+    held = {name: np.array(array) for name, array in load_file(path).items()}
+    held[sorted(held)[-1]] += 1
+    save_file(held, path, {"format": "pt"})
+    assert main(["check", str(tmp_path)]) == 1
+    assert main(["generate", str(folder), "-o", str(tmp_path)]) == 0
+    assert main(["check", str(tmp_path)]) == 0
+
+
+@pytest.mark.parametrize("more", [[], ["--force"], ["--merge"]], ids=str)
+def test_a_folder_s_own_weights_are_never_replaced(
+    more: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = small_gpt2(tmp_path / "model", 0)
+    monkeypatch.chdir(folder)
+    before = (folder / "model.safetensors").read_bytes()
+    for words in (["."], [".", "--name", "model"], ["../model"]):
+        assert main(["generate", "--half", *words, *more]) == 2
+    assert (folder / "model.safetensors").read_bytes() == before
+    assert not (folder / "model.py").exists()
 
 
 def test_options_may_change(place: Path) -> None:
