@@ -12,7 +12,7 @@ import pytest
 from burnish import Tensor
 from tests.harness.source import check_source, floats, graph, node, source_of
 
-INT = onnx.TensorProto.INT64
+FLOAT, INT = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64
 IDS = {"ids": np.array([[0, 4, 2], [3, 3, 1]])}
 EMBED = floats(5, 4)
 
@@ -182,4 +182,23 @@ def test_modules_share_where_they_meet():
         graph(nodes, held, ids=(INT, ("batch", "time"))),
         "self.decoder.embed_tokens.weight = self.encoder.embed_tokens.weight",
         feeds=IDS,
+    )
+
+
+def test_a_weight_that_a_class_shares_inside_is_one_with_another_class_too():
+    nodes, held, x = [], {"shared.bias": floats(4)}, "x"
+    for path in ("first.fc", "second.fc1", "second.fc2"):
+        module, scope = path.partition(".")[0], "/" + path.replace(".", "/")
+        held[f"{path}.weight"] = floats(4, 4)
+        nodes += [
+            node("MatMul", f"{x} {path}.weight", f"{path}m", f"{scope}/MatMul"),
+            node("Add", f"{path}m shared.bias", f"{path}a", f"{scope}/Add"),
+            node("Tanh", f"{path}a", f"{path}t", f"/{module}/Tanh"),
+        ]
+        x = f"{path}t"
+    check_source(
+        graph([*nodes, node("Neg", x, "y", "/Neg")], held, x=(FLOAT, ("batch", 4))),
+        "self.second.fc1.bias = self.first.fc.bias\n"
+        "self.second.fc2.bias = self.first.fc.bias",
+        feeds={"x": floats(3, 4)},
     )

@@ -15,6 +15,7 @@ from burnish.codegen.arrange.analysis.shape_contracts import (
     symbol,
 )
 from burnish.codegen.arrange.analysis.structural_hash import signature
+from burnish.codegen.arrange.analysis.ties import extend_ties
 from burnish.codegen.arrange.classes.as_layer import Submodule, function_part
 from burnish.codegen.arrange.classes.bind import Owner, Told
 from burnish.codegen.arrange.classes.branches import are_twins, names_of
@@ -125,7 +126,9 @@ class Builder:
         results = self.program.body.results
         members, block, _ = self._body(items, results, self.told.weight_uses, {})
         model = members.plan("Model", self.program.inputs, block)
-        return [*self.classes.values(), model], members.weights
+        plans = [*self.classes.values(), model]
+        extend_ties(plans)
+        return plans, members.weights
 
     # --- one class ---
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from burnish import nn, ops
+from burnish.codegen.arrange.analysis.ties import reached
 from burnish.codegen.arrange.classes.buffer_init import start
 from burnish.codegen.arrange.scopes.group_kind import singular, without_rank
 from burnish.codegen.arrange.scopes.grouping import Group, is_number, statements_of
 from burnish.codegen.identifier import Identifier, Names
 from burnish.codegen.program import (
-    Attribute,
     BinOp,
     Block,
     Call,
@@ -27,7 +27,6 @@ from burnish.codegen.program import (
     Name,
     Repeat,
     SelfAttr,
-    Subscript,
     UnaryOp,
     Value,
     Weight,
@@ -250,15 +249,7 @@ def _unnumbered(path: str) -> list[str]:
 
 
 def _reached(path: str) -> Expression:
-    """`self.layers[0].weight` of "layers.0.weight"."""
-    first, *rest = path.split(".")
-    reached: Expression = SelfAttr(("", int(first)) if first.isdigit() else (first,))
-    for part in rest:
-        if part.isdigit():
-            reached = Subscript(reached, (Literal(int(part)),))
-        else:
-            reached = Attribute(reached, part)
-    return reached
+    return reached([int(p) if p.isdigit() else p for p in path.split(".")])
 
 
 def alike(one: Expression, other: Expression) -> bool:

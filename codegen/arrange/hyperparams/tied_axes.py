@@ -4,15 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from burnish.codegen.program import (
-    Attribute,
-    Call,
-    Expression,
-    Literal,
-    SelfAttr,
-    Subscript,
-    held,
-)
+from burnish.codegen.arrange.analysis.ties import path_of
+from burnish.codegen.program import Call, Expression, held
 
 Constructors = Mapping[str, Mapping[str, Expression]]
 """The attributes of each class of the source."""
@@ -31,7 +24,7 @@ def axes(
 
     size: the node of an argument of a class's constructor.
     """
-    *path, leaf = _path(shared)
+    *path, leaf = path_of(shared)
     made: Expression | None = None
     owner = kind
     for part in path:
@@ -41,15 +34,3 @@ def axes(
     if not isinstance(made, Call) or made.function not in _AXES or leaf != "weight":
         return None
     return [size(owner, made.args[place]) for place in _AXES[made.function]]
-
-
-def _path(shared: Expression) -> list[str | int]:
-    """["layers", 0, "weight"] of `self.layers[0].weight`."""
-    match shared:
-        case Attribute(target=target, name=name):
-            return [*_path(target), name]
-        case Subscript(target=target, keys=(Literal(value=int() as place),)):
-            return [*_path(target), place]
-        case SelfAttr(path=path):
-            return list(path)
-    return []
