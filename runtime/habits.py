@@ -235,7 +235,6 @@ _PACKAGE = {
     "manual_seed": "burnish.seed(3)",
     "save": 'model.save_file("model.safetensors")',
     "load": 'Model.from_file("model.safetensors")',
-    "compile": "capture of burnish.capture",
     "cuda": 'Device("cuda"), or Device.enumerate() for what there is',
     "cat": "ops.concat([a, b], axis=0)",
     **{

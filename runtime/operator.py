@@ -35,7 +35,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from numbers import Number
 from typing import (
     TYPE_CHECKING,
@@ -191,7 +191,8 @@ class Operator(Function[P, A, T]):
         try:
             bound = self.__signature__.bind(*args, **options)
         except TypeError as error:
-            raise misnamed(self.name, error, options) from None
+            known = (*self.arguments, *self.defaults)
+            raise misnamed(self.name, error, options, known) from None
         given = {k: v for k, v in bound.arguments.items() if k in self.defaults}
         bound.apply_defaults()
         if self.variadic:
@@ -383,7 +384,10 @@ def explained(function: F) -> F:
             unfit = _unfit(function, args, options)
             if unfit is None:
                 raise
-            raise misnamed(call.__name__, unfit, options) from error
+            import inspect
+
+            known = inspect.signature(function).parameters
+            raise misnamed(call.__name__, unfit, options, known) from error
 
     call.__name__ = function.__name__.rstrip("_")
     return cast(F, call)
@@ -425,13 +429,28 @@ def _unfit(function: Any, args: Any, options: dict[str, Any]) -> TypeError | Non
     return None
 
 
-_MEANT = {"dim": "axis", "dims": "axis", "keepdim": "keepdims", "input": "x"}
-"""PyTorch's words for arguments, and what they are called here."""
+_MEANT = {
+    "dim": ("axis", "axes", "index"),
+    "dims": ("axis", "axes"),
+    "keepdim": ("keepdims",),
+    "input": ("x",),
+}
+"""PyTorch's words for arguments, and what they may be called here."""
 
 
-def misnamed(where: str, error: TypeError, options: dict[str, Any]) -> ArgumentError:
-    """Python's word for a call that a signature does not fit, with the name meant."""
-    meant = [f"{_MEANT[name]}= for {name}=" for name in options if name in _MEANT]
+def misnamed(
+    where: str, error: TypeError, options: dict[str, Any], known: Iterable[str]
+) -> ArgumentError:
+    """Python's word for a call that a signature does not fit, with the name meant.
+
+    known: the names that the signature has; no other is recommended.
+    """
+    names = set(known)
+    meant = [
+        f"{word}= for {name}="
+        for name in options
+        for word in [w for w in _MEANT.get(name, ()) if w in names][:1]
+    ]
     hint = f"; write {', '.join(meant)}" if meant else ""
     return ArgumentError(f"{where}: {error}{hint}")
 

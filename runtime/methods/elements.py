@@ -11,6 +11,7 @@ from burnish import ops
 from burnish.autodiff import Variable
 from burnish.errors import InputError
 from burnish.methods._bind import method
+from burnish.operator import explained
 from burnish.ops._scalars import along
 from burnish.ops.index import to_index
 
@@ -26,6 +27,7 @@ class ElementMethods(Variable):
     def __getitem__(self, index: Any) -> Tensor:
         return ops.getitem(self, index=to_index(index))
 
+    @explained
     def set_item(self, index: Any, values: Any) -> Tensor:
         """A copy with `values` at [index]; tensors never change in place."""
         return ops.set_item(self, values, index=to_index(index))
