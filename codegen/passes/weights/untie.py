@@ -146,8 +146,10 @@ def _by_names(model: ir.Model, account: Account) -> bool:
             continue
         weight, output = node.inputs[0], node.outputs[0]
         name = output.name or ""
-        tensor = weight.const_value if weight is not None else None
-        if tensor is None or not constants.trains(weight) or output.is_graph_output():
+        tensor = None if weight is None else weight.const_value
+        if weight is None or tensor is None or not constants.trains(weight):
+            continue
+        if output.is_graph_output():
             continue
         if not _PARAMETER.fullmatch(name) and not (
             _FOLDED.fullmatch(name) and _FOLDED.fullmatch(weight.name or "")
