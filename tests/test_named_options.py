@@ -34,6 +34,7 @@ OTHERS = {
     "--no-deps": "pip wheel",
     "--repo-type": "hf download",
     "--shm-size": "container",
+    "--std": "c++17",
     "--strict": "mypy",
     "--wheel-dir": "pip wheel",
 }

@@ -15,21 +15,24 @@ def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "action", choices=("build", "info"), help="what to do with the library"
     )
+    command.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def run(options: argparse.Namespace) -> int:
     from burnish.codegen.tools import console
     from burnish.kernels import Library, build, num_threads
 
-    if options.action == "build":
-        console.line(str(Library(build.built(quiet=True)).file))
-        return 0
-    words = [" ".join(each) for each in build.compilers()]
-    console.line(f"compilers: {', '.join(words) or 'none'}")
-    console.line(f"threads: {num_threads()}")
-    file = build.found()
-    if file is None:
-        console.line(f"library: none yet, it would be {build.folder()}")
-        return 0
-    console.line(f"library: {file}, vectors of {Library(file).width} numbers")
+    file = build.built(quiet=True) if options.action == "build" else build.found()
+    width = Library(file).width if file else None
+    compilers = [" ".join(each) for each in build.compilers()]
+    if options.json:
+        found = {"compilers": compilers, "threads": num_threads()}
+        console.emit({**found, "library": file and str(file), "vector_width": width})
+    elif options.action == "build":
+        console.line(str(file))
+    else:
+        console.line(f"compilers: {', '.join(compilers) or 'none'}")
+        console.line(f"threads: {num_threads()}")
+        built = f"{file}, vectors of {width} numbers"
+        console.line(f"library: {built if file else f'none yet, {build.folder()}'}")
     return 0

@@ -74,7 +74,10 @@ def _text(expression: Expression, names: Names) -> tuple[str, int]:
             binding = _PRECEDENCE[operator] if operator == "not " else _UNARY
             power = isinstance(operand, BinOp) and operand.operator == "**"
             tight = _POSTFIX if power or operator == "*" else binding
-            return operator + bracketed(operand, tight, names), binding
+            inner = bracketed(operand, tight, names)
+            if operator == "-" and inner.startswith("-"):
+                inner = f"({inner})"  # readers of C take -- for a decrement
+            return operator + inner, binding
         case Conditional(then=then, condition=condition, otherwise=otherwise):
             yes, asked = (
                 bracketed(e, _CONDITIONAL + 1, names) for e in (then, condition)

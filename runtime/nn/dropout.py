@@ -29,8 +29,9 @@ class Dropout(Layer):
         return self._drop(x, self._mask(x))
 
     def _drop(self, x: Tensor, shape: tuple[int, ...]) -> Tensor:
-        if x.device.kind == "cuda" and self.p < 1:
-            kept = keep_mask(shape, 1 - self.p, Device(x.device))
+        device = Device(x.device)
+        if device.kind == "cuda" and self.p < 1:
+            kept = keep_mask(shape, 1 - self.p, device)
             return dropped(x, kept, factor=1 / (1 - self.p))
         mask = _kept(x, shape, 1 - self.p)
         if self.p < 1:

@@ -114,6 +114,8 @@ def test_kernels(
     assert run("kernels", "info") == 0
     out, _ = capsys.readouterr()
     assert "library: none yet" in out
+    assert run("kernels", "info", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["library"] is None
     monkeypatch.setenv("CC", "/no/compiler")
     assert run("kernels", "build") == 1
     _, told = capsys.readouterr()

@@ -54,6 +54,7 @@ WITH_JSON = [
     (["upgrade", "text.onnx"], 2, "UsageError"),
     (["export", "text.onnx"], 2, "UsageError"),
     (["init"], 2, "UsageError"),
+    (["kernels", "other"], 2, "UsageError"),
 ]
 
 

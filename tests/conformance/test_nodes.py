@@ -28,7 +28,7 @@ def judged(name: str) -> object:
     return pytest.param(name, marks=marks)
 
 
-@pytest.mark.parametrize("name", map(judged, cases()))
+@pytest.mark.parametrize("name", [judged(name) for name in cases()])
 def test_node(name: str) -> None:
     reason = failure(name)
     if name in exclusions():
