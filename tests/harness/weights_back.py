@@ -55,8 +55,12 @@ def perturbed(module: Module, seed: int = 0) -> None:
     for path, item in module.named_tensors():
         before = np.asarray(item.data)
         if before.dtype.kind == "f" and path in saved:
-            noise = draw.uniform(0.01, 0.1, before.shape)
-            item.assign((before + noise * (1 + np.abs(before))).astype(before.dtype))
+            # shares of both signs: variances stay positive, deep networks finite
+            share = draw.uniform(0.01, 0.1, before.shape) * draw.choice(
+                (-1, 1), before.shape
+            )
+            tuned = np.where(before == 0, share, before * (1 + share))
+            item.assign(tuned.astype(before.dtype))
 
 
 def check_tuned(

@@ -391,6 +391,7 @@ TABLE = [
         lambda x: x.median(),
         lambda x: x.quantile(0.5),
         distinct=True,
+        empty=False,
     ),
     *(
         Row(
@@ -577,7 +578,7 @@ TABLE = [
     Row("trace", lambda x: x.trace(), lambda x: x.trace(), rank=(2, 2)),
     Row(
         "diag",
-        lambda x, k: x.diag(offset=k),
+        lambda x, k: x.diag(k),
         lambda x, k: x.diag(k),
         rank=(1, 1),
         draw=a_shift,

@@ -104,9 +104,9 @@ def _call(statement: Statement) -> Call | None:
     made = statement.expression if isinstance(statement, Assign) else None
     if not isinstance(made, Call) or made.function != ATTENTION:
         return None
-    if {name for name, _ in made.options} - {"mask", "scale"}:
+    if {name for name, _ in made.options} - {"attn_mask", "scale"}:
         return None
-    mask = dict(made.options).get("mask")
+    mask = dict(made.options).get("attn_mask")
     if mask is not None and mask.dtype == "bool":
         return None
     return made if len(made.args) == 3 and _scale(made) is not None else None
@@ -128,7 +128,7 @@ def _number(value: float) -> Literal:
 def _steps(call: Call, statement: Statement) -> list[Statement]:
     """softmax(scaled queries @ keys.mT + mask) @ values"""
     q, k, v = call.args
-    scale, mask = _scale(call), dict(call.options).get("mask")
+    scale, mask = _scale(call), dict(call.options).get("attn_mask")
     assert scale is not None
     steps: list[Statement] = []
 

@@ -306,7 +306,9 @@ def _switched(call: Expression, change: Change) -> Expression:
     if isinstance(causal, Literal):
         causal = change(Slot("", _CAUSAL, default=False), causal.value)
     if not isinstance(causal, Literal) or causal.value is not False:
-        before = [(name, options.pop(name)) for name in ("mask",) if name in options]
+        before = [
+            (name, options.pop(name)) for name in ("attn_mask",) if name in options
+        ]
         return replace(call, options=(*before, (_CAUSAL, causal), *options.items()))
     return replace(call, options=tuple(options.items()))
 

@@ -367,7 +367,7 @@ def uses_of(block: Block) -> dict[Weight, str]:
     found: dict[Weight, str] = {}
     for expression in every_expression(block):
         if isinstance(expression, Call) and expression.function == _ATTENTION:
-            mask = dict(expression.options).get("mask")
+            mask = dict(expression.options).get("attn_mask")
             if isinstance(mask, Weight):
                 found.setdefault(mask, "bias")
         if isinstance(expression, BinOp) and expression.operator in _OPERATORS:

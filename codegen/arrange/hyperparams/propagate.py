@@ -333,7 +333,7 @@ class _Outline:
         self.sizes.same(q[-1], k[-1])
         for one, other in ((q, k), (k, v)) if min(map(len, (q, k, v))) > 3 else ():
             self.sizes.agree(one[-3], other[-3])
-        mask = dict(call.options).get("mask")
+        mask = dict(call.options).get("attn_mask")
         scores = None if mask is None else self.dims(mask)
         if scores:
             self.sizes.alike(scores[:-2], q[:-2])
