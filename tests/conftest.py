@@ -17,7 +17,6 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 
 settings.register_profile("burnish", deadline=None, print_blob=True)
 settings.register_profile("thorough", settings.get_profile("burnish"), max_examples=500)
-settings.register_profile("longer", settings.get_profile("burnish"), max_examples=250)
 settings.load_profile("burnish")
 
 
