@@ -6,8 +6,10 @@ import gzip
 import io
 import random
 import zipfile
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
@@ -29,8 +31,6 @@ class Files:
 
     def __init__(self) -> None:
         self.network = nn.Sequential(nn.Linear(3, 2), nn.LayerNorm(2))
-        for module in (formats, npz, safetensors, text):
-            module.check_sum = lambda *_: None  # type: ignore[attr-defined]
 
     def seeds(self) -> list[Any]:
         rng = np.random.default_rng(0)
@@ -54,8 +54,12 @@ class Files:
 
     def attempt(self, folder: Path, _out: Path) -> str:
         (path,) = folder.iterdir()
-        recorder = getattr(r, path.name)()
-        data = path.read_bytes()
+        with ExitStack() as patches:
+            for module in (formats, npz, safetensors, text):
+                patches.enter_context(patch.object(module, "check_sum"))
+            return self._loaded(getattr(r, path.name)(), path.read_bytes())
+
+    def _loaded(self, recorder: r.Recorder, data: bytes) -> str:
         went = "read"
         try:
             recorder.load(data)
