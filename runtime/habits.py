@@ -5,6 +5,7 @@ Asked only where an attribute is missing, so that the error says what to write i
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any, NoReturn
 
 from burnish.errors import ArgumentError
@@ -28,6 +29,13 @@ class Size(int):
     ) -> Any:
         plain = (int(x) if isinstance(x, Size) else x for x in inputs)
         return getattr(ufunc, method)(*plain, **options)
+
+
+class TensorModule(ModuleType):
+    """`burnish.tensor`; a call, PyTorch's `torch.tensor(data)`, says what makes one."""
+
+    def __call__(self, *data: Any, **options: Any) -> NoReturn:
+        raise ArgumentError("burnish.tensor: expected no call; write Tensor(data)")
 
 
 _METHODS = {
@@ -93,6 +101,17 @@ _METHODS = {
     "amin": "x.min(axis=1)",
     "nonzero": "x.argwhere(), or x.non_zero()",
     "topk": "x.top_k(5)",
+    "unique": "ops.unique_all(x), whose first result is the values",
+    "where": "ops.where(condition, x, y)",
+    "repeat_interleave": "x.take(indices, axis=0)",
+    "is_contiguous": "nothing: memory layout is no concern here",
+    "is_leaf": "x.requires_grad",
+    "train": "model.train(), which a module has",
+    "fft": "ops.rfft(x), ops.dft(x)",
+    "rfft": "ops.rfft(x)",
+    "irfft": "ops.irfft(x)",
+    **dict.fromkeys(("cat", "concat"), "ops.concat([x, y], axis=0)"),
+    "stack": "ops.stack([x, y], axis=0)",
 }
 
 _FUNCTIONS = {
@@ -172,6 +191,9 @@ _FUNCTIONS = {
     "inv": "ops.inverse",
     "fft": "ops.rfft, ops.irfft, ops.dft",
     "masked_select": "x[mask]",
+    "isclose": "ops.is_close(a, b)",
+    "topk": "ops.top_k(x, 5)",
+    "repeat_interleave": "ops.take(x, indices, axis=0)",
 }
 
 _MODULES = {
@@ -213,6 +235,28 @@ _LAYERS = {
     "ModuleList": "a list of modules in an attribute: self.layers = [...]",
     "DataParallel": "burnish.distributed",
     "utils": "optim.ClipGlobalNorm for clipping, nn.Reparameterizer for weight norms",
+}
+
+_RULES = {
+    "lr_scheduler": "rate = optim.Cosine(1e-3, 100), then optimizer.step(rate.step(), "
+    "model, gradients)",
+}
+
+_STARTS = {
+    f"{name}_": f"nn.Param(nn.init.{made}, shape)"
+    for name, made in {
+        **{
+            name: f"{name}()"
+            for name in (
+                *("xavier_uniform", "xavier_normal", "orthogonal", "trunc_normal"),
+                *("kaiming_uniform", "kaiming_normal", "normal", "dirac"),
+            )
+        },
+        **{name: name for name in ("zeros", "ones", "eye")},
+        "uniform": "uniform(1.0)",
+        "constant": "constant(0.5)",
+        "sparse": "sparse(0.1)",
+    }.items()
 }
 
 _PACKAGE = {
@@ -264,6 +308,8 @@ _MEANT = {
     "Module": _MODULES,
     "Optimizer": _OPTIMIZERS,
     "burnish.nn": _LAYERS,
+    "burnish.nn.init": _STARTS,
+    "burnish.optim": _RULES,
     "burnish": {**_FUNCTIONS, **_PACKAGE},
 }
 

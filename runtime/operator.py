@@ -14,11 +14,11 @@
     @leaky_relu.vjp("x", on="cupy")
     def _(g, y, x, *, slope): ...
 
-Arrays are positional, options keyword-only; a caller may give options in order too, as
-`help` shows them. Called on plain arrays an operator returns
-plain arrays; called on variables (tensors) it returns variables and records itself when
-one of them is recorded. A value may be a tuple of arrays; `g` and `y` are tuples then,
-and `g` holds None for a result that nothing depends on.
+Arrays come first; what stands behind `*` or `/` is an option. `/` says that options may
+come in order (`softmax(x, -1)`), as NumPy's and PyTorch's do. Called on plain arrays an
+operator returns plain arrays; called on variables (tensors) it returns variables and
+records itself when one of them is recorded. A value may be a tuple of arrays; `g` and
+`y` are tuples then, and `g` holds None for a result that nothing depends on.
 
 `vjp` bare gives the gradient of the only differentiable argument, `vjp("a")` that of
 the argument `a`, `vjp("x", "weight")` a tuple for both. A rule for `*arrays` returns
@@ -133,10 +133,16 @@ class Operator(Function[P, A, T]):
         self.kernels: dict[str, Callable[..., Any]] = {}
         function: Any = value
         code = function.__code__  # inspect.signature is slow, and there are hundreds
-        self.arguments = list(code.co_varnames[: code.co_argcount])
-        options = code.co_varnames[code.co_argcount :][: code.co_kwonlyargcount]
+        count = code.co_posonlyargcount or code.co_argcount
+        self.arguments = list(code.co_varnames[:count])
+        named = code.co_argcount + code.co_kwonlyargcount
         given = function.__kwdefaults__ or {}
-        self.defaults = {name: given.get(name) for name in options}
+        in_order = function.__defaults__ or ()
+        words = code.co_varnames[: code.co_argcount]
+        given |= dict(zip(reversed(words), reversed(in_order), strict=False))
+        self.defaults = {
+            name: given.get(name) for name in code.co_varnames[count:named]
+        }
         self.variadic = bool(code.co_flags & _VARIADIC)
         self.most = sys.maxsize if self.variadic else len(self.arguments)
         self.rules: dict[str, Rule] = {}
@@ -147,7 +153,7 @@ class Operator(Function[P, A, T]):
     def __signature__(self) -> inspect.Signature:
         import inspect
 
-        return in_order(inspect.signature(self.value))
+        return inspect.signature(self.value)
 
     def vjp(self, *names: Any, on: str | None = None) -> Any:
         """Register a gradient rule; see the module's docstring for its forms."""
@@ -189,7 +195,7 @@ class Operator(Function[P, A, T]):
     def _bind(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Arrays that were passed by name, and options in order, where they belong."""
         try:
-            bound = self.__signature__.bind(*args, **options)
+            bound = lenient(self.__signature__).bind(*args, **options)
         except TypeError as error:
             known = (*self.arguments, *self.defaults)
             raise misnamed(self.name, error, options, known) from None
@@ -210,6 +216,9 @@ class Operator(Function[P, A, T]):
         except BurnishError:
             raise
         except MISUSES as error:
+            if unfit := _unfit(self.value, args, options):
+                known = (*self.arguments, *self.defaults)
+                raise misnamed(self.name, unfit, options, known) from None
             raise misuse(self.name, args, error) from error
 
     def _in_float32(
@@ -403,12 +412,12 @@ def memory_bound(made: Operator[P, A, T]) -> Operator[P, A, T]:
     return made
 
 
-def in_order(signature: inspect.Signature) -> inspect.Signature:
-    """With options in order behind the arrays, as far as Python can say so."""
+def lenient(signature: inspect.Signature) -> inspect.Signature:
+    """With arguments by name and in order alike, as far as Python can say so."""
     words = signature.parameters.values()
     named = [
         word.replace(kind=word.POSITIONAL_OR_KEYWORD)
-        if word.kind is word.KEYWORD_ONLY
+        if word.kind in (word.KEYWORD_ONLY, word.POSITIONAL_ONLY)
         else word
         for word in words
     ]
@@ -433,7 +442,9 @@ _MEANT = {
     "dim": ("axis", "axes", "index"),
     "dims": ("axis", "axes"),
     "keepdim": ("keepdims",),
-    "input": ("x",),
+    "input": ("x", "a", "logits", "predictions", "scores", "first"),
+    "other": ("b",),
+    "target": ("targets",),
 }
 """PyTorch's words for arguments, and what they may be called here."""
 
@@ -452,6 +463,8 @@ def misnamed(
         for word in [w for w in _MEANT.get(name, ()) if w in names][:1]
     ]
     hint = f"; write {', '.join(meant)}" if meant else ""
+    if not meant and "training" in options:
+        hint = "; what acts in training alone acts on an autodiff device"
     return ArgumentError(f"{where}: {error}{hint}")
 
 

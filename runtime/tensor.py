@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from burnish.backend import Device, on_host
 from burnish.display import describe
 from burnish.distributions import Default, Distribution, Normal, Uniform
 from burnish.errors import InputError
-from burnish.habits import missing
+from burnish.habits import TensorModule, missing
 from burnish.methods import Methods, shape_from
 from burnish.steps import call, draw
 
@@ -203,12 +204,12 @@ class Tensor(Methods):
 
     @classmethod
     def full(
-        cls, shape: Any, value: Any, *, dtype: Any = None, device: Any = "cpu"
+        cls, shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = "cpu"
     ) -> Tensor:
-        """Every element `value`."""
+        """Every element `fill_value`."""
         device = Device(device)
         dtype = dtype or device.float_dtype
-        return _made("full", device, device.xp.full, shape, value, dtype)
+        return _made("full", device, device.xp.full, shape, fill_value, dtype)
 
     def empty_like(self) -> Tensor:
         """Whatever is in memory, with this tensor's shape, dtype and device."""
@@ -222,9 +223,9 @@ class Tensor(Methods):
         """Ones of this tensor's shape, dtype and device."""
         return self.full_like(1)
 
-    def full_like(self, value: Any) -> Tensor:
-        """Every element `value`, with this tensor's shape, dtype and device."""
-        return self.full(self.shape, value, dtype=self.dtype, device=self.device)
+    def full_like(self, fill_value: Any) -> Tensor:
+        """Every element `fill_value`, with this tensor's shape, dtype and device."""
+        return self.full(self.shape, fill_value, dtype=self.dtype, device=self.device)
 
     @classmethod
     def arange(cls, *limits: Any, dtype: Any = None, device: Any = "cpu") -> Tensor:
@@ -239,7 +240,7 @@ class Tensor(Methods):
         cls,
         start: float,
         stop: float,
-        num: int,
+        num: int = 50,
         *,
         dtype: Any = None,
         device: Any = "cpu",
@@ -328,8 +329,10 @@ def literal(data: Any, device: Device) -> tuple[Any, Any]:
     """Python's numbers as an array, and the dtype that they have on a device."""
     try:
         array = np.asarray(data)
-    except (ValueError, OverflowError):  # the device says where it does not fit
+    except OverflowError:  # the device says where it does not fit
         return data, None
+    except ValueError as error:
+        raise InputError(f"Tensor: expected lists of equal lengths: {error}") from None
     single = device.float_dtype.itemsize <= np.float32().itemsize
     dtypes = {
         "f": device.float_dtype,
@@ -357,3 +360,6 @@ def _random(source: Distribution, shape: Any, dtype: Any, device: Device) -> Ten
 
 def _is_device(target: Any) -> bool:
     return isinstance(target, Device) or target.split(":")[0] in ("cpu", "cuda")
+
+
+sys.modules[__name__].__class__ = TensorModule

@@ -46,7 +46,10 @@ class Gan:
     def __init__(self, rate: float = 3e-4):
         self.generator = network(LATENT, 256, 512, 784).to("cpu:autodiff")
         self.critic = network(784, 512, 256, 1).to("cpu:autodiff")
-        self.optimizers = optim.Adam((0.5, 0.9)), optim.Adam((0.5, 0.9))
+        self.optimizers = (
+            optim.Adam(betas=(0.5, 0.9)),
+            optim.Adam(betas=(0.5, 0.9)),
+        )
         self.rate = rate
 
     def generate(self, number: int) -> Tensor:

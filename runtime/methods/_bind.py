@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from operator import index
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from burnish.errors import ArgumentError, BurnishError, InputError
 from burnish.operator import MISUSES, Function, misuse
@@ -15,11 +15,10 @@ A = TypeVar("A")
 T = TypeVar("T")
 
 
-def method(operator: Function[P, A, T]) -> Callable[..., T]:
-    """An operator as a method: the tensor is its first argument.
-
-    Options may come in order, which no ParamSpec says, so that checkers see the result.
-    """
+def method(
+    operator: Function[Concatenate[Any, P], A, T],
+) -> Callable[Concatenate[Any, P], T]:
+    """An operator as a method: the tensor is its first argument."""
     function: Any = operator
 
     @functools.wraps(function)

@@ -13,10 +13,12 @@ from burnish import ops
 from burnish.backend import Array, Device
 from burnish.errors import InputError
 from burnish.nn._losses import beside, mean, reduced
+from burnish.operator import explained
 from burnish.steps import step
 from burnish.tensor import Tensor
 
 
+@explained
 def ctc_loss(
     log_probs: Tensor,
     targets: Any,
@@ -87,6 +89,7 @@ def _ctc_states(
     return xp.broadcast_to(states, (count, n, width)), skips, frames, labels
 
 
+@explained
 def rnnt_loss(
     logits: Tensor,
     targets: Any,

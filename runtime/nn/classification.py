@@ -21,10 +21,12 @@ from burnish.nn._losses import (
     weighted,
     weights,
 )
+from burnish.operator import explained
 from burnish.steps import step
 from burnish.tensor import Tensor
 
 
+@explained
 def cross_entropy(
     logits: Tensor,
     targets: Any,
@@ -70,6 +72,7 @@ def cross_entropy(
     )[0]
 
 
+@explained
 def nll_loss(
     scores: Tensor,
     targets: Any,
@@ -85,6 +88,7 @@ def nll_loss(
     return reduced(losses, reduction, lambda total: _shared(total, shares))
 
 
+@explained
 def binary_cross_entropy(
     probabilities: Tensor,
     targets: Any,
@@ -102,6 +106,7 @@ def binary_cross_entropy(
     return mean(weighted(losses, weight), reduction)
 
 
+@explained
 def binary_cross_entropy_with_logits(
     logits: Tensor,
     targets: Any,
@@ -124,6 +129,7 @@ def binary_cross_entropy_with_logits(
     return mean(weighted(losses, weight), reduction)
 
 
+@explained
 def soft_margin_loss(logits: Tensor, targets: Any, reduction: str = "mean") -> Tensor:
     """log(1 + exp(-target * logit)); targets 1 or -1, the shape of the logits"""
     targets = numbers(logits, targets)
@@ -131,6 +137,7 @@ def soft_margin_loss(logits: Tensor, targets: Any, reduction: str = "mean") -> T
     return mean(ops.softplus(-targets * logits), reduction)
 
 
+@explained
 def multilabel_soft_margin_loss(
     logits: Tensor, targets: Any, weight: Any = None, reduction: str = "mean"
 ) -> Tensor:
@@ -139,6 +146,7 @@ def multilabel_soft_margin_loss(
     return mean(losses.mean(axis=-1), reduction)
 
 
+@explained
 def multi_margin_loss(
     scores: Tensor,
     targets: Any,
@@ -163,6 +171,7 @@ def multi_margin_loss(
     return mean(summed(gaps, -1) * (shares / classes), reduction)
 
 
+@explained
 def multilabel_margin_loss(
     scores: Tensor, targets: Any, reduction: str = "mean"
 ) -> Tensor:

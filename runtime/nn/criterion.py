@@ -53,9 +53,9 @@ class Criterion(Layer):
                 value = Buffer(value if hasattr(value, "dtype") else np.array(value))
             setattr(self, name, value)
 
-    def forward(self, *tensors: Any) -> Tensor:
+    def forward(self, *tensors: Any, **named: Any) -> Tensor:
         options = {name: getattr(self, name) for name in self.__signature__.parameters}
-        return self.function(*tensors, **options)
+        return self.function(*tensors, **options, **named)
 
 
 class CrossEntropyLoss(Criterion, function=classification.cross_entropy): ...

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from burnish import ops
 from burnish.nn.layer import Layer
+from burnish.operator import explained
 from burnish.tensor import Tensor
 
 
+@explained
 def cosine_similarity(a: Tensor, b: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """a . b / (|a| |b|) along `dim`, norms held above eps; a and b broadcast"""
     return ops.cosine_similarity(a, b, axis=dim, eps=eps)
 
 
+@explained
 def pairwise_distance(
     a: Tensor, b: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
 ) -> Tensor:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import ceil, prod, sqrt
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from burnish import rng
 from burnish.backend import Array, Device
 from burnish.errors import InputError
+from burnish.habits import missing
 
 Initializer = Callable[[tuple[int, ...], Any, Device], Array]
 
@@ -264,3 +265,9 @@ def _scaled_normal(deviation: Callable[[int, int], float]) -> Initializer:
         return rng.normal(shape, 0.0, deviation(*fans(shape)), dtype, device)
 
     return make
+
+
+if not TYPE_CHECKING:  # checkers know what there is
+
+    def __getattr__(name):
+        raise missing("burnish.nn.init", name, globals())

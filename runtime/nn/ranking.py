@@ -10,11 +10,13 @@ from burnish.errors import InputError
 from burnish.nn._losses import beside, mean, numbers, summed
 from burnish.nn.compared import is_equal
 from burnish.nn.distance import pairwise_distance
+from burnish.operator import explained
 from burnish.tensor import Tensor
 
 _TINY = 1e-12
 
 
+@explained
 def margin_ranking_loss(
     first: Tensor,
     second: Tensor,
@@ -27,6 +29,7 @@ def margin_ranking_loss(
     return mean(ops.relu(margin - targets * (first - second)), reduction)
 
 
+@explained
 def hinge_embedding_loss(
     distances: Tensor, targets: Any, margin: float = 1.0, reduction: str = "mean"
 ) -> Tensor:
@@ -37,6 +40,7 @@ def hinge_embedding_loss(
     return mean(far + near, reduction)
 
 
+@explained
 def cosine_embedding_loss(
     first: Tensor,
     second: Tensor,
@@ -63,6 +67,7 @@ def cosine_embedding_loss(
     return mean(near + far, reduction)
 
 
+@explained
 def triplet_margin_loss(
     anchor: Tensor,
     positive: Tensor,
@@ -85,6 +90,7 @@ def triplet_margin_loss(
     return triplet_margin_with_distance_loss(*parts, distance, margin, swap, reduction)
 
 
+@explained
 def triplet_margin_with_distance_loss(
     anchor: Tensor,
     positive: Tensor,

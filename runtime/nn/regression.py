@@ -19,21 +19,25 @@ from burnish.nn._losses import (
     summed,
 )
 from burnish.nn.compared import is_above
+from burnish.operator import explained
 from burnish.steps import step
 from burnish.tensor import Tensor
 
 
+@explained
 def mse_loss(predictions: Tensor, targets: Any, reduction: str = "mean") -> Tensor:
     """(prediction - target) ** 2; two tensors of one shape"""
     apart = difference("mse_loss", predictions, targets)
     return mean(apart * apart, reduction)
 
 
+@explained
 def l1_loss(predictions: Tensor, targets: Any, reduction: str = "mean") -> Tensor:
     """|prediction - target|; two tensors of one shape"""
     return mean(abs(difference("l1_loss", predictions, targets)), reduction)
 
 
+@explained
 def smooth_l1_loss(
     predictions: Tensor, targets: Any, reduction: str = "mean", beta: float = 1.0
 ) -> Tensor:
@@ -43,6 +47,7 @@ def smooth_l1_loss(
     return _huber("smooth_l1_loss", predictions, targets, reduction, beta, 1 / beta)
 
 
+@explained
 def huber_loss(
     predictions: Tensor, targets: Any, reduction: str = "mean", delta: float = 1.0
 ) -> Tensor:
@@ -50,6 +55,7 @@ def huber_loss(
     return _huber("huber_loss", predictions, targets, reduction, delta, 1.0)
 
 
+@explained
 def kl_div(
     scores: Tensor, targets: Any, reduction: str = "mean", log_target: bool = False
 ) -> Tensor:
@@ -68,6 +74,7 @@ def kl_div(
     return mean(losses, reduction)
 
 
+@explained
 def poisson_nll_loss(
     predictions: Tensor,
     targets: Any,
@@ -95,6 +102,7 @@ def poisson_nll_loss(
     return mean(losses, reduction)
 
 
+@explained
 def gaussian_nll_loss(
     predictions: Tensor,
     targets: Any,

@@ -21,7 +21,7 @@ def shape_of(x: Any) -> tuple[int, ...]:
 
 
 @operator
-def cast(x, *, dtype: Any) -> Array:
+def cast(x, /, dtype: Any) -> Array:
     """x with another dtype; x itself when it has it already. "str" makes strings."""
     if np.dtype(dtype).kind == "U":
         return x.astype(str).astype(object)
@@ -101,7 +101,7 @@ def _(g, y, x, *, shape):
 
 
 @operator
-def broadcast_to(x, *, shape: tuple[int, ...]) -> Array:
+def broadcast_to(x, /, shape: tuple[int, ...]) -> Array:
     """x seen with `shape`; no copy."""
     return namespace(x).broadcast_to(x, shape)
 

@@ -50,7 +50,7 @@ def _(g, y, x):
 
 
 @operator
-def hard_tanh(x, *, low: float = -1.0, high: float = 1.0) -> Array:
+def hard_tanh(x, /, low: float = -1.0, high: float = 1.0) -> Array:
     """x held between low and high; at a bound the gradient is 0, unlike `clip`'s."""
     return namespace(x).clip(x, low, high)
 
@@ -61,7 +61,7 @@ def _(g, y, x, *, low, high):
 
 
 @operator
-def leaky_relu(x, *, negative_slope: float = 0.01) -> Array:
+def leaky_relu(x, /, negative_slope: float = 0.01) -> Array:
     """x where x > 0, negative_slope * x elsewhere."""
     return filled(
         _leaking, x, negative_slope, negative_slope <= 1 and negative_slope != 0
@@ -119,7 +119,7 @@ def _(g, y, x, slope):
 
 
 @operator
-def thresholded_relu(x, *, alpha: float = 1.0) -> Array:
+def thresholded_relu(x, /, alpha: float = 1.0) -> Array:
     """x where x > alpha, 0 elsewhere."""
     return filled(_beyond, x, alpha)
 
@@ -134,7 +134,7 @@ def _beyond(y, x, bound):
 
 
 @operator
-def threshold(x, *, threshold: float, value: float = 0.0) -> Array:
+def threshold(x, /, threshold: float, value: float = 0.0) -> Array:
     """`value` where x <= threshold, x elsewhere, NaN included."""
     return filled(_up_to, x, threshold, value)
 
@@ -149,7 +149,7 @@ def _up_to(y, x, bound, value):
 
 
 @operator
-def shrink(x, *, bias: float = 0.0, lambd: float = 0.5) -> Array:
+def shrink(x, /, bias: float = 0.0, lambd: float = 0.5) -> Array:
     """x brought `bias` nearer to 0 where |x| > lambd, 0 elsewhere."""
     return filled(_shrunk, x, bias, lambd)
 
@@ -170,7 +170,7 @@ def _(g, y, x, *, bias, lambd):
 
 
 @operator
-def elu(x, *, alpha: float = 1.0) -> Array:
+def elu(x, /, alpha: float = 1.0) -> Array:
     """x where x > 0, alpha * (exp(x) - 1) elsewhere."""
     return filled(_exponential, x, alpha, 1)
 
@@ -211,7 +211,7 @@ def selu(
 
 
 @operator
-def celu(x, *, alpha: float = 1.0) -> Array:
+def celu(x, /, alpha: float = 1.0) -> Array:
     """x where x > 0, alpha * (exp(x / alpha) - 1) elsewhere."""
     return filled(_exponential, x, alpha, alpha)
 
@@ -222,7 +222,7 @@ def _(g, y, x, *, alpha):
 
 
 @operator
-def gelu(x, *, approximate: str = "none") -> Array:
+def gelu(x, /, approximate: str = "none") -> Array:
     """x times the normal distribution's share below x; "tanh" for the cheaper form."""
     if approximate not in ("none", "tanh"):
         raise InputError(
@@ -284,7 +284,7 @@ def _sigmoid(y, x, alpha, times=1):
 
 
 @operator
-def swish(x, *, alpha: float = 1.0) -> Array:
+def swish(x, /, alpha: float = 1.0) -> Array:
     """x * sigmoid(alpha * x)"""
     return filled(_swish, x, alpha)
 
@@ -348,7 +348,7 @@ def _(g, y, x):
 
 
 @operator
-def hard_sigmoid(x, *, alpha: float = 0.2, beta: float = 0.5) -> Array:
+def hard_sigmoid(x, /, alpha: float = 0.2, beta: float = 0.5) -> Array:
     """alpha * x + beta held between 0 and 1."""
     return filled(_ramp, x, alpha, beta)
 
@@ -392,7 +392,7 @@ def glu(x: Any, axis: int = -1) -> Array:
 
 
 @operator
-def softmax(x, *, axis: int = -1) -> Array:
+def softmax(x, /, axis: int = -1) -> Array:
     """exp(x), scaled to add up to 1 along an axis.
 
     Half precision is rounded at every step, as ONNX's definition is.
@@ -458,7 +458,7 @@ def quiet_softmax(x: Any, axis: int = -1) -> Array:
 
 
 @operator
-def log_softmax(x, *, axis: int = -1) -> Array:
+def log_softmax(x, /, axis: int = -1) -> Array:
     """log(softmax(x)), without overflow."""
     axis = _from_the_end(axis, x.ndim)
     return filled(_log_softmax, x, axis, whole=-axis)
@@ -483,7 +483,7 @@ def _log_softmax_slope(g, y, axis):
 
 
 @operator
-def hardmax(x, *, axis: int = -1) -> Array:
+def hardmax(x, /, axis: int = -1) -> Array:
     """1 where the greatest along an axis is (the first of equal ones), 0 elsewhere."""
     xp = namespace(x)
     place = xp.expand_dims(x.argmax(axis), axis)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 from burnish.backend import Array, namespace
 from burnish.operator import composed, operator
-from burnish.ops._shapes import unbroadcast
+from burnish.ops._shapes import cast, unbroadcast
 from burnish.ops.compare import where
 from burnish.ops.elementary import log
 
@@ -108,7 +109,7 @@ def _(g, y, a, b, *, fmod):
 
 @mod.vjp("b")
 def _(g, y, a, b, *, fmod):
-    return unbroadcast(-g * round_((a - y) / b), b)
+    return unbroadcast(-g * rint((a - y) / b), b)
 
 
 @operator
@@ -247,14 +248,28 @@ def _(g, y, x):
 
 
 @operator
-def round_(x) -> Array:
+def rint(x) -> Array:
     """The nearest integer, halves to the even one, in x's dtype."""
     return x if _is_integer(x) else namespace(x).rint(x)
 
 
-@round_.vjp
+@rint.vjp
 def _(g, y, x):
     return None
+
+
+@composed
+def round_(x: Any, decimals: int = 0) -> Array:
+    """x rounded to decimals, halves to the even number, in x's dtype.
+
+    decimals: 0 gives integers, -1 tens.
+    """
+    if decimals == 0 or (decimals > 0 and _is_integer(x)):
+        return rint(x)
+    unit = 10.0 ** abs(decimals)
+    if decimals > 0:
+        return div(rint(mul(x, unit)), unit)
+    return cast(mul(rint(div(x, unit)), unit), dtype=x.dtype)
 
 
 @operator

@@ -94,7 +94,7 @@ def is_nan(x) -> Array:
 
 
 @operator
-def is_inf(x, *, detect_negative: bool = True, detect_positive: bool = True) -> Array:
+def is_inf(x, /, detect_negative: bool = True, detect_positive: bool = True) -> Array:
     """x is infinite, of the signs asked for."""
     xp = namespace(x)
     if detect_negative and detect_positive:
@@ -113,6 +113,6 @@ def is_finite(x) -> Array:
 
 
 @operator
-def is_close(a, b, *, rtol: float = 1e-5, atol: float = 1e-8) -> Array:
+def is_close(a, b, /, rtol: float = 1e-5, atol: float = 1e-8) -> Array:
     """|a - b| <= atol + rtol * |b|"""
     return namespace(a, b).isclose(a, b, rtol, atol)

@@ -9,7 +9,7 @@ from burnish.ops.index import put_rows
 
 
 @operator
-def embedding(ids, weight, *, padding_idx: int | None = None) -> Array:
+def embedding(ids, weight, /, padding_idx: int | None = None) -> Array:
     """ids (...), weight (rows, dim) -> (..., dim); no gradient to row padding_idx"""
     if ids.dtype.kind not in "iu":
         raise InputError(f"embedding: expected ids of integers, got {ids.dtype}")

@@ -16,7 +16,7 @@ from burnish.ops._window import Window, columns, cropped, padded, window
 
 @operator
 def im2col(
-    x, *, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1
+    x, /, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1
 ) -> Array:
     """Every window's content as a column: (N, C, *S) -> (N, C * prod(K), P)"""
     n, c, *sizes = x.shape

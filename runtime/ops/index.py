@@ -436,7 +436,7 @@ def _positions(indices: Any, *, shape: tuple[int, ...], batch_dims: int = 0) -> 
 
 
 @operator
-def unfold(x, *, axis: int, size: int, step: int) -> Array:
+def unfold(x, /, axis: int, size: int, step: int) -> Array:
     """Windows of `size` along an axis, one every `step`, as a new last axis; no copy.
 
     (..., L, ...) -> (..., (L - size) // step + 1, ..., size)

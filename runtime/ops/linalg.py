@@ -47,7 +47,7 @@ def _(g, y, x, *, offset):
 
 
 @operator
-def diag_embed(x, *, offset: int = 0, shape: tuple[int, int] | None = None) -> Array:
+def diag_embed(x, /, offset: int = 0, shape: tuple[int, int] | None = None) -> Array:
     """Matrices with x's last axis on a diagonal, 0 elsewhere.
 
     shape: theirs; without one they are square and just large enough.

@@ -24,7 +24,7 @@ def sort(x: Any, axis: int = -1, descending: bool = False) -> Array:
 
 
 @operator
-def argsort(x, *, axis: int = -1, descending: bool = False) -> Array:
+def argsort(x, /, axis: int = -1, descending: bool = False) -> Array:
     """Where the elements of x in order are; of equal ones the first comes first."""
     axis = axes_of(axis, x.ndim)[0]
     xp, n = namespace(x), x.shape[axis]

@@ -22,7 +22,7 @@ from burnish.ops._window import Window, beside, cropped, each, lowest, padded, w
 @operator
 def max_pool(
     x,
-    *,
+    /,
     kernel_size: Any,
     stride: Any = None,
     padding: Any = 0,

@@ -269,7 +269,7 @@ def reduce_all(x, *, axes: Any = None, keepdims: bool = False) -> Array:
 
 
 @operator
-def var(x, *, axis: Any = None, keepdims: bool = False, correction: float = 0) -> Array:
+def var(x, /, axis: Any = None, keepdims: bool = False, correction: float = 0) -> Array:
     """The mean squared distance from the mean; its divisor is less by `correction`."""
     return x.var(axis=reduced_axes(axis, x.ndim), keepdims=keepdims, ddof=correction)
 
@@ -287,7 +287,7 @@ def _over(number: float, x: Any, axis: Any, correction: float) -> float:
 
 
 @operator
-def std(x, *, axis: Any = None, keepdims: bool = False, correction: float = 0) -> Array:
+def std(x, /, axis: Any = None, keepdims: bool = False, correction: float = 0) -> Array:
     """The standard deviation: the root of `var`; the gradient at 0 is 0."""
     return x.std(axis=reduced_axes(axis, x.ndim), keepdims=keepdims, ddof=correction)
 

@@ -13,7 +13,7 @@ from burnish.operator import operator
 
 
 @operator
-def multinomial(x, *, num_samples: int, replacement: bool = False) -> Array:
+def multinomial(x, /, num_samples: int, replacement: bool = False) -> Array:
     """Numbers drawn by weights: (..., n) -> (..., num_samples) int64
 
     x: weights, not negative; they need not add up to 1. Without replacement no number

@@ -15,7 +15,7 @@ from burnish.ops.index import flat_places, take_along_axis
 
 
 @operator
-def cum_max(x, *, axis: int) -> Array:
+def cum_max(x, /, axis: int) -> Array:
     """The greatest of the elements up to each one; from a NaN on, NaN.
 
     The gradient goes to where `cum_max_places` points.
@@ -34,7 +34,7 @@ def _(g, y, x, *, axis):
 
 
 @operator
-def cum_min(x, *, axis: int) -> Array:
+def cum_min(x, /, axis: int) -> Array:
     """The least of the elements up to each one; from a NaN on, NaN.
 
     The gradient goes to where `cum_min_places` points.

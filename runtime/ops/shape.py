@@ -24,7 +24,7 @@ from burnish.ops._shapes import (
 
 
 @operator
-def reshape(x, *, shape: tuple[int, ...], keep_zeros: bool = False) -> Array:
+def reshape(x, /, shape: tuple[int, ...], keep_zeros: bool = False) -> Array:
     """x with another shape of as many elements; one -1 is worked out.
 
     keep_zeros: a 0 stands for x's own size there.
@@ -46,7 +46,7 @@ def _(g, y, x, *, shape, keep_zeros):
 
 
 @operator
-def transpose(x, *, axes: tuple[int, ...] | None = None) -> Array:
+def transpose(x, /, axes: tuple[int, ...] | None = None) -> Array:
     """x with its axes in another order; None reverses them."""
     if axes is not None and len(axes) != x.ndim:
         raise InputError(
@@ -189,25 +189,27 @@ def _(g, y, *arrays, axis):
 @composed
 def concat(arrays: Sequence[Any], axis: int = 0) -> Array:
     """Arrays one after the other along an axis."""
-    return concat_of(*_listed("concat", arrays), axis=axis)
+    return concat_of(*_listed("concat", arrays, axis), axis=axis)
 
 
 @composed
 def stack(arrays: Sequence[Any], axis: int = 0, *, empty: Any = None) -> Array:
     """Arrays of one shape along a new axis; of none of them `empty`, if it is given."""
-    arrays = _listed("stack", arrays)
+    arrays = _listed("stack", arrays, axis)
     if not arrays and empty is not None:
         return empty
     return concat_of(*(unsqueeze(a, axis=axis) for a in arrays), axis=axis)
 
 
-def _listed(name: str, arrays: Any) -> tuple[Any, ...]:
+def _listed(name: str, arrays: Any, axis: Any) -> tuple[Any, ...]:
     """The arrays of a list or tuple, or along the first axis of an array."""
     if not isinstance(arrays, list | tuple):
-        if not getattr(arrays, "shape", ()):
+        one_by_one = bool(getattr(axis, "shape", ()))
+        if one_by_one or not getattr(arrays, "shape", ()):
+            got = "arrays one by one" if one_by_one else repr(arrays)
             raise InputError(
                 f"{name}: expected a list of arrays, as {name}([x, y], axis=0), "
-                f"got {arrays!r}"
+                f"got {got}"
             )
         arrays = unbind(arrays)
     if not arrays and name == "concat":
@@ -217,7 +219,7 @@ def _listed(name: str, arrays: Any) -> tuple[Any, ...]:
 
 @operator
 def split(
-    x, *, sizes: Any = None, axis: int = 0, num: int | None = None
+    x, /, sizes: Any = None, axis: int = 0, num: int | None = None
 ) -> tuple[Array, ...]:
     """x cut along an axis into parts of these sizes, or of one size, the last shorter.
 
@@ -273,7 +275,7 @@ def chunk(x: Any, chunks: int, axis: int = 0) -> tuple[Array, ...]:
 
 
 @operator
-def tile(x, *, repeats: tuple[int, ...]) -> Array:
+def tile(x, /, repeats: tuple[int, ...]) -> Array:
     """x repeated along each axis; where one side has fewer, ones stand before."""
     return namespace(x).tile(x, repeats)
 
@@ -291,7 +293,7 @@ def _(g, y, x, *, repeats):
 
 
 @operator
-def flip(x, *, axis: Any = None) -> Array:
+def flip(x, /, axis: Any = None) -> Array:
     """x backwards along axes."""
     return namespace(x).flip(x, reduced_axes(axis, x.ndim))
 
@@ -302,7 +304,7 @@ def _(g, y, x, *, axis):
 
 
 @operator
-def roll(x, *, shift: Any, axis: Any = None) -> Array:
+def roll(x, /, shift: Any, axis: Any = None) -> Array:
     """x moved along axes; what leaves at one end comes in at the other."""
     return namespace(x).roll(x, shift, axis)
 

@@ -9,6 +9,9 @@ An optimizer does not hold the parameters or the learning rate: both are given t
 PyTorch's.
 """
 
+from typing import TYPE_CHECKING
+
+from burnish.habits import missing
 from burnish.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam
 from burnish.optim.adan import Adan
 from burnish.optim.adaptive import Adadelta, Adagrad, RMSprop, Rprop
@@ -75,3 +78,8 @@ __all__ = [
     "Steps",
     "Warmup",
 ]
+
+if not TYPE_CHECKING:  # checkers know what there is
+
+    def __getattr__(name):
+        raise missing("burnish.optim", name, __all__)

@@ -9,7 +9,7 @@ from burnish.optim.elementwise import Elementwise, average, less, square_average
 from burnish.optim.optimizer import State, check
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, kw_only=True)
 class _Averages(Elementwise):
     """What the relatives share: two averages, and weight decay that adds to grad."""
 
@@ -48,7 +48,7 @@ class _Averages(Elementwise):
         return weight, grad + self.weight_decay * weight
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, kw_only=True)
 class Adam(_Averages):
     """weight - rate * mean / (sqrt(square) + eps), both unbiased.
 
@@ -83,7 +83,7 @@ class Adam(_Averages):
         return change
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, kw_only=True)
 class AdamW(Adam):
     """Adam with the weight decayed by itself: weight * (1 - rate * decay)
 
@@ -105,7 +105,7 @@ class AdamW(Adam):
         xp.subtract(kept, change, out=new)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, kw_only=True)
 class Adamax(_Averages):
     """weight - rate * mean / largest;  largest <- max(beta2 * largest, |grad| + eps)"""
 
@@ -127,7 +127,7 @@ class Adamax(_Averages):
         less(new, weight, new, rate / self._unbiased(state)[0])
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, kw_only=True)
 class NAdam(_Averages):
     """Adam that looks one step ahead along its mean, as Nesterov's momentum does.
 
@@ -170,7 +170,7 @@ class NAdam(_Averages):
         return known[step]
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, kw_only=True)
 class RAdam(_Averages):
     """Adam that goes by its mean alone while too few squares were seen.
 

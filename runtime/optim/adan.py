@@ -9,7 +9,7 @@ from burnish.optim.elementwise import Elementwise, average, square_average
 from burnish.optim.optimizer import State, check
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, kw_only=True)
 class Adan(Elementwise):
     """weight - rate * (mean + beta2 * difference) / (sqrt(square) + eps), all unbiased
 

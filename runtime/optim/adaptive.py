@@ -10,7 +10,7 @@ from burnish.optim.elementwise import Elementwise, average, less, square_average
 from burnish.optim.optimizer import State, check
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, kw_only=True)
 class RMSprop(Elementwise):
     """weight - rate * grad / (sqrt(square) + eps)
 
@@ -55,7 +55,7 @@ class RMSprop(Elementwise):
         less(new, weight, change, rate)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, kw_only=True)
 class Adagrad(Elementwise):
     """weight - rate * grad / (sqrt(square) + eps), square the sum of grad ** 2
 
@@ -95,7 +95,7 @@ class Adagrad(Elementwise):
         less(new, weight, change, rate / (1 + (state["step"] - 1) * self.lr_decay))
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, kw_only=True)
 class Adadelta(Elementwise):
     """weight - rate * change;  change = grad * sqrt(changes + eps) / sqrt(square + eps)
 
@@ -129,7 +129,7 @@ class Adadelta(Elementwise):
         less(new, weight, change, rate)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, kw_only=True)
 class Rprop(Elementwise):
     """Steps that grow while the gradient keeps its sign and shrink where it turns.
 

@@ -14,7 +14,7 @@ from burnish.optim.optimizer import Optimizer, State, Update, at_least_float32
 _PIECE = 1 << 16  # elements: what a rule makes in between stays in a core's cache
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, kw_only=True)
 class Elementwise(Optimizer):
     """The base of rules that look at one element at a time.
 

@@ -9,7 +9,7 @@ from burnish.errors import InputError
 from burnish.optim.optimizer import Optimizer, State, check
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, kw_only=True)
 class Muon(Optimizer):
     """weight - rate * orthogonal(velocity), for matrices (rows, columns) alone
 

@@ -49,6 +49,23 @@ def told_step(step: F) -> F:
     return cast(F, explained)
 
 
+def check_options(cls: Any, args: tuple[Any, ...], options: dict[str, Any]) -> None:
+    """Raise ArgumentError for parameters or a rate, as other libraries take them."""
+    in_order = cls.__init__.__code__.co_argcount - 1  # self
+    if "lr" in options:
+        got = "lr"
+    elif args and _is_params(args[0]):
+        got = "parameters"
+    elif len(args) > in_order:
+        got = f"{args[in_order]!r} in order; options have names"
+    else:
+        return
+    raise ArgumentError(
+        f"{cls.__name__}: expected what the rule needs alone, got {got}; the learning "
+        f"rate and the module are for step: {STEP}"
+    )
+
+
 def _is_params(value: Any) -> bool:
     """Whether these are a module or its parameters, as other libraries take them."""
     if isinstance(value, list | tuple) and value:
@@ -72,12 +89,7 @@ class Optimizer(Remembered):
     if not TYPE_CHECKING:  # checkers know what there is
 
         def __new__(cls, *args, **options):
-            if "lr" in options or (args and _is_params(args[0])):
-                raise ArgumentError(
-                    f"{cls.__name__}: expected what the rule needs alone, got "
-                    f"{'lr' if 'lr' in options else 'parameters'}; the learning rate "
-                    f"and the module are for step: {STEP}"
-                )
+            check_options(cls, args, options)
             return super().__new__(cls)
 
         def __getattr__(self, name):

@@ -10,7 +10,7 @@ from burnish.optim.elementwise import Elementwise, less
 from burnish.optim.optimizer import State, check
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, kw_only=True)
 class SGD(Elementwise):
     """weight - rate * velocity;  velocity <- momentum * velocity + grad"""
 

@@ -27,6 +27,8 @@ OWNERS: dict[str, Any] = {
     "Module": nn.Linear(3, 2),
     "Optimizer": optim.Adam(),
     "burnish.nn": nn,
+    "burnish.nn.init": nn.init,
+    "burnish.optim": optim,
     "burnish": burnish,
 }
 ROWS = [
@@ -95,6 +97,26 @@ def loss() -> Tensor:
         (lambda: optim.Adam(linear().parameters()), "optimizer.step|no parameters"),
         (lambda: optim.Adam(lr=1e-3), "step"),
         (lambda: optim.Adam().step(), "step"),
+        (lambda: optim.Adam(1e-3), "options have names; the learning rate .* for step"),
+        (lambda: optim.SGD(0.1, 0.9), "0.1 in order; .* the learning rate"),
+        (lambda: optim.LBFGS(1.0), "the learning rate and the module are for step"),
+        (lambda: optim.LBFGS(linear().parameters()), "got parameters"),
+        (lambda: burnish.tensor([1.0]), r"write Tensor\(data\)"),
+        (lambda: ops.concat(loss(), loss()), "expected a list of arrays"),
+        (lambda: ops.concat(Tensor.ones(2), Tensor.ones(2)), "arrays one by one"),
+        (lambda: ops.stack(Tensor.ones(2), Tensor.ones(2)), r"as stack\(\[x, y\]"),
+        (lambda: ops.relu(), "relu: missing a required argument: 'x'"),
+        (lambda: ops.matmul(Tensor.ones(2)), "matmul: missing .* 'b'"),
+        (lambda: ops.dropout(Tensor.ones(2), 0.5, training=True), "autodiff device"),
+        (lambda: Tensor([[1], [1, 2]]), "Tensor: expected lists of equal lengths"),
+        (
+            lambda: nn.cross_entropy(Tensor.ones(2, 3), target=Tensor([0, 1])),
+            "write targets= for target=",
+        ),
+        (
+            lambda: nn.MSELoss()(input=Tensor.ones(2), target=Tensor.ones(2)),
+            "write predictions= for input=, targets= for target=",
+        ),
         (lambda: optim.Adam().step(loss()), "step"),
     ],
 )

@@ -8,14 +8,13 @@ no meaning here (`out`, `inplace`) are left out; others may be missing at the en
 from __future__ import annotations
 
 import inspect
-import re
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
 from burnish import ops
+from tests.harness.names import agreeing, functions, peers
 
 pytestmark = pytest.mark.oracle
 torch = pytest.importorskip("torch")
@@ -24,115 +23,14 @@ F = torch.nn.functional
 EXCEPTIONS = {
     "stft": "no complex numbers: pairs in the last axis, frames first, as ONNX",
     "istft": "no complex numbers: pairs in the last axis, frames first, as ONNX",
+    "irfft": "no complex numbers: pairs in the last axis",
     "norm": "one p for vectors, as F.normalize; no matrix norms",
     "unfold": "a tensor's method in PyTorch; F.unfold is im2col",
     "diag_embed": "always the last two axes",
-    "batch_norm": "of given statistics; nn.BatchNorm2d has those of training",
 }
 """Functions that neither agrees with, and why."""
 
-WORDS = {
-    **dict.fromkeys(("dim", "dims", "axes", "dim0", "axis0", "shifts"), "axis"),
-    **dict.fromkeys(("input", "a", "x1", "A", "m", "v", "ary", "arr", "array"), "x"),
-    **dict.fromkeys(("tensor", "self", "arrays", "tensors", "operands", "xi"), "x"),
-    **dict.fromkeys(("other", "b", "x2", "B", "vec2", "exponent", "y"), "b"),
-    **dict.fromkeys(("query", "key", "value", "q", "k_", "condition"), "x"),
-    **dict.fromkeys(("keepdim",), "keepdims"),
-    **dict.fromkeys(("reps", "repetitions"), "repeats"),
-    **dict.fromkeys(("start_dim", "end_dim"), "axis"),
-    **dict.fromkeys(("start_axis", "end_axis", "axis1", "axis2", "dim1"), "axis"),
-    **dict.fromkeys(("split_size_or_sections",), "sizes"),
-}
-ABSENT = {"out", "inplace", "dtype", "where", "casting", "order", "subok", "signature"}
-ABSENT |= {"size_average", "reduce", "device", "layout", "requires_grad", "pin_memory"}
-ABSENT |= {"ddof"}  # NumPy's older word for correction
-ABSENT |= {"_stacklevel", "generator", "overwrite_input", "copy", "kind", "initial"}
-
-
-def signature(function: Any) -> inspect.Signature | None:
-    """A function's signature, from its documentation where Python has none."""
-    try:
-        found = inspect.signature(function)
-    except (TypeError, ValueError):
-        found = None
-    if found and not all(
-        p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in found.parameters.values()
-    ):
-        return found
-    match = re.search(r"^\s*(?:[\w.]+)\((.*?)\)\s*->", function.__doc__ or "", re.M)
-    if not match:
-        return None
-    words = re.sub(r"\b(bool|int|float) (\w)", r"\2", match[1])
-    words = re.sub(r":[^,=)]*(\[[^\]]*\])?[^,=)]*", "", words)
-    words = words.replace("torch.strided", "None").replace("in_place", "_")
-    try:
-        scope: dict[str, Any] = {}
-        exec(f"def made({words}): ...", scope)
-    except (SyntaxError, NameError):
-        return None
-    return inspect.signature(scope["made"])
-
-
-def differences(ours: inspect.Signature, theirs: inspect.Signature) -> Iterator[str]:
-    """What a caller who knows the other signature would be wrong about."""
-    mine = list(ours.parameters.values())
-    known = [p for p in theirs.parameters.values() if p.name not in ABSENT]
-    both = zip(_in_order(mine), _in_order(known), strict=False)
-    for place, (a, b) in enumerate(both):
-        if place and WORDS.get(a.name, a.name) != WORDS.get(b.name, b.name):
-            yield f"argument {place} is {a.name}, not {b.name}"
-        elif _differs(a.default, b.default):
-            yield f"{a.name} is {a.default}, not {b.default}"
-    named = {p.name: p for p in known}
-    for a in mine:
-        b = named.get(a.name)
-        if b is not None and _differs(a.default, b.default):
-            yield f"{a.name}= is {a.default}, not {b.default}"
-
-
-def _in_order(parameters: list[inspect.Parameter]) -> list[inspect.Parameter]:
-    later = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD)
-    return [p for p in parameters if p.kind not in later]
-
-
-def _differs(ours: Any, theirs: Any) -> bool:
-    """None, and NumPy's mark of no value, leave the choice to the function."""
-    if theirs is inspect.Parameter.empty or theirs is None:
-        return False
-    if type(theirs).__name__ == "_NoValueType":
-        return False
-    return bool(ours is inspect.Parameter.empty or ours != theirs)
-
-
-def peers(name: str, *homes: Any) -> dict[str, Callable[..., Any]]:
-    """What NumPy and PyTorch call by a name, by where it is."""
-    found = {home.__name__: getattr(home, name, None) for home in homes}
-    return {
-        place: f for place, f in found.items() if callable(f) and not inspect.isclass(f)
-    }
-
-
-def functions(package: Any) -> list[str]:
-    names = (name for name in package.__all__ if name.islower())
-    return [n for n in names if not inspect.isclass(getattr(package, n))]
-
-
-def agreeing(ours: Any, found: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Those whose signature agrees, and what differs from the others."""
-    own = inspect.signature(ours)
-    agree, told = {}, []
-    for place, theirs in found.items():
-        other = signature(theirs)
-        if other is None:
-            continue
-        wrong = list(differences(own, other))
-        told += [f"{place}: {line}" for line in wrong]
-        if not wrong:
-            agree[place] = theirs
-    return agree, told
-
-
-HOMES = (np, np.linalg, F, torch, torch.special, torch.linalg)
+HOMES = (np, np.linalg, np.fft, F, torch, torch.special, torch.linalg, torch.fft)
 SHARED = [name for name in functions(ops) if peers(name, *HOMES)]
 
 
@@ -213,8 +111,8 @@ EXAMPLES: dict[str, tuple[Any, ...]] = {
 }
 """Arguments in order for those that take more than one array; else X, or X and Y."""
 
-SIGNS = {"qr", "lu", "lu_factor", "gru", "lstm", *EXCEPTIONS} - {"batch_norm"}
-"""Chosen otherwise, or not compared: factors, and the exceptions."""
+SIGNS = {"rfft", "qr", "lu", "lu_factor", "gru", "lstm", *EXCEPTIONS}
+"""Chosen otherwise, or not compared: pairs, factors, and the exceptions."""
 
 
 def example(name: str) -> tuple[Any, ...]:

@@ -87,10 +87,57 @@ def methods(x: Tensor) -> Tensor:
     return x.softmax(-1)
 
 
+def options_in_order(x: Tensor, ids: Tensor) -> None:
+    """As NumPy and PyTorch take them, and by name."""
+    assert_type(ops.softmax(x, -1), Tensor)
+    assert_type(ops.log_softmax(x, 1), Tensor)
+    assert_type(ops.sum(x, 0, True), Tensor)
+    assert_type(ops.mean(x, (0, 1)), Tensor)
+    assert_type(ops.var(x, 1), Tensor)
+    assert_type(ops.argmax(x, -1), Tensor)
+    assert_type(ops.max(x, 1, keepdims=True), Tensor)
+    assert_type(ops.argsort(x, 1, True), Tensor)
+    assert_type(ops.cumsum(x, 1), Tensor)
+    assert_type(ops.concat([x, x], 1), Tensor)
+    assert_type(ops.stack([x, x], -1), Tensor)
+    assert_type(ops.split(x, [1, 2], 1), tuple[Tensor, ...])
+    assert_type(ops.chunk(x, 2, 1), tuple[Tensor, ...])
+    assert_type(ops.transpose(x, (1, 0)), Tensor)
+    assert_type(ops.permute(x, (1, 0)), Tensor)
+    assert_type(ops.reshape(x, (2, -1)), Tensor)
+    assert_type(ops.broadcast_to(x, (2, 3)), Tensor)
+    assert_type(ops.squeeze(x, 0), Tensor)
+    assert_type(ops.unsqueeze(x, 0), Tensor)
+    assert_type(ops.flatten(x, 1), Tensor)
+    assert_type(ops.roll(x, 1, 0), Tensor)
+    assert_type(ops.flip(x, 0), Tensor)
+    assert_type(ops.tile(x, (2, 1)), Tensor)
+    assert_type(ops.gelu(x, "tanh"), Tensor)
+    assert_type(ops.leaky_relu(x, 0.2), Tensor)
+    assert_type(ops.elu(x, 0.5), Tensor)
+    assert_type(ops.clip(x, 0, 1), Tensor)
+    assert_type(ops.round(x, 2), Tensor)
+    assert_type(ops.embedding(ids, x, 0), Tensor)
+    assert_type(ops.where(x > 0, x, 0), Tensor)
+    assert_type(ops.take(x, ids, 0), Tensor)
+    assert_type(x.softmax(axis=1), Tensor)
+    assert_type(x.max(1, True), Tensor)
+    assert_type(x.sort(0), Tensor)
+    assert_type(x.median(0), Tensor)
+    assert_type(x.roll(1, axis=0), Tensor)
+    assert_type(x.split(2, 1), tuple[Tensor, ...])
+    assert_type(x.transpose(1, 0), Tensor)
+    assert_type(x.flatten(1), Tensor)
+    assert_type(x.squeeze(0), Tensor)
+
+
 def mistakes(net: Net, x: Tensor) -> None:
     """Each line is an error to a checker; an ignore that is not needed is one too."""
     ops.leaky_relu(x, negative_slop=0.2)  # type: ignore[call-overload]
     ops.leaky_relu(x, negative_slope="0.2")  # type: ignore[call-overload]
+    ops.softmax(x, dim=1)  # type: ignore[call-overload]
+    x.softmax(dim=1)  # type: ignore[call-arg]
+    x.mean(keepdims="yes")  # type: ignore[arg-type]
     net.blocks[0](x, False)  # type: ignore[call-arg]
     net.blocks[0](x, skip=3)  # type: ignore[arg-type]
     optim.AdamW().step("1e-3", net, x.backward())  # type: ignore[arg-type]

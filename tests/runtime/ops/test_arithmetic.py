@@ -114,3 +114,13 @@ def test_gradients_have_the_dtype_of_their_argument():
 def test_shapes_that_do_not_broadcast_are_named():
     with pytest.raises(InputError, match=r"add: got \(3,\), \(4,\)"):
         ops.add(Tensor.zeros(3), Tensor.zeros(4))
+
+
+@pytest.mark.parametrize("decimals", [2, 1, 0, -1])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+def test_rounding_to_decimals_is_numpys(dtype, decimals):
+    x = np.linspace(-123, 123, 77).astype(dtype)
+    made = Tensor(x).round(decimals)
+    assert made.dtype == dtype
+    np.testing.assert_allclose(made.numpy(), np.round(x, decimals), 1e-6)
+    assert round(Tensor(x), decimals).all_close(made)

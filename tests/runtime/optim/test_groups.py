@@ -97,7 +97,7 @@ def test_what_cannot_be_is_refused():
 
 
 def test_a_state_of_another_optimizer_is_named():
-    state = optim.SGD(0.9)
+    state = optim.SGD(momentum=0.9)
     net = Net()
     state.step(0.1, net, ones(net))
     with pytest.raises(RecordError, match=r"Adam needs 'mean' of '.*', got"):

@@ -109,7 +109,7 @@ def test_parameters_without_a_gradient_stay():
     y = model.used(np.ones((1, 2), np.float32))
     found = GradientsParams.from_grads(y.backward(np.ones((1, 2))), model)
     assert list(found) == ["used.weight"]
-    optimizer = optim.SGD(0.9, weight_decay=0.1)
+    optimizer = optim.SGD(momentum=0.9, weight_decay=0.1)
     optimizer.step(0.1, model, found)
     assert (model.other.weight.numpy() == before[0]).all()
     assert (model.used.bias.numpy() == before[1]).all()
@@ -191,14 +191,17 @@ def test_a_damaged_state_is_named():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: optim.SGD(-1), r"SGD momentum: expected .* got -1"),
-        (lambda: optim.SGD([1, 2]), r"SGD momentum: expected a number, got \[1, 2\]"),
+        (lambda: optim.SGD(momentum=-1), r"SGD momentum: expected .* got -1"),
+        (
+            lambda: optim.SGD(momentum=[1, 2]),
+            r"SGD momentum: expected a number, got \[1, 2\]",
+        ),
         (
             lambda: optim.SGD(nesterov=True),
             r"nesterov: expected a momentum .* momentum=0",
         ),
         (
-            lambda: optim.Adam((0.9, 1)),
+            lambda: optim.Adam(betas=(0.9, 1)),
             r"Adam betas: expected a value in \[0, 1\), got 1",
         ),
         (lambda: optim.AdamW(eps=-1), r"AdamW eps"),
@@ -212,7 +215,7 @@ def test_impossible_options_are_refused(make, message):
 
 
 def test_an_optimizer_prints_its_options():
-    assert repr(optim.SGD(0.9)) == (
+    assert repr(optim.SGD(momentum=0.9)) == (
         "SGD(clip=None, maximize=False, momentum=0.9, dampening=0.0, "
         "weight_decay=0.0, nesterov=False)"
     )
