@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,15 +15,14 @@ from burnish.nn import Module
 from burnish.nn.param import Param
 from burnish.optim.gradients import GradientsParams
 from burnish.optim.line_search import Point, strong_wolfe
-from burnish.optim.optimizer import check, check_options
-from burnish.optim.remembered import Remembered
+from burnish.optim.optimizer import Rule, check
 
 _ARRAYS = ("direction", "gradient", "steps", "changes")
 _NUMBERS = ("iterations", "length")
 
 
 @dataclass(eq=False, kw_only=True)
-class LBFGS(Remembered):
+class LBFGS(Rule):
     """Newton's method with a Hessian that the last `history_size` steps tell of.
 
     It asks for the loss several times a step, so it takes a function instead of
@@ -42,12 +41,6 @@ class LBFGS(Remembered):
     line_search_fn: str | None = None
     clip: Callable[[GradientsParams], GradientsParams] | None = None
     _memory: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
-
-    if not TYPE_CHECKING:  # checkers know what there is
-
-        def __new__(cls, *args, **options):
-            check_options(cls, args, options)
-            return super().__new__(cls)
 
     def __post_init__(self) -> None:
         super().__post_init__()

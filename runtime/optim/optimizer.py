@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
@@ -49,23 +50,6 @@ def told_step(step: F) -> F:
     return cast(F, explained)
 
 
-def check_options(cls: Any, args: tuple[Any, ...], options: dict[str, Any]) -> None:
-    """Raise ArgumentError for parameters or a rate, as other libraries take them."""
-    in_order = cls.__init__.__code__.co_argcount - 1  # self
-    if "lr" in options:
-        got = "lr"
-    elif args and _is_params(args[0]):
-        got = "parameters"
-    elif len(args) > in_order:
-        got = f"{args[in_order]!r} in order; options have names"
-    else:
-        return
-    raise ArgumentError(
-        f"{cls.__name__}: expected what the rule needs alone, got {got}; the learning "
-        f"rate and the module are for step: {STEP}"
-    )
-
-
 def _is_params(value: Any) -> bool:
     """Whether these are a module or its parameters, as other libraries take them."""
     if isinstance(value, list | tuple) and value:
@@ -73,8 +57,35 @@ def _is_params(value: Any) -> bool:
     return isinstance(value, Module | Param | dict) or hasattr(value, "__next__")
 
 
+class Rule(Remembered):
+    """A class whose options have names; neither parameters nor a rate is one."""
+
+    if not TYPE_CHECKING:  # checkers know what there is
+
+        def __new__(cls, *args, **options):
+            count = _in_order(cls)
+            if "lr" in options:
+                got = "lr"
+            elif args and _is_params(args[0]):
+                got = "parameters"
+            elif len(args) > count:
+                got = f"{args[count]!r} in order; options have names"
+            else:
+                return super().__new__(cls)
+            raise ArgumentError(
+                f"{cls.__name__}: expected what the rule needs alone, got {got}; the "
+                f"learning rate and the module are for step: {STEP}"
+            )
+
+
+def _in_order(cls: type[Rule]) -> int:
+    """How many arguments a constructor takes without their names."""
+    words = inspect.signature(cls.__init__).parameters.values()
+    return sum(word.kind is word.POSITIONAL_OR_KEYWORD for word in words) - 1  # self
+
+
 @dataclass(eq=False)
-class Optimizer(Remembered):
+class Optimizer(Rule):
     """A rule that turns gradients into better parameters.
 
     clip: applied to all gradients before the update; `ClipNorm(1.0)` and its like.
@@ -87,10 +98,6 @@ class Optimizer(Remembered):
     _state: dict[str, State] = field(default_factory=dict, init=False, repr=False)
 
     if not TYPE_CHECKING:  # checkers know what there is
-
-        def __new__(cls, *args, **options):
-            check_options(cls, args, options)
-            return super().__new__(cls)
 
         def __getattr__(self, name):
             raise missing("Optimizer", name, dir(type(self)), type(self).__name__)
