@@ -108,13 +108,16 @@ def numbers(
 ) -> list[Any] | None:
     """A rank-1 integer input as one Python number or expression an element.
 
-    What only the running model knows is unpacked: `a, b = value.tolist()`. None when
-    the length is neither given nor known, or too many to unpack.
+    One of rank 0, as some tools write it, is a list of one. What only the running model
+    knows is unpacked: `a, b = value.tolist()`. None when the length is neither given
+    nor known, or too many to unpack.
     """
     listed = ints(value)
     if isinstance(listed, list):
         return listed
-    if value.shape and isinstance(value.shape[0], int):
+    if value.shape == ():
+        length = 1
+    elif value.shape and isinstance(value.shape[0], int):
         length = value.shape[0]
     if length is None or length > _MOST:
         return None

@@ -55,7 +55,8 @@ def gemm(
     transA: int = 0,
     transB: int = 0,
 ) -> Result:
-    plain = alpha == 1 and beta == 1 and not transA
+    C = None if beta == 0 else C
+    plain = alpha == 1 and (C is None or beta == 1) and not transA
     if plain and owned(B, C) and isinstance(B, Weight):
         weight = B if transB else B.changed(B.shape[::-1], lambda w: w.T)
         n_out, n_in = weight.shape

@@ -25,6 +25,7 @@ def expand(model: ir.Model, has_rule: HasRule, explain: Explain) -> bool:
 
     The nodes inherit the operator's metadata, so they stay where the author had it.
     """
+    _widen_masks(model)
     changed = False
     account = Account()
     for _ in range(_DEEPEST):
@@ -40,6 +41,28 @@ def expand(model: ir.Model, has_rule: HasRule, explain: Explain) -> bool:
     for line in account.lines({}):
         explain(line)
     return changed
+
+
+def _widen_masks(model: ir.Model) -> None:
+    """Attention's mask of integers becomes one of the scores' type.
+
+    The definition computes in the mask's own type, where no integer is -inf.
+    """
+    for node in list(model.graph.all_nodes()):
+        if node.op_type != "Attention" or node.domain != "" or len(node.inputs) < 4:
+            continue
+        query, mask = node.inputs[0], node.inputs[3]
+        kinds = None if query is None or mask is None else (query.dtype, mask.dtype)
+        if kinds is None or None in kinds or not kinds[1].is_integer():
+            continue
+        to = ir.AttrInt64("to", kinds[0])
+        cast = ir.Node("", "Cast", [mask], [to], name=f"{node.name or ''}/mask")
+        cast.outputs[0].name = f"{node.outputs[0].name}_mask"
+        cast.outputs[0].type = ir.TensorType(kinds[0])
+        cast.outputs[0].shape = mask.shape
+        cast.metadata_props.update(node.metadata_props)
+        node.replace_input_with(3, cast.outputs[0])
+        node.graph.insert_before(node, cast)
 
 
 def _once(model: ir.Model, has_rule: HasRule, account: Account) -> bool:

@@ -1,7 +1,7 @@
 """Repair and check a ModelProto before the Graph is built from it.
 
-One spelling of the default domain, an opset for every domain that is used, no sparse
-tensors, and every tensor as long as its shape says.
+One spelling of the default domain, an opset for every domain that is used, bodies with
+the inputs that are fed, no sparse tensors, and every tensor as long as its shape says.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import onnx
 
 from burnish.budget import Budget
 from burnish.codegen.errors import Explain, ReadError
+from burnish.codegen.readers.captured import drop_captured
 from burnish.codegen.readers.lengths import check_tensor
 from burnish.codegen.symbolic.sizes import MOST_DIMS
 
@@ -40,6 +41,7 @@ def clean(model: Any, explain: Explain, budget: Budget) -> int:
     bodies = [model.graph, *model.functions]
     for body in bodies:
         _clean_body(body, budget)
+        drop_captured(body)
     _merge_imports(model, "the model")
     for function in model.functions:
         function.domain = _domain(function.domain)

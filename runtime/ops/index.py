@@ -479,7 +479,7 @@ def slice_(
 
 
 def _integers(numbers: Any) -> list[int]:
-    return [int(v) for v in plain(numbers)]
+    return [int(v) for v in plain(numbers).reshape(-1)]
 
 
 @composed
