@@ -5,7 +5,7 @@ read -> passes -> lift -> arrange -> render -> write
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -37,6 +37,7 @@ from burnish.codegen.render import Header, render
 from burnish.codegen.render.layout import wrapped
 from burnish.codegen.render.names import input_names
 from burnish.codegen.signature import LINES, signed
+from burnish.codegen.standalone import refuse_dtypes, standalone
 from burnish.codegen.weights.entries import (
     Entry,
     Progress,
@@ -110,7 +111,9 @@ def _from_graph(
     where = _where(name, bool(weights or metadata), in_source)
     header = _header(source, program, options, where)
     embedded = as_text(weights, metadata, SEAL) if in_source else None
-    text = signed(render(plan, header, embedded, template_dir))
+    text = _settled(
+        render(plan, header, embedded, template_dir), options, weights, metadata
+    )
     return Generated(
         name,
         text,
@@ -153,7 +156,8 @@ def _from_folder(
     weights = _written(every, options)
     in_source = _fits_source(weights, options)
     where = _where(name, bool(weights), in_source) + _spelled(options)
-    text = signed(made.text(where, as_text(weights, {}, SEAL) if in_source else None))
+    embedded = as_text(weights, {}, SEAL) if in_source else None
+    text = _settled(made.text(where, embedded), options, weights)
     return Generated(
         name,
         text,
@@ -204,7 +208,8 @@ def _from_weights(
     title = "What weights alone tell of a model"
     header = Header(title, lines, (), {}, options.typed)
     embedded = as_text(weights, {}, SEAL) if in_source else None
-    text = signed(render(made.plan, header, embedded, template_dir))
+    text = render(made.plan, header, embedded, template_dir)
+    text = _settled(text, options, weights)
     return Generated(
         name,
         text,
@@ -222,6 +227,19 @@ def _from_weights(
 def _text(template_dir: Path | None, path: Path, options: Options) -> str:
     """The source of another model, from the same templates."""
     return generate(path, options, template_dir=template_dir).text
+
+
+def _settled(
+    text: str,
+    options: Options,
+    weights: tuple[Entry, ...],
+    metadata: Mapping[str, str] | None = None,
+) -> str:
+    """A source as it is written: with its digest, and the runtime where asked for."""
+    if options.standalone:
+        refuse_dtypes((entry.path, entry.dtype) for entry in weights)
+        text = standalone(text, quantized=bool(options.quantize), tables=bool(metadata))
+    return signed(text)
 
 
 def _written(every: tuple[Entry, ...], options: Options) -> tuple[Entry, ...]:
@@ -330,6 +348,7 @@ class ModelGen:
         typed: bool = False,
         weights: bool = True,
         quantize: Literal["q8", "q4"] | None = None,
+        standalone: bool = False,
         name: str | None = None,
         template_dir: str | Path | None = None,
         existing: Existing = "keep",
@@ -346,6 +365,7 @@ class ModelGen:
             typed,
             weights,
             quantize,
+            standalone,
         )
         self.inputs: list[Path] = []
 

@@ -27,6 +27,7 @@ _OF_TABLES: dict[str, Any] = {
     "simplify": True,
     "flat": False,
     "typed": False,
+    "standalone": False,
     "template_dir": None,
     "rules": [],
 }

@@ -91,6 +91,11 @@ def arguments(command: argparse.ArgumentParser) -> None:
     add(
         "--typed", action="store_true", help="source with annotations for type checkers"
     )
+    add(
+        "--standalone",
+        action="store_true",
+        help="one file for NumPy alone: the model, and what of burnish it uses",
+    )
     add("--template-dir", type=Path, metavar="DIR", help="templates that replace ours")
     add(
         "--rules",
@@ -183,6 +188,7 @@ def _generated(options: argparse.Namespace, listen: Listener) -> list[Generated]
         typed=options.typed,
         weights=options.weights,
         quantize=options.quantize,
+        standalone=options.standalone,
     )
     made = []
     with noting(lambda: others(len(options.models))):

@@ -49,6 +49,7 @@ class Table:
     simplify: bool = True
     flat: bool = False
     typed: bool = False
+    standalone: bool = False
 
     @property
     def name(self) -> str:
@@ -120,6 +121,7 @@ def options(table: Table) -> Options:
         typed=table.typed,
         weights=table.weights != "none",
         quantize=table.quantize,
+        standalone=table.standalone,
     )
 
 
@@ -158,6 +160,7 @@ def _table(path: Path, number: int, said: Any, packages: Path) -> Table:
         simplify=keys.get("simplify", bool, True),
         flat=keys.get("flat", bool, False),
         typed=keys.get("typed", bool, False),
+        standalone=keys.get("standalone", bool, False),
     )
 
 
@@ -171,6 +174,7 @@ _OPTIONAL = (
     "simplify",
     "flat",
     "typed",
+    "standalone",
 )
 
 

@@ -1,0 +1,95 @@
+"""One file for a model: its classes, and what of the runtime they use.
+
+The runtime is not written a second time. Its own source is folded for NumPy without
+recording (`fold`), names are followed from the model's classes (`names`, `reach`), and
+what is reached is written in order under names of its own (`page`). Only the engine and
+the reading of files have smaller forms (`core`).
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterable
+
+from burnish.codegen.errors import ConversionError
+from burnish.codegen.standalone.names import FACTS, Outside, Page, read
+from burnish.codegen.standalone.page import import_lines, runtime
+from burnish.codegen.standalone.reach import MODEL
+
+_SMALL = re.compile(
+    r"\b(bfloat16|float8_\w+|float[46]_\w+|float8e\w+|u?int[24]|complex32)\b"
+)
+"""Dtypes that NumPy has from ml_dtypes alone."""
+
+_LONGEST = 400
+"""A longer text is no dtype and no spec of an input, but weights."""
+
+
+def standalone(text: str, *, quantized: bool = False, tables: bool = False) -> str:
+    """The source of a generated module as one file that needs NumPy alone.
+
+    quantized, tables: what its weights file holds. Raises ConversionError, with its
+    name, for what NumPy alone does not have.
+    """
+    facts = {"QUANTIZED": quantized, "TABLES": tables}
+    before = FACTS.set(frozenset(name for name, on in facts.items() if on))
+    try:
+        return _written(read(MODEL, text))
+    finally:
+        FACTS.reset(before)
+
+
+def refuse_dtypes(weights: Iterable[tuple[str, str]]) -> None:
+    """Raise ConversionError for weights whose dtype NumPy alone does not have."""
+    for path, dtype in weights:
+        if _SMALL.fullmatch(dtype):
+            raise _beyond_numpy(f"{path} of {dtype}")
+
+
+def _beyond_numpy(what: str) -> ConversionError:
+    return ConversionError(
+        f"--standalone: expected dtypes that NumPy has, got {what}, which takes "
+        f"ml_dtypes; generate without --standalone, or convert the model to float16 or "
+        f"float32"
+    )
+
+
+def _written(model: Page) -> str:
+    _refuse(model)
+    made = runtime(model)
+    body = model.tree.body
+    heads = [s for s in body if isinstance(s, ast.Import | ast.ImportFrom)]
+    text, places = model.text, model.places
+    docstring = text[: places.line_after(body[0])]
+    classes = text[places.line_after(heads[-1]) :]
+    parts = (
+        f"{docstring}\nfrom __future__ import annotations\n",
+        "\n".join(import_lines(made.outside)) + "\n",
+        _heading("The runtime: what of burnish this model uses, for inference"),
+        f"\n\n{made.text}\n\n",
+        f"{_heading('The model')}{classes}",
+    )
+    return "\n".join(parts)
+
+
+def _heading(text: str) -> str:
+    rule = "-" * 84
+    return f"# {rule}\n# {text}\n# {rule}"
+
+
+def _refuse(model: Page) -> None:
+    for target in model.imported.values():
+        if isinstance(target, Outside):
+            module = target.module.partition(".")[0]
+            if module != "numpy" and module not in sys.stdlib_module_names:
+                raise ConversionError(
+                    f"--standalone: expected operators of Burnish alone, got those of "
+                    f"{target.module}, which is not in the file; generate without it"
+                )
+    for node in ast.walk(ast.Module(model.tree.body[1:], [])):
+        text = node.value if isinstance(node, ast.Constant) else None
+        short = isinstance(text, str) and len(text) <= _LONGEST
+        if short and (found := _SMALL.search(text)) is not None:
+            raise _beyond_numpy(found[0])

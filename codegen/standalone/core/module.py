@@ -1,0 +1,294 @@
+"""Modules and their weights: what is needed to compute with them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Self
+
+import numpy as np
+
+from burnish.backend import CPU
+from burnish.errors import RecordError
+from burnish.tensor import Tensor, is_literal, literal
+
+QUANTIZED = False  # set where the file is written, as TABLES is
+TABLES = False
+
+
+class Stored(Tensor):
+    """A module's tensor: a shape and an initializer until it is used or loaded."""
+
+    __slots__ = ("_dtype", "_initial", "_shape", "_value", "persistent")
+    persistent: bool
+
+    def __init__(
+        self,
+        initial: Any,
+        shape: tuple[int, ...] | None = None,
+        dtype: Any = "float32",
+        *,
+        persistent: bool = True,
+    ):
+        self.persistent = persistent
+        self._initial: Any = None
+        if callable(initial):
+            self._initial, self._value = initial, None
+            self._shape, self._dtype = tuple(shape or ()), np.dtype(dtype)
+        else:
+            if is_literal(initial):
+                initial = np.asarray(*literal(initial, CPU))
+            self.assign(np.asarray(getattr(initial, "data", initial)))
+
+    def assign(self, value: Any) -> None:
+        """Give it these values."""
+        self._value = value
+        self._shape, self._dtype = value.shape, value.dtype
+
+    @property
+    def data(self) -> Any:
+        """The values; a lazy tensor makes them now."""
+        if self._value is None:
+            self.assign(
+                CPU.put(self._initial(self._shape, self._dtype, CPU), self._dtype)
+            )
+        return self._value
+
+    @property
+    def held(self) -> Any:
+        return self.data
+
+    def settled(self) -> np.ndarray:
+        """The values as NumPy has them."""
+        return self.data
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._shape
+
+    @property
+    def dtype(self) -> Any:
+        return self._dtype
+
+    def load(self, path: str, value: Any) -> None:
+        """Take a file's values, in its own dtype; RecordError where they misfit."""
+        if value.shape != self._shape:
+            raise RecordError(
+                f"{path}: expected shape {self._shape}, got {value.shape}"
+            )
+        self.assign(value.astype(self._dtype, copy=False))
+
+
+class Param(Stored):
+    """A trained tensor."""
+
+    __slots__ = ()
+
+
+class Buffer(Stored):
+    """A tensor that is not trained."""
+
+    __slots__ = ()
+
+
+class Module:
+    """Base of every layer and model; `module(x)` calls `forward`."""
+
+    device = CPU
+    training = False
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        return self.forward(*args, **options)  # type: ignore[attr-defined]
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> Self:
+        """Take values by path; RecordError for names and shapes that do not fit."""
+        paths: dict[int, list[str]] = {}
+        found: dict[int, Stored] = {}
+        for path, item in tensors_in(vars(self)):
+            paths.setdefault(id(item), []).append(path)
+            found[id(item)] = item
+        known = {path for names in paths.values() for path in names}
+        kept = {name for name in state if not name.endswith("num_batches_tracked")}
+        unexpected = sorted(kept - known)
+        missing = []
+        for key, item in found.items():
+            path = next((p for p in paths[key] if p in state), None)
+            if path is not None:
+                item.load(path, state[path])
+            elif item.persistent:
+                missing.append(paths[key][0])
+        if missing or unexpected:
+            raise RecordError(
+                f"weights do not fit {type(self).__name__}: missing {missing}, "
+                f"unexpected {unexpected}"
+            )
+        return self
+
+    @classmethod
+    def from_bytes(cls, data: bytes, **config: Any) -> Self:
+        """A module with weights from safetensors bytes."""
+        state, metadata = tensors(data)
+        model = cls(**config).load_state_dict(state)
+        if TABLES:
+            restore_tables(model, metadata)
+        return model
+
+    @classmethod
+    def from_file(cls, path: Any = None, **config: Any) -> Self:
+        """A module with weights from `path`, or from the file beside this one."""
+        if path is not None:
+            with open(path, "rb") as file:
+                return cls.from_bytes(file.read(), **config)
+        model = cls(**config)
+        if next(tensors_in(vars(model)), None) is None:
+            return model  # there is nothing to read
+        return cls.from_bytes(beside(), **config)
+
+    @classmethod
+    def from_embedded(cls, **config: Any) -> Self:
+        """A module with the weights that this file, or the one beside it, carries.
+
+        Raises RecordError where they are not as they were generated.
+        """
+        model = cls(**config)
+        if next(tensors_in(vars(model)), None) is None:
+            return model
+        if (text := globals().get("WEIGHTS")) is None:
+            data = beside()
+        else:
+            import base64
+
+            data = base64.b64decode(text)
+        refuse_changed(data)
+        return cls.from_bytes(data, **config)
+
+    def valid(self) -> Self:
+        """The module itself: it computes, it does not train."""
+        return self
+
+
+Layer = Module
+
+
+Holder = Module
+
+
+def held(value: Any) -> Iterator[Any]:
+    """Every module and tensor that a value is, or that a list or dict holds."""
+    if isinstance(value, Module | Stored):
+        yield value
+    elif isinstance(value, list | tuple | dict):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from held(item)
+
+
+def tensors_in(attributes: Mapping[str, Any]) -> Iterator[tuple[str, Stored]]:
+    """Every tensor among attributes with its path, through modules, lists and dicts."""
+    for name, value in attributes.items():
+        if isinstance(value, Stored):
+            yield name, value
+        elif isinstance(value, Module):
+            for path, item in tensors_in(vars(value)):
+                yield f"{name}.{path}", item
+        elif isinstance(value, list | tuple | dict):
+            pairs = value.items() if isinstance(value, dict) else enumerate(value)
+            for path, item in tensors_in({str(key): item for key, item in pairs}):
+                yield f"{name}.{path}", item
+
+
+_DTYPES = {
+    **{f"{sign}{8 * n}": f"<{sign.lower()}{n}" for sign in "IF" for n in (1, 2, 4, 8)},
+    **{f"U{8 * n}": f"<u{n}" for n in (1, 2, 4, 8)},
+    "BOOL": "?",
+    "C64": "<c8",
+    "C128": "<c16",
+}
+"""Safetensors' names of dtypes, and NumPy's."""
+
+
+def tensors(data: Any) -> tuple[dict[str, Any], dict[str, str]]:
+    """The arrays that safetensors bytes hold, by name, and their metadata."""
+    try:
+        begin = 8 + int.from_bytes(data[:8], "little")
+        header = json.loads(bytes(data[8:begin]))
+        metadata = header.pop("__metadata__", {})
+        state = {
+            name: np.frombuffer(
+                data[begin + item["data_offsets"][0] : begin + item["data_offsets"][1]],
+                _DTYPES[item["dtype"]],
+            ).reshape(item["shape"])
+            for name, item in header.items()
+        }
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise RecordError(
+            f"weights: expected safetensors, got damaged ones: {error}"
+        ) from None
+    if QUANTIZED:
+        state = joined(state)
+    return state, metadata
+
+
+def beside() -> bytes:
+    """The weights file next to this one, also inside a zip."""
+    path = __file__.removesuffix("c").removesuffix(".py") + ".safetensors"
+    loader = globals().get("__loader__")
+    try:
+        if loader is None:
+            with open(path, "rb") as file:
+                return file.read()
+        found: bytes = loader.get_data(path)
+        return found
+    except OSError:
+        raise RecordError(
+            f"from_file: expected weights beside the source, found no file {path}"
+        ) from None
+
+
+def refuse_changed(data: bytes) -> None:
+    """Raise RecordError for weights that changed after they were generated."""
+    import hashlib
+
+    stop = 8 + int.from_bytes(data[:8], "little")
+    try:
+        digest = json.loads(data[8:stop])["__metadata__"]["burnish.sha256"]
+    except (KeyError, ValueError):
+        return  # of no file that was generated
+    place = data[:stop].find(b'"burnish.sha256":"' + digest.encode() + b'"')
+    start = place + len(b'"burnish.sha256":"')
+    blank = data[:start] + b"0" * 64 + data[start + 64 :]
+    if hashlib.sha256(blank).hexdigest() != digest:
+        raise RecordError(
+            "weights: expected those that were generated, got others: their sha256 has "
+            "changed; generate them again, or load them with from_file"
+        )
+
+
+def restore_tables(model: Module, metadata: Mapping[str, str]) -> None:
+    """Give a model the constants that its weights file brings beside them."""
+    import base64
+    import zlib
+
+    packed = base64.b64decode(metadata["burnish.tables"])
+    arrays, _ = tensors(zlib.decompress(packed))
+    for path, item in tensors_in(vars(model)):
+        if path in arrays:
+            item.load(path, arrays[path])
+
+
+def joined(state: dict[str, Any]) -> dict[str, Any]:
+    """Arrays by name, with those of a quantized one computed from its parts."""
+    from burnish.lowbit import QuantScheme
+
+    for name in [name for name in state if name.endswith(".scheme")]:
+        path = name.removesuffix(".scheme")
+        names = [
+            f"{path}.{part}" for part in ("codes", "scales", "zero_points", "scheme")
+        ]
+        parts = {n.rpartition(".")[2]: state.pop(n) for n in names if n in state}
+        state[path] = QuantScheme.packed(parts).unpack()
+    return state
+
+
+def checked(build: Callable[..., Any]) -> Callable[..., Any]:
+    """A constructor as it is."""
+    return build

@@ -1,0 +1,399 @@
+"""What the names in a module's source stand for.
+
+A name in a module is a definition there, something imported from another module of the
+runtime, a module of it, or something of Python's and NumPy's own.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import functools
+from collections.abc import Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from importlib import util
+from typing import Any, NamedTuple
+
+from burnish.codegen.errors import ConversionError
+from burnish.codegen.standalone.fold import Places, folded
+
+CORE = "burnish.codegen.standalone.core"
+
+STANDINS = {
+    "burnish.arguments": "module",
+    "burnish.autodiff": "arrays",
+    "burnish.backend": "arrays",
+    "burnish.backend.device": "arrays",
+    "burnish.backend.namespace": "arrays",
+    "burnish.habits": "arrays",
+    "burnish.nn.holding": "module",
+    "burnish.nn.layer": "module",
+    "burnish.nn.module": "module",
+    "burnish.nn.param": "module",
+    "burnish.operator": "operator",
+    "burnish.rng": "rng",
+    "burnish.steps": "steps",
+    "burnish.tensor": "tensor",
+}
+"""Modules of the runtime, and the part of `core` that stands in for each."""
+
+
+class Symbol(NamedTuple):
+    """A definition of a module; a module itself where name is ""."""
+
+    module: str
+    name: str
+
+
+class Outside(NamedTuple):
+    """A name of Python's or NumPy's: `import module` or `from module import name`."""
+
+    module: str
+    name: str
+    known_as: str
+
+    def line(self) -> str:
+        if not self.name:
+            known = f" as {self.known_as}" if self.known_as != self.module else ""
+            return f"import {self.module}{known}"
+        known = f" as {self.known_as}" if self.known_as != self.name else ""
+        return f"from {self.module} import {self.name}{known}"
+
+
+@dataclass
+class Page:
+    """A module's source, and what is bound at its top level.
+
+    made: the statement that defines a name. more: statements that add to it. imported:
+    what a name was imported as.
+    """
+
+    name: str
+    text: str
+    tree: ast.Module
+    places: Places
+    made: dict[str, ast.stmt] = field(default_factory=dict)
+    more: dict[str, list[ast.stmt]] = field(default_factory=dict)
+    imported: dict[str, Symbol | Outside] = field(default_factory=dict)
+
+
+FACTS: ContextVar[frozenset[str]] = ContextVar("FACTS", default=frozenset())
+"""Which of `core.module`'s constants are True for the model that is written."""
+
+_OF_MODELS = frozenset(("QUANTIZED", "TABLES"))
+
+
+def page(module: str) -> Page:
+    """A module of the runtime as it is for NumPy alone."""
+    return _page(module, FACTS.get() if module == f"{CORE}.module" else frozenset())
+
+
+@functools.cache
+def _page(module: str, facts: frozenset[str]) -> Page:
+    spec = util.find_spec(module)
+    loader: Any = spec and spec.loader
+    text = loader.get_source(module) if loader else None
+    if text is None:
+        raise ConversionError(
+            f"--standalone: expected the source of {module}, found none"
+        )
+    known = {name: name in facts for name in _OF_MODELS}
+    return read(module, folded(_without_rules(text), known))
+
+
+def _without_rules(text: str) -> str:
+    """Without gradients and kernels of other backends, which nobody can refer to."""
+    places = Places(text)
+    edits = [
+        (places.first_line(stmt), places.line_after(stmt))
+        for stmt in ast.parse(text).body
+        if isinstance(stmt, ast.FunctionDef) and stmt.name == "_"
+    ]
+    for start, stop in reversed(edits):
+        text = text[:start] + text[stop:]
+    return text
+
+
+def read(module: str, text: str) -> Page:
+    """A module's top level."""
+    tree = ast.parse(text)
+    made = Page(module, text, tree, Places(text))
+    for stmt in tree.body:
+        if isinstance(stmt, ast.Import | ast.ImportFrom):
+            made.imported.update(imports(stmt))
+        elif isinstance(stmt, ast.FunctionDef | ast.ClassDef):
+            made.made[stmt.name] = stmt
+        elif isinstance(stmt, ast.Assign | ast.AnnAssign):
+            for name in stored(stmt):
+                made.made[name] = stmt
+        elif isinstance(stmt, ast.AugAssign | ast.Expr):
+            made.more.setdefault(_root(stmt), []).append(stmt)
+    return made
+
+
+def _root(stmt: ast.stmt) -> str:
+    """`where` of `where.on("numpy")(select)`."""
+    node: Any = (
+        stmt.target if isinstance(stmt, ast.AugAssign) else getattr(stmt, "value", None)
+    )
+    while isinstance(node, ast.Call | ast.Attribute):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def imports(
+    stmt: ast.Import | ast.ImportFrom,
+) -> Iterator[tuple[str, Symbol | Outside]]:
+    """Each name that an import binds, with what it stands for."""
+    for alias in stmt.names:
+        if isinstance(stmt, ast.Import):
+            bound = alias.asname or alias.name.partition(".")[0]
+            yield bound, Outside(alias.name, "", alias.asname or alias.name)
+        elif is_ours(stmt.module or ""):
+            yield alias.asname or alias.name, Symbol(stmt.module or "", alias.name)
+        elif stmt.module != "__future__":
+            bound = alias.asname or alias.name
+            yield bound, Outside(stmt.module or "", alias.name, bound)
+
+
+def is_ours(module: str) -> bool:
+    return module.partition(".")[0] == "burnish"
+
+
+def home(module: str) -> str:
+    """The module whose source is taken for `module`."""
+    part = STANDINS.get(module)
+    return f"{CORE}.{part}" if part else module
+
+
+@functools.cache
+def resolved(module: str, name: str) -> Symbol | Outside | None:
+    """What a name of a module stands for, through all imports; None if unknown."""
+    found = page(home(module))
+    if name in found.made:
+        return Symbol(found.name, name)
+    if name in found.imported:
+        target = found.imported[name]
+        if isinstance(target, Outside):
+            return target
+        if target != Symbol(module, name):
+            return resolved(*target)
+    return Symbol(f"{module}.{name}", "") if _is_module(f"{module}.{name}") else None
+
+
+def _is_module(name: str) -> bool:
+    try:
+        return util.find_spec(name) is not None
+    except ModuleNotFoundError:  # its parent is no package
+        return False
+
+
+def stored(node: ast.AST) -> set[str]:
+    """Names that a statement assigns, without those of functions inside it."""
+    found: set[str] = set()
+    todo = [node]
+    while todo:
+        each = todo.pop()
+        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
+            found.add(each.id)
+        elif isinstance(each, ast.ExceptHandler | ast.MatchAs | ast.MatchStar):
+            found.update({each.name} - {None})
+        for child in ast.iter_child_nodes(each):
+            if isinstance(child, ast.FunctionDef | ast.ClassDef):
+                found.add(child.name)
+            elif isinstance(child, ast.Import | ast.ImportFrom):
+                found.update(n for n, t in imports(child) if isinstance(t, Outside))
+            elif not isinstance(child, _SCOPES):
+                todo.append(child)
+    return found
+
+
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_SCOPES = (ast.FunctionDef, ast.Lambda, ast.ClassDef, *_COMPREHENSIONS)
+BUILTINS = frozenset(dir(builtins))
+
+
+class Use(NamedTuple):
+    """A place in a page where a name stands for something outside the function.
+
+    node: the name, or the attribute of a module. local: names that functions around it
+    bind. late: it is looked up when a function is called. space: the module whose
+    attribute it is.
+    """
+
+    node: ast.Name | ast.Attribute | ast.stmt
+    target: Symbol | Outside
+    local: frozenset[str]
+    late: bool
+    annotation: bool
+    space: str = ""
+
+
+@dataclass
+class _Scope:
+    names: frozenset[str]
+    imported: dict[str, Symbol | Outside]
+    is_class: bool = False
+
+
+def uses(
+    found: Page, node: ast.AST, *, within: ast.AST | None = None, note: bool = False
+) -> Iterator[Use]:
+    """Every use of something outside in a part of a page.
+
+    within: the class that it is a member of. note: it is an annotation.
+    """
+    scopes = []
+    if isinstance(within, ast.ClassDef) and node is not within:
+        scopes.append(_Scope(_class_names(within), {}, True))
+    yield from _Walker(found).walk(node, scopes, False, note)
+
+
+def _class_names(node: ast.ClassDef) -> frozenset[str]:
+    named = {each.name for each in node.body if isinstance(each, ast.FunctionDef)}
+    return frozenset(named.union(*map(stored, node.body)))
+
+
+class _Walker:
+    def __init__(self, found: Page):
+        self.page = found
+
+    def walk(
+        self, node: ast.AST, scopes: list[_Scope], late: bool, annotation: bool
+    ) -> Iterator[Use]:
+        if isinstance(node, ast.FunctionDef | ast.Lambda):
+            yield from self._function(node, scopes, late, annotation)
+        elif isinstance(node, ast.ClassDef):
+            for part in (*node.decorator_list, *node.bases, *node.keywords):
+                yield from self.walk(part, scopes, late, annotation)
+            inner = [*scopes, _Scope(_class_names(node), {}, True)]
+            for stmt in node.body:
+                yield from self.walk(stmt, inner, late, annotation)
+        elif isinstance(node, _COMPREHENSIONS):
+            names = frozenset().union(*(stored(g.target) for g in node.generators))
+            for child in ast.iter_child_nodes(node):
+                yield from self.walk(
+                    child, [*scopes, _Scope(names, {})], late, annotation
+                )
+        elif isinstance(node, ast.AnnAssign):
+            yield from self.walk(node.annotation, scopes, late, True)
+            for part in (node.target, node.value):
+                if part is not None:
+                    yield from self.walk(part, scopes, late, annotation)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            for _, target in imports(node):
+                if isinstance(target, Symbol):
+                    yield Use(node, target, _locals(scopes), late, False)
+        elif isinstance(node, ast.Name):
+            target = self._named(node.id, scopes, annotation)
+            if target is not None and isinstance(node.ctx, ast.Load):
+                yield Use(node, target, _locals(scopes), late, annotation)
+        elif isinstance(node, ast.Attribute):
+            yield from self._attribute(node, scopes, late, annotation)
+        else:
+            for child in ast.iter_child_nodes(node):
+                yield from self.walk(child, scopes, late, annotation)
+
+    def _function(
+        self,
+        node: ast.FunctionDef | ast.Lambda,
+        scopes: list[_Scope],
+        late: bool,
+        annotation: bool,
+    ) -> Iterator[Use]:
+        args = node.args
+        every = [*args.posonlyargs, *args.args, *args.kwonlyargs]
+        every += [a for a in (args.vararg, args.kwarg) if a]
+        for part in (*args.defaults, *(d for d in args.kw_defaults if d)):
+            yield from self.walk(part, scopes, late, annotation)
+        body: list[Any] = [node.body] if isinstance(node, ast.Lambda) else node.body
+        if isinstance(node, ast.FunctionDef):
+            for part in node.decorator_list:
+                yield from self.walk(part, scopes, late, annotation)
+            said = [*(a.annotation for a in every), node.returns]
+            for note in said:
+                if note is not None:
+                    yield from self.walk(note, scopes, late, True)
+        names = {a.arg for a in every}.union(*map(stored, body))
+        names |= {each.name for each in body if isinstance(each, ast.FunctionDef)}
+        imported: dict[str, Symbol | Outside] = {}
+        for each in ast.walk(node):
+            if isinstance(each, ast.Import | ast.ImportFrom):
+                found = dict(imports(each))
+                imported.update(
+                    {k: v for k, v in found.items() if isinstance(v, Symbol)}
+                )
+                names |= {k for k, v in found.items() if isinstance(v, Outside)}
+            elif isinstance(each, ast.Global):
+                names -= set(each.names)
+        inner = [*scopes, _Scope(frozenset(names) - imported.keys(), imported)]
+        for part in body:
+            yield from self.walk(part, inner, True, annotation)
+
+    def _attribute(
+        self, node: ast.Attribute, scopes: list[_Scope], late: bool, annotation: bool
+    ) -> Iterator[Use]:
+        target = self._module(node.value, scopes, annotation)
+        if target is not None:
+            inner = resolved(target.module, node.attr)
+            if inner is None and annotation:
+                inner = Symbol("", node.attr)
+            if inner is None:
+                raise unknown(self.page.name, target.module, node.attr)
+            local = _locals(scopes)
+            yield Use(node, inner, local, late, annotation, target.module)
+            return
+        yield from self.walk(node.value, scopes, late, annotation)
+
+    def _module(
+        self, node: ast.expr, scopes: list[_Scope], annotation: bool
+    ) -> Symbol | None:
+        """The module that `ops` or `nn.init` is; None for anything else."""
+        target: Symbol | Outside | None = None
+        if isinstance(node, ast.Name):
+            target = self._named(node.id, scopes, annotation)
+        elif isinstance(node, ast.Attribute):
+            outer = self._module(node.value, scopes, annotation)
+            target = outer and resolved(outer.module, node.attr)
+        return target if isinstance(target, Symbol) and not target.name else None
+
+    def _named(
+        self, name: str, scopes: list[_Scope], annotation: bool
+    ) -> Symbol | Outside | None:
+        """What a name stands for, None for what is local or Python's."""
+        for depth, scope in enumerate(reversed(scopes)):
+            if scope.is_class and depth:
+                continue
+            if name in scope.imported:
+                target = scope.imported[name]
+                return resolved(*target) if isinstance(target, Symbol) else target
+            if name in scope.names:
+                return None
+        if name in self.page.made:
+            return Symbol(self.page.name, name)
+        if name in self.page.imported:
+            target = self.page.imported[name]
+            if isinstance(target, Outside):
+                return target
+            found = resolved(*target)
+            if found is None and annotation:
+                return Symbol("", name)
+            if found is None:
+                raise unknown(self.page.name, *target)
+            return found
+        if name == "np":
+            return Outside("numpy", "", "np")
+        return None
+
+
+def unknown(page: str, module: str, name: str) -> ConversionError:
+    """The error for what a single file cannot hold."""
+    return ConversionError(
+        f"--standalone: {page} uses {module}.{name}, which has no form for NumPy "
+        f"alone; generate without --standalone, for use with the package burnish"
+    )
+
+
+def _locals(scopes: list[_Scope]) -> frozenset[str]:
+    return frozenset().union(*(s.names for s in scopes if not s.is_class))

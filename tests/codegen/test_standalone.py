@@ -1,0 +1,137 @@
+"""One file for NumPy alone: the numbers of the package, bit for bit."""
+
+import ast
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from burnish import nn
+from burnish.codegen.errors import ConversionError
+from burnish.codegen.pipeline import ModelGen, Options, generate, write
+from burnish.codegen.standalone import standalone
+from burnish.models._gallery import BY_MODULE, ENTRIES, Entry
+from burnish.models._numbers import feeds
+from tests.harness.alone import alone, run
+from tests.harness.ruff import complaints
+
+_SELECT = "E,I,F401,F404,F5,F6,F7,F8"
+
+MNIST = BY_MODULE["mnist"]
+
+
+def outputs_of(model: Any, call: list[np.ndarray]) -> list[np.ndarray]:
+    results = model(*call)
+    results = results if isinstance(results, tuple) else (results,)
+    return [result.numpy() for result in results]
+
+
+def same_bits(got: list[list[np.ndarray]], expected: list[list[np.ndarray]]) -> bool:
+    return [[(a.dtype, a.shape, a.tobytes()) for a in call] for call in got] == [
+        [(a.dtype, a.shape, a.tobytes()) for a in call] for call in expected
+    ]
+
+
+@pytest.mark.parametrize("state", ["file", "embedded"])
+def test_mnist_runs_with_numpy_alone(tmp_path: Path, state: str) -> None:
+    options = Options(standalone=True, embed=state == "embedded")
+    source, *_ = write(generate(MNIST.file, options), tmp_path)
+    calls = [list(feed.values()) for feed in feeds("mnist")]
+    expected = [outputs_of(MNIST.model().from_file(), call) for call in calls]
+    assert same_bits(alone(source, calls, state), expected)
+    assert sum(path.stat().st_size for path in tmp_path.glob("mnist.*")) < 3e6
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.module)
+def test_every_model_of_the_gallery_runs_with_numpy_alone(
+    entry: Entry, tmp_path: Path
+) -> None:
+    model = entry.model()()
+    tables = any(t.is_loaded for _, t in model.named_tensors())
+    for _, item in model.named_tensors():
+        if item.is_loaded:  # no file is needed here: any numbers do
+            item.assign(np.zeros(item.shape, item.dtype))
+    source, weights = tmp_path / "one.py", tmp_path / "w.safetensors"
+    source.write_text(standalone(entry.source.read_text(), tables=tables))
+    model.save_file(weights)
+    calls = [list(feed.values()) for feed in feeds(entry.folder)][:1]
+    expected = [outputs_of(model, call) for call in calls]
+    assert same_bits(alone(source, calls, str(weights)), expected)
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.module)
+def test_a_linter_finds_nothing_in_one_file(entry: Entry) -> None:
+    assert complaints(standalone(entry.source.read_text()), _SELECT) == ""
+
+
+def names_in(text: str) -> set[str]:
+    """Every identifier of a source, without what comments and docstrings say."""
+    found = set()
+    for node in ast.walk(ast.parse(text)):
+        for field in ("id", "attr", "name", "arg", "module"):
+            found.add(getattr(node, field, None))
+    return found - {None}
+
+
+def test_nothing_of_training_is_in_the_file() -> None:
+    found = names_in(standalone(MNIST.source.read_text()))
+    assert not found & {"burnish", "cupy", "vjp", "Node", "recording", "is_autodiff"}
+
+
+def test_what_is_not_used_is_not_there() -> None:
+    found = names_in(standalone(MNIST.source.read_text()))
+    assert not found & {"LSTM", "softmax", "gelu", "QuantScheme", "layer_norm"}
+
+
+def cast_to(kind: int) -> onnx.ModelProto:
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2])
+    y = helper.make_tensor_value_info("y", kind, [2])
+    graph = helper.make_graph(
+        [helper.make_node("Cast", ["x"], ["y"], to=kind)], "cast", [x], [y]
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [(TensorProto.BFLOAT16, "bfloat16"), (TensorProto.FLOAT8E5M2, "float8_e5m2")],
+)
+def test_dtypes_that_numpy_lacks_are_refused_by_name(
+    kind: int, name: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "cast.onnx"
+    onnx.save(cast_to(kind), path)
+    with pytest.raises(ConversionError, match=f"dtypes that NumPy has, got {name}"):
+        generate(path, Options(standalone=True))
+
+
+def test_a_build_script_writes_one_file(tmp_path: Path) -> None:
+    made = ModelGen(tmp_path, embed_states=True, standalone=True).input(MNIST.file)
+    assert [path.name for path in made.run()] == ["mnist.py"]
+
+
+def test_changed_weights_are_refused(tmp_path: Path) -> None:
+    source, weights = write(generate(MNIST.file, Options(standalone=True)), tmp_path)
+    data = bytearray(weights.read_bytes())
+    data[-1] ^= 1
+    weights.write_bytes(data)
+    call = f"""
+import sys
+sys.path.insert(0, {str(tmp_path)!r})
+sys.meta_path.pop(0)
+import {source.stem} as one
+try:
+    one.Model.from_embedded()
+except one.RecordError as error:
+    print(error)
+"""
+    assert "their sha256 has changed" in run(call)
+
+
+def test_the_class_is_none_of_the_package() -> None:
+    space: dict[str, Any] = {"__name__": "one"}
+    exec(standalone(MNIST.source.read_text()), space)
+    assert not issubclass(space["Model"], nn.Module)
