@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,12 @@ def filled(name: str, template_dir: Path | None, /, **values: Any) -> str:
         raise ConversionError(f"template {name}: {error.message}") from error
 
 
+@cache
 def environment(template_dir: Path | None = None) -> jinja2.Environment:
-    """The package's templates; files in `template_dir` override them by name."""
+    """The package's templates; files in `template_dir` override them by name.
+
+    Kept, so that a template is compiled once; a changed file is read again.
+    """
     loaders: list[jinja2.BaseLoader] = [jinja2.PackageLoader("burnish.templates", "")]
     if template_dir is not None:
         loaders.insert(0, jinja2.FileSystemLoader(template_dir))

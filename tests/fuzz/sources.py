@@ -11,7 +11,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import burnish.models.mnist
+from onnx import TensorProto, helper
+
 from burnish.codegen import pipeline
 from burnish.codegen.errors import ConversionError
 from burnish.codegen.tools.check import check, regenerated
@@ -20,7 +21,6 @@ from burnish.errors import BurnishError
 from tests.fuzz.changes import changed_bytes
 from tests.fuzz.harness import Files as Held
 
-MODEL = Path(burnish.models.mnist.__file__).with_name("mnist.onnx")
 WORDS = (
     *(
         "Imported from ",
@@ -33,30 +33,52 @@ WORDS = (
 )
 
 
+def _model() -> bytes:
+    """Two linear layers."""
+    x, y = (
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", size])
+        for name, size in (("x", 3), ("y", 2))
+    )
+    weights = [
+        helper.make_tensor(name, TensorProto.FLOAT, shape, [0.5] * (shape[0] * 3))
+        for name, shape in (("first.weight", (3, 3)), ("second.weight", (2, 3)))
+    ]
+    nodes = [
+        helper.make_node("Gemm", ["x", "first.weight"], ["a"], transB=1),
+        helper.make_node("Relu", ["a"], ["b"]),
+        helper.make_node("Gemm", ["b", "second.weight"], ["y"], transB=1),
+    ]
+    graph = helper.make_graph(nodes, "net", [x], [y], weights)
+    opsets = [helper.make_opsetid("", 20)]
+    made: bytes = helper.make_model(graph, opset_imports=opsets).SerializeToString()
+    return made
+
+
 class Files:
-    """mnist.onnx, its source and its weights."""
+    """A small model, its source and its weights."""
 
     def seeds(self) -> list[Any]:
-        self.made = pipeline.generate(MODEL)
         with tempfile.TemporaryDirectory() as name:
+            model = Path(name, "net.onnx")
+            model.write_bytes(_model())
+            self.made = pipeline.generate(model)
             pipeline.write(self.made, name)
-            files = {path.name: path.read_bytes() for path in Path(name).iterdir()}
-        return [{**files, "mnist.onnx": MODEL.read_bytes()}]
+            return [{path.name: path.read_bytes() for path in Path(name).iterdir()}]
 
     def case(self, rng: random.Random, seeds: list[Any]) -> Held:
         files = dict(seeds[0])
-        source = files["mnist.py"]
+        source = files["net.py"]
         end = source.index(b'"""', 3)
         header = source[:end] if rng.random() < 0.8 else source
         for _ in range(rng.choice((1, 1, 2, 4))):
             header = _changed(header, rng)
-        files["mnist.py"] = header + source[end:] if header != source else source
+        files["net.py"] = header + source[end:] if header != source else source
         if rng.random() < 0.2:
-            files["mnist.safetensors"] = changed_bytes(files["mnist.safetensors"], rng)
+            files["net.safetensors"] = changed_bytes(files["net.safetensors"], rng)
         return files
 
     def attempt(self, folder: Path, out: Path) -> str:
-        source = folder / "mnist.py"
+        source = folder / "net.py"
         (result,) = list(check([folder], folder)) or [None]
         went = "no source" if result is None else result.state
         text = source.read_text("utf-8", "replace")
@@ -76,7 +98,7 @@ class Files:
 def _verified(folder: Path, text: str) -> None:
     """Only what is still the source behind its docstring is run."""
     if text.count('"""') == 2 and text.startswith('"""'):
-        verify(folder / "mnist.onnx", folder / "mnist.py")
+        verify(folder / "net.onnx", folder / "net.py")
 
 
 def _changed(text: bytes, rng: random.Random) -> bytes:
