@@ -36,6 +36,8 @@ def _shorter(mask: ir.Shape | None, k: ir.Value | None) -> bool:
     """A mask that ends before the keys do: the rest of them is masked."""
     if mask is None or k is None or k.shape is None:
         return True
+    if len(mask) < 1 or len(k.shape) < 2:
+        return True
     seen, keys = mask[-1], k.shape[-2]
     return isinstance(seen, int) and isinstance(keys, int) and seen not in (1, keys)
 

@@ -19,9 +19,12 @@ _FED: dict[str, Callable[[Any], int]] = {
 }
 
 
-def drop_captured(body: Any, outside: frozenset[str] = frozenset()) -> None:
-    """Keep of the inputs of all bodies inside those that their operators feed."""
-    known = outside | _names(body)
+def drop_captured(body: Any, outside: tuple[frozenset[str], ...] = ()) -> None:
+    """Keep of the inputs of all bodies inside those that their operators feed.
+
+    outside: the names of each graph around this one.
+    """
+    known = (*outside, _names(body))
     for node in body.node:
         graphs = [g for a in node.attribute for g in (a.g, *a.graphs) if _is_graph(g)]
         fed = _FED.get(node.op_type) if node.domain in ("", "ai.onnx") else None
@@ -43,12 +46,12 @@ def _names(body: Any) -> frozenset[str]:
     return frozenset((*given, *made, *held))
 
 
-def _drop(node: Any, graph: Any, fed: int, known: frozenset[str]) -> None:
+def _drop(node: Any, graph: Any, fed: int, outside: tuple[frozenset[str], ...]) -> None:
     """Drop the last inputs that have a value, until as many are left as are fed."""
-    known = known | {tensor.name for tensor in graph.initializer}
+    known = (*outside, {tensor.name for tensor in graph.initializer})
     for place in range(len(graph.input) - 1, fed - 1, -1):
         name = graph.input[place].name
-        if name not in known:
+        if not any(name in names for names in known):
             raise ReadError(
                 f"node {node.name or next(iter(node.output), '')!r} ({node.op_type}): "
                 f"expected a body with {fed} inputs, as many as the node feeds, or "

@@ -12,6 +12,7 @@ from onnx_ir.passes import common
 from burnish.codegen.account import Account
 from burnish.codegen.errors import Explain
 from burnish.codegen.readers import native, shapes
+from burnish.codegen.readers.inline import inline_calls
 from burnish.codegen.readers.normal import lift_constants
 
 _DOMAIN = "burnish.expanded"
@@ -32,8 +33,7 @@ def expand(model: ir.Model, has_rule: HasRule, explain: Explain) -> bool:
         if not _once(model, has_rule, account):
             break
         changed = True
-        common.InlinePass()(model)
-        model.functions.clear()
+        inline_calls(model)
         model.opset_imports.pop(_DOMAIN, None)
         common.NameFixPass()(model)
         lift_constants(model)

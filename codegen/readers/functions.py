@@ -8,15 +8,14 @@ it came from: `pkg.torch.onnx.name_scopes` (call nodes' names, then its own) and
 from __future__ import annotations
 
 import ast
-from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
 import onnx_ir as ir
-from onnx_ir.passes import PreconditionError, common
 
 from burnish.codegen.errors import Explain, ReadError
 from burnish.codegen.readers import native, proto
+from burnish.codegen.readers.inline import inline_calls
 
 _Name = tuple[str, str, str]
 
@@ -25,8 +24,6 @@ CLASSES = "pkg.torch.onnx.class_hierarchy"
 _CALL = "burnish.call."
 #: How many nodes inlining may make: some, and so many for each that is written.
 _FEW, _TIMES = 1000, 32
-#: How many names may be tried: some 20,000 calls of one function.
-_TRIES = 200_000_000
 #: How deep calls may nest: modules do, a few levels.
 _DEEPEST = 64
 #: Functions of these domains are one operator each, not a module of the author's.
@@ -61,40 +58,19 @@ class _Growth:
             total += self.sizes.get(name, 1)
         return total
 
-    def tries(self, nodes: Iterable[Any]) -> int:
-        """How many names are looked up until each inlined value has its own.
-
-        Of values that have one name in the file, each tries those of the others.
-        """
-        calls = Counter((n.domain, n.op_type, n.overload) for n in nodes)
-        for name in reversed(self.sizes):  # callers are behind what they call
-            for node in self.functions[name]:
-                calls[node.domain, node.op_type, node.overload] += calls[name]
-        values = Counter[str]()
-        for name, body in self.functions.items():
-            for node in body:
-                for output in node.output:
-                    values[output] += calls[name]
-        return sum(count * count for count in values.values()) // 2
-
 
 def check_growth(message: Any) -> None:
-    """Refuse calls that double what they call, and so become too many nodes.
-
-    And those whose values take too long to be told apart.
-    """
+    """Refuse calls that double what they call, and so become too many nodes."""
     growth, nodes = _Growth(message), list(proto.nodes(message.graph))
     written = len(nodes) + sum(map(len, growth.functions.values()))
     inlined, most = growth.size(nodes), _FEW + _TIMES * written
     for name, body in growth.functions.items():
         growth.size(body, (name,))
-    tries = growth.tries(nodes)
-    if inlined > most or tries > _TRIES:
+    if inlined > most:
         raise ReadError(
             f"functions: expected at most {most} nodes when all calls among {written} "
-            f"nodes are inlined, and {_TRIES} names to try until each value has one, "
-            f"got {inlined} and {tries}; inline them with onnx.inliner if you trust "
-            "the file"
+            f"nodes are inlined, got {inlined}; inline them with onnx.inliner if you "
+            "trust the file"
         )
 
 
@@ -134,11 +110,7 @@ def inline(model: ir.Model) -> None:
     for function_name, function in model.functions.items():
         _mark_calls(model, function.all_nodes(), heights[function_name])
     _mark_calls(model, model.graph.all_nodes(), max(heights.values()) + 1)
-    try:
-        common.InlinePass()(model)
-    except (ValueError, KeyError, PreconditionError) as error:
-        raise ReadError(f"functions cannot be inlined: {error}") from error
-    model.functions.clear()
+    inline_calls(model)
     for node in model.graph.all_nodes():
         _write_scopes(node)
 

@@ -15,6 +15,7 @@ import onnx
 
 from burnish.budget import Budget
 from burnish.codegen.errors import Explain, ReadError
+from burnish.codegen.readers import attributes
 from burnish.codegen.readers.captured import drop_captured
 from burnish.codegen.readers.lengths import check_tensor
 from burnish.codegen.symbolic.sizes import MOST_DIMS
@@ -64,6 +65,7 @@ def _clean_body(body: Any, budget: Budget) -> None:
     for node in body.node:
         _check_text(node)
         node.domain = _domain(node.domain)
+        attributes.check(node)
         for attribute in node.attribute:
             if attribute.name in _PER_AXIS and len(attribute.ints) > 2 * MOST_DIMS:
                 raise ReadError(

@@ -411,6 +411,21 @@ def functions_that_double_14() -> ModelProto:
 
 
 @case
+def functions_that_nobody_calls() -> ModelProto:
+    made = functions_that_double_14()
+    assert isinstance(made, ModelProto)
+    made.graph.node[0].CopyFrom(N("Neg", ["x"], ["y"]))
+    return made
+
+
+@case
+def attention_with_a_mask_of_no_dimension() -> ModelProto:
+    held = [info(name, [2, 3, 4, 8]) for name in "QKV"]
+    node = N("Attention", [*"QKV", "mask"], ["y"])
+    return model([node], [*held, info("mask", [])], opset=23)
+
+
+@case
 def functions_of_another_opset_that_double() -> ModelProto:
     made = functions_that_double()
     assert isinstance(made, ModelProto)

@@ -1,6 +1,7 @@
 """Nodes that parse but that nothing could run: one error, which names the node."""
 
 import pytest
+from onnx import AttributeProto as T
 
 from burnish.codegen import pipeline
 from burnish.codegen.errors import ConversionError
@@ -41,7 +42,44 @@ def untyped_loss():
     return model(nodes, inputs, domains=["nobody"], opset=13)
 
 
+def in_attribute(made, kind=None, **fields):
+    """Other fields of the first node's first attribute."""
+    attribute = made.graph.node[0].attribute[0]
+    for field in "ifs":
+        attribute.ClearField(field)
+    for name, value in fields.items():
+        if isinstance(value, list):
+            getattr(attribute, name).extend(value)
+        else:
+            setattr(attribute, name, value)
+    attribute.type = attribute.type if kind is None else kind
+    return made
+
+
+def repeated():
+    made = one("Softmax", axis=1)
+    made.graph.node[0].attribute.add(name="axis", type=T.INT, i=2)
+    return made
+
+
+def softmax(**fields):
+    return in_attribute(one("Softmax", axis=1), **fields)
+
+
 CASES = {
+    "a number in the field of another type": lambda: softmax(f=1.0),
+    "a number in two fields": lambda: softmax(f=1.0, i=1),
+    "an attribute twice": repeated,
+    "an attribute of no type": lambda: softmax(kind=T.UNDEFINED, i=1),
+    "a float for an integer": lambda: softmax(kind=T.FLOAT, f=1.0),
+    "a list for an integer": lambda: softmax(kind=T.INTS, ints=[1]),
+    "text for an integer": lambda: softmax(kind=T.STRING, s=b"1"),
+    "an integer for a float": lambda: in_attribute(
+        one("LeakyRelu", alpha=0.5), kind=T.INT, i=1
+    ),
+    "floats for integers": lambda: in_attribute(
+        one("ReduceL1", keepdims=1), kind=T.FLOATS, floats=[1.0]
+    ),
     "axes for fewer bounds": bounds,
     "an axis twice": lambda: one("Transpose", perm=[0, 0, 1]),
     "an axis beyond the others": lambda: one("Transpose", perm=[0, 1, 3]),

@@ -1,8 +1,8 @@
 """A million of anything is refused at once; a few thousand cost in proportion."""
 
 import sys
-import time
 
+import onnx_ir as ir
 import pytest
 from onnx import (
     FunctionProto,
@@ -13,9 +13,11 @@ from onnx import (
     TensorProto,
     ValueInfoProto,
 )
+from onnx.helper import make_function, make_graph, make_opsetid
 
 from burnish.codegen import pipeline
 from burnish.codegen.errors import ConversionError
+from burnish.codegen.readers.inline import inline_calls
 from tests.codegen.readers.hostile import N, info, model
 from tests.harness.limited import MEGABYTE, Limited
 
@@ -116,22 +118,159 @@ def wide(count):
     return model(nodes, [info("x", [2])])
 
 
+def kept(count):
+    """Every value lives to the end."""
+    nodes = [N("Relu", [f"v{i}"], [f"v{i + 1}"]) for i in range(count)]
+    sums = [N("Add", [f"s{i}", f"v{i}"], [f"s{i + 1}"]) for i in range(1, count)]
+    first = N("Neg", [f"v{count}"], ["s1"])
+    return model([*nodes, first, *sums], [info("v0", [2])], [f"s{count}"])
+
+
 def parameters(count):
     names = [f"x{i}" for i in range(count)]
     return model([N("Sum", names, ["y"])], [info(name, [2]) for name in names])
 
 
-GRAPHS = {"a chain": chain, "branches": wide, "inputs": parameters}
+def results(count):
+    names = [f"y{i}" for i in range(count)]
+    nodes = [N("Relu", ["x"], [name]) for name in names]
+    return model(nodes, [info("x", [2])], names)
 
 
-@pytest.mark.parametrize("build", GRAPHS.values(), ids=GRAPHS)
-def test_time_grows_with_the_graph(build, tmp_path):
-    """Four times the nodes take less than seven times as long."""
-    taken = []
-    for count in (20, 200, 800):
-        path = tmp_path / "model.onnx"
-        path.write_bytes(build(count).SerializeToString())
-        start = time.process_time()
+def same_names(count):
+    made = chain(count)
+    for node in made.graph.node:
+        node.name = "n"
+    return made
+
+
+def scopes(count):
+    """Modules in modules, eight deep, each of two."""
+    made = chain(count)
+    for i, node in enumerate(made.graph.node):
+        path = "/".join(f"m{depth}.{i >> depth & 1}" for depth in range(8, 0, -1))
+        node.name = f"/{path}/Relu"
+    return made
+
+
+def branches(count):
+    def body(op, i):
+        return make_graph([N(op, [f"v{i}"], [f"{op}{i}"])], op, [], [info(f"{op}{i}")])
+
+    nodes = [
+        N(
+            "If",
+            ["c"],
+            [f"v{i + 1}"],
+            then_branch=body("Relu", i),
+            else_branch=body("Neg", i),
+        )
+        for i in range(count // 2)
+    ]
+    inputs = [info("v0", [2]), info("c", [], TensorProto.BOOL)]
+    return model(nodes, inputs, [f"v{count // 2}"])
+
+
+def expanded(count):
+    """No rule, but a body in the specification: functions that are made here."""
+    nodes = []
+    for i in range(count // 4):
+        held = [f"q{i}", f"s{i}", f"z{i}"]
+        nodes.append(N("DynamicQuantizeLinear", [f"v{i}"], held))
+        nodes.append(N("DequantizeLinear", held, [f"v{i + 1}"]))
+    return model(nodes, [info("v0", [2])], [f"v{count // 4}"])
+
+
+def function(name, *nodes):
+    opsets = [make_opsetid("", 20), make_opsetid("f", 1)]
+    return make_function("f", name, ["a"], ["b"], nodes, opsets)
+
+
+def called(names, functions):
+    nodes = [
+        N(name, [f"v{i}"], [f"v{i + 1}"], domain="f") for i, name in enumerate(names)
+    ]
+    made = model(nodes, [info("v0", [2])], [f"v{len(names)}"])
+    made.opset_import.append(make_opsetid("f", 1))
+    made.functions.extend(functions)
+    return made
+
+
+BODY = (N("Relu", ["a"], ["t"]), N("Neg", ["t"], ["b"]))
+
+
+def calls(count):
+    """One function, called often."""
+    return called(["F"] * (count // 2), [function("F", *BODY)])
+
+
+def functions(count):
+    names = [f"F{i}" for i in range(count // 2)]
+    return called(names, [function(name, *BODY) for name in names])
+
+
+def nested(count):
+    """Functions that call one another, ten deep."""
+    made = [
+        function(f"F{i}", N(f"F{i + 1}", ["a"], ["t"], domain="f"), *BODY[1:])
+        for i in range(10)
+    ]
+    return called(["F0"] * (count // 10), [*made, function("F10", *BODY)])
+
+
+GRAPHS = [
+    *(chain, wide, kept, parameters, results, same_names, scopes, branches, expanded),
+    *(calls, functions, nested),
+]
+
+
+def work(path):
+    """How many calls the interpreter makes to generate source."""
+    count = 0
+
+    def heard(_frame, event, _argument):
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(heard)
+    try:
         pipeline.generate(path)
-        taken.append(time.process_time() - start)
-    assert taken[2] < 7 * taken[1] + 0.5, taken
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.parametrize("build", GRAPHS, ids=lambda build: build.__name__)
+def test_work_grows_with_the_graph(build, tmp_path):
+    """Twice the nodes are twice the work, and not four times."""
+    path, taken = tmp_path / "model.onnx", []
+    for count in (40, 40, 80, 160):  # once more, since the first imports
+        path.write_bytes(build(count).SerializeToString())
+        taken.append(work(path))
+    _, one, two, four = taken
+    assert four - two < 2.7 * (two - one), taken
+
+
+def lines(action):
+    """How many lines the interpreter runs: loops that call nothing count too."""
+    count = 0
+
+    def heard(_frame, event, _argument):
+        nonlocal count
+        count += event == "line"
+        return heard
+
+    sys.settrace(heard)
+    try:
+        action()
+    finally:
+        sys.settrace(None)
+    return count
+
+
+@pytest.mark.parametrize("build", [calls, functions])
+def test_inlining_grows_with_what_is_called(build):
+    models = [ir.from_proto(build(count)) for count in (100, 200, 400)]
+    one, two, four = (lines(lambda m=made: inline_calls(m)) for made in models)
+    assert [len(made.graph) for made in models] == [100, 200, 400]
+    assert four - two < 2.2 * (two - one)

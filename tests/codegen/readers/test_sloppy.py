@@ -56,7 +56,15 @@ def imported():
     return made
 
 
+def left_out_zero():
+    made = of(N("Gemm", ["a", "b"], ["y"], transB=0), tensors=MATRICES)
+    made.graph.node[0].attribute[0].ClearField("i")
+    return made
+
+
+MATRICES = [floats("a", np.ones((2, 3))), floats("b", np.ones((3, 2)))]
 CASES = {
+    "a zero that is not written": left_out_zero,
     "no names": unnamed,
     "an old ir_version": untyped_attribute,
     "weights among the inputs": listed,
@@ -78,7 +86,7 @@ CASES = {
     ),
     "attributes that say the default": lambda: of(
         N("Gemm", ["a", "b"], ["y"], alpha=1.0, beta=1.0, transA=0, transB=0),
-        tensors=[floats("a", np.ones((2, 3))), floats("b", np.ones((3, 2)))],
+        tensors=MATRICES,
     ),
 }
 
