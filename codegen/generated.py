@@ -18,7 +18,7 @@ Existing: TypeAlias = Literal["keep", "force", "merge"]
 and nothing is written; it is kept as .bak; the changes go into the new source."""
 
 
-_SWITCHES = ("half", "embed", "flat", "typed", "standalone")
+_SWITCHES = ("half", "embed", "flat", "typed", "standalone", "selftest")
 _OFF = {"simplify": "--no-simplify", "weights": "--no-weights"}
 
 
@@ -31,7 +31,8 @@ class Options:
     source when they are small. simplify: bring the graph closer to what its author
     wrote. flat: one class, whatever structure the file has. typed: with annotations.
     weights: they are written at all. quantize: "q8" or "q4", the bits of matrices.
-    standalone: with the parts of the runtime that it uses, for NumPy alone.
+    standalone: with the parts of the runtime that it uses, for NumPy alone. selftest:
+    with golden inputs and outputs, for `python -m MODULE --selftest`.
     """
 
     name: str | None = None
@@ -43,6 +44,7 @@ class Options:
     weights: bool = True
     quantize: str | None = None
     standalone: bool = False
+    selftest: bool = False
 
     def spelled(self) -> str:
         """The options as the command line has them, "" for the defaults."""

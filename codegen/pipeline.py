@@ -24,6 +24,7 @@ from burnish.codegen.errors import (
     spelled,
 )
 from burnish.codegen.generated import Existing, Generated, Options, usual_name
+from burnish.codegen.golden import golden
 from burnish.codegen.identifier import Identifier, plain
 from burnish.codegen.infer import infer as infer_modules
 from burnish.codegen.lift import lift
@@ -111,9 +112,18 @@ def _from_graph(
     where = _where(name, bool(weights or metadata), in_source)
     header = _header(source, program, options, where)
     embedded = as_text(weights, metadata, SEAL) if in_source else None
-    text = _settled(
-        render(plan, header, embedded, template_dir), options, weights, metadata
-    )
+    page = partial(render, plan, header, embedded, template_dir)
+    text = page()
+    if options.selftest:
+        text = page(
+            golden(
+                source.model,
+                text,
+                weights or entries(plan.weights, options.half),
+                metadata,
+            )
+        )
+    text = _settled(text, options, weights, metadata)
     return Generated(
         name,
         text,
@@ -149,7 +159,7 @@ def _from_folder(
     folder: Path, options: Options, template_dir: Path | None, explain: Explain
 ) -> Generated:
     """A model that a configuration describes, by its architecture's template."""
-    _refuse(options, folder, "flat", "typed")
+    _refuse(options, folder, "flat", "typed", "selftest")
     made = architectures.build(folder, template_dir=template_dir, explain=explain)
     name = _module_name(options, folder)
     every = entries(made.weights, options.half)
@@ -192,7 +202,7 @@ def _from_weights(
     *notes: str,
 ) -> Generated:
     """A model from weights alone, inferred from their names and shapes."""
-    _refuse(options, path, "flat")
+    _refuse(options, path, "flat", "selftest")
     made = infer_modules(path, explain)
     name = _module_name(options, path)
     every = entries(made.plan.weights, options.half)
@@ -349,6 +359,7 @@ class ModelGen:
         weights: bool = True,
         quantize: Literal["q8", "q4"] | None = None,
         standalone: bool = False,
+        selftest: bool = False,
         name: str | None = None,
         template_dir: str | Path | None = None,
         existing: Existing = "keep",
@@ -366,6 +377,7 @@ class ModelGen:
             weights,
             quantize,
             standalone,
+            selftest,
         )
         self.inputs: list[Path] = []
 

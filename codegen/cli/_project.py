@@ -28,6 +28,7 @@ _OF_TABLES: dict[str, Any] = {
     "flat": False,
     "typed": False,
     "standalone": False,
+    "selftest": False,
     "template_dir": None,
     "rules": [],
 }

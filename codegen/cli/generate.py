@@ -96,6 +96,11 @@ def arguments(command: argparse.ArgumentParser) -> None:
         action="store_true",
         help="one file for NumPy alone: the model, and what of burnish it uses",
     )
+    add(
+        "--selftest",
+        action="store_true",
+        help="golden inputs and outputs in the source: python -m MODULE --selftest",
+    )
     add("--template-dir", type=Path, metavar="DIR", help="templates that replace ours")
     add(
         "--rules",
@@ -189,6 +194,7 @@ def _generated(options: argparse.Namespace, listen: Listener) -> list[Generated]
         weights=options.weights,
         quantize=options.quantize,
         standalone=options.standalone,
+        selftest=options.selftest,
     )
     made = []
     with noting(lambda: others(len(options.models))):

@@ -50,6 +50,7 @@ class Table:
     flat: bool = False
     typed: bool = False
     standalone: bool = False
+    selftest: bool = False
 
     @property
     def name(self) -> str:
@@ -122,6 +123,7 @@ def options(table: Table) -> Options:
         weights=table.weights != "none",
         quantize=table.quantize,
         standalone=table.standalone,
+        selftest=table.selftest,
     )
 
 
@@ -161,6 +163,7 @@ def _table(path: Path, number: int, said: Any, packages: Path) -> Table:
         flat=keys.get("flat", bool, False),
         typed=keys.get("typed", bool, False),
         standalone=keys.get("standalone", bool, False),
+        selftest=keys.get("selftest", bool, False),
     )
 
 
@@ -175,6 +178,7 @@ _OPTIONAL = (
     "flat",
     "typed",
     "standalone",
+    "selftest",
 )
 
 

@@ -65,8 +65,12 @@ def render(
     header: Header,
     embedded: str | None = None,
     template_dir: Path | None = None,
+    golden: str | None = None,
 ) -> str:
-    """The module's source; `embedded` is its weights as base64 text."""
+    """The module's source.
+
+    embedded: its weights, golden: its inputs and outputs, both as lines of base64.
+    """
     roles = roles_of(plan)
     types = _types(plan, header)
     pages = [
@@ -82,9 +86,10 @@ def render(
         "module.py.jinja",
         template_dir,
         header=header,
-        imports=_imports(plan, types),
+        imports=_imports(plan, types, ("selftest",) if golden else ()),
         classes=pages,
         embedded=embedded,
+        golden=golden,
     )
 
 
@@ -99,7 +104,9 @@ def _types(plan: Plan, header: Header) -> dict[str, Annotations]:
     return annotated(plan, [v for v, name in names.items() if name in header.optional])
 
 
-def _imports(plan: Plan, types: Mapping[str, Annotations]) -> list[str]:
+def _imports(
+    plan: Plan, types: Mapping[str, Annotations], more: tuple[str, ...]
+) -> list[str]:
     """Import lines for what the classes use, sorted as a linter sorts them."""
     names = {name for each in plan.classes for name in _functions(each)}
     for each in plan.classes if types else ():
@@ -110,7 +117,7 @@ def _imports(plan: Plan, types: Mapping[str, Annotations]) -> list[str]:
             if "Tensor" in _target(*made, types[each.name])
         }
     used = {"nn"} | {name.partition(".")[0].partition("(")[0] for name in names}
-    burnish = [name for name in ("Tensor", "nn", "ops") if name in used]
+    burnish = [name for name in ("Tensor", "nn", "ops") if name in used] + [*more]
     lines = ["import math"] if "math" in used else []
     lines += ["from typing import Any"] if "Any" in used else []
     lines += [""] if lines else []

@@ -30,7 +30,9 @@ from burnish.codegen.standalone.reach import (
     reach,
 )
 
-_KEPT_NAMES = frozenset(("nn", "np", "ops", "SimpleNamespace", "WEIGHTS", "GOLDEN"))
+_KEPT_NAMES = frozenset(
+    ("nn", "np", "ops", "selftest", "SimpleNamespace", "WEIGHTS", "GOLDEN")
+)
 _FIRST = ("arrays", "operator", "steps")
 """The parts of `core` that everything stands on."""
 
@@ -341,7 +343,7 @@ class _Writer:
         spaces = dict(self.reached.spaces)
         if init := spaces.pop("burnish.nn.init", {}):
             spaces.setdefault("burnish.nn", {})
-        for space in ("burnish.ops", "burnish.nn"):
+        for space in ("burnish.ops", "burnish.nn", "burnish.selftest"):
             if space not in spaces:
                 continue
             rows = [

@@ -84,7 +84,7 @@ _GENERATOR = Symbol(f"{CORE}.rng", "generator")
 MODEL = "model"
 """What the page of the model itself is called."""
 
-SPACES = ("burnish.ops", "burnish.nn", "burnish.nn.init")
+SPACES = ("burnish.ops", "burnish.nn", "burnish.nn.init", "burnish.selftest")
 """Modules that keep their names: models write `ops.relu` and `nn.init.zeros`."""
 
 _PUBLIC = ("forward", "from_bytes", "from_embedded", "from_file", "load_state_dict")

@@ -1,0 +1,131 @@
+"""Golden inputs and outputs of a generated module, as text for its source."""
+
+from __future__ import annotations
+
+import base64
+import io
+import sys
+import textwrap
+import types
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from burnish import seed
+from burnish.codegen import feeds
+from burnish.codegen.errors import ConversionError, VerifyError
+from burnish.codegen.weights.entries import Entry
+from burnish.nn import tables
+from burnish.selftest import drawn, sampled
+from burnish.serialize import Weights
+
+_COLUMNS = 88
+
+
+def golden(
+    graph: ir.Model,
+    text: str,
+    weights: Sequence[Entry],
+    metadata: Mapping[str, str],
+) -> str:
+    """Lines of base64: an archive as `burnish.selftest` describes it.
+
+    text: the module's source, without golden outputs. Raises ConversionError where it
+    runs with no inputs that can be made up.
+    """
+    model = _loaded(text, weights, metadata)
+    said, arguments = _inputs(graph, model)
+    seed(0)
+    first = _outputs(model, arguments)
+    seed(1)
+    again = _outputs(model, arguments)
+    for i, (y, other) in enumerate(zip(first, again, strict=True)):
+        said |= _kept(i, y, by_chance=not _same(y, other))
+    archive = io.BytesIO()
+    np.savez(archive, **said)
+    data = base64.b64encode(archive.getvalue()).decode()
+    return "\n".join(textwrap.wrap(data, _COLUMNS)) + "\n"
+
+
+def _loaded(text: str, weights: Sequence[Entry], metadata: Mapping[str, str]) -> Any:
+    """The module that a source makes, with its weights."""
+    state: Any = {entry.path: entry.read().copy() for entry in weights}
+    held = Weights(state, "the model", "arrays", metadata=metadata)
+    module = types.ModuleType("burnish_golden")
+    sys.modules[module.__name__] = module
+    try:
+        exec(compile(text, "<the generated source>", "exec"), vars(module))
+        made = vars(module)["Model"]().load_state_dict(held)
+        tables.restore(made, held)
+    finally:
+        del sys.modules[module.__name__]
+    return made
+
+
+def _inputs(
+    graph: ir.Model, model: Any
+) -> tuple[dict[str, np.ndarray], list[np.ndarray]]:
+    """What says the inputs, and the inputs, of the first sizes that the model takes."""
+    problem: Exception | None = None
+    for size in feeds.SIZES:
+        try:
+            made = feeds.make(graph, size=size, given={}, dims={}, seed=0)
+            said, arguments = _spelled(list(made.values()))
+            _outputs(model, arguments)
+            return said, arguments
+        except VerifyError as error:
+            problem = error
+            break
+        except Exception as error:  # whatever arrays raise of a size
+            problem = error
+    raise ConversionError(
+        f"--selftest: expected a model that runs on inputs of sizes {feeds.SIZES}, "
+        f"got: {problem}; generate without it"
+    ) from problem
+
+
+def _spelled(
+    arrays: Sequence[np.ndarray],
+) -> tuple[dict[str, np.ndarray], list[np.ndarray]]:
+    said: dict[str, np.ndarray] = {}
+    arguments = []
+    for i, array in enumerate(arrays):
+        if array.dtype.kind == "f":
+            said[f"draw/{i}/{array.dtype}"] = np.array(array.shape, np.int64)
+            arguments.append(drawn(i, array.shape, str(array.dtype)))
+        else:
+            text = array.dtype.kind == "O"
+            said[f"input/{i}"] = array.astype(str) if text else array
+            arguments.append(array)
+    return said, arguments
+
+
+def _outputs(model: Any, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        results = model(*arguments)
+    results = results if isinstance(results, tuple) else (results,)
+    if not all(hasattr(y, "numpy") for y in results):
+        raise VerifyError("outputs that are sequences")
+    return [np.asarray(y.numpy()) for y in results]
+
+
+def _kept(number: int, y: np.ndarray, by_chance: bool) -> dict[str, np.ndarray]:
+    """What is kept of an output; of one that is drawn by chance its shape."""
+    at = f"output/{number}"
+    said = {f"{at}/shape": np.array(y.shape, np.int64)}
+    if by_chance:
+        return said
+    sample = sampled(y)
+    numbers = np.abs(y[np.isfinite(y)]) if y.dtype.kind in "fc" else np.zeros(0)
+    said[f"{at}/scale"] = np.array(numbers.max(initial=0), np.float64)
+    said[f"{at}/sample"] = sample.astype(str) if y.dtype.kind == "O" else sample
+    return said
+
+
+def _same(a: np.ndarray, b: np.ndarray) -> bool:
+    kind = a.dtype.kind in "fc"
+    return a.shape == b.shape and bool(np.array_equal(a, b, equal_nan=kind))

@@ -1,0 +1,145 @@
+"""Golden inputs and outputs in generated source, and `python -m MODULE --selftest`."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from burnish import serialize
+from burnish.codegen.errors import UsageError
+from burnish.codegen.pipeline import Options, generate, write
+from burnish.models._gallery import BY_MODULE
+from tests.harness.alone import BLOCKER
+
+MNIST = BY_MODULE["mnist"].file
+
+ALONE = f"""{BLOCKER}
+import runpy
+sys.path.insert(0, sys.argv.pop(1))
+sys.meta_path.pop(0)
+sys.modules["burnish"] = None
+runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)
+"""
+
+
+def made(folder: Path, model: Path = MNIST, **options: bool) -> list[Path]:
+    settings = Options(selftest=True, **options)
+    return write(generate(model, settings), folder / "app")
+
+
+def selftest(
+    folder: Path, *words: str | Path, name: str = "mnist", alone: bool = False
+) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", f"app.{name}"]
+    if alone:
+        command = [sys.executable, "-I", "-c", ALONE, str(folder), f"app.{name}"]
+    return subprocess.run(
+        [*command, *map(str, words)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+    )
+
+
+@pytest.mark.parametrize("standalone", [False, True], ids=["package", "standalone"])
+@pytest.mark.parametrize("embed", [False, True], ids=["file", "embedded"])
+def test_it_passes(tmp_path: Path, standalone: bool, embed: bool) -> None:
+    made(tmp_path, standalone=standalone, embed=embed)
+    done = selftest(tmp_path, "--selftest", alone=standalone)
+    assert done.returncode == 0, done.stderr
+    assert "output 0: float32[2, 10], largest difference" in done.stdout
+    assert "limit" in done.stdout
+    assert "selftest passed" in done.stdout
+
+
+@pytest.mark.parametrize("standalone", [False, True], ids=["package", "standalone"])
+def test_other_numbers_fail(tmp_path: Path, standalone: bool) -> None:
+    _, stored = made(tmp_path, standalone=standalone)
+    state = {name: array.copy() for name, array in serialize.load_file(stored).items()}
+    state["linear2.bias"][3] += 0.5
+    other = tmp_path / "other.safetensors"
+    serialize.save_file(state, other)
+    done = selftest(tmp_path, "--selftest", "--weights", other, alone=standalone)
+    assert done.returncode == 1
+    assert "largest difference 5.0e-01, limit" in done.stderr
+    assert "selftest FAILED" in done.stdout
+
+
+@pytest.mark.parametrize("standalone", [False, True], ids=["package", "standalone"])
+def test_damaged_and_missing_weights_fail(tmp_path: Path, standalone: bool) -> None:
+    _, stored = made(tmp_path, standalone=standalone)
+    data = bytearray(stored.read_bytes())
+    data[-2] ^= 64
+    stored.write_bytes(data)
+    done = selftest(tmp_path, "--selftest", alone=standalone)
+    assert done.returncode == 1
+    assert "their sha256 has changed" in done.stderr
+    stored.unlink()
+    done = selftest(tmp_path, "--selftest", alone=standalone)
+    assert done.returncode == 1
+    assert "expected weights beside the source, found no file" in done.stderr
+
+
+def test_weights_may_come_from_elsewhere(tmp_path: Path) -> None:
+    _, stored = made(tmp_path / "with")
+    made(tmp_path, weights=False)
+    done = selftest(tmp_path, "--selftest", "--weights", stored)
+    assert done.returncode == 0, done.stderr
+
+
+def test_without_an_option_it_says_which(tmp_path: Path) -> None:
+    made(tmp_path)
+    done = selftest(tmp_path)
+    assert done.returncode == 2
+    assert "--selftest" in done.stderr
+
+
+def graph(folder: Path, *nodes: onnx.NodeProto, kind: int = TensorProto.FLOAT) -> Path:
+    x = helper.make_tensor_value_info("x", kind, ["n", 3])
+    y = helper.make_tensor_value_info("y", kind, None)
+    model = helper.make_model(
+        helper.make_graph(nodes, "g", [x], [y]),
+        opset_imports=[helper.make_opsetid("", 21)],
+    )
+    onnx.save(model, folder / "net.onnx")
+    return folder / "net.onnx"
+
+
+@pytest.mark.parametrize("standalone", [False, True], ids=["package", "standalone"])
+@pytest.mark.parametrize(
+    ("operator", "kind", "said"),
+    [
+        ("RandomNormalLike", TensorProto.FLOAT, "drawn by chance"),
+        ("Neg", TensorProto.INT64, "0 of 24 elements differ"),
+        ("Log", TensorProto.FLOAT, "largest difference"),
+        ("Identity", TensorProto.STRING, "0 of 24 elements differ"),
+    ],
+)
+def test_every_kind_of_output(
+    operator: str, kind: int, said: str, standalone: bool, tmp_path: Path
+) -> None:
+    node = helper.make_node(operator, ["x"], ["y"])
+    made(tmp_path, graph(tmp_path, node, kind=kind), standalone=standalone)
+    done = selftest(tmp_path, "--selftest", name="net", alone=standalone)
+    assert done.returncode == 0, done.stderr
+    assert said in done.stdout
+
+
+def test_the_same_model_gives_the_same_text() -> None:
+    options = Options(selftest=True)
+    assert generate(MNIST, options).text == generate(MNIST, options).text
+
+
+def test_weights_alone_have_no_outputs(tmp_path: Path) -> None:
+    weights = tmp_path / "net.safetensors"
+    serialize.save_file({"fc.weight": np.zeros((2, 2), "f")}, weights)
+    with pytest.raises(
+        UsageError, match="selftest: expected a model file with a graph"
+    ):
+        generate(weights, Options(selftest=True))
