@@ -159,8 +159,10 @@ def _from_folder(
     folder: Path, options: Options, template_dir: Path | None, explain: Explain
 ) -> Generated:
     """A model that a configuration describes, by its architecture's template."""
-    _refuse(options, folder, "flat", "typed", "selftest")
-    made = architectures.build(folder, template_dir=template_dir, explain=explain)
+    _refuse(options, folder, "flat", "selftest")
+    made = architectures.build(
+        folder, template_dir=template_dir, typed=options.typed, explain=explain
+    )
     name = _module_name(options, folder)
     every = entries(made.weights, options.half)
     weights = _written(every, options)

@@ -71,7 +71,11 @@ class Architecture:
 
 
 def build(
-    folder: Path, *, template_dir: Path | None = None, explain: Explain
+    folder: Path,
+    *,
+    template_dir: Path | None = None,
+    typed: bool = False,
+    explain: Explain,
 ) -> Architecture:
     """Read a folder with config.json and weights.
 
@@ -97,7 +101,7 @@ def build(
     def text(words: str, embedded: str | None) -> str:
         first = f"Imported from config.json ({values['model_type']}), sha256"
         lines = (first, f"{digest};", *wrapped(f"{words}."), *LINES)
-        return page(found.template, made, lines, embedded, template_dir)
+        return page(found.template, made, lines, embedded, template_dir, typed=typed)
 
     model = module_of(text("", None))
     weights, notes = fitted(model, stored, found.base, str(folder))

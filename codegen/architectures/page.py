@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import re
+import ast
 from pathlib import Path
 from typing import Any
 
+from burnish.codegen.architectures.annotate import annotated
 from burnish.codegen.architectures.spacing import spaced
 from burnish.codegen.architectures.words import brief
 from burnish.codegen.render.environment import filled
 from burnish.codegen.render.words import literal
 
-_IMPORTED = ("Tensor", "generation", "nn", "ops")
+_IMPORTED = ("Device", "Tensor", "generation", "nn", "ops")
 
 
 def page(
@@ -20,6 +21,8 @@ def page(
     header: tuple[str, ...],
     embedded: str | None,
     template_dir: Path | None = None,
+    *,
+    typed: bool = False,
 ) -> str:
     """The module's source; `header` are its docstring's lines below the first."""
     body = spaced(
@@ -33,15 +36,19 @@ def page(
     )
     if body.startswith(("class", "def")):
         body = f"\n{body}"
-    used = [name for name in _IMPORTED if re.search(rf"\b{name}\b[.(]", body)]
+    if typed:
+        body = annotated(body)
+    nodes = ast.walk(ast.parse(body))
+    names = {node.id for node in nodes if isinstance(node, ast.Name)}
     return filled(
         "architectures/_page.py.jinja",
         template_dir,
         name=values["name"],
         contract=values["contract"],
         header=header,
-        math=re.search(r"\bmath\.", body) is not None,
-        imports=", ".join(used),
+        math="math" in names,
+        any="Any" in names,
+        imports=", ".join(name for name in _IMPORTED if name in names),
         body=body,
         embedded=embedded,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
 from burnish.errors import UnwrittenError
 from burnish.nn.layer import Layer
@@ -19,7 +19,7 @@ class Unwritten(Layer):
     def __init__(self, step: str):
         self.step = step
 
-    def forward(self, *inputs: Any) -> NoReturn:
+    def forward(self, *inputs: Any) -> Any:
         shapes = ", ".join(str(getattr(x, "shape", x)) for x in inputs)
         raise UnwrittenError(
             f"{self.step}: expected a step that weights do not tell, got none written; "

@@ -15,7 +15,7 @@ from onnx import TensorProto, helper
 from onnx.backend.test.loader import load_model_tests
 
 import burnish
-from burnish.codegen.errors import UsageError
+from burnish import nn
 from burnish.codegen.pipeline import Options, generate
 from tests.codegen.test_page import stack
 from tests.harness.source import check_source, floats, graph, node
@@ -82,10 +82,16 @@ def test_the_header_has_the_option(tmp_path):
     )
 
 
-def test_a_folder_without_a_graph_is_refused(tmp_path):
-    (tmp_path / "config.json").write_text('{"model_type": "bert"}')
-    with pytest.raises(UsageError, match="typed: expected a model file with a graph"):
-        generate(tmp_path, Options(typed=True))
+def test_weights_alone_are_typed(tmp_path):
+    class Net(nn.Module):
+        def __init__(self):
+            self.embed = nn.Embedding(10, 8)
+            self.rnn = nn.LSTM(8, 8)
+            self.head = nn.Linear(8, 10)
+
+    Net().save_file(tmp_path / "net.pt")
+    text = generate(tmp_path / "net.pt", Options(typed=True)).text
+    assert "def forward(self, inputs: Any) -> Tensor:" in text
 
 
 @pytest.mark.oracle("mypy")
