@@ -11,9 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from burnish.codegen.pipeline import Generated, ModelGen, Options, generate, write
-    from burnish.codegen.writers import onto
+    from burnish.codegen.writers import Exported, export, onto
 
-__all__ = ["Generated", "ModelGen", "Options", "generate", "onto", "write"]
+__all__ = [
+    "Exported",
+    "Generated",
+    "ModelGen",
+    "Options",
+    "export",
+    "generate",
+    "onto",
+    "write",
+]
+_WRITERS = ("Exported", "export", "onto")
 
 
 def __getattr__(name: str) -> Any:
@@ -22,6 +32,6 @@ def __getattr__(name: str) -> Any:
         from burnish.codegen.errors import needing
 
         with needing(f"burnish.codegen.{name}"):
-            where = "writers" if name == "onto" else "pipeline"
+            where = "writers" if name in _WRITERS else "pipeline"
             return getattr(import_module(f"burnish.codegen.{where}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

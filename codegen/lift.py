@@ -40,6 +40,8 @@ from burnish.codegen.weights import constants
 from burnish.codegen.weights.sharing import unified
 from burnish.errors import BurnishError
 
+_IN_ITS_WORDS = ("pytorch", "burnish")
+"""Producers that say of their tensors what PyTorch's exporter says."""
 _MADE_BY_EXPORTERS = re.compile(
     r"(?:val_|onnx::|_val_|const|scalar_tensor|\d)|.*(?:/Constant|_const_|__)"
 )
@@ -72,7 +74,7 @@ class _Lifter:
         self.sources = sources
         self.opsets = dict(model.opset_imports)
         self.opsets.setdefault("burnish", 1)
-        self._by_pytorch = (model.producer_name or "").lower() == "pytorch"
+        self._by_pytorch = (model.producer_name or "").lower() in _IN_ITS_WORDS
         self.known: dict[ir.Value, Expression] = {}
         self.statements: list[Statement] = []
         self.sizes: dict[Any, Expression] = {}

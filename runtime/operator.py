@@ -387,6 +387,8 @@ def explained(function: F) -> F:
 
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
+        if recording.tape is not None and recording.tape.keeps(call):
+            return recording.tape.call(call, args, options)
         try:
             return function(*args, **options)
         except TypeError as error:

@@ -6,5 +6,6 @@ Invariant: what cannot be written exactly is refused by name; no input is change
 """
 
 from burnish.codegen.writers.into_graph import Written, onto
+from burnish.codegen.writers.traced import Exported, export
 
-__all__ = ["Written", "onto"]
+__all__ = ["Exported", "Written", "export", "onto"]

@@ -25,8 +25,9 @@ from burnish.capture.traced import Traced
 from burnish.capture.watch import Before, Watch
 from burnish.errors import CaptureError
 from burnish.nested import mapped
+from burnish.nn.module import Module
 
-__all__ = ["CaptureError", "Program", "capture"]
+__all__ = ["CaptureError", "Program", "capture", "record"]
 
 
 def capture(function: Callable[..., Any], *args: Any, **options: Any) -> Program:
@@ -42,9 +43,24 @@ def capture(function: Callable[..., Any], *args: Any, **options: Any) -> Program
     tensor (`float(x)`, `x.numpy()`, `if x > 0`), since they would be those of this run
     for ever.
     """
+    tape = Tape()
+    form, modules, results = record(tape, function, args, options)
+    kind = type(function).__name__
+    name = getattr(function, "__name__", kind)
+    watch = Watch(tape, modules)
+    return Program(name, form, argument_names(function), tape, results, watch)
+
+
+def record(
+    tape: Tape, function: Callable[..., Any], args: Any, options: Any
+) -> tuple[Any, dict[str, Module], Any]:
+    """Run a function for a tape to write down its calls.
+
+    Returns its form of arguments, the modules that it reaches and the places of its
+    results. Raises CaptureError as `capture` does.
+    """
     if recording.tape is not None:
         recording.tape.refuse("a capture begins within a capture")
-    tape = Tape()
     given: list[Variable] = []
     form = form_of((args, options), given)
     traced = iter([tape.argument(each) for each in given])
@@ -57,11 +73,7 @@ def capture(function: Callable[..., Any], *args: Any, **options: Any) -> Program
     with rng.telling(tape.drawing), tape.running():
         made = function(*own_args, **own_options)
     before.check()
-    results = mapped(made, lambda item: _result(tape, item))
-    kind = type(function).__name__
-    name = getattr(function, "__name__", kind)
-    watch = Watch(tape, modules)
-    return Program(name, form, argument_names(function), tape, results, watch)
+    return form, modules, mapped(made, lambda item: _result(tape, item))
 
 
 def _result(tape: Tape, item: Any) -> Any:

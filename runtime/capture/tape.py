@@ -13,6 +13,7 @@ from burnish.capture.traced import Traced
 from burnish.capture.where import refusal
 from burnish.errors import CaptureError
 from burnish.nested import leaves, mapped
+from burnish.nn.module import Module, forwarded
 from burnish.nn.param import Stored
 from burnish.tensor import Tensor
 
@@ -81,6 +82,16 @@ class Tape:
         results = mapped(made, lambda each: self._result(function, each))
         self._write(function, (args, options), results, always or self._drew)
         return results
+
+    def keeps(self, function: Any) -> bool:
+        """Whether a function that is made of operators is one call, as it is."""
+        return False
+
+    def enter(
+        self, module: Module, args: tuple[Any, ...], options: dict[str, Any]
+    ) -> Any:
+        """What a module gives; what its `forward` calls is written down."""
+        return forwarded(module, args, options)
 
     def assign(self, stored: Stored, value: Any, dtype: Any) -> None:
         """A parameter's or buffer's new value: for this run only, but in each later."""

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeAlias, TypeVar
 
 from burnish import serialize
+from burnish.autodiff import recording
 from burnish.backend import Device
 from burnish.habits import missing
 from burnish.nn import record, tables
@@ -49,6 +50,8 @@ class Module(Holder):
         raise TypeError(f"{type(self).__name__} has no forward method")
 
     def __call__(self: Forward[P, R_co], *args: P.args, **options: P.kwargs) -> R_co:
+        if recording.tape is not None:
+            return recording.tape.enter(self, args, options)
         if self.on_input is not None:
             return _on_input(self, args, options)
         return self.forward(*args, **options)
@@ -428,6 +431,13 @@ def _every_path(module: Module) -> Iterator[tuple[str, Stored]]:
                 yield from walk(child, f"{prefix}{name}.", (*above, child))
 
     yield from walk(module, "", (module,))
+
+
+def forwarded(module: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """What `module(*args, **options)` gives."""
+    if module.on_input is not None:
+        return _on_input(module, args, options)
+    return module.forward(*args, **options)
 
 
 def _on_input(module: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:

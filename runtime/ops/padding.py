@@ -32,7 +32,7 @@ def pad(
     """
     if mode not in _MODES:
         raise InputError(f"pad: expected mode among {_MODES}, got {mode!r}")
-    pairs = _pairs(pad_width, len(x.shape), axes)
+    pairs = pairs_of(pad_width, len(x.shape), axes)
     if mode == "constant":
         return pad_constant(x, pads=pairs, value=constant_values)
     for axis, pair in enumerate(pairs):
@@ -44,7 +44,7 @@ def pad(
 _MODES = ("constant", "reflect", "edge", "wrap")
 
 
-def _pairs(pads: Any, rank: int, axes: Any) -> tuple[tuple[int, int], ...]:
+def pairs_of(pads: Any, rank: int, axes: Any) -> tuple[tuple[int, int], ...]:
     """A pair for every axis; raises InputError for anything else."""
     chosen = axes_of(axes, rank)
     try:

@@ -1,0 +1,329 @@
+"""Emitter: builds an ONNX graph, node by node, with names, scopes and sizes."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import onnx_ir as ir
+
+from burnish.capture.line import refs
+from burnish.capture.tape import Ref
+from burnish.codegen.errors import ExportError
+from burnish.codegen.writers.traced.sizes import Size, Varying, captures_of
+from burnish.codegen.writers.traced.tape import Done, Path
+from burnish.nn.param import Stored
+
+OPSET = 20
+_SCOPES = "pkg.torch.onnx.name_scopes"
+_CLASSES = "pkg.torch.onnx.class_hierarchy"
+_KIND = "pkg.torch.export.graph_signature.InputSpec.kind"
+_PERSISTENT = "pkg.torch.export.graph_signature.InputSpec.persistent"
+_LARGE = 64  # elements from which on a constant is kept beside the nodes
+
+
+class Emitter:
+    """Nodes in order. The call that is being written gives them their scope."""
+
+    def __init__(self, inputs: Sequence[ir.Value], root: str):
+        self.inputs = list(inputs)
+        self.root = root
+        self.nodes: list[ir.Node] = []
+        self.initializers: list[ir.Value] = []
+        self.values: dict[int, ir.Value] = {}
+        self.arguments: list[Ref] = []
+        self.uses: Counter[int] = Counter()  # how often each place is asked for
+        self.call: Done | None = None
+        self._counts: Counter[str] = Counter()
+        self._constants: dict[Any, ir.Value] = {}
+        self._axes: dict[tuple[int, int], ir.Value] = {}
+
+    # --- what writers are made of ---
+
+    def __call__(
+        self, op: str, *inputs: Any, outputs: int = 1, domain: str = "", **attrs: Any
+    ) -> Any:
+        """A node; inputs are values, Refs, arrays, numbers or None."""
+        given = [None if each is None else self.value(each) for each in inputs]
+        while given and given[-1] is None:
+            given.pop()
+        made = [
+            ir.convenience.convert_attribute(key, each)
+            for key, each in attrs.items()
+            if each is not None
+        ]
+        name = self._name(op)
+        values = [ir.Value(name=f"{name}_output_{i}") for i in range(outputs)]
+        node = ir.Node(domain, op, given, made, outputs=values, name=name)
+        self._scope(node)
+        self.nodes.append(node)
+        return values[0] if outputs == 1 else tuple(values)
+
+    def turned(self, x: Any) -> ir.Value:
+        """The last two axes exchanged; a Transpose that only this asks for takes it."""
+        order = [*range(len(x.shape))]
+        order[-2:] = order[:-3:-1]
+        value = self.value(x)
+        maker = value.producer()
+        only = isinstance(x, Ref) and self.uses[x.place] == 1
+        if only and maker is not None and maker.op_type == "Transpose":
+            first = maker.attributes["perm"].as_ints()
+            made = [first[axis] for axis in order]
+            maker.attributes["perm"] = ir.AttrInt64s("perm", made)
+            assert value.shape is not None
+            value.shape = ir.Shape([value.shape[axis] for axis in order])
+            return value
+        return self("Transpose", x, perm=order)
+
+    def value(self, item: Any) -> ir.Value:
+        """What stands for an argument in the graph."""
+        if isinstance(item, ir.Value):
+            return item
+        if isinstance(item, Ref):
+            return self.values[item.place]
+        if isinstance(item, Size):
+            return self("Squeeze", self.size(item), self.ints([0]))
+        if isinstance(item, Varying):
+            return self.varying(item)
+        return self.constant(np.asarray(item))
+
+    def constant(self, array: np.ndarray, name: str | None = None) -> ir.Value:
+        """A constant; equal ones are one value."""
+        key = (array.dtype.str, array.dtype.name, array.shape, array.tobytes())
+        if array.dtype.kind in "OU":
+            key = (*key[:3], str(array.tolist()))  # type: ignore[assignment]
+        if key not in self._constants:
+            self._constants[key] = self._constant(array, name)
+        return self._constants[key]
+
+    def _constant(self, array: np.ndarray, name: str | None) -> ir.Value:
+        label = name or f"val_{len(self._constants)}"
+        held = tensor(array, label)
+        if array.size >= _LARGE or name is not None:
+            return self.initializer(label, held)
+        return self.fixed(label, held)
+
+    def fixed(self, label: str, held: Any) -> ir.Value:
+        """A constant that is a node: no weight."""
+        value = ir.Value(name=label)
+        node = ir.Node(
+            "", "Constant", [], [ir.AttrTensor("value", held)], outputs=[value],
+            name=f"{label}/Constant",
+        )  # fmt: skip
+        self.nodes.append(node)
+        return value
+
+    def stored(self, name: str, item: Stored) -> ir.Value:
+        """A parameter or buffer, by the name that the module has for it."""
+        value = self.initializer(name, tensor(np.asarray(item.data), name))
+        value.metadata_props[_KIND] = "PARAMETER" if item.learns else "BUFFER"
+        if not item.learns:
+            value.metadata_props[_PERSISTENT] = str(item.persistent)
+        return value
+
+    def initializer(self, name: str, held: Any) -> ir.Value:
+        value = ir.Value(
+            name=name,
+            shape=ir.Shape(held.shape),
+            type=ir.TensorType(held.dtype),
+            const_value=held,
+        )
+        self.initializers.append(value)
+        return value
+
+    def ints(self, numbers: Iterable[int]) -> ir.Value:
+        """A vector of whole numbers; those that depend on dynamic axes are computed."""
+        numbers = list(numbers)
+        if not any(isinstance(n, Size) for n in numbers):
+            return self.constant(np.asarray(numbers, np.int64).reshape(-1))
+        parts = []
+        for dynamic, run in itertools.groupby(numbers, lambda n: isinstance(n, Size)):
+            if dynamic:
+                parts.extend(self.size(n) for n in run)  # type: ignore[arg-type]
+            else:
+                parts.append(self.ints(run))
+        return parts[0] if len(parts) == 1 else self("Concat", *parts, axis=0)
+
+    def cast(self, item: Any, dtype: Any, was: Any = None) -> ir.Value:
+        """With another dtype."""
+        was = getattr(item, "dtype", was)
+        if not isinstance(item, ir.Value) and not isinstance(
+            item, Ref | Size | Varying
+        ):
+            return self.value(np.asarray(item, dtype))
+        if not isinstance(item, ir.Value) and was is not None and was == dtype:
+            return self.value(item)
+        return self("Cast", item, to=int(data_type(dtype)))
+
+    def reshape(self, x: Any, shape: Sequence[int], was: Sequence[int] = ()) -> Any:
+        """x with another shape; was: the shape that it has."""
+        return self("Reshape", x, self.ints(_copied(shape, was)))
+
+    # --- sizes ---
+
+    def size(self, size: Size) -> ir.Value:
+        """A dynamic size as a vector of one, out of the axes of values."""
+        near = self._near()
+        for ref in near:
+            for axis, n in enumerate(ref.shape):
+                if n == size:
+                    return self.axis(ref, axis)
+        axes = {n: (ref, i) for ref in reversed(near) for i, n in enumerate(ref.shape)
+                if isinstance(n, Size)}  # fmt: skip
+        made = self._linear(size, axes) or self._product(size, axes)
+        if made is None:
+            raise self.cannot(f"a size, {size!r} in captures, depends on dynamic axes")
+        return made
+
+    def axis(self, ref: Ref, axis: int) -> ir.Value:
+        """The length of an axis, as a vector of one."""
+        key = (ref.place, axis)
+        if key not in self._axes:
+            self._axes[key] = self("Shape", ref, start=axis, end=axis + 1)
+        return self._axes[key]
+
+    def _near(self) -> list[Ref]:
+        """Tensors whose axes are known here: the call's own, then the arguments."""
+        assert self.call is not None
+        own = refs((self.call.args, self.call.options))
+        return [ref for ref in own if ref.place in self.values] + self.arguments
+
+    def _linear(self, size: Size, axes: dict[Size, Any]) -> ir.Value | None:
+        """size = (factor * axis + offset) // divisor"""
+        for axis, place in axes.items():
+            (a, b), (m, n) = axis.captures[:2], size.captures[:2]
+            if a == b:
+                continue
+            factor, offset = (n - m) / (b - a), 0.0
+            offset = m - factor * a
+            for divisor in (1, 2, 3, 4, 8, 16, 32):
+                by, plus = factor * divisor, offset * divisor
+                if not (float(by).is_integer() and float(plus).is_integer()):
+                    continue
+                found = (axis * int(by) + int(plus)) // divisor
+                if found == size:
+                    return self._computed(place, int(by), int(plus), divisor)
+        return None
+
+    def _computed(self, place: Any, by: int, plus: int, divisor: int) -> ir.Value:
+        made = self.axis(*place)
+        if by != 1:
+            made = self("Mul", made, self.ints([by]))
+        if plus:
+            made = self("Add", made, self.ints([plus]))
+        return made if divisor == 1 else self("Div", made, self.ints([divisor]))
+
+    def _product(self, size: Size, axes: dict[Size, Any]) -> ir.Value | None:
+        """size = a product of axes and a number"""
+        for count in (2, 3, 4):
+            for chosen in itertools.combinations(axes, count):
+                whole = math.prod(chosen[1:], start=chosen[0])
+                ratios = {
+                    n / m
+                    for n, m in zip(
+                        size.captures,
+                        captures_of(whole, len(size.captures)),
+                        strict=True,
+                    )
+                }
+                ratio = ratios.pop()
+                if ratios or not (ratio >= 1 and ratio.is_integer()):
+                    continue
+                made = self.axis(*axes[chosen[0]])
+                for each in chosen[1:]:
+                    made = self("Mul", made, self.axis(*axes[each]))
+                if ratio != 1:
+                    made = self("Mul", made, self.ints([int(ratio)]))
+                return made
+        return None
+
+    # --- constants that differ between captures ---
+
+    def varying(self, item: Varying) -> ir.Value:
+        """A constant that Python made out of dynamic sizes, if its rule is plain."""
+        from burnish.codegen.writers.traced.varying import written
+
+        made = written(self, item)
+        if made is None:
+            raise self.cannot("a constant was made out of sizes that are dynamic")
+        return made
+
+    @property
+    def results(self) -> list[Ref]:
+        """What the call that is being written gives."""
+        assert self.call is not None
+        return refs(self.call.results)
+
+    @property
+    def result(self) -> Ref:
+        return self.results[0]
+
+    # --- names, scopes, errors ---
+
+    def cannot(self, why: str) -> ExportError:
+        """The error for the call that is being written."""
+        assert self.call is not None
+        path = self.call.path[-1][0] if self.call.path else ""
+        where = f"{path}, " if path else ""
+        return ExportError(
+            f"export: {where}{self.call.name}: {why}, which ONNX has no node for"
+        )
+
+    def _path(self) -> Path:
+        return self.call.path if self.call is not None else ()
+
+    def _name(self, op: str) -> str:
+        path = self._path()
+        inside = path[-1][0] if path else ""
+        base = f"/{inside}/{op}" if inside else f"/{op}"
+        self._counts[base] += 1
+        count = self._counts[base]
+        return base if count == 1 else f"{base}_{count - 1}"
+
+    def _scope(self, node: ir.Node) -> None:
+        levels = [(path, type(module)) for path, module in self._path() if path]
+        names = ["", *(path for path, _ in levels), node.name]
+        kinds = [
+            self.root,
+            *(f"{kind.__module__}.{kind.__qualname__}" for _, kind in levels),
+            node.op_type,
+        ]
+        node.metadata_props[_SCOPES] = repr(names)
+        node.metadata_props[_CLASSES] = repr(kinds)
+
+
+def _copied(shape: Sequence[int], was: Sequence[int]) -> list[int]:
+    """A shape with 0 for a dynamic size that stays, -1 for the only other one."""
+    made = list(shape)
+    if not any(isinstance(n, Size) for n in made) or 0 in made:
+        return made
+    for i, n in enumerate(made):
+        if isinstance(n, Size) and i < len(was) and was[i] == n:
+            made[i] = 0
+    left = [i for i, n in enumerate(made) if isinstance(n, Size)]
+    if len(left) == 1 and -1 not in made:
+        made[left[0]] = -1
+    return made
+
+
+def data_type(dtype: Any) -> ir.DataType:
+    """ONNX's word for a dtype."""
+    dtype = np.dtype(dtype)
+    if dtype.kind in "OU":
+        return ir.DataType.STRING
+    return ir.DataType.from_numpy(dtype)
+
+
+def tensor(array: np.ndarray, name: str) -> Any:
+    """An array as ONNX holds it."""
+    if array.dtype.kind in "OU":
+        encoded = np.asarray([str(v).encode() for v in array.ravel()], object)
+        return ir.StringTensor(encoded.reshape(array.shape), name=name)
+    if array.dtype == ml_dtypes.bfloat16:
+        return ir.Tensor(array, dtype=ir.DataType.BFLOAT16, name=name)
+    return ir.Tensor(np.ascontiguousarray(array).reshape(array.shape), name=name)

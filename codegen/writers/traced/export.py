@@ -1,0 +1,370 @@
+"""`export`: any module as an ONNX model."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+import burnish
+from burnish.autodiff import Variable
+from burnish.capture.line import refs
+from burnish.capture.signature import FIXED, argument_names
+from burnish.capture.tape import Ref
+from burnish.codegen.errors import ExportError, UsageError
+from burnish.codegen.writers.traced import operators  # noqa: F401  # fills the table
+from burnish.codegen.writers.traced.emitter import OPSET, Emitter, data_type
+from burnish.codegen.writers.traced.sizes import Size
+from burnish.codegen.writers.traced.table import find
+from burnish.codegen.writers.traced.tape import Done, Recorded, recorded, together
+from burnish.nested import leaves, mapped
+from burnish.nn.module import Module
+from burnish.operator import Operator
+from burnish.tensor import Tensor
+
+Dynamic = Mapping[str, Mapping[int, str]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Exported:
+    """A module as an ONNX model, to be saved or looked at."""
+
+    model: ir.Model
+
+    def save(self, path: str | Path) -> None:
+        """Write it; weights beyond what one file holds lie beside it."""
+        path = Path(path)
+        held = sum(
+            value.const_value.nbytes
+            for value in self.model.graph.initializers.values()
+            if value.const_value is not None
+        )
+        beside = f"{path.name}.data" if held > _ONE_FILE else None
+        ir.save(self.model, path, external_data=beside)
+
+    def to_bytes(self) -> bytes:
+        """The file's bytes."""
+        return bytes(ir.to_proto(self.model).SerializeToString(deterministic=True))
+
+
+_ONE_FILE = 1_500_000_000
+
+
+def export(
+    module: Module,
+    *examples: Any,
+    dynamic: Dynamic | None = None,
+    outputs: Sequence[str] | None = None,
+) -> Exported:
+    """What `module(*examples)` does, as an ONNX model.
+
+    examples: tensors or arrays, as the module is called; numbers among them are fixed.
+    dynamic: names of the axes that may have any size, {"images": {0: "batch"}}; unless
+    given, those that the module's `nn.accepts` names. outputs: names of the results.
+
+    Raises ExportError where there is no ONNX for what the module does, with the names
+    of all such operators; CaptureError where it depends on values.
+    """
+    module = module.valid()
+    given = [_example(module, each) for each in examples]
+    inputs = _inputs(module, given)
+    chosen = _accepted(module, inputs) if dynamic is None else _checked(dynamic, inputs)
+    program = _program(module, given, inputs, chosen)
+    _check(program.calls)
+    return Exported(_model(module, program, inputs, chosen, outputs))
+
+
+def _example(module: Module, item: Any) -> Any:
+    def tensors(each: Any) -> Any:
+        if isinstance(each, (Variable, *FIXED)):
+            return each
+        return Tensor(each, device=module.device)
+
+    return mapped(item, tensors)
+
+
+def _inputs(module: Module, given: Sequence[Any]) -> dict[str, Tensor]:
+    """The tensors among the arguments by name: "x", "state_0"."""
+    names = argument_names(module)
+    found: dict[str, Tensor] = {}
+    for i, item in enumerate(given):
+        name = names[i] if i < len(names) else f"input_{i}"
+        parts = [each for each in leaves(item) if isinstance(each, Variable)]
+        for k, part in enumerate(parts):
+            found[name if parts == [item] else f"{name}_{k}"] = part  # type: ignore[assignment]
+    return found
+
+
+def _accepted(module: Module, inputs: Mapping[str, Tensor]) -> Dynamic:
+    """The axes that `nn.accepts` leaves free."""
+    specs = getattr(module.forward, "inputs", {})
+    found: dict[str, dict[int, str]] = {}
+    for name, each in inputs.items():
+        if name not in specs or specs[name].tail is not None:
+            continue
+        for axis, size in enumerate(specs[name].head):
+            if not isinstance(size, int) and axis < len(each.shape):
+                found.setdefault(name, {})[axis] = size or f"{name}_{axis}"
+    return found
+
+
+def _checked(dynamic: Dynamic, inputs: Mapping[str, Tensor]) -> Dynamic:
+    found: dict[str, dict[int, str]] = {}
+    for name, axes in dynamic.items():
+        if name not in inputs:
+            known = ", ".join(inputs)
+            raise UsageError(f"export: dynamic names {name!r}, expected one of {known}")
+        rank = len(inputs[name].shape)
+        for axis, word in axes.items():
+            if not -rank <= axis < rank:
+                raise UsageError(
+                    f"export: dynamic names axis {axis} of {name}, which has {rank}"
+                )
+            found.setdefault(name, {})[axis % rank] = word
+    return found
+
+
+# --- the program, at several sizes ---
+
+#: What is added to every dynamic size in the second and third capture, or times what.
+_CHANGES = (
+    (lambda n, i: n + 1 + i, lambda n, i: n + 3 + 2 * i),
+    (lambda n, i: n * (2 + i), lambda n, i: n * (3 + 2 * i)),
+    (lambda n, i: n - 1 - i, lambda n, i: n - 2 - 2 * i),
+)
+
+
+def _program(
+    module: Module,
+    given: list[Any],
+    inputs: Mapping[str, Tensor],
+    dynamic: Dynamic,
+) -> Recorded:
+    """What the module does, with sizes that follow the dynamic axes."""
+    words = _sizes(inputs, dynamic)
+    first = recorded(module, given)
+    if not words:
+        return together([first])
+    failed: Exception | None = None
+    for changes in _CHANGES:
+        runs = [first]
+        try:
+            for change in changes:
+                sizes = {w: change(n, i) for i, (w, n) in enumerate(words.items())}
+                if min(sizes.values()) < 1:
+                    break
+                runs.append(recorded(module, _resized(given, inputs, dynamic, sizes)))
+            if len(runs) == 1 + len(changes):
+                return together(runs)
+        except (
+            burnish.errors.BurnishError,
+            ExportError,
+            ValueError,
+            IndexError,
+        ) as error:
+            failed = failed or error
+    sizes = ", ".join(f"{word} ({n} in the examples)" for word, n in words.items())
+    raise ExportError(
+        f"export: expected a module that takes other sizes of {sizes}, got: {failed}; "
+        f"say which axes are dynamic, dynamic={{...}}, or none, dynamic={{}}"
+    )
+
+
+def _sizes(inputs: Mapping[str, Tensor], dynamic: Dynamic) -> dict[str, int]:
+    """Every dynamic axis's name and its size in the examples."""
+    found: dict[str, int] = {}
+    for name, axes in dynamic.items():
+        for axis, word in axes.items():
+            n = inputs[name].shape[axis]
+            if found.setdefault(word, n) != n:
+                raise UsageError(
+                    f"export: expected one size of {word!r}, the examples have "
+                    f"{found[word]} and {n}"
+                )
+    return found
+
+
+def _resized(
+    given: list[Any],
+    inputs: Mapping[str, Tensor],
+    dynamic: Dynamic,
+    sizes: Mapping[str, int],
+) -> list[Any]:
+    """The examples at other sizes, their elements repeated or left out."""
+    names = {id(each): name for name, each in inputs.items()}
+
+    def other(each: Any) -> Any:
+        if not isinstance(each, Variable):
+            return each
+        array = each.data
+        for axis, word in dynamic.get(names[id(each)], {}).items():
+            places = np.arange(sizes[word]) % array.shape[axis]
+            array = array.take(each.device.put(places), axis=axis)
+        return Tensor(array, device=each.device)
+
+    return [mapped(item, other) for item in given]
+
+
+def _check(calls: Sequence[Done]) -> None:
+    """ExportError that names everything without a way back."""
+    missing: dict[str, set[str]] = {}
+    for call in calls:
+        if find(call.function) is None:
+            where = call.path[-1][0] if call.path else ""
+            missing.setdefault(call.name, set()).add(where)
+    if not missing:
+        return
+    lines = [
+        f"  {name}"
+        + (f", in {', '.join(sorted(filter(None, where))[:5])}" if any(where) else "")
+        for name, where in sorted(missing.items())
+    ]
+    raise ExportError(
+        "export: expected operators that ONNX has nodes for, these have none:\n"
+        + "\n".join(lines)
+    )
+
+
+# --- the graph ---
+
+
+def _model(
+    module: Module,
+    program: Recorded,
+    inputs: Mapping[str, Tensor],
+    dynamic: Dynamic,
+    outputs: Sequence[str] | None,
+) -> ir.Model:
+    words = _words(program, inputs, dynamic)
+    values = [
+        _typed(ir.Value(name=name), ref, words)
+        for name, ref in zip(inputs, program.arguments, strict=True)
+    ]
+    kind = type(module)
+    emit = Emitter(values, f"{kind.__module__}.{kind.__qualname__}")
+    emit.arguments = program.arguments
+    for ref, value in zip(program.arguments, values, strict=True):
+        emit.values[ref.place] = value
+    for place, (name, stored) in program.stored.items():
+        emit.values[place] = emit.stored(name, stored)
+    emit.uses.update(
+        ref.place for call in program.calls for ref in refs((call.args, call.options))
+    )
+    emit.uses.update(ref.place for ref in refs(program.results))
+    for call in program.calls:
+        _write(emit, call, program, words)
+    emit.call = None
+    results = _results(emit, program, outputs, words)
+    used = {id(v) for node in emit.nodes for v in node.inputs}
+    graph = ir.Graph(
+        values,
+        results,
+        nodes=emit.nodes,
+        initializers=[v for v in emit.initializers if id(v) in used],
+        opset_imports={"": OPSET},
+        name=kind.__name__,
+    )
+    return ir.Model(
+        graph,
+        ir_version=10,
+        producer_name="burnish",
+        producer_version=burnish.__version__,
+    )
+
+
+def _words(
+    program: Recorded, inputs: Mapping[str, Tensor], dynamic: Dynamic
+) -> dict[Size, str]:
+    """What dynamic sizes are called."""
+    found: dict[Size, str] = {}
+    for name, ref in zip(inputs, program.arguments, strict=True):
+        for axis, word in dynamic.get(name, {}).items():
+            size = ref.shape[axis]
+            if isinstance(size, Size):
+                found[size] = word
+    return found
+
+
+def _typed(value: ir.Value, ref: Ref, words: Mapping[Size, str]) -> ir.Value:
+    value.shape = ir.Shape(
+        [words.get(n) if isinstance(n, Size) else int(n) for n in ref.shape]
+    )
+    value.type = ir.TensorType(data_type(ref.dtype))
+    return value
+
+
+def _write(
+    emit: Emitter, call: Done, program: Recorded, words: Mapping[Size, str]
+) -> None:
+    emit.call = call
+    for ref in refs((call.args, call.options)):
+        if ref.place not in emit.values:
+            emit.values[ref.place] = emit.value(program.constants[ref.place])
+    writer = find(call.function)
+    assert writer is not None
+    options = call.options
+    if isinstance(call.function, Operator):
+        options = {**call.function.defaults, **options}
+    try:
+        made = writer(emit, *call.args, **options)
+    except TypeError as error:
+        if error.__traceback__ is not None and error.__traceback__.tb_next is None:
+            raise emit.cannot(f"it is called with other arguments ({error})") from error
+        raise
+    for ref, value in zip(
+        (r for r in leaves(call.results)), leaves(made), strict=False
+    ):
+        if isinstance(ref, Ref) and value is not None:
+            value = emit.value(value)
+            if value.shape is None and value.producer() is not None:
+                _typed(value, ref, words)
+            emit.values[ref.place] = value
+
+
+def _results(
+    emit: Emitter,
+    program: Recorded,
+    names: Sequence[str] | None,
+    words: Mapping[Size, str],
+) -> list[ir.Value]:
+    """The graph's outputs, each a value of its own with the name asked for."""
+    found = [each for each in leaves(program.results) if each is not None]
+    names = names or _names(program.results, len(found))
+    if len(names) != len(found):
+        raise UsageError(f"export: expected {len(found)} names of outputs, got {names}")
+    taken = {value.name for value in emit.inputs} | {v.name for v in emit.initializers}
+    made: list[ir.Value] = []
+    for name, item in zip(names, found, strict=True):
+        if isinstance(item, Ref) and item.place not in emit.values:
+            item = program.constants[item.place]
+        value = emit.value(item)
+        if (
+            value.producer() is None
+            or any(value is each for each in made)
+            or (
+                value.producer().op_type == "Constant"  # type: ignore[union-attr]
+            )
+        ):
+            value = emit("Identity", value)
+            if isinstance(item, Ref):
+                _typed(value, item, words)
+            else:
+                value.shape = ir.Shape(np.shape(item))
+                value.type = ir.TensorType(data_type(np.asarray(item).dtype))
+        value.name = f"{name}_output" if name in taken else name
+        made.append(value)
+    return made
+
+
+def _names(results: Any, count: int) -> list[str]:
+    if isinstance(results, dict) and all(isinstance(r, Ref) for r in results.values()):
+        return [re.sub(r"\W", "_", str(key)) for key in results]
+    return ["output"] if count == 1 else [f"output_{i}" for i in range(count)]
+
+
+__all__ = ["Exported", "export"]

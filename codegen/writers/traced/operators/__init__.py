@@ -1,0 +1,29 @@
+"""The way back to ONNX of every operator and layer, by family."""
+
+from burnish.codegen.writers.traced.operators import (
+    activation,
+    conv,
+    elementwise,
+    image,
+    index,
+    linear,
+    norm,
+    others,
+    recurrent,
+    reduce,
+    shape,
+)
+
+__all__ = [
+    "activation",
+    "conv",
+    "elementwise",
+    "image",
+    "index",
+    "linear",
+    "norm",
+    "others",
+    "recurrent",
+    "reduce",
+    "shape",
+]

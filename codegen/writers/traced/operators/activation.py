@@ -1,0 +1,103 @@
+"""Activations, softmax and dropout."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from burnish.codegen.writers.traced.emitter import Emitter
+from burnish.codegen.writers.traced.table import writers, writes
+
+_PLAIN = {
+    "relu": "Relu", "sigmoid": "Sigmoid", "softplus": "Softplus",
+    "softsign": "Softsign", "hard_swish": "HardSwish", "mish": "Mish",
+    "leaky_relu": "LeakyRelu", "elu": "Elu", "celu": "Celu", "gelu": "Gelu",
+    "hard_sigmoid": "HardSigmoid", "thresholded_relu": "ThresholdedRelu",
+    "selu": "Selu", "softmax": "Softmax", "log_softmax": "LogSoftmax",
+    "hardmax": "Hardmax", "shrink": "Shrink",
+}  # fmt: skip
+_WORDS = {"negative_slope": "alpha"}
+
+
+def _plain(op: str) -> Any:
+    def write(emit: Emitter, x: Any, **options: Any) -> Any:
+        attributes = {_WORDS.get(key, key): each for key, each in options.items()}
+        if op == "Gelu" and attributes.get("approximate") == "none":
+            attributes = {}
+        return emit(op, x, **attributes)
+
+    return write
+
+
+writers.update((name, _plain(op)) for name, op in _PLAIN.items())
+
+
+@writes("relu6")
+def relu6(emit: Emitter, x: Any) -> Any:
+    return hard_tanh(emit, x, low=0.0, high=6.0)
+
+
+@writes("hard_tanh")
+def hard_tanh(emit: Emitter, x: Any, *, low: float, high: float) -> Any:
+    return emit("Clip", x, np.asarray(low, x.dtype), np.asarray(high, x.dtype))
+
+
+@writes("prelu_of")
+def prelu_of(emit: Emitter, x: Any, slope: Any) -> Any:
+    return emit("PRelu", x, slope)
+
+
+@writes("threshold")
+def threshold(emit: Emitter, x: Any, *, threshold: float, value: float) -> Any:
+    above = emit("Greater", x, np.asarray(threshold, x.dtype))
+    return emit("Where", above, x, np.asarray(value, x.dtype))
+
+
+@writes("swish", "silu")
+def swish(emit: Emitter, x: Any, *, alpha: float = 1.0) -> Any:
+    scaled = x if alpha == 1 else emit("Mul", x, np.asarray(alpha, x.dtype))
+    return emit("Mul", x, emit("Sigmoid", scaled))
+
+
+@writes("log_sigmoid")
+def log_sigmoid(emit: Emitter, x: Any) -> Any:
+    return emit("Neg", emit("Softplus", emit("Neg", x)))
+
+
+@writes("glu")
+def glu(emit: Emitter, x: Any, axis: int = -1) -> Any:
+    a, b = emit("Split", x, outputs=2, axis=axis, num_outputs=2)
+    return emit("Mul", a, emit("Sigmoid", b))
+
+
+@writes("softmax_or_zero")
+def softmax_or_zero(emit: Emitter, x: Any) -> Any:
+    """Rows where every score is -inf are NaN to Softmax, here 0."""
+    shares = emit("Softmax", x, axis=-1)
+    return emit("Where", emit("IsNaN", shares), np.asarray(0, x.dtype), shares)
+
+
+@writes("nn.Dropout")
+def dropout(emit: Emitter, x: Any) -> Any:
+    """The layer's ratio; it acts in training alone."""
+    assert emit.call is not None
+    ratio = np.asarray(emit.call.function.p, np.float32)
+    return emit("Dropout", x, ratio)
+
+
+@writes("softmax_zero", "quiet_softmax")
+def quiet_softmax(emit: Emitter, x: Any, axis: int = -1) -> Any:
+    """exp(x) / (1 + sum(exp(x)))"""
+    kind = x.dtype
+    zero = np.asarray(0, kind)
+    top = emit("ReduceMax", x, emit.ints([axis]), keepdims=1)
+    top = emit("Max", top, zero)
+    powers = emit("Exp", emit("Sub", x, top))
+    total = emit("ReduceSum", powers, emit.ints([axis]), keepdims=1)
+    return emit("Div", powers, emit("Add", total, emit("Exp", emit("Neg", top))))
+
+
+@writes("softmin")
+def softmin(emit: Emitter, x: Any, axis: int = -1) -> Any:
+    return emit("Softmax", emit("Neg", x), axis=axis)

@@ -1,0 +1,261 @@
+"""Element by element: arithmetic, comparisons, functions of one number."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from burnish.capture.tape import Ref
+from burnish.codegen.writers.traced.emitter import Emitter
+from burnish.codegen.writers.traced.sizes import Varying
+from burnish.codegen.writers.traced.table import writers, writes
+
+_ONE = {
+    "sqrt": "Sqrt", "exp": "Exp", "log": "Log", "sin": "Sin", "cos": "Cos",
+    "tan": "Tan", "asin": "Asin", "acos": "Acos", "atan": "Atan", "sinh": "Sinh",
+    "cosh": "Cosh", "tanh": "Tanh", "asinh": "Asinh", "acosh": "Acosh",
+    "atanh": "Atanh", "erf": "Erf", "neg": "Neg", "abs_": "Abs", "sign": "Sign",
+    "floor": "Floor", "ceil": "Ceil", "round_": "Round", "logical_not": "Not",
+    "is_nan": "IsNaN", "det": "Det", "bitwise_not": "BitwiseNot",
+    "reciprocal": "Reciprocal",
+}  # fmt: skip
+_ARITHMETIC = {
+    "add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div", "pow_": "Pow",
+    "maximum": "Max", "minimum": "Min", "bitwise_and": "BitwiseAnd",
+    "bitwise_or": "BitwiseOr", "bitwise_xor": "BitwiseXor",
+}  # fmt: skip
+_COMPARE = {
+    "equal": "Equal", "greater": "Greater", "greater_or_equal": "GreaterOrEqual",
+    "less": "Less", "less_or_equal": "LessOrEqual",
+}  # fmt: skip
+_TRUTH = {"logical_and": "And", "logical_or": "Or", "logical_xor": "Xor"}
+
+
+def _one(op: str) -> Any:
+    def write(emit: Emitter, x: Any) -> Any:
+        return emit(op, emit.cast(x, emit.result.dtype) if op not in _MIXED else x)
+
+    return write
+
+
+_MIXED = ("IsNaN",)
+
+
+def _arithmetic(op: str) -> Any:
+    def write(emit: Emitter, a: Any, b: Any) -> Any:
+        return emit(op, *same(emit, a, b, dtype=emit.result.dtype))
+
+    return write
+
+
+def _compare(op: str) -> Any:
+    def write(emit: Emitter, a: Any, b: Any) -> Any:
+        return emit(op, *same(emit, a, b))
+
+    return write
+
+
+def _truth(op: str) -> Any:
+    def write(emit: Emitter, a: Any, b: Any) -> Any:
+        return emit(op, emit.cast(a, np.bool_), emit.cast(b, np.bool_))
+
+    return write
+
+
+for _table, _make in (
+    (_ONE, _one), (_ARITHMETIC, _arithmetic), (_COMPARE, _compare), (_TRUTH, _truth),
+):  # fmt: skip
+    writers.update((name, _make(op)) for name, op in _table.items())
+
+
+def same(emit: Emitter, *items: Any, dtype: Any = None) -> tuple[Any, ...]:
+    """Values of one dtype: the one given, else what NumPy promotes these to."""
+    if dtype is None:
+        kinds = [getattr(item, "dtype", item) for item in items]
+        dtype = np.result_type(*(_plain(kind) for kind in kinds))
+    return tuple(
+        emit.cast(emit.value(i), dtype, was=np.float32)
+        if isinstance(i, Varying) and isinstance(i.captures[0], float)
+        else emit.cast(i, dtype)
+        for i in items
+    )
+
+
+def _plain(kind: Any) -> Any:
+    return float(kind.captures[0]) if isinstance(kind, Varying) else kind
+
+
+@writes("not_equal")
+def not_equal(emit: Emitter, a: Any, b: Any) -> Any:
+    return emit("Not", emit("Equal", *same(emit, a, b)))
+
+
+@writes("where")
+def where(emit: Emitter, condition: Any, a: Any, b: Any) -> Any:
+    kept = emit.cast(condition, np.bool_)
+    return emit("Where", kept, *same(emit, a, b, dtype=emit.result.dtype))
+
+
+@writes("masked_fill")
+def masked_fill(emit: Emitter, x: Any, mask: Any, value: Any) -> Any:
+    return where(emit, mask, value, x)
+
+
+@writes("cast", "astype")
+def cast(emit: Emitter, x: Any, *, dtype: Any) -> Any:
+    if isinstance(x, Ref) and x.dtype == emit.result.dtype:
+        return emit.value(x)
+    return emit.cast(x, emit.result.dtype)
+
+
+@writes("is_inf")
+def is_inf(
+    emit: Emitter, x: Any, *, detect_negative: bool, detect_positive: bool
+) -> Any:
+    kept = {"detect_negative": int(detect_negative)}
+    return emit("IsInf", x, **kept, detect_positive=int(detect_positive))
+
+
+@writes("is_finite")
+def is_finite(emit: Emitter, x: Any) -> Any:
+    return emit("Not", emit("Or", emit("IsNaN", x), emit("IsInf", x)))
+
+
+@writes("is_close")
+def is_close(emit: Emitter, a: Any, b: Any, *, rtol: float, atol: float) -> Any:
+    a, b = same(emit, a, b)
+    kind = emit.call.args[0].dtype
+    away = emit("Abs", emit("Sub", a, b))
+    room = emit("Mul", emit("Abs", b), np.asarray(rtol, kind))
+    near = emit("LessOrEqual", away, emit("Add", room, np.asarray(atol, kind)))
+    return emit("Or", emit("Equal", a, b), near)
+
+
+@writes("expm1")
+def expm1(emit: Emitter, x: Any) -> Any:
+    return emit("Sub", emit("Exp", x), np.asarray(1, x.dtype))
+
+
+@writes("log1p")
+def log1p(emit: Emitter, x: Any) -> Any:
+    return emit("Log", emit("Add", x, np.asarray(1, x.dtype)))
+
+
+@writes("square")
+def square(emit: Emitter, x: Any) -> Any:
+    return emit("Mul", x, x)
+
+
+@writes("trunc")
+def trunc(emit: Emitter, x: Any) -> Any:
+    if np.dtype(x.dtype).kind != "f":
+        return emit("Identity", x)
+    return emit("Mul", emit("Sign", x), emit("Floor", emit("Abs", x)))
+
+
+@writes("int_div")
+def int_div(emit: Emitter, a: Any, b: Any) -> Any:
+    """Towards zero for whole numbers, as ONNX's Div has it."""
+    return emit("Div", *same(emit, a, b, dtype=emit.result.dtype))
+
+
+@writes("floor_div")
+def floor_div(emit: Emitter, a: Any, b: Any) -> Any:
+    kind = np.dtype(emit.result.dtype)
+    a, b = same(emit, a, b, dtype=kind)
+    if kind.kind == "f":
+        return emit("Floor", emit("Div", a, b))
+    if kind.kind == "u":
+        return emit("Div", a, b)
+    return emit("Div", emit("Sub", a, emit("Mod", a, b)), b)
+
+
+@writes("mod")
+def mod(emit: Emitter, a: Any, b: Any, *, fmod: bool) -> Any:
+    kind = np.dtype(emit.result.dtype)
+    a, b = same(emit, a, b, dtype=kind)
+    if fmod or kind.kind != "f":
+        return emit("Mod", a, b, fmod=int(fmod))
+    return emit("Sub", a, emit("Mul", emit("Floor", emit("Div", a, b)), b))
+
+
+@writes("atan2")
+def atan2(emit: Emitter, a: Any, b: Any) -> Any:
+    y, x = same(emit, a, b, dtype=emit.result.dtype)
+    kind = emit.result.dtype
+    zero, pi = np.asarray(0, kind), np.asarray(math.pi, kind)
+    half = np.asarray(math.pi / 2, kind)
+    at_zero = emit("Mul", emit("Sign", y), half)
+    safe = emit("Where", emit("Equal", x, zero), np.asarray(1, kind), x)
+    angle = emit("Atan", emit("Div", y, safe))
+    turned = emit("Where", emit("Less", y, zero), emit("Neg", emit.value(pi)), pi)
+    angle = emit("Where", emit("Less", x, zero), emit("Add", angle, turned), angle)
+    return emit("Where", emit("Equal", x, zero), at_zero, angle)
+
+
+@writes("hypot")
+def hypot(emit: Emitter, a: Any, b: Any) -> Any:
+    a, b = same(emit, a, b, dtype=emit.result.dtype)
+    return emit("Sqrt", emit("Add", emit("Mul", a, a), emit("Mul", b, b)))
+
+
+@writes("ndtr")
+def ndtr(emit: Emitter, x: Any) -> Any:
+    kind = x.dtype
+    tail = emit("Erf", emit("Mul", x, np.asarray(math.sqrt(0.5), kind)))
+    return emit("Mul", emit("Add", tail, np.asarray(1, kind)), np.asarray(0.5, kind))
+
+
+@writes("clip")
+def clip(emit: Emitter, x: Any, low: Any = None, high: Any = None) -> Any:
+    bounds = [None if b is None else emit.cast(b, x.dtype) for b in (low, high)]
+    ranks = [
+        np.ndim(b) if not isinstance(b, Ref) else len(b.shape) for b in (low, high)
+    ]
+    if any(ranks):
+        made = emit.value(x)
+        for op, bound in zip(("Max", "Min"), bounds, strict=True):
+            made = made if bound is None else emit(op, made, bound)
+        return made
+    return emit("Clip", x, *bounds)
+
+
+@writes("shift_left")
+def shift_left(emit: Emitter, a: Any, b: Any) -> Any:
+    return _shift(emit, a, b, "LEFT")
+
+
+@writes("shift_right")
+def shift_right(emit: Emitter, a: Any, b: Any) -> Any:
+    return _shift(emit, a, b, "RIGHT")
+
+
+def _shift(emit: Emitter, a: Any, b: Any, direction: str) -> Any:
+    kind = np.dtype(emit.result.dtype)
+    a, b = same(emit, a, b, dtype=kind)
+    if kind.kind == "u":
+        return emit("BitShift", a, b, direction=direction)
+    by = emit("Pow", np.asarray(2, kind), b)
+    if direction == "LEFT":
+        return emit("Mul", a, by)
+    return emit("Div", emit("Sub", a, emit("Mod", a, by)), by)
+
+
+for _name, _op in (
+    ("sum_of", "Sum"), ("max_of", "Max"), ("min_of", "Min"), ("mean_of", "Mean"),
+):  # fmt: skip
+
+    def _several(emit: Emitter, *arrays: Any, op: str = _op) -> Any:
+        return emit(op, *same(emit, *arrays, dtype=emit.result.dtype))
+
+    writers[_name] = _several
+
+
+@writes("values", "detach", "inner", "clone", "require_grad", "moved_array", "to")
+def itself(emit: Emitter, x: Any, *_: Any, **_options: Any) -> Any:
+    """The same values; a dtype that was asked for is the result's."""
+    if x.dtype != emit.result.dtype:
+        return emit.cast(x, emit.result.dtype)
+    return emit.value(x)

@@ -1,0 +1,107 @@
+"""Matrix products, attention, linear algebra."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from burnish.codegen.writers.traced.emitter import Emitter
+from burnish.codegen.writers.traced.operators.elementwise import same
+from burnish.codegen.writers.traced.sizes import Size
+from burnish.codegen.writers.traced.table import writes
+
+
+@writes("matmul")
+def matmul(emit: Emitter, a: Any, b: Any) -> Any:
+    return emit("MatMul", *same(emit, a, b, dtype=emit.result.dtype))
+
+
+@writes("linear")
+def linear(emit: Emitter, x: Any, weight: Any, bias: Any = None) -> Any:
+    """A matrix by Gemm, which takes the weight as it is."""
+    if len(x.shape) == 2 and len(weight.shape) == 2:
+        return emit("Gemm", x, weight, bias, transB=1)
+    order = [*range(len(weight.shape))]
+    order[-2:] = order[:-3:-1]
+    y = emit("MatMul", x, emit("Transpose", weight, perm=order))
+    return y if bias is None else emit("Add", y, bias)
+
+
+@writes("gemm")
+def gemm(
+    emit: Emitter,
+    a: Any,
+    b: Any,
+    c: Any = None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    trans_a: bool = False,
+    trans_b: bool = False,
+) -> Any:
+    return emit(
+        "Gemm", a, b, c, alpha=alpha, beta=beta, transA=int(trans_a),
+        transB=int(trans_b),
+    )  # fmt: skip
+
+
+@writes("einsum_of")
+def einsum_of(emit: Emitter, *arrays: Any, equation: str) -> Any:
+    kind = emit.result.dtype
+    return emit("Einsum", *same(emit, *arrays, dtype=kind), equation=equation)
+
+
+@writes("attention_weights")
+def attention_weights(
+    emit: Emitter,
+    q: Any,
+    k: Any,
+    mask: Any = None,
+    *,
+    is_causal: bool = False,
+    scale: float | None = None,
+    softcap: float = 0.0,
+) -> Any:
+    kind = q.dtype
+    scale = q.shape[-1] ** -0.5 if scale is None else scale
+    turned = emit.turned(k)
+    scores = emit("MatMul", emit("Mul", q, np.asarray(scale, kind)), turned)
+    if softcap > 0:
+        cap = np.asarray(softcap, kind)
+        scores = emit("Mul", emit("Tanh", emit("Div", scores, cap)), cap)
+    low = np.asarray(-np.inf, kind)
+    if is_causal:
+        seen = causal(emit, q.shape[-2], k.shape[-2])
+        scores = emit("Where", seen, scores, low)
+    if mask is None:
+        return emit("Softmax", scores, axis=-1)
+    if mask.dtype.kind == "b":
+        scores = emit("Where", mask, scores, low)
+    else:
+        scores = emit("Add", scores, emit.cast(mask, kind))
+    shares = emit("Softmax", scores, axis=-1)
+    return emit("Where", emit("IsNaN", shares), np.asarray(0, kind), shares)
+
+
+def causal(emit: Emitter, queries: Any, keys: Any) -> Any:
+    """(T, S): True where query i sees key j, which is no later."""
+    if not isinstance(queries, Size) and not isinstance(keys, Size):
+        return emit.constant(np.tri(queries, keys) > 0)
+    rows, columns = (
+        emit(
+            "Range",
+            np.int64(0),
+            emit.value(np.int64(n) if not isinstance(n, Size) else n),
+            np.int64(1),
+        )
+        for n in (queries, keys)
+    )
+    return emit("LessOrEqual", columns, emit("Unsqueeze", rows, emit.ints([1])))
+
+
+@writes("low_rank_add")
+def low_rank_add(emit: Emitter, x: Any, b: Any, a: Any, *, scale: float) -> Any:
+    """x + scale * b @ a"""
+    product = emit("MatMul", b, a)
+    return emit("Add", x, emit("Mul", product, np.asarray(scale, x.dtype)))

@@ -1,0 +1,104 @@
+"""Random numbers, quantization, signals, text, training's losses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from burnish.codegen.writers.traced.emitter import Emitter, data_type
+from burnish.codegen.writers.traced.table import writes
+
+
+@writes("quantize_linear")
+def quantize_linear(
+    emit: Emitter,
+    x: Any,
+    scale: Any,
+    zero_point: Any = None,
+    *,
+    axis: int,
+    block_size: int,
+    dtype: Any,
+    saturate: bool,
+) -> Any:
+    zero = zero_point
+    if zero is None and emit.result.dtype != np.uint8:
+        zero = np.zeros(getattr(scale, "shape", ()), emit.result.dtype)
+    return emit("QuantizeLinear", x, scale, zero, axis=axis, saturate=int(saturate))
+
+
+@writes("dequantize_linear")
+def dequantize_linear(
+    emit: Emitter,
+    x: Any,
+    scale: Any,
+    zero_point: Any = None,
+    *,
+    axis: int = 1,
+    block_size: int = 0,
+    dtype: Any = None,
+) -> Any:
+    return emit("DequantizeLinear", x, scale, zero_point, axis=axis)
+
+
+@writes("dft")
+def dft(
+    emit: Emitter, x: Any, *, axis: int, length: Any, inverse: bool, onesided: bool
+) -> Any:
+    count = None if length is None else np.int64(length)
+    return emit(
+        "DFT", x, count, np.int64(axis), inverse=int(inverse), onesided=int(onesided)
+    )
+
+
+@writes("range_")
+def range_(emit: Emitter, start: Any, limit: Any, delta: Any) -> Any:
+    ends = (emit.cast(n, emit.result.dtype) for n in (start, limit, delta))
+    return emit("Range", *ends)
+
+
+@writes("constant_of_shape")
+def constant_of_shape(emit: Emitter, shape: Any, *, value: Any) -> Any:
+    held = np.asarray(np.float32(0) if value is None else value).reshape(())
+    return emit("Expand", held, emit.cast(shape, np.int64))
+
+
+@writes("bernoulli")
+def bernoulli(emit: Emitter, x: Any) -> Any:
+    return emit("Bernoulli", x, dtype=int(data_type(emit.result.dtype)))
+
+
+@writes("string_concat")
+def string_concat(emit: Emitter, x: Any, y: Any) -> Any:
+    return emit("StringConcat", x, y)
+
+
+@writes("string_split")
+def string_split(emit: Emitter, x: Any, *, delimiter: Any, maxsplit: Any) -> Any:
+    return emit("StringSplit", x, outputs=2, delimiter=delimiter, maxsplit=maxsplit)
+
+
+@writes("regex_full_match")
+def regex_full_match(emit: Emitter, x: Any, *, pattern: str) -> Any:
+    return emit("RegexFullMatch", x, pattern=pattern)
+
+
+@writes("string_normalizer")
+def string_normalizer(
+    emit: Emitter,
+    x: Any,
+    *,
+    case_change_action: str,
+    is_case_sensitive: bool,
+    stopwords: Any,
+) -> Any:
+    return emit(
+        "StringNormalizer", x, case_change_action=case_change_action,
+        is_case_sensitive=int(is_case_sensitive), stopwords=list(stopwords) or None,
+    )  # fmt: skip
+
+
+@writes("decode_image")
+def decode_image(emit: Emitter, stream: Any, *, pixel_format: str) -> Any:
+    return emit("ImageDecoder", stream, pixel_format=pixel_format)

@@ -1,0 +1,164 @@
+"""Reductions, running sums, sorting."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from burnish.codegen.writers.traced.emitter import Emitter
+from burnish.codegen.writers.traced.operators.shape import several, slices
+from burnish.codegen.writers.traced.table import writers, writes
+
+_REDUCE = {
+    "reduce_sum": "ReduceSum", "reduce_mean": "ReduceMean", "reduce_max": "ReduceMax",
+    "reduce_min": "ReduceMin", "reduce_l1": "ReduceL1", "reduce_l2": "ReduceL2",
+    "reduce_log_sum": "ReduceLogSum", "reduce_log_sum_exp": "ReduceLogSumExp",
+    "reduce_sum_square": "ReduceSumSquare", "reduce_prod": "ReduceProd",
+}  # fmt: skip
+
+
+def _reduce(op: str) -> Any:
+    def write(
+        emit: Emitter, x: Any, *, axes: Any = None, keepdims: bool = False
+    ) -> Any:
+        return reduced(emit, op, emit.cast(x, emit.result.dtype), axes, keepdims)
+
+    return write
+
+
+writers.update((name, _reduce(op)) for name, op in _REDUCE.items())
+
+
+def reduced(emit: Emitter, op: str, x: Any, axes: Any, keepdims: bool) -> Any:
+    """A reduction over axes; over none it changes only what one element becomes."""
+    if axes is not None and not several(axes):
+        return emit(
+            op, x, emit.ints([]), keepdims=int(keepdims), noop_with_empty_axes=1
+        )
+    chosen = None if axes is None else emit.ints(several(axes))
+    return emit(op, x, chosen, keepdims=int(keepdims))
+
+
+@writes("reduce_any")
+def reduce_any(emit: Emitter, x: Any, *, axes: Any, keepdims: bool) -> Any:
+    return _truth(emit, "ReduceMax", x, axes, keepdims)
+
+
+@writes("reduce_all")
+def reduce_all(emit: Emitter, x: Any, *, axes: Any, keepdims: bool) -> Any:
+    return _truth(emit, "ReduceMin", x, axes, keepdims)
+
+
+def _truth(emit: Emitter, op: str, x: Any, axes: Any, keepdims: bool) -> Any:
+    numbers = emit("Cast", emit.cast(x, np.bool_), to=6)
+    return emit("Cast", reduced(emit, op, numbers, axes, keepdims), to=9)
+
+
+def _place(op: str) -> Any:
+    def write(
+        emit: Emitter,
+        x: Any,
+        *,
+        axis: int | None,
+        keepdims: bool,
+        select_last_index: bool,
+    ) -> Any:
+        if axis is None:
+            flat = emit("Reshape", x, emit.ints([-1]))
+            made = emit(op, flat, axis=0, keepdims=0)
+            return emit.reshape(made, emit.result.shape) if keepdims else made
+        return emit(
+            op, x, axis=axis, keepdims=int(keepdims),
+            select_last_index=int(select_last_index) or None,
+        )  # fmt: skip
+
+    return write
+
+
+writers.update({"arg_max": _place("ArgMax"), "arg_min": _place("ArgMin")})
+
+
+@writes("var")
+def var(emit: Emitter, x: Any, *, axis: Any, keepdims: bool, correction: float) -> Any:
+    mean = reduced(emit, "ReduceMean", x, axis, True)
+    away = emit("Sub", x, mean)
+    squares = emit("Mul", away, away)
+    total = reduced(emit, "ReduceSum", squares, axis, keepdims)
+    axes = range(len(x.shape)) if axis is None else several(axis)
+    sizes = [emit.axis(x, a % len(x.shape)) for a in axes]
+    count = sizes[0]
+    for each in sizes[1:]:
+        count = emit("Mul", count, each)
+    count = emit("Squeeze", emit.cast(count, x.dtype), emit.ints([0]))
+    if correction:
+        count = emit("Sub", count, np.asarray(correction, x.dtype))
+    return emit("Div", total, count)
+
+
+@writes("std")
+def std(emit: Emitter, x: Any, **options: Any) -> Any:
+    return emit("Sqrt", var(emit, x, **options))
+
+
+@writes("cum_sum")
+def cum_sum(emit: Emitter, x: Any, *, axis: int, exclusive: bool, reverse: bool) -> Any:
+    x = emit.cast(x, emit.result.dtype)
+    return emit(
+        "CumSum", x, np.int64(axis), exclusive=int(exclusive), reverse=int(reverse)
+    )
+
+
+@writes("argsort")
+def argsort(emit: Emitter, x: Any, *, axis: int, descending: bool) -> Any:
+    return _top(emit, x, x.shape[axis], axis, descending)[1]
+
+
+@writes("top_k_places")
+def top_k_places(emit: Emitter, x: Any, *, k: int, axis: int, largest: bool) -> Any:
+    return _top(emit, x, k, axis, largest)[1]
+
+
+@writes("top_k", "sort_with_indices")
+def top_k(
+    emit: Emitter, x: Any, k: Any = None, axis: int = -1, largest: bool = True,
+    descending: bool = False,
+) -> Any:  # fmt: skip
+    if k is None:
+        return _top(emit, x, x.shape[axis], axis, descending)
+    return _top(emit, x, emit.results[0].shape[axis], axis, largest)
+
+
+@writes("sort")
+def sort(emit: Emitter, x: Any, axis: int = -1, descending: bool = False) -> Any:
+    return _top(emit, x, x.shape[axis], axis, descending)[0]
+
+
+def _top(emit: Emitter, x: Any, k: Any, axis: int, largest: bool) -> Any:
+    return emit("TopK", x, emit.ints([k]), outputs=2, axis=axis, largest=int(largest))
+
+
+@writes("unique_of")
+def unique_of(emit: Emitter, x: Any, *, axis: Any = None, ordered: bool = True) -> Any:
+    return emit("Unique", x, outputs=4, axis=axis, sorted=int(ordered))
+
+
+@writes("non_zero")
+def non_zero(emit: Emitter, x: Any) -> Any:
+    return emit("NonZero", x)
+
+
+@writes("median_places")
+def median_places(emit: Emitter, x: Any, *, axis: int) -> Any:
+    """The first place of the middle element along an axis; NaN is not looked for."""
+    n = x.shape[axis]
+    values, _ = _top(emit, x, n, axis, False)
+    middle = (n - 1) // 2
+    found = slices(emit, values, {axis: slice(middle, middle + 1)})
+    same = emit("Cast", emit("Equal", x, found), to=6)
+    return emit("ArgMax", same, axis=axis, keepdims=1)
+
+
+@writes("logsumexp")
+def logsumexp(emit: Emitter, x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    return reduced(emit, "ReduceLogSumExp", x, axis, keepdims)

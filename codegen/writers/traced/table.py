@@ -1,0 +1,57 @@
+"""The way back: which ONNX nodes say what an operator or a layer of Burnish does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from burnish import ops
+from burnish.nn.module import Module
+from burnish.operator import Operator, registry
+
+Writer = Callable[..., Any]
+
+writers: dict[str, Writer] = {}
+"""By the name of an operator or of a function of `burnish.ops`, or "nn.Layer"."""
+
+_NAMES: dict[int, str] = {}
+
+
+def writes(*names: str) -> Callable[[Writer], Writer]:
+    """Declare how calls of operators, functions or layers ("nn.LSTM") are written.
+
+    The function is given an Emitter and the call's arguments: tensors as `Ref`s or
+    arrays, options as they are with sizes that depend on dynamic axes as `Size`.
+    """
+
+    def declare(writer: Writer) -> Writer:
+        for name in names:
+            writers[name] = writer
+        return writer
+
+    return declare
+
+
+def find(function: Any) -> Writer | None:
+    """How a call of an operator, a function of `burnish.ops` or a layer is written."""
+    if isinstance(function, Module):
+        return writers.get(f"nn.{type(function).__name__}")
+    if isinstance(function, Operator):
+        return writers.get(function.name)
+    return writers.get(name_of(function))
+
+
+def name_of(function: Any) -> str:
+    """The name in `burnish.ops` of a function that is made of operators, or ""."""
+    if not _NAMES:
+        _NAMES.update(
+            (id(each), name)
+            for name, each in vars(ops).items()
+            if callable(each) and not isinstance(each, Operator)
+        )
+    return _NAMES.get(id(function), "")
+
+
+def operators() -> list[str]:
+    """Every operator of the runtime."""
+    return sorted(registry)

@@ -1,0 +1,37 @@
+"""Run an exported model: by onnxruntime where it is, else by ONNX's reference."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx.reference import ReferenceEvaluator
+
+from burnish.codegen import Exported
+
+try:
+    import onnxruntime
+except ImportError:
+    onnxruntime = None
+
+
+def ran(made: Exported, *given: Any) -> list[np.ndarray]:
+    """What the model gives for these inputs, in order."""
+    return arrays(onnx.load_from_string(made.to_bytes()), *given)
+
+
+def arrays(model: onnx.ModelProto, *given: Any) -> list[np.ndarray]:
+    """What a model gives for these inputs, in order."""
+    feed = {
+        value.name: np.asarray(each)
+        for value, each in zip(model.graph.input, given, strict=True)
+    }
+    if onnxruntime is None:
+        return list(ReferenceEvaluator(model).run(None, feed))
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    return list(session.run(None, feed))
