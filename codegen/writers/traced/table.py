@@ -7,12 +7,15 @@ from typing import Any
 
 from burnish import ops
 from burnish.nn.module import Module
-from burnish.operator import Operator, registry
+from burnish.operator import Operator
 
 Writer = Callable[..., Any]
 
 writers: dict[str, Writer] = {}
-"""By the name of an operator or of a function of `burnish.ops`, or "nn.Layer"."""
+"""By the name of an operator or of a function of `burnish.ops`.
+
+Layers are "nn.Layer", what is neither "step name".
+"""
 
 _NAMES: dict[int, str] = {}
 
@@ -38,7 +41,8 @@ def find(function: Any) -> Writer | None:
         return writers.get(f"nn.{type(function).__name__}")
     if isinstance(function, Operator):
         return writers.get(function.name)
-    return writers.get(name_of(function))
+    name = name_of(function) or f"step {getattr(function, '__name__', '')}"
+    return writers.get(name)
 
 
 def name_of(function: Any) -> str:
@@ -50,8 +54,3 @@ def name_of(function: Any) -> str:
             if callable(each) and not isinstance(each, Operator)
         )
     return _NAMES.get(id(function), "")
-
-
-def operators() -> list[str]:
-    """Every operator of the runtime."""
-    return sorted(registry)

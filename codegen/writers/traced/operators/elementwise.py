@@ -18,7 +18,7 @@ _ONE = {
     "cosh": "Cosh", "tanh": "Tanh", "asinh": "Asinh", "acosh": "Acosh",
     "atanh": "Atanh", "erf": "Erf", "neg": "Neg", "abs_": "Abs", "sign": "Sign",
     "floor": "Floor", "ceil": "Ceil", "round_": "Round", "logical_not": "Not",
-    "is_nan": "IsNaN", "det": "Det", "bitwise_not": "BitwiseNot",
+    "is_nan": "IsNaN", "det": "Det", "rint": "Round",
     "reciprocal": "Reciprocal",
 }  # fmt: skip
 _ARITHMETIC = {
@@ -45,7 +45,9 @@ _MIXED = ("IsNaN",)
 
 def _arithmetic(op: str) -> Any:
     def write(emit: Emitter, a: Any, b: Any) -> Any:
-        return emit(op, *same(emit, a, b, dtype=emit.result.dtype))
+        kind = np.dtype(emit.result.dtype)
+        of_truth = op.removeprefix("Bitwise") if kind.kind == "b" else op
+        return emit(of_truth, *same(emit, a, b, dtype=kind))
 
     return write
 
@@ -85,6 +87,11 @@ def same(emit: Emitter, *items: Any, dtype: Any = None) -> tuple[Any, ...]:
 
 def _plain(kind: Any) -> Any:
     return float(kind.captures[0]) if isinstance(kind, Varying) else kind
+
+
+@writes("bitwise_not")
+def bitwise_not(emit: Emitter, x: Any) -> Any:
+    return emit("Not" if x.dtype.kind == "b" else "BitwiseNot", x)
 
 
 @writes("not_equal")
@@ -237,11 +244,17 @@ def _shift(emit: Emitter, a: Any, b: Any, direction: str) -> Any:
     a, b = same(emit, a, b, dtype=kind)
     if kind.kind == "u":
         return emit("BitShift", a, b, direction=direction)
-    by = emit("Pow", np.asarray(2, kind), b)
+    wide = np.dtype(np.int64)
+    x, count = (emit.cast(part, wide) for part in (a, b))
+    by = emit("Pow", np.asarray(2, wide), count)
     if direction == "LEFT":
-        return emit("Mul", a, by)
-    return emit("Div", emit("Sub", a, emit("Mod", a, by)), by)
+        made = emit("Mul", x, by)
+    else:
+        made = emit("Div", emit("Sub", x, emit("Mod", x, by)), by)
+    return emit.cast(made, kind)
 
+
+_STEPS = ("values", "detach", "inner", "clone", "require_grad", "to")
 
 for _name, _op in (
     ("sum_of", "Sum"), ("max_of", "Max"), ("min_of", "Min"), ("mean_of", "Mean"),
@@ -253,7 +266,7 @@ for _name, _op in (
     writers[_name] = _several
 
 
-@writes("values", "detach", "inner", "clone", "require_grad", "moved_array", "to")
+@writes("moved_array", *(f"step {name}" for name in _STEPS))
 def itself(emit: Emitter, x: Any, *_: Any, **_options: Any) -> Any:
     """The same values; a dtype that was asked for is the result's."""
     if x.dtype != emit.result.dtype:

@@ -83,10 +83,10 @@ def group_norm_of(
 
 @writes("instance_norm")
 def instance_norm(
-    emit: Emitter, x: Any, scale: Any = None, bias: Any = None, *, eps: float = 1e-5
+    emit: Emitter, x: Any, weight: Any = None, bias: Any = None, *, eps: float = 1e-5
 ) -> Any:
     ones = np.ones(x.shape[1], x.dtype)
-    scale = ones if scale is None else scale
+    scale = ones if weight is None else weight
     shift = ones * 0 if bias is None else bias
     return emit("InstanceNormalization", x, scale, shift, epsilon=eps)
 
