@@ -13,7 +13,7 @@ ConversionError               base; the command prints the message and exits wit
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -195,6 +195,20 @@ def noting(note: Callable[[], str]) -> Iterator[None]:
         if text := note():
             error.add_note(text)
         raise
+
+
+def keep_inputs(written: Iterable[Path], inputs: Iterable[Path]) -> None:
+    """Raise a UsageError where a file to write is one that is read, or a link to it."""
+    read = list(inputs)
+    for path in written:
+        for other in read:
+            if path.resolve() == other.resolve() or (
+                path.exists() and other.exists() and path.samefile(other)
+            ):
+                raise UsageError(
+                    f"{path}: expected another file to write than {other}, which is an "
+                    "input and stays as it is; choose another name"
+                )
 
 
 def others(count: int) -> str:

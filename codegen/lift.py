@@ -287,17 +287,22 @@ class _Lifter:
         return self._by_pytorch and plain and not constants.is_saved(value)
 
 
+#: What NumPy and the rules' arithmetic raise for values that they cannot take.
+_BY_VALUES = (ArithmeticError, IndexError, TypeError, ValueError)
+
+
 @contextmanager
 def _naming(node: ir.Node) -> Iterator[None]:
     """What a rule meets that no run could take is an error which names the node.
 
     Constants say it as a rule: a shape of other elements, two axes for three bounds.
+    What no value can cause is a defect of the rule, and stays what it is.
     """
     try:
         yield
     except (BurnishError, ConversionError):
         raise
-    except Exception as error:
+    except _BY_VALUES as error:
         got = ", ".join(
             f"{v.dtype}{v.shape or ''}" if v else "none" for v in node.inputs
         )

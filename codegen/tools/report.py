@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from burnish.atomic import atomic_write
+from burnish.codegen.errors import keep_inputs
 from burnish.codegen.render.environment import filled
 from burnish.learner.events import SPLITS, EventStore, read_events
 from burnish.learner.summary import LearnerSummary
@@ -37,6 +38,8 @@ def report(directory: Path, output: Path | None = None) -> Path:
     """
     store = read_events(directory)
     target = output or directory / "report.html"
+    if target.suffix != ".html":
+        keep_inputs([target], (p for p in directory.rglob("*") if p.is_file()))
     log = directory / "experiment.log"
     lines = log.read_text("utf-8", "replace").splitlines() if log.exists() else []
     page = filled(

@@ -8,7 +8,7 @@ from pathlib import Path
 import onnx_ir as ir
 
 from burnish.atomic import atomic_write
-from burnish.codegen.errors import ReadError, UsageError, spelled
+from burnish.codegen.errors import ReadError, UsageError, keep_inputs, spelled
 from burnish.codegen.readers import in_files
 from burnish.codegen.readers.onnx import load_for_upgrade
 from burnish.codegen.readers.opset import OLDEST
@@ -44,8 +44,7 @@ def upgrade(path: str | Path, out: str | Path, opset: int | None = None) -> Upgr
         )
     if not out.parent.is_dir():
         raise UsageError(f"{out}: expected a folder {out.parent}, there is none")
-    if path.exists() and out.exists() and out.samefile(path):
-        raise UsageError(f"{out}: expected another file to write than the model itself")
+    keep_inputs([out], [path])
     notes: list[str] = []
     model, before = load_for_upgrade(path, target, notes.append)
     if before >= target:
@@ -59,13 +58,12 @@ def upgrade(path: str | Path, out: str | Path, opset: int | None = None) -> Upgr
 
 def _write(model: ir.Model, path: Path, out: Path) -> list[str]:
     tensors = list(in_files(model))
+    data = out.with_name(f"{out.name}.data")
+    keep_inputs([out, data], {tensor.file.path: None for _, tensor in tensors})
     beside = any(tensor.file.path != path for _, tensor in tensors)
     if not beside and sum(tensor.length for _, tensor in tensors) <= INLINE:
         _save(model, out)
         return [str(out)]
-    data = out.with_name(f"{out.name}.data")
-    if any(tensor.file.path.resolve() == data.resolve() for _, tensor in tensors):
-        raise UsageError(f"{data}: holds weights of {path}; choose another name")
     with atomic_write(data) as file:
         for value, tensor in tensors:
             file.write(b"\0" * (-file.tell() % _ALIGNED))

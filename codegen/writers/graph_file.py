@@ -12,7 +12,7 @@ import onnx
 from onnx.external_data_helper import ExternalDataInfo, uses_external_data
 
 from burnish.atomic import atomic_write
-from burnish.codegen.errors import ExportError, UsageError
+from burnish.codegen.errors import ExportError, keep_inputs
 from burnish.codegen.weights.origin import Use
 
 _ALIGNED = 64
@@ -114,14 +114,8 @@ class GraphFile:
         """Write the file, and beside it the data of tensors that have theirs beside."""
         outside = [t for t in self._everyone() if uses_external_data(t)]
         data = out.with_name(f"{out.name}.data")
-        inputs = {self.path, *(self._at(t).resolve() for t in outside)}
-        taken = {file.resolve() for file in inputs}
-        for written in (out, data) if outside else (out,):
-            if written.resolve() in taken:
-                raise UsageError(
-                    f"{written}: expected another file than the model's own; "
-                    "choose another name"
-                )
+        inputs = {self.path, *map(self._at, outside)}
+        keep_inputs((out, data) if outside else (out,), inputs)
         if not outside:
             with atomic_write(out) as file:
                 file.write(self.model.SerializeToString())

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from burnish.codegen.errors import ExportError, UsageError, about
+from burnish.codegen.errors import ExportError, UsageError, about, keep_inputs
 from burnish.codegen.generated import Options
 from burnish.codegen.pipeline import planned
 from burnish.codegen.readers import read, valid_or_refused
@@ -69,11 +69,7 @@ def _check_paths(weights: Path, original: Path, out: Path) -> None:
         )
     if not out.parent.is_dir():
         raise UsageError(f"{out}: expected a folder {out.parent}, there is none")
-    for path in (weights, original):
-        if path.resolve() == out.resolve():
-            raise UsageError(
-                f"{out}: is an input, which stays as it is; choose another name"
-            )
+    keep_inputs([out, out.with_name(f"{out.name}.data")], [weights, original])
 
 
 def _matching(original: Path, held: Weights) -> tuple[list[Origin], list[Entry]]:

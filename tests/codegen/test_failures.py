@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import wraps
 from importlib import resources
 from pathlib import Path
 
@@ -19,6 +20,7 @@ import pytest
 from burnish.codegen import ModelGen, pipeline
 from burnish.codegen.cli import main, parser
 from burnish.codegen.errors import UnsupportedError, UsageError, about
+from burnish.codegen.ops._rules import registry
 from burnish.codegen.weights.entries import Entry
 
 Captured = pytest.CaptureFixture[str]
@@ -175,6 +177,28 @@ def test_an_error_of_our_own_says_so(
     assert "Traceback" not in printed.err
     assert json.loads(printed.out)["error"]["kind"] == "InternalError"
     assert _everything(folder) == before
+
+
+@pytest.mark.parametrize("place", ["rule of an operator", "pass"])
+def test_a_defect_in_a_rule_is_ours(
+    place: str, folder: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The model is good: nobody is told that its operators are not supported."""
+
+    def broken(*_: object, **__: object) -> None:
+        raise AttributeError("no such thing")
+
+    if place == "pass":
+        monkeypatch.setattr("burnish.codegen.passes.fuse._apply", broken)
+    else:
+        rules = registry["", "Conv"]
+        monkeypatch.setitem(
+            registry,
+            ("", "Conv"),
+            [replace(r, function=wraps(r.function)(broken)) for r in rules],
+        )
+    assert main(["generate", "mnist.onnx", "-o", "out"]) == 3
+    assert "an error of Burnish itself, not of yours" in capsys.readouterr().err
 
 
 def test_traceback_shows_where(
