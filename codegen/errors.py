@@ -59,7 +59,12 @@ def _report(missing: Mapping[str, Sequence[str]]) -> str:
         + ", ".join(map(repr, nodes))
         for kind, nodes in sorted(missing.items())
     ]
-    head = "expected operators and attributes with an import rule, these have none:"
+    leave = spelled("allow_unknown=True", "--allow-unknown")
+    head = (
+        "expected operators and attributes with an import rule (declare yours with "
+        f"@onnx_op and --rules, or leave methods to fill in with {leave}), these have "
+        "none:"
+    )
     return "\n".join([head, *lines])
 
 
@@ -153,7 +158,9 @@ def spelled(python: str, command: str = "") -> str:
 
     command: by default the argument's name behind two hyphens.
     """
-    return command or f"--{python}" if on_command_line.get() else python
+    if not on_command_line.get():
+        return python
+    return command or f"--{python.replace('_', '-')}"
 
 
 @contextmanager

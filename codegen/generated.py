@@ -18,7 +18,9 @@ Existing: TypeAlias = Literal["keep", "force", "merge"]
 and nothing is written; it is kept as .bak; the changes go into the new source."""
 
 
-_SWITCHES = ("half", "embed", "flat", "typed", "standalone", "selftest")
+_SWITCHES = (
+    *("half", "embed", "flat", "typed", "standalone", "selftest", "allow_unknown"),
+)
 _OFF = {"simplify": "--no-simplify", "weights": "--no-weights"}
 
 
@@ -33,6 +35,7 @@ class Options:
     weights: they are written at all. quantize: "q8" or "q4", the bits of matrices.
     standalone: with the parts of the runtime that it uses, for NumPy alone. selftest:
     with golden inputs and outputs, for `python -m MODULE --selftest`.
+    allow_unknown: an operator that nobody knows becomes a method to fill in.
     """
 
     name: str | None = None
@@ -45,12 +48,13 @@ class Options:
     quantize: str | None = None
     standalone: bool = False
     selftest: bool = False
+    allow_unknown: bool = False
 
     def spelled(self) -> str:
         """The options as the command line has them, "" for the defaults."""
         given = ("name", self.name), ("quantize", self.quantize)
         words = [f"--{word} {value}" for word, value in given if value]
-        words += [f"--{word}" for word in _SWITCHES if getattr(self, word)]
+        words += [_switch(word) for word in _SWITCHES if getattr(self, word)]
         words += [option for word, option in _OFF.items() if not getattr(self, word)]
         return " ".join(words)
 
@@ -59,9 +63,14 @@ class Options:
         """The options that `spelled` gives back; what it never says is left out."""
         words = shlex.split(spelled)
         pairs = dict(pairwise(words))
-        on = {word: f"--{word}" in words for word in _SWITCHES}
+        on = {word: _switch(word) in words for word in _SWITCHES}
         on |= {word: option not in words for word, option in _OFF.items()}
         return cls(pairs.get("--name"), quantize=pairs.get("--quantize"), **on)
+
+
+def _switch(word: str) -> str:
+    """`--allow-unknown`"""
+    return f"--{word.replace('_', '-')}"
 
 
 def usual_name(path: Path) -> str:
@@ -81,7 +90,8 @@ class Generated:
     inputs: the files that it was made of, the model file first. again: the source of
     another model in the same way. metadata: what the weights file says beside them,
     tables above all. origin: the weights file that they come from, where it is one;
-    as_stored: that one has the same tensors under the same names.
+    as_stored: that one has the same tensors under the same names. unknown: operators
+    that methods to fill in stand for, and the names of their nodes.
     """
 
     name: str
@@ -95,3 +105,4 @@ class Generated:
     metadata: Mapping[str, str] = field(default_factory=dict)
     origin: Path | None = None
     as_stored: bool = False
+    unknown: Mapping[str, list[str]] = field(default_factory=dict)

@@ -11,9 +11,10 @@ import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.errors import WHY_NOT, ConversionError, UnsupportedError
-from burnish.codegen.ops import NodeContext, find
+from burnish.codegen.ops import NodeContext, find, has_rule, unknown
 from burnish.codegen.ops._choices import check_choices
 from burnish.codegen.ops._rules import Inline, whole
+from burnish.codegen.ops.unknown import Unknown
 from burnish.codegen.program import (
     Assign,
     Attribute,
@@ -52,12 +53,13 @@ _LARGEST_TABLE = 1 << 24
 _ANY = frozenset(("", "?", "-1", "none", "unk", "unknown", "dynamic", "dyn", "any"))
 
 
-def lift(model: ir.Model) -> Program:
+def lift(model: ir.Model, allow_unknown: bool = False) -> Program:
     """What the graph computes, in the runtime's words.
 
+    allow_unknown: what has no rule becomes a call of a method that is to be written.
     Raises UnsupportedError with every operator and attribute that has no rule.
     """
-    _Lifter(model, {}).check_coverage()
+    _Lifter(model, {}).check_coverage(allow_unknown)
     sources: dict[ir.Value, Source] = {}
     while True:
         program = _Lifter(model, sources).program()
@@ -79,20 +81,22 @@ class _Lifter:
         self.statements: list[Statement] = []
         self.sizes: dict[Any, Expression] = {}
         self.measures: dict[Expression, Size] = {}
+        self.unknown = Unknown()
 
     # --- before anything is written ---
 
-    def check_coverage(self) -> None:
+    def check_coverage(self, allow_unknown: bool) -> None:
         """Every operator and attribute without a rule, in one report."""
         missing: dict[str, list[str]] = {}
         for node in _all_nodes(self.model.graph):
             version = self._version(node)
             rule = find(node.domain, node.op_type, version)
-            where = node.name or f"-> {node.outputs[0].name}"
-            kind = f"{node.domain or 'ai.onnx'}.{node.op_type} (opset {version})"
-            if why := node.metadata_props.get(WHY_NOT):
-                kind = f"{kind}, {why}"
-            if rule is None or (rule.when is not None and not rule.when(node)):
+            where, kind = _where(node), self._kind(node)
+            if rule is None or not has_rule(node, version):
+                if allow_unknown and unknown.fits_a_call(node):
+                    continue
+                if why := node.metadata_props.get(WHY_NOT):
+                    kind = f"{kind}, {why}"
                 missing.setdefault(kind, []).append(where)
                 continue
             for name in node.attributes.keys() - rule.attributes.keys():
@@ -100,6 +104,10 @@ class _Lifter:
             check_choices(node, where)
         if missing:
             raise UnsupportedError(missing)
+
+    def _kind(self, node: ir.Node) -> str:
+        domain, version = node.domain or "ai.onnx", self._version(node)
+        return f"{domain}.{node.op_type} (opset {version})"
 
     def _version(self, node: ir.Node) -> int:
         return node.version or self.opsets.get(node.domain, 1)
@@ -120,7 +128,8 @@ class _Lifter:
         body.results = [whole(result) for result in body.results]
         outputs = [(_dtype(v), _shape(v)) for v in graph.outputs]
         names = [v.name or "" for v in graph.outputs]
-        return Program(inputs, optional, pruned(body), names, outputs)
+        nodes = self.unknown.nodes
+        return Program(inputs, optional, pruned(body), names, outputs, nodes)
 
     def block(self, graph: ir.Graph, inputs: tuple[Expression, ...] = ()) -> Block:
         """A graph's statements and results, with its inputs bound to `inputs`."""
@@ -143,8 +152,13 @@ class _Lifter:
                 self._bind_host(node.outputs[0], numbers, scope_of(node))
                 return
         rule = find(node.domain, node.op_type, version)
-        assert rule is not None
         scope = scope_of(node)
+        if rule is None or not has_rule(node, version):
+            kind = self._kind(node)
+            self.unknown.met(kind, _where(node))
+            made = self.unknown.called(kind, node, inputs, attributes)
+            self._bind(tuple(node.outputs), made, scope)
+            return
         given = {rule.attributes[name]: value for name, value in attributes.items()}
         if rule.wants_node:
             given["node"] = self._context(node, version, scope)
@@ -311,6 +325,10 @@ def _naming(node: ir.Node) -> Iterator[None]:
             f"inputs and attributes that it can run with, got {got:.200}: "
             f"{type(error).__name__} ({error!s:.200})"
         ) from error
+
+
+def _where(node: ir.Node) -> str:
+    return node.name or f"-> {node.outputs[0].name}"
 
 
 def _all_nodes(graph: ir.Graph) -> Iterator[ir.Node]:

@@ -5,7 +5,7 @@ read -> passes -> lift -> arrange -> render -> write
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -130,11 +130,21 @@ def _from_graph(
         weights,
         in_source,
         _count(every),
-        source.notes,
+        (*source.notes, *_to_fill_in(program)),
         source.files,
         partial(_text, template_dir),
         metadata,
+        unknown=program.unknown,
     )
+
+
+def _to_fill_in(program: Program) -> Iterator[str]:
+    for kind, nodes in program.unknown.items():
+        word = "node" if len(nodes) == 1 else "nodes"
+        yield (
+            f"{kind} is unknown ({word} {', '.join(map(repr, nodes))}): fill in its "
+            "method, it says nn.Unwritten"
+        )
 
 
 def planned(
@@ -150,7 +160,7 @@ def planned(
     stage(1)
     _simplify(source, explain, options.simplify)
     stage(2)
-    program = lift(source.model)
+    program = lift(source.model, options.allow_unknown)
     stage(3)
     return program, arrange(program, options.flat, explain)
 
@@ -159,7 +169,7 @@ def _from_folder(
     folder: Path, options: Options, template_dir: Path | None, explain: Explain
 ) -> Generated:
     """A model that a configuration describes, by its architecture's template."""
-    _refuse(options, folder, "flat", "selftest")
+    _refuse(options, folder, "flat", "selftest", "allow_unknown")
     made = architectures.build(
         folder, template_dir=template_dir, typed=options.typed, explain=explain
     )
@@ -204,7 +214,7 @@ def _from_weights(
     *notes: str,
 ) -> Generated:
     """A model from weights alone, inferred from their names and shapes."""
-    _refuse(options, path, "flat", "selftest")
+    _refuse(options, path, "flat", "selftest", "allow_unknown")
     made = infer_modules(path, explain)
     name = _module_name(options, path)
     every = entries(made.plan.weights, options.half)
@@ -362,6 +372,7 @@ class ModelGen:
         quantize: Literal["q8", "q4"] | None = None,
         standalone: bool = False,
         selftest: bool = False,
+        allow_unknown: bool = False,
         name: str | None = None,
         template_dir: str | Path | None = None,
         existing: Existing = "keep",
@@ -380,6 +391,7 @@ class ModelGen:
             quantize,
             standalone,
             selftest,
+            allow_unknown,
         )
         self.inputs: list[Path] = []
 

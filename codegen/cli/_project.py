@@ -29,6 +29,7 @@ _OF_TABLES: dict[str, Any] = {
     "typed": False,
     "standalone": False,
     "selftest": False,
+    "allow_unknown": False,
     "template_dir": None,
     "rules": [],
 }

@@ -39,7 +39,8 @@ class Written:
     """What was generated from one model file; `--json` prints a list of these.
 
     kept: the files that were there before, under their new names. conflicts: places in
-    the source that are marked, because both sides changed.
+    the source that are marked, because both sides changed. unknown: operators that
+    methods to fill in stand for, and their nodes.
     """
 
     model: str
@@ -49,6 +50,7 @@ class Written:
     kept: list[Path]
     conflicts: int
     notes: list[str]
+    unknown: dict[str, list[str]]
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
@@ -100,6 +102,11 @@ def arguments(command: argparse.ArgumentParser) -> None:
         "--selftest",
         action="store_true",
         help="golden inputs and outputs in the source: python -m MODULE --selftest",
+    )
+    add(
+        "--allow-unknown",
+        action="store_true",
+        help="operators that nobody knows become methods to fill in",
     )
     add("--template-dir", type=Path, metavar="DIR", help="templates that replace ours")
     add(
@@ -195,6 +202,7 @@ def _generated(options: argparse.Namespace, listen: Listener) -> list[Generated]
         quantize=options.quantize,
         standalone=options.standalone,
         selftest=options.selftest,
+        allow_unknown=options.allow_unknown,
     )
     made = []
     with noting(lambda: others(len(options.models))):
@@ -223,6 +231,7 @@ def _written(
         kept,
         settled.conflicts,
         list(made.notes),
+        dict(made.unknown),
     )
 
 
@@ -240,5 +249,5 @@ def _tell(result: Written, out: Path) -> None:
         conflicts = console.count(result.conflicts, "conflict")
         console.say(f"{result.files[0]}: {conflicts}, marked <<<<<<< and >>>>>>>")
     console.say(console.count(result.parameters, "parameter"))
-    if not is_weights(result.model):
+    if not (result.unknown or is_weights(result.model)):
         console.say(f"next: burnish verify {result.model} {out}")

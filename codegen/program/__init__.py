@@ -27,6 +27,7 @@ from burnish.codegen.program.expressions import (
     Slice,
     Subscript,
     UnaryOp,
+    Unwritten,
 )
 from burnish.codegen.program.leaves import (
     Change,
@@ -98,6 +99,7 @@ __all__ = [
     "Statement",
     "Subscript",
     "UnaryOp",
+    "Unwritten",
     "Value",
     "Weight",
     "every_expression",

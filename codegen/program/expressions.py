@@ -25,6 +25,17 @@ class Call(Expression):
 
 
 @dataclass(frozen=True, eq=False)
+class Unwritten(Call):
+    """`self.unknown_foo(*args, **options)`: a method that nobody has written.
+
+    operator: what it stands for; outputs: how many values it gives.
+    """
+
+    operator: str = ""
+    outputs: int = 1
+
+
+@dataclass(frozen=True, eq=False)
 class Method(Expression):
     """`target.name(*args, **options)`"""
 

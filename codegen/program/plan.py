@@ -19,13 +19,17 @@ from burnish.codegen.program.statements import Block
 
 @dataclass(eq=False)
 class Program:
-    """A whole model: inputs in order, a body, names and shapes of outputs."""
+    """A whole model: inputs in order, a body, names and shapes of outputs.
+
+    unknown: operators that methods stand for, and the names of their nodes.
+    """
 
     inputs: list[Value]
     optional: dict[Value, Any]
     body: Block
     output_names: list[str]
     outputs: list[tuple[str | None, Shape | None]]
+    unknown: dict[str, list[str]] = field(default_factory=dict)
 
 
 @dataclass(eq=False)

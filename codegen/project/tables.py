@@ -51,6 +51,7 @@ class Table:
     typed: bool = False
     standalone: bool = False
     selftest: bool = False
+    allow_unknown: bool = False
 
     @property
     def name(self) -> str:
@@ -124,6 +125,7 @@ def options(table: Table) -> Options:
         quantize=table.quantize,
         standalone=table.standalone,
         selftest=table.selftest,
+        allow_unknown=table.allow_unknown,
     )
 
 
@@ -164,6 +166,7 @@ def _table(path: Path, number: int, said: Any, packages: Path) -> Table:
         typed=keys.get("typed", bool, False),
         standalone=keys.get("standalone", bool, False),
         selftest=keys.get("selftest", bool, False),
+        allow_unknown=keys.get("allow-unknown", bool, False),
     )
 
 
@@ -179,6 +182,7 @@ _OPTIONAL = (
     "typed",
     "standalone",
     "selftest",
+    "allow-unknown",
 )
 
 

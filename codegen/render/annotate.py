@@ -36,6 +36,7 @@ from burnish.codegen.program import (
     Slice,
     Subscript,
     UnaryOp,
+    Unwritten,
     Value,
     held,
 )
@@ -226,6 +227,10 @@ class _Body:
                 return _of_constant(value)
             case SelfAttr(path=path):
                 return self._own(path)
+            case Unwritten(outputs=1):
+                return "Tensor"
+            case Unwritten(outputs=count):
+                return f"tuple[{', '.join(['Tensor'] * count)}]"
             case Call(function=function):
                 return _of_function(function)
             case Method(target=target, name=name):

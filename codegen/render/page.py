@@ -18,6 +18,7 @@ from burnish.codegen.program import (
     ModuleCall,
     Name,
     Plan,
+    Unwritten,
     Value,
     every_expression,
     walk,
@@ -29,6 +30,7 @@ from burnish.codegen.render.layout import WIDTH, broken_signature, fits, laid_ou
 from burnish.codegen.render.names import input_names, named
 from burnish.codegen.render.roles import Roles, residuals, roles_of
 from burnish.codegen.render.tidy import Nested, tidied
+from burnish.codegen.render.unwritten import methods
 from burnish.codegen.render.words import attribute, literal, text
 
 _SEVERAL = 16
@@ -58,6 +60,7 @@ class ClassPage:
     decorators: list[str]
     forward: list[str]
     body: list[str]
+    methods: list[list[str]]
 
 
 def render(
@@ -141,7 +144,9 @@ def _functions(plan: ClassPlan) -> Iterable[str]:
 
 
 def _function(expression: Expression) -> Iterable[str]:
-    if isinstance(expression, Call):
+    if isinstance(expression, Unwritten):
+        yield "Tensor"
+    elif isinstance(expression, Call):
         yield expression.function
     elif isinstance(expression, Name):
         yield expression.text
@@ -184,6 +189,7 @@ def _class(
         if own
         else [],
         parts if own else [],
+        methods(plan),
     )
 
 

@@ -9,11 +9,12 @@ from burnish.nn.layer import Layer
 
 
 class Unwritten(Layer):
-    """What weights alone do not tell: a call raises UnwrittenError with the place.
+    """What a model file does not tell: a call raises UnwrittenError with the place.
 
     step: where it stands and the shapes around it. Source that is made from weights
     alone has one wherever something without weights may stand; its author puts the
-    layer or the operators there, `nn.ReLU()` or `ops.relu(x)`.
+    layer or the operators there, `nn.ReLU()` or `ops.relu(x)`. So has a method that
+    stands for an operator that nobody knows.
     """
 
     def __init__(self, step: str):
@@ -22,6 +23,7 @@ class Unwritten(Layer):
     def forward(self, *inputs: Any) -> Any:
         shapes = ", ".join(str(getattr(x, "shape", x)) for x in inputs)
         raise UnwrittenError(
-            f"{self.step}: expected a step that weights do not tell, got none written; "
-            f"in the source, put it where nn.Unwritten stands (called with {shapes})"
+            f"{self.step}: expected a step that the file does not tell, got none "
+            f"written; in the source, put it where nn.Unwritten stands (called with "
+            f"{shapes})"
         )

@@ -1,0 +1,64 @@
+"""Operators without a rule, as calls of methods that somebody is to write."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import onnx_ir as ir
+
+from burnish.codegen.identifier import Identifier, Names
+from burnish.codegen.ops._rules import operand
+from burnish.codegen.program import Expression, Literal, Unwritten
+
+_PLAIN = frozenset(
+    ir.AttributeType[name]
+    for name in ("FLOAT", "INT", "STRING", "TENSOR", "FLOATS", "INTS", "STRINGS")
+)
+
+
+def fits_a_call(node: ir.Node) -> bool:
+    """Whether arguments can say all that the node says: it has no graphs inside."""
+    return bool(node.outputs) and all(
+        attribute.type in _PLAIN for attribute in node.attributes.values()
+    )
+
+
+class Unknown:
+    """The methods of one program; every operator has one.
+
+    nodes: the names of an operator's nodes, by its kind: "com.acme.Foo (opset 1)".
+    """
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, list[str]] = {}
+        self._names: dict[str, str] = {}
+        self._taken = Names()
+
+    def met(self, kind: str, node: str) -> None:
+        """Note that a node of this kind is there."""
+        self.nodes.setdefault(kind, []).append(node)
+
+    def method(self, kind: str, op_type: str) -> str:
+        """The method's name."""
+        if kind not in self._names:
+            wanted = Identifier.variable(f"unknown_{op_type}")
+            self._names[kind] = self._taken.new(wanted)
+        return self._names[kind]
+
+    def called(
+        self,
+        kind: str,
+        node: ir.Node,
+        inputs: list[Expression | None],
+        attributes: Mapping[str, Any],
+    ) -> Unwritten:
+        """The call that stands for a node: inputs by place, attributes by name."""
+        names = Names()
+        options = tuple(
+            (names.new(Identifier.attribute(name)), operand(value))
+            for name, value in attributes.items()
+        )
+        args = tuple(Literal(None) if x is None else operand(x) for x in inputs)
+        method = self.method(kind, node.op_type)
+        return Unwritten(f"self.{method}", args, options, kind, len(node.outputs))

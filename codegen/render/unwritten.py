@@ -1,0 +1,165 @@
+"""Methods for operators that nobody knows: their types, and where to fill them in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from burnish.codegen.identifier import Identifier, Names, plain
+from burnish.codegen.program import (
+    Assign,
+    Block,
+    ClassPlan,
+    Expression,
+    Literal,
+    SelfAttr,
+    Unwritten,
+    Value,
+    walk,
+)
+from burnish.codegen.render.layout import broken_signature, fits
+from burnish.codegen.render.words import literal
+
+_USUAL = ("x", "y", "z")
+
+
+@dataclass
+class _Method:
+    """What the calls of one method in one class have in common."""
+
+    kind: str
+    outputs: int = 1
+    arguments: list[tuple[str, set[str]]] = field(default_factory=list)
+    options: dict[str, set[str]] = field(default_factory=dict)
+    calls: int = 0
+    asked: dict[str, int] = field(default_factory=dict)
+    shapes: str = ""
+
+
+def methods(plan: ClassPlan) -> list[list[str]]:
+    """The lines of every method that a class calls and nobody has written."""
+    found: dict[str, _Method] = {}
+    for targets, call in _calls(plan.block):
+        name = call.function.removeprefix("self.")
+        method = found.setdefault(name, _Method(call.operator))
+        _add(method, call)
+        if targets and not method.shapes:
+            method.shapes = _told(call, targets, bool(plan.parameters))
+    return [_lines(name, method) for name, method in found.items()]
+
+
+def _calls(block: Block) -> Iterator[tuple[tuple[Value, ...], Unwritten]]:
+    """Every call, and the values that it makes where it stands alone."""
+    for statement in block.statements:
+        for expression in statement.expressions():
+            for part in walk(expression):
+                if isinstance(part, Unwritten):
+                    alone = isinstance(statement, Assign) and part is expression
+                    yield statement.targets if alone else (), part
+        for inner in statement.blocks():
+            yield from _calls(inner)
+    for result in block.results:
+        for part in walk(result):
+            if isinstance(part, Unwritten):
+                yield (), part
+
+
+def _add(method: _Method, call: Unwritten) -> None:
+    method.calls += 1
+    method.outputs = max(method.outputs, call.outputs)
+    names = Names(name for name, _ in method.arguments)
+    for place, given in enumerate(call.args):
+        if place == len(method.arguments):
+            method.arguments.append((names.new(_called(given, place)), set()))
+        method.arguments[place][1].add(_type(given))
+    for _, kinds in method.arguments[len(call.args) :]:
+        kinds.add("None")
+    for name, value in call.options:
+        method.options.setdefault(name, set()).add(_type(value))
+        method.asked[name] = method.asked.get(name, 0) + 1
+
+
+def _called(given: Expression, place: int) -> Identifier:
+    """A parameter's name: a weight's own, else x, y, z."""
+    if isinstance(given, SelfAttr):
+        return Identifier.variable(str(given.path[-1]))
+    return Identifier(_USUAL[place] if place < len(_USUAL) else f"x{place + 1}")
+
+
+def _type(given: Expression) -> str:
+    if isinstance(given, Value) and given.host:
+        return {"bool": "bool", "object": "Any"}.get(given.dtype or "", "int")
+    if not isinstance(given, Literal):
+        return "Tensor"
+    value = given.value
+    if isinstance(value, list):
+        kinds = {type(item).__name__ for item in value}
+        return f"list[{kinds.pop()}]" if len(kinds) == 1 else "list[float]"
+    return "None" if value is None else type(value).__name__
+
+
+def _told(call: Unwritten, targets: tuple[Value, ...], resized: bool) -> str:
+    """`float32 (batch, 3), float32 (3,) -> float32 (batch, 3)`, as the graph says."""
+    before = ", ".join(
+        _array(part, resized)
+        for part in call.args
+        if isinstance(part, Value) and not part.host
+    )
+    after = ", ".join(_array(target, resized) for target in targets)
+    return f"{before} -> {after}" if before else after
+
+
+def _array(value: Value, resized: bool) -> str:
+    """resized: the class is constructed in sizes, so that one call's are not all."""
+    dtype = value.dtype or "any"
+    if value.shape is None:
+        return f"{dtype} (...)"
+    sizes = [_size(d, resized) for d in value.shape]
+    return f"{dtype} ({', '.join(sizes)}{',' * (len(sizes) == 1)})"
+
+
+def _size(dim: int | str | None, resized: bool) -> str:
+    if dim is None or (resized and isinstance(dim, int)):
+        return "_"
+    return plain(str(dim))
+
+
+def _lines(name: str, method: _Method) -> list[str]:
+    given = [f"{name}: {_joined(kinds)}" for name, kinds in method.arguments]
+    for place, (_, kinds) in enumerate(method.arguments):
+        if "None" in kinds and all("None" in k for _, k in method.arguments[place:]):
+            given[place] += " = None"
+    named = []
+    for option, kinds in method.options.items():
+        sometimes = method.asked[option] < method.calls
+        words = _joined(kinds | {"None"}) if sometimes else _joined(kinds)
+        named.append(f"{option}: {words}{' = None' if sometimes else ''}")
+    parameters = ["self", *given, *(["*", *named] if named else [])]
+    result = "Tensor"
+    if method.outputs > 1:
+        result = f"tuple[{', '.join(['Tensor'] * method.outputs)}]"
+    passed = ", ".join(name for name, _ in method.arguments)
+    step = f"        return nn.Unwritten({literal(method.kind)})({passed})"
+    if not fits(step):
+        head, _, tail = step.partition(f"({literal(method.kind)})")
+        step = f"{head}(\n            {literal(method.kind)}\n        ){tail}"
+    return [
+        *broken_signature(name, parameters, 4, result),
+        *_documented(method),
+        *step.split("\n"),
+    ]
+
+
+def _joined(kinds: set[str]) -> str:
+    return " | ".join(sorted(kinds, key=lambda kind: (kind == "None", kind)))
+
+
+def _documented(method: _Method) -> list[str]:
+    """What it stands for; the shapes on a line of their own where they fit none."""
+    line = f'        """To fill in: {plain(method.kind.rpartition(" (")[0])}'
+    whole = f'{line}, {method.shapes}"""'
+    if method.shapes and fits(whole):
+        return [whole]
+    if method.shapes and fits(f"        {method.shapes}"):
+        return [line, "", f"        {method.shapes}", '        """']
+    return [f'{line}"""']
