@@ -80,3 +80,13 @@ def test_the_number_of_node_cases_is_that_of_the_run() -> None:
     )
     assert passed == of
     assert f"{of:,} node cases, of which all pass" in _squeezed(README)
+
+
+def test_every_promise_of_trust_names_its_tests() -> None:
+    table = _page("trust.md").partition("## What is promised")[2].partition("\n## ")[0]
+    rows = [line for line in table.splitlines() if line.startswith("| ")][2:]
+    assert len(rows) >= 9
+    for row in rows:
+        paths = re.findall(r"`(tests/[^`]+)`", row)
+        assert paths
+        assert all((ROOT / path).exists() for path in paths), row

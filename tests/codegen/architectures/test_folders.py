@@ -140,6 +140,14 @@ REFUSED = [
     ({"hidden_size": 30}, "hidden_size: expected a multiple of 4, got 30"),
     ({"hidden_size": "32"}, 'hidden_size: expected a whole number from 1, got "32"'),
     ({"num_hidden_layers": 10**9}, "num_hidden_layers: expected at most 100 layers"),
+    (
+        {
+            "model_type": "albert",
+            "architectures": ["AlbertModel"],
+            "inner_group_num": 60_000,
+        },
+        "inner_group_num: expected at most 100 layers for these weights, got 60000",
+    ),
     ({"num_hidden_layers": 10**400}, "num_hidden_layers: expected a whole number"),
     ({"hidden_size": float("inf")}, "hidden_size: expected a whole number"),
     ({"layer_norm_eps": float("nan")}, "layer_norm_eps: expected a finite number"),
