@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from burnish.codegen.generated import Generated
     from burnish.codegen.ownership import Settled
     from burnish.codegen.tools.console import Listener
+    from burnish.codegen.web import folder as web
 
 EXISTING = {
     "diff": "show what would change in the source, write nothing",
@@ -127,6 +128,11 @@ def arguments(command: argparse.ArgumentParser) -> None:
             help=text,
         )
     add(
+        "--web",
+        action="store_true",
+        help="write a page too, NAME_web/index.html, that runs the model in a browser",
+    )
+    add(
         "--watch",
         action="store_true",
         help="stay, and generate the project's modules again when a file changes",
@@ -139,6 +145,7 @@ def run(options: argparse.Namespace) -> int:
     from burnish.codegen import pipeline, rules
     from burnish.codegen.errors import UsageError
     from burnish.codegen.tools import console
+    from burnish.codegen.web import folder as web
 
     if not options.models:
         return _project.run(options)
@@ -159,11 +166,16 @@ def run(options: argparse.Namespace) -> int:
             return _project.show_diffs(places, options.json)
         with noting(lambda: others(len(made))):
             settled = [pipeline.settle(g, options.out, options.existing) for g in made]
+            pages = [_page(each, options) for each in settled] if options.web else []
         written: list[Written] = []
         for number, each in enumerate(settled):
             listen("writing files", number, len(made))
             with noting(lambda: already([f for w in written for f in w.files])):
                 files, kept = pipeline.put(each)
+            if pages:
+                made_of = [each.source, *([each.stored] if each.has_weights else [])]
+                more, old = web.write(pages[number], made_of)
+                files, kept = [*files, *more], [*kept, *old]
             written.append(_written(options.models[number], each, files, kept))
     if options.json:
         console.emit({"generated": written})
@@ -171,6 +183,19 @@ def run(options: argparse.Namespace) -> int:
         for result in written:
             _tell(result, options.out)
     return int(any(result.conflicts for result in written))
+
+
+def _page(settled: Settled, options: argparse.Namespace) -> web.Page:
+    """The page of a module that is about to be written."""
+    from burnish.codegen.web.folder import planned
+
+    return planned(
+        settled.generated.name,
+        settled.text,
+        settled.folder,
+        loader="from_embedded" if options.embed else "from_file",
+        force=options.existing == "force",
+    )
 
 
 def _refuse_together(options: argparse.Namespace) -> None:
@@ -181,7 +206,9 @@ def _refuse_together(options: argparse.Namespace) -> None:
             "--watch: expected no MODEL: it watches those of the project's tables; "
             "burnish init MODEL writes one"
         )
-    for word in ("embed", "quantize"):
+    if options.web and options.existing == "diff":
+        raise UsageError("--web: expected to write files, got --diff")
+    for word in ("embed", "quantize", "web"):
         if getattr(options, word) and not options.weights:
             raise UsageError(f"--{word}: expected weights, got --no-weights")
 
