@@ -52,16 +52,18 @@ def _widen_masks(model: ir.Model) -> None:
         if node.op_type != "Attention" or node.domain != "" or len(node.inputs) < 4:
             continue
         query, mask = node.inputs[0], node.inputs[3]
-        kinds = None if query is None or mask is None else (query.dtype, mask.dtype)
-        if kinds is None or None in kinds or not kinds[1].is_integer():
+        if query is None or mask is None or query.dtype is None:
             continue
-        to = ir.AttrInt64("to", kinds[0])
+        if mask.dtype is None or not mask.dtype.is_integer():
+            continue
+        to = ir.AttrInt64("to", query.dtype)
         cast = ir.Node("", "Cast", [mask], [to], name=f"{node.name or ''}/mask")
         cast.outputs[0].name = f"{node.outputs[0].name}_mask"
-        cast.outputs[0].type = ir.TensorType(kinds[0])
+        cast.outputs[0].type = ir.TensorType(query.dtype)
         cast.outputs[0].shape = mask.shape
         cast.metadata_props.update(node.metadata_props)
         node.replace_input_with(3, cast.outputs[0])
+        assert node.graph is not None
         node.graph.insert_before(node, cast)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from typing import Any, Literal, TypedDict
+from typing import Literal, TypedDict
 
 from burnish.codegen.errors import UsageError
 from burnish.nn.accepts import Spec, spec
@@ -143,6 +143,11 @@ def _beside_ids(each: Input) -> Input:
     name = each["name"].lower()
     for words, fill in ((_MASKS, "ones"), (_KINDS, "zeros"), (_PLACES, "positions")):
         if any(word in name for word in words):
-            made: dict[str, Any] = {k: each[k] for k in ("name", "dtype", "shape")}  # type: ignore[literal-required]
-            return Input(kind="derived", fill=fill, **made)
+            return Input(
+                name=each["name"],
+                kind="derived",
+                dtype=each["dtype"],
+                shape=each["shape"],
+                fill=fill,
+            )
     return each

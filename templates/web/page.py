@@ -3,23 +3,27 @@
 import io
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import app
 import numpy as np
+
+Input = dict[str, Any]
+Sizes = dict[str, int]
 
 SHOWN = 10
 """Scores that are listed, and numbers of other outputs."""
 LARGEST_PICTURE = 4096
 
 
-def about():
+def about() -> str:
     """The versions that compute."""
     python = ".".join(map(str, sys.version_info[:3]))
     return f"Python {python}, NumPy {np.__version__}"
 
 
-def answer(inputs, sizes):
+def answer(inputs: Any, sizes: Any) -> str:
     """JSON of the outputs for inputs as the page describes them.
 
     inputs: by name, an object with `kind`, `dtype` and `shape` (sizes and names) and
@@ -40,7 +44,7 @@ def answer(inputs, sizes):
 # --- inputs ---
 
 
-def _picture(name, each, sizes):
+def _picture(name: str, each: Input, sizes: Sizes) -> np.ndarray:
     """Values 0 to 1, or 0 to 255 for whole numbers, in the axes of the model."""
     height, width = each["height"], each["width"]
     pixels = np.asarray(each["pixels"]).reshape(height, width, 4)[..., :3]
@@ -55,7 +59,7 @@ def _picture(name, each, sizes):
     return np.ascontiguousarray(values, dtype=dtype)
 
 
-def _numbers(name, each, sizes):
+def _numbers(name: str, each: Input, sizes: Sizes) -> np.ndarray:
     shape, dtype = each["shape"], np.dtype(each["dtype"])
     if "file" in each:
         return np.load(io.BytesIO(bytes(each["file"])), allow_pickle=False)
@@ -71,7 +75,9 @@ def _numbers(name, each, sizes):
     return values if values.ndim == len(shape) else _shaped(name, values, shape, sizes)
 
 
-def _shaped(name, values, shape, sizes):
+def _shaped(
+    name: str, values: np.ndarray, shape: list[int | str], sizes: Sizes
+) -> np.ndarray:
     """A list of numbers in the axes of the input; one open axis takes what is left."""
     fixed = [size if isinstance(size, int) else 1 for size in shape]
     open_axes = [
@@ -92,21 +98,21 @@ def _shaped(name, values, shape, sizes):
         ) from None
 
 
-def _random(shape, dtype):
+def _random(shape: list[int], dtype: np.dtype) -> np.ndarray:
     rng = np.random.default_rng(0)
     if dtype.kind == "f":
         return np.asarray(rng.standard_normal(shape)).astype(dtype)
     return np.asarray(rng.integers(0, 2, shape)).astype(dtype)
 
 
-def _derived(each, sizes):
+def _derived(each: Input, sizes: Sizes) -> np.ndarray:
     shape = [sizes.get(size, size) for size in each["shape"]]
     if each["fill"] == "positions":
         return np.broadcast_to(np.arange(shape[-1]), shape).astype(each["dtype"])
     return np.full(shape, each["fill"] == "ones", each["dtype"])
 
 
-def _learn(sizes, names, shape):
+def _learn(sizes: Sizes, names: list[int | str], shape: tuple[int, ...]) -> None:
     sizes.update(
         (name, size)
         for name, size in zip(names, shape, strict=False)
@@ -119,7 +125,7 @@ _READERS = {"picture": _picture, "ids": _numbers, "numbers": _numbers}
 # --- outputs ---
 
 
-def _named(outputs, name=""):
+def _named(outputs: Any, name: str = "") -> Iterator[tuple[str, np.ndarray]]:
     """Every array of the outputs with its place among them."""
     if isinstance(outputs, Mapping):
         for key, value in outputs.items():
@@ -131,7 +137,7 @@ def _named(outputs, name=""):
         yield name, np.asarray(outputs)
 
 
-def _described(name, values):
+def _described(name: str, values: np.ndarray) -> dict[str, Any]:
     found = {"name": name, "shape": list(values.shape), "dtype": str(values.dtype)}
     rows = values.reshape(-1, values.shape[-1]) if values.ndim else values[None, None]
     if _are_scores(values, rows):
@@ -145,7 +151,7 @@ def _described(name, values):
     return found | {"first": [_number(v) for v in first]}
 
 
-def _are_scores(values, rows):
+def _are_scores(values: np.ndarray, rows: np.ndarray) -> bool:
     """One row of classes, or a row for each token, of which the last is shown."""
     if values.dtype.kind != "f" or values.ndim not in (1, 2, 3) or not rows.size:
         return False
@@ -156,7 +162,7 @@ def _are_scores(values, rows):
     )
 
 
-def _scores(row):
+def _scores(row: np.ndarray) -> dict[str, Any]:
     """The largest, as probabilities, with their labels; softmax: they were logits."""
     row = row.astype(np.float64)
     logits = row.min() < 0 or not np.isclose(row.sum(), 1, atol=1e-3)
@@ -174,16 +180,19 @@ def _scores(row):
     return {"scores": scores, "softmax": bool(logits)}
 
 
-def _is_picture(values):
+def _is_picture(values: np.ndarray) -> bool:
     if values.dtype.kind != "f" or values.ndim not in (3, 4):
         return False
     *batch, channels, height, width = (1, *values.shape)[-4:]
-    return batch == [1] and channels in (1, 3) and min(height, width) >= 16 and (
-        max(height, width) <= LARGEST_PICTURE
+    return (
+        batch == [1]
+        and channels in (1, 3)
+        and min(height, width) >= 16
+        and (max(height, width) <= LARGEST_PICTURE)
     )
 
 
-def _as_picture(values):
+def _as_picture(values: np.ndarray) -> dict[str, Any]:
     values = values.reshape(values.shape[-3:]).transpose(1, 2, 0).astype(np.float64)
     low, high = values.min(), values.max()
     if low < 0 or high > 1:
@@ -194,7 +203,7 @@ def _as_picture(values):
     return {"height": height, "width": width, "pixels": pixels.reshape(-1).tolist()}
 
 
-def _number(value):
+def _number(value: Any) -> Any:
     """A number that JSON has."""
     if isinstance(value, (bool, int, str)):
         return value
