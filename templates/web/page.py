@@ -86,7 +86,7 @@ def _shaped(
         if not isinstance(size, int) and not str(size).startswith("batch")
     ]
     for axis in open_axes[:-1]:
-        fixed[axis] = sizes.get(shape[axis], 1)
+        fixed[axis] = sizes.get(str(shape[axis]), 1)
     if open_axes:
         fixed[open_axes[-1]] = -1
     try:
