@@ -70,7 +70,7 @@ def _options_of_programs() -> set[str]:
     """What programs beside the command add to their parsers."""
     return {
         argument.value
-        for folder in ("models", "benchmarks", "tests")
+        for folder in ("runtime", "models", "benchmarks", "tests")
         for path in (ROOT / folder).rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
         if isinstance(node, ast.Call)
