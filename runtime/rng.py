@@ -95,6 +95,16 @@ def restore(state: Any) -> None:
     _source().bit_generator.state = state
 
 
+def is_state(value: Any) -> bool:
+    """Whether `restore` takes a value."""
+    other: Any = np.random.PCG64(0)
+    try:
+        other.state = value
+    except (KeyError, OverflowError, TypeError, ValueError):
+        return False
+    return True
+
+
 def jump(times: int) -> None:
     """Go on from a place that this source would reach only after 2**127 draws each."""
     global _streams

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from burnish import rng
 from burnish.errors import InputError, RecordError
 from burnish.inside import inside
 from burnish.learner.events import EventStore
@@ -175,6 +176,13 @@ class Checkpointer:
         counts = (state.epoch, state.iteration, state.accumulated)
         if not all(type(count) is int and 0 <= count < 2**63 for count in counts):
             raise RecordError(f"{path}: expected counts of a run, got {shown(counts)}")
+        random = state.random
+        if random is not None and not (
+            isinstance(random, list) and random and all(map(rng.is_state, random))
+        ):
+            raise RecordError(
+                f"{path}: expected states of random numbers, got {shown(random)}"
+            )
         for part, name in files.items():
             if part not in _PARTS or not isinstance(name, str):
                 raise RecordError(

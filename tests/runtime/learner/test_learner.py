@@ -392,7 +392,15 @@ def damage(path):
     path.write_bytes(data)
 
 
+def forget_random(path):
+    page = json.loads(path.read_text())
+    del page["crc32"]
+    page["item"]["state"]["random"] = [{"bit_generator": "PCG64"}]
+    path.write_text(json.dumps(page))
+
+
 BROKEN = [
+    ("state-2.json", forget_random, "expected states of random numbers"),
     ("model-2.safetensors", damage, "the file is damaged"),
     ("optim-2.safetensors", damage, "the file is damaged"),
     ("state-2.json", damage, "expected"),
