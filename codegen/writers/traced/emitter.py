@@ -162,7 +162,15 @@ class Emitter:
 
     def reshape(self, x: Any, shape: Sequence[int], was: Sequence[int] = ()) -> Any:
         """x with another shape; was: the shape that it has."""
-        return self("Reshape", x, self.ints(_copied(shape, was)))
+        empty = 1 if any(type(n) is int and n == 0 for n in shape) else None
+        sizes = shape if empty else _copied(shape, was)
+        return self("Reshape", x, self.ints(sizes), allowzero=empty)
+
+    @property
+    def rank(self) -> int:
+        """How many axes the first argument of the call has."""
+        assert self.call is not None
+        return len(self.call.args[0].shape)
 
     # --- sizes ---
 

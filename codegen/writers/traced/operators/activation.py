@@ -86,7 +86,7 @@ def dropout(emit: Emitter, x: Any) -> Any:
     return emit("Dropout", x, ratio)
 
 
-@writes("softmax_zero", "quiet_softmax")
+@writes("quiet_softmax")
 def quiet_softmax(emit: Emitter, x: Any, axis: int = -1) -> Any:
     """exp(x) / (1 + sum(exp(x)))"""
     kind = x.dtype

@@ -8,8 +8,10 @@ import numpy as np
 
 from burnish.capture.tape import Ref
 from burnish.codegen.writers.traced.emitter import Emitter
+from burnish.codegen.writers.traced.sizes import Size
 from burnish.codegen.writers.traced.table import writers, writes
 from burnish.ops._window import each, pairs
+from burnish.ops._window import window as geometry
 
 
 def window(
@@ -95,13 +97,12 @@ def _pool(op: str, fixed: dict[str, Any] | None = None) -> Any:
     ) -> Any:
         kernel = each(kernel_size, len(x.shape) - 2, "kernel_size")
         stride = kernel if stride is None else stride
+        if divisor_override is not None:
+            total = _sum(emit, x, kernel, stride, padding, dilation, ceil_mode)
+            return emit("Mul", total, np.asarray(1 / divisor_override, x.dtype))
         options = window(emit, x, kernel, stride, padding, dilation)
         if ceil_mode:
             options["ceil_mode"] = 1
-        if divisor_override is not None:
-            whole = emit("AveragePool", x, **options, count_include_pad=1)
-            factor = float(np.prod(kernel)) / divisor_override
-            return emit("Mul", whole, np.asarray(factor, x.dtype))
         if op == "AveragePool" and count_include_pad:
             options["count_include_pad"] = 1
         if op == "LpPool":
@@ -183,9 +184,25 @@ def window_sum(
 ) -> Any:
     kernel = each(kernel_size, len(x.shape) - 2, "kernel_size")
     stride = kernel if stride is None else stride
-    options = window(emit, x, kernel, stride, padding, dilation)
+    return _sum(emit, x, kernel, stride, padding, dilation, ceil_mode)
+
+
+def _sum(
+    emit: Emitter,
+    x: Any,
+    kernel: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    ceil_mode: bool,
+) -> Any:
+    """Sums under each window; what ceil_mode adds is padding, which nothing counts."""
     if ceil_mode:
-        options["ceil_mode"] = 1
+        if any(isinstance(n, Size) for n in x.shape[2:]):
+            raise emit.cannot("ceil_mode over a dynamic axis")
+        whole = geometry("export", x.shape[2:], kernel, stride, padding, dilation, True)
+        padding = whole.pads
+    options = window(emit, x, kernel, stride, padding, dilation)
     mean = emit("AveragePool", x, **options, count_include_pad=1)
     return emit("Mul", mean, np.asarray(float(np.prod(kernel)), x.dtype))
 

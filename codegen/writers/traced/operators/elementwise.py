@@ -35,12 +35,15 @@ _TRUTH = {"logical_and": "And", "logical_or": "Or", "logical_xor": "Xor"}
 
 def _one(op: str) -> Any:
     def write(emit: Emitter, x: Any) -> Any:
+        if op in _ROUNDING and x.dtype.kind in "iu":
+            return emit.value(x)
         return emit(op, emit.cast(x, emit.result.dtype) if op not in _MIXED else x)
 
     return write
 
 
 _MIXED = ("IsNaN",)
+_ROUNDING = ("Floor", "Ceil", "Round")
 
 
 def _arithmetic(op: str) -> Any:

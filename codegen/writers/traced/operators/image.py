@@ -82,6 +82,8 @@ def grid_sample(
 def affine_grid(
     emit: Emitter, theta: Any, size: Any, align_corners: bool = False
 ) -> Any:
+    if not isinstance(size, Ref) and 1 in tuple(size)[2:]:
+        raise emit.cannot("a grid of one place along an axis")
     return emit(
         "AffineGrid", theta, _sizes(emit, size), align_corners=int(align_corners)
     )

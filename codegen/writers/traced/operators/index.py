@@ -84,6 +84,13 @@ def scatter_nd(
     return emit("ScatterND", x, places, emit.cast(updates, x.dtype), reduction=kept)
 
 
+@writes("put_rows")
+def put_rows(emit: Emitter, x: Any, indices: Any, *, rows: int) -> Any:
+    empty = emit("Expand", np.asarray(0, x.dtype), emit.ints(emit.result.shape))
+    places = emit("Unsqueeze", whole(emit, indices), emit.ints([-1]))
+    return emit("ScatterND", empty, places, x, reduction="add")
+
+
 @writes("scatter_rows")
 def scatter_rows(
     emit: Emitter, x: Any, indices: Any, updates: Any, *, reduction: str

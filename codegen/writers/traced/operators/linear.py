@@ -104,4 +104,6 @@ def causal(emit: Emitter, queries: Any, keys: Any) -> Any:
 def low_rank_add(emit: Emitter, x: Any, b: Any, a: Any, *, scale: float) -> Any:
     """x + scale * b @ a"""
     product = emit("MatMul", b, a)
+    if len(x.shape) != 2:
+        product = emit.reshape(product, x.shape)
     return emit("Add", x, emit("Mul", product, np.asarray(scale, x.dtype)))

@@ -13,7 +13,13 @@ from burnish.codegen.writers.traced.table import writes
 
 @writes("layer_norm_from")
 def layer_norm_from(
-    emit: Emitter, x: Any, weight: Any, bias: Any, *, axis: int, eps: float
+    emit: Emitter,
+    x: Any,
+    weight: Any = None,
+    bias: Any = None,
+    *,
+    axis: int,
+    eps: float,
 ) -> Any:
     """Without a weight ones take its place, which ONNX asks for."""
     scale = _ones(x, axis) if weight is None else weight
@@ -25,7 +31,9 @@ def _ones(x: Any, axis: int) -> np.ndarray:
 
 
 @writes("rms_norm_from")
-def rms_norm_from(emit: Emitter, x: Any, weight: Any, *, axis: int, eps: float) -> Any:
+def rms_norm_from(
+    emit: Emitter, x: Any, weight: Any = None, *, axis: int, eps: float
+) -> Any:
     rank = len(x.shape)
     axes = emit.ints(range(axis % rank - rank, 0))
     mean = emit("ReduceMean", emit("Mul", x, x), axes, keepdims=1)
@@ -67,7 +75,13 @@ def batch_norm(
 
 @writes("group_norm_of")
 def group_norm_of(
-    emit: Emitter, x: Any, scale: Any, bias: Any, *, num_groups: int, eps: float
+    emit: Emitter,
+    x: Any,
+    scale: Any = None,
+    bias: Any = None,
+    *,
+    num_groups: int,
+    eps: float,
 ) -> Any:
     """Opset 20's GroupNormalization has a scale for each group: said in parts."""
     grouped = emit("Reshape", x, emit.ints([0, num_groups, -1]))
@@ -101,7 +115,20 @@ def lrn(
     beta: float = 0.75,
     bias: float = 1.0,
 ) -> Any:
-    return emit("LRN", x, size=size, alpha=alpha, beta=beta, bias=bias)
+    if len(x.shape) == 4 and size % 2:
+        return emit("LRN", x, size=size, alpha=alpha, beta=beta, bias=bias)
+    squares = emit("Mul", x, x)  # onnxruntime's LRN is of pictures and odd sizes
+    rows = emit("Reshape", squares, emit.ints([0, 1, x.shape[1], -1]))
+    around = [(size - 1) // 2, 0, size // 2, 0]
+    mean = emit(
+        "AveragePool", rows, kernel_shape=[size, 1], pads=around, count_include_pad=1
+    )
+    kind = x.dtype
+    scaled = emit(
+        "Mul", emit("Reshape", mean, emit("Shape", x)), np.asarray(alpha, kind)
+    )
+    room = emit("Add", scaled, np.asarray(bias, kind))
+    return emit("Mul", x, emit("Pow", room, np.asarray(-beta, kind)))
 
 
 @writes("lp_normalization")

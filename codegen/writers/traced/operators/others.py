@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from burnish.codegen.writers.traced.emitter import Emitter, data_type
+from burnish.codegen.writers.traced.operators.shape import slices
 from burnish.codegen.writers.traced.table import writes
 
 
@@ -46,7 +47,13 @@ def dequantize_linear(
 def dft(
     emit: Emitter, x: Any, *, axis: int, length: Any, inverse: bool, onesided: bool
 ) -> Any:
+    if inverse and onesided:
+        raise emit.cannot("the inverse of half a spectrum")
     count = None if length is None else np.int64(length)
+    if onesided and x.shape[-1] == 2:
+        full = emit("DFT", x, count, np.int64(axis))
+        half = emit.result.shape[axis % len(x.shape)]
+        return slices(emit, full, {axis % len(x.shape): slice(0, half)})
     return emit(
         "DFT", x, count, np.int64(axis), inverse=int(inverse), onesided=int(onesided)
     )

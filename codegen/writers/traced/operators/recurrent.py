@@ -103,7 +103,7 @@ def _node(
     if len(ends) == 1:
         return (emit("Squeeze", y, emit.ints([1])), *last)
     turned = emit("Transpose", y, perm=[0, 2, 1, 3])
-    return (emit("Reshape", turned, emit.ints([0, 0, -1])), *last)
+    return (emit("Reshape", turned, emit.ints([0, 0, 2 * layer.hidden_size])), *last)
 
 
 def _stacked(emit: Emitter, op: str, layer: Module, names: list[list[str]]) -> Any:
@@ -146,15 +146,23 @@ def _function(op: str) -> Any:
         count = None if lengths is None else emit.cast(lengths, np.int32)
         after = (initial_c, peephole) if op == "LSTM" else ()
         asked = None if activations is None else list(activations)
+        if layout:  # onnxruntime takes time first only
+            x, initial_h, initial_c = (
+                None if part is None else emit("Transpose", part, perm=[1, 0, 2])
+                for part in (x, initial_h, initial_c)
+            )
+            after = (initial_c, peephole) if op == "LSTM" else ()
         kept = {k: list(v) if isinstance(v, tuple) else v for k, v in options.items()}
-        if layout:
-            kept["layout"] = 1
-        return emit(
+        y, *last = emit(
             op, x, weight, recurrence, bias, count, initial_h, *after,
             outputs=3 if op == "LSTM" else 2, hidden_size=recurrence.shape[-1],
             activations=asked, input_forget=int(input_forget) or None,
             linear_before_reset=int(linear_before_reset) or None, **kept,
         )  # fmt: skip
+        if layout:
+            y = emit("Transpose", y, perm=[2, 0, 1, 3])
+            last = [emit("Transpose", state, perm=[1, 0, 2]) for state in last]
+        return (y, *last)
 
     return write
 

@@ -32,12 +32,33 @@ writers.update((name, _reduce(op)) for name, op in _REDUCE.items())
 
 def reduced(emit: Emitter, op: str, x: Any, axes: Any, keepdims: bool) -> Any:
     """A reduction over axes; over none it changes only what one element becomes."""
+    if not emit.rank:
+        axes = []
     if axes is not None and not several(axes):
         return emit(
             op, x, emit.ints([]), keepdims=int(keepdims), noop_with_empty_axes=1
         )
     chosen = None if axes is None else emit.ints(several(axes))
     return emit(op, x, chosen, keepdims=int(keepdims))
+
+
+@writes("norm")
+def norm(
+    emit: Emitter, x: Any, p: float = 2.0, axis: Any = None, keepdims: bool = False
+) -> Any:
+    if p in (1, 2):
+        return reduced(emit, f"ReduceL{int(p)}", x, axis, keepdims)
+    kind, size = x.dtype, emit("Abs", x)
+    if p == 0:
+        zero = emit("Equal", size, np.asarray(0, kind))
+        counted = emit.cast(emit("Not", zero), kind)
+        return reduced(emit, "ReduceSum", counted, axis, keepdims)
+    if abs(p) == np.inf:
+        op = "ReduceMax" if p > 0 else "ReduceMin"
+        return reduced(emit, op, size, axis, keepdims)
+    powers = emit("Pow", size, np.asarray(p, kind))
+    total = reduced(emit, "ReduceSum", powers, axis, keepdims)
+    return emit("Pow", total, np.asarray(1 / p, kind))
 
 
 @writes("reduce_any")
@@ -85,7 +106,10 @@ def var(emit: Emitter, x: Any, *, axis: Any, keepdims: bool, correction: float) 
     away = emit("Sub", x, mean)
     squares = emit("Mul", away, away)
     total = reduced(emit, "ReduceSum", squares, axis, keepdims)
-    axes = range(len(x.shape)) if axis is None else several(axis)
+    axes = range(len(x.shape)) if axis is None or not x.shape else several(axis)
+    if not axes:
+        count = np.asarray(1 - correction, x.dtype)
+        return emit("Div", total, count)
     sizes = [emit.axis(x, a % len(x.shape)) for a in axes]
     count = sizes[0]
     for each in sizes[1:]:
@@ -150,12 +174,16 @@ def non_zero(emit: Emitter, x: Any) -> Any:
 
 @writes("median_places")
 def median_places(emit: Emitter, x: Any, *, axis: int) -> Any:
-    """The first place of the middle element along an axis; NaN is not looked for."""
+    """The first place of the middle element along an axis, or of a NaN."""
     n = x.shape[axis]
     values, _ = _top(emit, x, n, axis, False)
     middle = (n - 1) // 2
     found = slices(emit, values, {axis: slice(middle, middle + 1)})
     same = emit("Cast", emit("Equal", x, found), to=6)
+    if x.dtype.kind == "f":
+        absent = emit("Cast", emit("IsNaN", x), to=6)
+        some = emit("ReduceMax", absent, emit.ints([axis]), keepdims=1)
+        same = emit("Where", emit("Cast", some, to=9), absent, same)
     return emit("ArgMax", same, axis=axis, keepdims=1)
 
 
