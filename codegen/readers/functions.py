@@ -8,12 +8,13 @@ it came from: `pkg.torch.onnx.name_scopes` (call nodes' names, then its own) and
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import onnx_ir as ir
 
 from burnish.codegen.errors import Explain, ReadError
+from burnish.codegen.ops import find
 from burnish.codegen.readers import native, proto
 from burnish.codegen.readers.inline import inline_calls
 
@@ -75,24 +76,64 @@ def check_growth(message: Any) -> None:
 
 
 def align_opsets(message: Any, explain: Explain) -> Any:
-    """Functions of another opset than the model's are converted while inlined."""
+    """The model with functions that can be inlined, in whatever opset each is written.
+
+    Their nodes stay as they are where rules say what they mean in their own opset; else
+    ONNX converts and inlines them, and their scopes are not kept.
+    """
     versions = {entry.domain: entry.version for entry in message.opset_import}
-    for function in message.functions:
-        for entry in function.opset_import:
-            if versions.get(entry.domain, entry.version) != entry.version:
-                explain(
-                    f"function {function.name!r} uses opset {entry.version}, the model "
-                    f"{versions[entry.domain]}: converted; its scope is not kept"
-                )
-                try:
-                    return _convert(message)
-                except native.NativeError as error:
-                    raise ReadError(
-                        f"function {function.name!r}: expected opset "
-                        f"{versions[entry.domain]}, got {entry.version}, and "
-                        f"converting failed ({str(error).splitlines()[0]})"
-                    ) from error
-    return message
+    odd = [
+        (function, entry)
+        for function in message.functions
+        for entry in function.opset_import
+        if versions.get(entry.domain, entry.version) != entry.version
+    ]
+    if not odd or _is_known(message, [function for function, _ in odd]):
+        return message
+    function, entry = odd[0]
+    explain(
+        f"function {function.name!r} uses opset {entry.version}, the model "
+        f"{versions[entry.domain]}: converted; its scope is not kept"
+    )
+    try:
+        return _convert(message)
+    except native.NativeError as error:
+        raise ReadError(
+            f"function {function.name!r}: expected opset {versions[entry.domain]}, got "
+            f"{entry.version}, and converting failed ({str(error).splitlines()[0]})"
+        ) from error
+
+
+def _is_known(message: Any, odd: list[Any]) -> bool:
+    """Whether rules say what each node of these functions means, in its own opset.
+
+    And that of an old model, which would be converted as a whole.
+    """
+    declared = {entry.domain: entry.version for entry in message.opset_import}
+    checked = [(function, dict(_versions(function))) for function in odd]
+    if declared.get("", proto.NEWEST) < proto.OLDEST:
+        checked.append((message.graph, declared))
+    own = {(f.domain, f.name) for f in message.functions}
+    return all(
+        (node.domain, node.op_type) in own
+        or _has_rule(node, versions.get(node.domain, declared.get(node.domain, 1)))
+        for body, versions in checked
+        for node in proto.nodes(body)
+    )
+
+
+def _versions(function: Any) -> Iterator[tuple[str, int]]:
+    return ((entry.domain, entry.version) for entry in function.opset_import)
+
+
+def _has_rule(node: Any, version: int) -> bool:
+    if version > proto.NEWEST:
+        return False
+    if node.op_type == "Constant" and node.domain == "":
+        return True  # it becomes an initializer
+    rule = find(node.domain, node.op_type, version)
+    names = {attribute.name for attribute in node.attribute}
+    return rule is not None and names <= rule.attributes.keys()
 
 
 def _convert(message: Any) -> Any:
@@ -104,6 +145,8 @@ def inline(model: ir.Model) -> None:
     """Replace every call by the function's body, in place."""
     if not model.functions:
         return
+    for function in model.functions.values():
+        _keep_versions(model, function)
     heights: dict[ir.OperatorIdentifier, int] = {}
     for name in model.functions:
         _height(model, name, heights)
@@ -113,6 +156,16 @@ def inline(model: ir.Model) -> None:
     inline_calls(model)
     for node in model.graph.all_nodes():
         _write_scopes(node)
+
+
+def _keep_versions(model: ir.Model, function: ir.Function) -> None:
+    """Let the nodes of a function of another opset say their own."""
+    known = model.opset_imports
+    odd = {d: v for d, v in function.opset_imports.items() if known.get(d, v) != v}
+    for node in function.all_nodes() if odd else ():
+        if node.domain in odd and node.op_identifier() not in model.functions:
+            node.version = odd[node.domain]
+    function.opset_imports.update({domain: known[domain] for domain in odd})
 
 
 def _height(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import graphlib
 import logging
+from collections.abc import Container
 from typing import Any
 
 import onnx_ir as ir
@@ -12,6 +13,7 @@ from onnx_ir.passes import common
 from burnish.codegen.errors import Explain, ReadError
 from burnish.codegen.readers import functions, schema
 from burnish.codegen.weights import constants
+from burnish.codegen.weights.slots import weights_among_constants
 
 
 def normalise(message: Any, explain: Explain) -> ir.Model:
@@ -23,7 +25,7 @@ def normalise(message: Any, explain: Explain) -> ir.Model:
     _sort(model)
     _drop_weight_inputs(model, explain)
     common.NameFixPass()(model)
-    lift_constants(model)
+    lift_constants(model, weights_among_constants(model))
     schema.check(model)
     return model
 
@@ -41,13 +43,17 @@ def build(message: Any) -> ir.Model:
     return model
 
 
-def lift_constants(model: ir.Model) -> None:
-    """Make every Constant, of bodies too, a marked initializer of the main graph."""
+def lift_constants(model: ir.Model, weights: Container[ir.Node] = ()) -> None:
+    """Make every Constant, of bodies too, an initializer of the main graph.
+
+    All are marked but those that are weights.
+    """
     names = {
         node.outputs[0].name
         for graph in model.graphs()
         for node in graph
         if node.op_type == "Constant" and node.domain in ("", "ai.onnx")
+        if node not in weights
     }
     common.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(model)
     common.LiftSubgraphInitializersToMainGraphPass()(model)

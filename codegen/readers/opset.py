@@ -15,10 +15,8 @@ from burnish.codegen.errors import Explain, ReadError, UnsupportedError
 from burnish.codegen.ops import find, has_rule
 from burnish.codegen.readers import native, old_scan
 from burnish.codegen.readers.normal import build, lift_constants
-from burnish.codegen.readers.proto import NEWEST
+from burnish.codegen.readers.proto import NEWEST, OLDEST
 from burnish.codegen.weights import constants
-
-OLDEST = 16
 
 
 def bring_up(model: ir.Model, declared: int, explain: Explain) -> ir.Model:
@@ -39,7 +37,7 @@ def bring_up(model: ir.Model, declared: int, explain: Explain) -> ir.Model:
 def is_native(model: ir.Model, opset: int) -> bool:
     """Whether every node has a rule that says what it means in this opset."""
     return all(
-        node.domain != "" or _has_own_rule(node, opset)
+        node.domain != "" or _has_own_rule(node, node.version or opset)
         for graph in model.graphs()
         for node in graph
     )

@@ -21,6 +21,7 @@ from burnish.codegen.readers.lengths import check_tensor
 from burnish.codegen.symbolic.sizes import MOST_DIMS
 
 NEWEST = 28
+OLDEST = 16  # of what is read as it is, whatever is in it
 #: Attributes that hold a number or two for each axis.
 _PER_AXIS = frozenset(
     (

@@ -1,0 +1,164 @@
+"""Constant nodes in a layer's weight slot are its weights: they train."""
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto as T
+from onnx import helper as h
+
+from burnish.codegen.pipeline import generate, write
+from tests.codegen.readers.hostile import N, floats, info, ints, model
+from tests.harness.imported import load_class
+
+RANDOM = np.random.default_rng(0)
+CONVOLUTION, MATRIX = 5 * 3 * 3 + 5, 4 * 4 + 4
+
+
+def constant(name, *shape):
+    return N("Constant", [], [name], value=floats("v", RANDOM.normal(size=shape)))
+
+
+def graph(nodes, inputs, outputs):
+    return h.make_graph(nodes, "body", inputs, outputs)
+
+
+def layers(before, x):
+    """A convolution and a product with its bias, of constants."""
+    return [
+        constant(f"{before}w", 5, 3, 3),
+        constant(f"{before}b", 5),
+        N("Conv", [x, f"{before}w", f"{before}b"], [f"{before}c"], pads=[1, 1]),
+        constant(f"{before}m", 4, 4),
+        constant(f"{before}n", 4),
+        N("MatMul", [f"{before}c", f"{before}m"], [f"{before}p"]),
+        N("Add", [f"{before}p", f"{before}n"], [f"{before}y"]),
+    ]
+
+
+def branches():
+    then = graph(layers("a", "x"), [], [info("ay")])
+    other = graph(layers("e", "x"), [], [info("ey")])
+    node = N("If", ["c"], ["y"], then_branch=then, else_branch=other)
+    return model([node], [info("x", ["n", 3, 4]), info("c", [], T.BOOL)])
+
+
+def nested():
+    """In a branch in a loop's body."""
+    inner = [
+        constant("m", 4, 4),
+        N("MatMul", ["a", "m"], ["p"]),
+        constant("n", 4),
+        N("Add", ["n", "p"], ["t"]),
+    ]
+    then = graph(inner, [], [info("t")])
+    other = graph([N("Neg", ["a"], ["e"])], [], [info("e")])
+    body = graph(
+        [
+            N("If", ["c"], ["b"], then_branch=then, else_branch=other),
+            N("Identity", ["go"], ["on"]),
+        ],
+        [info("i", [], T.INT64), info("go", [], T.BOOL), info("a")],
+        [info("on", [], T.BOOL), info("b")],
+    )
+    ports = [info("x", ["n", 3, 4]), info("c", [], T.BOOL)]
+    return model(
+        [N("Loop", ["three", "", "x"], ["y"], body=body)],
+        ports,
+        tensors=[ints("three", 3)],
+    )
+
+
+def frozen():
+    """Everything is a Constant of the main graph, as freezing leaves it."""
+    norm = [constant(name, 5) for name in ("g", "h", "mean")]
+    norm.append(N("Constant", [], ["var"], value=floats("v", np.ones(5))))
+    names = ["az", "g", "h", "mean", "var"]
+    nodes = [
+        *layers("a", "x"),
+        N("Identity", ["ay"], ["az"]),
+        *norm,
+        N("BatchNormalization", names, ["y"]),
+    ]
+    return model(nodes, [info("x", ["n", 3, 4])])
+
+
+def turned():
+    """A matrix that is turned on its way to the product."""
+    nodes = [
+        constant("m", 4, 4),
+        N("Transpose", ["m"], ["t"], perm=[1, 0]),
+        N("MatMul", ["x", "t"], ["p"]),
+        constant("n", 4),
+        N("Add", ["p", "n"], ["y"]),
+    ]
+    return model(nodes, [info("x", ["n", 3, 4])])
+
+
+def recurrent():
+    nodes = [
+        constant("w", 1, 20, 4),
+        constant("r", 1, 20, 5),
+        constant("b", 1, 40),
+        N("LSTM", ["x", "w", "r", "b"], ["y"], hidden_size=5),
+    ]
+    return model(nodes, [info("x", [2, 3, 4])])
+
+
+CASES = {
+    "branches": (branches, 2 * (CONVOLUTION + MATRIX)),
+    "a branch in a body": (nested, MATRIX),
+    "a frozen model": (frozen, CONVOLUTION + MATRIX + 10),
+    "a turned matrix": (turned, MATRIX),
+    "a recurrent layer": (recurrent, 20 * 4 + 20 * 5 + 40),
+}
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_constants_in_weight_slots_train(case, tmp_path):
+    runtime = pytest.importorskip("onnxruntime")
+    build, count = case
+    made = build()
+    path = tmp_path / "frozen.onnx"
+    onnx.save(made, path)
+    generated = generate(path)
+    write(generated, tmp_path)
+    assert generated.parameters == count
+    assert "nn.Buffer" not in generated.text
+    module = load_class(tmp_path / "frozen.py").from_file(
+        tmp_path / "frozen.safetensors"
+    )
+    assert module.num_params == count
+    session = runtime.InferenceSession(made.SerializeToString())
+    x = RANDOM.normal(size=(2, 3, 4)).astype(np.float32)
+    for flag in (True, False) if len(made.graph.input) > 1 else (True,):
+        feeds = {"x": x, "c": np.array(flag)}
+        (expected,) = session.run(
+            None, {i.name: feeds[i.name] for i in session.get_inputs()}
+        )
+        got = module(*list(feeds.values())[: len(made.graph.input)])
+        np.testing.assert_allclose(got.numpy(), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_table_beside_weights_stays_a_table(tmp_path):
+    """What the main graph computes with, where weights are initializers."""
+    nodes = [
+        N("MatMul", ["x", "fc.weight"], ["h"]),
+        constant("filters", 6, 2),
+        N("MatMul", ["h", "filters"], ["y"]),
+    ]
+    weight = floats("fc.weight", RANDOM.normal(size=(4, 6)))
+    path = tmp_path / "filters.onnx"
+    onnx.save(model(nodes, [info("x", ["n", 4])], tensors=[weight]), path)
+    assert generate(path).parameters == 24
+
+
+def test_a_constant_with_another_use_is_no_weight(tmp_path):
+    nodes = [
+        constant("m", 4, 4),
+        N("MatMul", ["x", "m"], ["p"]),
+        N("Add", ["p", "m"], ["y"]),
+    ]
+    path = tmp_path / "shared.onnx"
+    onnx.save(model(nodes, [info("x", [4, 4])]), path)
+    assert generate(path).parameters == 0
