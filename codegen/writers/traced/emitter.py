@@ -30,7 +30,9 @@ _LARGE = 64  # elements from which on a constant is kept beside the nodes
 class Emitter:
     """Nodes in order. The call that is being written gives them their scope."""
 
-    def __init__(self, inputs: Sequence[ir.Value], root: str):
+    def __init__(self, inputs: Sequence[ir.Value], root: str, apart: bool = False):
+        self.apart = apart  # whether each call of a module has constants of its own
+        self.paths: dict[ir.Node, Path] = {}
         self.inputs = list(inputs)
         self.root = root
         self.nodes: list[ir.Node] = []
@@ -41,7 +43,7 @@ class Emitter:
         self.call: Done | None = None
         self._counts: Counter[str] = Counter()
         self._constants: dict[Any, ir.Value] = {}
-        self._axes: dict[tuple[int, int], ir.Value] = {}
+        self._axes: dict[tuple[int, int, int], ir.Value] = {}
 
     # --- what writers are made of ---
 
@@ -61,7 +63,7 @@ class Emitter:
         values = [ir.Value(name=f"{name}_output_{i}") for i in range(outputs)]
         node = ir.Node(domain, op, given, made, outputs=values, name=name)
         self._scope(node)
-        self.nodes.append(node)
+        self._append(node)
         return values[0] if outputs == 1 else tuple(values)
 
     def turned(self, x: Any) -> ir.Value:
@@ -94,9 +96,15 @@ class Emitter:
 
     def constant(self, array: np.ndarray, name: str | None = None) -> ir.Value:
         """A constant; equal ones are one value."""
-        key = (array.dtype.str, array.dtype.name, array.shape, array.tobytes())
+        key: Any = (
+            self._within(),
+            array.dtype.str,
+            array.dtype.name,
+            array.shape,
+            array.tobytes(),
+        )
         if array.dtype.kind in "OU":
-            key = (*key[:3], str(array.tolist()))  # type: ignore[assignment]
+            key = (*key[:4], str(array.tolist()))
         if key not in self._constants:
             self._constants[key] = self._constant(array, name)
         return self._constants[key]
@@ -115,7 +123,7 @@ class Emitter:
             "", "Constant", [], [ir.AttrTensor("value", held)], outputs=[value],
             name=f"{label}/Constant",
         )  # fmt: skip
-        self.nodes.append(node)
+        self._append(node)
         return value
 
     def stored(self, name: str, item: Stored) -> ir.Value:
@@ -190,7 +198,7 @@ class Emitter:
 
     def axis(self, ref: Ref, axis: int) -> ir.Value:
         """The length of an axis, as a vector of one."""
-        key = (ref.place, axis)
+        key = (self._within(), ref.place, axis)
         if key not in self._axes:
             self._axes[key] = self("Shape", ref, start=axis, end=axis + 1)
         return self._axes[key]
@@ -282,6 +290,14 @@ class Emitter:
             f"export: {where}{self.call.name}: {why}, which ONNX has no node for"
         )
 
+    def _append(self, node: ir.Node) -> None:
+        self.paths[node] = self._path()
+        self.nodes.append(node)
+
+    def _within(self) -> int:
+        """What is shared by nodes: all of them, or those of one module's call."""
+        return self._path()[-1].number if self.apart and self._path() else 0
+
     def _path(self) -> Path:
         return self.call.path if self.call is not None else ()
 
@@ -294,7 +310,7 @@ class Emitter:
         return base if count == 1 else f"{base}_{count - 1}"
 
     def _scope(self, node: ir.Node) -> None:
-        levels = [(path, type(module)) for path, module in self._path() if path]
+        levels = [(at.path, type(at.module)) for at in self._path() if at.path]
         names = ["", *(path for path, _ in levels), node.name]
         kinds = [
             self.root,

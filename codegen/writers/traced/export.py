@@ -19,6 +19,7 @@ from burnish.capture.tape import Ref
 from burnish.codegen.errors import ExportError, UsageError
 from burnish.codegen.writers.traced import operators  # noqa: F401  # fills the table
 from burnish.codegen.writers.traced.emitter import OPSET, Emitter, data_type
+from burnish.codegen.writers.traced.functions import DOMAIN, Functions
 from burnish.codegen.writers.traced.sizes import Size
 from burnish.codegen.writers.traced.table import find
 from burnish.codegen.writers.traced.tape import Done, Recorded, recorded, together
@@ -60,12 +61,14 @@ def export(
     *examples: Any,
     dynamic: Dynamic | None = None,
     outputs: Sequence[str] | None = None,
+    functions: bool = False,
 ) -> Exported:
     """What `module(*examples)` does, as an ONNX model.
 
     examples: tensors or arrays, as the module is called; numbers among them are fixed.
     dynamic: names of the axes that may have any size, {"images": {0: "batch"}}; unless
     given, those that the module's `nn.accepts` names. outputs: names of the results.
+    functions: every module inside becomes a function of the model, one for each class.
 
     Raises ExportError where there is no ONNX for what the module does, with the names
     of all such operators; CaptureError where it depends on values.
@@ -76,7 +79,7 @@ def export(
     chosen = _accepted(module, inputs) if dynamic is None else _checked(dynamic, inputs)
     program = _program(module, given, inputs, chosen)
     _check(program.calls)
-    return Exported(_model(module, program, inputs, chosen, outputs))
+    return Exported(_model(module, program, inputs, chosen, outputs, functions))
 
 
 def _example(module: Module, item: Any) -> Any:
@@ -239,6 +242,7 @@ def _model(
     inputs: Mapping[str, Tensor],
     dynamic: Dynamic,
     outputs: Sequence[str] | None,
+    functions: bool,
 ) -> ir.Model:
     words = _words(program, inputs, dynamic)
     values = [
@@ -246,7 +250,7 @@ def _model(
         for name, ref in zip(inputs, program.arguments, strict=True)
     ]
     kind = type(module)
-    emit = Emitter(values, f"{kind.__module__}.{kind.__qualname__}")
+    emit = Emitter(values, f"{kind.__module__}.{kind.__qualname__}", functions)
     emit.arguments = program.arguments
     for ref, value in zip(program.arguments, values, strict=True):
         emit.values[ref.place] = value
@@ -260,18 +264,21 @@ def _model(
         _write(emit, call, program, words)
     emit.call = None
     results = _results(emit, program, outputs, words)
-    used = {id(v) for node in emit.nodes for v in node.inputs}
+    made = Functions(emit, results)
+    nodes = made.fold(emit.nodes, 1, "") if functions else emit.nodes
+    used = {id(v) for node in nodes for v in node.inputs}
     graph = ir.Graph(
         values,
         results,
-        nodes=emit.nodes,
+        nodes=nodes,
         initializers=[v for v in emit.initializers if id(v) in used],
-        opset_imports={"": OPSET},
+        opset_imports={"": OPSET, **({DOMAIN: 1} if made.made else {})},
         name=kind.__name__,
     )
     return ir.Model(
         graph,
         ir_version=10,
+        functions=made.made.values(),
         producer_name="burnish",
         producer_version=burnish.__version__,
     )

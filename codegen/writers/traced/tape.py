@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,8 +19,17 @@ from burnish.nn.module import Module
 from burnish.nn.param import Stored
 from burnish.operator import Operator
 
-Path = tuple[tuple[str, Module], ...]
-"""The modules that a call was made in, outermost first, with their paths."""
+
+class Inside(NamedTuple):
+    """A call of a module, by its path and the number of the call."""
+
+    path: str
+    module: Module
+    number: int
+
+
+Path = tuple[Inside, ...]
+"""The modules' calls that a call was made in, outermost first."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,7 +73,8 @@ class LayerTape(Tape):
     def __init__(self, module: Module) -> None:
         super().__init__()
         self.names = {id(each): path for path, each in module.named_modules()}
-        self.inside: list[tuple[str, Module]] = []
+        self.inside: list[Inside] = []
+        self.entered = 0
         self.paths: list[Path] = []
 
     def keeps(self, function: Any) -> bool:
@@ -75,7 +85,8 @@ class LayerTape(Tape):
     ) -> Any:
         if id(module) not in self.names:
             return super().enter(module, args, options)
-        self.inside.append((self.names[id(module)], module))
+        self.entered += 1
+        self.inside.append(Inside(self.names[id(module)], module, self.entered))
         try:
             if find(module) is not None:
                 return self.call(module, args, options)

@@ -14,6 +14,8 @@ from burnish import Tensor, nn, ops
 from burnish.codegen import Exported, Options, export, generate
 from burnish.codegen.errors import ExportError, UsageError
 from burnish.errors import CaptureError
+from burnish.models import _numbers
+from burnish.models._gallery import BY_MODULE
 from burnish.models.mnist.mnist import Model as Mnist
 from tests.harness.exported import arrays, ran
 
@@ -87,12 +89,58 @@ def test_the_classes_come_back(tmp_path: Path) -> None:
     assert "return x + ops.gelu(self.fc(self.norm(x)))" in text
 
 
-def test_an_imported_module_gives_its_source_again(tmp_path: Path) -> None:
-    made = export(Mnist.from_file(), drawn(2, 28, 28), outputs=["logits"])
-    made.save(tmp_path / "mnist.onnx")
-    again = generate(tmp_path / "mnist.onnx", Options()).text
-    source = Path(__file__).parents[3] / "models" / "mnist" / "mnist.py"
-    assert body(again) == body(source.read_text("utf-8"))
+@pytest.mark.parametrize("functions", [False, True])
+def test_an_imported_module_runs_as_it_does_here(functions: bool) -> None:
+    module = Mnist.from_file()
+    made = export(module, drawn(2, 28, 28), functions=functions)
+    (found,) = ran(made, drawn(3, 28, 28))
+    np.testing.assert_allclose(found, module(drawn(3, 28, 28)), rtol=1e-4, atol=1e-5)
+
+
+GALLERY = ("mnist", "attacut", "open_nsfw", "squeezenet_dynamo", "resnet18_torchscript")
+
+
+@pytest.mark.parametrize("name", GALLERY)
+def test_gallery_sources_come_back(name: str, tmp_path: Path) -> None:
+    entry = BY_MODULE[name]
+    names = list(_numbers.expected(entry)[0])
+    given = next(iter(_numbers.feeds(entry.folder))).values()
+    made = export(entry.model()(), *given, outputs=names)
+    made.save(tmp_path / f"{name}.onnx")
+    again = generate(tmp_path / f"{name}.onnx", Options(name=name)).text
+    assert body(again) == body(entry.source.read_text("utf-8"))
+
+
+def test_modules_become_functions(tmp_path: Path) -> None:
+    module = Mlp()
+    made = export(module, drawn(2, 4), functions=True)
+    model = onnx.load_from_string(made.to_bytes())
+    onnx.checker.check_model(model, full_check=True)
+    calls = [(node.op_type, node.name) for node in model.graph.node]
+    assert calls[0] == ("Linear", "fc1")
+    assert calls[2:5] == [("Block", f"blocks.{i}") for i in range(3)]
+    assert {f.name for f in model.functions} == {"Linear", "LayerNorm", "Block"}
+    np.testing.assert_allclose(
+        ran(made, drawn(5, 4))[0], module(drawn(5, 4)), rtol=1e-5, atol=1e-6
+    )
+    made.save(tmp_path / "mlp.onnx")
+    plain = export(module, drawn(2, 4))
+    plain.save(tmp_path / "plain.onnx")
+    texts = [
+        generate(tmp_path / f"{n}.onnx", Options(name="mlp")).text
+        for n in ("mlp", "plain")
+    ]
+    assert body(texts[0]) == body(texts[1])
+
+
+def test_classes_that_do_other_things_are_other_functions() -> None:
+    module = nn.Sequential(nn.Conv2d(1, 2, 3), nn.Conv2d(2, 2, 3, padding=1))
+    made = export(module, drawn(1, 1, 8, 8), functions=True)
+    model = onnx.load_from_string(made.to_bytes())
+    assert [f.name for f in model.functions] == ["Conv2d", "Conv2d_1"]
+    np.testing.assert_allclose(
+        ran(made, drawn(1, 1, 8, 8))[0], module(drawn(1, 1, 8, 8)), atol=1e-5
+    )
 
 
 def test_the_same_module_gives_the_same_bytes() -> None:
