@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
+
+import numpy as np
 
 from burnish.codegen.identifier import plain
 from burnish.errors import RecordError
-from burnish.serialize import open_weights
+from burnish.serialize import LazyTensor, open_weights
 
 _NOT_SOURCE = frozenset({"__pycache__", "node_modules", "site-packages"})
 
 
-_SAMPLE = 16  # values at a tensor's beginning and end: training changes them
+_LOCATION = re.compile(rb"\n\x08location\x12[\x01-\x7f]")
+"""How a protobuf file begins the name of an external file: its length comes last."""
 
 
 def walk(top: Path) -> Iterator[Path]:
@@ -46,23 +52,55 @@ def digest(path: Path) -> str:
 def identity(path: Path) -> str:
     """The sha256 that tells a model from others: that of its file.
 
-    For a folder's config.json that of the file and of each tensor beside it: name,
-    dtype, shape and a few values, so that weights of any size are told apart at once.
+    Where the weights lie in other files, theirs count too: external data of an ONNX
+    file, the shards of an index, and for a folder's config.json every tensor beside it.
     """
-    if path.name != "config.json":
-        return digest(path)
+    sharded = path.name.endswith(".index.json")
+    if path.name != "config.json" and not sharded:
+        external = [digest(file) for file in _external(path)]
+        return _joined([digest(path), *external]) if external else digest(path)
     try:
-        weights = open_weights(path.parent)
-        held = hashlib.sha256(path.read_bytes())
-        for name in sorted(weights):
-            tensor = weights[name]
-            held.update(f"{name} {tensor.dtype} {tensor.shape}\n".encode())
-            if not tensor.is_quantized:
-                values = tensor.read().flat
-                held.update(values[:_SAMPLE].tobytes() + values[-_SAMPLE:].tobytes())
+        weights = open_weights(path if sharded else path.parent)
+        with ThreadPoolExecutor() as pool:  # hashing leaves Python's lock
+            return _joined(
+                [digest(path), *pool.map(_of_tensor, sorted(weights.items()))]
+            )
     except (OSError, RecordError):  # no weights, or none that can be read
         return digest(path)
+
+
+def _of_tensor(named: tuple[str, LazyTensor]) -> str:
+    name, tensor = named
+    held = hashlib.sha256(f"{name} {tensor.dtype} {tensor.shape}\n".encode())
+    if not tensor.is_quantized:
+        held.update(np.ascontiguousarray(tensor.read()).reshape(-1).view(np.uint8))
     return held.hexdigest()
+
+
+def _joined(parts: Iterable[str]) -> str:
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _external(path: Path) -> list[Path]:
+    """Files beside an ONNX file that it says its weights are in, by their names.
+
+    Only files are opened that lie in its folder. Nothing is parsed: `check` is quick.
+    """
+    with path.open("rb") as file:
+        if not (size := os.fstat(file.fileno()).st_size):
+            return []
+        with mmap(file.fileno(), size, access=ACCESS_READ) as data:
+            found = {
+                data[start : start + data[start - 1]]
+                for start in (match.end() for match in _LOCATION.finditer(data))
+            }
+    folder = path.parent.resolve()
+    files = [folder / os.fsdecode(name) for name in sorted(found) if b"\0" not in name]
+    return [
+        file
+        for file in files
+        if file.is_file() and file.resolve().is_relative_to(folder)
+    ]
 
 
 def find(

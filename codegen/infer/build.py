@@ -28,7 +28,7 @@ from burnish.codegen.program import (
     Subscript,
     Weight,
 )
-from burnish.codegen.search import digest
+from burnish.codegen.search import identity
 from burnish.serialize import open_weights
 
 
@@ -80,7 +80,7 @@ def infer(path: Path, explain: Explain) -> Inferred:
     return Inferred(
         Plan(classes, held),
         files,
-        digest(files[0]),
+        identity(files[0]),
         "safetensors" if weights.kind.startswith("safetensors") else "pytorch",
         weights.kind == "safetensors" and names == set(weights),
         _said(kinds),

@@ -13,7 +13,7 @@ from burnish.codegen.errors import ConversionError, Explain, ReadError, silent
 from burnish.codegen.readers import onnx, shapes
 from burnish.codegen.readers.detect import open_file
 from burnish.codegen.readers.tensors import FileTensor
-from burnish.codegen.search import digest
+from burnish.codegen.search import identity
 from burnish.errors import BurnishError
 
 __all__ = ["FileTensor", "Source", "in_files", "read", "valid_or_refused"]
@@ -48,7 +48,7 @@ def read(path: str | Path, *, explain: Explain | None = None) -> Source:
 
     model, opset = onnx.load(file, note)
     files = dict.fromkeys((path, *(t.file.path for _, t in in_files(model))))
-    return Source(model, tuple(notes), path, digest(path), opset, tuple(files))
+    return Source(model, tuple(notes), path, identity(path), opset, tuple(files))
 
 
 def in_files(model: ir.Model) -> Iterator[tuple[ir.Value, FileTensor]]:

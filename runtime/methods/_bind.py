@@ -5,10 +5,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from operator import index
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from burnish.errors import ArgumentError, BurnishError, InputError
 from burnish.operator import MISUSES, Function, misuse
+
+if TYPE_CHECKING:
+    from typing import Concatenate
 
 P = ParamSpec("P")
 A = TypeVar("A")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -13,6 +15,7 @@ from burnish.codegen import ModelGen
 from burnish.codegen.cli import main
 from burnish.codegen.errors import OwnershipError, UsageError
 from burnish.codegen.pipeline import Options, generate, write
+from burnish.codegen.search import digest, identity
 from burnish.serialize import header, load_file, save_file
 from tests.harness.small_gpt2 import write_gpt2
 
@@ -391,3 +394,60 @@ def test_options_survive_the_header() -> None:
         Options(typed=True),
     ):
         assert Options.of(options.spelled()) == options
+
+
+# --- weights in other files than the one that is named ---
+
+
+def flipped(path: Path) -> None:
+    """One bit in the middle of a file."""
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def sharded(folder: Path) -> Path:
+    folder.mkdir()
+    halves = [{"a.weight": np.eye(64)}, {"b.weight": np.ones((64, 64))}]
+    for number, half in enumerate(halves):
+        save_file(half, folder / f"part-{number}.safetensors")
+    places = {
+        name: f"part-{n}.safetensors" for n, half in enumerate(halves) for name in half
+    }
+    index = folder / "net.safetensors.index.json"
+    index.write_text(json.dumps({"metadata": {}, "weight_map": places}))
+    return index
+
+
+def outside(folder: Path) -> Path:
+    return save(folder / "net.onnx", 0, 64, "net.data")
+
+
+def checkpoint(folder: Path) -> Path:
+    return small_gpt2(folder / "gpt", 0)
+
+
+@pytest.mark.parametrize(
+    ("make", "changed"),
+    [
+        (sharded, "part-1.safetensors"),
+        (outside, "net.data"),
+        (checkpoint, "gpt/model.safetensors"),
+    ],
+)
+def test_a_change_of_one_value_is_seen(make: Any, changed: str, tmp_path: Path) -> None:
+    model = make(tmp_path / "models")
+    assert main(["generate", str(model), "-o", str(tmp_path / "out")]) == 0
+    command = ["check", str(tmp_path / "out"), "--source", str(tmp_path / "models")]
+    assert main(command) == 0
+    flipped(tmp_path / "models" / changed)
+    assert main(command) == 1
+
+
+def test_files_elsewhere_are_not_opened(tmp_path: Path) -> None:
+    model = tmp_path / "models" / "net.onnx"
+    model.parent.mkdir()
+    for name in (b"../secret", b"/etc/hostname", b"\0", b"absent"):
+        model.write_bytes(b"\n\x08location\x12" + bytes([len(name)]) + name)
+        (tmp_path / "secret").write_text("one")
+        assert identity(model) == digest(model)

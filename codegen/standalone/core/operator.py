@@ -23,8 +23,10 @@ class Operator:
         self.value = self.kernel = value
         self.name = value.__name__
         code = value.__code__
-        self.arguments = code.co_varnames[: code.co_argcount]
-        self.options = code.co_varnames[code.co_argcount :][: code.co_kwonlyargcount]
+        count = code.co_posonlyargcount or code.co_argcount
+        named = code.co_argcount + code.co_kwonlyargcount
+        self.arguments = code.co_varnames[:count]
+        self.options = code.co_varnames[count:named]
         self.variadic = bool(code.co_flags & 0x04)  # of code that takes *arrays
 
     def on(self, backend: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
