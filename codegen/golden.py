@@ -37,6 +37,7 @@ def golden(
     runs with no inputs that can be made up.
     """
     model = _loaded(text, weights, metadata)
+    said: dict[str, Any]
     said, arguments = _inputs(graph, model)
     seed(0)
     first = _outputs(model, arguments)
@@ -65,9 +66,7 @@ def _loaded(text: str, weights: Sequence[Entry], metadata: Mapping[str, str]) ->
     return made
 
 
-def _inputs(
-    graph: ir.Model, model: Any
-) -> tuple[dict[str, np.ndarray], list[np.ndarray]]:
+def _inputs(graph: ir.Model, model: Any) -> tuple[dict[str, Any], list[np.ndarray]]:
     """What says the inputs, and the inputs, of the first sizes that the model takes."""
     problem: Exception | None = None
     for size in feeds.SIZES:

@@ -90,6 +90,7 @@ def _refuse(model: Page) -> None:
                 )
     for node in ast.walk(ast.Module(model.tree.body[1:], [])):
         text = node.value if isinstance(node, ast.Constant) else None
-        short = isinstance(text, str) and len(text) <= _LONGEST
-        if short and (found := _SMALL.search(text)) is not None:
+        if not isinstance(text, str) or len(text) > _LONGEST:
+            continue
+        if (found := _SMALL.search(text)) is not None:
             raise _beyond_numpy(found[0])

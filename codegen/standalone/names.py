@@ -198,7 +198,7 @@ def stored(node: ast.AST) -> set[str]:
         if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
             found.add(each.id)
         elif isinstance(each, ast.ExceptHandler | ast.MatchAs | ast.MatchStar):
-            found.update({each.name} - {None})
+            found |= {each.name} if each.name else set()
         for child in ast.iter_child_nodes(each):
             if isinstance(child, ast.FunctionDef | ast.ClassDef):
                 found.add(child.name)
@@ -278,13 +278,13 @@ class _Walker:
                 )
         elif isinstance(node, ast.AnnAssign):
             yield from self.walk(node.annotation, scopes, late, True)
-            for part in (node.target, node.value):
-                if part is not None:
-                    yield from self.walk(part, scopes, late, annotation)
+            for side in (node.target, node.value):
+                if side is not None:
+                    yield from self.walk(side, scopes, late, annotation)
         elif isinstance(node, ast.Import | ast.ImportFrom):
-            for _, target in imports(node):
-                if isinstance(target, Symbol):
-                    yield Use(node, target, _locals(scopes), late, False)
+            for _, bound in imports(node):
+                if isinstance(bound, Symbol):
+                    yield Use(node, bound, _locals(scopes), late, False)
         elif isinstance(node, ast.Name):
             target = self._named(node.id, scopes, annotation)
             if target is not None and isinstance(node.ctx, ast.Load):

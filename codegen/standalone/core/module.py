@@ -8,9 +8,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from burnish.backend import CPU
+from burnish.codegen.standalone.core.arrays import CPU
+from burnish.codegen.standalone.core.tensor import Tensor, is_literal, literal
 from burnish.errors import RecordError
-from burnish.tensor import Tensor, is_literal, literal
 
 QUANTIZED = False  # set where the file is written, as TABLES is
 TABLES = False
@@ -37,7 +37,7 @@ class Stored(Tensor):
             self._shape, self._dtype = tuple(shape or ()), np.dtype(dtype)
         else:
             if is_literal(initial):
-                initial = np.asarray(*literal(initial, CPU))
+                initial = np.asarray(*literal(initial))
             self.assign(np.asarray(getattr(initial, "data", initial)))
 
     def assign(self, value: Any) -> None:
@@ -110,11 +110,11 @@ class Module:
         known = {path for names in paths.values() for path in names}
         kept = {name for name in state if not name.endswith("num_batches_tracked")}
         unexpected = sorted(kept - known)
-        missing = []
+        missing: list[str] = []
         for key, item in found.items():
-            path = next((p for p in paths[key] if p in state), None)
-            if path is not None:
-                item.load(path, state[path])
+            there = [path for path in paths[key] if path in state]
+            if there:
+                item.load(there[0], state[there[0]])
             elif item.persistent:
                 missing.append(paths[key][0])
         if missing or unexpected:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from burnish.autodiff import Variable
+from burnish.codegen.standalone.core.arrays import Variable
 from burnish.errors import BurnishError, InputError, PlaceError
 
 MISUSES = (ValueError, TypeError, IndexError, AttributeError, ArithmeticError)

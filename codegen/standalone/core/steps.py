@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from burnish.autodiff import Variable
+from burnish.codegen.standalone.core.arrays import Variable
 
 
 def step(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -22,28 +22,32 @@ class Tensor(Methods):
         if isinstance(data, Variable):
             data = data.data
         if dtype is None and is_literal(data):
-            data, dtype = literal(data, Device())
+            data, dtype = literal(data)
         self.data = Device().put(data, dtype)
 
     @classmethod
     def result_type(cls) -> type[Tensor]:
         return Tensor
 
-    def to(self, target: Any) -> Tensor:
+    def to(self, target: Any) -> Any:
         """With another dtype; there is one device."""
-        return self if isinstance(target, Device) else self.astype(target)
+        return (
+            self.wrap(self.data, target)
+            if isinstance(target, Device)
+            else self.astype(target)
+        )
 
-    def astype(self, dtype: Any) -> Tensor:
+    def astype(self, dtype: Any) -> Any:
         """With another dtype; itself where it has it."""
         return ops.cast(self, dtype=np.dtype(dtype))
 
     def clone(self) -> Tensor:
         """The same values in memory of their own."""
-        return self.wrap(self.data.copy())
+        return self.wrap(self.data.copy(), self.device)
 
     def detach(self) -> Tensor:
         """The same values."""
-        return self.wrap(self.data)
+        return self.wrap(self.data, self.device)
 
     def numpy(self) -> np.ndarray:
         """The values as a NumPy array; shares memory."""
@@ -70,7 +74,7 @@ class Tensor(Methods):
         cls, shape: Any, value: Any, *, dtype: Any = None, device: Any = None
     ) -> Tensor:
         """Every element `value`."""
-        return cls.wrap(np.full(shape, value, dtype or Device.float_dtype))
+        return _made(np.full(shape, value, dtype or Device().float_dtype))
 
     def zeros_like(self) -> Tensor:
         """Zeros of this tensor's shape and dtype."""
@@ -88,8 +92,8 @@ class Tensor(Methods):
     def arange(cls, *limits: Any, dtype: Any = None, device: Any = None) -> Tensor:
         """stop, or start, stop, or start, stop, step."""
         whole = all(isinstance(limit, int) for limit in limits)
-        dtype = dtype or (Device.int_dtype if whole else Device.float_dtype)
-        return cls.wrap(np.arange(*limits, dtype=dtype))
+        dtype = dtype or (Device().int_dtype if whole else Device().float_dtype)
+        return _made(np.arange(*limits, dtype=dtype))
 
     @classmethod
     def linspace(
@@ -102,38 +106,44 @@ class Tensor(Methods):
         device: Any = None,
     ) -> Tensor:
         """`num` numbers at equal distances, both ends among them."""
-        dtype = dtype or Device.float_dtype
-        return cls.wrap(np.linspace(start, stop, num, dtype=dtype))
+        dtype = dtype or Device().float_dtype
+        return _made(np.linspace(start, stop, num, dtype=dtype))
 
     @classmethod
     def eye(
         cls, n: int, m: int | None = None, *, dtype: Any = None, device: Any = None
     ) -> Tensor:
         """An n by m matrix with ones on the diagonal."""
-        return cls.wrap(np.eye(n, m, dtype=dtype or Device.float_dtype))
+        kind: Any = dtype or Device().float_dtype
+        return _made(np.eye(n, m, dtype=kind))
 
     @classmethod
     def random(
         cls, shape: Any, distribution: Any, *, dtype: Any = None, device: Any = None
     ) -> Tensor:
         """Draws of a distribution, from `seed`'s source."""
-        dtype = np.dtype(dtype or Device.float_dtype)
-        return cls.wrap(distribution.draw(shape_from((shape,)), dtype, Device()))
+        dtype = dtype or Device().float_dtype
+        return _made(distribution.draw(shape_from((shape,)), dtype, Device()))
 
     @classmethod
     def rand(cls, *shape: Any, dtype: Any = None, device: Any = None) -> Tensor:
         """Uniform in [0, 1), from `seed`'s source."""
-        dtype = np.dtype(dtype or Device.float_dtype)
-        return cls.wrap(rng.uniform(shape_from(shape), 0.0, 1.0, dtype, Device()))
+        dtype = dtype or Device().float_dtype
+        return _made(rng.uniform(shape_from(shape), 0.0, 1.0, dtype, Device()))
 
     @classmethod
     def randn(cls, *shape: Any, dtype: Any = None, device: Any = None) -> Tensor:
         """Normal with mean 0 and deviation 1, from `seed`'s source."""
-        dtype = np.dtype(dtype or Device.float_dtype)
-        return cls.wrap(rng.normal(shape_from(shape), 0.0, 1.0, dtype, Device()))
+        dtype = dtype or Device().float_dtype
+        return _made(rng.normal(shape_from(shape), 0.0, 1.0, dtype, Device()))
 
     def __repr__(self) -> str:
         return f"Tensor({self.data})"
+
+
+def _made(array: Any) -> Tensor:
+    made: Tensor = Tensor.wrap(array, Device())
+    return made
 
 
 def is_literal(data: Any) -> bool:
@@ -143,8 +153,12 @@ def is_literal(data: Any) -> bool:
     return isinstance(data, int | float | complex) and not hasattr(data, "dtype")
 
 
-def literal(data: Any, device: Device) -> tuple[Any, Any]:
-    """Python's numbers as an array, and the dtype that they have on a device."""
+def literal(data: Any) -> tuple[Any, Any]:
+    """Python's numbers as an array, and the dtype that they have."""
     array = np.asarray(data)
-    dtypes: Any = {"f": Device.float_dtype, "i": Device.int_dtype, "c": np.complex64}
+    dtypes: Any = {
+        "f": Device().float_dtype,
+        "i": Device().int_dtype,
+        "c": np.complex64,
+    }
     return array, dtypes.get(array.dtype.kind)

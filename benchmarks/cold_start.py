@@ -1,0 +1,96 @@
+"""From the start of a process to the first result, on the MNIST model.
+
+    python benchmarks/cold_start.py [processes]
+
+Four ways, each a process of its own that reads a picture and prints the digit: one file
+for NumPy alone (weights inside, and beside it), the package, and onnxruntime on the
+model file. They take turns. Prints the median and the least wall time, what NumPy alone
+takes of it, and the bytes that each way needs beside NumPy.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from importlib import resources, util
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+
+from burnish.codegen.pipeline import Options, generate, write
+
+OURS = """
+import numpy as np
+from {module} import Model
+model = Model.{load}()
+print(model(np.load("picture.npy")).numpy().argmax())
+"""
+PEER = """
+import numpy as np
+import onnxruntime
+session = onnxruntime.InferenceSession("mnist.onnx")
+print(session.run(None, {"images": np.load("picture.npy")})[0].argmax())
+"""
+
+
+def main(processes: int, folder: Path) -> None:
+    model = folder / "mnist.onnx"
+    shipped = resources.files("burnish.models.mnist").joinpath("mnist.onnx")
+    model.write_bytes(shipped.read_bytes())
+    np.save(folder / "picture.npy", np.zeros((1, 28, 28), np.float32))
+    ways = {"NumPy": "import numpy"}
+    sizes = {"NumPy": 0}
+    for name, options in (
+        ("one_inside", Options("one_inside", embed=True, standalone=True)),
+        ("one_beside", Options("one_beside", standalone=True)),
+        ("package", Options("package")),
+    ):
+        files = write(generate(model, options), folder)
+        load = "from_embedded" if options.embed else "from_file"
+        ways[name] = OURS.format(module=name, load=load)
+        sizes[name] = sum(file.stat().st_size for file in files)
+    sizes["package"] += _size("burnish")
+    if util.find_spec("onnxruntime"):
+        ways["onnxruntime"] = PEER
+        sizes["onnxruntime"] = model.stat().st_size + _size("onnxruntime")
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    for turn in range(processes + 1):
+        for name, program in ways.items():
+            took = _timed(program, folder)
+            if turn:  # the first one compiles
+                times[name].append(1000 * took)
+    for name, row in times.items():
+        print(
+            f"{name:12} median {median(row):7.1f} ms, least {min(row):7.1f} ms, "
+            f"{sizes[name] / 1e6:6.1f} MB beside NumPy"
+        )
+
+
+def _timed(program: str, folder: Path) -> float:
+    environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(folder / "compiled")}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    start = time.perf_counter()
+    command = [sys.executable, "-c", program]
+    subprocess.run(
+        command, cwd=folder, check=True, capture_output=True, env=environment
+    )
+    return time.perf_counter() - start
+
+
+def _size(package: str) -> int:
+    """Bytes of an installed package, without compiled files."""
+    spec = util.find_spec(package)
+    assert spec is not None
+    assert spec.origin is not None
+    files = Path(spec.origin).parent.rglob("*")
+    kept = (f for f in files if f.is_file() and "__pycache__" not in f.parts)
+    return sum(file.stat().st_size for file in kept)
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as made:
+        main(int(sys.argv[1]) if len(sys.argv) > 1 else 9, Path(made))

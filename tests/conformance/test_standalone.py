@@ -1,0 +1,142 @@
+"""Every operator as one file for NumPy alone: the bits that the package computes.
+
+Of ONNX's node cases there is one for each operator that a rule writes, where NumPy has
+its dtypes. The files of a group run in one process that imports nothing but NumPy.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import pickle
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+from burnish import Tensor, seed
+from burnish.codegen.errors import ConversionError
+from burnish.codegen.ops import registry
+from burnish.codegen.pipeline import Options, generate, write
+from tests.conformance.runner import cases, exclusions, plain
+from tests.harness.alone import run
+from tests.harness.imported import load_class
+
+GROUPS = 12
+
+RUN = """
+import importlib.util, pickle
+import numpy as np
+
+folder = sys.argv[1]
+with open(f"{folder}/calls.pickle", "rb") as file:
+    calls = pickle.load(file)
+found = {}
+for name, inputs in calls.items():
+    spec = importlib.util.spec_from_file_location(name, f"{folder}/{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+
+    def given(value):
+        if isinstance(value, list):
+            return [given(item) for item in value]
+        return value if value is None else module.Tensor(value)
+
+    def plain(value):
+        if isinstance(value, (list, tuple)):
+            return [plain(item) for item in value]
+        return value.numpy() if hasattr(value, "numpy") else value
+
+    getattr(module, "seed", int)(3)
+    found[name] = plain(module.Model.from_file()(*map(given, inputs)))
+with open(f"{folder}/found.pickle", "wb") as file:
+    pickle.dump(found, file)
+"""
+
+
+def operators(graph: onnx.GraphProto) -> Iterator[tuple[str, str]]:
+    for node in graph.node:
+        yield node.domain, node.op_type
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                yield from operators(attribute.g)
+
+
+@functools.cache
+def chosen() -> dict[str, str]:
+    """The first case of each operator that has a rule, by the operator."""
+    found: dict[str, str] = {}
+    for name, case in cases().items():
+        if name in exclusions() or "float8" in name.lower() or "int4" in name.lower():
+            continue
+        for domain, kind in operators(case.model.graph):
+            if (domain, kind) in registry:
+                found.setdefault(f"{domain}.{kind}", name)
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("group", range(GROUPS))
+def test_every_operator_with_a_rule_runs_with_numpy_alone(
+    group: int, tmp_path: Path
+) -> None:
+    names = sorted(set(chosen().values()))[group::GROUPS]
+    calls: dict[str, Any] = {}
+    expected: dict[str, Any] = {}
+    refused = []
+    for number, case_name in enumerate(names):
+        case, name = cases()[case_name], f"case_{number}"
+        path = tmp_path / f"{name}.onnx"
+        onnx.save(case.model, path)
+        try:
+            write(generate(path, Options(standalone=True)), tmp_path)
+        except ConversionError as error:
+            refused.append(str(error))
+            continue
+        calls[name] = [plain(value) for value in case.data_sets[0][0]]
+        expected[name] = packaged(path, calls[name])
+    assert all("dtypes that NumPy has" in message for message in refused), refused
+    assert len(refused) <= len(names) // 3
+    (tmp_path / "calls.pickle").write_bytes(pickle.dumps(calls))
+    run(RUN, tmp_path)
+    found = pickle.loads((tmp_path / "found.pickle").read_bytes())
+    differ = [name for name in calls if bits(found[name]) != bits(expected[name])]
+    assert differ == []
+
+
+def packaged(path: Path, inputs: list[Any]) -> Any:
+    """What the module that imports the package gives."""
+    made = path.parent / "package"
+    source, *weights = write(generate(path), made)
+    model = load_class(source).from_file(*weights)
+    seed(3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return bare(model(*map(given, inputs)))
+
+
+def given(value: Any) -> Any:
+    if isinstance(value, list):
+        return [given(item) for item in value]
+    return value if value is None else Tensor(value)
+
+
+def bare(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [bare(item) for item in value]
+    return value.numpy() if hasattr(value, "numpy") else value
+
+
+def bits(value: Any) -> Any:
+    if isinstance(value, list):
+        return [bits(item) for item in value]
+    if not isinstance(value, np.ndarray):
+        return value
+    text = value.dtype.kind == "O"
+    data = json.dumps(value.tolist()) if text else value.tobytes()
+    return str(value.dtype), value.shape, data
