@@ -9,12 +9,14 @@ the reading of files have smaller forms (`core`).
 from __future__ import annotations
 
 import ast
+import dis
 import re
 import sys
 from collections.abc import Iterable
+from types import CodeType
 
 from burnish.codegen.errors import ConversionError
-from burnish.codegen.standalone.names import FACTS, Outside, Page, read
+from burnish.codegen.standalone.names import BUILTINS, FACTS, Outside, Page, read
 from burnish.codegen.standalone.page import import_lines, runtime
 from burnish.codegen.standalone.reach import MODEL
 
@@ -71,7 +73,27 @@ def _written(model: Page) -> str:
         f"\n\n{made.text}\n\n",
         f"{_heading('The model')}{classes}",
     )
-    return "\n".join(parts)
+    text = "\n".join(parts)
+    _refuse_unknown(text)
+    return text
+
+
+def _refuse_unknown(text: str) -> None:
+    """Raise ConversionError for names that nothing in a file defines."""
+    made = read("the file", text)
+    known = {*made.made, *made.imported, *BUILTINS, "__file__", "__name__"}
+    if lost := sorted(_globals(compile(text, "<one file>", "exec")) - known):
+        raise ConversionError(
+            f"--standalone: expected all names in the file, got none for "
+            f"{', '.join(lost)}; generate without --standalone"
+        )
+
+
+def _globals(code: CodeType) -> set[str]:
+    """Names that the functions of a compiled file look up at its top level."""
+    found = {i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"}
+    inner = [part for part in code.co_consts if isinstance(part, CodeType)]
+    return found.union(*map(_globals, inner))
 
 
 def _heading(text: str) -> str:

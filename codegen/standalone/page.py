@@ -7,6 +7,7 @@ modules have, or that are looked up in another module, and members that nobody a
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -55,7 +56,9 @@ def runtime(model: Page) -> Runtime:
     reached = reach(model)
     writer = _Writer(reached, model)
     text = writer.written()
-    return Runtime({*reached.outside, *writer.needed}, text)
+    words = set(re.findall(r"\w+", text + model.text))
+    every = {*reached.outside, *writer.needed}
+    return Runtime({each for each in every if words & {each.known_as}}, text)
 
 
 def import_lines(outside: Iterable[Outside]) -> list[str]:

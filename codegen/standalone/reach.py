@@ -8,15 +8,18 @@ tensors are: not in operators' values and their helpers, which compute on arrays
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from burnish.codegen.errors import ConversionError
 from burnish.codegen.standalone.names import (
     CORE,
     Outside,
     Page,
     Symbol,
     Use,
+    imports,
     page,
     uses,
 )
@@ -25,6 +28,9 @@ _OF_ARRAYS = frozenset(("operator", "step"))
 """Decorators of functions that are given plain arrays."""
 
 _TENSOR, _METHODS = f"{CORE}.tensor", "burnish.methods."
+
+_ALLOWED = frozenset((*sys.stdlib_module_names, "numpy", "ml_dtypes"))
+"""Packages that reached code may import; dtypes of ml_dtypes are refused before."""
 
 _UNUSED = frozenset(
     (
@@ -144,6 +150,7 @@ class _Search:
 
     def look(self, found: Page, node: ast.AST, of_arrays: bool) -> None:
         """Note what a statement uses and asks for."""
+        _refuse_packages(found, node)
         for use in uses(found, node):
             self._use(use, of_arrays, found.name == MODEL)
         core = found.name.startswith(CORE)
@@ -169,7 +176,13 @@ class _Search:
             if target.module != MODEL and is_alias(target):
                 self.todo.append((target, of_arrays))
             return
-        if not target.name or target.module == MODEL:
+        if not target.name:
+            raise ConversionError(
+                f"--standalone: expected names that can be followed, got all of "
+                f"{target.module}, whose members are chosen by text when the model is "
+                f"made; generate without --standalone"
+            )
+        if target.module == MODEL:
             return
         self.todo.append((target, of_arrays))
         space = use.space
@@ -220,6 +233,21 @@ class _Search:
         if symbol.module.startswith(_METHODS):
             return name in self.of_tensors
         return name.startswith("__") or name in self.asked
+
+
+def _refuse_packages(found: Page, node: ast.AST) -> None:
+    """Raise ConversionError for what imports another package when it is called."""
+    for stmt in ast.walk(node):
+        if not isinstance(stmt, ast.Import | ast.ImportFrom):
+            continue
+        for _, target in imports(stmt):
+            package = target.module.partition(".")[0]
+            if isinstance(target, Symbol) or package in _ALLOWED:
+                continue
+            raise ConversionError(
+                f"--standalone: expected what NumPy alone can do, got {found.name}, "
+                f"which imports {package}; generate without --standalone"
+            )
 
 
 def _without_notes(node: ast.AST) -> Iterator[ast.AST]:

@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from burnish import nn
+from burnish import nn, ops
 from burnish.codegen.errors import ConversionError
 from burnish.codegen.pipeline import ModelGen, Options, generate, write
 from burnish.codegen.standalone import standalone
@@ -135,3 +135,30 @@ def test_the_class_is_none_of_the_package() -> None:
     space: dict[str, Any] = {"__name__": "one"}
     exec(standalone(MNIST.source.read_text()), space)
     assert not issubclass(space["Model"], nn.Module)
+
+
+def with_forward(expression: str) -> str:
+    return (
+        '"""One."""\n\nfrom burnish import nn, ops\n\n\nclass Model(nn.Module):\n'
+        f"    def forward(self, x):\n        return {expression}\n"
+    )
+
+
+def test_every_operator_of_the_runtime_has_a_form() -> None:
+    every = ", ".join(f"ops.{name}" for name in ops.__all__ if name != "decode_image")
+    compile(standalone(with_forward(f"({every})")), "one.py", "exec")
+
+
+@pytest.mark.parametrize(
+    ("expression", "named"),
+    [
+        ("ops.decode_image(x)", "imports PIL"),
+        ("nn.TransformerEncoderLayer(8, 2)(x)", "all of burnish.nn"),
+        ("nn.MSELoss()(x, x)", "burnish.arguments.check"),
+    ],
+)
+def test_what_one_file_cannot_hold_is_refused_by_name(
+    expression: str, named: str
+) -> None:
+    with pytest.raises(ConversionError, match=named):
+        standalone(with_forward(expression))

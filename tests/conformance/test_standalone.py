@@ -100,7 +100,8 @@ def test_every_operator_with_a_rule_runs_with_numpy_alone(
             continue
         calls[name] = [plain(value) for value in case.data_sets[0][0]]
         expected[name] = packaged(path, calls[name])
-    assert all("dtypes that NumPy has" in message for message in refused), refused
+    named = ("dtypes that NumPy has", "which imports PIL")
+    assert all(any(word in message for word in named) for message in refused), refused
     assert len(refused) <= len(names) // 3
     (tmp_path / "calls.pickle").write_bytes(pickle.dumps(calls))
     run(RUN, tmp_path)
