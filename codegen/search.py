@@ -73,7 +73,7 @@ def _of_tensor(named: tuple[str, LazyTensor]) -> str:
     name, tensor = named
     held = hashlib.sha256(f"{name} {tensor.dtype} {tensor.shape}\n".encode())
     if not tensor.is_quantized:
-        held.update(np.ascontiguousarray(tensor.read()).reshape(-1).view(np.uint8))
+        held.update(np.ascontiguousarray(tensor.read()).reshape(-1).view(np.uint8).data)
     return held.hexdigest()
 
 

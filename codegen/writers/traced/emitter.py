@@ -149,7 +149,7 @@ class Emitter:
         numbers = list(numbers)
         if not any(isinstance(n, Size) for n in numbers):
             return self.constant(np.asarray(numbers, np.int64).reshape(-1))
-        parts = []
+        parts: list[ir.Value] = []
         for dynamic, run in itertools.groupby(numbers, lambda n: isinstance(n, Size)):
             if dynamic:
                 parts.extend(self.size(n) for n in run)  # type: ignore[arg-type]

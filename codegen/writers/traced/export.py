@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -135,7 +135,7 @@ def _checked(dynamic: Dynamic, inputs: Mapping[str, Tensor]) -> Dynamic:
 # --- the program, at several sizes ---
 
 #: What is added to every dynamic size in the second and third capture, or times what.
-_CHANGES = (
+_CHANGES: tuple[tuple[Callable[[int, int], int], ...], ...] = (
     (lambda n, i: n + 1 + i, lambda n, i: n + 3 + 2 * i),
     (lambda n, i: n * (2 + i), lambda n, i: n * (3 + 2 * i)),
     (lambda n, i: n - 1 - i, lambda n, i: n - 2 - 2 * i),
@@ -171,9 +171,9 @@ def _program(
             IndexError,
         ) as error:
             failed = failed or error
-    sizes = ", ".join(f"{word} ({n} in the examples)" for word, n in words.items())
+    named = ", ".join(f"{word} ({n} in the examples)" for word, n in words.items())
     raise ExportError(
-        f"export: expected a module that takes other sizes of {sizes}, got: {failed}; "
+        f"export: expected a module that takes other sizes of {named}, got: {failed}; "
         f"say which axes are dynamic, dynamic={{...}}, or none, dynamic={{}}"
     )
 
@@ -278,7 +278,7 @@ def _model(
     return ir.Model(
         graph,
         ir_version=10,
-        functions=made.made.values(),
+        functions=list(made.made.values()),
         producer_name="burnish",
         producer_version=burnish.__version__,
     )

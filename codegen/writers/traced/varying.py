@@ -106,5 +106,6 @@ def _triangle(emit: Emitter, arrays: list[Any], shape: tuple[int, ...]) -> Any:
 
 
 def _is_triangle(array: Any, low: Any, high: Any, offset: int) -> bool:
-    below = np.tri(*array.shape[-2:], offset, dtype=bool)
+    rows, columns = array.shape[-2:]
+    below = np.tri(rows, columns, offset, dtype=np.bool_)
     return bool((array == np.where(below, low, high)).all())

@@ -142,8 +142,8 @@ def _adaptive(whole: str, part: str) -> Any:
 
     def write(emit: Emitter, x: Any, *, output_size: Any) -> Any:
         sizes = x.shape[2:]
-        out = each(output_size, len(sizes), "output_size")
-        out = [n if p is None else p for n, p in zip(sizes, out, strict=True)]
+        wanted = each(output_size, len(sizes), "output_size")
+        out = [n if p is None else p for n, p in zip(sizes, wanted, strict=True)]
         if all(p == 1 for p in out):
             return emit(whole, x)
         if any(isinstance(n, Ref) for n in out) or any(

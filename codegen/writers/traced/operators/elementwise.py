@@ -124,8 +124,12 @@ def cast(emit: Emitter, x: Any, *, dtype: Any) -> Any:
 def is_inf(
     emit: Emitter, x: Any, *, detect_negative: bool, detect_positive: bool
 ) -> Any:
-    kept = {"detect_negative": int(detect_negative)}
-    return emit("IsInf", x, **kept, detect_positive=int(detect_positive))
+    return emit(
+        "IsInf",
+        x,
+        detect_negative=int(detect_negative),
+        detect_positive=int(detect_positive),
+    )
 
 
 @writes("is_finite")
@@ -136,6 +140,7 @@ def is_finite(emit: Emitter, x: Any) -> Any:
 @writes("is_close")
 def is_close(emit: Emitter, a: Any, b: Any, *, rtol: float, atol: float) -> Any:
     a, b = same(emit, a, b)
+    assert emit.call is not None
     kind = emit.call.args[0].dtype
     away = emit("Abs", emit("Sub", a, b))
     room = emit("Mul", emit("Abs", b), np.asarray(rtol, kind))

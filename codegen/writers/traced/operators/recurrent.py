@@ -152,7 +152,9 @@ def _function(op: str) -> Any:
                 for part in (x, initial_h, initial_c)
             )
             after = (initial_c, peephole) if op == "LSTM" else ()
-        kept = {k: list(v) if isinstance(v, tuple) else v for k, v in options.items()}
+        kept: dict[str, Any] = {
+            k: list(v) if isinstance(v, tuple) else v for k, v in options.items()
+        }
         y, *last = emit(
             op, x, weight, recurrence, bias, count, initial_h, *after,
             outputs=3 if op == "LSTM" else 2, hidden_size=recurrence.shape[-1],

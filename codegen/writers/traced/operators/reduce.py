@@ -108,8 +108,7 @@ def var(emit: Emitter, x: Any, *, axis: Any, keepdims: bool, correction: float) 
     total = reduced(emit, "ReduceSum", squares, axis, keepdims)
     axes = range(len(x.shape)) if axis is None or not x.shape else several(axis)
     if not axes:
-        count = np.asarray(1 - correction, x.dtype)
-        return emit("Div", total, count)
+        return emit("Div", total, np.asarray(1 - correction, x.dtype))
     sizes = [emit.axis(x, a % len(x.shape)) for a in axes]
     count = sizes[0]
     for each in sizes[1:]:
