@@ -43,7 +43,10 @@ BLOCK = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)[^)]*\)")
-NOT_RUN = ("pip install ", "pytest", "python ", "#")
+NOT_RUN = (
+    *("pip install ", "pytest", "python ", "#"),
+    *("PYTHONPATH=", "cd ", "cp ", "docker "),  # tests/test_deploying_page.py does
+)
 
 
 @dataclass

@@ -140,7 +140,7 @@ class Module:
             with open(path, "rb") as file:
                 return cls.from_bytes(file.read(), **config)
         model = cls(**config)
-        if next(tensors_in(vars(model)), None) is None:
+        if not TABLES and not any(t.persistent for _, t in tensors_in(vars(model))):
             return model  # there is nothing to read
         return cls.from_bytes(beside(), **config)
 
@@ -151,7 +151,7 @@ class Module:
         Raises RecordError where they are not as they were generated.
         """
         model = cls(**config)
-        if next(tensors_in(vars(model)), None) is None:
+        if not TABLES and not any(t.persistent for _, t in tensors_in(vars(model))):
             return model
         if (text := globals().get("WEIGHTS")) is None:
             data = beside()
