@@ -71,7 +71,10 @@ def header_in(text: str) -> Header | None:
     """What a text says of its origin; raises SyntaxError as `header_of` does."""
     if "Imported from" not in text or "sha256" not in text:
         return None
-    docstring = ast.get_docstring(ast.parse(text)) or ""
+    try:
+        docstring = ast.get_docstring(ast.parse(text)) or ""
+    except MemoryError:  # how CPython's parser says that a text is nested too deep
+        raise SyntaxError("too many nested parentheses") from None
     return _read(" ".join(docstring.split()))
 
 

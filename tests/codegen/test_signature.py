@@ -60,3 +60,9 @@ def test_a_long_docstring_is_read_in_linear_time(text, is_header):
     header = header_in(f'"""{text}"""\n')
     assert time.process_time() - start < 2  # backtracking took minutes
     assert (header is not None) == is_header
+
+
+def test_a_text_nested_too_deep_is_no_python():
+    deep = "(" * 5000 + "0" + ")" * 5000
+    with pytest.raises(SyntaxError):
+        header_in(f'"""Imported from m.onnx (opset 18), sha256"""\n{deep}\n')

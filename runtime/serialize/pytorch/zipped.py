@@ -64,6 +64,8 @@ def read(data: memoryview, where: str, budget: Budget) -> tuple[Any, Any, str]:
         return storages[name]
 
     pickle = memoryview(archive.read(root + _PICKLE, checked=True))
+    # an opcode is a step: those that the file's own bytes hold are allowed anyway
+    budget.step(max(0, len(pickle) - archive.members[root + _PICKLE].packed))
     machine = Machine(Stream(pickle, where), budget, find, stored)
     script = f"{root}constants.pkl" in archive
     kind = "TorchScript" if script else "PyTorch ZIP"

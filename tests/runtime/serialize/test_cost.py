@@ -132,6 +132,7 @@ FILES = {
     "a device's name": (called(b"torch\ndevice", LONG, 600), "no device"),
     "colliding keys": (colliding(200_000), "of work"),
     "a packed pickle": (packed(300 * MIB), "bytes of memory"),
+    "a packed pickle of many steps": (packed(10 * MIB), "of work at most"),
     "an index of lists": (b'{"weight_map":[' + b"[]," * 4 * MIB + b"0]}", "bytes of m"),
     "an index of pairs": (
         b'{"weight_map":[' + b'{"a":0},' * MIB + b"0]}",
