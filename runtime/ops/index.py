@@ -479,7 +479,7 @@ def slice_(
 
 
 def _integers(numbers: Any) -> list[int]:
-    return [int(v) for v in plain(numbers).reshape(-1)]
+    return [int(v) for v in np.reshape(plain(numbers), -1)]
 
 
 @composed

@@ -9,7 +9,7 @@ import pytest
 import tests.runtime.ops
 from burnish import Tensor, seed
 from burnish.capture import capture
-from burnish.errors import BurnishError
+from burnish.errors import BurnishError, CaptureError
 from tests.harness.operators import several
 from tests.runtime.capture.harness import changed, equal, is_array
 
@@ -51,6 +51,10 @@ def test_operator(row):
         return [Tensor(values[i]) for i in tensors]
 
     if not tensors:
+        return
+    if row.op.__name__ == "one_hot" and len(arrays) == 1:  # how many classes?
+        with pytest.raises(CaptureError, match="a look at the values"):
+            capture(called, *given(arrays))
         return
     program = capture(called, *given(arrays))
     try:
