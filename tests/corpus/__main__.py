@@ -34,13 +34,15 @@ def main() -> int:
             write_cases(folder, options.only)
         found = of_folder(folder, options.only)
         if options.write:
-            FILE.write_text("".join(f"{name}: {d}\n" for name, d in found.items()))
+            every = _recorded().items()
+            pages = {k: v for k, v in every if not k.startswith(options.only)} | found
+            FILE.write_text("".join(f"{k}: {pages[k]}\n" for k in sorted(pages)))
             return 0
         if options.against:
             place = Path(scratch, "before")
             before = of_commit(options.against, folder, options.only, place)
         else:
-            before = dict(line.split(": ") for line in FILE.read_text().splitlines())
+            before = _recorded()
             before = {k: v for k, v in before.items() if k.startswith(options.only)}
     absent = {name for name in before.keys() - found if name.startswith("gallery/")}
     names = sorted((before.keys() | found.keys()) - absent)
@@ -51,6 +53,10 @@ def main() -> int:
     if absent:
         print(f"originals that are not in the cache: {', '.join(sorted(absent))}")
     return int(bool(differing))
+
+
+def _recorded() -> dict[str, str]:
+    return dict(line.split(": ") for line in FILE.read_text().splitlines())
 
 
 def of_commit(commit: str, folder: Path, only: str, place: Path) -> dict[str, str]:
