@@ -31,11 +31,14 @@ ARGUMENT = re.compile(r"(?<![\w.-])([a-z_]\w*)=(?:True|False|None)\b")
 #: Options of other programs that our texts name, with a word of the text beside them.
 OTHERS = {
     "--embeded": "did you mean --embed?",
+    "--no-cache-dir": "pip install",
     "--no-deps": "pip wheel",
     "--repo-type": "hf download",
+    "--rm": "docker run",
     "--shm-size": "container",
     "--std": "c++17",
     "--strict": "mypy",
+    "--target": "pip install",
     "--wheel-dir": "pip wheel",
 }
 
