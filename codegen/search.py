@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
-from mmap import ACCESS_READ, mmap
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +21,9 @@ _NOT_SOURCE = frozenset({"__pycache__", "node_modules", "site-packages"})
 
 _LOCATION = re.compile(rb"\n\x08location\x12[\x01-\x7f]")
 """How a protobuf file begins the name of an external file: its length comes last."""
+
+_PIECE, _REACH = 1 << 20, 256
+"""Bytes that are looked at together, and more than a name and what begins it take."""
 
 
 def walk(top: Path) -> Iterator[Path]:
@@ -86,14 +88,15 @@ def _external(path: Path) -> list[Path]:
 
     Only files are opened that lie in its folder. Nothing is parsed: `check` is quick.
     """
+    found, rest = set(), b""
     with path.open("rb") as file:
-        if not (size := os.fstat(file.fileno()).st_size):
-            return []
-        with mmap(file.fileno(), size, access=ACCESS_READ) as data:
-            found = {
-                data[start : start + data[start - 1]]
-                for start in (match.end() for match in _LOCATION.finditer(data))
-            }
+        while piece := file.read(_PIECE):
+            data = rest + piece
+            for match in _LOCATION.finditer(data):
+                start = match.end()
+                if (end := start + data[start - 1]) <= len(data):
+                    found.add(data[start:end])
+            rest = data[-_REACH:]
     folder = path.parent.resolve()
     files = [folder / os.fsdecode(name) for name in sorted(found) if b"\0" not in name]
     return [

@@ -75,6 +75,8 @@ CASES = [
     case(ops.floor, (3, 4), dtypes=INTEGERS, expect=lambda x: x),
     case(ops.ceil, (3, 4), expect=np.ceil),
     case(ops.round, (3, 4), expect=np.rint),
+    case(ops.rint, (3, 4), expect=np.rint),
+    case(ops.rint, (3, 4), dtypes=INTEGERS, expect=lambda x: x),
     case(
         ops.round,
         np.array([-1.5, -0.5, 0.5, 1.5, 2.5]),
