@@ -148,9 +148,10 @@ def test_only_annotations_are_added(name: str, tmp_path: Path) -> None:
 def test_a_type_checker_accepts_them(tmp_path: Path) -> None:
     if not INSTALLED:
         pytest.skip("mypy finds burnish only where it is installed: pip install .")
-    for name in NETWORKS:
-        made = generate(saved(name, tmp_path), Options(name=f"of_{name}", typed=True))
-        (tmp_path / f"of_{name}.py").write_text(made.text)
+    for number, name in enumerate(NETWORKS):
+        module = f"network{number}"
+        made = generate(saved(name, tmp_path), Options(name=module, typed=True))
+        (tmp_path / f"{module}.py").write_text(made.text)
     files = sorted(map(str, tmp_path.glob("*.py")))
     command = [sys.executable, "-m", "mypy", "--strict", *files]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
