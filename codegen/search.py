@@ -59,8 +59,8 @@ def identity(path: Path) -> str:
     """
     sharded = path.name.endswith(".index.json")
     if path.name != "config.json" and not sharded:
-        external = [digest(file) for file in _external(path)]
-        return _joined([digest(path), *external]) if external else digest(path)
+        own, external = _own_and_external(path)
+        return _joined([own, *map(digest, external)]) if external else own
     try:
         weights = open_weights(path if sharded else path.parent)
         with ThreadPoolExecutor() as pool:  # hashing leaves Python's lock
@@ -83,14 +83,15 @@ def _joined(parts: Iterable[str]) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
-def _external(path: Path) -> list[Path]:
-    """Files beside an ONNX file that it says its weights are in, by their names.
+def _own_and_external(path: Path) -> tuple[str, list[Path]]:
+    """A file's sha256, and the files beside it that it says its weights are in.
 
     Only files are opened that lie in its folder. Nothing is parsed: `check` is quick.
     """
-    found, rest = set(), b""
+    own, found, rest = hashlib.sha256(), set(), b""
     with path.open("rb") as file:
         while piece := file.read(_PIECE):
+            own.update(piece)
             data = rest + piece
             for match in _LOCATION.finditer(data):
                 start = match.end()
@@ -99,7 +100,7 @@ def _external(path: Path) -> list[Path]:
             rest = data[-_REACH:]
     folder = path.parent.resolve()
     files = [folder / os.fsdecode(name) for name in sorted(found) if b"\0" not in name]
-    return [
+    return own.hexdigest(), [
         file
         for file in files
         if file.is_file() and file.resolve().is_relative_to(folder)

@@ -145,7 +145,6 @@ def run(options: argparse.Namespace) -> int:
     from burnish.codegen import pipeline, rules
     from burnish.codegen.errors import UsageError
     from burnish.codegen.tools import console
-    from burnish.codegen.web import folder as web
 
     if not options.models:
         return _project.run(options)
@@ -173,8 +172,7 @@ def run(options: argparse.Namespace) -> int:
             with noting(lambda: already([f for w in written for f in w.files])):
                 files, kept = pipeline.put(each)
             if pages:
-                made_of = [each.source, *([each.stored] if each.has_weights else [])]
-                more, old = web.write(pages[number], made_of)
+                more, old = _write_page(pages[number], each)
                 files, kept = [*files, *more], [*kept, *old]
             written.append(_written(options.models[number], each, files, kept))
     if options.json:
@@ -196,6 +194,13 @@ def _page(settled: Settled, options: argparse.Namespace) -> web.Page:
         loader="from_embedded" if options.embed else "from_file",
         force=options.existing == "force",
     )
+
+
+def _write_page(page: web.Page, of: Settled) -> tuple[list[Path], list[Path]]:
+    """Write the page of a module that was written."""
+    from burnish.codegen.web.folder import write
+
+    return write(page, [of.source, *([of.stored] if of.has_weights else [])])
 
 
 def _refuse_together(options: argparse.Namespace) -> None:

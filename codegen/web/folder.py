@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 import zipfile
@@ -17,6 +16,7 @@ from burnish.atomic import atomic_write
 from burnish.codegen.errors import OwnershipError
 from burnish.codegen.ownership import keeping
 from burnish.codegen.render.environment import filled
+from burnish.codegen.search import digest
 from burnish.codegen.web.inputs import Input, model_in
 
 APP = "app.py"
@@ -80,7 +80,7 @@ def write(page: Page, files: list[Path]) -> tuple[list[Path], list[Path]]:
         with atomic_write(page.folder / "model.zip") as out:
             _archive(out, files)
         written = [page.folder / name for name in (*static, "model.zip")]
-        digests = {path.name: _digest(path) for path in written if path.name != APP}
+        digests = {path.name: digest(path) for path in written if path.name != APP}
         with atomic_write(page.folder / _FILES) as out:
             out.write(json.dumps(digests, indent=1).encode())
     return written, kept
@@ -159,10 +159,5 @@ def _taken(folder: Path) -> dict[Path, str]:
         if path.name in known
         else "was not written by Burnish"
         for path in there
-        if path.exists() and known.get(path.name) != _digest(path)
+        if path.exists() and known.get(path.name) != digest(path)
     }
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
