@@ -3,6 +3,7 @@
 import io
 import json
 import sys
+import traceback
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -24,12 +25,21 @@ def about() -> str:
 
 
 def answer(inputs: Any, sizes: Any) -> str:
-    """JSON of the outputs for inputs as the page describes them.
+    """JSON of the outputs for inputs as the page describes them, or of their error.
 
     inputs: by name, an object with `kind`, `dtype` and `shape` (sizes and names) and
     with `pixels`, `text` or `file`. sizes: of the names where no input decides.
     """
-    inputs, sizes = inputs.to_py(), sizes.to_py()
+    # no exception leaves: Pyodide 0.27 may free one while it becomes JavaScript's
+    try:
+        outputs = _outputs(inputs.to_py(), sizes.to_py())
+        return json.dumps({"outputs": outputs})
+    except Exception as error:
+        said = traceback.format_exception_only(error)[-1].strip()
+        return json.dumps({"message": said, "details": traceback.format_exc()})
+
+
+def _outputs(inputs: dict[str, Input], sizes: Sizes) -> list[dict[str, Any]]:
     arrays = {}
     for name, each in inputs.items():
         if each["kind"] != "derived":
@@ -38,7 +48,7 @@ def answer(inputs: Any, sizes: Any) -> str:
     for name, each in inputs.items():
         if each["kind"] == "derived":
             arrays[name] = _derived(each, sizes)
-    return json.dumps([_described(*named) for named in _named(app.predict(**arrays))])
+    return [_described(*named) for named in _named(app.predict(**arrays))]
 
 
 # --- inputs ---

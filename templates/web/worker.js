@@ -39,7 +39,8 @@ async function start() {
 
 function answer({ inputs, sizes }) {
   const began = performance.now();
-  const outputs = JSON.parse(page.answer(inputs, sizes));
+  const { outputs, ...error } = JSON.parse(page.answer(inputs, sizes));
+  if (!outputs) return postMessage({ kind: "error", ...error });
   postMessage({ kind: "answer", outputs, milliseconds: performance.now() - began });
 }
 

@@ -123,7 +123,7 @@ def answered(folder, tmp_path, **inputs):
         text=True,
     )
     assert ran.returncode == 0, ran.stderr
-    return json.loads(ran.stdout)
+    return json.loads(ran.stdout)["outputs"]
 
 
 def _path():
