@@ -45,6 +45,11 @@ class Line:
                 constants.append(arg)
         self.args = tuple(args)
 
+    @property
+    def label(self) -> str:
+        """The name of what is called."""
+        return str(self.function.__name__).lstrip("_")
+
     def run(self, values: list[Any]) -> None:
         """Make the call, and let go of what no later line asks for."""
         self.make(values)
@@ -88,7 +93,7 @@ class Line:
     def _other(self, ref: Ref | None, made: Any) -> str:
         was, now = (getattr(each, "shape", None) for each in (ref, made))
         return (
-            f"program: {self.function.__name__.lstrip('_')} gave shape {now}, in the "
+            f"program: {self.label} gave shape {now}, in the "
             f"capture {was}: it depends on values, and what follows was made for that"
         )
 

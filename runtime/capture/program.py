@@ -52,6 +52,11 @@ class Program:
         return sum(isinstance(each, Kind) for each in self.arguments.values())
 
     @property
+    def has_effects(self) -> bool:
+        """Whether a run does more than to give results: it draws, or assigns."""
+        return any(line.call.always for line in self.lines)
+
+    @property
     def fixed(self) -> dict[int, Variable]:
         """Parameters, buffers and tensors from outside, by their place."""
         return {

@@ -16,8 +16,11 @@ from burnish.capture.signature import form_of
 from burnish.errors import InputError
 from burnish.kernels import library, num_threads
 from burnish.nested import mapped
+from burnish.nn.param import Stored
+from burnish.plan.cuda import GraphPlan, Reshaped, Room, listed_on_gpu
 from burnish.plan.plan import Plan
 from burnish.plan.shown import explained, listed
+from burnish.tensor import Tensor
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -41,7 +44,8 @@ class Compiled(Generic[P, R]):
         functools.update_wrapper(self, function, updated=())
         self._function, self._off = function, off
         self._modules = list(reached(function).values())
-        self._plans: OrderedDict[Any, Plan | Unplanned] = OrderedDict()
+        self._plans: OrderedDict[Any, Plan | GraphPlan | Unplanned] = OrderedDict()
+        self._rooms: dict[int, Room] = {}
         self._by_value: set[Any] = set()
         self._lock = threading.RLock()
 
@@ -52,19 +56,22 @@ class Compiled(Generic[P, R]):
         if isinstance(found, Unplanned):
             return self._function(*args, **options)
         try:
-            found.program.check()
+            return found.checked(given)
+        except Reshaped as error:
+            self._let_be(found, str(error))
         except CaptureError:  # a module is not what it was
             found = self._planned(args, options)
-            if isinstance(found, Unplanned):
-                return self._function(*args, **options)
-        return found(given)
+            if not isinstance(found, Unplanned):
+                return found(given)
+        return self._function(*args, **options)
 
     def plan(self, *args: P.args, **options: P.kwargs) -> str:
         """The steps of a call with such arguments: a line for each, and its share."""
         found, given = self._found(args, options)
         if isinstance(found, Unplanned):
             return f"{self._name} runs as it is: {found.why}"
-        return listed(self._name, found, given)
+        shown = listed if isinstance(found, Plan) else listed_on_gpu
+        return shown(self._name, found, given)
 
     def explain(self) -> str:
         """What runs as it is, and why, in the calls so far."""
@@ -75,7 +82,14 @@ class Compiled(Generic[P, R]):
         function = self._function
         return getattr(function, "__name__", type(function).__name__)
 
-    def _found(self, args: Any, options: Any) -> tuple[Plan | Unplanned, list[Any]]:
+    def _let_be(self, plan: Any, why: str) -> None:
+        """Run the calls of a plan as they are from now on."""
+        with self._lock:
+            for key, each in self._plans.items():
+                if each is plan:
+                    self._plans[key] = Unplanned(why)
+
+    def _found(self, args: Any, options: Any) -> tuple[Any, list[Any]]:
         """The plan of such a call, made if there is none, and the call's tensors."""
         given: list[Any] = []
         key = self._key(args, options, given)
@@ -90,7 +104,7 @@ class Compiled(Generic[P, R]):
                 self._plans.move_to_end(key)
         if found is None:
             found = self._planned(args, options)
-        if isinstance(found, Plan) and found.by_value:
+        if not isinstance(found, Unplanned) and found.by_value:
             given = [each for each in given if not _is_number(each)]
         return found, given
 
@@ -100,14 +114,15 @@ class Compiled(Generic[P, R]):
         except CaptureError as error:
             return Unplanned(str(error))
         devices = tuple(module.device for module in self._modules)
-        return _frozen(form), devices, num_threads(), recording.paused
+        threads = num_threads() if _are_on_cpu(given) else 0
+        return _frozen(form), devices, threads, recording.paused
 
-    def _planned(self, args: Any, options: Any) -> Plan | Unplanned:
+    def _planned(self, args: Any, options: Any) -> Plan | GraphPlan | Unplanned:
         given: list[Any] = []
         key = self._key(args, options, given)
         with self._lock:
             found = self._made(args, options, given)
-            if isinstance(found, Plan) and found.by_value:
+            if not isinstance(found, Unplanned) and found.by_value:
                 self._by_value.add(key[0])
                 key = (*key, _numbers(given))
             self._plans[key] = found
@@ -116,13 +131,12 @@ class Compiled(Generic[P, R]):
                 self._plans.popitem(last=False)
         return found
 
-    def _made(self, args: Any, options: Any, given: list[Any]) -> Plan | Unplanned:
-        kernels = library()
-        if kernels is None:
-            return Unplanned("there are no kernels; burnish kernels info says why")
-        for each in (*given, *self._modules):
-            if each.device is not _CPU:
-                return Unplanned(f"'{each.device}': plans are for inference on the cpu")
+    def _made(
+        self, args: Any, options: Any, given: list[Any]
+    ) -> Plan | GraphPlan | Unplanned:
+        places = {each.device for each in (*given, *self._modules)}
+        if why := _unfit(places, given):
+            return Unplanned(why)
         by_value = False
         try:
             program = capture(self._function, *args, **options)
@@ -134,15 +148,50 @@ class Compiled(Generic[P, R]):
             except CaptureError as second:
                 return Unplanned(str(second))
             by_value = True
-        for item in program.fixed.values():
-            if item.device is not _CPU:
-                return Unplanned(f"'{item.device}': plans are for inference on the cpu")
+        places |= {item.device for item in program.fixed.values()}
+        if why := _unfit(places, given):
+            return Unplanned(why)
         try:
-            plan = Plan(program, kernels, num_threads(), self._off)
+            plan = self._plan_of(program, places, given, by_value)
+        except CaptureError as error:
+            return Unplanned(str(error))
         except Exception as error:  # a defect here is no reason to give no result
             return Unplanned(f"planning failed: {type(error).__name__}: {error}")
         plan.by_value = by_value
         return plan
+
+    def _plan_of(
+        self, program: Any, places: set[Device], given: list[Any], by_value: bool
+    ) -> Plan | GraphPlan:
+        kernels = library()
+        if places <= {_CPU} and kernels is not None:
+            return Plan(program, kernels, num_threads(), self._off)
+        if by_value:
+            given = [each for each in given if not _is_number(each)]
+        index = next(iter(places)).index
+        if index not in self._rooms:
+            self._rooms[index] = Room(index)
+        return GraphPlan(program, self._rooms[index], given)
+
+
+def _unfit(places: set[Device], given: list[Any]) -> str:
+    """Why no plan can have tensors on these devices; "" where one can."""
+    if places <= {_CPU}:
+        known = library() is not None
+        return "" if known else "there are no kernels; burnish kernels info says why"
+    names = ", ".join(sorted(f"'{place}'" for place in places))
+    if len(places) > 1:
+        return f"{names}: a plan is for one device"
+    if any(place.is_autodiff for place in places):
+        return f"{names}: plans are for inference"
+    packed = [each for each in given if type(each) is not Tensor]
+    if any(not isinstance(each, Stored) for each in packed):
+        return f"{names}: a plan takes plain tensors"
+    return ""
+
+
+def _are_on_cpu(given: list[Any]) -> bool:
+    return all(each.device.kind == "cpu" for each in given)
 
 
 def _captured_by_value(function: Any, args: Any, options: Any) -> Any:
@@ -196,11 +245,12 @@ def compile(function: Callable[P, R], *, off: tuple[str, ...] = ()) -> Compiled[
     """A function that gives `function`'s numbers, computed by a plan of kernels.
 
     function: a module, or a function of tensors. The first call with arguments of some
-    shapes and dtypes plans it; later ones run the plan. Parameters stay the module's:
-    one that is assigned new values is taken up. What kernels do not compute runs as it
-    is between them, `explain()` says what and why; so does everything where gradients
-    are recorded, or on another device than the CPU. Results are those of the plain call
-    within 1e-5 of their scale. off: rules and kernels to leave out, by name.
+    shapes and dtypes plans it; later ones run the plan: a table of kernels on a CPU,
+    CUDA graphs on a GPU. Parameters stay the module's: one that is assigned new values
+    is taken up. What a plan cannot have runs as it is in between, `explain()` says what
+    and why; so does everything where gradients are recorded. Results are those of the
+    plain call within 1e-5 of their scale. off: rules and kernels of a CPU's plans to
+    leave out, by name.
     """
     if not callable(function):
         raise InputError(

@@ -99,7 +99,7 @@ class Node:
     @property
     def label(self) -> str:
         """What the node does, in words."""
-        return " + ".join(line.function.__name__.lstrip("_") for line in self.lines)
+        return " + ".join(line.label for line in self.lines)
 
 
 class Graph:
@@ -110,9 +110,9 @@ class Graph:
         self.values: dict[int, Value] = {}
         self.constants: dict[int, Constant] = {}
         self.folded: dict[int, Constant] = {}
-        assigned = _assigned(program.lines)
+        changed = assigned(program.lines)
         for place, item in program.fixed.items():
-            if not item.derived and id(item) not in assigned:
+            if not item.derived and id(item) not in changed:
                 self.constants[place] = _held(item)
         self.nodes = [self._node(line) for line in program.lines]
         self.results = {ref.place for ref in refs(program.results)}
@@ -155,7 +155,7 @@ class Graph:
         return {value.place: node for node in self.nodes for value in node.results}
 
 
-def _assigned(lines: list[Line]) -> set[int]:
+def assigned(lines: list[Line]) -> set[int]:
     """The parameters and buffers that the program itself gives new values."""
     found: set[int] = set()
     for line in lines:

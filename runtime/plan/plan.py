@@ -113,6 +113,16 @@ class Plan:
         """The arrays that parameters and tables are packed into."""
         return self._arrays
 
+    @property
+    def summary(self) -> str:
+        """How much of it kernels compute, in words."""
+        return f"{len(self.steps)} records"
+
+    def checked(self, given: list[Any]) -> Any:
+        """The results; raises CaptureError where a module is not what it was."""
+        self.program.check()
+        return self(given)
+
     def __call__(
         self, given: list[Any], clock: Callable[[], None] | None = None
     ) -> Any:

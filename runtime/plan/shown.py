@@ -69,6 +69,6 @@ def explained(name: str, plans: list[tuple[Any, Any]]) -> str:
         for node, why in plan.eager:
             text = f"{node.label}: {why}"
             counts[text] = counts.get(text, 0) + 1
-        lines.append(f"{name}({kinds}): {len(plan.steps)} records")
+        lines.append(f"{name}({kinds}): {plan.summary}")
         lines += [f"    {n} x {text}" for text, n in counts.items()]
     return "\n".join(lines) or f"{name} has not been called"

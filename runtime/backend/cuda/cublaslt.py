@@ -7,15 +7,18 @@ TF32), those of half precision are summed in single precision.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
+from collections.abc import Iterator
 from math import prod
 from typing import Any, NamedTuple
 
 _TYPES = {"e": (2, 68, 0), "f": (0, 68, 0), "d": (1, 70, 1)}
 """By dtype: CUDA's data type, the type to compute in, the type of alpha and beta."""
 
-_WORKSPACE = 32 << 20
+WORKSPACE = 32 << 20
+"""Bytes that a product may use beside its arrays."""
 _MANY = 1024  # products that are remembered in a thread
 
 # attributes of descriptors, layouts and preferences, as cublasLt.h numbers them
@@ -101,10 +104,21 @@ class _Held(threading.local):
         self.ready: dict[Any, Any] = {}
         self.linears: dict[Any, Any] = {}
         self.products: dict[Any, _Product | None] = {}
+        self.scratch: Any = None  # the workspace, where a caller has its own
 
 
 _held = _Held()
 _workspaces: dict[tuple[int, int], Any] = {}
+
+
+@contextlib.contextmanager
+def scratch(room: Any) -> Iterator[None]:
+    """In the `with` block this thread's products use this array of WORKSPACE bytes."""
+    before, _held.scratch = _held.scratch, room
+    try:
+        yield
+    finally:
+        _held.scratch = before
 
 
 def matmul(a: Any, b: Any, bias: Any = None, *, scale: float = 1.0) -> Any:
@@ -312,10 +326,9 @@ class _Product:
                 self.pointer.value = self.bias = place
                 lt.describe(*self.bias_at)
         stream = cupy.cuda.get_current_stream().ptr
-        where = (given["device"], stream)
-        room = _workspaces.get(where)
+        room = _held.scratch
         if room is None:
-            room = _workspaces[where] = cupy.ndarray(_WORKSPACE, "uint8")
+            room = _workspace(given["device"], stream)
         out = given["y"]
         status = lt.run(
             *self.start,
@@ -330,11 +343,21 @@ class _Product:
             out,
             self.algorithm,
             room.data.ptr,
-            _WORKSPACE,
+            WORKSPACE,
             stream,
         )
         if status:
             raise RuntimeError(f"cublasLtMatmul: status {status}")
+
+
+def _workspace(device: int, stream: int) -> Any:
+    """The workspace of a stream, made when it is first asked for."""
+    import cupy
+
+    where = (device, stream)
+    if where not in _workspaces:
+        _workspaces[where] = cupy.ndarray(WORKSPACE, "uint8")
+    return _workspaces[where]
 
 
 def _planned(
@@ -397,7 +420,7 @@ def _attempt(
     preference = c.c_void_p()
     lt.call("cublasLtMatmulPreferenceCreate", c.byref(preference))
     place = "cublasLtMatmulPreferenceSetAttribute"
-    lt.set(place, preference, _PREFERRED_WORKSPACE, c.c_size_t(_WORKSPACE))
+    lt.set(place, preference, _PREFERRED_WORKSPACE, c.c_size_t(WORKSPACE))
     for attribute, bytes_ in zip(_ALIGNMENTS, (fine, fine, 256, 256), strict=True):
         lt.set(place, preference, attribute, c.c_uint32(bytes_))
     found, got = lt.result(), c.c_int()

@@ -1,0 +1,140 @@
+"""CUDA graphs: what calls launch, written down once and launched again as a whole."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from burnish.backend.cuda import cublaslt
+
+
+class Room:
+    """What graphs that never run at the same time share on a GPU.
+
+    Their arrays are in one pool of memory: what one has let go of another writes to. So
+    a run of any of them begins behind the last one's end, whatever streams they are on.
+    """
+
+    def __init__(self, index: int):
+        import cupy
+
+        self.index = index
+        self._lock = threading.RLock()
+        with cupy.cuda.Device(index):
+            self._stream = cupy.cuda.Stream(non_blocking=True)
+            self._pool = cupy.cuda.MemoryPool()
+            self._scratch = cupy.empty(cublaslt.WORKSPACE, "uint8")
+            self._done = cupy.cuda.Event(disable_timing=True)
+        self._last: Any = None  # the stream, and the thread, of the last run
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory the pool has."""
+        return int(self._pool.total_bytes())
+
+    def captured(self, work: Callable[[], Any]) -> Any:
+        """A graph of what `work` launches; nothing is computed.
+
+        Raises what work raises: a call that waits for the GPU, or whose library cannot
+        be captured.
+        """
+        import cupy
+
+        stream = self._stream
+        with stream, self.allocating(), cublaslt.scratch(self._scratch):
+            stream.begin_capture()
+            try:
+                work()
+            except BaseException:
+                with contextlib.suppress(Exception):  # the capture is invalid
+                    stream.end_capture()
+                self._stream = cupy.cuda.Stream(non_blocking=True)
+                raise
+            return stream.end_capture()
+
+    def allocating(self) -> Any:
+        """In the `with` block this thread's arrays are made in the pool."""
+        import cupy
+
+        return cupy.cuda.using_allocator(self._pool.malloc)
+
+    @contextlib.contextmanager
+    def building(self) -> Iterator[None]:
+        """The `with` block has the GPU for itself, as far as this process goes."""
+        import cupy
+
+        with self._lock, cupy.cuda.Device(self.index):
+            cupy.cuda.runtime.deviceSynchronize()
+            yield
+            cupy.cuda.runtime.deviceSynchronize()
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """What the `with` block launches comes behind every earlier run."""
+        import cupy
+
+        with self._lock, cupy.cuda.Device(self.index):
+            stream = cupy.cuda.get_current_stream()
+            here = stream.ptr, threading.get_ident()
+            if here != self._last:
+                stream.wait_event(self._done)
+                self._last = here
+            try:
+                yield
+            finally:
+                self._done.record(stream)
+
+
+def copied_into(target: Any, source: Any) -> None:
+    """Give a contiguous array the values of another of its shape and dtype."""
+    if source._c_contiguous:
+        target.data.copy_from_device_async(source.data, target.nbytes)
+    else:
+        target[...] = source
+
+
+def copy(source: Any) -> Any:
+    """The values of an array in memory of their own."""
+    import cupy
+
+    made = cupy.ndarray(source.shape, source.dtype)
+    copied_into(made, source)
+    return made
+
+
+def contiguous(array: Any) -> Any:
+    """The array, copied where its elements do not lie side by side."""
+    import cupy
+
+    return cupy.ascontiguousarray(array).reshape(array.shape)
+
+
+def launches(graph: Any) -> int:
+    """How many launches and copies a graph has."""
+    import ctypes
+
+    count = ctypes.c_size_t()
+    library = ctypes.CDLL("libcuda.so.1")
+    status = library.cuGraphGetNodes(
+        ctypes.c_void_p(graph.graph), None, ctypes.byref(count)
+    )
+    if status:
+        raise RuntimeError(f"cuGraphGetNodes: status {status}")
+    return count.value
+
+
+def seconds(graph: Any, times: int) -> float:
+    """The least time of a launch."""
+    import cupy
+
+    best = float("inf")
+    for _ in range(times):
+        start, end = cupy.cuda.Event(), cupy.cuda.Event()
+        start.record()
+        graph.launch()
+        end.record()
+        end.synchronize()
+        best = min(best, cupy.cuda.get_elapsed_time(start, end) / 1e3)
+    return best

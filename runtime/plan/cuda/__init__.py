@@ -1,0 +1,7 @@
+"""Plans on a GPU: a program's calls as CUDA graphs."""
+
+from burnish.backend.cuda.graphs import Room
+from burnish.plan.cuda.plan import GraphPlan, Reshaped
+from burnish.plan.cuda.shown import listed_on_gpu
+
+__all__ = ["GraphPlan", "Reshaped", "Room", "listed_on_gpu"]

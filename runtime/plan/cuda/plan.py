@@ -1,0 +1,270 @@
+"""GraphPlan: a program's calls as CUDA graphs, and calls between that run as they are.
+
+One capture of the whole is tried. A call that cannot be in it, because it waits for the
+GPU, ends a graph, runs as it is, and the next graph begins. Arguments are copied to
+where the graphs read them, results from where they write; what is between is in memory
+that the plans of one function share.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from burnish import rng
+from burnish.autodiff import Variable
+from burnish.backend.cuda import graphs
+from burnish.capture import CaptureError, Program
+from burnish.capture.line import Line, refs
+from burnish.nn.param import Stored
+from burnish.plan.graph import assigned
+
+_TIMES = 10
+"""How often a line is in the graph that it is timed in."""
+
+_VERSION: Callable[[Stored], Any] = operator.attrgetter("_value")
+
+
+@dataclasses.dataclass(slots=True)
+class Stretch:
+    """Lines as one graph; or a line that runs as it is, and why.
+
+    given: places that a later graph reads, and the arrays that it reads them from.
+    """
+
+    lines: list[Line]
+    graph: Any = None
+    why: str = ""
+    given: list[tuple[int, Any]] = dataclasses.field(default_factory=list)
+
+
+class Reshaped(CaptureError):
+    """A call between graphs gave another shape: it depends on values."""
+
+
+class GraphPlan:
+    """What a program becomes for arguments of one kind; called with its tensors."""
+
+    def __init__(self, program: Program, room: graphs.Room, given: list[Any]):
+        self.program, self._room = program, room
+        self.by_value = False  # whether whole numbers of the call are part of it
+        self._sources = _sources(program)
+        self._results = {ref.place for ref in refs(program.results)}
+        self._assigned = assigned(program.lines)
+        self.stretches: list[Stretch] = []
+        self._seen: list[Any] = []
+        self._build(given)
+
+    @property
+    def eager(self) -> list[tuple[Line, str]]:
+        """What runs as it is, and why."""
+        return [(s.lines[0], s.why) for s in self.stretches if s.graph is None]
+
+    @property
+    def summary(self) -> str:
+        """What it is made of, in words."""
+        made = [
+            stretch.graph for stretch in self.stretches if stretch.graph is not None
+        ]
+        launches = sum(map(graphs.launches, made))
+        return f"{len(made)} CUDA graphs, {launches} launches"
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it shares with other plans of its function."""
+        return self._room.nbytes
+
+    def checked(self, given: list[Any]) -> Any:
+        """The results; raises CaptureError where a module is not what it was.
+
+        The GPU is at work while that is looked at, if it can do no harm.
+        """
+        program = self.program
+        if program.has_effects:
+            program.check()
+            return self(given)
+        made = self(given)
+        program.check()
+        return made
+
+    def __call__(self, given: list[Any]) -> Any:
+        """The results for the program's tensors; raises Reshaped."""
+        with self._room.running():
+            if not all(map(operator.is_, map(_VERSION, self._sources), self._seen)):
+                self._build(given)
+            for target, tensor in zip(self._inputs, given, strict=True):
+                graphs.copied_into(target, tensor.data)
+            values = self._values.copy()
+            values[: len(given)] = given
+            for stretch in self.stretches:
+                if stretch.graph is not None:
+                    stretch.graph.launch()
+                    continue
+                self._run(stretch.lines[0], values)
+                for place, target in stretch.given:
+                    graphs.copied_into(target, _array(values[place]))
+            for place in self._made:
+                values[place] = _copied(values[place])
+            return self.program.filled(values)
+
+    def _run(self, line: Line, values: list[Any]) -> None:
+        try:
+            line.make(values)
+        except CaptureError as error:
+            raise Reshaped(str(error)) from None
+
+    def seconds(self, given: list[Any]) -> list[float]:
+        """How long each line takes on the GPU, in a graph of its own."""
+        found = []
+        with self._room.building(), _Undone(self.program):
+            values = self.program.values([_copied(tensor) for tensor in given])
+            for line in self.program.lines:
+                line.make(values)
+
+                def work(line: Line = line) -> None:
+                    for _ in range(_TIMES):
+                        line.make(values)
+
+                before = values.copy()
+                try:
+                    graph = self._room.captured(work)
+                except Exception:  # it runs as it is
+                    found.append(0.0)
+                else:
+                    found.append(graphs.seconds(graph, 3) / _TIMES)
+                values[:] = before
+        return found
+
+    # --- how it is made ---
+
+    def _build(self, given: list[Any]) -> None:
+        """Make the graphs, for the parameters that there are now."""
+        program, room = self.program, self._room
+        with room.building(), _Undone(program):
+            values = program.values(given)
+            for line in program.lines:  # compiles kernels, fills what is kept
+                line.run(values)
+            self._seen = [_VERSION(source) for source in self._sources]
+            with room.allocating():
+                inputs = [_copied(tensor) for tensor in given]
+            self._inputs = [tensor.data for tensor in inputs]
+            self.stretches, self._values = [], program.values(inputs)
+            self._kept: dict[int, Any] = {}
+            first, lines = 0, program.lines
+            while first < len(lines):
+                behind, why = self._captured(first)
+                if behind < len(lines):
+                    self._as_it_is(lines[behind], why)
+                first = behind + 1
+            for place, value in self._kept.items():
+                self._values[place] = value
+        if not any(stretch.graph for stretch in self.stretches):
+            why = next((each.why for each in self.stretches), "there is none")
+            raise CaptureError(f"no call can be in a CUDA graph: {why}")
+        inside, fixed = range(program.takes), program.fixed
+        self._made = [p for p in self._results if p not in inside and p not in fixed]
+
+    def _captured(self, first: int) -> tuple[int, str]:
+        """Make a graph of the lines from the first on, as far as that goes.
+
+        Returns the number of the line behind it, and why that one is not in it.
+        """
+        lines, room, why = self.program.lines, self._room, ""
+        behind = first
+        while behind < len(lines) and not (why := self._reason(lines[behind])):
+            behind += 1
+        while behind > first:
+            values, reached = self._values.copy(), first
+
+            def work(end: int = behind, values: list[Any] = values) -> None:
+                nonlocal reached
+                for reached in range(first, end):
+                    lines[reached].run(values)
+                    self._lie_together(lines[reached], values)
+
+            try:
+                graph = room.captured(work)
+            except Exception as error:
+                behind, why = reached, (str(error) or repr(error)).splitlines()[0]
+                continue
+            self._values = values
+            self.stretches.append(Stretch(lines[first:behind], graph))
+            graph.launch()
+            break
+        return behind, why
+
+    def _reason(self, line: Line) -> str:
+        """Why no graph can have a line; "" where one may."""
+        if line.call.always:
+            return "it draws, or gives a parameter or buffer other values"
+        read = refs((line.call.args, line.call.options))
+        if any(id(self._values[ref.place]) in self._assigned for ref in read):
+            return "it reads what the function gives other values"
+        return ""
+
+    def _lie_together(self, line: Line, values: list[Any]) -> None:
+        """Make results that have to be copied contiguous."""
+        for ref in refs(line.call.results):
+            if ref.place in self._results:
+                array = _array(values[ref.place])
+                values[ref.place] = _like(values[ref.place], graphs.contiguous(array))
+
+    def _as_it_is(self, line: Line, why: str) -> None:
+        values = self._values
+        for ref in refs((line.call.args, line.call.options)):
+            self._kept[ref.place] = values[ref.place]
+        line.make(values)
+        stretch = Stretch([line], why=why)
+        with self._room.allocating():
+            for ref in refs(line.call.results):
+                values[ref.place] = _copied(values[ref.place])
+                stretch.given.append((ref.place, _array(values[ref.place])))
+        self.stretches.append(stretch)
+
+
+class _Undone:
+    """At the end of the `with` block draws and parameters are where they were."""
+
+    def __init__(self, program: Program):
+        changed = assigned(program.lines)
+        self._held = [
+            item
+            for item in program.fixed.values()
+            if isinstance(item, Stored) and id(item) in changed
+        ]
+
+    def __enter__(self) -> None:
+        self._state = rng.state()
+        self._before = [item.held for item in self._held]
+
+    def __exit__(self, *error: object) -> None:
+        rng.restore(self._state)
+        for item, before in zip(self._held, self._before, strict=True):
+            item.assign(before)
+
+
+def _sources(program: Program) -> list[Stored]:
+    """Every parameter and buffer whose array a graph may read."""
+    found = {id(i): i for i in program.fixed.values() if isinstance(i, Stored)}
+    for module in program.watched.values():
+        found |= {id(item): item for _, item in module.named_tensors()}
+    changed = assigned(program.lines)
+    return [item for item in found.values() if id(item) not in changed]
+
+
+def _array(made: Any) -> Any:
+    """The array of what a line gives: a tensor, or the array that a step gives."""
+    return made.data if isinstance(made, Variable) else made
+
+
+def _like(made: Any, array: Any) -> Any:
+    """An array as what a line gives: a tensor on the same device, or an array."""
+    if isinstance(made, Variable):
+        return type(made).wrap(array, made.device)
+    return array
+
+
+def _copied(made: Any) -> Any:
+    return _like(made, graphs.copy(_array(made)))

@@ -1,0 +1,351 @@
+"""burnish.compile on a GPU: graphs against the plain call, and beside other work."""
+
+import copy
+import warnings
+
+import numpy as np
+import pytest
+
+import burnish
+from burnish import Tensor, nn, ops, seed
+from burnish.models.mnist.mnist import Model
+from burnish.nested import leaves
+from tests.harness.waiting import waits
+from tests.runtime.capture.test_layers import ROWS
+from tests.runtime.gpu.test_operators import CASES, reads
+
+APART = {
+    "adaptive_max_pool": "tables of the host",
+    "conv": "groups are an einsum",
+    "conv_transpose": "products of CuPy",
+    "det": "cuSOLVER",
+    "einsum": "products of CuPy",
+    "getitem": "tables of the host",
+    "gru": "tables of the host",
+    "interpolate": "tables of the host",
+    "inverse": "cuSOLVER",
+    "istft": "products of CuPy",
+    "label_encoder": "tables of the host",
+    "linear": "a product of vectors",
+    "low_rank_add": "products of CuPy",
+    "lstm": "tables of the host",
+    "matmul": "a product of vectors",
+    "max_pool_with_indices": "tables of the host",
+    "median": "tables of the host",
+    "median_with_indices": "tables of the host",
+    "pairwise_votes": "tables of the host",
+    "put_at": "tables of the host",
+    "qr": "cuSOLVER",
+    "resize_image": "tables of the host",
+    "rnn": "products of CuPy",
+    "set_item": "tables of the host",
+    "solve": "cuSOLVER",
+}
+"""Operators that no graph has in some of their forms, and why."""
+
+RANDOM = np.random.default_rng(0)
+
+
+def tensor(*shape):
+    return Tensor(RANDOM.standard_normal(shape).astype(np.float32)).to("cuda")
+
+
+def same(ours, wanted, tolerance=1e-5):
+    for one, other in zip(leaves(ours), leaves(wanted), strict=True):
+        if not isinstance(other, Tensor):
+            assert one == other
+            continue
+        assert (one.device, one.dtype, one.shape) == (
+            other.device,
+            other.dtype,
+            other.shape,
+        )
+        a, b = one.numpy(), other.numpy()
+        if b.dtype.kind != "f":
+            np.testing.assert_array_equal(a, b)
+            continue
+        finite = np.isfinite(b)
+        np.testing.assert_array_equal(a[~finite], b[~finite])
+        scale = np.abs(b[finite]).max(initial=1e-30)
+        np.testing.assert_allclose(a[finite], b[finite], rtol=0, atol=tolerance * scale)
+
+
+def check(function, *args):
+    """A compiled function gives the plain one's numbers, three times."""
+    fast = burnish.compile(function)
+    wanted = function(*args)
+    for _ in range(3):
+        same(fast(*args), wanted)
+    assert "planning failed" not in fast.explain(), fast.explain()
+    return fast
+
+
+def plans(fast):
+    return [plan for plan in fast._plans.values() if hasattr(plan, "stretches")]
+
+
+def is_one_graph(fast):
+    """Whether everything is in one graph."""
+    (plan,) = plans(fast)
+    return len(plan.stretches) == 1 and not plan.eager
+
+
+class Net(nn.Module):
+    def __init__(self):
+        self.conv = nn.Conv2d(3, 20, 3, padding=1)
+        self.norm = nn.BatchNorm2d(20)
+        self.fc1 = nn.Linear(20, 33)
+        self.fc2 = nn.Linear(33, 5)
+
+    def forward(self, x):
+        x = ops.relu(self.norm(self.conv(x))).mean(axis=(2, 3))
+        return self.fc2(ops.gelu(self.fc1(x)))
+
+
+def encoder():
+    return nn.TransformerEncoder(nn.TransformerEncoderLayer(64, 4, 128), 3).to("cuda")
+
+
+def test_operators():
+    """Every row of the tables has the plain numbers; what need not be apart is not."""
+    count, split, failed = 0, [], []
+    for case in CASES:
+        arrays = case.arrays(np.dtype(case.dtypes[0]))
+        if any(getattr(a, "dtype", np.dtype(int)).kind == "O" for a in arrays):
+            continue
+        args = [
+            Tensor(a).to("cuda") if isinstance(a, np.ndarray) else a for a in arrays
+        ]
+        if not any(isinstance(a, Tensor) for a in args):
+            continue
+
+        def function(*args, case=case):
+            return case.op(*args, **case.options)
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                fast = check(function, *args)
+            except Exception as error:
+                failed.append(f"{case}: {type(error).__name__} {error}"[:300])
+                continue
+        count += 1
+        apart = any(plan.eager for plan in plans(fast)) or not plans(fast)
+        if apart and not reads(case) and case.op.__name__ not in APART:
+            split.append(f"{case}: {fast.explain()}"[:300])
+    assert not failed, "\n".join(failed)
+    assert not split, "\n".join(split)
+    assert count > 400
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: type(row[0]).__name__)
+def test_layers(row):
+    layer, arrays, call = row
+    layer = layer.fork("cuda")
+    options = {
+        k: Tensor(v).to("cuda") if isinstance(v, np.ndarray) else v
+        for k, v in call.items()
+    }
+    given = [Tensor(array).to("cuda") for array in arrays]
+    check(lambda *args: layer(*args, **options), *given)
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_models(batch):
+    assert is_one_graph(check(Net().to("cuda"), tensor(batch, 3, 9, 11)))
+    assert is_one_graph(check(encoder(), tensor(7, batch, 64)))
+    images = Tensor(RANDOM.random((batch, 28, 28), np.float32)).to("cuda")
+    assert is_one_graph(check(Model.from_file().to("cuda"), images))
+
+
+def test_a_function_with_results_of_all_kinds():
+    weight = tensor(4, 7)
+
+    @burnish.compile
+    def scores(x, *, factor=2.0):
+        y = ops.tanh(x @ weight.T) * factor
+        return {"y": [y, x, y.T, x[1:], weight, weight * 2, 5]}
+
+    x = tensor(3, 7)
+    for factor in (2.0, 3.0):
+        y = ops.tanh(x @ weight.T) * factor
+        wanted = {"y": [y, x, y.T, x[1:], weight, weight * 2, 5]}
+        same(scores(x, factor=factor), wanted)
+    strided = Tensor.wrap(tensor(6, 14).data[::2, ::-2], x.device)
+    same(scores(strided)["y"][0], ops.tanh(strided @ weight.T) * 2)
+
+
+def test_results_are_kept_apart():
+    model = Net().to("cuda")
+    fast = burnish.compile(model)
+    inputs = [tensor(2, 3, 5, 5) for _ in range(5)]
+    found = [fast(x) for x in inputs]
+    for x, y in zip(inputs, found, strict=True):
+        same(y, model(x))
+
+
+def test_parameters_that_change_are_taken_up():
+    model, x = Net().to("cuda"), tensor(2, 3, 5, 5)
+    fast = burnish.compile(model)
+    before = fast(x).numpy()
+    model.fc1.weight.assign(model.fc1.weight.data * 2)
+    model.norm.running_var.assign(model.norm.running_var.data * 3)
+    same(fast(x), model(x))
+    assert abs(fast(x).numpy() - before).max() > 1e-4
+    model.fc2 = nn.Linear(33, 7).to("cuda")
+    same(fast(x), model(x))
+    assert fast(x).shape == (2, 7)
+
+
+def test_gradients_are_recorded_by_the_plain_call():
+    model = Net().to("cuda:autodiff")
+    fast = burnish.compile(model)
+    gradients = fast(tensor(2, 3, 5, 5).to("cuda:autodiff")).sum().backward()
+    assert model.fc1.weight.grad(gradients) is not None
+    assert "for inference" in fast.explain()
+
+
+def test_a_branch_on_values_runs_as_it_is():
+    def function(x):
+        return ops.relu(x) if float(x.sum().numpy()) > 0 else x * 2
+
+    fast = burnish.compile(function)
+    for x in (tensor(5), -tensor(5), tensor(5)):
+        same(fast(x), function(x))
+    assert "a look at the values" in fast.explain()
+
+
+def test_what_waits_runs_between_graphs():
+    def function(x):
+        y = ops.relu(x) + 1
+        return ops.exp(ops.sort(y, axis=-1)[..., ::-1] - ops.inverse(x @ x.T + 9)) * y
+
+    x = tensor(6, 6)
+    fast = check(function, x)
+    assert "inverse" in fast.explain()
+    assert len(plans(fast)[0].stretches) > 2
+    other = tensor(6, 6)
+    same(fast(other), function(other), 1e-4)
+
+
+def test_a_shape_that_depends_on_values():
+    def function(x):
+        return ops.exp(ops.non_zero(x > 0) + 1.0)
+
+    fast = burnish.compile(function)
+    for _ in range(3):
+        x = tensor(50)
+        same(fast(x), function(x))
+
+
+def test_draws_are_those_of_the_plain_call():
+    def function(x):
+        return ops.dropout(x * 1, p=0.5) * 2
+
+    fast, x = burnish.compile(function), tensor(100)
+    fast(x)
+    seed(1)
+    found = [fast(x), fast(x)]
+    seed(1)
+    same(found, [function(x), function(x)])
+    assert (found[0].numpy() != found[1].numpy()).any()
+
+
+def test_memory_does_not_grow():
+    import cupy
+
+    model, x = Net().to("cuda"), tensor(2, 3, 8, 8)
+    fast = burnish.compile(model)
+    wanted = model(x)
+    fast(x)
+    pool = cupy.get_default_memory_pool()
+    whole, used, own = pool.total_bytes(), pool.used_bytes(), plans(fast)[0].nbytes
+    for _ in range(10_000):
+        y = fast(x)
+    same(y, wanted)
+    del y
+    assert pool.used_bytes() <= used
+    assert (pool.total_bytes(), plans(fast)[0].nbytes) == (whole, own)
+
+
+def test_plans_that_go_give_their_memory_back():
+    import cupy
+
+    fast = burnish.compile(encoder())
+    sizes = []
+    for _ in range(3):
+        for length in range(1, 40):
+            fast(tensor(length, 2, 64))
+        sizes.append(plans(fast)[0].nbytes)
+    assert len(plans(fast)) == 32
+    assert sizes[2] == sizes[1]
+    cupy.cuda.runtime.deviceSynchronize()
+
+
+def test_plans_and_eager_work_in_turn_on_streams():
+    import cupy
+
+    first, second = Net().to("cuda"), encoder()
+    one, other = burnish.compile(first), burnish.compile(second)
+    images = [tensor(n, 3, 32, 32) for n in (1, 4, 2, 1, 4, 2)]
+    words = [tensor(n, 3, 64) for n in (9, 5, 64, 9, 5, 64)]
+    wanted = [(first(x), second(z)) for x, z in zip(images, words, strict=True)]
+    cupy.cuda.runtime.deviceSynchronize()
+    streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(3)]
+    streams.append(cupy.cuda.Stream.null)
+    for turn in range(40):
+        found = []
+        for i, (x, z) in enumerate(zip(images, words, strict=True)):
+            with streams[(turn + i) % 4]:
+                y = one(x * 1)
+                found.append((y + 0, other(z * 1), second(z)))
+        cupy.cuda.runtime.deviceSynchronize()
+        for (y, w, plain), (y2, w2) in zip(found, wanted, strict=True):
+            same((y, w, plain), (y2, w2, w2))
+
+
+def test_many_threads_of_python():
+    import threading
+
+    model = Net().to("cuda")
+    fast = burnish.compile(model)
+    inputs = [tensor(2, 3, 16, 16) for _ in range(8)]
+    wanted = [model(x).numpy() for x in inputs]
+    wrong = []
+
+    def work(place):
+        for i in range(40):
+            j = (place + i) % 8
+            if abs(fast(inputs[j]).numpy() - wanted[j]).max() > 1e-4:
+                wrong.append(j)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(6)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert not wrong
+
+
+def test_a_run_does_not_wait():
+    model, x = Net().to("cuda"), tensor(2, 3, 8, 8)
+    fast = burnish.compile(model)
+    assert not waits(lambda: fast(x))
+
+
+def test_what_a_plan_says():
+    fast = burnish.compile(Net().to("cuda"))
+    text = fast.plan(tensor(2, 3, 8, 8))
+    assert "1 CUDA graphs" in text
+    assert "linear (2, 33)" in text
+    assert "0 calls as they are" in text
+
+
+def test_a_copy_of_the_module_has_plans_of_its_own():
+    model, x = Net().to("cuda"), tensor(1, 3, 4, 4)
+    fast = burnish.compile(model)
+    y = fast(x)
+    other = copy.deepcopy(model)
+    other.fc2.bias.assign(other.fc2.bias.data + 1)
+    same(burnish.compile(other)(x), y + 1)
+    same(fast(x), y)
