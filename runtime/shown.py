@@ -20,6 +20,11 @@ def shown(value: Any, most: int = 80) -> str:
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
+def words(text: object, most: int = 200) -> str:
+    """What an error or a file says, as a part of a line in ASCII."""
+    return shown(str(text), most)[1:-1]
+
+
 def close(name: Any, names: Iterable[Any]) -> str:
     """The one of the names that was probably meant, or "".
 

@@ -13,6 +13,7 @@ import numpy as np
 from burnish.data.cells import kind_of, packed, unpacked
 from burnish.data.dataset import in_range, stack
 from burnish.errors import InputError, RecordError
+from burnish.shown import words
 
 Path = str | os.PathLike[str]
 _AT_ONCE = 500  # rows of one query; SQLite binds at least 999 names
@@ -87,8 +88,8 @@ class SqliteDataset:
                 values.append(unpacked(stored, kind))
             except (ValueError, TypeError, EOFError) as error:
                 raise RecordError(
-                    f"{self.path}, row {row[0]} of {self.split!r}: expected {kind} in "
-                    f"{name!r}, got damage: {error}"
+                    f"{self.path}, row {row[0]} of {self.split!r}: expected "
+                    f"{words(kind)} in {name!r}, got damage: {words(error)}"
                 ) from None
         if self._tuples:
             return tuple(values) if len(values) > 1 else values[0]
@@ -112,7 +113,7 @@ class SqliteDataset:
             except (sqlite3.Error, UnicodeDecodeError) as error:
                 raise RecordError(
                     f"{self.path}: expected a SQLite file that can be read, got: "
-                    f"{error}"
+                    f"{words(error)}"
                 ) from None
 
     def _reset(self) -> None:

@@ -12,8 +12,11 @@ import numpy as np
 from burnish import jsontext
 from burnish.data.dataset import TableDataset
 from burnish.errors import InputError, RecordError
+from burnish.shown import shown, words
 
 Path = str | os.PathLike[str]
+
+_LONGEST = 200  # characters of the file's text in a message
 
 
 def read_csv(
@@ -36,7 +39,8 @@ def read_csv(
         line, names = next(rows, (1, []))
         if not names or len(set(names)) != len(names):
             raise RecordError(
-                f"{where}, line {line}: expected a line of different names, got {names}"
+                f"{where}, line {line}: expected a line of different names, "
+                f"got {shown(names, _LONGEST)}"
             )
     if types and (unknown := sorted(set(types) - set(names))):
         raise InputError(f"read_csv: expected columns {list(names)}, got {unknown[0]}")
@@ -44,8 +48,8 @@ def read_csv(
     for line, row in rows:
         if len(row) != len(names):
             raise RecordError(
-                f"{where}, line {line}: expected {len(names)} fields "
-                f"({', '.join(names)}), got {len(row)}"
+                f"{where}, line {line}: expected {len(names)} fields, "
+                f"{shown(names, _LONGEST)}, got {len(row)}"
             )
         lines.append(line)
         values.append(row)
@@ -70,7 +74,8 @@ def _rows(where: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
                 begin = reader.line_num + 1
         except csv.Error as error:
             raise RecordError(
-                f"{where}, line {begin}: expected a row of CSV, got damage: {error}"
+                f"{where}, line {begin}: expected a row of CSV, got damage: "
+                f"{words(error)}"
             ) from None
         except UnicodeDecodeError as error:
             raise RecordError(
@@ -100,8 +105,8 @@ def _column(
         except Exception as error:
             kind = getattr(make, "__name__", repr(make))
             raise RecordError(
-                f"{where}, line {line}, column {name!r}: expected {kind}, got "
-                f"{text!r} ({error})"
+                f"{where}, line {line}, column {shown(name)}: expected {kind}, got "
+                f"{shown(text)} ({words(error)})"
             ) from None
     return values
 

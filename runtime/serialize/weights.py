@@ -14,6 +14,7 @@ from burnish.shown import close, shown
 _DEEPEST = 64
 _LONGEST = 200  # characters of a key that is no text
 _STEP, _TENSOR = 16, 150  # what a step, and a tensor's place, count as
+_WALK = 3  # steps that walking into a container takes, beside its items
 
 
 class Weights(Mapping[str, LazyTensor]):
@@ -99,16 +100,15 @@ def flatten(tree: Any, budget: Budget) -> dict[str, LazyTensor]:
         return {"tensor": tree}
     step, take = budget.step, budget.take
     found: dict[str, LazyTensor] = {}
-    above = [tree]  # the containers that are being walked, outermost first
-    walks = [("", _pairs(tree))]
+    above = {id(tree)}  # the containers that are being walked
+    walks = [("", tree, _pairs(tree))]
     while walks:
-        prefix, pairs = walks[-1]
+        prefix, container, pairs = walks[-1]
         key, value = next(pairs, ("", _END))
         if value is _END:
             walks.pop()
-            above.pop()
+            above.remove(id(container))
             continue
-        step()
         if not isinstance(value, dict | list | tuple | Inert | LazyTensor):
             continue
         name = key if isinstance(key, str) else shown(key, _LONGEST)
@@ -120,14 +120,15 @@ def flatten(tree: Any, budget: Budget) -> dict[str, LazyTensor]:
                 raise RecordError(
                     f"{budget.where}: two tensors are called {path[:80]!r}"
                 )
-        elif not any(value is container for container in above):  # else a cycle
+        elif id(value) not in above:  # else a cycle
             if len(walks) > _DEEPEST:
                 raise RecordError(
                     f"{budget.where}: expected containers within containers "
                     f"{_DEEPEST} deep at most, got more"
                 )
-            above.append(value)
-            walks.append((path, _pairs(value)))
+            step(_WALK + (0 if isinstance(value, Inert) else len(value)))
+            above.add(id(value))
+            walks.append((path, value, _pairs(value)))
     return found
 
 

@@ -55,7 +55,7 @@ class Machine(Stack):
         self.clear()
         stream = self.stream
         while True:
-            code = stream.number(1)
+            code = stream.byte()
             if literal := LITERALS.get(code):
                 self.push(literal(stream))
             elif code == _STOP:
@@ -122,10 +122,14 @@ class Machine(Stack):
         Numbers are bounded, and those that could be chosen so that all of them meet in
         the table are counted as if they did.
         """
-        if type(value) in (str, bytes):
-            self.budget.step(len(value) >> _COMPARED)
+        kind = type(value)
+        if kind is int and 0 <= value < 2 * len(into) + 8:
+            return cast(int, value)  # its own place in the table
+        if kind in (str, bytes):
+            if len(value) >> _COMPARED:
+                self.budget.step(len(value) >> _COMPARED)
             return cast(Hashable, value)
-        inside = value if type(value) is tuple else (value,)
+        inside = value if kind is tuple else (value,)
         limit = 1 << 63 if inside is not value else 1 << 20
         self.budget.step(len(inside))
         for part in inside:
@@ -276,18 +280,18 @@ _ACTIONS: dict[int, Callable[[Machine], Any]] = {
     ord("d"): Machine.make_dict,
     ord("e"): lambda m: m.append(m.pop_mark()),
     ord("g"): lambda m: m.get(m.decimal()),
-    ord("h"): lambda m: m.get(m.stream.number(1)),
+    ord("h"): lambda m: m.get(m.stream.byte()),
     ord("i"): Machine.instance,
     ord("j"): lambda m: m.get(m.stream.number(4)),
     ord("l"): lambda m: m.push(m.pop_mark()),
     ord("o"): Machine.instance_of_stack,
     ord("p"): lambda m: m.put(m.decimal()),
-    ord("q"): lambda m: m.put(m.stream.number(1)),
+    ord("q"): lambda m: m.put(m.stream.byte()),
     ord("r"): lambda m: m.put(m.stream.number(4)),
     ord("s"): Machine.set_one,
     ord("t"): lambda m: m.push(tuple(m.pop_mark())),
     ord("u"): Machine.set_items,
-    0x80: lambda m: m.stream.number(1),  # PROTO: every opcode is known in any
+    0x80: lambda m: m.stream.byte(),  # PROTO: every opcode is known in any
     0x81: Machine.reduce,  # NEWOBJ: the class is called all the same
     0x82: lambda m: m.refuse("an extension of copyreg"),
     0x83: lambda m: m.refuse("an extension of copyreg"),

@@ -39,8 +39,12 @@ class Stack:
 
     def push(self, value: Any) -> None:
         """Put a value that was just made on the stack."""
-        self.budget.take(sys.getsizeof(value))
-        self.push_again(value)
+        stack, taken = self.stack, sys.getsizeof(value)
+        stack.append(value)
+        if len(stack) > self.most:
+            self.most += 1
+            taken += SLOT
+        self.budget.take(taken)
 
     def push_again(self, value: Any) -> None:
         """Put a value on the stack that is held elsewhere too."""

@@ -30,6 +30,14 @@ class Stream:
         self.at = stop
         return self.data[start:stop]
 
+    def byte(self) -> int:
+        """The next byte, which is most of what there is to take."""
+        at = self.at
+        if at >= len(self.data):
+            raise self.damage("expected 1 more bytes, got the end")
+        self.at = at + 1
+        return self.data[at]
+
     def number(self, count: int) -> int:
         """An unsigned little-endian integer of `count` bytes."""
         return int.from_bytes(self.take(count), "little")
@@ -141,7 +149,7 @@ LITERALS: dict[int, Callable[[Stream], Any]] = {
     ord("S"): _quoted_line,
     ord("V"): _escaped_line,
     ord("J"): lambda stream: stream.signed(4),
-    ord("K"): lambda stream: stream.number(1),
+    ord("K"): Stream.byte,
     ord("M"): lambda stream: stream.number(2),
     ord("G"): _double,
     ord("T"): _sized(4, _native),

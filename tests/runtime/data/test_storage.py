@@ -41,7 +41,11 @@ def test_csv_says_what_its_reader_wants(tmp_path):
 
 
 BAD_CSV = {
-    "short row": (b"a,b\n1,2\n\n3\n", r"line 4: expected 2 fields \(a, b\), got 1"),
+    "short row": (
+        b"a,b\n1,2\n\n3\n",
+        r"line 4: expected 2 fields, \['a', 'b'\], got 1",
+    ),
+    "a name of two lines": (b'"a\n",b\n3\n', r"fields, \['a.n', 'b'\], got 1"),
     "after text of two lines": (b'a,b\n"x\ny",2\n3\n', "line 4: expected 2 fields"),
     "open quote": (b'a,b\n1,2\n"x,3\n', "line 3: expected a row of CSV"),
     "no names": (b"", "line 1: expected a line of different names"),
@@ -216,6 +220,10 @@ def test_sqlite_that_is_wrong(tmp_path):
         RecordError, match="row 1 of 'train': expected ARRAY in 'image'"
     ):
         data.SqliteDataset(path)[0]
+    path.write_bytes(path.read_bytes().replace(b"CREATE TABLE", b"CREATE\n'ABLE"))
+    with pytest.raises(RecordError, match="that can be read, got: malf") as caught:
+        data.SqliteDataset(path)
+    assert "\n" not in str(caught.value)
     path.write_bytes(b"no database" * 100)
     with pytest.raises(RecordError, match="expected a SQLite file that can be read"):
         data.SqliteDataset(path)
