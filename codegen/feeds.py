@@ -67,7 +67,7 @@ def make(
     )
     refuse_unknown(dims, list(dimensions(model)), spelled("dims", "--dim"))
     sizes = {name: BATCH if b else size for name, b in dimensions(model).items()}
-    loaded = {name: _load(name, path) for name, path in given.items()}
+    loaded = {name: load(name, path) for name, path in given.items()}
     for value in model.graph.inputs:
         if value.name in loaded:
             for axis, _, name in _open_dims(value):
@@ -92,7 +92,8 @@ def refuse_unknown(names: Mapping[str, object], known: list[str], option: str) -
         )
 
 
-def _load(name: str, path: Path) -> np.ndarray:
+def load(name: str, path: Path) -> np.ndarray:
+    """An input out of a NumPy file; UsageError where it cannot be read as one."""
     try:
         return np.load(path, allow_pickle=False)
     except OSError as error:

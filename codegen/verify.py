@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -17,6 +13,7 @@ from burnish import Tensor
 from burnish.codegen import feeds
 from burnish.codegen.errors import UsageError, VerifyError, spelled
 from burnish.codegen.identifier import Identifier
+from burnish.codegen.loaded import imported, model_of
 from burnish.codegen.passes.graph import RANDOM, all_nodes
 from burnish.codegen.readers import Source, read, reference
 
@@ -24,7 +21,6 @@ from burnish.codegen.readers import Source, read, reference
 TOLERANCE = 1e-4
 _COARSE = {"float16": 5e-3, "bfloat16": 4e-2}
 ABSOLUTE = 1e-6
-_IMPORTED = "burnish_generated_module"
 
 
 @dataclass(frozen=True)
@@ -186,8 +182,8 @@ def _module_file(source: Source, module: Path) -> Path:
 def _run(file: Path, fed: Mapping[str, np.ndarray]) -> Sequence[Any]:
     """The module's outputs as arrays, in their order."""
     try:
-        with _imported(file) as module:
-            outputs = _loaded(module, file)(*(Tensor(a) for a in fed.values()))
+        with imported(file) as module:
+            outputs = model_of(module, file)(*(Tensor(a) for a in fed.values()))
     except VerifyError:
         raise
     except Exception as error:  # generated code may be edited, so it may raise anything
@@ -198,30 +194,3 @@ def _run(file: Path, fed: Mapping[str, np.ndarray]) -> Sequence[Any]:
         ) from error
     several = outputs if isinstance(outputs, tuple | list) else (outputs,)
     return [o.numpy() if isinstance(o, Tensor) else np.asarray(o) for o in several]
-
-
-def _loaded(module: ModuleType, file: Path) -> Any:
-    model = getattr(module, "Model", None)
-    if model is None:
-        raise VerifyError(f"{file}: expected a class Model, there is none")
-    has_weights = (
-        hasattr(module, "WEIGHTS") or file.with_suffix(".safetensors").exists()
-    )
-    return model.from_embedded() if has_weights else model()
-
-
-@contextmanager
-def _imported(file: Path) -> Iterator[ModuleType]:
-    """The module of a file, imported without leaving a trace."""
-    spec = importlib.util.spec_from_file_location(_IMPORTED, file)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
-    sys.modules[_IMPORTED] = module
-    try:
-        spec.loader.exec_module(module)
-        yield module
-    finally:
-        sys.dont_write_bytecode = before
-        del sys.modules[_IMPORTED]

@@ -14,6 +14,7 @@ from burnish.tensor import Tensor
 if TYPE_CHECKING:  # imported when they are asked for
     from burnish.kernels import num_threads, set_num_threads
     from burnish.plan import compile
+    from burnish.profiling import profile
 
 __version__ = "0.1.0"
 __all__ = [
@@ -24,11 +25,17 @@ __all__ = [
     "nn",
     "num_threads",
     "ops",
+    "profile",
     "seed",
     "set_num_threads",
     "set_printoptions",
 ]
-_LATE = {"compile": "plan", "num_threads": "kernels", "set_num_threads": "kernels"}
+_LATE = {
+    "compile": "plan",
+    "num_threads": "kernels",
+    "profile": "profiling",
+    "set_num_threads": "kernels",
+}
 
 if not TYPE_CHECKING:  # checkers know what there is
 

@@ -64,6 +64,13 @@ def natural(text: str) -> int:
     return int(text)
 
 
+def positive(text: str) -> int:
+    """An option's whole number, 1 or more."""
+    if not text.isdecimal() or not int(text):
+        raise _not("a whole number, 1 or more", text)
+    return int(text)
+
+
 def distance(text: str) -> float:
     """An option's number, 0 or more."""
     try:

@@ -1,0 +1,49 @@
+"""Import a generated module from its file, and make its model."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from burnish.codegen.errors import VerifyError
+
+_IMPORTED = "burnish_generated_module"
+
+
+@contextmanager
+def imported(file: Path) -> Iterator[ModuleType]:
+    """The module of a file, imported without leaving a trace."""
+    spec = importlib.util.spec_from_file_location(_IMPORTED, file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    sys.modules[_IMPORTED] = module
+    try:
+        spec.loader.exec_module(module)
+        yield module
+    finally:
+        sys.dont_write_bytecode = before
+        del sys.modules[_IMPORTED]
+
+
+def model_of(module: ModuleType, file: Path, weights: Path | None = None) -> Any:
+    """The model with its weights, where there are any.
+
+    weights: a file of them instead of those beside the module or in it. Raises
+    VerifyError where the module has no class Model.
+    """
+    model = getattr(module, "Model", None)
+    if model is None:
+        raise VerifyError(f"{file}: expected a class Model, there is none")
+    if weights is not None:
+        return model.from_file(weights)
+    has_weights = (
+        hasattr(module, "WEIGHTS") or file.with_suffix(".safetensors").exists()
+    )
+    return model.from_embedded() if has_weights else model()
