@@ -6,9 +6,42 @@ from collections.abc import Callable
 from typing import Any
 
 from burnish.errors import InputError
-from burnish.nn import activation as activations
-from burnish.nn import batch_norm, gated, norm
+from burnish.nn import batch_norm, norm
+from burnish.nn.activation import (
+    CELU,
+    ELU,
+    GELU,
+    GLU,
+    SELU,
+    Hardsigmoid,
+    Hardswish,
+    Hardtanh,
+    LeakyReLU,
+    LogSigmoid,
+    LogSoftmax,
+    Mish,
+    PReLU,
+    ReLU,
+    ReLU6,
+    Sigmoid,
+    SiLU,
+    Softmax,
+    Softmax2d,
+    Softmin,
+    Softplus,
+    Softsign,
+    Tanh,
+)
 from burnish.nn.basic import Identity
+from burnish.nn.gated import (
+    Hardshrink,
+    RReLU,
+    Shrink,
+    Softshrink,
+    Tanhshrink,
+    Threshold,
+    ThresholdedReLU,
+)
 from burnish.nn.module import Module
 
 
@@ -51,10 +84,36 @@ def _chosen(where: str, table: dict[str, Any], kind: str) -> Any:
 
 
 _ACTIVATIONS = {
-    layer.__name__.lower(): layer
-    for home in (activations, gated)
-    for layer in vars(home).values()
-    if isinstance(layer, type) and layer.__module__ == home.__name__
+    "celu": CELU,
+    "elu": ELU,
+    "gelu": GELU,
+    "glu": GLU,
+    "hardshrink": Hardshrink,
+    "hardsigmoid": Hardsigmoid,
+    "hardswish": Hardswish,
+    "hardtanh": Hardtanh,
+    "leakyrelu": LeakyReLU,
+    "logsigmoid": LogSigmoid,
+    "logsoftmax": LogSoftmax,
+    "mish": Mish,
+    "prelu": PReLU,
+    "relu": ReLU,
+    "relu6": ReLU6,
+    "rrelu": RReLU,
+    "selu": SELU,
+    "shrink": Shrink,
+    "sigmoid": Sigmoid,
+    "silu": SiLU,
+    "softmax": Softmax,
+    "softmax2d": Softmax2d,
+    "softmin": Softmin,
+    "softplus": Softplus,
+    "softshrink": Softshrink,
+    "softsign": Softsign,
+    "tanh": Tanh,
+    "tanhshrink": Tanhshrink,
+    "threshold": Threshold,
+    "thresholdedrelu": ThresholdedReLU,
 }
 _NORMALIZATIONS = {
     "batch1d": batch_norm.BatchNorm1d,

@@ -144,6 +144,45 @@ def with_forward(expression: str) -> str:
     )
 
 
+BY_TEXT = {
+    "activation": ("nn.activation('leaky_relu', negative_slope=0.2)", "(x)"),
+    "normalization": ("nn.normalization('group', 6, num_groups=2)", "(x)"),
+    "attention": ("nn.MultiheadAttention(8, 2, batch_first=True)", "(x, x, x)[0]"),
+    "encoder layer": (
+        "nn.TransformerEncoderLayer(8, 2, 16, activation='gelu')",
+        "(x)",
+    ),
+    "encoder": (
+        "nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16), 2)",
+        "(x, is_causal=True)",
+    ),
+    "decoder layer": ("nn.TransformerDecoderLayer(8, 2, 16)", "(x, x)"),
+    "both": ("nn.Transformer(8, 2, 1, 1, 16)", "(x, x)"),
+    "feed forward": ("nn.PositionWiseFeedForward(8, 16)", "(x)"),
+}
+"""Layers that choose others by a name, and how they are called."""
+
+
+@pytest.mark.parametrize("layer", BY_TEXT)
+def test_layers_that_choose_others_by_name(layer: str, tmp_path: Path) -> None:
+    made, call = BY_TEXT[layer]
+    text = (
+        '"""One."""\n\nfrom burnish import Tensor, nn\n\n\nclass Model(nn.Module):\n'
+        f"    def __init__(self):\n        self.layer = {made}\n\n"
+        "    def forward(self, x):\n        x = Tensor(x)\n"
+        f"        return self.layer{call}\n"
+    )
+    space: dict[str, Any] = {"__name__": "whole"}
+    exec(text, space)
+    model = space["Model"]().valid()
+    source, weights = tmp_path / "one.py", tmp_path / "w.safetensors"
+    source.write_text(standalone(text))
+    model.save_file(weights)
+    x = np.random.default_rng(5).normal(size=(3, 6, 8)).astype(np.float32)
+    state = str(weights) if list(model.named_tensors()) else "file"
+    assert same_bits(alone(source, [[x]], state), [outputs_of(model, [x])])
+
+
 def test_every_operator_of_the_runtime_has_a_form() -> None:
     every = ", ".join(f"ops.{name}" for name in ops.__all__ if name != "decode_image")
     compile(standalone(with_forward(f"({every})")), "one.py", "exec")
@@ -153,7 +192,7 @@ def test_every_operator_of_the_runtime_has_a_form() -> None:
     ("expression", "named"),
     [
         ("ops.decode_image(x)", "imports PIL"),
-        ("nn.TransformerEncoderLayer(8, 2)(x)", "all of burnish.nn"),
+        ("ops.pad(x, getattr(nn, x))", "all of burnish.nn"),
         ("nn.MSELoss()(x, x)", "burnish.arguments.check"),
     ],
 )

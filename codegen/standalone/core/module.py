@@ -162,6 +162,15 @@ class Module:
         refuse_changed(data)
         return cls.from_bytes(data, **config)
 
+    def fork(self, device: Any = None) -> Self:
+        """A copy with tensors of its own."""
+        made: Self = copied(self, {})
+        return made
+
+    def named_modules(self) -> Iterator[tuple[str, Module]]:
+        """This module ("") and every one below it, each object once."""
+        yield from modules_in("", self, set())
+
     def valid(self) -> Self:
         """The module itself: it computes, it does not train."""
         return self
@@ -171,6 +180,40 @@ Layer = Module
 
 
 Holder = Module
+
+
+def copied(value: Any, seen: dict[int, Any]) -> Any:
+    """A value with new modules and tensors; what it holds twice, it still does.
+
+    seen: the copy of each module and tensor, by its id.
+    """
+    if isinstance(value, dict):
+        return {key: copied(item, seen) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)([copied(item, seen) for item in value])
+    if isinstance(value, Stored) and id(value) not in seen:
+        start = value._initial if value._value is None else value._value.copy()
+        seen[id(value)] = type(value)(
+            start, value.shape, value.dtype, persistent=value.persistent
+        )
+    elif isinstance(value, Module) and id(value) not in seen:
+        seen[id(value)] = made = object.__new__(type(value))
+        vars(made).update(copied(vars(value), seen))
+    return seen.get(id(value), value)
+
+
+def modules_in(path: str, value: Any, seen: set[int]) -> Iterator[tuple[str, Module]]:
+    """Every module that a value is or holds, once, with its path."""
+    if isinstance(value, Module):
+        if id(value) in seen:
+            return
+        seen.add(id(value))
+        yield path, value
+        value = vars(value)
+    if isinstance(value, list | tuple):
+        value = dict(enumerate(value))
+    for name, item in value.items() if isinstance(value, dict) else ():
+        yield from modules_in(f"{path}.{name}" if path else str(name), item, seen)
 
 
 def held(value: Any) -> Iterator[Any]:

@@ -24,6 +24,19 @@ def test_an_activation_by_name(name, options, text):
     assert repr(nn.activation(name, **options)) == text
 
 
+@pytest.mark.parametrize("home", ["activation", "gated"])
+def test_every_activation_has_its_name(home):
+    layers = [
+        layer
+        for layer in vars(nn).values()
+        if isinstance(layer, type) and layer.__module__ == f"burnish.nn.{home}"
+    ]
+    options = {"Threshold": {"threshold": 0.0, "value": 0.0}}
+    for layer in layers:
+        name = layer.__name__
+        assert type(nn.activation(name, **options.get(name, {}))) is layer
+
+
 def test_an_activation_that_is_one_already():
     assert nn.activation(ops.tanh) is ops.tanh
 
