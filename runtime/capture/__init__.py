@@ -27,7 +27,7 @@ from burnish.errors import CaptureError
 from burnish.nested import mapped
 from burnish.nn.module import Module
 
-__all__ = ["CaptureError", "Program", "capture", "record"]
+__all__ = ["CaptureError", "Program", "capture", "record", "written"]
 
 
 def capture(function: Callable[..., Any], *args: Any, **options: Any) -> Program:
@@ -43,7 +43,13 @@ def capture(function: Callable[..., Any], *args: Any, **options: Any) -> Program
     tensor (`float(x)`, `x.numpy()`, `if x > 0`), since they would be those of this run
     for ever.
     """
-    tape = Tape()
+    return written(Tape(), function, args, options)
+
+
+def written(
+    tape: Tape, function: Callable[..., Any], args: Any, options: Any
+) -> Program:
+    """What `capture` gives, of what a tape writes down."""
     form, modules, results = record(tape, function, args, options)
     kind = type(function).__name__
     name = getattr(function, "__name__", kind)

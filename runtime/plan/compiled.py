@@ -10,14 +10,15 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 from burnish.autodiff import Variable, recording
 from burnish.backend import Device
-from burnish.capture import CaptureError, capture
+from burnish.capture import CaptureError, written
 from burnish.capture.reach import reached
 from burnish.capture.signature import form_of
+from burnish.capture.tape import Tape
 from burnish.errors import InputError
 from burnish.kernels import library, num_threads
 from burnish.nested import mapped
 from burnish.nn.param import Stored
-from burnish.plan.cuda import GraphPlan, Reshaped, Room, listed_on_gpu
+from burnish.plan.cuda import GraphPlan, Reshaped, Room, WholeTape, listed_on_gpu
 from burnish.plan.plan import Plan
 from burnish.plan.shown import explained, listed
 from burnish.tensor import Tensor
@@ -30,6 +31,10 @@ _MOST = 32
 """Signatures whose plans are kept; the one that was not used longest goes first."""
 
 
+PRECISIONS = ("fp32", "tf32")
+"""What products of float32 may be computed in."""
+
+
 class Unplanned:
     """Calls of a signature that run as they are, and why."""
 
@@ -40,9 +45,14 @@ class Unplanned:
 class Compiled(Generic[P, R]):
     """A function of tensors that runs plans: see `burnish.compile`."""
 
-    def __init__(self, function: Callable[P, R], off: frozenset[str] = frozenset()):
+    def __init__(
+        self,
+        function: Callable[P, R],
+        off: frozenset[str] = frozenset(),
+        precision: str = "fp32",
+    ):
         functools.update_wrapper(self, function, updated=())
-        self._function, self._off = function, off
+        self._function, self._off, self._precision = function, off, precision
         self._modules = list(reached(function).values())
         self._plans: OrderedDict[Any, Plan | GraphPlan | Unplanned] = OrderedDict()
         self._rooms: dict[int, Room] = {}
@@ -139,12 +149,12 @@ class Compiled(Generic[P, R]):
             return Unplanned(why)
         by_value = False
         try:
-            program = capture(self._function, *args, **options)
+            program = written(_tape(places), self._function, args, options)
         except CaptureError as error:
             if not any(map(_is_number, given)):
                 return Unplanned(str(error))
             try:
-                program = _captured_by_value(self._function, args, options)
+                program = _captured_by_value(places, self._function, args, options)
             except CaptureError as second:
                 return Unplanned(str(second))
             by_value = True
@@ -170,7 +180,7 @@ class Compiled(Generic[P, R]):
             given = [each for each in given if not _is_number(each)]
         index = next(iter(places)).index
         if index not in self._rooms:
-            self._rooms[index] = Room(index)
+            self._rooms[index] = Room(index, self._precision)
         return GraphPlan(program, self._rooms[index], given)
 
 
@@ -190,11 +200,16 @@ def _unfit(places: set[Device], given: list[Any]) -> str:
     return ""
 
 
+def _tape(places: set[Device]) -> Tape:
+    """What writes calls down, for kernels of these devices."""
+    return Tape() if places <= {_CPU} else WholeTape()
+
+
 def _are_on_cpu(given: list[Any]) -> bool:
     return all(each.device.kind == "cpu" for each in given)
 
 
-def _captured_by_value(function: Any, args: Any, options: Any) -> Any:
+def _captured_by_value(places: Any, function: Any, args: Any, options: Any) -> Any:
     """A capture where whole numbers without axes are what they are in this call."""
     form: list[Any] = []
 
@@ -213,7 +228,7 @@ def _captured_by_value(function: Any, args: Any, options: Any) -> Any:
         return function(*own_args, **own_options)
 
     called.__name__ = getattr(function, "__name__", type(function).__name__)
-    return capture(called, *form)
+    return written(_tape(places), called, tuple(form), {})
 
 
 class _Hole:
@@ -241,7 +256,9 @@ def _frozen(form: Any) -> Any:
     return form
 
 
-def compile(function: Callable[P, R], *, off: tuple[str, ...] = ()) -> Compiled[P, R]:
+def compile(
+    function: Callable[P, R], *, precision: str = "fp32", off: tuple[str, ...] = ()
+) -> Compiled[P, R]:
     """A function that gives `function`'s numbers, computed by a plan of kernels.
 
     function: a module, or a function of tensors. The first call with arguments of some
@@ -249,12 +266,18 @@ def compile(function: Callable[P, R], *, off: tuple[str, ...] = ()) -> Compiled[
     CUDA graphs on a GPU. Parameters stay the module's: one that is assigned new values
     is taken up. What a plan cannot have runs as it is in between, `explain()` says what
     and why; so does everything where gradients are recorded. Results are those of the
-    plain call within 1e-5 of their scale. off: rules and kernels of a CPU's plans to
-    leave out, by name.
+    plain call within 1e-5 of their scale.
+
+    precision: "fp32", or "tf32", with which a GPU rounds what float32 products multiply
+    to 11 bits and sums in float32, which is faster; a CPU does not round. off: rules
+    and kernels of a CPU's plans to leave out, by name.
     """
     if not callable(function):
         raise InputError(
             f"compile: expected a module or a function of tensors, "
             f"got a {type(function).__name__}"
         )
-    return Compiled(function, frozenset(off))
+    if precision not in PRECISIONS:
+        names = " or ".join(map(repr, PRECISIONS))
+        raise InputError(f"compile: expected precision {names}, got {precision!r}")
+    return Compiled(function, frozenset(off), precision)

@@ -2,7 +2,7 @@
 
 Row-major matrices are column-major ones transposed, so that cublasLt is asked for
 y.T = b.T @ a.T. Products of single precision are computed in single precision (no
-TF32), those of half precision are summed in single precision.
+TF32) unless `told` otherwise, those of half precision are summed in it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from math import prod
 from typing import Any, NamedTuple
 
-_TYPES = {"e": (2, 68, 0), "f": (0, 68, 0), "d": (1, 70, 1)}
+_TYPES = {"e": (2, 68, 0), "f": (0, 68, 0), "d": (1, 70, 1), "tf32": (0, 77, 0)}
 """By dtype: CUDA's data type, the type to compute in, the type of alpha and beta."""
 
 WORKSPACE = 32 << 20
@@ -105,6 +105,7 @@ class _Held(threading.local):
         self.linears: dict[Any, Any] = {}
         self.products: dict[Any, _Product | None] = {}
         self.scratch: Any = None  # the workspace, where a caller has its own
+        self.tf32 = False
 
 
 _held = _Held()
@@ -112,13 +113,17 @@ _workspaces: dict[tuple[int, int], Any] = {}
 
 
 @contextlib.contextmanager
-def scratch(room: Any) -> Iterator[None]:
-    """In the `with` block this thread's products use this array of WORKSPACE bytes."""
-    before, _held.scratch = _held.scratch, room
+def told(room: Any, tf32: bool) -> Iterator[None]:
+    """In the `with` block this thread's products use this array of WORKSPACE bytes.
+
+    tf32: those of single precision round what they multiply to 11 bits.
+    """
+    before = _held.scratch, _held.tf32
+    _held.scratch, _held.tf32 = room, tf32
     try:
         yield
     finally:
-        _held.scratch = before
+        _held.scratch, _held.tf32 = before
 
 
 def matmul(a: Any, b: Any, bias: Any = None, *, scale: float = 1.0) -> Any:
@@ -150,6 +155,7 @@ def matmul(a: Any, b: Any, bias: Any = None, *, scale: float = 1.0) -> Any:
         fine,
         first.device_id,
         scale,
+        _held.tf32,
     )
     ready = _held.ready
     try:
@@ -180,7 +186,7 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Any:
     place, other = first.ptr, second.ptr
     whole = x._c_contiguous and weight._c_contiguous and not (place | other) & 15
     kind = x.dtype.char
-    key = (kind, x.shape, weight.shape, bias is None, first.device_id)
+    key = (kind, x.shape, weight.shape, bias is None, first.device_id, _held.tf32)
     found = _held.linears.get(key) if whole else None
     alike = kind == weight.dtype.char and (bias is None or kind == bias.dtype.char)
     if found is None or not alike or (bias is not None and bias.data.ptr & 15):
@@ -228,7 +234,8 @@ def _prepared(a: Any, b: Any, bias: Any, fine: int, scale: float) -> Any:
     n, k = other.shape[-1], one.shape[-1]
     m, count = one.shape[-2], prod(batch)
     sizes, fine = (m, n, k, count), max(fine, a.itemsize)
-    key = (kind, *sizes, first, second, fine, bias is None, a.data.device_id, scale)
+    form = "tf32" if kind == "f" and _held.tf32 else kind
+    key = (form, *sizes, first, second, fine, bias is None, a.data.device_id, scale)
     products = _held.products
     if key not in products:
         products[key] = _planned(*key)

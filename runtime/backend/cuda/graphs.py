@@ -17,10 +17,11 @@ class Room:
     a run of any of them begins behind the last one's end, whatever streams they are on.
     """
 
-    def __init__(self, index: int):
+    def __init__(self, index: int, precision: str):
         import cupy
 
-        self.index = index
+        self.index, self.precision = index, precision
+        self.kept: dict[Any, Any] = {}  # what is made of parameters, by their `id`
         self._lock = threading.RLock()
         with cupy.cuda.Device(index):
             self._stream = cupy.cuda.Stream(non_blocking=True)
@@ -43,7 +44,7 @@ class Room:
         import cupy
 
         stream = self._stream
-        with stream, self.allocating(), cublaslt.scratch(self._scratch):
+        with stream, self.allocating(), self.computing():
             stream.begin_capture()
             try:
                 work()
@@ -53,6 +54,10 @@ class Room:
                 self._stream = cupy.cuda.Stream(non_blocking=True)
                 raise
             return stream.end_capture()
+
+    def computing(self) -> Any:
+        """In the `with` block this thread's products are those of the graphs."""
+        return cublaslt.told(self._scratch, self.precision == "tf32")
 
     def allocating(self) -> Any:
         """In the `with` block this thread's arrays are made in the pool."""
@@ -102,6 +107,13 @@ def copy(source: Any) -> Any:
     made = cupy.ndarray(source.shape, source.dtype)
     copied_into(made, source)
     return made
+
+
+def joined(arrays: list[Any]) -> Any:
+    """Arrays one behind the other along their first axis."""
+    import cupy
+
+    return cupy.concatenate(arrays)
 
 
 def contiguous(array: Any) -> Any:

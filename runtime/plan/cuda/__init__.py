@@ -3,5 +3,6 @@
 from burnish.backend.cuda.graphs import Room
 from burnish.plan.cuda.plan import GraphPlan, Reshaped
 from burnish.plan.cuda.shown import listed_on_gpu
+from burnish.plan.cuda.whole import WholeTape
 
-__all__ = ["GraphPlan", "Reshaped", "Room", "listed_on_gpu"]
+__all__ = ["GraphPlan", "Reshaped", "Room", "WholeTape", "listed_on_gpu"]

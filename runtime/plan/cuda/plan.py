@@ -17,24 +17,25 @@ from burnish import rng
 from burnish.autodiff import Variable
 from burnish.backend.cuda import graphs
 from burnish.capture import CaptureError, Program
-from burnish.capture.line import Line, refs
+from burnish.capture.line import refs
 from burnish.nn.param import Stored
+from burnish.plan.cuda.units import Unit, units
 from burnish.plan.graph import assigned
 
 _TIMES = 10
-"""How often a line is in the graph that it is timed in."""
+"""How often a unit is in the graph that it is timed in."""
 
 _VERSION: Callable[[Stored], Any] = operator.attrgetter("_value")
 
 
 @dataclasses.dataclass(slots=True)
 class Stretch:
-    """Lines as one graph; or a line that runs as it is, and why.
+    """Units as one graph; or one that runs as it is, and why.
 
     given: places that a later graph reads, and the arrays that it reads them from.
     """
 
-    lines: list[Line]
+    units: list[Unit]
     graph: Any = None
     why: str = ""
     given: list[tuple[int, Any]] = dataclasses.field(default_factory=list)
@@ -53,14 +54,15 @@ class GraphPlan:
         self._sources = _sources(program)
         self._results = {ref.place for ref in refs(program.results)}
         self._assigned = assigned(program.lines)
+        self.units = units(program, room.kept)
         self.stretches: list[Stretch] = []
         self._seen: list[Any] = []
         self._build(given)
 
     @property
-    def eager(self) -> list[tuple[Line, str]]:
+    def eager(self) -> list[tuple[Unit, str]]:
         """What runs as it is, and why."""
-        return [(s.lines[0], s.why) for s in self.stretches if s.graph is None]
+        return [(s.units[0], s.why) for s in self.stretches if s.graph is None]
 
     @property
     def summary(self) -> str:
@@ -69,7 +71,7 @@ class GraphPlan:
             stretch.graph for stretch in self.stretches if stretch.graph is not None
         ]
         launches = sum(map(graphs.launches, made))
-        return f"{len(made)} CUDA graphs, {launches} launches"
+        return f"{len(made)} CUDA graphs, {launches} launches, {self._room.precision}"
 
     @property
     def nbytes(self) -> int:
@@ -102,30 +104,30 @@ class GraphPlan:
                 if stretch.graph is not None:
                     stretch.graph.launch()
                     continue
-                self._run(stretch.lines[0], values)
+                self._run(stretch.units[0], values)
                 for place, target in stretch.given:
                     graphs.copied_into(target, _array(values[place]))
             for place in self._made:
                 values[place] = _copied(values[place])
             return self.program.filled(values)
 
-    def _run(self, line: Line, values: list[Any]) -> None:
+    def _run(self, unit: Unit, values: list[Any]) -> None:
         try:
-            line.make(values)
+            unit.make(values)
         except CaptureError as error:
             raise Reshaped(str(error)) from None
 
     def seconds(self, given: list[Any]) -> list[float]:
-        """How long each line takes on the GPU, in a graph of its own."""
+        """How long each unit takes on the GPU, in a graph of its own."""
         found = []
-        with self._room.building(), _Undone(self.program):
+        with self._room.building(), self._room.computing(), _Undone(self.program):
             values = self.program.values([_copied(tensor) for tensor in given])
-            for line in self.program.lines:
-                line.make(values)
+            for unit in self.units:
+                unit.make(values)
 
-                def work(line: Line = line) -> None:
+                def work(unit: Unit = unit) -> None:
                     for _ in range(_TIMES):
-                        line.make(values)
+                        unit.make(values)
 
                 before = values.copy()
                 try:
@@ -142,21 +144,21 @@ class GraphPlan:
     def _build(self, given: list[Any]) -> None:
         """Make the graphs, for the parameters that there are now."""
         program, room = self.program, self._room
-        with room.building(), _Undone(program):
+        with room.building(), room.computing(), _Undone(program):
             values = program.values(given)
-            for line in program.lines:  # compiles kernels, fills what is kept
-                line.run(values)
+            for unit in self.units:  # compiles kernels, fills what is kept
+                unit.run(values)
             self._seen = [_VERSION(source) for source in self._sources]
             with room.allocating():
                 inputs = [_copied(tensor) for tensor in given]
             self._inputs = [tensor.data for tensor in inputs]
             self.stretches, self._values = [], program.values(inputs)
             self._kept: dict[int, Any] = {}
-            first, lines = 0, program.lines
-            while first < len(lines):
+            first = 0
+            while first < len(self.units):
                 behind, why = self._captured(first)
-                if behind < len(lines):
-                    self._as_it_is(lines[behind], why)
+                if behind < len(self.units):
+                    self._as_it_is(self.units[behind], why)
                 first = behind + 1
             for place, value in self._kept.items():
                 self._values[place] = value
@@ -167,13 +169,13 @@ class GraphPlan:
         self._made = [p for p in self._results if p not in inside and p not in fixed]
 
     def _captured(self, first: int) -> tuple[int, str]:
-        """Make a graph of the lines from the first on, as far as that goes.
+        """Make a graph of the units from the first on, as far as that goes.
 
-        Returns the number of the line behind it, and why that one is not in it.
+        Returns the number of the unit behind it, and why that one is not in it.
         """
-        lines, room, why = self.program.lines, self._room, ""
+        units, room, why = self.units, self._room, ""
         behind = first
-        while behind < len(lines) and not (why := self._reason(lines[behind])):
+        while behind < len(units) and not (why := self._reason(units[behind])):
             behind += 1
         while behind > first:
             values, reached = self._values.copy(), first
@@ -181,8 +183,8 @@ class GraphPlan:
             def work(end: int = behind, values: list[Any] = values) -> None:
                 nonlocal reached
                 for reached in range(first, end):
-                    lines[reached].run(values)
-                    self._lie_together(lines[reached], values)
+                    units[reached].run(values)
+                    self._lie_together(units[reached], values)
 
             try:
                 graph = room.captured(work)
@@ -190,35 +192,34 @@ class GraphPlan:
                 behind, why = reached, (str(error) or repr(error)).splitlines()[0]
                 continue
             self._values = values
-            self.stretches.append(Stretch(lines[first:behind], graph))
+            self.stretches.append(Stretch(units[first:behind], graph))
             graph.launch()
             break
         return behind, why
 
-    def _reason(self, line: Line) -> str:
-        """Why no graph can have a line; "" where one may."""
-        if line.call.always:
+    def _reason(self, unit: Unit) -> str:
+        """Why no graph can have a unit; "" where one may."""
+        if unit.always:
             return "it draws, or gives a parameter or buffer other values"
-        read = refs((line.call.args, line.call.options))
-        if any(id(self._values[ref.place]) in self._assigned for ref in read):
+        if any(id(self._values[ref.place]) in self._assigned for ref in unit.reads):
             return "it reads what the function gives other values"
         return ""
 
-    def _lie_together(self, line: Line, values: list[Any]) -> None:
+    def _lie_together(self, unit: Unit, values: list[Any]) -> None:
         """Make results that have to be copied contiguous."""
-        for ref in refs(line.call.results):
+        for ref in unit.gives:
             if ref.place in self._results:
                 array = _array(values[ref.place])
                 values[ref.place] = _like(values[ref.place], graphs.contiguous(array))
 
-    def _as_it_is(self, line: Line, why: str) -> None:
+    def _as_it_is(self, unit: Unit, why: str) -> None:
         values = self._values
-        for ref in refs((line.call.args, line.call.options)):
+        for ref in unit.reads:
             self._kept[ref.place] = values[ref.place]
-        line.make(values)
-        stretch = Stretch([line], why=why)
+        unit.make(values)
+        stretch = Stretch([unit], why=why)
         with self._room.allocating():
-            for ref in refs(line.call.results):
+            for ref in unit.gives:
                 values[ref.place] = _copied(values[ref.place])
                 stretch.given.append((ref.place, _array(values[ref.place])))
         self.stretches.append(stretch)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from burnish.capture.line import refs
-
 if TYPE_CHECKING:
     from burnish.plan.cuda.plan import GraphPlan
 
@@ -14,14 +12,14 @@ def listed_on_gpu(name: str, plan: GraphPlan, given: list[Any]) -> str:
     """A line for each call, with the time that the GPU takes for it."""
     times = plan.seconds(given)
     whole = sum(times) or 1.0
-    why = {id(line): why for line, why in plan.eager}
+    why = {id(unit): why for unit, why in plan.eager}
     rows = []
-    for line, seconds in zip(plan.program.lines, times, strict=True):
-        if id(line) in why:
-            rows.append(f"{line.label} as it is: {why[id(line)]}"[:88])
+    for unit, seconds in zip(plan.units, times, strict=True):
+        if id(unit) in why:
+            rows.append(f"{unit.label} as it is: {why[id(unit)]}"[:88])
             continue
-        shapes = ", ".join(str(ref.shape) for ref in refs(line.call.results))
-        what = f"{line.label} {shapes}"
+        shapes = ", ".join(str(ref.shape) for ref in unit.gives)
+        what = f"{unit.label} {shapes}"
         rows.append(f"{what:58} {seconds * 1e6:9.1f} us {seconds / whole:6.1%}")
     head = (
         f"{name}: {plan.summary}, {len(plan.eager)} calls as they are; "

@@ -15,6 +15,7 @@ from tests.runtime.capture.test_layers import ROWS
 from tests.runtime.gpu.test_operators import CASES, reads
 
 APART = {
+    "<lambda>": "cuSOLVER",
     "adaptive_max_pool": "tables of the host",
     "conv": "groups are an einsum",
     "conv_transpose": "products of CuPy",
@@ -173,6 +174,52 @@ def test_a_function_with_results_of_all_kinds():
         same(scores(x, factor=factor), wanted)
     strided = Tensor.wrap(tensor(6, 14).data[::2, ::-2], x.device)
     same(scores(strided)["y"][0], ops.tanh(strided @ weight.T) * 2)
+
+
+def test_tf32_rounds_what_products_multiply():
+    model, x = encoder(), tensor(30, 2, 64)
+    wanted = model(x)
+    fast = burnish.compile(model, precision="tf32")
+    same(fast(x), wanted, 5e-3)
+    assert abs(fast(x).numpy() - wanted.numpy()).max() > 1e-5
+    assert "tf32" in fast.plan(x)
+    same(burnish.compile(model)(x), wanted)
+    same(model(x), wanted, 1e-7)
+
+
+class Heads(nn.Module):
+    def __init__(self):
+        self.query, self.key = nn.Linear(64, 64), nn.Linear(64, 64)
+        self.value, self.gate = nn.Linear(64, 96), nn.Linear(64, 96, bias=False)
+
+    def forward(self, x):
+        y = ops.softmax(self.query(x) @ self.key(x).mT)
+        return y @ self.value(x) * self.gate(x), self.value(x)
+
+
+def test_products_of_one_value_are_one():
+    model = Heads().to("cuda")
+    for rows in (5, 600):
+        fast = check(model, tensor(2, rows, 64))
+        assert ("linear + linear + linear" in fast.plan(tensor(2, rows, 64))) is (
+            rows == 5
+        )
+    x = tensor(2, 5, 64)
+    model.key.weight.assign(model.key.weight.data * 2)
+    same(fast(x), model(x))
+    fast(x)
+    model.value.bias.assign(model.value.bias.data + 1)
+    same(fast(x), model(x))
+
+
+@pytest.mark.parametrize("kind", ["none", "allowed", "added"])
+def test_attention_is_three_launches(kind):
+    q, k, v = tensor(1, 4, 9, 16), tensor(1, 4, 7, 16), tensor(1, 4, 7, 16)
+    scores = tensor(1, 1, 9, 7)
+    mask = {"none": None, "allowed": scores > 0, "added": scores}[kind]
+    fast = check(lambda *x: ops.scaled_dot_product_attention(*x), q, k, v, mask)
+    assert is_one_graph(fast)
+    assert "1 CUDA graphs, 3 launches" in fast.explain()
 
 
 def test_results_are_kept_apart():

@@ -1,0 +1,141 @@
+"""Units: a program's calls, joined where one launch does what several would."""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+from burnish.backend.cuda import cublaslt, graphs
+from burnish.capture import Program
+from burnish.capture.line import Line, refs
+from burnish.nn.param import Stored
+from burnish.ops.linear import linear
+
+FEW = 512
+"""Rows of a product that do not fill a GPU by themselves."""
+
+
+@dataclasses.dataclass(eq=False, slots=True)
+class Unit:
+    """Lines that are run as one.
+
+    joined: computes what they give, or says that it cannot. done: the places that no
+    later unit reads.
+    """
+
+    lines: list[Line]
+    joined: Callable[[list[Any]], bool] | None = None
+    done: tuple[int, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """What it calls."""
+        return " + ".join(line.label for line in self.lines)
+
+    @property
+    def always(self) -> bool:
+        """Whether it does more than to give results."""
+        return any(line.call.always for line in self.lines)
+
+    @property
+    def reads(self) -> list[Any]:
+        """The refs of what it reads."""
+        calls = [line.call for line in self.lines]
+        return [ref for call in calls for ref in refs((call.args, call.options))]
+
+    @property
+    def gives(self) -> list[Any]:
+        """The refs of what it gives."""
+        return [ref for line in self.lines for ref in refs(line.call.results)]
+
+    def make(self, values: list[Any]) -> None:
+        """Compute what it gives; all values stay."""
+        if self.joined is None or not self.joined(values):
+            for line in self.lines:
+                line.make(values)
+
+    def run(self, values: list[Any]) -> None:
+        """Compute what it gives, and let go of what no later unit asks for."""
+        self.make(values)
+        for place in self.done:
+            values[place] = None
+
+
+def units(program: Program, kept: dict[Any, Any]) -> list[Unit]:
+    """A program's lines, with products of the same few rows as one.
+
+    kept: where joined weights are, for all programs of a function.
+    """
+    found: list[Unit] = []
+    beside: dict[Any, Unit] = {}
+    fixed, stays = program.fixed, not program.has_effects
+    for line in program.lines:
+        key = _product(line, fixed) if stays else None
+        if key in beside:
+            beside[key].lines.append(line)
+            continue
+        found.append(Unit([line]))
+        if key is not None:
+            beside[key] = found[-1]
+    for unit in found:
+        if len(unit.lines) > 1:
+            unit.joined = _Products(unit.lines, fixed, kept)
+    asked = {ref.place for ref in refs(program.results)} | set(fixed)
+    for unit in reversed(found):
+        used = {ref.place for ref in (*unit.reads, *unit.gives)}
+        unit.done = tuple(sorted(used - asked))
+        asked |= used
+    return found
+
+
+def _product(line: Line, fixed: dict[int, Any]) -> Any:
+    """What products that can be joined have in common; None for another line."""
+    call = line.call
+    if call.function is not linear or not line.plain or len(call.args) < 2:
+        return None
+    x, *own = call.args
+    places = [ref.place for ref in refs(own)]
+    if len(places) != len(own) or not refs(x) or prod(x.shape[:-1]) > FEW:
+        return None
+    if any(type(fixed.get(p)) is not type(fixed.get(places[0])) for p in places):
+        return None
+    plain = [isinstance(fixed.get(p), Stored) for p in places]
+    return (x.place, len(own), own[0].dtype) if all(plain) else None
+
+
+class _Products:
+    """x @ weight.T + bias for several weights, in one product."""
+
+    def __init__(self, lines: list[Line], fixed: dict[int, Any], kept: dict[Any, Any]):
+        self._x = lines[0].call.args[0].place
+        self._places = [line.place for line in lines]
+        rows = [line.call.args[1:] for line in lines]
+        columns = zip(*rows, strict=True)
+        self._own = [[fixed[ref.place] for ref in refs(column)] for column in columns]
+        self._kept = kept
+
+    def _whole(self) -> list[Any]:
+        """The weights as one, and the biases: made anew where one is another array."""
+        arrays = [[item.data for item in items] for items in self._own]
+        key = tuple(id(item) for items in self._own for item in items)
+        of = [array for several in arrays for array in several]
+        known, whole = self._kept.get(key, ([], []))
+        if len(known) != len(of) or any(map(operator.is_not, known, of)):
+            whole = [graphs.joined(several) for several in arrays]
+            self._kept[key] = of, whole
+        return whole
+
+    def __call__(self, values: list[Any]) -> bool:
+        x = values[self._x]
+        y = cublaslt.linear(x.data, *self._whole())
+        if y is None:
+            return False
+        start = 0
+        for place, weight in zip(self._places, self._own[0], strict=True):
+            end = start + weight.shape[0]
+            values[place] = type(x).wrap(y[..., start:end], x.device)
+            start = end
+        return True

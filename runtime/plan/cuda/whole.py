@@ -1,0 +1,15 @@
+"""What is one call on a GPU, though it is made of operators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from burnish.capture.tape import Tape
+from burnish.ops.attention import scaled_dot_product_attention
+
+
+class WholeTape(Tape):
+    """Writes attention down as one call, which has kernels of its own."""
+
+    def keeps(self, function: Any) -> bool:
+        return function is scaled_dot_product_attention
