@@ -19,7 +19,7 @@ from burnish.codegen.writers.traced.sizes import Size, Varying, captures_of
 from burnish.codegen.writers.traced.tape import Done, Path
 from burnish.nn.param import Stored
 
-OPSET = 20
+OPSETS = {"": 20, "ai.onnx.ml": 4}
 _SCOPES = "pkg.torch.onnx.name_scopes"
 _CLASSES = "pkg.torch.onnx.class_hierarchy"
 _KIND = "pkg.torch.export.graph_signature.InputSpec.kind"
@@ -341,6 +341,12 @@ def data_type(dtype: Any) -> ir.DataType:
     if dtype.kind in "OU":
         return ir.DataType.STRING
     return ir.DataType.from_numpy(dtype)
+
+
+def opsets(nodes: Iterable[ir.Node]) -> dict[str, int]:
+    """The opset of ONNX, and of the other domains of its own that nodes are of."""
+    used = {"", *(node.domain for node in nodes)}
+    return {domain: opset for domain, opset in OPSETS.items() if domain in used}
 
 
 def tensor(array: np.ndarray, name: str) -> Any:

@@ -18,7 +18,7 @@ from burnish.capture.signature import FIXED, argument_names
 from burnish.capture.tape import Ref
 from burnish.codegen.errors import ExportError, UsageError
 from burnish.codegen.writers.traced import operators  # noqa: F401  # fills the table
-from burnish.codegen.writers.traced.emitter import OPSET, Emitter, data_type
+from burnish.codegen.writers.traced.emitter import Emitter, data_type, opsets
 from burnish.codegen.writers.traced.functions import DOMAIN, Functions
 from burnish.codegen.writers.traced.sizes import Size
 from burnish.codegen.writers.traced.table import find
@@ -272,7 +272,7 @@ def _model(
         results,
         nodes=nodes,
         initializers=[v for v in emit.initializers if id(v) in used],
-        opset_imports={"": OPSET, **({DOMAIN: 1} if made.made else {})},
+        opset_imports=opsets(nodes) | ({DOMAIN: 1} if made.made else {}),
         name=kind.__name__,
     )
     return ir.Model(

@@ -9,7 +9,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-from burnish.codegen.writers.traced.emitter import OPSET, Emitter
+from burnish.codegen.writers.traced.emitter import Emitter, opsets
 from burnish.codegen.writers.traced.tape import Inside
 
 DOMAIN = "modules"
@@ -125,6 +125,6 @@ def _written(
         [values[v] for v in given],
         [values[v] for v in kept],
         nodes=nodes,
-        opset_imports={"": OPSET, DOMAIN: 1},
+        opset_imports=opsets(nodes) | {DOMAIN: 1},
     )
     return ir.Function(DOMAIN, name, graph=graph, attributes=[])

@@ -5,11 +5,16 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import numpy as np
 import pytest
 
+from burnish import Tensor, ops
+from burnish.codegen import export
 from burnish.codegen.errors import ExportError
 from burnish.errors import CaptureError
 from tests.codegen.writers.rows import (
+    Call,
+    check,
     check_layer,
     check_operator,
     layer_rows,
@@ -26,9 +31,9 @@ pytest.importorskip("torch")
 WITHOUT = {
     "adaptive_max_pool_with_indices", "bit_cast", "ctc_paths", "cum_max",
     "cum_max_places", "cum_min", "cum_min_places",
-    "diag_embed", "inverse", "label_encoder", "lu_factor", "pairwise_coupling",
+    "inverse", "lu_factor", "pairwise_coupling",
     "pairwise_votes", "permutation_matrix", "put_at", "running_product", "solve",
-    "sum_runs", "tall_qr", "tf_idf_vectorizer", "transducer_paths", "tree_ensemble",
+    "sum_runs", "tall_qr", "transducer_paths", "tree_ensemble",
     "window_spread", "check_covered",
 }  # fmt: skip
 """What has no way back; the error names each."""
@@ -51,8 +56,6 @@ NOT_RUN = {
     "test_quantize-1-dequantize_linear": "it takes no scale of one element along one",
     "test_text-4-regex_full_match": "its regular expressions are RE2's",
     "test_text-5-string_normalizer": "it asks for a locale of the system",
-    "Softmax(-1)": "it has no Softmax without axes",
-    "LogSoftmax(0)": "it has no LogSoftmax without axes",
     "LSTM(3, 4, 2, bidirectional=True)": "it refuses an empty batch",
     "GRU(3, 4, batch_first=True)": "it refuses an empty batch",
     "test_index-48-slice": "its numbers are a list, which tensors are not",
@@ -95,3 +98,24 @@ def _refused(error: ExportError) -> None:
     named = set(re.findall(r"^  (\w+)", text, re.MULTILINE))
     assert named, text
     assert {name.strip("_") for name in named} <= WITHOUT
+
+
+FORMS = {
+    "a diagonal above": lambda x: ops.diag_embed(x, offset=1),
+    "a diagonal below": lambda x: ops.diag_embed(x, offset=-2),
+    "a diagonal of a wide matrix": lambda x: ops.diag_embed(x, 1, (4, 6)),
+    "softmax of a number": lambda x: ops.softmax(x.sum()),
+    "log_softmax of a number": lambda x: ops.log_softmax(x.sum()),
+}
+
+
+@pytest.mark.parametrize("function", FORMS.values(), ids=FORMS)
+def test_forms_that_no_row_has(function: Any) -> None:
+    check(Call(function, [], 1), [Tensor([[1.0, np.nan, -3.0], [4.0, 5.0, np.inf]])])
+
+
+def test_scales_of_blocks_are_refused() -> None:
+    scale = Tensor(np.ones((2, 2), np.float32))
+    layer = Call(lambda x: ops.dequantize_linear(x, scale, axis=1, block_size=2), [], 1)
+    with pytest.raises(ExportError, match="scales of blocks"):
+        export(layer, Tensor(np.ones((2, 4), np.int8)))

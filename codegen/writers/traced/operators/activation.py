@@ -14,7 +14,7 @@ _PLAIN = {
     "softsign": "Softsign", "hard_swish": "HardSwish", "mish": "Mish",
     "leaky_relu": "LeakyRelu", "elu": "Elu", "celu": "Celu", "gelu": "Gelu",
     "hard_sigmoid": "HardSigmoid", "thresholded_relu": "ThresholdedRelu",
-    "selu": "Selu", "softmax": "Softmax", "log_softmax": "LogSoftmax",
+    "selu": "Selu",
     "hardmax": "Hardmax", "shrink": "Shrink",
 }  # fmt: skip
 _WORDS = {"negative_slope": "alpha"}
@@ -101,3 +101,17 @@ def quiet_softmax(emit: Emitter, x: Any, axis: int = -1) -> Any:
 @writes("softmin")
 def softmin(emit: Emitter, x: Any, axis: int = -1) -> Any:
     return emit("Softmax", emit("Neg", x), axis=axis)
+
+
+def _over_an_axis(op: str) -> Any:
+    def write(emit: Emitter, x: Any, axis: int = -1) -> Any:
+        if emit.rank:
+            return emit(op, x, axis=axis)
+        row = emit("Unsqueeze", x, emit.ints([0]))  # they take no scalar
+        return emit("Squeeze", emit(op, row, axis=0), emit.ints([0]))
+
+    return write
+
+
+for _name, _op in {"softmax": "Softmax", "log_softmax": "LogSoftmax"}.items():
+    writes(_name)(_over_an_axis(_op))

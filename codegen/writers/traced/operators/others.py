@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from burnish.codegen.writers.traced.emitter import Emitter, data_type
+from burnish.codegen.writers.traced.emitter import Emitter, data_type, tensor
 from burnish.codegen.writers.traced.operators.shape import slices
 from burnish.codegen.writers.traced.table import writes
 
@@ -23,6 +23,8 @@ def quantize_linear(
     dtype: Any,
     saturate: bool,
 ) -> Any:
+    if block_size:
+        raise emit.cannot("scales of blocks")
     zero = zero_point
     if zero is None and emit.result.dtype != np.uint8:
         zero = np.zeros(getattr(scale, "shape", ()), emit.result.dtype)
@@ -40,6 +42,8 @@ def dequantize_linear(
     block_size: int = 0,
     dtype: Any = None,
 ) -> Any:
+    if block_size:
+        raise emit.cannot("scales of blocks")
     return emit("DequantizeLinear", x, scale, zero_point, axis=axis)
 
 
@@ -109,3 +113,53 @@ def string_normalizer(
 @writes("decode_image")
 def decode_image(emit: Emitter, stream: Any, *, pixel_format: str) -> Any:
     return emit("ImageDecoder", stream, pixel_format=pixel_format)
+
+
+@writes("label_encoder")
+def label_encoder(
+    emit: Emitter, x: Any, keys: Any, values: Any, *, default: Any, dtype: Any
+) -> Any:
+    """Of equal keys the last one counts; in a table of ONNX's each comes once."""
+    kind = emit.result.dtype
+    held = np.asarray(keys, x.dtype)
+    table = dict(zip(held.tolist(), np.asarray(values, kind).tolist(), strict=True))
+    if nan := [key for key in table if key != key]:
+        last = table[nan[-1]]
+        table = {key: v for key, v in table.items() if key == key} | {nan[0]: last}
+    tensors = {
+        "keys_tensor": np.asarray([*table], x.dtype),
+        "values_tensor": np.asarray([*table.values()], kind),
+        "default_tensor": np.asarray([default], kind),
+    }
+    attributes = {name: tensor(array, name) for name, array in tensors.items()}
+    return emit("LabelEncoder", x, domain="ai.onnx.ml", **attributes)
+
+
+@writes("tf_idf_vectorizer")
+def tf_idf_vectorizer(
+    emit: Emitter,
+    x: Any,
+    *,
+    pool: Any,
+    starts: Any,
+    indexes: Any,
+    weights: Any,
+    mode: str,
+    min_length: int,
+    max_length: int,
+    max_skip: int,
+) -> Any:
+    words = np.asarray(pool)
+    texts = words.dtype.kind in "OU"
+    return emit(
+        "TfIdfVectorizer",
+        x,
+        mode=mode,
+        min_gram_length=min_length,
+        max_gram_length=max_length,
+        max_skip_count=max_skip,
+        ngram_counts=[int(n) for n in starts],
+        ngram_indexes=[int(n) for n in np.asarray(indexes)],
+        weights=None if weights is None else [float(w) for w in np.asarray(weights)],
+        **{"pool_strings" if texts else "pool_int64s": words.tolist()},
+    )

@@ -198,6 +198,22 @@ def trilu(emit: Emitter, x: Any, *, k: int, upper: bool) -> Any:
     return emit("Trilu", x, np.int64(k), upper=int(upper))
 
 
+@writes("diag_embed")
+def diag_embed(emit: Emitter, x: Any, offset: int, shape: Any) -> Any:
+    """x as rows, of which a mask keeps the diagonal."""
+    *lead, count = x.shape
+    rows, columns = shape or (emit.result.shape[-2:])
+    if any(isinstance(n, Size) for n in (count, rows, columns)):
+        raise emit.cannot("a diagonal of dynamic length")
+    before = max(offset, 0)
+    pads = [(0, 0)] * len(lead) + [(before, columns - count - before)]
+    row = pad_constant(emit, x, pads=pads, value=0)
+    mask = np.eye(rows, columns, offset, dtype=bool)
+    mask &= np.arange(columns) < before + count
+    row = emit("Unsqueeze", row, emit.ints([-2]))
+    return emit("Where", mask, row, np.zeros((), x.dtype))
+
+
 @writes("eye_like")
 def eye_like(emit: Emitter, x: Any, *, dtype: Any, k: int) -> Any:
     from burnish.codegen.writers.traced.emitter import data_type
