@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
 from burnish.errors import BurnishError
@@ -65,8 +66,7 @@ class Profile:
     __repr__ = __str__
 
 
-@contextlib.contextmanager
-def profile() -> Iterator[Profile]:
+def profile() -> AbstractContextManager[Profile]:
     """Time every module, operator, gradient, plan and optimizer step of this thread.
 
     Memory is counted from the arrays that operators give; what a kernel needs only
@@ -75,6 +75,11 @@ def profile() -> Iterator[Profile]:
 
     Raises BurnishError where a profile is running already.
     """
+    return _profiled()
+
+
+@contextlib.contextmanager
+def _profiled() -> Iterator[Profile]:
     if not _running.acquire(blocking=False):
         raise BurnishError("profile: one is running already; end it first")
     made = Profile()
