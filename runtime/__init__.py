@@ -43,6 +43,4 @@ if not TYPE_CHECKING:  # checkers know what there is
         if name in _LATE:
             made = getattr(import_module(f"burnish.{_LATE[name]}"), name)
             return globals().setdefault(name, made)
-        if name in ops.__all__:
-            raise AttributeError(f"burnish has no {name!r}: write ops.{name}")
         raise missing("burnish", name, __all__)

@@ -11,9 +11,11 @@ import functools
 from collections.abc import Callable, Iterable, Mapping
 from math import inf
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeVar, cast
 
-from burnish.errors import InputError
+from burnish.errors import ArgumentError, InputError
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 _LEAST = {
     **dict.fromkeys(
@@ -67,16 +69,69 @@ _ONE_OR_SEVERAL = (
 
 
 def checked(build: Callable[..., None]) -> Callable[..., None]:
-    """A constructor that looks at its arguments first: InputError where one misfits."""
+    """A constructor that looks at its arguments first: InputError where one misfits.
+
+    A call that its signature does not fit is an ArgumentError that shows how it is
+    called.
+    """
 
     @functools.wraps(build)
     def construct(self: Any, *args: Any, **options: Any) -> None:
         wanted = _wanted(build)
         given = [*zip(wanted, args, strict=False), *options.items()]
         check(type(self).__name__, wanted, given)
-        build(self, *args, **options)
+        try:
+            build(self, *args, **options)
+        except TypeError:
+            kinds: tuple[Any, ...] = type(self).__mro__
+            kind = next(kind for kind in kinds if kind.__init__ is construct)
+            if error := uncalled(kind, args, options):
+                raise error from None
+            raise
 
     return construct
+
+
+def unfit(function: Any, args: Any, options: Mapping[str, Any]) -> TypeError | None:
+    """What Python says of arguments that a signature does not take, if it does not."""
+    import inspect
+
+    try:
+        inspect.signature(function).bind(*args, **options)
+    except TypeError as error:
+        return error
+    return None
+
+
+def uncalled(kind: type, args: Any, options: Mapping[str, Any]) -> ArgumentError | None:
+    """The error for arguments that a class does not take, with how it is called."""
+    import inspect
+
+    if not (told := unfit(kind, args, options)):
+        return None
+    parameters = inspect.signature(kind).parameters.values()
+    bare = [word.replace(annotation=word.empty) for word in parameters]
+    name = kind.__name__
+    return ArgumentError(f"{name}: {told}; write {name}{inspect.Signature(bare)}")
+
+
+def told(instead: str) -> Callable[[F], F]:
+    """A method that tells what to write where PyTorch's is called in another way."""
+
+    def explain(method: F) -> F:
+        @functools.wraps(method)
+        def explained(self: Any, *args: Any, **options: Any) -> Any:
+            try:
+                return method(self, *args, **options)
+            except TypeError:
+                if error := unfit(method, (self, *args), options):
+                    where = f"{type(self).__name__}.{method.__name__}"
+                    raise ArgumentError(f"{where}: {error}; write {instead}") from None
+                raise
+
+        return cast(F, explained)
+
+    return explain
 
 
 @functools.cache

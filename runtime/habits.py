@@ -5,6 +5,7 @@ Asked only where an attribute is missing, so that the error says what to write i
 
 from __future__ import annotations
 
+from importlib import import_module
 from types import ModuleType
 from typing import Any, NoReturn
 
@@ -112,6 +113,24 @@ _METHODS = {
     "irfft": "ops.irfft(x)",
     **dict.fromkeys(("cat", "concat"), "ops.concat([x, y], axis=0)"),
     "stack": "ops.stack([x, y], axis=0)",
+    "quantile": "x.sort(axis=1), of which a place is taken, "
+    "or np.quantile(x.numpy(), q)",
+    "percentile": "np.percentile(x.numpy(), q)",
+    **dict.fromkeys(("bincount", "histc"), "np.bincount(x.numpy()), or np.histogram"),
+    "is_floating_point": 'x.dtype.kind == "f"',
+    "count_nonzero": "(x != 0).sum()",
+    "log10": "x.log() / np.log(10)",
+    "rsqrt": "1 / x.sqrt()",
+    "lerp": "x + weight * (y - x)",
+    "frac": "x - x.trunc()",
+    "addmm": "x + a @ b",
+    "baddbmm": "x + a @ b",
+    "movedim": "x.moveaxis(0, 1)",
+    "unflatten": "x.reshape(2, 3, -1)",
+    "nan_to_num": "ops.where(x.is_nan(), 0.0, x)",
+    "pin_memory": "nothing: copies to a device need no pinned memory",
+    "is_sparse": "nothing: every tensor is dense",
+    "rot90": "x.flip(0).swapaxes(0, 1)",
 }
 
 _FUNCTIONS = {
@@ -193,6 +212,12 @@ _FUNCTIONS = {
     "masked_select": "x[mask]",
     "isclose": "ops.is_close(a, b)",
     "topk": "ops.top_k(x, 5)",
+    "quantile": "ops.sort(x, axis=1), of which a place is taken, "
+    "or np.quantile(x.numpy(), q)",
+    "log10": "ops.log(x) / np.log(10)",
+    "rsqrt": "1 / ops.sqrt(x)",
+    "resize": "ops.interpolate(x, size=(8, 8))",
+    "pixel_shuffle": "nn.PixelShuffle(2)(x)",
     "repeat_interleave": "ops.take(x, indices, axis=0)",
 }
 
@@ -225,6 +250,9 @@ _MODULES = {
 _OPTIMIZERS = {
     "zero_grad": "nothing: gradients are what loss.backward() returns, none are kept",
     "param_groups": "optim.ModuleOptimizer, with rates by ModuleSchedule",
+    **dict.fromkeys(
+        ("lr", "learning_rate"), "optimizer.step(1e-3, ...): the rate is for each step"
+    ),
     "add_param_group": "optim.ModuleOptimizer(...).with_group(group, rule)",
 }
 
@@ -237,9 +265,38 @@ _LAYERS = {
     "utils": "optim.ClipGlobalNorm for clipping, nn.Reparameterizer for weight norms",
 }
 
+_SCHEDULES = {
+    "StepLR": "Steps(1e-3, 10)",
+    "MultiStepLR": "MultiStep(1e-3, [10, 20])",
+    "ExponentialLR": "Exponential(1e-3, 0.9)",
+    "CosineAnnealingLR": "Cosine(1e-3, 100)",
+    "CosineAnnealingWarmRestarts": "CosineRestarts(1e-3, 10)",
+    "OneCycleLR": "OneCycle(1e-3, 100)",
+    "CyclicLR": "Cyclic(1e-4, 1e-3, 10)",
+    "LinearLR": "Linear(1e-3, 1e-4, 100)",
+    "ConstantLR": "Constant(1e-3)",
+    "PolynomialLR": "Polynomial(1e-3, 0.0, 100)",
+    "LambdaLR": "Factor(1e-3, lambda n: 0.9**n)",
+    "SequentialLR": "Sequential(schedules, [10])",
+    "ChainedScheduler": "Composed(first, second)",
+}
+
 _RULES = {
     "lr_scheduler": "rate = optim.Cosine(1e-3, 100), then optimizer.step(rate.step(), "
     "model, gradients)",
+    **{
+        name: f"rate = optim.{made}, then optimizer.step(rate.step(), model, gradients)"
+        for name, made in _SCHEDULES.items()
+    },
+    **dict.fromkeys(
+        ("clip_grad_norm_", "clip_grad_norm"),
+        "optim.SGD(clip=optim.ClipGlobalNorm(1.0))",
+    ),
+}
+
+_DATA = {
+    "TensorDataset": "data.batches((x, y), 32, shuffle=0), or data.ArrayDataset",
+    "random_split": "data.split, data.train_test_split",
 }
 
 _STARTS = {
@@ -310,8 +367,19 @@ _MEANT = {
     "burnish.nn": _LAYERS,
     "burnish.nn.init": _STARTS,
     "burnish.optim": _RULES,
+    "burnish.data": _DATA,
     "burnish": {**_FUNCTIONS, **_PACKAGE},
 }
+
+
+_ELSEWHERE = {
+    "Tensor": ("ops",),
+    "burnish": ("ops", "nn", "optim", "data"),
+    "burnish.ops": ("nn",),
+    "burnish.nn": ("ops", "optim", "data"),
+    "burnish.optim": ("nn",),
+}
+"""The packages whose public names are looked for in another place, best first."""
 
 
 def missing(owner: str, name: str, known: Any, kind: str = "") -> AttributeError:
@@ -331,6 +399,10 @@ def missing(owner: str, name: str, known: Any, kind: str = "") -> AttributeError
         return AttributeError(f"{told}: tensors never change in place; write {instead}")
     if meant := table.get(name):
         return AttributeError(f"{told}: write {meant}")
+    for package in _ELSEWHERE.get(owner, ()):
+        if name in import_module(f"burnish.{package}").__all__:
+            call = f"{package}.{name}(x)" if owner == "Tensor" else f"{package}.{name}"
+            return AttributeError(f"{told}: write {call}")
     if close := _close(name, known):
         return AttributeError(f"{told}; did you mean {close!r}?")
     return AttributeError(told)

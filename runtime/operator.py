@@ -51,6 +51,7 @@ from typing import (
 
 import numpy as np
 
+from burnish.arguments import unfit
 from burnish.autodiff import Node, Variable, recording
 from burnish.backend import Array, Device, bfloat16, namespace
 from burnish.checkpointing import Thin
@@ -216,9 +217,9 @@ class Operator(Function[P, A, T]):
         except BurnishError:
             raise
         except MISUSES as error:
-            if unfit := _unfit(self.value, args, options):
+            if told := unfit(self.value, args, options):
                 known = (*self.arguments, *self.defaults)
-                raise misnamed(self.name, unfit, options, known) from None
+                raise misnamed(self.name, told, options, known) from None
             raise misuse(self.name, args, error) from error
 
     def _in_float32(
@@ -392,13 +393,13 @@ def explained(function: F) -> F:
         try:
             return function(*args, **options)
         except TypeError as error:
-            unfit = _unfit(function, args, options)
-            if unfit is None:
+            told = unfit(function, args, options)
+            if told is None:
                 raise
             import inspect
 
             known = inspect.signature(function).parameters
-            raise misnamed(call.__name__, unfit, options, known) from error
+            raise misnamed(call.__name__, told, options, known) from error
 
     call.__name__ = function.__name__.rstrip("_")
     return cast(F, call)
@@ -429,24 +430,17 @@ def lenient(signature: inspect.Signature) -> inspect.Signature:
         return signature
 
 
-def _unfit(function: Any, args: Any, options: dict[str, Any]) -> TypeError | None:
-    """What Python says of arguments that a signature does not take, if it does not."""
-    import inspect
-
-    try:
-        inspect.signature(function).bind(*args, **options)
-    except TypeError as error:
-        return error
-    return None
-
-
 _MEANT = {
     "dim": ("axis", "axes", "index"),
     "dims": ("axis", "axes"),
     "keepdim": ("keepdims",),
+    "unbiased": ("correction",),
+    "axes": ("axis",),
     "input": ("x", "a", "logits", "predictions", "scores", "first"),
     "other": ("b",),
     "target": ("targets",),
+    "sizes": ("size",),
+    "scales": ("scale_factor",),
 }
 """PyTorch's words for arguments, and what they may be called here."""
 
@@ -467,6 +461,8 @@ def misnamed(
     hint = f"; write {', '.join(meant)}" if meant else ""
     if not meant and "training" in options:
         hint = "; what acts in training alone acts on an autodiff device"
+    if not meant and "out" in options:  # np.sum(x) asks x.sum for it
+        hint = f"; write x.{where}(), or give NumPy x.numpy()"
     return ArgumentError(f"{where}: {error}{hint}")
 
 

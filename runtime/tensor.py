@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from numbers import Number
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from burnish import ops
+from burnish.arguments import told
 from burnish.autodiff import Gradients, Node, Variable, backward, recording
 from burnish.backend import Device, on_host
 from burnish.display import describe
@@ -39,9 +41,12 @@ class Tensor(Methods):
             device = device or data.device
             data = data.data
         self.device = Device(device) if device else Device.of(data)
+        listed = not hasattr(data, "dtype")
         if dtype is None and is_literal(data):
             data, dtype = literal(data, self.device)
         self.data = self.device.put(data, dtype)
+        if listed and self.data.dtype.kind == "O":
+            _check_texts(self.data)
         self.node = None
         self.index = 0
 
@@ -52,6 +57,7 @@ class Tensor(Methods):
     # --- where it is, and gradients ---
 
     @call
+    @told('x.to("cuda"), x.to("float16"), one after the other')
     def to(self, target: Any) -> Tensor:
         """On another device (`"cuda"`, `Device`) or with another dtype."""
         if isinstance(target, Device | str) and _is_device(target):
@@ -316,6 +322,16 @@ class Tensor(Methods):
         if spec and not self.ndim:
             return format(self.item(), spec)
         return describe(type(self).__name__, self.data, self.device, spec)
+
+
+def _check_texts(values: Any) -> None:
+    """Raise InputError for objects that are no texts: no dtype of numbers fits them."""
+    odd = [value for value in values.flat if not isinstance(value, str | bytes)]
+    odd.sort(key=lambda value: isinstance(value, Number))
+    if odd:
+        raise InputError(
+            f"Tensor: expected NumPy's numbers or texts, got {odd[0]!r:.60}"
+        )
 
 
 def is_literal(data: Any) -> bool:

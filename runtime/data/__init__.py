@@ -4,6 +4,8 @@ train, test = data.train_test_split(data.ArrayDataset(images, labels), test=0.2)
 for x, y in data.batches(train, 64, shuffle=0): ...
 """
 
+from typing import TYPE_CHECKING
+
 from burnish.data.audio import AudioFolderDataset, SpeechCommandsDataset, read_wav
 from burnish.data.batches import DataLoader, batches
 from burnish.data.cifar import Cifar10Dataset, Cifar100Dataset
@@ -38,6 +40,7 @@ from burnish.data.transforms import (
     train_test_split,
 )
 from burnish.errors import DataError
+from burnish.habits import missing
 
 __all__ = [
     "AgNewsDataset",
@@ -84,3 +87,8 @@ __all__ = [
     "stack",
     "train_test_split",
 ]
+
+if not TYPE_CHECKING:  # checkers know what there is
+
+    def __getattr__(name):
+        raise missing("burnish.data", name, __all__)

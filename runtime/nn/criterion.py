@@ -41,11 +41,7 @@ class Criterion(Layer):
         cls._wanted = {o.name: (str(o.annotation), o.default) for o in options}
 
     def __init__(self, *args: Any, **options: Any):
-        try:
-            given = self.__signature__.bind(*args, **options)
-        except TypeError as error:
-            kind = type(self).__name__
-            raise TypeError(f"{kind}{self.__signature__}: {error}") from None
+        given = self.__signature__.bind(*args, **options)
         check(type(self).__name__, self._wanted, given.arguments.items())
         given.apply_defaults()
         for name, value in given.arguments.items():

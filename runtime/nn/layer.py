@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from burnish.arguments import checked
+from burnish.arguments import checked, unfit
 from burnish.errors import BurnishError, InputError
 from burnish.nn.module import Module
 from burnish.nn.param import Stored
-from burnish.operator import MISUSES, misuse
+from burnish.operator import MISUSES, misnamed, misuse
 
 
 class Layer(Module):
@@ -31,9 +31,13 @@ class Layer(Module):
             try:
                 return super().__call__(*args, **options)
             except MISUSES as error:
+                name = type(self).__name__
+                told = unfit(self.forward, args, options) if _is_call(error) else None
+                if told is not None:
+                    known = _words(type(self).forward)
+                    raise misnamed(name, told, options, known) from None
                 if _is_call(error):
                     raise
-                name = type(self).__name__
                 if args and not hasattr(args[0], "shape"):
                     raise InputError(
                         f"{name}: expected a tensor or an array, "
@@ -61,9 +65,16 @@ class Layer(Module):
 
 
 def _is_call(error: Exception) -> bool:
-    """Whether forward itself was called wrongly: Python's words for that are enough."""
+    """Whether forward itself may have been called wrongly."""
     deeper = error.__traceback__ and error.__traceback__.tb_next
     return deeper is None or deeper.tb_next is None
+
+
+@functools.cache
+def _words(forward: Any) -> list[str]:
+    import inspect
+
+    return list(inspect.signature(forward).parameters)
 
 
 def _named(name: str, told: str) -> str:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeAlias, TypeVar
 
 from burnish import serialize
+from burnish.arguments import told
 from burnish.autodiff import recording
 from burnish.backend import Device
 from burnish.habits import missing
@@ -163,10 +164,12 @@ class Module(Holder):
         copied: Self = _copy(self, {})
         return copied.to(device)
 
+    @told("model.valid(), a copy for inference")
     def valid(self) -> Self:
         """A copy for inference: same values, no recording, dropout off."""
         return self.fork(self.device.inner())
 
+    @told("model.train() for training, model.valid() for inference: each is a copy")
     def train(self) -> Self:
         """A copy for training: same values on the autodiff device."""
         return self.fork(self.device.autodiff())

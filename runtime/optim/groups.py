@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Self
 
-from burnish.arguments import checked
+from burnish.arguments import checked, told
 from burnish.autodiff import Gradients
 from burnish.backend import Array
 from burnish.errors import RecordError
 from burnish.nn import Module, ParamGroup
 from burnish.optim.gradients import GradientsParams
-from burnish.optim.optimizer import Optimizer, told_step
+from burnish.optim.optimizer import STEP, Optimizer
 
 
 class ModuleOptimizer(Optimizer):
@@ -39,7 +39,7 @@ class ModuleOptimizer(Optimizer):
         self.groups.append((group, optimizer))
         return self
 
-    @told_step
+    @told(STEP)
     def step(
         self,
         learning_rate: float,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from burnish.arguments import told, uncalled
 from burnish.autodiff import Gradients, Variable
 from burnish.backend import Array
 from burnish.errors import ArgumentError, InputError, RecordError
@@ -32,23 +32,6 @@ _STEP = "step"
 STEP = "optimizer.step(1e-3, model, loss.backward())"
 """How a step is written."""
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def told_step(step: F) -> F:
-    """A `step` that tells how it is called where PyTorch's is called differently."""
-
-    @functools.wraps(step)
-    def explained(self: Any, *args: Any, **options: Any) -> Any:
-        if len(args) + len(options) < 2:
-            raise ArgumentError(
-                f"{type(self).__name__}.step: expected a learning rate, a module and "
-                f"gradients, got {len(args)} arguments; write {STEP}"
-            )
-        return step(self, *args, **options)
-
-    return cast(F, explained)
-
 
 def _is_params(value: Any) -> bool:
     """Whether these are a module or its parameters, as other libraries take them."""
@@ -70,6 +53,8 @@ class Rule(Remembered):
                 got = "parameters"
             elif len(args) > count:
                 got = f"{args[count]!r} in order; options have names"
+            elif error := uncalled(cls, args, options):
+                raise error
             else:
                 return super().__new__(cls)
             raise ArgumentError(
@@ -113,7 +98,7 @@ class Optimizer(Rule):
         """
         raise TypeError(f"{type(self).__name__} has no update rule")
 
-    @told_step
+    @told(STEP)
     def step(
         self,
         learning_rate: float,

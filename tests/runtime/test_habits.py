@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import burnish
-from burnish import Tensor, nn, ops, optim
+from burnish import Tensor, data, nn, ops, optim
 from burnish.errors import BurnishError
 from burnish.habits import _MEANT
 
@@ -29,6 +29,7 @@ OWNERS: dict[str, Any] = {
     "burnish.nn": nn,
     "burnish.nn.init": nn.init,
     "burnish.optim": optim,
+    "burnish.data": data,
     "burnish": burnish,
 }
 ROWS = [
@@ -49,7 +50,7 @@ def test_a_name_that_is_another_here(owner, name):
 @pytest.mark.parametrize(("owner", "name"), ROWS)
 def test_what_is_to_be_written_exists(owner, name):
     """Every `ops.name`, `nn.Name`, `optim.Name` and `x.method` of an advice."""
-    homes = {"ops": ops, "nn": nn, "optim": optim, "x": OWNERS["Tensor"]}
+    homes = {"ops": ops, "nn": nn, "optim": optim, "data": data, "x": OWNERS["Tensor"]}
     homes |= {"model": OWNERS["Module"], "optimizer": OWNERS["Optimizer"]}
     advice = re.sub(r'".*?"', "", _MEANT[owner][name])
     for home, word in re.findall(r"\b(ops|nn|optim|x|model|optimizer)\.(\w+)", advice):
@@ -71,8 +72,34 @@ def test_pytorchs_methods_in_place_lead_to_methods_that_exist():
             assert callable(getattr(Tensor, word)), name
 
 
+@pytest.mark.parametrize(
+    ("owner", "name", "instead"),
+    [
+        ("Tensor", "gelu", "ops.gelu(x)"),
+        ("burnish", "relu", "ops.relu"),
+        ("burnish", "Linear", "nn.Linear"),
+        ("burnish", "AdamW", "optim.AdamW"),
+        ("burnish", "DataLoader", "data.DataLoader"),
+        ("burnish.ops", "cross_entropy", "nn.cross_entropy"),
+        ("burnish.nn", "Adam", "optim.Adam"),
+        ("burnish.nn", "relu", "ops.relu"),
+        ("burnish.optim", "LSTM", "nn.LSTM"),
+    ],
+)
+def test_a_name_that_another_package_has(owner, name, instead):
+    with pytest.raises(AttributeError, match=re.escape(f"write {instead}") + "$"):
+        getattr(OWNERS[owner], name)
+
+
 def linear() -> nn.Linear:
     return nn.Linear(3, 2).to("cpu:autodiff")
+
+
+class Smaller(nn.Conv1d):
+    """A layer of a user's own, whose constructor forgets an argument of its base."""
+
+    def __init__(self, size=3):
+        super().__init__(size, size)
 
 
 def loss() -> Tensor:
@@ -118,6 +145,27 @@ def loss() -> Tensor:
             "write predictions= for input=, targets= for target=",
         ),
         (lambda: optim.Adam().step(loss()), "step"),
+        (lambda: optim.Adam().step(1e-3, linear()), r"'gradients'; write .*backward"),
+        (lambda: optim.Adam(beta=0.9), r"'beta'; write Adam\(\*, clip=None, .*betas="),
+        (lambda: nn.Conv2d(3, 8), r"^Conv2d: .*'kernel_size'; write Conv2d\(in_chan"),
+        (lambda: nn.Conv2d(3, 8, 3, pad=1), r"^Conv2d: .*'pad'; .* padding=0"),
+        (
+            lambda: nn.BatchNorm2d(),
+            r"^BatchNorm2d: .*'num_features'; write BatchNorm2d",
+        ),
+        (lambda: nn.MSELoss(size_average=True), r"MSELoss\(reduction='mean'\)"),
+        (lambda: Smaller(kernel=3), r"^Smaller: .*'kernel'; write Smaller\(size=3\)"),
+        (lambda: Smaller(), r"^Conv1d: missing .* 'kernel_size'"),
+        (lambda: nn.Conv2d(3, 8, 3)(), "^Conv2d: missing a required argument: 'x'"),
+        (lambda: linear()(input=Tensor.ones(4, 3)), "write x= for input="),
+        (lambda: linear().train(False), r"write .*model.valid\(\) for inference"),
+        (lambda: Tensor.ones(2).to("cpu", "float16"), "one after the other"),
+        (lambda: Tensor.ones(2).to(device="cpu"), "one after the other"),
+        (lambda: Tensor.ones(2).var(unbiased=True), "write correction= for unbiased="),
+        (lambda: np.sum(Tensor.ones(2)), r"write x.sum\(\), or give NumPy x.numpy"),
+        (lambda: Tensor(None), "^Tensor: expected NumPy's numbers .* got None"),
+        (lambda: Tensor([1.0, None]), "^Tensor: expected NumPy's numbers .* got None"),
+        (lambda: Tensor({"a": 1}), "^Tensor: expected NumPy's numbers .* got {'a': 1}"),
     ],
 )
 def test_a_call_in_pytorchs_way(habit, instead):
