@@ -13,7 +13,7 @@ import onnx_ir as ir
 from burnish.codegen.errors import WHY_NOT, ConversionError, UnsupportedError
 from burnish.codegen.ops import NodeContext, find, has_rule, unknown
 from burnish.codegen.ops._choices import check_choices
-from burnish.codegen.ops._rules import Inline, whole
+from burnish.codegen.ops._rules import Inline, UnfitError, whole
 from burnish.codegen.ops.unknown import Unknown
 from burnish.codegen.program import (
     Assign,
@@ -301,30 +301,26 @@ class _Lifter:
         return self._by_pytorch and plain and not constants.is_saved(value)
 
 
-#: What NumPy and the rules' arithmetic raise for values that they cannot take.
-_BY_VALUES = (ArithmeticError, IndexError, TypeError, ValueError)
-
-
 @contextmanager
 def _naming(node: ir.Node) -> Iterator[None]:
-    """What a rule meets that no run could take is an error which names the node.
+    """Errors of a rule name the node.
 
-    Constants say it as a rule: a shape of other elements, two axes for three bounds.
-    What no value can cause is a defect of the rule, and stays what it is.
+    What the rule does not refuse itself is the model's fault or ours: ONNX's checker
+    tells, in `valid_or_refused`.
     """
     try:
         yield
     except (BurnishError, ConversionError):
         raise
-    except _BY_VALUES as error:
+    except Exception as error:
         got = ", ".join(
             f"{v.dtype}{v.shape or ''}" if v else "none" for v in node.inputs
         )
-        raise UnsupportedError(
-            f"node {node.name or node.outputs[0].name!r} ({node.op_type}): expected "
-            f"inputs and attributes that it can run with, got {got:.200}: "
-            f"{type(error).__name__} ({error!s:.200})"
-        ) from error
+        where = f"node {_where(node)!r} ({node.op_type}), given {got:.200}"
+        if isinstance(error, UnfitError):
+            raise UnsupportedError(f"{where}: {error}") from None
+        error.add_note(where)
+        raise
 
 
 def _where(node: ir.Node) -> str:

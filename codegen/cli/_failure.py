@@ -66,7 +66,7 @@ def internal(command: str, error: BaseException, model: Path | None) -> Failure:
     """An error that Burnish should not have made."""
     place = traceback.extract_tb(error.__traceback__)[-1]
     file = Path(place.filename)
-    notes = getattr(error, "__notes__", ()) or ([identity(model)] if model else ())
+    notes = [*getattr(error, "__notes__", ()), *([identity(model)] if model else ())]
     return Failure(
         command,
         "InternalError",
@@ -74,7 +74,7 @@ def internal(command: str, error: BaseException, model: Path | None) -> Failure:
         INTERNAL,
         (
             f"at {file.parent.name}/{file.name}, line {place.lineno}",
-            *notes,
+            *dict.fromkeys(notes),
             ", ".join(f"{name} {version}" for name, version in versions().items()),
             "--traceback shows where it came from; please report it with these lines, "
             "and with the model if you may share it",

@@ -62,6 +62,10 @@ class NodeContext:
     emit: Callable[[Statement], None]
 
 
+class UnfitError(ValueError):
+    """An input that no run of the node could take."""
+
+
 @dataclass(frozen=True)
 class Rule:
     """One operator's meaning from opset version `since` on."""
@@ -343,12 +347,26 @@ def number(value: Expression) -> Any:
     """A one-element input as a Python number, or an expression for it."""
     array = known(value)
     if array is not None:
-        return plain(array.reshape(()))
+        return plain(_one(array))
     if isinstance(value, Host):
-        return value.array.reshape(()).item()
+        return _one(value.array).item()
     if isinstance(value, Value) and value.host:
         return value
     return Method(value, "item")
+
+
+def _one(array: np.ndarray) -> np.ndarray:
+    if array.size != 1:
+        raise UnfitError(f"expected an input of one value, got {array.size}")
+    return array.reshape(())
+
+
+def paired(*lists: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Items of lists side by side. Raises UnfitError where one is longer."""
+    lengths = [len(each) for each in lists]
+    if len(set(lengths)) > 1:
+        raise UnfitError(f"expected lists of one length, got {lengths}")
+    return list(zip(*lists, strict=True))
 
 
 def owned(*weights: Expression | None) -> bool:

@@ -12,6 +12,7 @@ from burnish.codegen.ops._rules import (
     onnx_op,
     operand,
     owned,
+    paired,
     tensor,
 )
 from burnish.codegen.ops._words import size
@@ -202,4 +203,4 @@ def padding(auto_pad: str, pads: list[int] | None, rank: int) -> Any:
         return 0
     if pads[:rank] == pads[rank:]:
         return alike(pads[:rank])
-    return tuple(zip(pads[:rank], pads[rank:], strict=True))
+    return tuple(paired(pads[:rank], pads[rank:]))

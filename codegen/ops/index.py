@@ -18,6 +18,7 @@ from burnish.codegen.ops._rules import (
     onnx_op,
     operand,
     owned,
+    paired,
     tensor,
 )
 from burnish.codegen.ops._words import (
@@ -136,7 +137,7 @@ def _sliced(
     steps: list[Any],
 ) -> Result:
     keys: dict[int, Expression] = {}
-    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
+    for axis, start, end, step in paired(axes, starts, ends, steps):
         place = axis + data.rank if axis < 0 and data.rank is not None else axis
         size = data.shape[place] if data.shape is not None else None
         keys[place] = Slice(*_bounds(start, end, step, size))

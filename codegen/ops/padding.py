@@ -12,6 +12,7 @@ from burnish.codegen.ops._rules import (
     number,
     onnx_op,
     operand,
+    paired,
     tensor,
 )
 from burnish.codegen.ops._words import numbers
@@ -56,7 +57,7 @@ def pad(
     length = 2 * (rank if along is None else len(along))
     pairs = _pairs(numbers(node, pads, "pad", length) or [])
     if along is not None:
-        chosen = {axis % rank: pair for axis, pair in zip(along, pairs, strict=True)}
+        chosen = {axis % rank: pair for axis, pair in paired(along, pairs)}
         pairs = tuple(chosen.get(i, (0, 0)) for i in range(rank))
     return call(
         "pad", data, pad_width=_displayed(pairs), mode=mode, constant_values=value
@@ -66,7 +67,7 @@ def pad(
 def _pairs(pads: list[Any]) -> tuple[Any, ...]:
     """ONNX's begins-then-ends as (before, after) for each axis."""
     rank = len(pads) // 2
-    return tuple(zip(pads[:rank], pads[rank:], strict=True))
+    return tuple(paired(pads[:rank], pads[rank:]))
 
 
 def _known(axes: list[Any] | None) -> bool:

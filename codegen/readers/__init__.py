@@ -74,7 +74,8 @@ def valid_or_refused(path: Path) -> Iterator[None]:
         reason = shapes.complaint(read(path).model)
         if not reason:
             raise
+        where = ", ".join((str(path), *getattr(error, "__notes__", ())[:1]))
         raise ReadError(
-            f"{path}: expected a valid ONNX model, ONNX's checker says: {reason}; "
+            f"{where}: expected a valid ONNX model, ONNX's checker says: {reason}; "
             "export it again"
         ) from error

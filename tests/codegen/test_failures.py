@@ -179,14 +179,19 @@ def test_an_error_of_our_own_says_so(
     assert _everything(folder) == before
 
 
+@pytest.mark.parametrize("kind", [AttributeError, IndexError, TypeError, ValueError])
 @pytest.mark.parametrize("place", ["rule of an operator", "pass"])
 def test_a_defect_in_a_rule_is_ours(
-    place: str, folder: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+    place: str,
+    kind: type[Exception],
+    folder: Path,
+    capsys: Captured,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The model is good: nobody is told that its operators are not supported."""
 
     def broken(*_: object, **__: object) -> None:
-        raise AttributeError("no such thing")
+        raise kind("no such thing")
 
     if place == "pass":
         monkeypatch.setattr("burnish.codegen.passes.fuse._apply", broken)
@@ -198,7 +203,10 @@ def test_a_defect_in_a_rule_is_ours(
             [replace(r, function=wraps(r.function)(broken)) for r in rules],
         )
     assert main(["generate", "mnist.onnx", "-o", "out"]) == 3
-    assert "an error of Burnish itself, not of yours" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "an error of Burnish itself, not of yours" in said
+    assert said.count("sha256 5d4ebb6d") == 1
+    assert place == "pass" or "(Conv), given FLOAT[" in said
 
 
 def test_traceback_shows_where(

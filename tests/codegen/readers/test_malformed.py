@@ -5,7 +5,7 @@ from onnx import AttributeProto as T
 
 from burnish.codegen import pipeline
 from burnish.codegen.errors import ConversionError
-from tests.codegen.readers.hostile import N, info, ints, model, write
+from tests.codegen.readers.hostile import N, floats, info, ints, model, write
 
 X = [info("x", [2, 3, 4])]
 
@@ -18,6 +18,15 @@ def one(kind, inputs=("x",), tensors=(), opset=18, **attributes):
 def bounds():
     held = [ints("from", [0]), ints("to", [1]), ints("axes", [0, 1])]
     return one("Slice", ["x", "from", "to", "axes"], held)
+
+
+def least():
+    return one("Clip", ["x", "min"], [floats("min", [0.0, 1.0])])
+
+
+def pads():
+    held = [ints("pads", [0, 0]), floats("value", 0.0), ints("axes", [0, 1])]
+    return one("Pad", ["x", "pads", "value", "axes"], held)
 
 
 def no_value():
@@ -81,6 +90,8 @@ CASES = {
         one("ReduceL1", keepdims=1), kind=T.FLOATS, floats=[1.0]
     ),
     "axes for fewer bounds": bounds,
+    "two values for one": least,
+    "pads for fewer axes": pads,
     "an axis twice": lambda: one("Transpose", perm=[0, 0, 1]),
     "an axis beyond the others": lambda: one("Transpose", perm=[0, 1, 3]),
     "a reference outside of functions": no_value,
