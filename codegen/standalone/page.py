@@ -25,6 +25,8 @@ from burnish.codegen.standalone.names import (
     uses,
 )
 from burnish.codegen.standalone.reach import (
+    INIT,
+    SPACES,
     Reached,
     definition,
     members,
@@ -32,7 +34,10 @@ from burnish.codegen.standalone.reach import (
 )
 
 _KEPT_NAMES = frozenset(
-    ("nn", "np", "ops", "selftest", "SimpleNamespace", "WEIGHTS", "GOLDEN")
+    (
+        *(space.rpartition(".")[2] for space in SPACES),
+        *("np", "SimpleNamespace", "WEIGHTS", "GOLDEN"),
+    )
 )
 _FIRST = ("arrays", "operator", "steps")
 """The parts of `core` that everything stands on."""
@@ -40,7 +45,7 @@ _FIRST = ("arrays", "operator", "steps")
 _WIDTH = 88
 
 _ANY = Outside("typing", "Any", "Any")
-_SPACES = Outside("types", "SimpleNamespace", "SimpleNamespace")
+_NAMESPACE = Outside("types", "SimpleNamespace", "SimpleNamespace")
 
 
 @dataclass
@@ -87,7 +92,7 @@ def import_lines(outside: Iterable[Outside]) -> list[str]:
 class _Writer:
     reached: Reached
     model: Page
-    needed: set[Outside] = field(default_factory=lambda: {_SPACES})
+    needed: set[Outside] = field(default_factory=lambda: {_NAMESPACE})
 
     def written(self) -> str:
         self._find_uses()
@@ -341,12 +346,12 @@ class _Writer:
             yield Edit(last, last, f"{' ' * body[0].col_offset}pass\n")
 
     def _spaces(self) -> list[str]:
-        """`ops` and `nn`, with what is asked of them."""
+        """`ops`, `nn` and the like, with what is asked of them."""
         parts = ["# --- The names that the model calls these by ---"]
         spaces = dict(self.reached.spaces)
-        if init := spaces.pop("burnish.nn.init", {}):
+        if init := spaces.pop(INIT, {}):
             spaces.setdefault("burnish.nn", {})
-        for space in ("burnish.ops", "burnish.nn", "burnish.selftest"):
+        for space in SPACES:
             if space not in spaces:
                 continue
             rows = [

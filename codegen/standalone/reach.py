@@ -90,7 +90,8 @@ _GENERATOR = Symbol(f"{CORE}.rng", "generator")
 MODEL = "model"
 """What the page of the model itself is called."""
 
-SPACES = ("burnish.ops", "burnish.nn", "burnish.nn.init", "burnish.selftest")
+SPACES = ("burnish.ops", "burnish.nn", "burnish.generation", "burnish.selftest")
+INIT = "burnish.nn.init"
 """Modules that keep their names: models write `ops.relu` and `nn.init.zeros`."""
 
 _PUBLIC = ("forward", "from_bytes", "from_embedded", "from_file", "load_state_dict")
@@ -186,7 +187,7 @@ class _Search:
             return
         self.todo.append((target, of_arrays))
         space = use.space
-        if space in SPACES and (use.late or of_model):
+        if space in (*SPACES, INIT) and (use.late or of_model):
             assert isinstance(use.node, ast.Attribute)
             self.reached.spaces.setdefault(space, {})[use.node.attr] = target
 

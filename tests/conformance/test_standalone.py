@@ -1,7 +1,8 @@
 """Every operator as one file for NumPy alone: the bits that the package computes.
 
-Of ONNX's node cases there is one for each operator that a rule writes, where NumPy has
-its dtypes. The files of a group run in one process that imports nothing but NumPy.
+Each operator that has a rule comes once: in the first of ONNX's node cases whose dtypes
+NumPy has, else in a small model; each operator of onnxruntime's own once, too. Files of
+a group run in one process that imports nothing but NumPy.
 """
 
 from __future__ import annotations
@@ -22,11 +23,21 @@ from burnish import Tensor, seed
 from burnish.codegen.errors import ConversionError
 from burnish.codegen.ops import registry
 from burnish.codegen.pipeline import Options, generate, write
+from burnish.codegen.readers.microsoft import DOMAIN, bodies
+from tests.codegen.readers.test_microsoft import CASES
 from tests.conformance.runner import cases, exclusions, plain
+from tests.conformance.small import SMALL
 from tests.harness.alone import run
 from tests.harness.imported import load_class
 
 GROUPS = 12
+
+REFUSED = {
+    ".ImageDecoder": "burnish.ops.picture, which imports PIL",
+    f"{DOMAIN}.GatherBlockQuantized": "table of uint4, which takes ml_dtypes",
+    f"{DOMAIN}.MatMulNBits": "table of uint4, which takes ml_dtypes",
+}
+"""Operators that one file cannot hold, and what the refusal says."""
 
 RUN = """
 import importlib.util, pickle
@@ -68,8 +79,17 @@ def operators(graph: onnx.GraphProto) -> Iterator[tuple[str, str]]:
 
 
 @functools.cache
-def chosen() -> dict[str, str]:
-    """The first case of each operator that has a rule, by the operator."""
+def chosen() -> dict[str, tuple[onnx.ModelProto, list[Any]]]:
+    """A model and its inputs for each operator, by the operator."""
+    found = of_node_cases()
+    found |= {name: (small.model, small.inputs) for name, small in SMALL.items()}
+    for model, inputs in CASES:
+        found.setdefault(f"{DOMAIN}.{model.graph.name}", (model, inputs))
+    return found
+
+
+def of_node_cases() -> dict[str, tuple[onnx.ModelProto, list[Any]]]:
+    """The first of ONNX's node cases of each operator that has a rule."""
     found: dict[str, str] = {}
     for name, case in cases().items():
         if name in exclusions() or "float8" in name.lower() or "int4" in name.lower():
@@ -77,36 +97,52 @@ def chosen() -> dict[str, str]:
         for domain, kind in operators(case.model.graph):
             if (domain, kind) in registry:
                 found.setdefault(f"{domain}.{kind}", name)
-    return found
+    return {
+        operator: (
+            cases()[name].model,
+            [plain(v) for v in cases()[name].data_sets[0][0]],
+        )
+        for operator, name in found.items()
+    }
+
+
+def test_every_operator_has_a_model() -> None:
+    ruled = {f"{domain}.{kind}" for domain, kind in registry}
+    assert ruled <= chosen().keys()
+    assert not SMALL.keys() & of_node_cases().keys()
+    assert {f"{DOMAIN}.{kind}" for kind in bodies} <= chosen().keys()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("group", range(GROUPS))
-def test_every_operator_with_a_rule_runs_with_numpy_alone(
-    group: int, tmp_path: Path
-) -> None:
-    names = sorted(set(chosen().values()))[group::GROUPS]
+def test_every_operator_runs_with_numpy_alone(group: int, tmp_path: Path) -> None:
+    names = sorted(chosen())[group::GROUPS]
     calls: dict[str, Any] = {}
     expected: dict[str, Any] = {}
-    refused = []
-    for number, case_name in enumerate(names):
-        case, name = cases()[case_name], f"case_{number}"
+    refused: dict[str, str] = {}
+    for number, operator in enumerate(names):
+        model, inputs = chosen()[operator]
+        name = f"case_{number}"
         path = tmp_path / f"{name}.onnx"
-        onnx.save(case.model, path)
+        onnx.save(model, path)
         try:
             write(generate(path, Options(standalone=True)), tmp_path)
         except ConversionError as error:
-            refused.append(str(error))
+            refused[operator] = str(error)
             continue
-        calls[name] = [plain(value) for value in case.data_sets[0][0]]
-        expected[name] = packaged(path, calls[name])
-    named = ("dtypes that NumPy has", "which imports PIL")
-    assert all(any(word in message for word in named) for message in refused), refused
-    assert len(refused) <= len(names) // 3
+        calls[name] = inputs
+        expected[name] = packaged(path, inputs)
+    assert refused.keys() == REFUSED.keys() & names, refused
+    assert all(REFUSED[name] in said for name, said in refused.items())
     (tmp_path / "calls.pickle").write_bytes(pickle.dumps(calls))
     run(RUN, tmp_path)
     found = pickle.loads((tmp_path / "found.pickle").read_bytes())
-    differ = [name for name in calls if bits(found[name]) != bits(expected[name])]
+    differ = [
+        operator
+        for number, operator in enumerate(names)
+        if (name := f"case_{number}") in calls
+        and bits(found[name]) != bits(expected[name])
+    ]
     assert differ == []
 
 
