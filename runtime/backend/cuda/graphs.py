@@ -9,6 +9,9 @@ from typing import Any
 
 from burnish.backend.cuda import cublaslt
 
+_alone = threading.RLock()
+"""Held while graphs are made: one thread at a time does so."""
+
 
 class Room:
     """What graphs that never run at the same time share on a GPU.
@@ -67,10 +70,10 @@ class Room:
 
     @contextlib.contextmanager
     def building(self) -> Iterator[None]:
-        """The `with` block has the GPU for itself, as far as this process goes."""
+        """In the `with` block no other graphs are made; the GPU is idle at its ends."""
         import cupy
 
-        with self._lock, cupy.cuda.Device(self.index):
+        with self._lock, _alone, cupy.cuda.Device(self.index):
             cupy.cuda.runtime.deviceSynchronize()
             yield
             cupy.cuda.runtime.deviceSynchronize()

@@ -374,6 +374,22 @@ def test_many_threads_of_python():
     assert not wrong
 
 
+def test_threads_that_plan_at_the_same_time():
+    from concurrent.futures import ThreadPoolExecutor
+
+    models = [Net().to("cuda") for _ in range(4)]
+    inputs = [tensor(n, 3, 8, 8) for n in (1, 2, 3)]
+    wanted = [[model(x) for x in inputs] for model in models]
+
+    def work(model):
+        fast = burnish.compile(model)
+        return [fast(x) for _ in range(10) for x in inputs]
+
+    with ThreadPoolExecutor(4) as pool:
+        for found, y in zip(pool.map(work, models), wanted, strict=True):
+            same(found, y * 10)
+
+
 def test_a_run_does_not_wait():
     model, x = Net().to("cuda"), tensor(2, 3, 8, 8)
     fast = burnish.compile(model)
