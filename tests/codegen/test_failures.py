@@ -57,6 +57,7 @@ WITH_JSON = [
     (["export", "text.onnx"], 2, "UsageError"),
     (["init"], 2, "UsageError"),
     (["kernels", "other"], 2, "UsageError"),
+    (["profile", "text.onnx"], 2, "UsageError"),
 ]
 
 
