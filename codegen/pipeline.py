@@ -24,7 +24,6 @@ from burnish.codegen.errors import (
     spelled,
 )
 from burnish.codegen.generated import Existing, Generated, Options, usual_name
-from burnish.codegen.golden import golden
 from burnish.codegen.identifier import Identifier, plain
 from burnish.codegen.infer import infer as infer_modules
 from burnish.codegen.lift import lift
@@ -38,7 +37,6 @@ from burnish.codegen.render import Header, render
 from burnish.codegen.render.layout import wrapped
 from burnish.codegen.render.names import input_names
 from burnish.codegen.signature import LINES, signed
-from burnish.codegen.standalone import refuse_dtypes, standalone
 from burnish.codegen.weights.entries import (
     Entry,
     Progress,
@@ -115,6 +113,8 @@ def _from_graph(
     page = partial(render, plan, header, embedded, template_dir)
     text = page()
     if options.selftest:
+        from burnish.codegen.golden import golden
+
         text = page(
             golden(
                 source.model,
@@ -259,6 +259,8 @@ def _settled(
 ) -> str:
     """A source as it is written: with its digest, and the runtime where asked for."""
     if options.standalone:
+        from burnish.codegen.standalone import refuse_dtypes, standalone
+
         refuse_dtypes((entry.path, entry.dtype) for entry in weights)
         text = standalone(text, quantized=bool(options.quantize), tables=bool(metadata))
     return signed(text)

@@ -137,7 +137,7 @@ def test_sdist_and_wheel(name: str, tmp_path: Path) -> None:
     assert run(sys.executable, "-c", code, folder=tmp_path) == "(2, 3)\n"
 
 
-@pytest.mark.parametrize("name", ["hatchling", "setuptools", "flit"])
+@pytest.mark.parametrize("name", BACKENDS)
 def test_a_build_never_replaces_what_was_edited(name: str, tmp_path: Path) -> None:
     root = made(tmp_path, name)
     found = tables.read(root)
@@ -150,7 +150,7 @@ def test_a_build_never_replaces_what_was_edited(name: str, tmp_path: Path) -> No
     assert not list((root / "dist").iterdir())
 
 
-@pytest.mark.parametrize("name", ["hatchling", "flit"])
+@pytest.mark.parametrize("name", BACKENDS)
 def test_a_changed_model_fails_the_build(name: str, tmp_path: Path) -> None:
     root = made(tmp_path, name, f'sha256 = "{"0" * 64}"')
     said = build(root, name, "build_wheel", check=False)

@@ -32,7 +32,7 @@ def test_a_small_file_costs_little(name, server, tmp_path):
     told = server.run(f"{NAME}:everything", str(path), str(out), folder=out)
     assert told["outcome"] == "done", told
     assert told["watched"] == []
-    assert told["megabytes"] < 80 + 10 * megabytes, told
+    assert told["megabytes"] < 64 + 10 * megabytes, told
     assert told["seconds"] < SECONDS * (1 + megabytes), told
     written = sum(file.stat().st_size for file in out.iterdir())
     assert written < (64 + 10 * megabytes) * MEGABYTE
