@@ -305,3 +305,19 @@ def test_watching_follows_the_model_and_the_tables(root: Path) -> None:
             until("--typed")
         finally:
             process.terminate()
+
+
+def test_the_pre_commit_hook_stops_at_edits_and_changed_models(root: Path) -> None:
+    hooks = (Path(__file__).parents[3] / ".pre-commit-hooks.yaml").read_text()
+    _, _, entry = hooks.partition("entry: burnish ")
+    words = entry.partition("\n")[0].split()
+    assert main(words) == 0  # nothing is generated yet, as in a fresh clone
+    generated(root)
+    assert main(words) == 0
+    source = root / "src/my_app/net.py"
+    before = source.read_text()
+    source.write_text(f"{before}\n# mine\n")
+    assert main(words) == 1
+    source.write_text(before)
+    net(root / "assets" / "net.onnx", seed=1)
+    assert main(words) == 1
