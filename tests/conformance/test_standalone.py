@@ -107,7 +107,12 @@ def of_node_cases() -> dict[str, tuple[onnx.ModelProto, list[Any]]]:
 
 
 def test_every_operator_has_a_model() -> None:
-    ruled = {f"{domain}.{kind}" for domain, kind in registry}
+    ruled = {
+        f"{domain}.{kind}"
+        for domain, kind in registry
+        if domain
+        or onnx.defs.has(kind)  # an older ONNX has no cases of what came later
+    }
     assert ruled <= chosen().keys()
     assert not SMALL.keys() & of_node_cases().keys()
     assert {f"{DOMAIN}.{kind}" for kind in bodies} <= chosen().keys()
