@@ -158,7 +158,7 @@ def test_a_changed_model_fails_the_build(name: str, tmp_path: Path) -> None:
     assert not list((root / "dist").iterdir())
 
 
-@pytest.mark.parametrize("name", ["hatchling", "setuptools", "uv_build"])
+@pytest.mark.parametrize("name", BACKENDS)
 @pytest.mark.parametrize("installer", ["pip", "uv"])
 @pytest.mark.parametrize("mode", ["", "strict"])
 def test_editable(name: str, installer: str, mode: str, tmp_path: Path) -> None:
