@@ -14,6 +14,7 @@ import numpy as np
 from burnish.codegen.ops._rules import (
     NodeContext,
     Result,
+    UnfitError,
     call,
     layer,
     onnx_op,
@@ -140,6 +141,8 @@ def linear_classifier(
 def _alike(
     x: Expression, vectors: list[float], count: int, kernel: str, params: Any
 ) -> Expression:
+    if len(vectors) % count:
+        raise UnfitError(f"expected {count} vectors, got {len(vectors)} numbers")
     held = weight("vectors", np.asarray(vectors, np.float32).reshape(count, -1))
     gamma, coef0, degree = params or (0.0, 0.0, 0.0)
     options: dict[str, Any] = {"kernel": kernel}

@@ -9,6 +9,7 @@ import numpy as np
 from burnish.codegen.ops._rules import (
     NodeContext,
     Result,
+    UnfitError,
     call,
     ints,
     known,
@@ -139,6 +140,8 @@ def _sliced(
     keys: dict[int, Expression] = {}
     for axis, start, end, step in paired(axes, starts, ends, steps):
         place = axis + data.rank if axis < 0 and data.rank is not None else axis
+        if data.rank is not None and not 0 <= place < data.rank:
+            raise UnfitError(f"expected axes of {data.rank}, got {axis}")
         size = data.shape[place] if data.shape is not None else None
         keys[place] = Slice(*_bounds(start, end, step, size))
     if data.rank is not None and data.rank > 2 and [*keys] == [data.rank - 1]:
