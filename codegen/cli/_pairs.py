@@ -2,10 +2,29 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterable
 from pathlib import Path
 
 from burnish.codegen.errors import UsageError
+
+
+def inputs(command: argparse.ArgumentParser) -> None:
+    """Add --dim and --input, for commands that run a model."""
+    command.add_argument(
+        "--dim",
+        action="append",
+        default=[],
+        metavar="NAME=SIZE",
+        help="the size of an open dimension; may be repeated",
+    )
+    command.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        metavar="NAME=FILE.npy",
+        help="an input's values instead of random ones; may be repeated",
+    )
 
 
 def sizes(texts: Iterable[str]) -> dict[str, int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from burnish.codegen.cli._pairs import files, sizes
+from burnish.codegen.cli._pairs import files, inputs, sizes
 from burnish.codegen.cli._parser import natural, positive
 
 HELP = "say where a generated module's time and memory go"
@@ -19,20 +19,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
     add("module", type=Path, metavar="MODULE", help="the generated file (.py)")
     add("--weights", type=Path, metavar="FILE", help="other weights than its own")
-    add(
-        "--dim",
-        action="append",
-        default=[],
-        metavar="NAME=SIZE",
-        help="the size of an open dimension; may be repeated",
-    )
-    add(
-        "--input",
-        action="append",
-        default=[],
-        metavar="NAME=FILE.npy",
-        help="an input's values instead of random ones; may be repeated",
-    )
+    inputs(command)
     add(
         "--runs",
         type=positive,
@@ -68,13 +55,13 @@ def run(options: argparse.Namespace) -> int:
 
     read = [p for p in (options.module, options.weights) if p is not None]
     read.append(options.module.with_suffix(".safetensors"))
-    inputs = files(options.input)
+    given = files(options.input)
     written = [p for p in (options.trace, options.html) if p is not None]
-    keep_inputs(written, [*read, *inputs.values()])
+    keep_inputs(written, [*read, *given.values()])
     found = profile_module.profiled(
         options.module,
         weights=options.weights,
-        inputs=inputs,
+        inputs=given,
         dims=sizes(options.dim),
         runs=options.count,
         train=options.train,
@@ -87,8 +74,8 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         console.emit(profile_module.summarised(found))
     else:
-        given = ", ".join(f"{name} {each}" for name, each in found.inputs.items())
-        console.line(f"{options.module.name} on {given}")
+        shown = ", ".join(f"{name} {each}" for name, each in found.inputs.items())
+        console.line(f"{options.module.name} on {shown}")
         told = text(found.profile, options.operators, options.count, options.depth)
         for each in told.split("\n"):
             console.line(each)

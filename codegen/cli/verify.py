@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from burnish.codegen.cli._pairs import files, sizes
+from burnish.codegen.cli._pairs import files, inputs, sizes
 from burnish.codegen.cli._parser import distance, natural
 
 ALLOWED = {
@@ -34,20 +34,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
         metavar="DIR_OR_MODULE",
         help="the generated file or its folder (default: generated anew, not kept)",
     )
-    add(
-        "--dim",
-        action="append",
-        default=[],
-        metavar="NAME=SIZE",
-        help="the size of an open dimension; may be repeated",
-    )
-    add(
-        "--input",
-        action="append",
-        default=[],
-        metavar="NAME=FILE.npy",
-        help="an input's values instead of random ones; may be repeated",
-    )
+    inputs(command)
     add(
         "--seed", type=natural, default=0, metavar="N", help="another draw (default: 0)"
     )
