@@ -22,6 +22,7 @@ Files = Mapping[str, bytes]
 MEGABYTES, TIMES = 64, 10
 SECONDS = 2.0  # of processor time, and one more for each megabyte
 _TOGETHER = 25  # files of which memory is measured together
+_ATTEMPTS = 3  # a busy machine makes a file slow once, not every time
 
 
 class Subject(Protocol):
@@ -100,10 +101,13 @@ class Runner:
         """The files of a number; the same number gives the same."""
         return self.subject.case(random.Random(number), self.seeds)
 
-    def _tried(self, number: int) -> None:
+    def _tried(self, number: int, attempts: int = _ATTEMPTS) -> None:
         try:
             self.went[self.examine(number)] += 1
         except (Exception, TooLongError) as error:
+            if isinstance(error, TooLongError) and attempts > 1:
+                self._tried(number, attempts - 1)
+                return
             text = " ".join(str(error).split())[:300]
             self.problems[number] = f"{type(error).__name__}: {text}{_where(error)}"
 
@@ -111,6 +115,7 @@ class Runner:
         """What became of the files of a number. Raises what is a problem."""
         files = self.files(number)
         write(files, self.folder)
+        _empty(self.out)
         self.watch.seen.clear()
         size = sum(map(len, files.values()))
         signal.setitimer(signal.ITIMER_PROF, SECONDS + size / 1e6)
@@ -120,7 +125,6 @@ class Runner:
             signal.setitimer(signal.ITIMER_PROF, 0)
         if self.watch.seen:
             raise ProblemError(str(self.watch.seen[:5]))
-        _empty(self.out)
         return went
 
 
