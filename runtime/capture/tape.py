@@ -45,6 +45,8 @@ class Call(NamedTuple):
 class Tape:
     """Writes calls down; values that depend on arguments or parameters are `Traced`."""
 
+    follows = False  #: whether `way` says which way an `if` goes
+
     def __init__(self) -> None:
         self.calls: list[Call] = []
         self.places = 0
@@ -107,6 +109,10 @@ class Tape:
             array = stored.data
         self.seen[id(stored)] = (weakref.ref(stored), array)
         return array
+
+    def way(self, tensor: Variable) -> bool:
+        """What an `if` or a `while` is told of a tensor, where this tape `follows`."""
+        self.read(tensor)
 
     def refuse(self, why: str, what_to_do: str = "") -> NoReturn:
         """Raises CaptureError: says where and why."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 from burnish.autodiff import Variable
@@ -46,6 +47,11 @@ class Traced(Tensor):
     @property
     def dtype(self) -> Any:
         return self.real.dtype
+
+    def __bool__(self) -> bool:
+        if self.tape.follows and prod(self.shape) == 1:
+            return self.tape.way(self)
+        return super().__bool__()
 
     def inplace(self, function: Callable[[Tensor], Tensor]) -> Tensor:
         if any(self is each for each in self.tape.arguments):

@@ -46,6 +46,13 @@ def refusal(why: str) -> str:
     return f"capture: {place}, in {code.co_qualname}: {why}{how}"
 
 
+def user_frame(frame: FrameType | None) -> FrameType | None:
+    """The innermost frame from this one on that asks for a call, not carries it out."""
+    while frame is not None and _is_passed(frame):
+        frame = frame.f_back
+    return frame
+
+
 def _is_passed(frame: FrameType) -> bool:
     """Whether a frame belongs to what carries a call out, not to who asked for it."""
     return frame.f_globals.get("__name__", "").startswith(_THROUGH)

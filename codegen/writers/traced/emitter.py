@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import ml_dtypes
@@ -16,7 +16,7 @@ from burnish.capture.line import refs
 from burnish.capture.tape import Ref
 from burnish.codegen.errors import ExportError
 from burnish.codegen.writers.traced.sizes import Size, Varying, captures_of
-from burnish.codegen.writers.traced.tape import Done, Path
+from burnish.codegen.writers.traced.tape import Block, Done, Path
 from burnish.nn.param import Stored
 
 OPSETS = {"": 20, "ai.onnx.ml": 4}
@@ -38,10 +38,13 @@ class Emitter:
         self.nodes: list[ir.Node] = []
         self.initializers: list[ir.Value] = []
         self.values: dict[int, ir.Value] = {}
+        self.constants: dict[int, Any] = {}
         self.arguments: list[Ref] = []
         self.uses: Counter[int] = Counter()  # how often each place is asked for
         self.call: Done | None = None
+        self.write: Callable[[Done], None]  # how a call is written
         self._counts: Counter[str] = Counter()
+        self._labels = itertools.count()
         self._constants: dict[Any, ir.Value] = {}
         self._axes: dict[tuple[int, int, int], ir.Value] = {}
 
@@ -87,6 +90,8 @@ class Emitter:
         if isinstance(item, ir.Value):
             return item
         if isinstance(item, Ref):
+            if item.place not in self.values:
+                self.values[item.place] = self.value(self.constants[item.place])
             return self.values[item.place]
         if isinstance(item, Size):
             return self("Squeeze", self.size(item), self.ints([0]))
@@ -110,7 +115,8 @@ class Emitter:
         return self._constants[key]
 
     def _constant(self, array: np.ndarray, name: str | None) -> ir.Value:
-        label = name or f"val_{len(self._constants)}"
+        count = next(self._labels)
+        label = name or f"val_{count}"
         held = tensor(array, label)
         if array.size >= _LARGE or name is not None:
             return self.initializer(label, held)
@@ -179,6 +185,28 @@ class Emitter:
         """How many axes the first argument of the call has."""
         assert self.call is not None
         return len(self.call.args[0].shape)
+
+    # --- conditions ---
+
+    def body(
+        self, block: Block, label: str, takes: Sequence[ir.Value] = ()
+    ) -> ir.Graph:
+        """A block as a graph of its own, which sees the values around it."""
+        around = self.nodes, self.values, self._constants, self._axes, self.call
+        self.nodes, self.values = [], dict(self.values)
+        self._constants, self._axes = dict(self._constants), dict(self._axes)
+        for call in block.calls:
+            self.write(call)
+        self.call = around[-1]
+        results: list[ir.Value] = []
+        for each in block.results:
+            value = self.value(each)
+            if value.producer() not in self.nodes or any(value is r for r in results):
+                value = self("Identity", value)
+            results.append(value)
+        made = ir.Graph(list(takes), results, nodes=self.nodes, name=label)
+        self.nodes, self.values, self._constants, self._axes, _ = around
+        return made
 
     # --- sizes ---
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -19,10 +20,16 @@ from burnish.capture.tape import Ref
 from burnish.codegen.errors import ExportError, UsageError
 from burnish.codegen.writers.traced import operators  # noqa: F401  # fills the table
 from burnish.codegen.writers.traced.emitter import Emitter, data_type, opsets
-from burnish.codegen.writers.traced.functions import DOMAIN, Functions
+from burnish.codegen.writers.traced.functions import (
+    DOMAIN,
+    Functions,
+    asked_by,
+    everyone,
+)
 from burnish.codegen.writers.traced.sizes import Size
 from burnish.codegen.writers.traced.table import find
-from burnish.codegen.writers.traced.tape import Done, Recorded, recorded, together
+from burnish.codegen.writers.traced.tape import Done, Recorded, asked, everything
+from burnish.codegen.writers.traced.ways import recorded, together
 from burnish.nested import leaves, mapped
 from burnish.nn.module import Module
 from burnish.operator import Operator
@@ -216,7 +223,7 @@ def _resized(
 def _check(calls: Sequence[Done]) -> None:
     """ExportError that names everything without a way back."""
     missing: dict[str, set[str]] = {}
-    for call in calls:
+    for call in everything(calls):
         if find(call.function) is None:
             where = call.path[-1][0] if call.path else ""
             missing.setdefault(call.name, set()).add(where)
@@ -251,28 +258,27 @@ def _model(
     ]
     kind = type(module)
     emit = Emitter(values, f"{kind.__module__}.{kind.__qualname__}", functions)
-    emit.arguments = program.arguments
+    emit.arguments, emit.constants = program.arguments, program.constants
     for ref, value in zip(program.arguments, values, strict=True):
         emit.values[ref.place] = value
     for place, (name, stored) in program.stored.items():
         emit.values[place] = emit.stored(name, stored)
-    emit.uses.update(
-        ref.place for call in program.calls for ref in refs((call.args, call.options))
-    )
+    emit.uses.update(ref.place for ref in asked(program.calls))
     emit.uses.update(ref.place for ref in refs(program.results))
+    emit.write = functools.partial(_write, emit, words)
     for call in program.calls:
-        _write(emit, call, program, words)
+        emit.write(call)
     emit.call = None
     results = _results(emit, program, outputs, words)
     made = Functions(emit, results)
     nodes = made.fold(emit.nodes, 1, "") if functions else emit.nodes
-    used = {id(v) for node in nodes for v in node.inputs}
+    used = {id(v) for v in asked_by(nodes)}
     graph = ir.Graph(
         values,
         results,
         nodes=nodes,
         initializers=[v for v in emit.initializers if id(v) in used],
-        opset_imports=opsets(nodes) | ({DOMAIN: 1} if made.made else {}),
+        opset_imports=opsets(everyone(nodes)) | ({DOMAIN: 1} if made.made else {}),
         name=kind.__name__,
     )
     return ir.Model(
@@ -299,19 +305,19 @@ def _words(
 
 def _typed(value: ir.Value, ref: Ref, words: Mapping[Size, str]) -> ir.Value:
     value.shape = ir.Shape(
-        [words.get(n) if isinstance(n, Size) else int(n) for n in ref.shape]
+        [
+            words.get(n) if isinstance(n, Size) else n if n is None else int(n)
+            for n in ref.shape
+        ]
     )
     value.type = ir.TensorType(data_type(ref.dtype))
     return value
 
 
-def _write(
-    emit: Emitter, call: Done, program: Recorded, words: Mapping[Size, str]
-) -> None:
+def _write(emit: Emitter, words: Mapping[Size, str], call: Done) -> None:
     emit.call = call
-    for ref in refs((call.args, call.options)):
-        if ref.place not in emit.values:
-            emit.values[ref.place] = emit.value(program.constants[ref.place])
+    for ref in refs(call.given):  # in their order, whichever the writer asks for
+        emit.value(ref)
     writer = find(call.function)
     assert writer is not None
     options = call.options
@@ -347,8 +353,6 @@ def _results(
     taken = {value.name for value in emit.inputs} | {v.name for v in emit.initializers}
     made: list[ir.Value] = []
     for name, item in zip(names, found, strict=True):
-        if isinstance(item, Ref) and item.place not in emit.values:
-            item = program.constants[item.place]
         value = emit.value(item)
         if (
             value.producer() is None

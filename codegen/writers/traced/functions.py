@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import onnx_ir as ir
@@ -45,14 +45,11 @@ class Functions:
         return path[depth].number if len(path) > depth else None
 
     def _call(self, body: list[ir.Node], called: Inside, local: str) -> ir.Node:
-        within = set(body)
-        made = [value for node in body for value in node.outputs]
-        own = set(made)
-        given = list(dict.fromkeys(
-            v for n in body for v in n.inputs if v is not None and v not in own
-        ))  # fmt: skip
+        within = set(everyone(body))
+        own = set(_made(body))
+        given = list(dict.fromkeys(v for v in asked_by(body) if v not in own))
         kept = [
-            v for v in made
+            v for n in body for v in n.outputs
             if any(v is r for r in self.results)
             or any(user not in within for user, _ in v.uses())
         ]  # fmt: skip
@@ -62,7 +59,7 @@ class Functions:
         for old, new in zip(kept, outputs, strict=True):
             ir.convenience.replace_all_uses_with(old, new)
             self.results[:] = [new if r is old else r for r in self.results]
-        for each in body:
+        for each in within:
             for place in range(len(each.inputs)):
                 each.replace_input_with(place, None)
         return node
@@ -71,9 +68,8 @@ class Functions:
         self, body: list[ir.Node], given: list[Any], kept: list[Any], kind: str
     ) -> ir.Function:
         places = {value: i for i, value in enumerate(given)}
-        for node in body:
-            for value in node.outputs:
-                places[value] = len(places)
+        for value in _made(body):
+            places[value] = len(places)
         key = (
             kind,
             len(given),
@@ -88,17 +84,52 @@ class Functions:
         return self.made[key]
 
 
+def _bodies(node: ir.Node) -> Iterator[ir.Graph]:
+    for attribute in node.attributes.values():
+        if attribute.type is ir.AttributeType.GRAPH:
+            yield attribute.as_graph()
+
+
+def everyone(nodes: Iterable[ir.Node]) -> Iterator[ir.Node]:
+    """Nodes, and those in the bodies of their conditions."""
+    for node in nodes:
+        yield node
+        for body in _bodies(node):
+            yield from everyone(body)
+
+
+def _made(nodes: Iterable[ir.Node]) -> Iterator[ir.Value]:
+    """Every value that nodes and their bodies make."""
+    for node in everyone(nodes):
+        yield from node.outputs
+        for body in _bodies(node):
+            yield from body.inputs
+
+
+def asked_by(nodes: Iterable[ir.Node]) -> Iterator[ir.Value]:
+    """Every value that nodes are given, also in the bodies of their conditions."""
+    for node in nodes:
+        yield from (value for value in node.inputs if value is not None)
+        for body in _bodies(node):
+            yield from asked_by(body)
+            yield from body.outputs
+
+
 def _alike(node: ir.Node, places: dict[Any, int]) -> Any:
     """What two nodes share that do the same to values of the same places."""
     attributes = tuple(
-        (name, _content(each)) for name, each in sorted(node.attributes.items())
+        (name, _content(each, places)) for name, each in sorted(node.attributes.items())
     )
     inputs = tuple(None if v is None else places[v] for v in node.inputs)
     name = node.name if node.domain == DOMAIN else ""
     return node.domain, node.op_type, name, attributes, inputs, len(node.outputs)
 
 
-def _content(attribute: ir.Attr) -> Any:
+def _content(attribute: ir.Attr, places: dict[Any, int]) -> Any:
+    if attribute.type is ir.AttributeType.GRAPH:
+        body = attribute.as_graph()
+        ends = [[places[v] for v in values] for values in (body.inputs, body.outputs)]
+        return repr(ends), tuple(_alike(node, places) for node in body)
     if attribute.type is ir.AttributeType.TENSOR:
         tensor = attribute.as_tensor()
         return str(tensor.dtype), tuple(tensor.shape), tensor.tobytes()
@@ -110,21 +141,37 @@ def _written(
 ) -> ir.Function:
     """A function with copies of the nodes; its values are numbered."""
     values = {v: ir.Value(name=f"v{i}") for v, i in places.items()}
-    nodes = [
-        ir.Node(
-            node.domain,
-            node.op_type,
-            [None if v is None else values[v] for v in node.inputs],
-            list(node.attributes.values()),
-            outputs=[values[v] for v in node.outputs],
-            name=node.name if node.domain == DOMAIN else f"{node.op_type}_{i}",
-        )
-        for i, node in enumerate(body)
-    ]
+    nodes = _copied(body, values)
     graph = ir.Graph(
         [values[v] for v in given],
         [values[v] for v in kept],
         nodes=nodes,
-        opset_imports=opsets(nodes) | {DOMAIN: 1},
+        opset_imports=opsets(everyone(nodes)) | {DOMAIN: 1},
     )
     return ir.Function(DOMAIN, name, graph=graph, attributes=[])
+
+
+def _copied(nodes: Iterable[ir.Node], values: dict[Any, ir.Value]) -> list[ir.Node]:
+    """Nodes of other values, with the bodies of their conditions."""
+    return [
+        ir.Node(
+            node.domain,
+            node.op_type,
+            [None if v is None else values[v] for v in node.inputs],
+            [_attribute(each, values) for each in node.attributes.values()],
+            outputs=[values[v] for v in node.outputs],
+            name=node.name if node.domain == DOMAIN else f"{node.op_type}_{i}",
+        )
+        for i, node in enumerate(nodes)
+    ]
+
+
+def _attribute(attribute: ir.Attr, values: dict[Any, ir.Value]) -> ir.Attr:
+    if attribute.type is not ir.AttributeType.GRAPH:
+        return attribute
+    body = attribute.as_graph()
+    ends = ([values[v] for v in body.inputs], [values[v] for v in body.outputs])
+    for old in (*body.inputs, *body.outputs):
+        values[old].shape, values[old].type = old.shape, old.type
+    made = ir.Graph(*ends, nodes=_copied(body, values), name=body.name)
+    return ir.AttrGraph(attribute.name, made)

@@ -57,7 +57,9 @@ class Size(int):
 
 
 def sized(*captures: int) -> int:
-    """A plain integer where all captures agree, else a Size."""
+    """A plain integer where all captures agree, else a Size; None for the unknown."""
+    if None in captures:
+        return None  # type: ignore[return-value]
     if all(n == captures[0] for n in captures):
         return captures[0]
     return Size(tuple(map(int, captures)))

@@ -1,20 +1,23 @@
-"""Write down what a module does, layer by layer, at one or several sizes."""
+"""Write down what a module does, layer by layer, going one way at every `if`."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path as FilePath
+from types import CodeType, FrameType
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from burnish.autodiff import Variable
 from burnish.capture import record
 from burnish.capture.line import refs
-from burnish.capture.tape import Call, Ref, Tape
+from burnish.capture.tape import Ref, Tape
+from burnish.capture.traced import Traced
+from burnish.capture.where import user_frame
 from burnish.codegen.errors import ExportError
-from burnish.codegen.writers.traced.sizes import Differ, Size, Varying, merged, sized
 from burnish.codegen.writers.traced.table import find
+from burnish.nested import mapped
 from burnish.nn.module import Module
 from burnish.nn.param import Stored
 from burnish.operator import Operator
@@ -31,10 +34,12 @@ class Inside(NamedTuple):
 Path = tuple[Inside, ...]
 """The modules' calls that a call was made in, outermost first."""
 
+At = tuple[tuple[CodeType, int], ...]
+"""Where in the source a call was made: the instructions that led to it."""
 
-@dataclasses.dataclass(frozen=True)
-class Done:
-    """One call of a module's program."""
+
+class Done(NamedTuple):
+    """One call of a module's program; of an `if` both ways are options, as Blocks."""
 
     function: Any
     args: tuple[Any, ...]
@@ -42,6 +47,7 @@ class Done:
     results: Any
     path: Path
     always: bool
+    at: At = ()
 
     @property
     def name(self) -> str:
@@ -51,6 +57,45 @@ class Done:
         if isinstance(self.function, Operator):
             return self.function.name.rstrip("_")
         return str(self.function.__name__)
+
+    @property
+    def blocks(self) -> list[Block]:
+        """What is done under a condition."""
+        return [each for each in self.options.values() if isinstance(each, Block)]
+
+    @property
+    def given(self) -> Any:
+        """Arguments and options that are no Blocks."""
+        options = [v for v in self.options.values() if not isinstance(v, Block)]
+        return self.args, options
+
+
+class Block(NamedTuple):
+    """Calls in a row, and what is kept of them."""
+
+    calls: list[Done]
+    results: Any
+
+
+def fork(condition: Any, *, then: Block, otherwise: Block) -> Any:
+    """What stands in a program for an `if` on a tensor."""
+    raise AssertionError("it is written, never called")
+
+
+def everything(calls: Sequence[Done]) -> Iterator[Done]:
+    """Calls, and those under conditions."""
+    for call in calls:
+        yield call
+        for block in call.blocks:
+            yield from everything(block.calls)
+
+
+def asked(calls: Sequence[Done]) -> Iterator[Ref]:
+    """Every value that calls are given, and those that their blocks give."""
+    for call in everything(calls):
+        yield from refs(call.given)
+        for block in call.blocks:
+            yield from refs(block.results)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,15 +112,56 @@ class Recorded:
     constants: dict[int, Any]
 
 
-class LayerTape(Tape):
-    """Keeps what ONNX has a word for as one call, and in which module it was made."""
+class Decision(NamedTuple):
+    """A question that Python asked a tensor: after how many calls, and where."""
 
-    def __init__(self, module: Module) -> None:
+    condition: Ref
+    start: int
+    path: Path
+    at: At
+    line: str
+
+
+@dataclasses.dataclass
+class Seen:
+    """What several runs of one module share, so that equal things have equal places."""
+
+    fixed: dict[int, tuple[Ref, Any]] = dataclasses.field(default_factory=dict)
+    starts: dict[tuple[bool, ...], int] = dataclasses.field(default_factory=dict)
+    joined: int = 0
+
+    def start(self, ways: tuple[bool, ...]) -> int:
+        """The first place after these decisions: of no other run."""
+        return self.starts.setdefault(ways, (len(self.starts) + 1) * 10**6)
+
+    def next(self) -> int:
+        """A place of none of the runs."""
+        self.joined += 1
+        return -self.joined
+
+
+_ENDLESS = 100  # decisions of one run
+
+
+class LayerTape(Tape):
+    """Keeps what ONNX has a word for as one call, and in which module it was made.
+
+    ways: the answers to the first questions that Python asks tensors; later ones are
+    answered with True.
+    """
+
+    follows = True
+
+    def __init__(self, module: Module, ways: tuple[bool, ...], seen: Seen) -> None:
         super().__init__()
         self.names = {id(each): path for path, each in module.named_modules()}
         self.inside: list[Inside] = []
         self.entered = 0
-        self.paths: list[Path] = []
+        self.done: list[Done] = []
+        self.decisions: list[Decision] = []
+        self.results: Any = None
+        self._asked, self._shared = ways, seen
+        self._ways: tuple[bool, ...] = ()
 
     def keeps(self, function: Any) -> bool:
         return find(function) is not None
@@ -94,82 +180,70 @@ class LayerTape(Tape):
         finally:
             self.inside.pop()
 
+    def way(self, tensor: Variable) -> bool:
+        assert isinstance(tensor, Traced)
+        asked, at = len(self.decisions), _at()
+        self.decisions.append(
+            Decision(self.ref(tensor), len(self.calls), tuple(self.inside), at, _line())
+        )
+        if asked == _ENDLESS:
+            raise ExportError(
+                f"export: {_line()}: a tensor is asked for its value again and again; "
+                f"expected an `if` with an end, which becomes ONNX's If"
+            )
+        chosen = self._asked[asked] if asked < len(self._asked) else True
+        self._ways = (*self._ways, chosen)
+        self.places = self._shared.start(self._ways)
+        return chosen
+
+    def ref(self, value: Any) -> Any:
+        is_new = isinstance(value, Variable) and not isinstance(value, Traced)
+        if is_new and id(value) not in self.fixed:
+            new = (super().ref(value), value)  # takes a place in every run
+            self.fixed[id(value)] = self._shared.fixed.setdefault(id(value), new)
+        return super().ref(value)
+
     def _write(self, function: Any, given: Any, results: Any, always: bool) -> None:
         super()._write(function, given, results, always)
-        self.paths.append(tuple(self.inside))
+        made = self.calls[-1]
+        kept = made._asdict() | {"path": tuple(self.inside), "at": _at()}
+        del kept["paused"]
+        self.done.append(Done(**kept))
 
 
-def recorded(module: Module, args: Sequence[Any]) -> Recorded:
-    """What `module(*args)` does; raises CaptureError where that depends on values."""
-    tape = LayerTape(module)
-    _, _, results = record(tape, module, tuple(args), {})
-    kept = _alive(tape.calls, results)
-    names = {id(item): path for path, item in module.named_tensors()}
-    calls = [
-        Done(c.function, c.args, c.options, c.results, path, c.always)
-        for c, path in zip(tape.calls, tape.paths, strict=True)
-        if id(c) in kept
-    ]
-    stored, constants = {}, {}
-    for ref, value in tape.fixed.values():
-        if id(value) in names:
-            stored[ref.place] = (names[id(value)], value)
-        else:
-            constants[ref.place] = np.asarray(value.data)
-    arguments = [tape.ref(each) for each in tape.arguments]
-    return Recorded(calls, arguments, results, stored, constants)
+def run(
+    module: Module, args: Sequence[Any], ways: tuple[bool, ...], seen: Seen
+) -> LayerTape:
+    """What `module(*args)` does, going these ways first."""
+    tape = LayerTape(module, ways, seen)
+    try:
+        _, _, results = record(tape, module, tuple(args), {})
+    except ExportError:
+        raise
+    except Exception as error:
+        if not tape.decisions:
+            raise
+        raise ExportError(
+            f"export: {tape.decisions[-1].line}: both ways of an `if` on a tensor are "
+            f"exported, and one of them raises {type(error).__name__}: {error}"
+        ) from error
+    tape.results = mapped(results, tape.ref)
+    return tape
 
 
-def _alive(calls: list[Call], results: Any) -> set[int]:
-    """The calls that a result depends on, by their id."""
-    asked = {ref.place for ref in refs(results)}
-    kept = set()
-    for call in reversed(calls):
-        if call.always or any(ref.place in asked for ref in refs(call.results)):
-            asked.update(ref.place for ref in refs((call.args, call.options)))
-            kept.add(id(call))
-    return kept
+def _at() -> At:
+    """The instructions of all frames, from the recorded module's to this one's."""
+    found = []
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_code is not record.__code__:
+        found.append((frame.f_code, frame.f_lasti))
+        frame = frame.f_back
+    return tuple(found)
 
 
-def together(runs: Sequence[Recorded]) -> Recorded:
-    """One program for all sizes; raises ExportError where there is none."""
-    first = runs[0]
-    calls = []
-    for i, done in enumerate(first.calls):
-        try:
-            others = [run.calls[i] for run in runs[1:]]
-            parts = [(d.name, d.args, d.options, d.results) for d in (done, *others)]
-            _, args, options, results = merged(*parts)
-        except (Differ, IndexError):
-            raise _diverged(done) from None
-        calls.append(dataclasses.replace(
-            done, args=args, options=options, results=results
-        ))  # fmt: skip
-    if any(len(run.calls) != len(first.calls) for run in runs):
-        raise _diverged(first.calls[-1])
-    results = merged(*(_plain_results(run.results) for run in runs))
-    constants = {
-        place: merged(*(run.constants[place] for run in runs))
-        for place in first.constants
-    }
-    given = (run.arguments for run in runs)
-    arguments = [merged(*each) for each in zip(*given, strict=True)]
-    return Recorded(calls, arguments, results, first.stored, constants)
-
-
-def _plain_results(results: Any) -> Any:
-    if isinstance(results, Variable):
-        return np.asarray(results.data)
-    return results
-
-
-def _diverged(done: Done) -> ExportError:
-    path = done.path[-1][0] if done.path else ""
-    where = f"in {path}, " if path else ""
-    return ExportError(
-        f"export: {where}at {done.name}, the module does other things at other sizes "
-        f"of its dynamic axes; export it with these sizes fixed, dynamic={{}}"
-    )
-
-
-__all__ = ["Done", "Recorded", "Size", "Varying", "recorded", "sized", "together"]
+def _line() -> str:
+    """The file and line that asks a tensor for its value."""
+    frame = user_frame(sys._getframe(2))
+    if frame is None:
+        return "somewhere"
+    return f"{FilePath(frame.f_code.co_filename).name}:{frame.f_lineno}"

@@ -97,7 +97,10 @@ def test_an_imported_module_runs_as_it_does_here(functions: bool) -> None:
     np.testing.assert_allclose(found, module(drawn(3, 28, 28)), rtol=1e-4, atol=1e-5)
 
 
-GALLERY = ("mnist", "attacut", "open_nsfw", "squeezenet_dynamo", "resnet18_torchscript")
+GALLERY = (
+    "mnist", "attacut", "open_nsfw", "silero_vad",
+    "squeezenet_dynamo", "resnet18_torchscript",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", GALLERY)
@@ -107,7 +110,8 @@ def test_gallery_sources_come_back(name: str, tmp_path: Path) -> None:
     given = next(iter(_numbers.feeds(entry.folder))).values()
     made = export(entry.model()(), *given, outputs=names)
     made.save(tmp_path / f"{name}.onnx")
-    again = generate(tmp_path / f"{name}.onnx", Options(name=name)).text
+    options = Options(name=name, typed=entry.typed)
+    again = generate(tmp_path / f"{name}.onnx", options).text
     assert body(again) == body(entry.source.read_text("utf-8"))
 
 

@@ -2,6 +2,7 @@
 
 from burnish.codegen.writers.traced.operators import (
     activation,
+    control,
     conv,
     elementwise,
     image,
@@ -17,6 +18,7 @@ from burnish.codegen.writers.traced.operators import (
 
 __all__ = [
     "activation",
+    "control",
     "conv",
     "elementwise",
     "image",
