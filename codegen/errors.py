@@ -27,6 +27,9 @@ Explain = Callable[[str], None]
 WHY_NOT = "burnish.why_not"
 """A node's metadata: why the reader left it as it is."""
 
+CALL = "burnish.call"
+"""In `meta` of a node from a function: the name of the node that called it."""
+
 
 def silent(_line: str) -> None:
     """An Explain that listens to nothing."""

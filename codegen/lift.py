@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from burnish.codegen.errors import WHY_NOT, ConversionError, UnsupportedError
+from burnish.codegen.errors import CALL, WHY_NOT, ConversionError, UnsupportedError
 from burnish.codegen.ops import NodeContext, find, has_rule, unknown
 from burnish.codegen.ops._choices import check_choices
 from burnish.codegen.ops._rules import Inline, UnfitError, whole
@@ -316,7 +316,8 @@ def _naming(node: ir.Node) -> Iterator[None]:
         got = ", ".join(
             f"{v.dtype}{v.shape or ''}" if v else "none" for v in node.inputs
         )
-        where = f"node {_where(node)!r} ({node.op_type}), given {got:.200}"
+        call = f" of {node.meta[CALL]!r}" if node.meta.get(CALL) else ""
+        where = f"node {_where(node)!r}{call} ({node.op_type}), given {got:.200}"
         if isinstance(error, UnfitError):
             raise UnsupportedError(f"{where}: {error}") from None
         error.add_note(where)

@@ -11,7 +11,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-from burnish.codegen.errors import ReadError
+from burnish.codegen.errors import CALL, ReadError
 from burnish.codegen.readers.proto import NEWEST
 
 _GRAPHS = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
@@ -159,6 +159,7 @@ class _Copy:
     ):
         self.values, self.nodes = values, nodes
         self.metadata = call.metadata_props
+        self.call = call.meta.get(CALL) or call.name
         defaults = function.attributes.values()
         self.attributes = {a.name: a for a in defaults if a.value is not None}
         self.attributes |= call.attributes
@@ -192,6 +193,7 @@ class _Copy:
             metadata_props={**self.metadata, **node.metadata_props},
         )
         made.meta.update(node.meta)
+        made.meta[CALL] = self.call
         for old, new in zip(node.outputs, made.outputs, strict=True):
             self._describe(new, old)
             new.name = self.values.unused(old.name or "val")

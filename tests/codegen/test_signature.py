@@ -6,6 +6,7 @@ import pytest
 
 from burnish import __version__
 from burnish.codegen.signature import LINES, header_in, signature_of, signed
+from tests.harness.attempts import measured
 
 TEXT = signed("\n".join(('"""x -> y', "", *LINES, '"""', "", "x = 1", "")))
 
@@ -55,6 +56,7 @@ def test_a_text_without_a_place_stays_as_it_is():
         (f"Imported from m (x), sha256 {'0' * 64}; " + "; options: " * 20_000, True),
     ],
 )
+@measured
 def test_a_long_docstring_is_read_in_linear_time(text, is_header):
     start = time.process_time()
     header = header_in(f'"""{text}"""\n')

@@ -100,17 +100,25 @@ def _changed_tree(tree: Any, rng: random.Random) -> Any:
     elif kind < 0.45:
         holder[key] = _MARK + rng.choice(_LITERALS)
     elif kind < 0.55 and isinstance(holder[key], int | float):
-        holder[key] = rng.choice((-1, 2, 0.5, 1000)) * holder[key]
+        holder[key] = _scaled(holder[key], rng.choice((-1, 2, 0.5, 1000)))
     else:
         holder[key] = deepcopy(rng.choice(_VALUES))
     return tree
 
 
+def _scaled(number: float, factor: float) -> float:
+    """A product; that of an integer which no float can be stays one."""
+    try:
+        return factor * number
+    except OverflowError:
+        return number // 2
+
+
 def _places(tree: Any, found: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-    """Every (holder, key) of a tree."""
-    keys = tree.keys() if isinstance(tree, dict) else range(len(tree))
-    for key in list(keys) if isinstance(tree, dict | list) else ():
+    """Every (holder, key) of a tree; none where it is a number or a text."""
+    if not isinstance(tree, dict | list):
+        return found
+    for key in list(tree) if isinstance(tree, dict) else range(len(tree)):
         found.append((tree, key))
-        if isinstance(tree[key], dict | list):
-            _places(tree[key], found)
+        _places(tree[key], found)
     return found

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from tests.fuzz import NAMES, subject
+from tests.fuzz.changes import changed_json
 
 #: How many: some three thousand, in a minute.
 COUNTS = {"weights": 500, "records": 1000, "runs": 200, "data": 1000, "folders": 80}
@@ -35,3 +36,9 @@ def test_a_number_is_a_file(name):
     )
     assert made == again
     assert len({tuple(files.items()) for files in made}) > 30
+
+
+@pytest.mark.parametrize("text", [b"", b"5", b'"x"', b"[%s]" % (b"9" * 500), b'{"a":'])
+def test_any_text_can_be_changed(text):
+    for number in range(200):
+        assert isinstance(changed_json(text, random.Random(number)), bytes)

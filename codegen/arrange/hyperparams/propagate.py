@@ -268,8 +268,8 @@ class _Outline:
         if not isinstance(shape, ListOrTuple):
             return None
         after = [self.size(item) for item in shape.items]
-        for i, size in enumerate(reversed((before or [])[-len(after) :]), 1):
-            if self.sizes.of(size) != 1:
+        for i, size in enumerate(reversed(before or []), 1):
+            if i <= len(after) and self.sizes.of(size) != 1:
                 after[-i] = size
         return after
 

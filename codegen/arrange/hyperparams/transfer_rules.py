@@ -1,4 +1,7 @@
-"""Shape transfer functions: the sizes of an operator's result from its operands'."""
+"""Shape transfer functions: the sizes of an operator's result from its operands'.
+
+Operands of a model that nothing can run fit no operator: their result is unknown.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,11 @@ def split(ties: Ties, whole: Dims | None, parts: list[Dims | None]) -> None:
     for part in parts:
         ties.kept(part, whole)
     first = parts[0]
-    if not whole or not first or None in parts:
+    shapes = [part for part in parts if part and whole and len(part) == len(whole)]
+    if not whole or not first or len(shapes) < len(parts):
         return
-    for axis, size in enumerate(whole[: len(first)]):
-        sizes = [part[axis] for part in parts if part]
+    for axis, size in enumerate(whole):
+        sizes = [shape[axis] for shape in shapes]
         if len({ties.of(each) for each in sizes}) == 1 and ties.of(size) != ties.of(
             sizes[0]
         ):
@@ -72,6 +76,8 @@ def unsqueezed(ties: Ties, before: Dims | None, axes: object) -> Dims | None:
         return None
     rank = len(before) + len(places)
     added = {place % rank for place in places}
+    if len(added) < len(places):
+        return None
     left = iter(before)
     return [ties.new(1) if i in added else next(left) for i in range(rank)]
 
@@ -79,7 +85,7 @@ def unsqueezed(ties: Ties, before: Dims | None, axes: object) -> Dims | None:
 def reduced(call: Method, before: Dims | None, own: Dims | None) -> Dims | None:
     """Without the axes that are summed up."""
     axes = call.args[0] if call.args else dict(call.options).get("axis")
-    if before is None or not isinstance(axes, Literal) or axes.value is None:
+    if not before or not isinstance(axes, Literal) or axes.value is None:
         return None
     places = axes.value if isinstance(axes.value, tuple) else (axes.value,)
     gone = {place % len(before) for place in places}
@@ -92,11 +98,11 @@ def concat(ties: Ties, shapes: list[Dims | None], own: Dims | None) -> Dims | No
     """One axis is what all have together; where they are equal, so many times."""
     for shape in shapes[1:]:
         ties.kept(shapes[0], shape)
-    first = shapes[0]
-    if own is None or first is None or len(own) != len(first) or None in shapes:
+    known = [shape for shape in shapes if shape and own and len(shape) == len(own)]
+    if not own or len(known) < len(shapes):
         return None
     for axis, size in enumerate(own):
-        parts = [shape[axis] for shape in shapes if shape]
+        parts = [shape[axis] for shape in known]
         if ties.of(size) == ties.of(parts[0]):
             ties.agree(size, parts[0])
         elif len({ties.of(part) for part in parts}) == 1:
@@ -108,7 +114,7 @@ def conv(
     ties: Ties, x: Dims | None, weight: Dims | None, bias: Dims | None = None
 ) -> Dims | None:
     """x (batch, channels, ...) and weight (channels, channels a group, ...)."""
-    if not x or not weight or len(x) < 2:
+    if not x or not weight or min(len(x), len(weight)) < 2:
         return None
     if bias:
         ties.same(weight[0], bias[0])

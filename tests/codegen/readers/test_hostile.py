@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from tests.codegen.readers.hostile import CASES, NAME, write
+from tests.harness.attempts import measured
 from tests.harness.limited import MEGABYTE, Limited
 
 pytestmark = [
@@ -25,9 +26,10 @@ def server():
 
 
 @pytest.mark.parametrize("name", CASES)
+@measured
 def test_a_small_file_costs_little(name, server, tmp_path):
     path, out = tmp_path / "model.onnx", tmp_path / "out"
-    out.mkdir()
+    out.mkdir(exist_ok=True)
     megabytes = write(CASES[name], path) / MEGABYTE
     told = server.run(f"{NAME}:everything", str(path), str(out), folder=out)
     assert told["outcome"] == "done", told

@@ -51,6 +51,20 @@ def untyped_loss():
     return model(nodes, inputs, domains=["nobody"], opset=13)
 
 
+def cropped():
+    """Two sizes for one axis; a body that ONNX makes slices both."""
+    node = N("CenterCropPad", ["x", "sizes"], ["y"], name="culprit")
+    return model([node], [info("x", [2]), info("sizes", [2], 7)], [info("y", [3])])
+
+
+def vectors(count, length):
+    fields = {"coefficients": [1.0] * count, "support_vectors": [1.0] * length}
+    fields |= {"n_supports": count, "kernel_type": "LINEAR", "rho": [1.0]}
+    node = N("SVMRegressor", ["x"], ["y"], "culprit", domain="ai.onnx.ml", **fields)
+    outputs = [info("y", [1, 1])]
+    return model([node], [info("x", [1, 4])], outputs, domains=["ai.onnx.ml"])
+
+
 def in_attribute(made, kind=None, **fields):
     """Other fields of the first node's first attribute."""
     attribute = made.graph.node[0].attribute[0]
@@ -98,6 +112,8 @@ CASES = {
     "text that is no UTF-8": no_text,
     "types that nobody knows": untyped_loss,
     "too many outputs": lambda: model([N("Relu", ["x"], ["y", "z"], name="culprit")]),
+    "an axis that the input has not": cropped,
+    "vectors that do not divide": lambda: vectors(2, 3),
     "no input": lambda: one("Relu", [""]),
     "no attribute": lambda: one("Cast"),
 }

@@ -10,6 +10,7 @@ from onnx import TensorProto, helper
 
 from burnish.codegen.readers import read
 from burnish.codegen.readers._wire import _header, _number
+from tests.harness.attempts import measured
 
 COUNT, ROWS = 16, 4096
 SIZE = ROWS * ROWS * 4
@@ -64,6 +65,7 @@ def giant(tmp_path):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="counts resident memory in KiB")
+@measured
 def test_reading_copies_nothing(giant):
     child = subprocess.run(
         [sys.executable, "-c", CHILD, str(giant)],

@@ -19,6 +19,7 @@ from burnish.codegen import pipeline
 from burnish.codegen.errors import ConversionError
 from burnish.codegen.readers.inline import inline_calls
 from tests.codegen.readers.hostile import N, info, model
+from tests.harness.attempts import measured
 from tests.harness.limited import MEGABYTE, Limited
 
 pytestmark = pytest.mark.skipif(
@@ -95,9 +96,10 @@ def refused(path, _out):
 
 
 @pytest.mark.parametrize("name", CASES)
+@measured
 def test_a_million_is_refused_at_once(name, server, tmp_path):
     path, out = tmp_path / "model.onnx", tmp_path / "out"
-    out.mkdir()
+    out.mkdir(exist_ok=True)
     path.write_bytes(CASES[name]())
     megabytes = path.stat().st_size / MEGABYTE
     told = server.run(f"{NAME}:refused", str(path), str(out), folder=out)

@@ -15,6 +15,8 @@ import zipfile
 
 import pytest
 
+from tests.harness.attempts import measured
+
 MIB = 1 << 20
 
 CHILD = textwrap.dedent(
@@ -142,12 +144,14 @@ FILES = {
 
 
 @pytest.mark.parametrize(("data", "message"), FILES.values(), ids=FILES)
+@measured
 def test_a_small_file_does_not_cost_much(data, message, tmp_path):
     path = tmp_path / "small.pt"
     path.write_bytes(data)
     assert message in read_in_a_process(path)
 
 
+@measured
 def test_what_is_written_out_is_bounded(tmp_path):
     path = tmp_path / "views.pt"
     path.write_bytes(views(40, 2))
@@ -156,6 +160,7 @@ def test_what_is_written_out_is_bounded(tmp_path):
     assert "refused" not in read_in_a_process(path, VALUES)
 
 
+@measured
 def test_an_index_does_not_name_itself(tmp_path):
     path = tmp_path / "model.safetensors.index.json"
     names = {f"{i:05}": path.name for i in range(9_000)}
@@ -163,6 +168,7 @@ def test_an_index_does_not_name_itself(tmp_path):
     assert "got an index" in read_in_a_process(path)
 
 
+@measured
 def test_a_dict_of_many_keys_is_read(tmp_path):
     """The vocabulary of a tokenizer, both ways, and an optimizer's ids."""
     words = {str(i): i for i in range(150_000)}
@@ -172,6 +178,7 @@ def test_a_dict_of_many_keys_is_read(tmp_path):
     assert "refused" not in read_in_a_process(path)
 
 
+@measured
 def test_a_million_tensors_are_no_million_squared(tmp_path):
     entry = '"n%d":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}'
     text = ("{" + ",".join(entry % i for i in range(100_000)) + "}").encode()
