@@ -38,6 +38,7 @@ from burnish.codegen.passes.shapes.propagate import follow_sizes
 from burnish.codegen.passes.weights.tie import tie_weights
 from burnish.codegen.passes.weights.unfold import unfold_weights
 from burnish.codegen.passes.weights.untie import untie_weights
+from burnish.codegen.passes.weights.widen import widen_integers
 
 Pass = Callable[[ir.Model, Account], bool]
 
@@ -60,10 +61,12 @@ PASSES: tuple[Pass, ...] = (
     tie_weights,  # behind the fusion of products with their sums
     chain_concats,  # layers that take all before them take one tensor
     fold_constants,  # what is known now need not be computed later
+    widen_integers,  # behind the patterns, which know tables as the file has them
     drop_dead,  # last: the others leave orphans
 )
-#: What runs with --no-simplify: nodes and weights that nothing reads are no model.
-NEEDED: tuple[Pass, ...] = (drop_dead,)
+#: What runs with --no-simplify: nodes and weights that nothing reads are no model, and
+#: no file of weights holds integers of 4 bits.
+NEEDED: tuple[Pass, ...] = (widen_integers, drop_dead)
 _ROUNDS = 20
 
 

@@ -13,6 +13,7 @@ import dis
 import re
 import sys
 from collections.abc import Iterable
+from contextvars import copy_context
 from types import CodeType
 
 from burnish.codegen.errors import ConversionError
@@ -36,11 +37,12 @@ def standalone(text: str, *, quantized: bool = False, tables: bool = False) -> s
     name, for what NumPy alone does not have.
     """
     facts = {"QUANTIZED": quantized, "TABLES": tables}
-    before = FACTS.set(frozenset(name for name, on in facts.items() if on))
-    try:
+
+    def write() -> str:
+        FACTS.set(frozenset(name for name, on in facts.items() if on))
         return _written(read(MODEL, text))
-    finally:
-        FACTS.reset(before)
+
+    return copy_context().run(write)
 
 
 def refuse_dtypes(weights: Iterable[tuple[str, str]]) -> None:

@@ -16,7 +16,7 @@ from importlib import util
 from typing import Any, NamedTuple
 
 from burnish.codegen.errors import ConversionError
-from burnish.codegen.standalone.fold import Places, folded
+from burnish.codegen.standalone.fold import Edit, Places, applied, folded
 
 CORE = "burnish.codegen.standalone.core"
 
@@ -81,16 +81,22 @@ class Page:
 FACTS: ContextVar[frozenset[str]] = ContextVar("FACTS", default=frozenset())
 """Which of `core.module`'s constants are True for the model that is written."""
 
+NAMED: ContextVar[frozenset[str] | None] = ContextVar("NAMED", default=None)
+"""Names by which layers may be chosen; None is any."""
+
 _OF_MODELS = frozenset(("QUANTIZED", "TABLES"))
+CHOICES = "burnish.nn.choose"
+"""The module where layers are chosen by a name."""
 
 
 def page(module: str) -> Page:
     """A module of the runtime as it is for NumPy alone."""
-    return _page(module, FACTS.get() if module == f"{CORE}.module" else frozenset())
+    facts = FACTS.get() if module == f"{CORE}.module" else frozenset()
+    return _page(module, facts, NAMED.get() if module == CHOICES else None)
 
 
 @functools.cache
-def _page(module: str, facts: frozenset[str]) -> Page:
+def _page(module: str, facts: frozenset[str], named: frozenset[str] | None) -> Page:
     spec = util.find_spec(module)
     loader: Any = spec and spec.loader
     text = loader.get_source(module) if loader else None
@@ -98,8 +104,29 @@ def _page(module: str, facts: frozenset[str]) -> Page:
         raise ConversionError(
             f"--standalone: expected the source of {module}, found none"
         )
+    if named is not None:
+        text = _narrowed(text, named)
     known = {name: name in facts for name in _OF_MODELS}
     return read(module, folded(_without_rules(text), known))
+
+
+def texts(node: ast.AST) -> set[str]:
+    """The texts in a part of a source, as `nn.activation` compares them."""
+    found = (each.value for each in ast.walk(node) if isinstance(each, ast.Constant))
+    return {t.lower().replace("_", "") for t in found if isinstance(t, str)}
+
+
+def _narrowed(text: str, named: frozenset[str]) -> str:
+    """A module with those rows of its tables whose keys are among the names."""
+    places = Places(text)
+    edits = [
+        Edit(places.first_line(key), places.line_after(value), "")
+        for stmt in ast.parse(text).body
+        if isinstance(stmt, ast.Assign) and isinstance(stmt.value, ast.Dict)
+        for key, value in zip(stmt.value.keys, stmt.value.values, strict=True)
+        if isinstance(key, ast.Constant) and key.value not in named
+    ]
+    return applied(text, edits)
 
 
 def _without_rules(text: str) -> str:

@@ -14,13 +14,16 @@ from dataclasses import dataclass, field
 
 from burnish.codegen.errors import ConversionError
 from burnish.codegen.standalone.names import (
+    CHOICES,
     CORE,
+    NAMED,
     Outside,
     Page,
     Symbol,
     Use,
     imports,
     page,
+    texts,
     uses,
 )
 
@@ -100,7 +103,20 @@ _OF_RESULTS = ("dtype", "item", "numpy", "shape", "tolist")
 
 
 def reach(model: Page) -> Reached:
-    """What a model's page needs of the runtime."""
+    """What a model's page needs of the runtime; of layers chosen by name, those named.
+
+    It sets NAMED for the page to be written.
+    """
+    found = _reach(model)
+    others = [symbol for symbol in found.symbols if symbol.module != CHOICES]
+    if len(others) == len(found.symbols):
+        return found
+    parts = [model.tree, *(part for s in others for part in definition(s))]
+    NAMED.set(frozenset().union(*map(texts, parts)))
+    return _reach(model)
+
+
+def _reach(model: Page) -> Reached:
     search = _Search()
     for stmt in model.tree.body:
         search.look(model, stmt, of_arrays=False)

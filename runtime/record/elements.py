@@ -70,4 +70,6 @@ def from_bytes(data: Any, name: Any, shape: Any) -> np.ndarray:
     if name == _WIDE:
         parts = decode(data, "F64", (2 * math.prod(shape),), "record")
         return parts.view(_WIDE).reshape(shape)
-    return decode(data, code_of(name, "record"), tuple(shape), "record")
+    made = decode(data, code_of(name, "record"), tuple(shape), "record")
+    held_wider = name in ("int2", "int4", "uint2", "uint4")
+    return made.astype(dtype_called(name)) if held_wider else made

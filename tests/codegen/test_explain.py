@@ -80,7 +80,10 @@ def test_without_passes_only_what_ran_is_told(tmp_path: Path) -> None:
     graph, x = blocks(["Relu"])
     lines = graph.told(x, tmp_path, simplify=False)
     steps = {line.partition(":")[0] for line in lines}
-    assert steps & {step.__name__ for step in passes.PASSES} == {"drop_dead"}
+    assert steps & {step.__name__ for step in passes.PASSES} == {
+        "widen_integers",
+        "drop_dead",
+    }
 
 
 @pytest.mark.parametrize(

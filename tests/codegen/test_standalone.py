@@ -183,6 +183,19 @@ def test_layers_that_choose_others_by_name(layer: str, tmp_path: Path) -> None:
     assert same_bits(alone(source, [[x]], state), [outputs_of(model, [x])])
 
 
+def test_layers_that_no_name_chooses_are_not_in_the_file() -> None:
+    text = standalone(with_forward("nn.activation('leaky_relu')(x)"))
+    assert "class LeakyReLU(" in text
+    assert "class Mish(" not in text
+    default = standalone(with_forward("nn.TransformerEncoderLayer(8, 2, 16)(x)"))
+    assert "class ReLU(" in default
+    assert "class Mish(" not in default
+    space: dict[str, Any] = {"__name__": "one"}
+    exec(text, space)
+    with pytest.raises(space["InputError"], match=r"one of .*'leakyrelu'.*got 'mish'"):
+        space["nn"].activation("mish")
+
+
 def test_every_operator_of_the_runtime_has_a_form() -> None:
     every = ", ".join(f"ops.{name}" for name in ops.__all__ if name != "decode_image")
     compile(standalone(with_forward(f"({every})")), "one.py", "exec")

@@ -105,6 +105,17 @@ def test_what_is_recorded_comes_back(kind, precision, item, expected, tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
 
 
+@every_recorder
+def test_integers_of_four_bits_come_back(kind):
+    """Safetensors has no name for them: they come back in 8 bits."""
+    array = np.array([-8, 7, 0], ml_dtypes.int4)
+    recorder = kind()
+    held = recorder.load(recorder.to_bytes({"x": array}))["x"]
+    wider = isinstance(recorder, SafetensorsRecorder | CompactRecorder)
+    assert held.dtype == (np.int8 if wider else array.dtype)
+    assert held.tolist() == [-8, 7, 0]
+
+
 names = st.text(max_size=6).filter(lambda name: name != "__metadata__")
 DTYPES = [
     *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),

@@ -74,6 +74,18 @@ def test_four_bit_elements_fill_the_low_half_of_a_byte_first():
     assert serialize.to_bytes({"x": array})[-1:] == bytes([0xF2])
 
 
+@pytest.mark.parametrize(
+    ("name", "wider"),
+    {"int2": "int8", "uint2": "uint8", "int4": "int8", "uint4": "uint8"}.items(),
+)
+def test_integers_that_the_format_has_not_are_held_in_eight_bits(name, wider):
+    dtype = getattr(ml_dtypes, name)
+    array = np.array([ml_dtypes.iinfo(dtype).min, -1 % 3, 1], dtype)
+    data = serialize.to_bytes({"x": array})
+    same(serialize.from_bytes(data), {"x": array.astype(wider)})
+    same(safetensors.numpy.load(data), {"x": array.astype(wider)})
+
+
 def test_bfloat16_without_ml_dtypes_is_widened(monkeypatch):
     data = serialize.to_bytes({"x": np.array([1.5, -2.25, np.inf], ml_dtypes.bfloat16)})
     monkeypatch.setitem(sys.modules, "ml_dtypes", None)
