@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
-import sys
 import textwrap
-import types
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,6 +15,7 @@ import onnx_ir as ir
 from burnish import seed
 from burnish.codegen import feeds
 from burnish.codegen.errors import ConversionError, VerifyError
+from burnish.codegen.loaded import executed
 from burnish.codegen.weights.entries import Entry
 from burnish.nn import tables
 from burnish.selftest import drawn, sampled
@@ -55,14 +54,9 @@ def _loaded(text: str, weights: Sequence[Entry], metadata: Mapping[str, str]) ->
     """The module that a source makes, with its weights."""
     state: Any = {entry.path: entry.read().copy() for entry in weights}
     held = Weights(state, "the model", "arrays", metadata=metadata)
-    module = types.ModuleType("burnish_golden")
-    sys.modules[module.__name__] = module
-    try:
-        exec(compile(text, "<the generated source>", "exec"), vars(module))
+    with executed(text) as module:
         made = vars(module)["Model"]().load_state_dict(held)
         tables.restore(made, held)
-    finally:
-        del sys.modules[module.__name__]
     return made
 
 

@@ -32,6 +32,18 @@ def imported(file: Path) -> Iterator[ModuleType]:
         del sys.modules[_IMPORTED]
 
 
+@contextmanager
+def executed(text: str, name: str = _IMPORTED) -> Iterator[ModuleType]:
+    """The module of a source that is in no file; `name` is gone again afterwards."""
+    module = ModuleType(name)
+    sys.modules[name] = module
+    try:
+        exec(compile(text, "<the generated source>", "exec"), vars(module))
+        yield module
+    finally:
+        del sys.modules[name]
+
+
 def model_of(module: ModuleType, file: Path, weights: Path | None = None) -> Any:
     """The model with its weights, where there are any.
 

@@ -27,7 +27,7 @@ def scope_of(node: ir.Node) -> Scope:
     if _SCOPES in node.metadata_props:
         return _from_metadata(node)
     name = node.name or ""
-    return () if max(map(name.count, "/.")) > _DEEPEST else _from_name(name)
+    return () if max(map(name.count, "/.")) > _DEEPEST else scope_of_name(name)
 
 
 def write_scope(node: ir.Node, scope: Scope) -> None:
@@ -61,7 +61,8 @@ def _from_metadata(node: ir.Node) -> Scope:
     return tuple(levels)
 
 
-def _from_name(name: str) -> Scope:
+def scope_of_name(name: str) -> Scope:
+    """The modules in a node name such as /layer1/layer1.0/conv1/Conv."""
     if not name.startswith("/"):
         return ()
     path: list[str] = []

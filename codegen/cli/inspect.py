@@ -4,6 +4,9 @@ Of a weights file or folder (safetensors, PyTorch): names, shapes, dtypes and by
 values are not read. Of a folder with config.json also the class and its sizes. Nothing
 is converted or written. The exit code is 1 when an operator has no import rule, or when
 a configuration is refused.
+
+With --html or --against the model's source is made and run once: a page of its modules,
+with shapes, costs and weights; and what two models differ in.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from burnish.codegen.cli import _page as page
 from burnish.codegen.cli import _weights as weights
 from burnish.codegen.cli._pairs import sizes
 
@@ -36,6 +40,15 @@ def arguments(command: argparse.ArgumentParser) -> None:
         action="store_true",
         help="read objects of unknown classes in a pickle as records that do nothing",
     )
+    add(
+        "--html",
+        type=Path,
+        nargs="?",
+        const=Path(),
+        metavar="FILE",
+        help="write a page to look at the model (default: NAME.html)",
+    )
+    add("--against", type=Path, metavar="OTHER", help="say what another model changes")
     add("--json", action="store_true", help="print one JSON object instead of text")
 
 
@@ -43,6 +56,8 @@ def run(options: argparse.Namespace) -> int:
     from burnish.codegen.tools import console, inspect_model
     from burnish.serialize import is_weights
 
+    if options.html is not None or options.against is not None:
+        return page.run(options)
     if options.model.exists() and is_weights(options.model):
         return weights.run(options.model, options.inert, options.json)
     found = inspect_model.inspect(options.model, dims=sizes(options.dim))

@@ -26,7 +26,8 @@ def filled(name: str, template_dir: Path | None, /, **values: Any) -> str:
 def environment(template_dir: Path | None = None) -> jinja2.Environment:
     """The package's templates; files in `template_dir` override them by name.
 
-    Kept, so that a template is compiled once; a changed file is read again.
+    Pages for a browser (`*.html.jinja`) escape what they are given. Kept, so that a
+    template is compiled once; a changed file is read again.
     """
     loaders: list[jinja2.BaseLoader] = [jinja2.PackageLoader("burnish.templates", "")]
     if template_dir is not None:
@@ -37,5 +38,5 @@ def environment(template_dir: Path | None = None) -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        autoescape=False,
+        autoescape=lambda name: name is not None and name.endswith(".html.jinja"),
     )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import html
-import inspect
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,16 +15,13 @@ from burnish.atomic import atomic_write
 from burnish.autodiff import backward
 from burnish.backend import Device
 from burnish.codegen.errors import UsageError, VerifyError, spelled
-from burnish.codegen.feeds import load, refuse_unknown
 from burnish.codegen.loaded import imported, model_of
 from burnish.codegen.render.environment import filled
+from burnish.codegen.tools.module_inputs import SIZES, arrays, described
 from burnish.nested import leaves
-from burnish.nn.accepts import Spec
 from burnish.profiling import Profile, Row
 from burnish.profiling.shown import cells, milliseconds, modules, size, summary
 
-SIZES = (64, 224, 8)
-"""Of open dimensions that count no batch: the first with which the model runs."""
 _ROW = 22  # pixels
 
 
@@ -64,25 +59,25 @@ def profiled(
         call = _training if train else _inference
         first: VerifyError | None = None
         for open_size in SIZES:
-            arrays = _arrays(model, inputs or {}, dims or {}, open_size)
+            given = arrays(model, inputs or {}, dims or {}, open_size)
             try:
-                made = _run(model, arrays, call, runs)
+                made = _run(model, given, call, runs)
             except Exception as error:  # the module may be edited: it raises anything
-                first = first or _problem(file, arrays, error)
+                first = first or _problem(file, given, error)
                 continue
-            described = {name: _described(each) for name, each in arrays.items()}
-            return Profiled(str(file), described, runs, made)
+            said = {name: described(each) for name, each in given.items()}
+            return Profiled(str(file), said, runs, made)
     assert first is not None
     raise first
 
 
 def _run(
     model: nn.Module,
-    arrays: Mapping[str, np.ndarray],
+    inputs: Mapping[str, np.ndarray],
     call: Callable[[Any, Mapping[str, Tensor]], object],
     runs: int,
 ) -> Profile:
-    given = {name: Tensor(each, device=model.device) for name, each in arrays.items()}
+    given = {name: Tensor(each, device=model.device) for name, each in inputs.items()}
     seed(0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # of random inputs
@@ -106,9 +101,9 @@ def _training(model: Any, given: Mapping[str, Tensor]) -> object:
 
 
 def _problem(
-    file: Path, arrays: Mapping[str, np.ndarray], error: Exception
+    file: Path, inputs: Mapping[str, np.ndarray], error: Exception
 ) -> VerifyError:
-    given = ", ".join(f"{name} {_described(each)}" for name, each in arrays.items())
+    given = ", ".join(f"{name} {described(each)}" for name, each in inputs.items())
     made = VerifyError(
         f"{file}: expected it to run on {given}, got {type(error).__name__}: {error}; "
         f"set sizes with {spelled('dims={name: size}', '--dim NAME=SIZE')} or inputs "
@@ -116,74 +111,6 @@ def _problem(
     )
     made.__cause__ = error
     return made
-
-
-# --- inputs ---
-
-
-def _arrays(
-    model: nn.Module,
-    files: Mapping[str, Path],
-    dims: Mapping[str, int],
-    open_size: int,
-) -> dict[str, np.ndarray]:
-    """An array for each input that the model cannot do without, and for those given."""
-    specs: dict[str, Spec] = getattr(type(model).forward, "inputs", {})
-    parameters = inspect.signature(model.forward).parameters
-    refuse_unknown(files, list(parameters), spelled("inputs", "--input"))
-    named = {axis for spec in specs.values() for axis in spec.head + (spec.tail or ())}
-    refuse_unknown(
-        dims, [a for a in named if isinstance(a, str)], spelled("dims", "--dim")
-    )
-    random = np.random.default_rng(0)
-    made = {}
-    for name, parameter in parameters.items():
-        if name in files:
-            made[name] = load(name, files[name])
-        elif parameter.default is parameter.empty:
-            if parameter.kind is parameter.VAR_POSITIONAL or name not in specs:
-                raise UsageError(
-                    f"{type(model).__name__}: expected @nn.accepts to say what "
-                    f"{name!r} is; give it with "
-                    f"{spelled('inputs={name: path}', '--input NAME=FILE.npy')}"
-                )
-            made[name] = _random(name, specs[name], dims, open_size, random)
-    return made
-
-
-def _random(
-    name: str,
-    spec: Spec,
-    dims: Mapping[str, int],
-    open_size: int,
-    random: np.random.Generator,
-) -> np.ndarray:
-    """Normal numbers; of ids 0 and 1, which every table has; of a mask ones."""
-    shape = [
-        axis
-        if isinstance(axis, int)
-        else dims.get(axis or "", 1 if _counts_a_batch(axis) else open_size)
-        for axis in (*spec.head, *(spec.tail or ()))
-    ]
-    dtype = spec.dtype or np.dtype(np.float32)
-    if "mask" in name.lower():
-        return np.ones(shape, dtype)
-    if dtype.kind in "iub":
-        return random.integers(0, 2, shape).astype(dtype)
-    if dtype.kind not in "f":
-        raise UsageError(
-            f"{name}: expected numbers, got {spec.text}; give it with "
-            f"{spelled('inputs={name: path}', '--input NAME=FILE.npy')}"
-        )
-    return np.asarray(random.standard_normal(shape)).astype(dtype)
-
-
-def _counts_a_batch(axis: str | None) -> bool:
-    return axis is not None and (axis == "N" or "batch" in axis.lower())
-
-
-def _described(array: np.ndarray) -> str:
-    return f"{array.dtype}[{', '.join(map(str, array.shape))}]"
 
 
 # --- what is told ---
@@ -224,21 +151,16 @@ def page(found: Profiled, target: Path) -> Path:
     text = filled(
         "profile.html.jinja",
         None,
-        title=html.escape(Path(found.module).name),
-        inputs=html.escape(
-            ", ".join(f"{name} {each}" for name, each in found.inputs.items())
-        ),
+        title=Path(found.module).name,
+        inputs=", ".join(f"{name} {each}" for name, each in found.inputs.items()),
         summary=summary(made, runs),
         bars=list(_bars(rows, runs)),
         height=_ROW * (1 + max(row.depth for row in rows)),
         modules=[
-            (row.depth, [html.escape(cell) for cell in cells])
+            (row.depth, cells)
             for row, cells in zip(rows, modules(made, runs), strict=True)
         ],
-        operators=[
-            [html.escape(cell) for cell in cells(row, made.total, runs)]
-            for row in made.operators()
-        ],
+        operators=[cells(row, made.total, runs) for row in made.operators()],
     )
     with atomic_write(target) as file:
         file.write(text.encode())
@@ -259,8 +181,8 @@ def _bars(rows: Sequence[Row], runs: int) -> Iterator[dict[str, str]]:
             "left": f"{left:.3f}",
             "width": f"{width:.3f}",
             "top": str(_ROW * row.depth),
-            "name": html.escape(name.rpartition(".")[2]),
-            "about": html.escape(
+            "name": name.rpartition(".")[2],
+            "about": (
                 f"{name} {row.detail if row.name else ''}: "
                 f"{milliseconds(row.total / runs)} ms, {milliseconds(row.own / runs)} "
                 f"its own, results {size(row.allocated / runs)}"

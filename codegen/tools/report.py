@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -45,14 +44,14 @@ def report(directory: Path, output: Path | None = None) -> Path:
     page = filled(
         "report.html.jinja",
         None,
-        title=html.escape(directory.resolve().name),
+        title=directory.resolve().name,
         epochs=max(
             (e for name in _names(store) for e in _epochs(store, name)), default=0
         ),
         ranges=[
             {
-                "split": html.escape(r.split),
-                "metric": html.escape(f"{r.metric} ({r.unit})" if r.unit else r.metric),
+                "split": r.split,
+                "metric": f"{r.metric} ({r.unit})" if r.unit else r.metric,
                 "low": f"{r.low:.4g}",
                 "low_epoch": r.low_epoch,
                 "high": f"{r.high:.4g}",
@@ -61,7 +60,7 @@ def report(directory: Path, output: Path | None = None) -> Path:
             for r in LearnerSummary.of(store).ranges
         ],
         plots=[plot for name in _names(store) for plot in _plots(store, name)],
-        log=[html.escape(line) for line in lines[-_LOG:]],
+        log=lines[-_LOG:],
         left_out=max(len(lines) - _LOG, 0),
     )
     with atomic_write(target) as file:
@@ -82,7 +81,7 @@ def _epochs(store: EventStore, name: str) -> set[int]:
 def _plots(store: EventStore, name: str) -> list[Plot]:
     """A metric by epochs, and by batches of training."""
     unit = store.units.get(name, "")
-    title = html.escape(f"{name} ({unit})" if unit else name)
+    title = f"{name} ({unit})" if unit else name
     by_epoch = {
         split: sorted(store.epochs(name, split).items())
         for split in SPLITS

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -23,6 +22,7 @@ from burnish.profiling.rows import Row, by_module, by_operator
 from burnish.profiling.shown import text
 from burnish.profiling.spans import Kind, Span
 from burnish.profiling.trace import save
+from burnish.profiling.watching import around
 
 _running = threading.Lock()
 
@@ -86,37 +86,17 @@ def _profiled() -> Iterator[Profile]:
     recorder = _Recorder(made)
     try:
         with contextlib.ExitStack() as stack:
-            for kind, name, around in (
+            for kind, name, told in (
                 (Module, "__call__", recorder.module),
                 (Operator, "_compute", recorder.operator),
                 (Operator, "pull", recorder.gradient),
                 (Optimizer, "step", recorder.optimizer),
                 (Compiled, "__call__", recorder.plan),
             ):
-                stack.enter_context(_replaced(kind, name, around))
+                stack.enter_context(around(kind, name, told))
             yield made
     finally:
         _running.release()
-
-
-@contextlib.contextmanager
-def _replaced(kind: type, name: str, around: Callable[..., Any]) -> Iterator[None]:
-    """In the `with` block a method of a class goes through `around`."""
-    original = vars(kind)[name]
-    thread = threading.get_ident()
-
-    @functools.wraps(original)
-    def timed(self: Any, *args: Any, **options: Any) -> Any:
-        call = functools.partial(original, self, *args, **options)
-        if threading.get_ident() != thread:
-            return call()
-        return around(call, self, args)
-
-    setattr(kind, name, timed)
-    try:
-        yield
-    finally:
-        setattr(kind, name, original)
 
 
 class _Recorder:

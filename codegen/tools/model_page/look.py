@@ -1,0 +1,141 @@
+"""Look at a model: make its source and its module, run it once, name its sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from burnish.codegen.errors import UnsupportedError, UsageError
+from burnish.codegen.generated import Generated, Options
+from burnish.codegen.loaded import executed
+from burnish.codegen.pipeline import generate
+from burnish.codegen.tools.model_page import reasons
+from burnish.codegen.tools.model_page.boxes import Look, Operator
+from burnish.codegen.tools.model_page.lines import Lines
+from burnish.codegen.tools.model_page.observe import Pass, observed
+from burnish.codegen.tools.model_page.sizes import Sizes, same_steps, second
+from burnish.codegen.tools.model_page.tree import Tree
+from burnish.codegen.tools.module_inputs import (
+    SIZES,
+    arrays,
+    counts_a_batch,
+    described,
+    open_sizes,
+)
+from burnish.nn import tables
+from burnish.serialize import Weights
+
+COMPUTED = 256 * 1024 * 1024
+"""Products of a model with more bytes of weights are left out, and their sizes kept."""
+
+
+def look(path: str | Path, dims: Mapping[str, int] | None = None) -> Look:
+    """Everything that the page shows of a model file or folder.
+
+    dims: sizes of open dimensions. Raises ConversionError for what cannot be read, or
+    UsageError for a size that the model has not.
+    """
+    return examined(path, dims)[0]
+
+
+def examined(
+    path: str | Path, dims: Mapping[str, int] | None = None
+) -> tuple[Look, dict[str, np.ndarray]]:
+    """A look at a model, and its weights by path."""
+    path, explained = Path(path), list[str]()
+    made = _generated(path, explained)
+    state = {entry.path: entry.read() for entry in made.weights}
+    held = Weights(cast("Any", state), "the model", "arrays", metadata=made.metadata)
+    notes = list(made.notes)
+    with executed(made.text) as module:
+        model = vars(module)["Model"]()
+        model.load_state_dict(held)
+        tables.restore(model, held)
+        ran = _Ran.of(model, dims or {}, notes)
+        root = Tree(model, module.__name__, Lines(made.text), ran.seen, ran.sizes).box
+    reasons.assign(root, explained)
+    found = Look(
+        path.resolve().name,
+        made.inputs,
+        made.name,
+        made.text,
+        root,
+        ran.operators(),
+        tuple(explained),
+        ran.inputs,
+        ran.sizes.sizes,
+        tuple(notes),
+    )
+    return found, state
+
+
+def _generated(path: Path, explained: list[str]) -> Generated:
+    """With methods to fill in for operators that nobody knows."""
+    try:
+        return generate(path, explain=explained.append)
+    except UnsupportedError:
+        explained.clear()
+        options = Options(allow_unknown=True)
+        return generate(path, options, explain=explained.append)
+
+
+class _Ran:
+    """One pass of a model, and the names of the sizes in it."""
+
+    def __init__(self, inputs: str, seen: Pass, sizes: Sizes):
+        self.inputs, self.seen, self.sizes = inputs, seen, sizes
+
+    @classmethod
+    def of(cls, model: Any, dims: Mapping[str, int], notes: list[str]) -> _Ran:
+        """With the first sizes that the model takes; else notes hear why not.
+
+        Raises UsageError for dims that the model has not.
+        """
+        products = model.num_bytes <= COMPUTED
+        problem = ""
+        for size in SIZES:
+            try:
+                given = arrays(model, {}, dims, size)
+            except UsageError as error:
+                if dims:
+                    raise
+                problem = str(error)
+                break
+            try:
+                seen = observed(model, given, products)
+            except Exception as error:  # whatever a model raises of a size
+                problem = problem or f"{type(error).__name__}: {error}"
+                continue
+            shown = ", ".join(
+                f"{name} {described(each)}" for name, each in given.items()
+            )
+            return cls(shown, seen, _named(model, dims, size, seen))
+        notes.append(
+            f"shapes and costs are not known, the model did not run: {problem}"
+        )
+        return cls("", Pass(), Sizes(Pass(), {}, {}))
+
+    def operators(self) -> tuple[Operator, ...]:
+        """Those that cost most first."""
+        found = [Operator(name, *each) for name, each in self.seen.operators.items()]
+        return tuple(sorted(found, key=lambda o: (-o.macs, -o.result_bytes, o.name)))
+
+
+def _named(model: Any, dims: Mapping[str, int], size: int, base: Pass) -> Sizes:
+    """Run once more for each open dimension, to see which axes follow it."""
+    sizes = open_sizes(model, dims, size)
+    others = {}
+    for name, usual in sizes.items():
+        for other in second(usual, counts_a_batch(name)):
+            try:
+                given = arrays(model, {}, {**sizes, name: other}, size)
+                seen = observed(model, given, products=False)
+            except Exception:  # a size that the model does not take
+                continue
+            if same_steps(base, seen):
+                others[name] = (other, seen)
+                break
+    return Sizes(base, sizes, others)

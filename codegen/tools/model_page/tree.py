@@ -1,0 +1,169 @@
+"""The tree of boxes of a model: what each module holds, is made by, and did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+
+from burnish.codegen.tools.model_page.boxes import Box, Flow, Held, Span, Step
+from burnish.codegen.tools.model_page.lines import Lines
+from burnish.codegen.tools.model_page.observe import Pass, Seen
+from burnish.codegen.tools.model_page.sizes import Sizes
+from burnish.codegen.tools.model_page.values import TENSORS, histogram
+from burnish.nn.module import Module
+from burnish.nn.param import Param, Stored
+
+_FEW = 3  #: of a list, that stand in its holder's box
+
+
+class Tree:
+    """Builds the boxes of a model; `box` is the outermost.
+
+    source: the name of the module that its classes are in.
+    """
+
+    def __init__(
+        self, model: Module, source: str, lines: Lines, seen: Pass, sizes: Sizes
+    ):
+        self._source, self._lines = source, lines
+        self._pass, self._sizes = seen, sizes
+        self._first: dict[int, str] = {}  # path of each tensor and module
+        self._own = _owned(model)
+        self._histograms = TENSORS
+        kind = type(model).__name__
+        self.box, _ = self._made("", kind, model, self._lines.of("", "", kind))
+
+    def _made(
+        self, path: str, name: str, module: Module, lines: tuple[Span, ...]
+    ) -> tuple[Box, dict[int, Stored]]:
+        """A module's box, and the tensors in it."""
+        kind, about = type(module).__name__, module.extra_repr()
+        first = self._first.setdefault(id(module), path)
+        if first != path:
+            return Box(path, name, kind, about, first, lines), {}
+        box = Box(path, name, kind, about, lines=lines)
+        inside: dict[int, Stored] = {}
+        for tensor_name, tensor in self._own.get(path, ()):
+            box.tensors.append(self._held(path, tensor_name, tensor))
+            inside[id(tensor)] = tensor
+        seen = self._pass.modules.get(path, Seen())
+        self._flow(box, seen)
+        for stem, group in self._groups(module, seen, path):
+            children = []
+            together: dict[int, Stored] = {}
+            for child_name, child in group:
+                place = f"{path}.{child_name}" if path else child_name
+                held = self._child_lines(module, child_name, child) or lines
+                made, tensors = self._made(place, child_name, child, held)
+                children.append(made)
+                together.update(tensors)
+            inside.update(together)
+            if stem:
+                place = f"{path}.{stem}" if path else stem
+                spans = self._lines.of(self._kind(module), stem.partition(".")[0], "")
+                children = [_list(place, stem, children, together, spans or lines)]
+            box.children += children
+        _sum(box, inside)
+        return box, inside
+
+    def _held(self, path: str, name: str, tensor: Stored) -> Held:
+        whole = f"{path}.{name}" if path else name
+        first = self._first.setdefault(id(tensor), whole)
+        values = None
+        if first == whole and not tensor.is_lazy and self._histograms:
+            self._histograms -= 1
+            values = histogram(tensor.data)
+        return Held(
+            name,
+            str(tensor.dtype),
+            tensor.shape,
+            int(tensor.nbytes),
+            isinstance(tensor, Param),
+            None if first == whole else first,
+            values,
+        )
+
+    def _flow(self, box: Box, seen: Seen) -> None:
+        box.calls, box.macs, box.result_bytes = seen.calls, seen.macs, seen.result_bytes
+        box.inputs = self._flows(box.path, "in", len(seen.inputs))
+        box.outputs = self._flows(box.path, "out", len(seen.outputs))
+        number, steps = 0, []
+        for operator, module, kinds in seen.steps:
+            made = [
+                str(self._sizes.flow((box.path, "step", number + i)))
+                for i in range(len(kinds))
+            ]
+            number += len(kinds)
+            steps.append(Step(operator, module, ", ".join(made)))
+        box.steps, box.more_steps = tuple(steps), seen.more_steps
+
+    def _flows(self, path: str, role: str, count: int) -> tuple[Flow, ...]:
+        return tuple(self._sizes.flow((path, role, i)) for i in range(count))
+
+    def _groups(
+        self, module: Module, seen: Seen, path: str
+    ) -> Iterator[tuple[str, list[tuple[str, Module]]]]:
+        """Children in the order of their calls; a list of many under its name."""
+        inside = f"{path}." if path else ""
+        order: dict[str, int] = {}
+        for _, called, _ in seen.steps:
+            if called.startswith(inside):
+                order.setdefault(called.removeprefix(inside), len(order))
+        children = list(module.named_children())
+        stems: dict[str, int] = {}
+        for name, _ in children:
+            at = order.get(name, len(order))
+            stem = name.rpartition(".")[0] or name
+            stems[stem] = min(stems.get(stem, at), at)
+        children.sort(key=lambda each: stems[each[0].rpartition(".")[0] or each[0]])
+        for stem, group in groupby(children, lambda each: each[0].rpartition(".")[0]):
+            found = list(group)
+            yield (stem if len(found) > _FEW else ""), found
+
+    def _kind(self, module: Module) -> str:
+        """The name of a module's class, where the source defines it."""
+        own = type(module).__module__ == self._source
+        return type(module).__name__ if own else ""
+
+    def _child_lines(
+        self, module: Module, name: str, child: Module
+    ) -> tuple[Span, ...]:
+        attribute = name.partition(".")[0]
+        return self._lines.of(self._kind(module), attribute, self._kind(child))
+
+
+def _owned(model: Module) -> dict[str, list[tuple[str, Stored]]]:
+    """Every tensor, also under its second path, by the module that it is in."""
+    modules = {path for path, _ in model.named_modules()}
+    found: dict[str, list[tuple[str, Stored]]] = {}
+    for path, tensor in model.named_tensors(remove_duplicate=False):
+        owner = path.rpartition(".")[0]
+        while owner not in modules:
+            owner = owner.rpartition(".")[0]
+        name = path.removeprefix(f"{owner}.") if owner else path
+        found.setdefault(owner, []).append((name, tensor))
+    return found
+
+
+def _list(
+    path: str,
+    name: str,
+    items: list[Box],
+    inside: dict[int, Stored],
+    lines: tuple[Span, ...],
+) -> Box:
+    """The box of a list: `12 x Block`."""
+    kinds = list(dict.fromkeys(item.kind for item in items))
+    kind = " or ".join(kinds) if len(kinds) < 3 else "modules"
+    box = Box(path, name, f"{len(items)} x {kind}", lines=lines, children=items)
+    _sum(box, inside)
+    return box
+
+
+def _sum(box: Box, inside: dict[int, Stored]) -> None:
+    """Costs with those of the modules in it; a shared tensor counts once."""
+    held = inside.values()
+    box.parameters = sum(int(t.size) for t in held if isinstance(t, Param))
+    box.bytes = sum(int(tensor.nbytes) for tensor in held)
+    box.macs += sum(child.macs for child in box.children)
+    box.result_bytes += sum(child.result_bytes for child in box.children)
