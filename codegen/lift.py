@@ -285,13 +285,16 @@ class _Lifter:
         if number or listed or (not trained and tensor.size == 1):
             return Constant(np.asarray(tensor.numpy()))
         name = value.name or ""
+        transposed = self._by_pytorch and constants.is_transposed(value)
         return Weight(
             "val_0" if constants.is_tensorflows(name) else name,  # says nothing
             dtype,
             shape,
             lambda: np.asarray(tensor.numpy()),
             trained=trained and not (named and constants.is_buffer(value)),
-            source=self.sources.setdefault(value, Source(tensor.size, named)),
+            source=self.sources.setdefault(
+                value, Source(tensor.size, named, transposed=transposed)
+            ),
             persistent=trained or not self._is_table(value, tensor, dtype),
         )
 

@@ -35,13 +35,18 @@ def linear(
         factor = Attribute(operand(weight), "T") if transB else weight
         product = infix("@", x, factor)
         return product if bias is None else BinOp("+", product, operand(bias))
-    if not transB:
-        weight = weight.changed(weight.shape[::-1], lambda w: w.T)
-    n_out, n_in = weight.shape
-    weights = {"weight": weight}
-    if isinstance(bias, Weight):
-        weights["bias"] = bias
-    return layer("Linear", (n_in, n_out), {"bias": bias is not None}, weights, x)
+    return _layer(x, weight, bias if isinstance(bias, Weight) else None, transB)
+
+
+def _layer(x: Expression, weight: Weight, bias: Weight | None, transB: int) -> Result:
+    """The layer, with its weight as the author keeps it, or else as (out, in)."""
+    n_in, n_out = weight.shape[::-1] if transB else weight.shape
+    transposed = weight.source is not None and weight.source.transposed
+    if not transB and not transposed:
+        weight = weight.changed((n_out, n_in), lambda w: w.T)
+    weights = {"weight": weight} | ({} if bias is None else {"bias": bias})
+    options = {"bias": bias is not None, "transposed": transposed}
+    return layer("Linear", (n_in, n_out), options, weights, x)
 
 
 @onnx_op("Gemm", since=7)
@@ -58,15 +63,12 @@ def gemm(
     C = None if beta == 0 else C
     plain = alpha == 1 and (C is None or beta == 1) and not transA
     if plain and owned(B, C) and isinstance(B, Weight):
-        weight = B if transB else B.changed(B.shape[::-1], lambda w: w.T)
-        n_out, n_in = weight.shape
-        sizes, weights = (n_in, n_out), {"weight": weight}
+        n_out = B.shape[0 if transB else 1]
         if C is None:
-            return layer("Linear", sizes, {"bias": False}, weights, A)
+            return _layer(A, B, None, transB)
         if isinstance(C, Weight) and C.shape in ((n_out,), (1, n_out)):
             flat = C.changed((n_out,), lambda b: b.reshape(-1))
-            weights["bias"] = C if C.shape == (n_out,) else flat
-            return layer("Linear", sizes, {}, weights, A)
+            return _layer(A, B, C if C.shape == (n_out,) else flat, transB)
     a = Attribute(operand(A), "T") if transA else operand(A)
     b = Attribute(operand(B), "T") if transB else operand(B)
     product = _times(alpha, BinOp("@", a, b))

@@ -53,12 +53,14 @@ class Source:
 
     size: how many elements it has. named: its author called it so, and it is of no
     layer. apart: no layer owns it, for it is so named, or read in ways that want it in
-    several layouts, or outside of layers.
+    several layouts, or outside of layers. transposed: a matrix that its author keeps as
+    (in, out).
     """
 
     size: int
     named: bool = False
     apart: bool = False
+    transposed: bool = False
 
     def __post_init__(self) -> None:
         self.apart = self.apart or self.named

@@ -17,6 +17,7 @@ BUDGET = "burnish.budget"
 
 _MARK = "burnish.constant"
 _TRAINS = "burnish.weight"
+_COPY = "burnish.copy"
 _TENSORFLOW = re.compile(r".*(:\d+|__\d+)$")
 _COUNTED = re.compile(r"val_\d|onnx::|scalar_tensor|[a-z]+_cast(_\d+)?$")
 _NUMBERED = re.compile(r"[a-z]?_?\d+$")
@@ -31,6 +32,7 @@ _KIND = "pkg.torch.export.graph_signature.InputSpec.kind"
 _PERSISTENT = "pkg.torch.export.graph_signature.InputSpec.persistent"
 _LONGEST = 4096
 _ARITHMETIC = frozenset(("Add", "Div", "Max", "Min", "Mul", "Pow", "Sub", "Where"))
+_PRODUCTS = frozenset(("Gemm", "Linear", "MatMul"))
 _PLACING = frozenset(("ScatterElements", "ScatterND", "Where"))
 _NORMS = frozenset(
     f"{kind}Normalization" for kind in ("Batch", "Group", "Instance", "Layer")
@@ -86,6 +88,23 @@ def is_parameter(value: ir.Value) -> bool:
     return "." in name or any("/" in (node.name or "") for node in nodes)
 
 
+def is_transposed(value: ir.Value) -> bool:
+    """Whether it is an author's matrix (in, out), as GPT-2's Conv1D has it.
+
+    All that reads it are products that take it as it is. The (out, in) of
+    torch.nn.Linear is transposed in the graph, or by the exporter under another name.
+    """
+    name = value.name or ""
+    if not name.endswith(".weight") or not _AUTHORS.fullmatch(name):
+        return False
+    return _COPY not in value.metadata_props and all(
+        node.op_type in _PRODUCTS
+        and place == 1
+        and not node.attributes.get_int("transB", 0)
+        for node, place in value.uses()
+    )
+
+
 def is_buffer(value: ir.Value) -> bool:
     """Whether the exporter says that it is one of the author's, which never trains."""
     return value.metadata_props.get(_KIND) == "BUFFER"
@@ -105,6 +124,11 @@ def is_saved(value: ir.Value) -> bool:
 def mark_parameter(value: ir.Value) -> None:
     """Say that its name is that of a parameter of the author's."""
     value.metadata_props[_KIND] = "PARAMETER"
+
+
+def mark_copy(value: ir.Value) -> None:
+    """Say that an exporter made it of the parameter that it is named after."""
+    value.metadata_props[_COPY] = "yes"
 
 
 def trains(value: ir.Value | None) -> bool:

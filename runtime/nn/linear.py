@@ -15,7 +15,11 @@ from burnish.tensor import Tensor
 
 
 class Linear(Layer):
-    """x @ weight.T + bias:  (..., in_features) -> (..., out_features)"""
+    """x @ weight.T + bias:  (..., in_features) -> (..., out_features)
+
+    transposed: the weight is (in_features, out_features), as GPT-2's Conv1D has it, and
+    the value x @ weight + bias.
+    """
 
     def __init__(
         self,
@@ -23,16 +27,22 @@ class Linear(Layer):
         out_features: int,
         bias: bool = True,
         dtype: Any = "float32",
+        *,
+        transposed: bool = False,
     ):
         bound = in_features**-0.5 if in_features else 0.0
         shape = (out_features, in_features)
         self.in_features = in_features
         self.out_features = out_features
-        self.weight = Param(init.uniform(bound), shape, dtype)
+        self.transposed = transposed
+        self.weight = Param(
+            init.uniform(bound), shape[::-1] if transposed else shape, dtype
+        )
         self.bias = Param(init.uniform(bound), (out_features,), dtype) if bias else None
 
     def forward(self, x: Tensor) -> Tensor:
-        return ops.linear(x, self.weight, self.bias)
+        weight = self.weight.T if self.transposed else self.weight
+        return ops.linear(x, weight, self.bias)
 
 
 class Bilinear(Layer):

@@ -20,8 +20,8 @@ _EMBEDDING = (nn.Embedding,)
 
 
 def _swapped(array: Any, layer: Any) -> Any:
-    """(a, b) -> (b, a)"""
-    return array.T if array.ndim == 2 else array
+    """(a, b) -> (b, a), unless the layer keeps its weight so"""
+    return array if array.ndim != 2 or layer.transposed else array.T
 
 
 def _channels_first(array: Any, layer: Any) -> Any:

@@ -203,7 +203,7 @@ def _projections(statements: Sequence[Statement]) -> _Projections | None:
     for statement in statements:
         for root in statement.expressions():
             found += [e for e in walk(root) if isinstance(e, Layer)]
-    if not 2 <= len(found) <= 4 or any(e.kind != "Linear" for e in found):
+    if not 2 <= len(found) <= 4 or not all(map(_fits, found)):
         return None
     *inward, out = found
     width = out.args[0]
@@ -214,6 +214,11 @@ def _projections(statements: Sequence[Statement]) -> _Projections | None:
     if len({"bias" in e.weights for e in found}) > 1:
         return None
     return _Projections(tuple(inward), out)
+
+
+def _fits(layer: Layer) -> bool:
+    """Whether its weight can be rows of the attention's own, (out, in)."""
+    return layer.kind == "Linear" and not layer.options.get("transposed")
 
 
 def _sizes(

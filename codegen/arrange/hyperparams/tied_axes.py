@@ -33,4 +33,6 @@ def axes(
         made = held(made, [part]) if made else classes[owner].get(str(part))
     if not isinstance(made, Call) or made.function not in _AXES or leaf != "weight":
         return None
-    return [size(owner, made.args[place]) for place in _AXES[made.function]]
+    places = _AXES[made.function]
+    turned = "transposed" in dict(made.options)
+    return [size(owner, made.args[p]) for p in (places[::-1] if turned else places)]

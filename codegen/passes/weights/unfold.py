@@ -64,6 +64,7 @@ def unfold_weights(model: ir.Model, account: Account) -> bool:
         elif function in _COPIES or layers:
             value.name = value.const_value.name = made_of
             constants.mark_parameter(value)
+            constants.mark_copy(value)
             named[made_of] = value
         elif function not in _CURVES or not _unfolded(model, value, made_of, function):
             continue

@@ -9,6 +9,7 @@ from burnish.errors import InputError
 PRINTED = [
     (nn.Linear(5, 4), "Linear(5, 4)  # 24 params"),
     (nn.Linear(5, 4, bias=False), "Linear(5, 4, bias=False)  # 20 params"),
+    (nn.Linear(5, 4, transposed=True), "Linear(5, 4, transposed=True)  # 24 params"),
     (
         nn.Conv2d(3, 8, 3, padding=((0, 1), (0, 1))),
         "Conv2d(3, 8, 3, padding=((0, 1), (0, 1)))  # 224 params",
@@ -54,6 +55,19 @@ def test_shapes_and_dtype(layer, given, expected):
     y = layer(Tensor(np.ones(given, np.float32)))
     assert y.shape == expected
     assert y.dtype == np.float32
+
+
+def test_a_transposed_linear_has_its_weight_as_in_and_out():
+    layer, plain = nn.Linear(3, 4, transposed=True), nn.Linear(3, 4)
+    assert layer.weight.shape == (3, 4)
+    layer.load_state_dict({"weight": plain.weight.T.numpy(), "bias": plain.bias})
+    x = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
+    np.testing.assert_array_equal(layer(x).numpy(), plain(x).numpy())
+    layer.to("cpu:autodiff")
+    plain.to("cpu:autodiff")
+    grads, others = ((m(x) ** 2).sum().backward() for m in (layer, plain))
+    grad, other = layer.weight.grad(grads), plain.weight.grad(others)
+    np.testing.assert_allclose(grad.numpy(), other.numpy().T, rtol=1e-6)
 
 
 def test_batch_norm_learns_statistics_only_in_training():

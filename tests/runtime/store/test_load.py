@@ -425,3 +425,16 @@ def test_loading_makes_no_values_for_what_is_loaded(tmp_path):
     load(layer, tmp_path / "a.pt")
     assert layer.weight.data.shape == (2, 3)
     assert not layer.weight.data.flags.owndata
+
+
+@pytest.mark.parametrize("layout", [PYTORCH, BURN, KERAS, FLAX])
+def test_a_transposed_linear_is_saved_as_any_other(layout):
+    """Where matrices are (in, out) it has its own, and PyTorch its (in, out) too."""
+    layer, plain = nn.Linear(3, 2, transposed=True), nn.Linear(3, 2)
+    layer.weight = plain.weight.T.numpy()
+    [key] = [name for name in collect(layer, layout=layout) if "bias" not in name]
+    one, other = (collect(m, layout=layout)[key] for m in (layer, plain))
+    np.testing.assert_array_equal(one, other.T if layout is PYTORCH else other)
+    back = nn.Linear(3, 2, transposed=True)
+    load(back, collect(layer, layout=layout), layout=layout)
+    np.testing.assert_array_equal(back.weight.numpy(), layer.weight.numpy())
