@@ -126,6 +126,7 @@ def told(instead: str) -> Callable[[F], F]:
             except TypeError:
                 if error := unfit(method, (self, *args), options):
                     where = f"{type(self).__name__}.{method.__name__}"
+                    where = where.removesuffix(".__init__")
                     raise ArgumentError(f"{where}: {error}; write {instead}") from None
                 raise
 

@@ -12,13 +12,41 @@ from typing import Any, NoReturn
 from burnish.errors import ArgumentError
 
 
+class Fixed:
+    """A property or a method that is read; what assigns to it is told what to write."""
+
+    def __init__(self, read: Any, instead: str):
+        self.read, self.instead, self.__doc__ = read, instead, read.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, owner: Any, kind: type | None = None) -> Any:
+        return self.read.__get__(owner, kind)
+
+    def __set__(self, owner: Any, value: Any) -> NoReturn:
+        raise AttributeError(
+            f"{type(owner).__name__}.{self.name} is not assigned; write {self.instead}"
+        )
+
+
+class Count(int):
+    """The number of a module's parameters; a call says that it is no method."""
+
+    def __call__(self, *args: Any, **options: Any) -> NoReturn:
+        raise ArgumentError(
+            "num_params: expected no call, it is a number; write model.num_params"
+        )
+
+
 class Size(int):
     """The number of elements; a call, PyTorch's `x.size()`, says where the shape is.
 
     NumPy sees a plain integer, which widens no dtype; so do operators.
     """
 
-    def __call__(self, axis: int | None = None) -> NoReturn:
+    def __call__(self, axis: int | None = None, dim: int | None = None) -> NoReturn:
+        axis = dim if axis is None else axis
         instead = "x.shape" if axis is None else f"x.shape[{axis}]"
         raise ArgumentError(
             f"size: expected no call, it is the number of elements as in NumPy; "
@@ -105,6 +133,80 @@ _METHODS = {
     "unique": "ops.unique_all(x), whose first result is the values",
     "where": "ops.where(condition, x, y)",
     "repeat_interleave": "x.take(indices, axis=0)",
+    "as_strided": "x.reshape(...), x.unfold(...) or x.numpy().strides",
+    **dict.fromkeys(("stride", "storage", "data_ptr", "layout"), "x.numpy()"),
+    **dict.fromkeys(("storage_offset", "untyped_storage"), "x.numpy()"),
+    **dict.fromkeys(("is_cpu", "is_mps", "is_xpu", "is_meta"), "x.device"),
+    **dict.fromkeys(("grad_fn", "retains_grad", "grad_dtype"), "x.requires_grad"),
+    **dict.fromkeys(
+        ("values", "indices"), "x.max(axis=1) for values, x.argmax(axis=1) for places"
+    ),
+    **{
+        name: f'x.astype("{dtype}")'
+        for name, dtype in (
+            *(("bfloat16", "bfloat16"), ("byte", "uint8"), ("char", "int8")),
+            ("short", "int16"),
+        )
+    },
+    **dict.fromkeys(("absolute", "fabs"), "abs(x)"),
+    **dict.fromkeys(("multiply",), "x * y"),
+    **dict.fromkeys(("divide", "true_divide"), "x / y"),
+    "subtract": "x - y",
+    "negative": "-x",
+    "positive": "x",
+    "floor_divide": "x // y",
+    "float_power": "x ** y",
+    "greater_equal": "x >= y",
+    "less_equal": "x <= y",
+    "fix": "x.trunc()",
+    "fmax": "ops.maximum(x, y)",
+    "fmin": "ops.minimum(x, y)",
+    "exp2": "2.0 ** x",
+    "log2": "x.log() / np.log(2)",
+    "logit": "(x / (1 - x)).log()",
+    "logaddexp": "(x.exp() + y.exp()).log()",
+    "xlogy": "x * y.log()",
+    "erfc": "1 - ops.erf(x)",
+    "addcmul": "x + value * a * b",
+    "addcdiv": "x + value * a / b",
+    **dict.fromkeys(("addbmm", "addmv"), "x + a @ b"),
+    **dict.fromkeys(("addr", "ger"), "a.unsqueeze(1) * b"),
+    "diff": "x[1:] - x[:-1]",
+    "dist": "(x - y).norm()",
+    "aminmax": "x.min(axis=1), x.max(axis=1)",
+    "select": "x[:, 0]",
+    "narrow_copy": "x[:, 1:3]",
+    "swapdims": "x.swapaxes(0, 1)",
+    "fliplr": "x.flip(1)",
+    "flipud": "x.flip(0)",
+    **dict.fromkeys(
+        ("tensor_split", "hsplit", "vsplit", "dsplit", "split_with_sizes"),
+        "x.split([1, 2], axis=1)",
+    ),
+    **dict.fromkeys(("new_empty", "new_full"), "Tensor.full((2, 3), 0.0)"),
+    "bernoulli": "Tensor.rand(2, 3) < x",
+    "is_nonzero": "bool(x)",
+    "is_complex": "nothing: no tensor is complex",
+    **dict.fromkeys(("real", "conj", "resolve_conj"), "x: no tensor is complex"),
+    **dict.fromkeys(("imag", "angle"), "nothing: no tensor is complex"),
+    "is_signed": 'x.dtype.kind != "u"',
+    "is_same_size": "x.shape == y.shape",
+    "is_quantized": "isinstance(x, QuantizedTensor) of burnish.quantization",
+    **dict.fromkeys(("nansum", "nanmean"), "ops.where(x.is_nan(), 0.0, x).sum()"),
+    "nanmedian": "np.nanmedian(x.numpy())",
+    **dict.fromkeys(("kthvalue", "mode"), "x.sort(axis=1), of which a place is taken"),
+    **dict.fromkeys(("put", "masked_scatter"), "x.set_item(index, values)"),
+    "matrix_power": "x @ x",
+    **dict.fromkeys(
+        ("svd", "eig", "lstsq", "cholesky", "slogdet", "logdet", "geqrf"),
+        "numpy.linalg on x.numpy()",
+    ),
+    "unique_consecutive": "ops.unique_all(x), whose first result is the values",
+    "renorm": "x / x.norm(axis=1, keepdims=True)",
+    "resize": "x.reshape(2, -1)",
+    "msort": "x.sort(axis=0)",
+    "to_dense": "nothing: every tensor is dense",
+    "to_sparse": "nothing: every tensor is dense",
     "is_contiguous": "nothing: memory layout is no concern here",
     "is_leaf": "x.requires_grad",
     "train": "model.train(), which a module has",
@@ -244,11 +346,31 @@ _MODULES = {
     "share_memory": "model.fork(device), whose copies share arrays",
     "compile": "capture(model, x) of burnish.capture",
     "get_parameter": "dict(model.named_parameters())[path]",
+    "get_buffer": "dict(model.named_buffers())[path]",
+    "set_submodule": "model.replace(name, module)",
+    "dtype": "model.parameters()[0].dtype",
+    "weights": "model.state_dict()",
+    "save": 'model.save_file("model.safetensors")',
+    "load": 'Model.from_file("model.safetensors")',
+    "summary": "print(model), or burnish.profile(model, x)",
+    "predict": "model.valid()(x)",
+    "fit": "Learner(...) of burnish.learner",
+    "backward": "loss.backward(): a tensor has it",
+    "xpu": 'model.to("cuda")',
+    **dict.fromkeys(
+        (
+            *("register_forward_pre_hook", "register_backward_hook"),
+            *("register_full_backward_hook", "register_full_backward_pre_hook"),
+        ),
+        "a subclass whose forward calls super().forward(x)",
+    ),
     "get_submodule": "dict(model.named_modules())[path]",
 }
 
 _OPTIMIZERS = {
     "zero_grad": "nothing: gradients are what loss.backward() returns, none are kept",
+    "state": "optimizer.state_dict()",
+    "defaults": "vars(optimizer)",
     "param_groups": "optim.ModuleOptimizer, with rates by ModuleSchedule",
     **dict.fromkeys(
         ("lr", "learning_rate"), "optimizer.step(1e-3, ...): the rate is for each step"
@@ -259,6 +381,12 @@ _OPTIMIZERS = {
 _LAYERS = {
     "functional": "burnish.ops for operators, burnish.nn for losses: ops.relu(x)",
     "Parameter": "nn.Param(values)",
+    "ParameterDict": "nn.Param in attributes: self.scale = nn.Param(values)",
+    "SyncBatchNorm": "nn.BatchNorm2d(8)",
+    **dict.fromkeys(
+        ("LazyLinear", "LazyConv1d", "LazyConv2d", "LazyConv3d"),
+        "nn.Linear(3, 2), nn.Conv2d(3, 8, 3): sizes are given, values are made lazily",
+    ),
     "ParameterList": "a list of nn.Param in an attribute",
     "ModuleList": "a list of modules in an attribute: self.layers = [...]",
     "DataParallel": "burnish.distributed",
@@ -296,6 +424,15 @@ _RULES = {
 
 _DATA = {
     "TensorDataset": "data.batches((x, y), 32, shuffle=0), or data.ArrayDataset",
+    **dict.fromkeys(
+        ("Sampler", "RandomSampler", "SequentialSampler", "SubsetRandomSampler"),
+        "data.DataLoader(dataset, 32, shuffle=0), or data.ShuffledDataset",
+    ),
+    "WeightedRandomSampler": "data.SamplerDataset",
+    "BatchSampler": "data.DataLoader(dataset, 32)",
+    "DistributedSampler": "burnish.distributed",
+    "default_collate": "data.stack",
+    "IterableDataset": "data.Dataset, whose items have numbers",
     "random_split": "data.split, data.train_test_split",
 }
 

@@ -16,7 +16,7 @@ from burnish.backend import Device, on_host
 from burnish.display import describe
 from burnish.distributions import Default, Distribution, Normal, Uniform
 from burnish.errors import InputError
-from burnish.habits import TensorModule, missing
+from burnish.habits import Fixed, TensorModule, missing
 from burnish.methods import Methods, shape_from
 from burnish.steps import call, draw
 
@@ -34,6 +34,7 @@ class Tensor(Methods):
     __array_ufunc__ = None  # array + tensor asks the tensor
     __array_priority__ = 1000  # CuPy's word for the same
 
+    @told("Tensor(data, dtype=None, device=None); x.require_grad() is for gradients")
     def __init__(
         self, data: Any, dtype: Any = None, device: Device | str | None = None
     ):
@@ -44,6 +45,11 @@ class Tensor(Methods):
         listed = not hasattr(data, "dtype")
         if dtype is None and is_literal(data):
             data, dtype = literal(data, self.device)
+        if isinstance(dtype, int):
+            raise InputError(
+                f"Tensor: expected a dtype such as 'float32', got {dtype}; "
+                f"Tensor.zeros(2, 3) has a shape"
+            )
         self.data = self.device.put(data, dtype)
         if listed and self.data.dtype.kind == "O":
             _check_texts(self.data)
@@ -114,6 +120,12 @@ class Tensor(Methods):
     def requires_grad(self) -> bool:
         return self.node is not None
 
+    if not TYPE_CHECKING:
+        requires_grad = Fixed(
+            requires_grad,
+            "x = x.require_grad(); model.freeze() or model.unfreeze() for parameters",
+        )
+
     @call
     def detach(self) -> Tensor:
         """The same values, no longer recorded."""
@@ -138,6 +150,11 @@ class Tensor(Methods):
                 f"got a {type(gradients).__name__}"
             )
         return gradients.get(self)
+
+    if not TYPE_CHECKING:
+        grad = Fixed(
+            grad, "gradients = loss.backward(), x.grad(gradients): none are kept"
+        )
 
     def inplace(self, function: Callable[[Tensor], Tensor]) -> Tensor:
         """Become what `function` makes of this tensor; returns this tensor.

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from burnish.arguments import told
 from burnish.backend import Device
 from burnish.data.collate import Collate
 from burnish.data.dataset import ArrayDataset, Dataset
@@ -38,6 +39,7 @@ class DataLoader:
     Raises DataError with the item's index when an item cannot be loaded.
     """
 
+    @told("DataLoader(dataset, 32, shuffle=0), whose options help(DataLoader) lists")
     def __init__(
         self,
         dataset: Dataset[Any],

@@ -25,6 +25,9 @@ class Layer(Module):
         if "__init__" in vars(cls):
             cls.__init__ = checked(cls.__init__)  # type: ignore[method-assign]
 
+    def __init__(self) -> None:
+        """Keep nothing, as ReLU does."""
+
     if not TYPE_CHECKING:  # checkers see Module's
 
         def __call__(self, *args: Any, **options: Any) -> Any:
@@ -62,6 +65,9 @@ class Layer(Module):
                 continue
             parts.append(f"{name}={value!r}" if optional else repr(value))
         return ", ".join(parts)
+
+
+Layer.__init__ = checked(Layer.__init__)  # type: ignore[method-assign]
 
 
 def _is_call(error: Exception) -> bool:

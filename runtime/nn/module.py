@@ -17,7 +17,7 @@ from burnish import serialize
 from burnish.arguments import told
 from burnish.autodiff import recording
 from burnish.backend import Device
-from burnish.habits import missing
+from burnish.habits import Count, Fixed, missing
 from burnish.nn import record, tables
 from burnish.nn.adapting import computed, make_plain, reparameterize
 from burnish.nn.display import tree
@@ -61,6 +61,11 @@ class Module(Holder):
     def training(self) -> bool:
         """Whether dropout and batch statistics act: on an autodiff device they do."""
         return self.device.is_autodiff
+
+    if not TYPE_CHECKING:
+        training = Fixed(
+            training, "model.train() for training, model.valid() for inference"
+        )
 
     # --- what is inside ---
 
@@ -112,6 +117,7 @@ class Module(Holder):
             if isinstance(item, Param):
                 yield path, item
 
+    @told("model.parameters(), which has those of all submodules")
     def parameters(self) -> list[Param]:
         """The tensors that training changes."""
         return [param for _, param in self.named_parameters()]
@@ -125,7 +131,7 @@ class Module(Holder):
     @property
     def num_params(self) -> int:
         """The number of values in all parameters, frozen ones too."""
-        return sum(param.size for param in self.parameters())
+        return Count(sum(param.size for param in self.parameters()))
 
     @property
     def num_bytes(self) -> int:
@@ -145,6 +151,7 @@ class Module(Holder):
 
     # --- where it is ---
 
+    @told('model.to("cuda"); model.map(lambda path, tensor: tensor.half()) for a dtype')
     def to(self, device: Device | str) -> Self:
         """Move every tensor to `device`, in place; on ":autodiff" it trains."""
         device = Device(device)

@@ -171,3 +171,46 @@ def loss() -> Tensor:
 def test_a_call_in_pytorchs_way(habit, instead):
     with pytest.raises((BurnishError, TypeError, AttributeError), match=instead):
         habit()
+
+
+ASSIGNED = {  # what PyTorch's users assign, and what they are to write
+    "x.requires_grad = True": "write x = x.require_grad()",
+    "model.weight.requires_grad = False": "model.freeze()",
+    "x.grad = None": "write gradients = loss.backward()",
+    "model.training = False": "model.valid() for inference",
+}
+
+
+@pytest.mark.parametrize("line", ASSIGNED)
+def test_what_is_only_read_says_what_to_write(line):
+    known = {"x": Tensor(np.ones(3)), "model": nn.Linear(3, 2)}
+    with pytest.raises(AttributeError, match=re.escape(ASSIGNED[line])):
+        exec(line, known)
+
+
+CALLED = {  # a call as PyTorch has it, and what is to be written
+    "model.num_params()": "write model.num_params",
+    "model.parameters(recurse=True)": "write model.parameters()",
+    'model.to(dtype="float16")': "tensor.half()",
+    "x.size(dim=1)": "write x.shape[1]",
+    "Tensor([1.0], requires_grad=True)": "x.require_grad()",
+    "Tensor(2, 3)": "Tensor.zeros(2, 3)",
+    "nn.ReLU(inplace=True)": "write ReLU()",
+    "data.DataLoader([1], 1, pin_memory=True)": "write DataLoader(dataset, 32",
+}
+
+
+@pytest.mark.parametrize("line", CALLED)
+def test_a_call_as_pytorch_has_it_says_what_to_write(line):
+    known = {"x": OWNERS["Tensor"], "model": OWNERS["Module"], "Tensor": Tensor}
+    with pytest.raises(BurnishError, match=re.escape(CALLED[line])):
+        eval(line, known | {"nn": nn, "data": data})
+
+
+def test_what_is_fixed_is_read_as_before():
+    x = Tensor(np.ones(3)).to("cpu:autodiff").require_grad()
+    assert x.requires_grad
+    np.testing.assert_array_equal(x.grad((x * 2).sum().backward()), np.full(3, 2))
+    assert isinstance(Tensor.requires_grad, property)
+    assert (Tensor.grad.__doc__ or "").startswith("This tensor's gradient")
+    assert nn.Linear(3, 2).num_params + 1 == 9
