@@ -114,6 +114,10 @@ class Tape:
         """What an `if` or a `while` is told of a tensor, where this tape `follows`."""
         self.read(tensor)
 
+    def rounds(self, tensor: Variable) -> int | None:
+        """What `range` is told of a tensor; None where no `range` asks for it."""
+        return None
+
     def refuse(self, why: str, what_to_do: str = "") -> NoReturn:
         """Raises CaptureError: says where and why."""
         raise CaptureError(refusal(why) + what_to_do)

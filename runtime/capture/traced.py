@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import prod
 from typing import Any
 
 from burnish.autodiff import Variable
@@ -48,10 +47,10 @@ class Traced(Tensor):
     def dtype(self) -> Any:
         return self.real.dtype
 
-    def __bool__(self) -> bool:
-        if self.tape.follows and prod(self.shape) == 1:
-            return self.tape.way(self)
-        return super().__bool__()
+    def item(self) -> Any:
+        if self.tape.follows and (count := self.tape.rounds(self)) is not None:
+            return count
+        return super().item()
 
     def inplace(self, function: Callable[[Tensor], Tensor]) -> Tensor:
         if any(self is each for each in self.tape.arguments):

@@ -8,7 +8,7 @@ from operator import index
 from typing import TYPE_CHECKING, Any
 
 from burnish import ops
-from burnish.autodiff import Variable
+from burnish.autodiff import Variable, recording
 from burnish.errors import InputError
 from burnish.methods._bind import method
 from burnish.operator import explained
@@ -83,6 +83,8 @@ class ElementMethods(Variable):
                 f"bool: the truth of shape {self.shape} is ambiguous, expected one "
                 f"element; say any() or all()"
             )
+        if recording.tape is not None and recording.tape.follows:
+            return recording.tape.way(self)
         return bool(self.data)
 
     def __int__(self) -> int:

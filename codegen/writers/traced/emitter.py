@@ -189,24 +189,36 @@ class Emitter:
     # --- conditions ---
 
     def body(
-        self, block: Block, label: str, takes: Sequence[ir.Value] = ()
+        self, label: str, takes: Sequence[ir.Value], make: Callable[[], Iterable[Any]]
     ) -> ir.Graph:
-        """A block as a graph of its own, which sees the values around it."""
+        """What `make` writes and gives as a graph, which sees the outer one."""
         around = self.nodes, self.values, self._constants, self._axes, self.call
         self.nodes, self.values = [], dict(self.values)
         self._constants, self._axes = dict(self._constants), dict(self._axes)
-        for call in block.calls:
-            self.write(call)
-        self.call = around[-1]
         results: list[ir.Value] = []
-        for each in block.results:
+        for each in make():
             value = self.value(each)
             if value.producer() not in self.nodes or any(value is r for r in results):
                 value = self("Identity", value)
             results.append(value)
         made = ir.Graph(list(takes), results, nodes=self.nodes, name=label)
-        self.nodes, self.values, self._constants, self._axes, _ = around
+        self.nodes, self.values, self._constants, self._axes, self.call = around
         return made
+
+    def block(self, block: Block) -> Iterable[Any]:
+        """Write the calls of a block; what it gives."""
+        call = self.call
+        for each in block.calls:
+            self.write(each)
+        self.call = call
+        return list(block.results)
+
+    def taken(self, ref: Ref, what: str = "taken") -> ir.Value:
+        """A value that a body is given, in the place of `ref`."""
+        shape = ir.Shape([n if type(n) is int else None for n in ref.shape])
+        value = ir.Value(name=f"{what}_{next(self._labels)}", shape=shape)
+        value.type = ir.TensorType(data_type(ref.dtype))
+        return value
 
     # --- sizes ---
 

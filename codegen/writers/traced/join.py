@@ -107,12 +107,13 @@ class _Join:
         for name, item in a.options.items():
             other = b.options[name]
             if isinstance(item, Block):
+                self._both(item.takes, other.takes, self._same)
                 calls = [
                     self._call(*both)
                     for both in zip(item.calls, other.calls, strict=True)
                 ]
                 results = self._both(item.results, other.results, self._value)
-                options[name] = Block(calls, results)
+                options[name] = Block(calls, results, item.takes)
             else:
                 options[name] = self._both(item, other, self._value)
         self._both(a.results, b.results, self._same)

@@ -16,11 +16,20 @@ from burnish.capture.tape import Ref, Tape
 from burnish.capture.traced import Traced
 from burnish.capture.where import user_frame
 from burnish.codegen.errors import ExportError
+from burnish.codegen.writers.traced.questions import (
+    Asking,
+    Place,
+    count_asked,
+    may_break,
+    place_of,
+    truth_asked,
+)
 from burnish.codegen.writers.traced.table import find
 from burnish.nested import mapped
 from burnish.nn.module import Module
 from burnish.nn.param import Stored
 from burnish.operator import Operator
+from burnish.tensor import Tensor
 
 
 class Inside(NamedTuple):
@@ -71,10 +80,11 @@ class Done(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Calls in a row, and what is kept of them."""
+    """Calls in a row, what is kept of them, and places that it is given values in."""
 
     calls: list[Done]
     results: Any
+    takes: tuple[Ref, ...] = ()
 
 
 def fork(condition: Any, *, then: Block, otherwise: Block) -> Any:
@@ -120,6 +130,8 @@ class Decision(NamedTuple):
     path: Path
     at: At
     line: str
+    asking: Asking | None
+    answer: int
 
 
 @dataclasses.dataclass
@@ -127,10 +139,11 @@ class Seen:
     """What several runs of one module share, so that equal things have equal places."""
 
     fixed: dict[int, tuple[Ref, Any]] = dataclasses.field(default_factory=dict)
-    starts: dict[tuple[bool, ...], int] = dataclasses.field(default_factory=dict)
+    starts: dict[tuple[int, ...], int] = dataclasses.field(default_factory=dict)
+    asked: set[Place] = dataclasses.field(default_factory=set)
     joined: int = 0
 
-    def start(self, ways: tuple[bool, ...]) -> int:
+    def start(self, ways: tuple[int, ...]) -> int:
         """The first place after these decisions: of no other run."""
         return self.starts.setdefault(ways, (len(self.starts) + 1) * 10**6)
 
@@ -141,6 +154,18 @@ class Seen:
 
 
 _ENDLESS = 100  # decisions of one run
+ROUNDS = 3  # of a loop, which are compared
+
+
+def rounds_of(decisions: Sequence[Decision], asking: Asking) -> int:
+    """How many rounds a loop has begun since it was entered."""
+    count = 0
+    for each in reversed(decisions):
+        if asking.is_in(each.asking):
+            if each.asking is None or each.answer != asking.stays:
+                break
+            count += each.asking.stays is not None
+    return count
 
 
 class LayerTape(Tape):
@@ -152,7 +177,7 @@ class LayerTape(Tape):
 
     follows = True
 
-    def __init__(self, module: Module, ways: tuple[bool, ...], seen: Seen) -> None:
+    def __init__(self, module: Module, ways: tuple[int, ...], seen: Seen) -> None:
         super().__init__()
         self.names = {id(each): path for path, each in module.named_modules()}
         self.inside: list[Inside] = []
@@ -161,7 +186,7 @@ class LayerTape(Tape):
         self.decisions: list[Decision] = []
         self.results: Any = None
         self._asked, self._shared = ways, seen
-        self._ways: tuple[bool, ...] = ()
+        self._ways: tuple[int, ...] = ()
 
     def keeps(self, function: Any) -> bool:
         return find(function) is not None
@@ -181,20 +206,40 @@ class LayerTape(Tape):
             self.inside.pop()
 
     def way(self, tensor: Variable) -> bool:
-        assert isinstance(tensor, Traced)
-        asked, at = len(self.decisions), _at()
-        self.decisions.append(
-            Decision(self.ref(tensor), len(self.calls), tuple(self.inside), at, _line())
-        )
+        frame = user_frame(sys._getframe(1))
+        asking = truth_asked(frame, line_of(frame)) if frame else None
+        if asking is None and type(tensor) is Tensor:
+            return bool(tensor.data)
+        usual = True
+        if asking is not None and asking.stays is not None:
+            usual = asking.stays is (rounds_of(self.decisions, asking) < ROUNDS)
+        return bool(self._decide(tensor, asking, usual, frame))
+
+    def rounds(self, tensor: Variable) -> int | None:
+        frame = user_frame(sys._getframe(1))
+        asking = count_asked(frame, line_of(frame)) if frame else None
+        if asking is None:
+            return None
+        return self._decide(tensor, asking, ROUNDS + may_break(asking.node), frame)
+
+    def _decide(
+        self, tensor: Variable, asking: Asking | None, usual: int, frame: Any
+    ) -> int:
+        asked = len(self.decisions)
         if asked == _ENDLESS:
             raise ExportError(
-                f"export: {_line()}: a tensor is asked for its value again and again; "
-                f"expected an `if` with an end, which becomes ONNX's If"
+                f"export: {line_of(frame)}: a tensor is asked for its value again and "
+                f"again; expected an `if` or a loop whose source can be read"
             )
-        chosen = self._asked[asked] if asked < len(self._asked) else True
-        self._ways = (*self._ways, chosen)
+        answer = self._asked[asked] if asked < len(self._asked) else usual
+        self.decisions.append(Decision(
+            self.ref(tensor), len(self.calls), tuple(self.inside), _at(),
+            line_of(frame), asking, answer,
+        ))  # fmt: skip
+        self._shared.asked.add(place_of(frame))
+        self._ways = (*self._ways, answer)
         self.places = self._shared.start(self._ways)
-        return chosen
+        return answer
 
     def ref(self, value: Any) -> Any:
         is_new = isinstance(value, Variable) and not isinstance(value, Traced)
@@ -212,7 +257,7 @@ class LayerTape(Tape):
 
 
 def run(
-    module: Module, args: Sequence[Any], ways: tuple[bool, ...], seen: Seen
+    module: Module, args: Sequence[Any], ways: tuple[int, ...], seen: Seen
 ) -> LayerTape:
     """What `module(*args)` does, going these ways first."""
     tape = LayerTape(module, ways, seen)
@@ -241,9 +286,8 @@ def _at() -> At:
     return tuple(found)
 
 
-def _line() -> str:
+def line_of(frame: FrameType | None) -> str:
     """The file and line that asks a tensor for its value."""
-    frame = user_frame(sys._getframe(2))
     if frame is None:
         return "somewhere"
     return f"{FilePath(frame.f_code.co_filename).name}:{frame.f_lineno}"

@@ -10,16 +10,27 @@ import numpy as np
 from burnish.capture.line import refs
 from burnish.codegen.errors import ExportError
 from burnish.codegen.writers.traced.join import join
+from burnish.codegen.writers.traced.questions import check_alike, may_break
+from burnish.codegen.writers.traced.rounds import repeat, rolled
 from burnish.codegen.writers.traced.sizes import Differ, merged
 from burnish.codegen.writers.traced.tape import (
+    ROUNDS,
     Block,
+    Decision,
     Done,
     LayerTape,
     Recorded,
     Seen,
     asked,
     fork,
+    rounds_of,
     run,
+)
+from burnish.codegen.writers.traced.unrolled import (
+    Unrolled,
+    again,
+    counted,
+    unwound,
 )
 from burnish.nn.module import Module
 
@@ -50,30 +61,92 @@ class _Ways:
         self.module, self.args, self.seen = module, args, Seen()
         self.runs = 0
 
-    def run(self, ways: tuple[bool, ...]) -> LayerTape:
+    def run(self, ways: tuple[int, ...]) -> LayerTape:
         self.runs += 1
         return run(self.module, self.args, ways, self.seen)
 
-    def follow(self, ways: tuple[bool, ...], tape: LayerTape, start: int) -> Block:
+    def follow(self, ways: tuple[int, ...], tape: LayerTape, start: int) -> Block:
         """What is done after these decisions, of which `tape` is one way."""
         if len(tape.decisions) == len(ways):
             return Block(tape.done[start:], tape.results)
         decision = tape.decisions[len(ways)]
+        rest = self._after(ways, tape, decision)
+        return Block(tape.done[start : decision.start] + rest.calls, rest.results)
+
+    def _after(
+        self, ways: tuple[int, ...], tape: LayerTape, decision: Decision
+    ) -> Block:
+        """What is done from a decision on."""
         if self.runs > _MOST:
             raise ExportError(
                 f"export: {decision.line}: expected at most {_MOST} ways through the "
                 f"module, got more; choose with ops.where where that will do"
             )
-        other = self.run((*ways, False))
-        if other.decisions[len(ways)][:2] != decision[:2]:
-            raise ExportError(
-                f"export: {decision.line}: run again the module does something else "
-                f"before this line; expected the same calls in every run"
-            )
-        then = self.follow((*ways, True), tape, decision.start)
-        otherwise = self.follow((*ways, False), other, decision.start)
-        rest = join(decision, then, otherwise, self.seen)
-        return Block(tape.done[start : decision.start] + rest.calls, rest.results)
+        asking = decision.asking
+        if asking is None:
+            then = self._going(ways, tape, True)
+            otherwise = self._going(ways, tape, False)
+            return join(decision, then, otherwise, self.seen)
+        if asking.stays is not None:
+            return self._loop(ways, tape, decision)
+        if may_break(asking.node):
+            return self._going(ways, tape, decision.answer)
+        return self._counted(ways, tape, decision)
+
+    def _going(self, ways: tuple[int, ...], tape: LayerTape, answer: int) -> Block:
+        """What is done after a decision with this answer."""
+        decision = tape.decisions[len(ways)]
+        ways = (*ways, answer)
+        if decision.answer != answer:
+            tape = self.run(ways)
+            if tape.decisions[len(ways) - 1][:2] != decision[:2]:
+                raise ExportError(
+                    f"export: {decision.line}: run again the module does something "
+                    f"else before this line; expected the same calls in every run"
+                )
+        return self.follow(ways, tape, decision.start)
+
+    def _loop(
+        self, ways: tuple[int, ...], tape: LayerTape, decision: Decision
+    ) -> Block:
+        """A loop from one of its questions on, at its first question all of it."""
+        assert decision.asking is not None
+        stays = bool(decision.asking.stays)
+        before = rounds_of(tape.decisions[: len(ways)], decision.asking)
+        ways_of = {"end": self._going(ways, tape, not stays)}
+        if before < ROUNDS:
+            ways_of["rounds"] = self._going(ways, tape, stays)
+        args = (decision.condition,)
+        call = Done(again, args, ways_of, (), decision.path, False, decision.at)
+        if before:
+            return Block([call], None)
+        conditions, rounds, ends = unwound(call, decision)
+        count = None
+        for each in reversed(tape.decisions[: len(ways)]):
+            asking = each.asking
+            if asking and asking.stays is None and decision.asking.is_in(asking):
+                count = each.condition
+                break
+        check_alike(decision.asking, self.seen.asked, decision.line)
+        loop = Unrolled(decision, count, stays, conditions, rounds, ends)
+        return rolled(loop, self.seen)
+
+    def _counted(
+        self, ways: tuple[int, ...], tape: LayerTape, decision: Decision
+    ) -> Block:
+        """A loop over `range`, of none to three rounds."""
+        ends: list[Block | None] = []
+        for count in range(ROUNDS + 1):
+            try:
+                ends.append(self._going(ways, tape, count))
+            except ExportError:
+                if count:
+                    raise
+                ends.append(None)
+        assert decision.asking is not None
+        check_alike(decision.asking, self.seen.asked, decision.line)
+        loop = counted(decision, ends)
+        return rolled(loop, self.seen)
 
 
 def _alive(calls: list[Done], wanted: set[int]) -> list[Done]:
@@ -82,6 +155,7 @@ def _alive(calls: list[Done], wanted: set[int]) -> list[Done]:
     for call in reversed(calls):
         if call.function is fork:
             call = _wanted_of(call, wanted)
+        call = _living(call) if call.function is repeat else call
         if call.always or any(ref.place in wanted for ref in refs(call.results)):
             wanted.update(ref.place for ref in asked([call]))
             kept.append(call._replace(at=()))
@@ -97,6 +171,13 @@ def _wanted_of(call: Done, wanted: set[int]) -> Done:
         places = {ref.place for ref in refs(results)}
         blocks[name] = Block(_alive(block.calls, places), results)
     return call._replace(options=blocks, results=tuple(call.results[i] for i in kept))
+
+
+def _living(call: Done) -> Done:
+    """A loop without the steps of its body that nothing depends on."""
+    body = call.options["body"]
+    calls = _alive(body.calls, {ref.place for ref in refs(body.results)})
+    return call._replace(options=call.options | {"body": body._replace(calls=calls)})
 
 
 def together(runs: Sequence[Recorded]) -> Recorded:

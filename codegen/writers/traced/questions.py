@@ -1,0 +1,191 @@
+"""Which loop of the source asks a tensor for its value: `while x > 0`, `range(n)`."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import linecache
+from types import FrameType
+from typing import NamedTuple
+
+from burnish.codegen.errors import ExportError
+
+Place = tuple[str, tuple[int, ...]]
+"""A file; lines and columns of the beginning and the end."""
+
+
+class Asking(NamedTuple):
+    """A loop that runs in a frame.
+
+    stays: what the tensor has to say for another round; None where it is their number.
+    """
+
+    frame: FrameType
+    node: ast.While | ast.For
+    stays: bool | None
+
+    def is_in(self, other: Asking | None) -> bool:
+        """Whether another question is asked by the same run of the same loop."""
+        return (
+            other is not None and other.frame is self.frame and other.node is self.node
+        )
+
+
+def truth_asked(frame: FrameType, line: str) -> Asking | None:
+    """The loop that ends where a tensor says so; None for an `if`.
+
+    That is a `while`, or a `for` over `range` that begins with `if ...: break`.
+    """
+    _, place = place_of(frame)
+    for node in _loops(frame.f_code.co_filename):
+        asks = node if isinstance(node, ast.While) else _breaking(node)
+        if asks is None or not (
+            place == _span(asks) or _within(place, _span(asks.test))
+        ):
+            continue  # the instruction is the statement's, or the test's
+        test, stays = asks.test, asks is node
+        while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            test, stays = test.operand, not stays
+        _check(node, line)
+        if any(_is_several(each) for each in ast.walk(test)):
+            raise ExportError(
+                f"export: {line}: expected a loop that asks one tensor, got several; "
+                f"join them with & and |"
+            )
+        return Asking(frame, node, stays)
+    return None
+
+
+def count_asked(frame: FrameType, line: str) -> Asking | None:
+    """The loop `for ... in range(n)` that asks a tensor how many rounds it has."""
+    _, place = place_of(frame)
+    for node in _loops(frame.f_code.co_filename):
+        if isinstance(node, ast.For) and place in map(_span, _counts(node)):
+            _check(node, line)
+            return Asking(frame, node, None)
+    return None
+
+
+def may_break(node: ast.While | ast.For) -> bool:
+    """Whether a loop over `range` begins with `if ...: break`."""
+    return isinstance(node, ast.For) and _breaking(node) is not None
+
+
+def _counts(node: ast.For) -> list[ast.expr]:
+    """What asks a tensor in `range(n)`, `range(n.item())`, `range(int(n.item()))`."""
+    call = node.iter
+    if not (
+        isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Name)
+        and call.func.id == "range"
+        and len(call.args) == 1
+    ):
+        return []
+    inner = call.args[0]
+    of_int = (
+        isinstance(inner, ast.Call)
+        and isinstance(inner.func, ast.Name)
+        and inner.func.id == "int"
+    )
+    return [call, inner, *(inner.args if of_int else ())]  # type: ignore[attr-defined]
+
+
+def _breaking(node: ast.For) -> ast.If | None:
+    """The `if ...: break` that a loop over `range` begins with."""
+    first = node.body[0]
+    if not (isinstance(first, ast.If) and _counts(node) and not first.orelse):
+        return None
+    return first if isinstance(first.body[0], ast.Break) else None
+
+
+def _check(node: ast.While | ast.For, line: str) -> None:
+    if node.orelse:
+        raise ExportError(f"export: {line}: expected a loop without `else`")
+
+
+def check_alike(asking: Asking, asked: set[Place], line: str) -> None:
+    """ExportError where what a round does may depend on numbers of Python.
+
+    asked: where the tensors of this run were asked; other tests in the loop that read
+    what the loop itself gives names to are Python's own.
+    """
+    node, file = asking.node, asking.frame.f_code.co_filename
+    inside = [each for part in node.body for each in ast.walk(part)]
+    names = [each for each in ast.walk(node) if isinstance(each, ast.Name)]
+    named = {each.id for each in names if isinstance(each.ctx, ast.Store)}
+    for each in inside:
+        if isinstance(each, ast.If | ast.IfExp | ast.While):
+            spans = (_span(each), _span(each.test))
+            if any(name == file and _overlap(place, spans) for name, place in asked):
+                continue
+            read = _read(each.test) & named
+        elif isinstance(each, ast.BinOp) and isinstance(each.op, _UNEVEN):
+            read = _read(each) & _targets(node)
+        elif isinstance(each, ast.Call | ast.Compare):
+            is_plain = isinstance(each, ast.Call) and not _is_uneven(each.func)
+            read = set() if is_plain else _read(each) & _targets(node)
+        else:
+            continue
+        if read:
+            raise ExportError(
+                f"export: {line}: expected a loop whose rounds are alike, got one that "
+                f"decides by {min(read)} in Python, line {each.lineno}; use a tensor"
+            )
+
+
+_UNEVEN = (ast.FloorDiv, ast.Mod, ast.RShift, ast.BitAnd, ast.Pow)
+_SHAPES = ("shape", "ndim", "dtype", "device")
+
+
+def _is_uneven(function: ast.expr) -> bool:
+    return isinstance(function, ast.Name) and function.id in ("min", "max", "divmod")
+
+
+def _targets(node: ast.While | ast.For) -> set[str]:
+    return _read(node.target) if isinstance(node, ast.For) else set()
+
+
+def _read(node: ast.AST) -> set[str]:
+    """The names in an expression of which more than the shape is read."""
+    if isinstance(node, ast.Attribute) and node.attr in _SHAPES:
+        return set()
+    if isinstance(node, ast.Name):
+        return {node.id}
+    return {name for each in ast.iter_child_nodes(node) for name in _read(each)}
+
+
+def _overlap(place: tuple[int, ...], spans: tuple[tuple[int, ...], ...]) -> bool:
+    statement, test = spans
+    return place == statement or _within(place, test)
+
+
+def _is_several(node: ast.AST) -> bool:
+    chained = isinstance(node, ast.Compare) and len(node.ops) > 1
+    return chained or isinstance(node, ast.BoolOp | ast.IfExp | ast.NamedExpr)
+
+
+def _within(place: tuple[int, ...], span: tuple[int, ...]) -> bool:
+    return span[:2] <= place[:2] and place[2:] <= span[2:]
+
+
+def _span(node: ast.expr | ast.stmt) -> tuple[int, ...]:
+    return (
+        node.lineno, node.col_offset, node.end_lineno or 0, node.end_col_offset or 0
+    )  # fmt: skip
+
+
+def place_of(frame: FrameType) -> Place:
+    """Where the instruction that runs stands in the source."""
+    positions = list(frame.f_code.co_positions())[frame.f_lasti // 2]
+    line, end_line, column, end_column = (each or 0 for each in positions)
+    return frame.f_code.co_filename, (line, column, end_line, end_column)
+
+
+@functools.lru_cache(maxsize=32)
+def _loops(filename: str) -> list[ast.While | ast.For]:
+    """The loops of a file, inner ones last; none where there is no source."""
+    try:
+        tree = ast.parse("".join(linecache.getlines(filename)))
+    except SyntaxError:
+        return []
+    return [node for node in ast.walk(tree) if isinstance(node, ast.While | ast.For)]
