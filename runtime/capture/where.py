@@ -7,6 +7,7 @@ from pathlib import Path
 from types import FrameType
 
 _THROUGH = (
+    "burnish.arguments",
     "burnish.autodiff",
     "burnish.capture",
     "burnish.checkpointing",
