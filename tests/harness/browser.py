@@ -127,6 +127,29 @@ class Browser:
                 clickCount=1,
             )
 
+    def press(self, key: str, code: int = 0, text: str = "") -> None:
+        """Press and release a key: "Tab", "Enter", a letter. code: Windows' number."""
+        for kind in ("keyDown", "keyUp"):
+            self.call(
+                "Input.dispatchKeyEvent",
+                type=kind,
+                key=key,
+                text=text if kind == "keyDown" else "",
+                windowsVirtualKeyCode=code,
+            )
+
+    def appears(self, width: int, height: int, dark: bool) -> None:
+        """Have a window of this size, and the colours that the person prefers."""
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.call("Emulation.setEmulatedMedia", features=[scheme])
+
     def screenshot(self, path: Path) -> None:
         data = self.call("Page.captureScreenshot", captureBeyondViewport=True)["data"]
         path.write_bytes(base64.b64decode(data))

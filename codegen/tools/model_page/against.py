@@ -12,6 +12,7 @@ import numpy as np
 
 from burnish.codegen.tools.console import count
 from burnish.codegen.tools.model_page.boxes import Box, Look
+from burnish.codegen.weights.entries import Entry
 
 _BLOCK = 1 << 20
 """So many values are compared at a time."""
@@ -80,8 +81,8 @@ class Differences:
 
 
 def differences(
-    one: tuple[Look, Mapping[str, np.ndarray]],
-    other: tuple[Look, Mapping[str, np.ndarray]],
+    one: tuple[Look, Mapping[str, Entry]],
+    other: tuple[Look, Mapping[str, Entry]],
 ) -> Differences:
     """Compare two models, as `examined` gives them, by the paths of their modules."""
     (first, weights), (second, others) = one, other
@@ -122,7 +123,7 @@ def _changes(one: Box, other: Box) -> Iterator[str]:
 
 
 def _tensors(
-    weights: Mapping[str, np.ndarray], others: Mapping[str, np.ndarray]
+    weights: Mapping[str, Entry], others: Mapping[str, Entry]
 ) -> tuple[list[Changed], list[Values], int]:
     """Tensors of other kinds, tensors of other values, and how many are equal."""
     kinds, values, equal = [], [], 0
@@ -135,17 +136,18 @@ def _tensors(
             kinds.append(Changed(path, f"{only}: {_kind(held)}"))
         elif _kind(mine) != _kind(its):
             kinds.append(Changed(path, f"{_kind(mine)} became {_kind(its)}"))
-            if mine.shape == its.shape and (found := _compared(path, mine, its)):
-                values.append(found)
-        elif found := _compared(path, mine, its):
+            if mine.weight.shape == its.weight.shape:
+                found = _compared(path, mine.read(), its.read())
+                values += [found] if found else []
+        elif found := _compared(path, mine.read(), its.read()):
             values.append(found)
         else:
             equal += 1
     return kinds, values, equal
 
 
-def _kind(array: np.ndarray) -> str:
-    return f"{array.dtype}[{', '.join(map(str, array.shape))}]"
+def _kind(entry: Entry) -> str:
+    return f"{entry.dtype}[{', '.join(map(str, entry.weight.shape))}]"
 
 
 def _compared(path: str, mine: np.ndarray, its: np.ndarray) -> Values | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from burnish.codegen.tools.module_inputs import (
     described,
     open_sizes,
 )
+from burnish.codegen.weights.entries import Entry
 from burnish.nn import tables
 from burnish.serialize import Weights
 
@@ -43,19 +44,21 @@ def look(path: str | Path, dims: Mapping[str, int] | None = None) -> Look:
 
 def examined(
     path: str | Path, dims: Mapping[str, int] | None = None
-) -> tuple[Look, dict[str, np.ndarray]]:
+) -> tuple[Look, dict[str, Entry]]:
     """A look at a model, and its weights by path."""
     path, explained = Path(path), list[str]()
     made = _generated(path, explained)
-    state = {entry.path: entry.read() for entry in made.weights}
-    held = Weights(cast("Any", state), "the model", "arrays", metadata=made.metadata)
+    entries = {entry.path: entry for entry in made.weights}
     notes = list(made.notes)
     with executed(made.text) as module:
         model = vars(module)["Model"]()
-        model.load_state_dict(held)
-        tables.restore(model, held)
-        ran = _Ran.of(model, dims or {}, notes)
-        root = Tree(model, module.__name__, Lines(made.text), ran.seen, ran.sizes).box
+        computed = sum(entry.size for entry in made.weights) <= COMPUTED
+        _fill(model, made, computed)
+        ran = _Ran.of(model, dims or {}, computed, notes)
+        tree = Tree(
+            model, module.__name__, Lines(made.text), entries, ran.seen, ran.sizes
+        )
+        root = tree.box
     reasons.assign(root, explained)
     found = Look(
         path.resolve().name,
@@ -69,7 +72,23 @@ def examined(
         ran.sizes.sizes,
         tuple(notes),
     )
-    return found, state
+    return found, entries
+
+
+def _fill(model: Any, made: Generated, computed: bool) -> None:
+    """Give the model its weights; one that is not computed gets zeros in no memory."""
+    kinds = {path: t.dtype for path, t in model.named_tensors(remove_duplicate=False)}
+
+    def value(entry: Entry) -> np.ndarray:
+        if computed or not entry.trained:
+            return entry.read()
+        zero = np.zeros((), kinds.get(entry.path))
+        return np.broadcast_to(zero, entry.weight.shape)
+
+    state: Any = {entry.path: value(entry) for entry in made.weights}
+    held = Weights(state, "the model", "arrays", metadata=made.metadata)
+    model.load_state_dict(held)
+    tables.restore(model, held)
 
 
 def _generated(path: Path, explained: list[str]) -> Generated:
@@ -89,12 +108,13 @@ class _Ran:
         self.inputs, self.seen, self.sizes = inputs, seen, sizes
 
     @classmethod
-    def of(cls, model: Any, dims: Mapping[str, int], notes: list[str]) -> _Ran:
+    def of(
+        cls, model: Any, dims: Mapping[str, int], computed: bool, notes: list[str]
+    ) -> _Ran:
         """With the first sizes that the model takes; else notes hear why not.
 
         Raises UsageError for dims that the model has not.
         """
-        products = model.num_bytes <= COMPUTED
         problem = ""
         for size in SIZES:
             try:
@@ -105,7 +125,7 @@ class _Ran:
                 problem = str(error)
                 break
             try:
-                seen = observed(model, given, products)
+                seen = observed(model, given, computed)
             except Exception as error:  # whatever a model raises of a size
                 problem = problem or f"{type(error).__name__}: {error}"
                 continue

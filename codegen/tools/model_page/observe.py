@@ -145,13 +145,15 @@ def _kind(name: str, array: Any) -> Kind:
 
 def _named(module: Any, args: Any, options: Any) -> tuple[Kind, ...]:
     """The arrays that a module was called with, by the names of its parameters."""
+    given: list[tuple[str, Any]]
     try:
-        given = inspect.signature(module.forward).bind(*args, **options).arguments
+        bound = inspect.signature(module.forward).bind(*args, **options)
+        given = list(bound.arguments.items())
     except (TypeError, ValueError):
-        given = dict(enumerate(args))
+        given = [("", each) for each in args]
     return tuple(
-        _kind(name if isinstance(name, str) else "", each)
-        for name, value in given.items()
+        _kind(name, each)
+        for name, value in given
         for each in leaves(value)
         if _is_array(each)
     )
@@ -168,7 +170,9 @@ def _zeros(operator: Any, given: Any, options: Any) -> np.ndarray | None:
     shape = shape_of(operator, given, options)
     if shape is None or math.prod(shape) == 0:
         return None
-    return np.zeros(shape, np.result_type(given[0], given[1]))
+    first, second = given[:2]
+    ids = operator.__name__ == "embedding"
+    return np.zeros(shape, second.dtype if ids else np.result_type(first, second))
 
 
 def _linear(_: Any, given: Any, options: Any) -> tuple[int, ...] | None:
@@ -195,7 +199,13 @@ def _conv(operator: Any, given: Any, options: Any) -> tuple[int, ...] | None:
     return (x.shape[0], weight.shape[0], *one.shape[2:])
 
 
+def _embedding(_: Any, given: Any, options: Any) -> tuple[int, ...]:
+    ids, weight = given[:2]
+    return (*ids.shape, *weight.shape[1:])
+
+
 _SHAPES: dict[str, Callable[[Any, Any, Any], tuple[int, ...] | None]] = {
+    "embedding": _embedding,
     "linear": _linear,
     "matmul": _matmul,
     "conv": _conv,

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import groupby
+from typing import TypeAlias
 
 from burnish.codegen.tools.model_page.boxes import Box, Flow, Held, Span, Step
 from burnish.codegen.tools.model_page.lines import Lines
 from burnish.codegen.tools.model_page.observe import Pass, Seen
 from burnish.codegen.tools.model_page.sizes import Sizes
 from burnish.codegen.tools.model_page.values import TENSORS, histogram
+from burnish.codegen.weights.entries import Entry
 from burnish.nn.module import Module
 from burnish.nn.param import Param, Stored
+
+Inside: TypeAlias = dict[int, tuple[int, int]]
+"""Parameters and bytes of each tensor, by its id."""
 
 _FEW = 3  #: of a list, that stand in its holder's box
 
@@ -19,14 +24,22 @@ _FEW = 3  #: of a list, that stand in its holder's box
 class Tree:
     """Builds the boxes of a model; `box` is the outermost.
 
-    source: the name of the module that its classes are in.
+    source: the name of the module that its classes are in. entries: its weights as the
+    file stores them, by path.
     """
 
     def __init__(
-        self, model: Module, source: str, lines: Lines, seen: Pass, sizes: Sizes
+        self,
+        model: Module,
+        source: str,
+        lines: Lines,
+        entries: Mapping[str, Entry],
+        seen: Pass,
+        sizes: Sizes,
     ):
-        self._source, self._lines = source, lines
+        self._source, self._lines, self._entries = source, lines, entries
         self._pass, self._sizes = seen, sizes
+        self._bytes: dict[int, int] = {}
         self._first: dict[int, str] = {}  # path of each tensor and module
         self._own = _owned(model)
         self._histograms = TENSORS
@@ -35,26 +48,30 @@ class Tree:
 
     def _made(
         self, path: str, name: str, module: Module, lines: tuple[Span, ...]
-    ) -> tuple[Box, dict[int, Stored]]:
+    ) -> tuple[Box, Inside]:
         """A module's box, and the tensors in it."""
         kind, about = type(module).__name__, module.extra_repr()
         first = self._first.setdefault(id(module), path)
         if first != path:
             return Box(path, name, kind, about, first, lines), {}
         box = Box(path, name, kind, about, lines=lines)
-        inside: dict[int, Stored] = {}
+        inside: Inside = {}
         for tensor_name, tensor in self._own.get(path, ()):
-            box.tensors.append(self._held(path, tensor_name, tensor))
-            inside[id(tensor)] = tensor
+            held = self._held(path, tensor_name, tensor)
+            box.tensors.append(held)
+            if held.shares is None:
+                self._bytes[id(tensor)] = held.bytes
+            count = int(tensor.size) if held.trained else 0
+            inside[id(tensor)] = count, self._bytes[id(tensor)]
         seen = self._pass.modules.get(path, Seen())
         self._flow(box, seen)
         for stem, group in self._groups(module, seen, path):
             children = []
-            together: dict[int, Stored] = {}
+            together: Inside = {}
             for child_name, child in group:
                 place = f"{path}.{child_name}" if path else child_name
-                held = self._child_lines(module, child_name, child) or lines
-                made, tensors = self._made(place, child_name, child, held)
+                spans = self._child_lines(module, child_name, child) or lines
+                made, tensors = self._made(place, child_name, child, spans)
                 children.append(made)
                 together.update(tensors)
             inside.update(together)
@@ -70,14 +87,15 @@ class Tree:
         whole = f"{path}.{name}" if path else name
         first = self._first.setdefault(id(tensor), whole)
         values = None
-        if first == whole and not tensor.is_lazy and self._histograms:
+        entry = self._entries.get(whole)
+        if first == whole and entry is not None and self._histograms:
             self._histograms -= 1
-            values = histogram(tensor.data)
+            values = histogram(entry.read())
         return Held(
             name,
-            str(tensor.dtype),
+            str(tensor.dtype) if entry is None else entry.dtype,
             tensor.shape,
-            int(tensor.nbytes),
+            int(tensor.nbytes) if entry is None else entry.size,
             isinstance(tensor, Param),
             None if first == whole else first,
             values,
@@ -149,7 +167,7 @@ def _list(
     path: str,
     name: str,
     items: list[Box],
-    inside: dict[int, Stored],
+    inside: Inside,
     lines: tuple[Span, ...],
 ) -> Box:
     """The box of a list: `12 x Block`."""
@@ -160,10 +178,9 @@ def _list(
     return box
 
 
-def _sum(box: Box, inside: dict[int, Stored]) -> None:
+def _sum(box: Box, inside: Inside) -> None:
     """Costs with those of the modules in it; a shared tensor counts once."""
-    held = inside.values()
-    box.parameters = sum(int(t.size) for t in held if isinstance(t, Param))
-    box.bytes = sum(int(tensor.nbytes) for tensor in held)
+    box.parameters = sum(count for count, _ in inside.values())
+    box.bytes = sum(size for _, size in inside.values())
     box.macs += sum(child.macs for child in box.children)
     box.result_bytes += sum(child.result_bytes for child in box.children)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from pathlib import Path
 
@@ -163,6 +164,14 @@ def test_weights_alone_make_a_tree(tmp_path):
     seen = look(tmp_path / "out" / "net.safetensors")
     assert seen.root.parameters == 15
     assert seen.boxes["linear"].tensors[0].histogram.values == 12
+
+
+def test_a_large_model_has_the_same_page_without_its_products(tmp_path, monkeypatch):
+    path = blocks(tmp_path / "blocks.onnx")
+    computed = look(path)
+    module = importlib.import_module("burnish.codegen.tools.model_page.look")
+    monkeypatch.setattr(module, "COMPUTED", 0)
+    assert look(path) == computed
 
 
 # --- sizes ---
