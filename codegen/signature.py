@@ -102,6 +102,15 @@ def is_generated(path: Path) -> bool:
         return False
 
 
+def is_untouched(path: Path) -> bool:
+    """Whether Burnish wrote this file and nobody changed it since."""
+    try:
+        said = signature_of(path.read_text("utf-8"))
+    except (FileNotFoundError, IsADirectoryError, UnicodeDecodeError):
+        return False
+    return said is not None and said.genuine
+
+
 def signed(text: str) -> str:
     """A text with its digest; one whose header has no place for it stays as it is."""
     return _with(text, digest_of(text))

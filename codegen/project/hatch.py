@@ -20,6 +20,10 @@ class BurnishHook(BuildHookInterface):  # type: ignore[type-arg]
 
     PLUGIN_NAME = "burnish"
 
+    def clean(self, versions: list[str]) -> None:
+        """Remove generated files from the source tree, for `hatch clean`."""
+        update.cleaned(tables.read(Path(self.root)))
+
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         project = tables.read(Path(self.root))
         if self.target_name not in ("sdist", "wheel"):

@@ -23,10 +23,10 @@ from burnish.codegen.errors import (
     noting,
 )
 from burnish.codegen.generated import Existing, Generated
-from burnish.codegen.ownership import Settled, settle
+from burnish.codegen.ownership import Settled, settle, weights_reason
 from burnish.codegen.project.tables import FILE, Project, Table, options
 from burnish.codegen.search import digest, walk
-from burnish.codegen.signature import lines_ended
+from burnish.codegen.signature import is_untouched, lines_ended
 from burnish.codegen.weights.entries import Progress
 
 
@@ -94,6 +94,25 @@ def up_to_date(
         for module in every:
             done.append(_put(project, module, into))
     return done
+
+
+def cleaned(project: Project) -> list[Path]:
+    """Remove what was generated and nobody has changed; the paths that are gone.
+
+    Edited source stays, with its weights, and so do weights that a model is read from.
+    """
+    gone: list[Path] = []
+    for table in project.models:
+        stored = table.target.with_suffix(".safetensors")
+        if not is_untouched(table.target):
+            continue
+        gone.append(table.target)
+        read = table.source in (stored, stored.parent)
+        if stored.is_file() and not read and not weights_reason(stored, table.name):
+            gone.append(stored)
+    for path in gone:
+        path.unlink()
+    return gone
 
 
 def inputs_of(every: Iterable[Module]) -> list[Path]:

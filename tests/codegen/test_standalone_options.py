@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from burnish import seed
 from burnish.codegen.pipeline import Options, generate, write
 from burnish.models._gallery import BY_MODULE
 from burnish.models._numbers import feeds
@@ -52,7 +53,9 @@ def test_mnist_with_other_options(
 
 @pytest.mark.parametrize("embed", [False, True], ids=["file", "embedded"])
 @pytest.mark.parametrize(
-    "options", [{}, *OPTIONS[:1]], ids=lambda given: "-".join(given) or "plain"
+    "options",
+    [{}, {"quantize": "q8"}, {"typed": True}],
+    ids=lambda given: "-".join(given) or "plain",
 )
 def test_a_folder_with_other_options(
     options: dict[str, Any], embed: bool, tmp_path: Path
@@ -95,23 +98,38 @@ GENERATE = """
 import importlib.util, json
 import numpy as np
 
-name, source = sys.argv[1:]
+name, source, choices = sys.argv[1:]
 spec = importlib.util.spec_from_file_location(name, source)
 module = importlib.util.module_from_spec(spec)
 sys.modules[name] = module
 spec.loader.exec_module(module)
 model = module.Model.from_file()
 prompt = module.Tensor(np.array([[3, 7, 9]]))
-print(json.dumps(model.generate(prompt, 6, eos=None).tolist()))
+for choice in json.loads(choices):
+    module.seed(3)
+    print(json.dumps(model.generate(prompt, 6, eos=None, **choice).tolist()))
 """
+CHOICES: list[dict[str, Any]] = [
+    {},
+    {"do_sample": True, "temperature": 20.0},
+    {"do_sample": True, "temperature": 20.0, "top_k": 9},
+    {"do_sample": True, "temperature": 20.0, "top_p": 0.5},
+    {"suppress": [47]},
+]
 
 
 def test_a_language_model_continues_text(tmp_path: Path) -> None:
     write_gpt2(tmp_path / "gpt2")
     source, weights = write(generate(tmp_path / "gpt2"), tmp_path / "package")
     model = load_class(source).from_file(weights)
-    expected = model.generate(np.array([[3, 7, 9]]), 6, eos=None).tolist()
+    expected = []
+    for choice in CHOICES:
+        seed(3)
+        said = model.generate(np.array([[3, 7, 9]]), 6, eos=None, **choice)
+        expected.append(said.tolist())
+    assert len({str(said) for said in expected}) > 2
     one, _ = write(
         generate(tmp_path / "gpt2", Options(standalone=True)), tmp_path / "one"
     )
-    assert json.loads(run(GENERATE, one.stem, one)) == expected
+    printed = run(GENERATE, one.stem, one, json.dumps(CHOICES)).splitlines()
+    assert [json.loads(line) for line in printed] == expected

@@ -219,3 +219,20 @@ def test_the_wrapper_needs_to_know_what_it_wraps(tmp_path: Path) -> None:
     path.write_text(whole.replace("flit_core.buildapi", "no.such"))
     said = build(root, "flit", "build_wheel", check=False)
     assert "expected a module, got 'no.such'" in said
+
+
+@pytest.mark.parametrize("edited", [False, True])
+def test_hatch_clean_removes_what_was_generated(edited: bool, tmp_path: Path) -> None:
+    """Source that its user has edited stays, with its weights."""
+    root = made(tmp_path / "app", "hatchling")
+    build(root, "hatchling", "build_wheel")
+    source = root / "src/my_app/net.py"
+    weights = source.with_suffix(".safetensors")
+    assert source.exists()
+    assert weights.exists()
+    if edited:
+        source.write_text(source.read_text() + "\nMINE = 1\n")
+    run(sys.executable, "-m", "hatchling", "build", "--clean-only", folder=root)
+    assert source.exists() == weights.exists() == edited
+    assert (root / "src/my_app/__init__.py").exists()
+    assert (root / "assets/net.onnx").exists()
