@@ -17,8 +17,9 @@ from contextvars import copy_context
 from types import CodeType
 
 from burnish.codegen.errors import ConversionError
+from burnish.codegen.standalone.layout import import_lines
 from burnish.codegen.standalone.names import BUILTINS, FACTS, Outside, Page, read
-from burnish.codegen.standalone.page import import_lines, runtime
+from burnish.codegen.standalone.page import runtime
 from burnish.codegen.standalone.reach import MODEL
 
 _SMALL = re.compile(

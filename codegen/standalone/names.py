@@ -79,19 +79,19 @@ class Page:
 
 
 FACTS: ContextVar[frozenset[str]] = ContextVar("FACTS", default=frozenset())
-"""Which of `core.module`'s constants are True for the model that is written."""
+"""Which of the constants of `core` are True for the model that is written."""
 
 NAMED: ContextVar[frozenset[str] | None] = ContextVar("NAMED", default=None)
 """Names by which layers may be chosen; None is any."""
 
-_OF_MODELS = frozenset(("QUANTIZED", "TABLES"))
+_OF_MODELS = {f"{CORE}.module": "TABLES", f"{CORE}.weights": "QUANTIZED"}
 CHOICES = "burnish.nn.choose"
 """The module where layers are chosen by a name."""
 
 
 def page(module: str) -> Page:
     """A module of the runtime as it is for NumPy alone."""
-    facts = FACTS.get() if module == f"{CORE}.module" else frozenset()
+    facts = FACTS.get() if module in _OF_MODELS else frozenset()
     return _page(module, facts, NAMED.get() if module == CHOICES else None)
 
 
@@ -106,7 +106,7 @@ def _page(module: str, facts: frozenset[str], named: frozenset[str] | None) -> P
         )
     if named is not None:
         text = _narrowed(text, named)
-    known = {name: name in facts for name in _OF_MODELS}
+    known = {name: name in facts for name in _OF_MODELS.values()}
     return read(module, folded(_without_rules(text), known))
 
 
@@ -236,191 +236,6 @@ def stored(node: ast.AST) -> set[str]:
     return found
 
 
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-_SCOPES = (ast.FunctionDef, ast.Lambda, ast.ClassDef, *_COMPREHENSIONS)
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_SCOPES = (ast.FunctionDef, ast.Lambda, ast.ClassDef, *COMPREHENSIONS)
 BUILTINS = frozenset(dir(builtins))
-
-
-class Use(NamedTuple):
-    """A place in a page where a name stands for something outside the function.
-
-    node: the name, or the attribute of a module. local: names that functions around it
-    bind. late: it is looked up when a function is called. space: the module whose
-    attribute it is.
-    """
-
-    node: ast.Name | ast.Attribute | ast.stmt
-    target: Symbol | Outside
-    local: frozenset[str]
-    late: bool
-    annotation: bool
-    space: str = ""
-
-
-@dataclass
-class _Scope:
-    names: frozenset[str]
-    imported: dict[str, Symbol | Outside]
-    is_class: bool = False
-
-
-def uses(
-    found: Page, node: ast.AST, *, within: ast.AST | None = None, note: bool = False
-) -> Iterator[Use]:
-    """Every use of something outside in a part of a page.
-
-    within: the class that it is a member of. note: it is an annotation.
-    """
-    scopes = []
-    if isinstance(within, ast.ClassDef) and node is not within:
-        scopes.append(_Scope(_class_names(within), {}, True))
-    yield from _Walker(found).walk(node, scopes, False, note)
-
-
-def _class_names(node: ast.ClassDef) -> frozenset[str]:
-    named = {each.name for each in node.body if isinstance(each, ast.FunctionDef)}
-    return frozenset(named.union(*map(stored, node.body)))
-
-
-class _Walker:
-    def __init__(self, found: Page):
-        self.page = found
-
-    def walk(
-        self, node: ast.AST, scopes: list[_Scope], late: bool, annotation: bool
-    ) -> Iterator[Use]:
-        if isinstance(node, ast.FunctionDef | ast.Lambda):
-            yield from self._function(node, scopes, late, annotation)
-        elif isinstance(node, ast.ClassDef):
-            for part in (*node.decorator_list, *node.bases, *node.keywords):
-                yield from self.walk(part, scopes, late, annotation)
-            inner = [*scopes, _Scope(_class_names(node), {}, True)]
-            for stmt in node.body:
-                yield from self.walk(stmt, inner, late, annotation)
-        elif isinstance(node, _COMPREHENSIONS):
-            names = frozenset().union(*(stored(g.target) for g in node.generators))
-            for child in ast.iter_child_nodes(node):
-                yield from self.walk(
-                    child, [*scopes, _Scope(names, {})], late, annotation
-                )
-        elif isinstance(node, ast.AnnAssign):
-            yield from self.walk(node.annotation, scopes, late, True)
-            for side in (node.target, node.value):
-                if side is not None:
-                    yield from self.walk(side, scopes, late, annotation)
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            for _, bound in imports(node):
-                if isinstance(bound, Symbol):
-                    yield Use(node, bound, _locals(scopes), late, False)
-        elif isinstance(node, ast.Name):
-            target = self._named(node.id, scopes, annotation)
-            if target is not None and isinstance(node.ctx, ast.Load):
-                yield Use(node, target, _locals(scopes), late, annotation)
-        elif isinstance(node, ast.Attribute):
-            yield from self._attribute(node, scopes, late, annotation)
-        else:
-            for child in ast.iter_child_nodes(node):
-                yield from self.walk(child, scopes, late, annotation)
-
-    def _function(
-        self,
-        node: ast.FunctionDef | ast.Lambda,
-        scopes: list[_Scope],
-        late: bool,
-        annotation: bool,
-    ) -> Iterator[Use]:
-        args = node.args
-        every = [*args.posonlyargs, *args.args, *args.kwonlyargs]
-        every += [a for a in (args.vararg, args.kwarg) if a]
-        for part in (*args.defaults, *(d for d in args.kw_defaults if d)):
-            yield from self.walk(part, scopes, late, annotation)
-        body: list[Any] = [node.body] if isinstance(node, ast.Lambda) else node.body
-        if isinstance(node, ast.FunctionDef):
-            for part in node.decorator_list:
-                yield from self.walk(part, scopes, late, annotation)
-            said = [*(a.annotation for a in every), node.returns]
-            for note in said:
-                if note is not None:
-                    yield from self.walk(note, scopes, late, True)
-        names = {a.arg for a in every}.union(*map(stored, body))
-        names |= {each.name for each in body if isinstance(each, ast.FunctionDef)}
-        imported: dict[str, Symbol | Outside] = {}
-        for each in ast.walk(node):
-            if isinstance(each, ast.Import | ast.ImportFrom):
-                found = dict(imports(each))
-                imported.update(
-                    {k: v for k, v in found.items() if isinstance(v, Symbol)}
-                )
-                names |= {k for k, v in found.items() if isinstance(v, Outside)}
-            elif isinstance(each, ast.Global):
-                names -= set(each.names)
-        inner = [*scopes, _Scope(frozenset(names) - imported.keys(), imported)]
-        for part in body:
-            yield from self.walk(part, inner, True, annotation)
-
-    def _attribute(
-        self, node: ast.Attribute, scopes: list[_Scope], late: bool, annotation: bool
-    ) -> Iterator[Use]:
-        target = self._module(node.value, scopes, annotation)
-        if target is not None:
-            inner = resolved(target.module, node.attr)
-            if inner is None and annotation:
-                inner = Symbol("", node.attr)
-            if inner is None:
-                raise unknown(self.page.name, target.module, node.attr)
-            local = _locals(scopes)
-            yield Use(node, inner, local, late, annotation, target.module)
-            return
-        yield from self.walk(node.value, scopes, late, annotation)
-
-    def _module(
-        self, node: ast.expr, scopes: list[_Scope], annotation: bool
-    ) -> Symbol | None:
-        """The module that `ops` or `nn.init` is; None for anything else."""
-        target: Symbol | Outside | None = None
-        if isinstance(node, ast.Name):
-            target = self._named(node.id, scopes, annotation)
-        elif isinstance(node, ast.Attribute):
-            outer = self._module(node.value, scopes, annotation)
-            target = outer and resolved(outer.module, node.attr)
-        return target if isinstance(target, Symbol) and not target.name else None
-
-    def _named(
-        self, name: str, scopes: list[_Scope], annotation: bool
-    ) -> Symbol | Outside | None:
-        """What a name stands for, None for what is local or Python's."""
-        for depth, scope in enumerate(reversed(scopes)):
-            if scope.is_class and depth:
-                continue
-            if name in scope.imported:
-                target = scope.imported[name]
-                return resolved(*target) if isinstance(target, Symbol) else target
-            if name in scope.names:
-                return None
-        if name in self.page.made:
-            return Symbol(self.page.name, name)
-        if name in self.page.imported:
-            target = self.page.imported[name]
-            if isinstance(target, Outside):
-                return target
-            found = resolved(*target)
-            if found is None and annotation:
-                return Symbol("", name)
-            if found is None:
-                raise unknown(self.page.name, *target)
-            return found
-        if name == "np":
-            return Outside("numpy", "", "np")
-        return None
-
-
-def unknown(page: str, module: str, name: str) -> ConversionError:
-    """The error for what a single file cannot hold."""
-    return ConversionError(
-        f"--standalone: {page} uses {module}.{name}, which has no form for NumPy "
-        f"alone; generate without --standalone, for use with the package burnish"
-    )
-
-
-def _locals(scopes: list[_Scope]) -> frozenset[str]:
-    return frozenset().union(*(s.names for s in scopes if not s.is_class))

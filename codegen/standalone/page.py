@@ -8,10 +8,21 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from burnish.codegen.standalone.fold import Edit, applied
+from burnish.codegen.standalone.layout import (
+    annotations,
+    broken,
+    candidates,
+    heading,
+    is_text,
+    laid_out,
+    outermost,
+    with_comments,
+    with_docstring,
+)
 from burnish.codegen.standalone.names import (
     BUILTINS,
     CORE,
@@ -19,10 +30,8 @@ from burnish.codegen.standalone.names import (
     Outside,
     Page,
     Symbol,
-    Use,
     home,
     page,
-    uses,
 )
 from burnish.codegen.standalone.reach import (
     INIT,
@@ -32,6 +41,7 @@ from burnish.codegen.standalone.reach import (
     members,
     reach,
 )
+from burnish.codegen.standalone.uses import Use, uses
 
 _KEPT_NAMES = frozenset(
     (
@@ -41,8 +51,6 @@ _KEPT_NAMES = frozenset(
 )
 _FIRST = ("arrays", "operator", "steps")
 """The parts of `core` that everything stands on."""
-
-_WIDTH = 88
 
 _ANY = Outside("typing", "Any", "Any")
 _NAMESPACE = Outside("types", "SimpleNamespace", "SimpleNamespace")
@@ -66,28 +74,6 @@ def runtime(model: Page) -> Runtime:
     return Runtime({each for each in every if words & {each.known_as}}, text)
 
 
-def import_lines(outside: Iterable[Outside]) -> list[str]:
-    """Imports as a linter sorts them, NumPy behind Python's own."""
-    ours = [each for each in outside if each.module.partition(".")[0] == "numpy"]
-    rest = [each for each in outside if each not in ours]
-    lines: list[str] = []
-    for group in (rest, ours):
-        if lines and group:
-            lines.append("")
-        lines += sorted({each.line() for each in group if not each.name})
-        named = sorted({each.module for each in group if each.name})
-        for module in named:
-            names = sorted(
-                {
-                    e.line().partition(" import ")[2]
-                    for e in group
-                    if e.name and e.module == module
-                }
-            )
-            lines.append(f"from {module} import {', '.join(names)}")
-    return lines
-
-
 @dataclass
 class _Writer:
     reached: Reached
@@ -105,9 +91,9 @@ class _Writer:
             done.update(map(id, stmts))
             if stmts and symbol.module != module:
                 module = symbol.module
-                parts.append(_heading(module))
+                parts.append(heading(module))
             parts += [self._text(symbol, stmt) for stmt in stmts]
-        return _laid_out([*parts, *self._spaces()])
+        return laid_out([*parts, *self._spaces()])
 
     # --- what refers to what ---
 
@@ -136,7 +122,7 @@ class _Writer:
         kept: list[ast.stmt] = []
         before = True
         for stmt in node.body:
-            if _is_text(stmt) and stmt is not node.body[0]:
+            if is_text(stmt) and stmt is not node.body[0]:
                 keep = before  # the text about the attribute above it
             else:
                 keep = named.get(id(stmt), "") in taken or id(stmt) not in named
@@ -241,7 +227,7 @@ class _Writer:
         )
         for symbol in ranked:
             hidden = local.get(symbol, set())
-            for name in _candidates(symbol):
+            for name in candidates(symbol):
                 if name not in taken and name not in hidden:
                     break
             names[symbol] = name
@@ -264,11 +250,13 @@ class _Writer:
         edits += self._own_name(symbol, stmt, found)
         if isinstance(stmt, ast.ClassDef):
             edits += self._left_out(symbol, stmt, found)
-        start = _with_comments(places.text, start)
-        stop = _with_docstring(found, stmt, stop)
-        shifted = [Edit(e.start - start, e.stop - start, e.text) for e in _outer(edits)]
+        start = with_comments(places.text, start)
+        stop = with_docstring(found, stmt, stop)
+        shifted = [
+            Edit(e.start - start, e.stop - start, e.text) for e in outermost(edits)
+        ]
         text = applied(places.text[start:stop], shifted)
-        return "\n".join(part for line in text.split("\n") for part in _broken(line))
+        return "\n".join(part for line in text.split("\n") for part in broken(line))
 
     def _edit(self, found: Page, use: Use) -> Iterator[Edit]:
         places, target = found.places, use.target
@@ -288,7 +276,7 @@ class _Writer:
     def _notes(self, symbol: Symbol, stmt: ast.stmt, found: Page) -> Iterator[Edit]:
         """Annotations, `Any` where they name what is not there."""
         for part in self._parts(symbol, stmt):
-            for note in _annotations(part):
+            for note in annotations(part):
                 every = list(uses(found, note, note=True))
                 targets = [u.target for u in every]
                 ours = [t for t in targets if isinstance(t, Symbol)]
@@ -367,107 +355,3 @@ class _Writer:
             name = space.rpartition(".")[2]
             parts.append(f"{name} = SimpleNamespace(\n{''.join(rows)})")
         return parts
-
-
-def _laid_out(parts: list[str]) -> str:
-    """Parts with two empty lines around definitions and headings, else with one."""
-    text, before = "", ""
-    for part in map(str.strip, parts):
-        apart = any(_is_block(each) for each in (before, part) if each)
-        text += ("\n\n\n" if apart else "\n\n") * bool(before) + part
-        before = part
-    return text
-
-
-def _broken(line: str) -> list[str]:
-    """A line that a longer name made too long, broken at its last brackets."""
-    if len(line) <= _WIDTH:
-        return [line]
-    pad = " " * (len(line) - len(line.lstrip()))
-    for opened, closed in reversed(_brackets(line)):
-        inner = line[opened + 1 : closed]
-        if inner and len(f"{pad}    {inner}") <= _WIDTH:
-            return [line[: opened + 1], f"{pad}    {inner}", f"{pad}{line[closed:]}"]
-    return [line]
-
-
-def _brackets(line: str) -> list[tuple[int, int]]:
-    """Pairs of brackets that are in no others."""
-    pairs, open_ = [], []
-    for place, character in enumerate(line):
-        if character in "([{":
-            open_.append(place)
-        elif character in ")]}" and open_:
-            start = open_.pop()
-            if not open_:
-                pairs.append((start, place))
-    return pairs
-
-
-def _is_block(part: str) -> bool:
-    lines = part.splitlines()
-    first = next((line for line in lines if not line.startswith("#")), lines[0])
-    return first.startswith(("@", "class ", "def ", "#"))
-
-
-def _candidates(symbol: Symbol) -> Iterator[str]:
-    yield symbol.name
-    stem = symbol.module.rpartition(".")[2].strip("_")
-    private = "_" if symbol.name.startswith("_") else ""
-    base = f"{private}{stem}_{symbol.name.strip('_')}"
-    yield base
-    number = 2
-    while True:
-        yield f"{base}_{number}"
-        number += 1
-
-
-def _heading(module: str) -> str:
-    """A line that says what a module of the runtime holds."""
-    said = ast.get_docstring(page(module).tree) or module
-    first = said.splitlines()[0].rstrip(".")
-    return f"# --- {first} ---" if len(first) <= 78 else f"# {first}"
-
-
-def _is_text(stmt: ast.stmt) -> bool:
-    return (
-        isinstance(stmt, ast.Expr)
-        and isinstance(stmt.value, ast.Constant)
-        and isinstance(stmt.value.value, str)
-    )
-
-
-def _annotations(node: ast.AST) -> Iterator[ast.expr]:
-    for each in ast.walk(node):
-        for name in ("annotation", "returns"):
-            note = getattr(each, name, None)
-            if isinstance(note, ast.expr):
-                yield note
-
-
-def _outer(edits: Iterable[Edit]) -> list[Edit]:
-    """Edits without those that lie inside another."""
-    kept: list[Edit] = []
-    for edit in sorted(set(edits), key=lambda e: (e.start, -e.stop)):
-        if not kept or edit.start >= kept[-1].stop or kept[-1].start == kept[-1].stop:
-            kept.append(edit)
-    return kept
-
-
-def _with_comments(text: str, start: int) -> int:
-    """The start of the comment lines right above a statement."""
-    while start:
-        line = text.rfind("\n", 0, start - 1) + 1
-        if not text[line:start].startswith("#") or text[line:start].startswith("# ---"):
-            break
-        start = line
-    return start
-
-
-def _with_docstring(found: Page, stmt: ast.stmt, stop: int) -> int:
-    """The end of the text that says what an assigned name is."""
-    body = found.tree.body
-    number = body.index(stmt) + 1
-    assigned = isinstance(stmt, ast.Assign | ast.AnnAssign) and number < len(body)
-    said = assigned and _is_text(body[number])
-    return found.places.line_after(body[number]) if said else stop

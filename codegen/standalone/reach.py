@@ -20,12 +20,11 @@ from burnish.codegen.standalone.names import (
     Outside,
     Page,
     Symbol,
-    Use,
     imports,
     page,
     texts,
-    uses,
 )
+from burnish.codegen.standalone.uses import Use, uses
 
 _OF_ARRAYS = frozenset(("operator", "step"))
 """Decorators of functions that are given plain arrays."""
