@@ -43,7 +43,7 @@ def pretty(module: Module, **settings: Any) -> str:
 
 
 def _tree(module: Module, settings: DisplaySettings, each: str) -> str:
-    settings = getattr(module, "display_settings", settings)
+    settings = chosen(module, settings)
     head = f"{type(module).__name__}({module.extra_repr()}"
     count = module.num_params if settings.num_params else 0
     note = f"  # {count:,} params{_small(module)}{each}" if count else ""
@@ -56,6 +56,11 @@ def _tree(module: Module, settings: DisplaySettings, each: str) -> str:
     space = " " * settings.indent
     lines = [f"{space}{line}" for text in parts for line in text.split("\n")]
     return "\n".join([head + note, *lines, ")"])
+
+
+def chosen(module: Module, settings: DisplaySettings) -> DisplaySettings:
+    """Those that a module's class has, else `settings`."""
+    return getattr(module, "display_settings", settings)
 
 
 def _small(module: Module) -> str:
@@ -87,6 +92,12 @@ def _own(module: Module, settings: DisplaySettings) -> Iterator[str]:
 
 
 def _children(module: Module, settings: DisplaySettings) -> Iterator[str]:
+    for names, shown in runs(module, settings):
+        yield _line(module, settings, names, shown)
+
+
+def runs(module: Module, settings: DisplaySettings) -> Iterator[tuple[list[str], str]]:
+    """Children by their paths, neighbours in a list that print the same as one."""
     run: list[str] = []
     shown = ""
     for name, child in module.named_children():
@@ -95,10 +106,10 @@ def _children(module: Module, settings: DisplaySettings) -> Iterator[str]:
             run.append(name)
             continue
         if run:
-            yield _line(module, settings, run, shown)
+            yield run, shown
         run, shown = [name], text
     if run:
-        yield _line(module, settings, run, shown)
+        yield run, shown
 
 
 def _line(
@@ -107,9 +118,14 @@ def _line(
     if len(names) == 1:
         return f"({names[0]}): {shown}"
     child = dict(module.named_children())[names[0]]
-    last = names[-1].rpartition(".")[2]
     text = _tree(child, settings, " each")
-    return f"({names[0]}-{last}): {len(names)} x {text}"
+    return f"({together(names)}): {len(names)} x {text}"
+
+
+def together(names: list[str]) -> str:
+    """`blocks.0-11`"""
+    last = names[-1].rpartition(".")[2]
+    return names[0] if len(names) == 1 else f"{names[0]}-{last}"
 
 
 def _follows(one: str, two: str) -> bool:

@@ -18,7 +18,7 @@ from burnish.arguments import told
 from burnish.autodiff import recording
 from burnish.backend import Device
 from burnish.habits import Count, Fixed, missing
-from burnish.nn import record, tables
+from burnish.nn import notebook, record, tables
 from burnish.nn.adapting import computed, make_plain, reparameterize
 from burnish.nn.display import tree
 from burnish.nn.groups import ParamGroup
@@ -414,6 +414,10 @@ class Module(Holder):
 
     def __repr__(self) -> str:
         return tree(self)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: boxes to open, and parameters as bars."""
+        return notebook.page(self)
 
 
 def _stored(attributes: Mapping[str, Any]) -> Iterator[tuple[str, Stored]]:

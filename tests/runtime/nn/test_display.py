@@ -1,5 +1,7 @@
 """What `repr` shows of a module, and how that is changed."""
 
+from html.parser import HTMLParser
+
 from burnish import nn
 
 
@@ -28,6 +30,7 @@ TEXTS = [
         "  (layers.0): Linear(2, 3, bias=False  # 6 params\n"
         "    in_features=2\n"
         "    out_features=3\n"
+        "    transposed=False\n"
         "    bias=None\n"
         "  )\n"
         "  (layers.1): ReLU()\n"
@@ -63,3 +66,82 @@ def test_a_class_has_its_own_settings_and_contents():
     assert repr(Quiet()) == text
     assert text.replace("\n", "\n  ") in repr(nn.Sequential(nn.ReLU(), Quiet()))
     assert repr(nn.Sequential(Quiet())).startswith("Sequential(  # 6 params")
+
+
+# --- in a notebook ---
+
+
+class Boxes(HTMLParser):
+    """The boxes of a page, and that each element is closed."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.open, self.text, self.boxes, self.tags = [], [], 0, set()
+        self.feed(page)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.add(tag)
+        self.boxes += tag == "details"
+        if tag != "br":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+class Hostile(nn.Module):
+    def __init__(self):
+        self.items = {"<script>pwned()</script>": nn.Linear(2, 2)}
+
+    def extra_repr(self):
+        return "'><img src=x onerror=pwned()>"
+
+
+def test_a_notebook_shows_boxes_with_counts():
+    page = Boxes(Net()._repr_html_())
+    said = ["Net()", "6 params", "layers.0: Linear(2, 3, bias=False)", "6 params"]
+    assert page.text == [*said, "weight: float32[3, 2]", "layers.1: ReLU()", "0 params"]
+    assert page.boxes == 3
+
+
+def test_equal_neighbours_share_a_box():
+    page = Boxes(nn.Sequential(*(nn.Linear(2, 2) for _ in range(900)))._repr_html_())
+    assert page.boxes <= 300 + 1
+
+
+def test_a_list_of_equal_modules_is_one_box():
+    class Deep(nn.Module):
+        def __init__(self):
+            self.layers = [nn.Linear(2, 2) for _ in range(900)]
+
+    page = Boxes(Deep()._repr_html_())
+    assert page.boxes == 2
+    assert "layers.0-899: 900 x Linear(2, 2)" in page.text
+    assert page.text.count("5,400 params") == 2
+
+
+def test_what_is_left_out_is_counted():
+    class Wide(nn.Module):
+        def __init__(self):
+            self.layers = [nn.Linear(2, 2 + n) for n in range(500)]
+
+    page = Boxes(Wide()._repr_html_())
+    assert page.boxes == 300
+    assert page.text[-1] == "201 more modules"
+
+
+def test_no_word_of_a_module_is_markup():
+    page = Boxes(Hostile()._repr_html_())
+    assert page.tags == {"details", "summary", "span", "div", "br"}
+    assert any("<script>pwned()</script>" in text for text in page.text)
+
+
+def test_a_notebook_makes_no_values():
+    net = Net()
+    net._repr_html_()
+    assert net.layers[0].weight.is_lazy
