@@ -20,6 +20,8 @@ from burnish.codegen.writers.traced.tape import Block, Done, Path
 from burnish.nn.param import Stored
 
 OPSETS = {"": 20, "ai.onnx.ml": 4}
+_LATER = {"BitCast": 26}  # operators that a later opset brings
+_BLOCKS = 21  # the opset with scales of blocks
 _SCOPES = "pkg.torch.onnx.name_scopes"
 _CLASSES = "pkg.torch.onnx.class_hierarchy"
 _KIND = "pkg.torch.export.graph_signature.InputSpec.kind"
@@ -98,6 +100,17 @@ class Emitter:
         if isinstance(item, Varying):
             return self.varying(item)
         return self.constant(np.asarray(item))
+
+    def held(self, item: Any) -> np.ndarray:
+        """The numbers of a table that ONNX has as an attribute."""
+        if not isinstance(item, Ref):
+            return np.asarray(item)
+        if item.place in self.constants:
+            return np.asarray(self.constants[item.place])
+        kept = self.value(item).const_value
+        if kept is None:
+            raise self.cannot("a table that is computed")
+        return kept.numpy()
 
     def constant(self, array: np.ndarray, name: str | None = None) -> ir.Value:
         """A constant; equal ones are one value."""
@@ -385,8 +398,13 @@ def data_type(dtype: Any) -> ir.DataType:
 
 def opsets(nodes: Iterable[ir.Node]) -> dict[str, int]:
     """The opset of ONNX, and of the other domains of its own that nodes are of."""
+    nodes = list(nodes)
     used = {"", *(node.domain for node in nodes)}
-    return {domain: opset for domain, opset in OPSETS.items() if domain in used}
+    found = {domain: opset for domain, opset in OPSETS.items() if domain in used}
+    for node in nodes:
+        in_blocks = _BLOCKS if "block_size" in node.attributes else 0
+        found[""] = max(found[""], in_blocks, _LATER.get(node.op_type, 0))
+    return found
 
 
 def tensor(array: np.ndarray, name: str) -> Any:

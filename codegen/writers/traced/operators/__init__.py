@@ -14,6 +14,7 @@ from burnish.codegen.writers.traced.operators import (
     recurrent,
     reduce,
     shape,
+    tables,
 )
 
 __all__ = [
@@ -30,4 +31,5 @@ __all__ = [
     "recurrent",
     "reduce",
     "shape",
+    "tables",
 ]

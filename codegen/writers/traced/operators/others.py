@@ -23,12 +23,13 @@ def quantize_linear(
     dtype: Any,
     saturate: bool,
 ) -> Any:
-    if block_size:
-        raise emit.cannot("scales of blocks")
     zero = zero_point
     if zero is None and emit.result.dtype != np.uint8:
         zero = np.zeros(getattr(scale, "shape", ()), emit.result.dtype)
-    return emit("QuantizeLinear", x, scale, zero, axis=axis, saturate=int(saturate))
+    return emit(
+        "QuantizeLinear", x, scale, zero,
+        axis=axis, saturate=int(saturate), block_size=block_size or None,
+    )  # fmt: skip
 
 
 @writes("dequantize_linear")
@@ -42,9 +43,13 @@ def dequantize_linear(
     block_size: int = 0,
     dtype: Any = None,
 ) -> Any:
-    if block_size:
-        raise emit.cannot("scales of blocks")
-    return emit("DequantizeLinear", x, scale, zero_point, axis=axis)
+    size = block_size or None
+    return emit("DequantizeLinear", x, scale, zero_point, axis=axis, block_size=size)
+
+
+@writes("bit_cast")
+def bit_cast(emit: Emitter, x: Any, *, dtype: Any) -> Any:
+    return emit("BitCast", x, to=int(data_type(dtype)))
 
 
 @writes("dft")

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from burnish.codegen.writers.traced.emitter import Emitter
+from burnish.capture.tape import Ref
+from burnish.codegen.writers.traced.emitter import Emitter, data_type
 from burnish.codegen.writers.traced.operators.shape import several, slices
 from burnish.codegen.writers.traced.table import writers, writes
 
@@ -189,3 +190,33 @@ def median_places(emit: Emitter, x: Any, *, axis: int) -> Any:
 @writes("logsumexp")
 def logsumexp(emit: Emitter, x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return reduced(emit, "ReduceLogSumExp", x, axis, keepdims)
+
+
+@writes("cum_max", "cum_min", "running_product")
+def so_far(emit: Emitter, x: Any, *, axis: int) -> Any:
+    """A Scan that keeps what it has of the elements before."""
+    assert emit.call is not None
+    kind, axis = np.dtype(x.dtype), axis % len(x.shape)
+    if kind.kind == "b":  # ONNX compares numbers alone
+        kind = np.dtype(np.int32)
+    ends = np.iinfo(kind) if kind.kind in "iu" else None
+    op, begins = {
+        "cum_max": ("Max", -np.inf if ends is None else ends.min),
+        "cum_min": ("Min", np.inf if ends is None else ends.max),
+        "running_product": ("Mul", 1),
+    }[emit.call.name]
+    sizes = [n for i, n in enumerate(x.shape) if i != axis]
+    first = emit("Expand", np.asarray(begins, kind), emit.ints(sizes))
+    like = Ref(0, tuple(sizes), kind)
+    before, each = emit.taken(like), emit.taken(like)
+
+    def step() -> list[Any]:
+        kept = emit(op, before, each)
+        return [kept, kept]
+
+    body = emit.body("so_far", (before, each), step)
+    _, made = emit(
+        "Scan", first, emit.cast(x, kind), outputs=2, body=body, num_scan_inputs=1,
+        scan_input_axes=[axis], scan_output_axes=[axis],
+    )  # fmt: skip
+    return made if kind == x.dtype else emit("Cast", made, to=int(data_type(x.dtype)))

@@ -1,0 +1,126 @@
+"""Operators of ai.onnx.ml whose tables are buffers: trees, votes of pairs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from burnish.codegen.writers.traced.emitter import Emitter
+from burnish.codegen.writers.traced.table import writes
+
+_MODES = (
+    "BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ",
+)  # fmt: skip
+_MEMBER = 6
+
+
+@writes("tree_ensemble")
+def tree_ensemble(
+    emit: Emitter,
+    x: Any,
+    roots: Any,
+    *tables: Any,
+    outputs: int,
+    aggregate: str,
+) -> Any:
+    names = (
+        "features", "thresholds", "yes", "no", "targets", "weights", "modes", "missing",
+        "members",
+    )  # fmt: skip
+    held = {
+        name: emit.held(each)
+        for name, each in zip(names, tables, strict=False)
+        if each is not None
+    }
+    if held["weights"].dtype != np.float32:
+        raise emit.cannot(f"trees of {held['weights'].dtype}, whose sums it rounds")
+    forest = _Forest(held, outputs)
+    for number, root in enumerate(emit.held(roots)):
+        forest.grow(number, int(root))
+    return emit(
+        "TreeEnsembleRegressor",
+        emit.cast(x, np.float32) if x.dtype.kind != "f" else x,
+        domain="ai.onnx.ml",
+        n_targets=outputs,
+        aggregate_function=aggregate.upper(),
+        **{f"nodes_{name}": column for name, column in forest.nodes.items()},
+        **{f"target_{name}": column for name, column in forest.votes.items()},
+    )
+
+
+class _Forest:
+    """Nodes with the number of their tree and their own, as ONNX lists them."""
+
+    def __init__(self, tables: dict[str, np.ndarray], outputs: int):
+        self.tables, self.outputs = tables, outputs
+        columns = (
+            "treeids", "nodeids", "modes", "featureids", "values", "truenodeids",
+            "falsenodeids", "missing_value_tracks_true",
+        )  # fmt: skip
+        self.nodes: dict[str, list[Any]] = {name: [] for name in columns}
+        votes = ("treeids", "nodeids", "ids", "weights")
+        self.votes: dict[str, list[Any]] = {name: [] for name in votes}
+
+    def grow(self, tree: int, root: int) -> None:
+        """One tree; a question about a set becomes one about each of its members."""
+        todo: list[tuple[int, int, int]] = [
+            (root, 0, 0)
+        ]  # a node, its number, a member
+        count = 1
+        while todo:
+            node, number, member = todo.pop()
+            if node < 0:
+                self._leaf(tree, number, ~node)
+                continue
+            yes, no = (int(self.tables[side][node]) for side in ("yes", "no"))
+            mode = int(self.tables["modes"][node]) if "modes" in self.tables else 0
+            value, again = self.tables["thresholds"][node], 0
+            if mode == _MEMBER:
+                members = self.tables["members"][int(value)]
+                members = members[~np.isnan(members)]
+                if not len(members):  # no value is in it
+                    todo.append((no, number, 0))
+                    continue
+                value, mode = members[member], _MODES.index("BRANCH_EQ")
+                if member + 1 < len(members):
+                    no, again = node, member + 1
+            self._node(tree, number, node, mode, value, count)
+            todo += [(yes, count, 0), (no, count + 1, again)]
+            count += 2
+
+    def _node(
+        self, tree: int, number: int, node: int, mode: int, value: Any, yes: int
+    ) -> None:
+        missing = self.tables.get("missing")
+        feature = int(self.tables["features"][node])
+        row = (
+            tree, number, _MODES[mode], feature, float(value), yes,
+            yes + 1, 0 if missing is None else int(missing[node]),
+        )  # fmt: skip
+        for column, item in zip(self.nodes.values(), row, strict=True):
+            column.append(item)
+
+    def _leaf(self, tree: int, number: int, leaf: int) -> None:
+        row = (tree, number, "LEAF", 0, 0.0, 0, 0, 0)
+        for column, item in zip(self.nodes.values(), row, strict=True):
+            column.append(item)
+        pairs = zip(
+            self.tables["targets"][leaf], self.tables["weights"][leaf], strict=True
+        )
+        for target, weight in pairs:
+            if target < self.outputs:
+                vote = (tree, number, int(target), float(weight))
+                for column, item in zip(self.votes.values(), vote, strict=True):
+                    column.append(item)
+
+
+@writes("pairwise_votes")
+def pairwise_votes(emit: Emitter, scores: Any, *, classes: int) -> Any:
+    first, second = np.triu_indices(classes, 1)
+    wins = emit("Greater", scores, np.zeros((), scores.dtype))
+    winner = emit("Where", wins, first.astype(np.int64), second.astype(np.int64))
+    winner = emit("Unsqueeze", winner, emit.ints([-1]))
+    votes = emit("Equal", winner, np.arange(classes, dtype=np.int64))
+    counted = emit("Cast", votes, to=7)
+    return emit("ReduceSum", counted, emit.ints([1]), keepdims=0)
