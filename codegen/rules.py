@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from burnish.codegen.errors import UsageError
+from burnish.codegen.ops import load_installed
 
 
 def load(modules: Iterable[str], folder: Path | None = None) -> None:
@@ -16,6 +17,7 @@ def load(modules: Iterable[str], folder: Path | None = None) -> None:
     folder: by default the current one; it is on the path during the import only.
     Raises UsageError for a module that cannot be imported.
     """
+    load_installed()  # first: what is named goes before it
     here = str(folder or Path.cwd())
     sys.path.append(here)
     try:

@@ -16,8 +16,8 @@ from onnx import TensorProto, helper
 from burnish import ops
 from burnish.codegen.backend import BurnishBackend
 from burnish.codegen.cli import main
-from burnish.codegen.errors import UnsupportedError
-from burnish.codegen.ops import function, onnx_op, registry
+from burnish.codegen.errors import UnsupportedError, UsageError
+from burnish.codegen.ops import function, load_installed, onnx_op, registry
 from burnish.codegen.pipeline import generate
 from burnish.operator import operator
 
@@ -137,3 +137,36 @@ def test_rules_on_the_command_line(
         or "ops.mul(x, 2.0)" in Path("m.py").read_text()
     )
     assert "'nowhere'" in capsys.readouterr().err
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder of packages, as they are installed; one has an entry point for rules."""
+    about = tmp_path / "doubled-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: doubled\nVersion: 1.0\n"
+    )
+    (about / "entry_points.txt").write_text(
+        "[burnish.operators]\nmine = doubled_rules\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    load_installed.cache_clear()
+    yield tmp_path
+    load_installed.cache_clear()
+    sys.modules.pop("doubled_rules", None)
+
+
+def test_rules_of_an_installed_package(installed: Path) -> None:
+    (installed / "doubled_rules.py").write_text(RULES)
+    onnx.save(model_of("Doubled", "my.domain"), installed / "model.onnx")
+    assert "return ops.mul(x, 2.0)" in generate(installed / "model.onnx").text
+
+
+def test_an_installed_package_that_cannot_be_imported(installed: Path) -> None:
+    (installed / "doubled_rules.py").write_text("1 / 0")
+    onnx.save(model_of("Relu"), installed / "model.onnx")
+    with pytest.raises(
+        UsageError, match=r"'doubled_rules'.*ZeroDivisionError.*doubled"
+    ):
+        generate(installed / "model.onnx")

@@ -38,14 +38,15 @@ def tree_ensemble(
     forest = _Forest(held, outputs)
     for number, root in enumerate(emit.held(roots)):
         forest.grow(number, int(root))
+    columns: dict[str, Any] = {f"nodes_{n}": each for n, each in forest.nodes.items()}
+    columns |= {f"target_{name}": each for name, each in forest.votes.items()}
     return emit(
         "TreeEnsembleRegressor",
         emit.cast(x, np.float32) if x.dtype.kind != "f" else x,
         domain="ai.onnx.ml",
         n_targets=outputs,
         aggregate_function=aggregate.upper(),
-        **{f"nodes_{name}": column for name, column in forest.nodes.items()},
-        **{f"target_{name}": column for name, column in forest.votes.items()},
+        **columns,
     )
 
 
