@@ -75,8 +75,11 @@ def _text(expression: Expression, names: Names) -> tuple[str, int]:
             power = isinstance(operand, BinOp) and operand.operator == "**"
             tight = _POSTFIX if power or operator == "*" else binding
             inner = bracketed(operand, tight, names)
-            if operator == "-" and inner.startswith("-"):
-                inner = f"({inner})"  # readers of C take -- for a decrement
+            if isinstance(operand, UnaryOp | Literal) and (operator, inner[0]) == (
+                "-",
+                "-",
+            ):
+                return _text(_negative(operand), names)
             return operator + inner, binding
         case Conditional(then=then, condition=condition, otherwise=otherwise):
             yes, asked = (
@@ -103,6 +106,13 @@ def _text(expression: Expression, names: Names) -> tuple[str, int]:
     opening, parts, closing = pieces(expression, names)
     positional = ", ".join(text(part, names) for part in parts)
     return opening + _joined(expression, names, positional) + closing, _POSTFIX
+
+
+def _negative(expression: UnaryOp | Literal) -> Expression:
+    """-x for what reads as -x: x itself, for linters take -(-x) for a decrement."""
+    if isinstance(expression, Literal):
+        return Literal(-expression.value)
+    return expression.operand
 
 
 def repeated(expression: Repeat, names: Names) -> tuple[str, str, str, str]:

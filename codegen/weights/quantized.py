@@ -28,15 +28,17 @@ def quantized(every: Iterable[Entry], word: str | None) -> tuple[Entry, ...]:
     """
     if word is None:
         return tuple(every)
-    return tuple(part for entry in every for part in _parts(entry, SCHEMES[word]))
+    return tuple(part for entry in every for part in _parts(entry, word))
 
 
-def _parts(entry: Entry, scheme: QuantScheme) -> Iterator[Entry]:
-    weight = entry.weight
+def _parts(entry: Entry, word: str) -> Iterator[Entry]:
+    weight, scheme = entry.weight, SCHEMES[word]
     floating = "float" in weight.dtype and "float8" not in weight.dtype
     if not (weight.trained and floating and len(weight.shape) >= 2 and entry.count):
         yield entry
         return
+    if word == "q8" and weight.source is not None and weight.source.transposed:
+        scheme = QuantScheme(scheme.value, level=Level.channel(1))  # (in, out)
     try:
         packed = scheme.pack(weight.read())
     except InputError as error:

@@ -193,6 +193,21 @@ def test_every_kind_inside_every_kind(sign):
                 assert read == _outcome(lambda tree=tree: meant(tree)), words
 
 
+@pytest.mark.parametrize(
+    ("tree", "words"),
+    [
+        (UnaryOp("-", UnaryOp("-", A)), "a"),
+        (UnaryOp("-", UnaryOp("-", UnaryOp("-", A))), "-a"),
+        (UnaryOp("-", Literal(-3)), "3"),
+        (BinOp("**", UnaryOp("-", UnaryOp("-", A)), Literal(2)), "a**2"),
+        (UnaryOp("-", UnaryOp("~", A)), "-~a"),
+    ],
+)
+def test_no_minus_undoes_a_minus(tree, words):
+    """Linters take -(-a) for a decrement of C's."""
+    assert text(tree, NAMES) == words
+
+
 @settings(
     max_examples=examples(6),
     phases=[Phase.generate],

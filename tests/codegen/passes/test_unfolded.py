@@ -51,3 +51,15 @@ def test_copies_of_one_parameter_are_one(other):
         noted = model.graph.value_info.add(name=name)
         noted.metadata_props.add(key=KEY, value=repr(["fc.weight"]))
     assert check_source(model).count("nn.Linear(") == (1 if other is SQUARE else 2)
+
+
+@pytest.mark.parametrize("by", ["pytorch", "keras2onnx"])
+@pytest.mark.parametrize("text", ["y = MatMul(x, w)", "y = Gemm(x, w)"])
+def test_a_matrix_that_an_author_keeps_as_in_and_out_stays_so(by, text):
+    """GPT-2's Conv1D; of other programs a Linear's weight is (out, in)."""
+    table = np.linspace(-1, 1, 20, dtype=np.float32).reshape(4, 5)
+    model = form(text, weights={"fc.weight": table}, x="B,4")
+    model.producer_name, model.graph.node[0].input[1] = by, "fc.weight"
+    source = check_source(model)
+    option = ", transposed=True" if by == "pytorch" else ""
+    assert f"nn.Linear(4, classes, bias=False{option})" in source
