@@ -60,6 +60,7 @@ def write(found: Look, target: Path, apart: Differences | None = None) -> Path:
         None,
         look=found,
         apart=apart,
+        marks=_marks(found, apart) if apart else {},
         root=_Pages(found).root,
         facts=facts(found),
         source=list(coloured(found.source))[:LINES],
@@ -73,6 +74,18 @@ def write(found: Look, target: Path, apart: Differences | None = None) -> Path:
     with atomic_write(target) as file:
         file.write(text.encode())
     return target
+
+
+def _marks(found: Look, apart: Differences) -> dict[str, str]:
+    """What is different in a module, by its path, as its box says it."""
+    boxes, marks = found.boxes, dict[str, str]()
+    for path in (each.path for each in (*apart.tensors, *apart.values)):
+        owner = path.rpartition(".")[0]
+        while owner and owner not in boxes:
+            owner = owner.rpartition(".")[0]
+        marks[owner] = "other weights"
+    marks |= {each.path: "changed" for each in apart.changed}
+    return marks | {each.path: "removed" for each in apart.removed}
 
 
 def facts(found: Look) -> list[tuple[str, str]]:

@@ -139,3 +139,4 @@ def test_the_command_says_shows_and_prints_it(tmp_path, capsys):
     ]
     text = " ".join(checked(page.read_text("utf-8")).text)
     assert "Tensors of other values: 2" in text
+    assert page.read_text("utf-8").count('class="badge">other weights<') == 1

@@ -164,6 +164,7 @@ def test_weights_alone_make_a_tree(tmp_path):
     seen = look(tmp_path / "out" / "net.safetensors")
     assert seen.root.parameters == 15
     assert seen.boxes["linear"].tensors[0].histogram.values == 12
+    assert seen.notes[-1].endswith("did not run: nothing says what its inputs are")
 
 
 def test_a_large_model_has_the_same_page_without_its_products(tmp_path, monkeypatch):
