@@ -101,7 +101,7 @@ def is_text(stmt: ast.stmt) -> bool:
     )
 
 
-def annotations(node: ast.AST) -> Iterator[ast.expr]:
+def notes_in(node: ast.AST) -> Iterator[ast.expr]:
     for each in ast.walk(node):
         for name in ("annotation", "returns"):
             note = getattr(each, name, None)

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 
 from burnish.codegen.standalone.fold import Edit, applied
 from burnish.codegen.standalone.layout import (
-    annotations,
     broken,
     candidates,
     heading,
     is_text,
     laid_out,
+    notes_in,
     outermost,
     with_comments,
     with_docstring,
@@ -276,7 +276,7 @@ class _Writer:
     def _notes(self, symbol: Symbol, stmt: ast.stmt, found: Page) -> Iterator[Edit]:
         """Annotations, `Any` where they name what is not there."""
         for part in self._parts(symbol, stmt):
-            for note in annotations(part):
+            for note in notes_in(part):
                 every = list(uses(found, note, note=True))
                 targets = [u.target for u in every]
                 ours = [t for t in targets if isinstance(t, Symbol)]
