@@ -79,7 +79,8 @@ def write(found: Look, target: Path, apart: Differences | None = None) -> Path:
 def _marks(found: Look, apart: Differences) -> dict[str, str]:
     """What is different in a module, by its path, as its box says it."""
     boxes, marks = found.boxes, dict[str, str]()
-    for path in (each.path for each in (*apart.tensors, *apart.values)):
+    paths = [each.path for each in apart.tensors] + [each.path for each in apart.values]
+    for path in paths:
         owner = path.rpartition(".")[0]
         while owner and owner not in boxes:
             owner = owner.rpartition(".")[0]
