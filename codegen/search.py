@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
@@ -24,6 +24,9 @@ _LOCATION = re.compile(rb"\n\x08location\x12[\x01-\x7f]")
 
 _PIECE, _REACH = 1 << 20, 256
 """Bytes that are looked at together, and more than a name and what begins it take."""
+
+_TOGETHER = 1000
+"""Tensors that are hashed at a time."""
 
 
 def walk(top: Path) -> Iterator[Path]:
@@ -51,24 +54,30 @@ def digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def identity(path: Path) -> str:
+def identity(path: Path, weights: Mapping[str, LazyTensor] | None = None) -> str:
     """The sha256 that tells a model from others: that of its file.
 
     Where the weights lie in other files, theirs count too: external data of an ONNX
-    file, the shards of an index, and for a folder's config.json every tensor beside it.
+    file, the shards of an index, and for a folder's config.json every tensor beside it:
+    `weights`, where they are open already.
     """
     sharded = path.name.endswith(".index.json")
     if path.name != "config.json" and not sharded:
         own, external = _own_and_external(path)
         return _joined([own, *map(digest, external)]) if external else own
     try:
-        weights = open_weights(path if sharded else path.parent)
-        with ThreadPoolExecutor() as pool:  # hashing leaves Python's lock
-            return _joined(
-                [digest(path), *pool.map(_of_tensor, sorted(weights.items()))]
-            )
+        weights = weights or open_weights(path if sharded else path.parent)
+        return _joined([digest(path), *_of_tensors(weights)])
     except (OSError, RecordError):  # no weights, or none that can be read
         return digest(path)
+
+
+def _of_tensors(weights: Mapping[str, LazyTensor]) -> Iterator[str]:
+    """Of each tensor, by name; some at a time, since a pool keeps a kilobyte of each."""
+    names = iter(sorted(weights))
+    with ThreadPoolExecutor() as pool:  # hashing leaves Python's lock
+        while some := [(name, weights[name]) for name in islice(names, _TOGETHER)]:
+            yield from pool.map(_of_tensor, some)
 
 
 def _of_tensor(named: tuple[str, LazyTensor]) -> str:

@@ -96,7 +96,7 @@ def build(
     explain(f"{where}: {name}, written by {found.template}")
     made = {"name": name, "head": head, **found.values(config, head)}
     config.finish()
-    digest = identity(folder / "config.json")
+    digest = identity(folder / "config.json", stored)
 
     def text(words: str, embedded: str | None) -> str:
         first = f"Imported from config.json ({values['model_type']}), sha256"

@@ -6,6 +6,7 @@ from typing import Any
 
 from burnish.codegen.ops._rules import (
     Result,
+    UnfitError,
     call,
     ints,
     layer,
@@ -156,7 +157,10 @@ def _total(
     output_shape: list[int] | None,
 ) -> Any:
     """How much padding gives the output size that is asked for."""
-    span = dilation * (_plain(kernel) - 1) + 1
+    length = _plain(kernel)
+    if not isinstance(length, int):
+        raise UnfitError("expected kernel_shape, or weights whose sizes are known")
+    span = dilation * (length - 1) + 1
     if output_shape is None:  # SAME: the input's size times the stride
         return max(0, extra + span - stride)
     n = _plain(size(x, axis + 2))

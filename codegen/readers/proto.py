@@ -67,6 +67,7 @@ def _clean_body(body: Any, budget: Budget) -> None:
         _check_text(node)
         node.domain = _domain(node.domain)
         attributes.check(node)
+        node.ClearField("device_configurations")  # hints, and source has no devices
         for attribute in node.attribute:
             if attribute.name in _PER_AXIS and len(attribute.ints) > 2 * MOST_DIMS:
                 raise ReadError(

@@ -794,6 +794,14 @@ def dimension_to_a_power() -> ModelProto:
     return model([N("Neg", ["x"], ["y"])], [info("x", ["9**9**9**9", "n*" * 20 + "n"])])
 
 
+@case
+def device_configuration_of_nothing() -> ModelProto:
+    node = N("CenterCropPad", ["x", "s"], ["y"])
+    node.device_configurations.add()
+    ports = [info("x", [4, 4]), info("s", [2], T.INT64)]
+    return model([node], ports, [info("y", [2, 2])])
+
+
 def attempt(path: str, out: str) -> str:
     """Source and weights of the file, the source compiled."""
     made = pipeline.generate(path)

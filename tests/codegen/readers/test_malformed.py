@@ -57,6 +57,13 @@ def cropped():
     return model([node], [info("x", [2]), info("sizes", [2], 7)], [info("y", [3])])
 
 
+def kernel():
+    """Output sizes follow from the kernel's, and nothing says what those are."""
+    nodes = [N("ConvTranspose", ["x", "w"], ["y"], "culprit", auto_pad="SAME_UPPER")]
+    inputs = [*X, info("w", [3, 2, "k"])]
+    return model(nodes, inputs, [info("y", [2, 2, 4])])
+
+
 def vectors(count, length):
     fields = {"coefficients": [1.0] * count, "support_vectors": [1.0] * length}
     fields |= {"n_supports": count, "kernel_type": "LINEAR", "rho": [1.0]}
@@ -114,6 +121,7 @@ CASES = {
     "too many outputs": lambda: model([N("Relu", ["x"], ["y", "z"], name="culprit")]),
     "an axis that the input has not": cropped,
     "vectors that do not divide": lambda: vectors(2, 3),
+    "a kernel of unknown size": kernel,
     "no input": lambda: one("Relu", [""]),
     "no attribute": lambda: one("Cast"),
 }

@@ -1,5 +1,6 @@
 """A million of anything is refused at once; a few thousand cost in proportion."""
 
+import json
 import sys
 
 import onnx_ir as ir
@@ -82,6 +83,11 @@ CASES = {
 }
 
 
+SIZES = ("hidden_size", "intermediate_size", "vocab_size", "max_position_embeddings")
+BERT = dict.fromkeys((*SIZES, "num_hidden_layers", "num_attention_heads"), 2)
+BERT |= {"model_type": "bert", "type_vocab_size": 2, "architectures": ["BertModel"]}
+
+
 @pytest.fixture(scope="module")
 def server():
     with Limited(NAME) as server:
@@ -107,6 +113,25 @@ def test_a_million_is_refused_at_once(name, server, tmp_path):
     assert "expected at most" in told["text"]
     assert told["megabytes"] < 64 + 10 * megabytes, told
     assert told["seconds"] < 2 + megabytes, told
+
+
+@measured
+def test_a_folder_of_many_tensors(server, tmp_path):
+    """Names that no model has, in a Hugging Face folder: all are hashed."""
+    count, out = 50_000, tmp_path / "out"
+    out.mkdir(exist_ok=True)
+    entries = {
+        f"n{i}": {"dtype": "U8", "shape": [1], "data_offsets": [i, i + 1]}
+        for i in range(count)
+    }
+    head = json.dumps(entries).encode()
+    data = len(head).to_bytes(8, "little") + head + bytes(count)
+    (tmp_path / "model.safetensors").write_bytes(data)
+    (tmp_path / "config.json").write_text(json.dumps(BERT))
+    told = server.run(f"{NAME}:refused", str(tmp_path), str(out), folder=out)
+    assert told["outcome"] == "done", told
+    assert "weights do not fit config.json: missing" in told["text"]
+    assert told["megabytes"] < 64 + 10 * len(data) / MEGABYTE, told
 
 
 def chain(count):
