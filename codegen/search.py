@@ -73,7 +73,7 @@ def identity(path: Path, weights: Mapping[str, LazyTensor] | None = None) -> str
 
 
 def _of_tensors(weights: Mapping[str, LazyTensor]) -> Iterator[str]:
-    """Of each tensor, by name; some at a time, since a pool keeps a kilobyte of each."""
+    """Of each tensor, by name; some at a time, as a pool keeps a kilobyte of each."""
     names = iter(sorted(weights))
     with ThreadPoolExecutor() as pool:  # hashing leaves Python's lock
         while some := [(name, weights[name]) for name in islice(names, _TOGETHER)]:
