@@ -13,6 +13,7 @@ import onnx_ir as ir
 
 from burnish.budget import Budget
 from burnish.codegen.account import Account
+from burnish.codegen.errors import ReadError
 from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.constants.evaluate import evaluate
 from burnish.codegen.symbolic.sizes import MOST_DIMS
@@ -223,13 +224,18 @@ def _maker(
     dtype: ir.DataType,
     place: int = 0,
 ) -> Callable[[], ir.TensorProtocol]:
-    twin = _detached(node)
+    twin, name = _detached(node), g.label(node)
 
     def make() -> ir.TensorProtocol:
-        return ir.tensor(
-            np.asarray(evaluate(twin, version, [_array(t) for t in inputs])[place]),
-            dtype=dtype,
-        )
+        arrays = [_array(t) for t in inputs]
+        try:
+            made = evaluate(twin, version, arrays)[place]
+        except Exception as error:  # the evaluator raises many kinds
+            raise ReadError(
+                f"node {name!r} ({twin.op_type}): expected inputs that fit each other, "
+                f"got ones of which ONNX says: {error}; export the model again"
+            ) from error
+        return ir.tensor(np.asarray(made), dtype=dtype)
 
     return make
 

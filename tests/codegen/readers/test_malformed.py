@@ -64,6 +64,16 @@ def kernel():
     return model(nodes, inputs, [info("y", [2, 2, 4])])
 
 
+def reshaped():
+    """A weight in a shape of more elements, too large to be computed at once."""
+    held = [floats("w", [1.0, 2.0, 3.0, 4.0]), ints("sizes", [1, 2**31 - 1])]
+    nodes = [
+        N("Reshape", ["w", "sizes"], ["r"], "culprit"),
+        N("Add", ["x", "r"], ["y"]),
+    ]
+    return model(nodes, [info("x", [1])], [info("y", [1, 2**31 - 1])], tensors=held)
+
+
 def vectors(count, length):
     fields = {"coefficients": [1.0] * count, "support_vectors": [1.0] * length}
     fields |= {"n_supports": count, "kernel_type": "LINEAR", "rho": [1.0]}
@@ -122,6 +132,7 @@ CASES = {
     "an axis that the input has not": cropped,
     "vectors that do not divide": lambda: vectors(2, 3),
     "a kernel of unknown size": kernel,
+    "a weight of fewer elements": reshaped,
     "no input": lambda: one("Relu", [""]),
     "no attribute": lambda: one("Cast"),
 }
@@ -132,4 +143,4 @@ def test_the_node_is_named(build, tmp_path):
     path = tmp_path / "model.onnx"
     write(build, path)
     with pytest.raises(ConversionError, match="culprit"):
-        pipeline.generate(path)
+        pipeline.write(pipeline.generate(path), tmp_path / "out")
