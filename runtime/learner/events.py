@@ -15,6 +15,7 @@ from burnish import jsontext
 from burnish.atomic import atomic_write
 from burnish.budget import Budget
 from burnish.errors import InputError, RecordError
+from burnish.inside import inside
 from burnish.learner.metric.base import Metric
 from burnish.shown import shown
 
@@ -158,8 +159,10 @@ class FileLogger:
         self._open = {}
 
     def _write(self, split: str, epoch: int, name: str, line: dict[str, Any]) -> None:
-        path = self.directory / split / f"epoch-{epoch}" / f"{name}.log"
+        below = f"{split}/epoch-{epoch}/{name}.log"
+        path = self.directory / below
         if path not in self._open:
+            inside(self.directory, below, str(self.directory))
             path.parent.mkdir(parents=True, exist_ok=True)
             _cut_torn(path)
             self._open[path] = path.open(self._mode, encoding="utf-8")
@@ -274,6 +277,7 @@ def _logs(directory: Path) -> Iterator[tuple[str, int, Path]]:
         found = []
         for path in (directory / split).glob("epoch-*/*.log"):
             if number := re.fullmatch("epoch-([0-9]{1,18})", path.parent.name):
+                inside(directory, str(path.relative_to(directory)), str(directory))
                 found.append((int(number[1]), path))
         for epoch, path in sorted(found):
             yield split, epoch, path

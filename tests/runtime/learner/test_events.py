@@ -9,7 +9,13 @@ import pytest
 from burnish.errors import RecordError
 from burnish.learner import EventStore, FileLogger, read_events
 from burnish.learner.checkpoint import Checkpointer, keep_all
-from burnish.learner.events import Entry, forget_after, holds_run, write_metrics
+from burnish.learner.events import (
+    Entry,
+    forget_after,
+    forget_run,
+    holds_run,
+    write_metrics,
+)
 from burnish.learner.metric import Loss
 from burnish.record import PrettyJsonRecorder, SafetensorsRecorder
 
@@ -93,6 +99,26 @@ def test_folders_that_are_no_epochs_are_passed_over(run):
         (run / "train" / name).mkdir()
         (run / "train" / name / "Loss.log").write_text(LINE % 9)
     assert len(read_events(run).steps("Loss", 1, "train")) == 2
+
+
+@pytest.mark.parametrize("link", ["train/epoch-1", "train/epoch-1/Loss.log"])
+def test_links_that_leave_the_run_are_refused(run, link, tmp_path_factory):
+    """Nothing is written, read or deleted where they lead."""
+    away = tmp_path_factory.mktemp("away")
+    (run / link).rename(away / "moved")
+    (run / link).symlink_to(away / "moved")
+    before = {path: path.read_bytes() for path in away.rglob("*.log")}
+    before |= {path: path.read_bytes() for path in away.glob("moved") if path.is_file()}
+    logger = FileLogger(run)
+    for action in (
+        lambda: logger.step("train", 1, 3, [Entry("Loss", 0.5, 0.25)]),
+        lambda: read_events(run),
+        lambda: forget_after(run, 0, 1),
+        lambda: forget_run(run),
+    ):
+        with pytest.raises(RecordError, match="a link that leaves it"):
+            action()
+    assert before == {path: path.read_bytes() for path in before}
 
 
 def test_many_lines_are_no_bomb(run):
