@@ -43,9 +43,14 @@ def _grouped(node: onnx.NodeProto, _empty: set[str]) -> bool:
     return len(set(heads.values())) > 1
 
 
+def _without_condition(node: onnx.NodeProto, _empty: set[str]) -> bool:
+    return len(node.input) < 2 or not node.input[1]
+
+
 _MENDED = (
     _Mended(frozenset(("Attention",)), (1, 20), "grouped heads", _grouped),
     _Mended(frozenset(("GRU", "LSTM", "RNN")), (1, 23), "direction", _goes_back),
+    _Mended(frozenset(("Loop",)), (1, 23), "no condition", _without_condition),
     _Mended(frozenset(("Resize",)), (1, 22), "an empty roi", _empty_region),
 )
 

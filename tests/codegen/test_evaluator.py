@@ -12,7 +12,11 @@ BACK = 'y = GRU<hidden_size=2, direction="reverse">(x, W, R)'
 INSIDE = f"""y = If(c) <then_branch = t () => (a) {{ {FORWARD.replace("y", "a", 1)} }},
     else_branch = e () => (b) {{ {BACK.replace("y", "b", 1)} }}>"""
 HEADS = "y = Attention<q_num_heads=4, kv_num_heads={}>(x, x, x)"
+ROUNDS = """y = Loop(m, {}, x) <body = b (int64 i, bool k, float[2,1,4] a)
+    => (bool o, float[2,1,4] d) {{ o = Identity(k) d = Add(a, a) }}>"""
 ROWS = {
+    "rounds while": (ROUNDS.format("c"), None),
+    "rounds": (ROUNDS.format(""), "Loop: no condition.*>=1.23"),
     "heads": (HEADS.format(4), None),
     "grouped heads": (HEADS.format(2), "Attention: grouped heads.*>=1.20"),
     "forward": (FORWARD, None),
@@ -27,6 +31,7 @@ HELD = {
     "s": np.float32([1, 1, 2]),
     "none": np.float32([]),
     "c": np.array(True),
+    "m": np.array(2),
 }
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx.reference import ReferenceEvaluator
 
 from burnish.codegen import Exported
+from tests.harness.reference import judged
 
 try:
     import onnxruntime
@@ -28,7 +28,7 @@ def arrays(model: onnx.ModelProto, *given: Any) -> list[np.ndarray]:
         for value, each in zip(model.graph.input, given, strict=True)
     }
     if onnxruntime is None:
-        return list(ReferenceEvaluator(model).run(None, feed))
+        return judged(model, feed)
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(
