@@ -119,6 +119,26 @@ def test_round_trips_share_memory(array):
     same(Tensor.from_dlpack(array), array)
 
 
+def test_other_libraries_share_the_memory():
+    tensor = Tensor(np.arange(6.0).reshape(2, 3))
+    assert np.shares_memory(np.asarray(tensor), tensor.numpy())
+    assert np.shares_memory(np.from_dlpack(tensor), tensor.numpy())
+    array = np.arange(4.0)
+    assert np.shares_memory(Tensor.from_dlpack(array).numpy(), array)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", ["torch", "jax"])
+def test_tensors_of_other_libraries_share_the_memory(name):
+    library = pytest.importorskip(name if name == "torch" else "jax.dlpack")
+    tensor = Tensor(np.arange(6.0, dtype=np.float32).reshape(2, 3))
+    theirs = library.from_dlpack(tensor)
+    assert np.shares_memory(np.asarray(theirs), tensor.numpy())
+    again = Tensor.from_dlpack(theirs)
+    assert np.shares_memory(again.numpy(), tensor.numpy())
+    np.testing.assert_array_equal(again.numpy(), np.asarray(theirs))
+
+
 def test_array_protocol_casts_and_copies():
     tensor = Tensor([1.5, 2.5])
     assert np.asarray(tensor, np.float32).dtype == np.float32
