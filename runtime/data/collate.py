@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from burnish.data.dataset import by_field, stack
+from burnish.data.dataset import as_arrays, by_field, stack
 from burnish.errors import InputError
 
 Collate = Callable[[Sequence[Any]], Any]
@@ -32,6 +32,7 @@ def _pad(items: Sequence[Any], *, value: float, multiple: int) -> Any:
     first = items[0]
     if isinstance(first, tuple | dict):
         return by_field(items, again)
+    items = as_arrays(items)
     if isinstance(first, list):
         items = [np.asarray(item) for item in items]
     if not isinstance(items[0], np.ndarray) or items[0].ndim == 0:

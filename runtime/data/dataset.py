@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import numpy as np
 
 from burnish.errors import InputError
+from burnish.tensor import Tensor
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -116,14 +117,15 @@ def in_range(index: int, dataset: Dataset[Any]) -> int:
 
 
 def stack(items: Sequence[Any]) -> Any:
-    """Items as one: arrays and numbers stacked, tuples and dicts field by field.
+    """Items as one: arrays, tensors and numbers stacked, tuples and dicts by field.
 
-    Anything else (text, None, lists of unequal length) stays a list of the items'
-    values. Raises InputError when arrays differ in shape.
+    Anything else (text, None, lists) stays a list of the items' values. Raises
+    InputError when arrays differ in shape.
     """
-    first = items[0]
-    if isinstance(first, tuple | dict):
+    if isinstance(items[0], tuple | dict):
         return by_field(items, stack)
+    items = as_arrays(items)
+    first = items[0]
     if not isinstance(first, np.ndarray | np.generic | int | float | complex):
         return list(items)
     shapes = list(dict.fromkeys(np.shape(item) for item in items))
@@ -133,6 +135,13 @@ def stack(items: Sequence[Any]) -> Any:
             "give batches `collate=data.padded()` or `collate=data.as_lists`"
         )
     return np.stack(items)
+
+
+def as_arrays(items: Sequence[Any]) -> Sequence[Any]:
+    """The items with tensors as NumPy arrays."""
+    if not isinstance(items[0], Tensor):
+        return items
+    return [item.numpy() if isinstance(item, Tensor) else item for item in items]
 
 
 def by_field(items: Sequence[Any], make: Callable[[Sequence[Any]], Any]) -> Any:

@@ -10,9 +10,11 @@ from burnish.data.dataset import Dataset
 from burnish.data.frame import read_parquet
 from burnish.data.picture import read_picture
 from burnish.data.transforms import MappedDataset
-from burnish.errors import InputError
+from burnish.errors import InputError, RecordError
 
 Path = str | os.PathLike[str]
+
+_SOUNDS = (b"fLaC", b"OggS", b"ID3")  # FLAC, Ogg, MP3
 
 
 def huggingface_dataset(
@@ -24,7 +26,7 @@ def huggingface_dataset(
     which polars is enough, or an id of the hub, which needs the package `datasets`;
     name: the configuration, a folder inside the first or a name of the second; options:
     `datasets.load_dataset`'s, such as `token` and `cache_dir`. Pictures come as uint8
-    (height, width, channels), sounds as float32 (channels, n).
+    (height, width, channels), WAV sounds as float32 (channels, n).
     """
     path = os.fspath(source)
     if os.path.isdir(path):
@@ -74,4 +76,9 @@ def _media(name: str, value: Any) -> Any:
     where = f"column {name!r}, {path or 'without a path'}"
     if content[:4] == b"RIFF" and content[8:12] == b"WAVE":
         return read_wav(content, where=where)[0]
+    if content.startswith(_SOUNDS):
+        raise RecordError(
+            f"{where}: expected a picture or a WAV file, got sound in another format; "
+            "store it as WAV"
+        )
     return read_picture(content, where=where)

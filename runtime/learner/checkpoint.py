@@ -219,8 +219,14 @@ class Checkpointer:
     def _remove(self, moment: Moment) -> None:
         self._state(moment).unlink(missing_ok=True)
         for part in _PARTS:
-            for file in self.directory.glob(f"{part}-{_key(moment)}.*"):
-                file.unlink()
+            for suffix in self._suffixes():
+                file = self.directory / f"{part}-{_key(moment)}{suffix}"
+                file.unlink(missing_ok=True)
+
+    def _suffixes(self) -> set[str]:
+        """Of this recorder's files and of those of a run that had another one."""
+        others = {kind.format.suffix for kind in Recorder.__subclasses__()}
+        return {self.recorder.suffix} | others
 
     def _state(self, moment: Moment) -> Path:
         return self.directory / f"state-{_key(moment)}.json"

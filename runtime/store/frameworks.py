@@ -15,7 +15,8 @@ _LINEAR = (nn.Linear,)
 _CONV = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 _TRANSPOSE = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
 _BATCH = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
-_NORM = (*_BATCH, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
+_INSTANCE = (nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d)
+_NORM = (*_BATCH, *_INSTANCE, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
 _EMBEDDING = (nn.Embedding,)
 
 
@@ -94,6 +95,7 @@ KERAS = Layout(
     Rule(_CONV, "weight", "kernel", _channels_first, _channels_last),
     Rule(_TRANSPOSE, "weight", "kernel", _transpose_first, _channels_last),
     Rule(_EMBEDDING, "weight", "embeddings"),
+    Rule((nn.RMSNorm,), "weight", "scale"),
     Rule(_NORM, "weight", "gamma"),
     Rule(_NORM, "bias", "beta"),
     Rule(_BATCH, "running_mean", "moving_mean"),

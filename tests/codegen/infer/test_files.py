@@ -162,6 +162,15 @@ def test_a_step_says_where_it_is(tmp_path: Path) -> None:
         Unwritten("there")(ones(2, 3))
 
 
+def test_a_guess_is_told(tmp_path: Path) -> None:
+    save_file({f"{name}.weight": ones(4) for name in "abc"}, tmp_path / "some.pt")
+    explained: list[str] = []
+    notes = generate(tmp_path / "some.pt", explain=explained.append).notes
+    words = "RMSNorm; LayerNorm without a bias has the same tensor"
+    assert f"a, b and 1 more: {words}" in notes
+    assert {f"{name}: {words}" for name in "abc"} <= set(explained)
+
+
 def test_the_same_bytes_every_time(tmp_path: Path) -> None:
     held = linear("a") | linear("heads.x-y") | {"table": ones(2, 3)}
     save_file(held, tmp_path / "some.safetensors")

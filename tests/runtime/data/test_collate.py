@@ -38,6 +38,14 @@ def test_named_tuples_and_nested_fields():
     assert (x.shape, rest["y"].tolist()) == ((4, 2), [0, 1, 2, 3])
 
 
+@pytest.mark.parametrize("collate", [None, data.padded()])
+def test_tensors_in_items_are_stacked(collate):
+    items = [(Tensor([1.0, i]), {"y": Tensor(i)}) for i in range(3)]
+    x, rest = next(iter(data.batches(items, 3, collate=collate)))
+    assert x.tolist() == [[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]]
+    assert (type(rest["y"]), rest["y"].tolist()) == (Tensor, [0, 1, 2])
+
+
 def test_an_array_is_a_dataset_of_its_rows():
     rows = np.arange(12.0).reshape(4, 3)
     (x,) = next(iter(data.batches(rows, 2, shuffle=None)))

@@ -380,8 +380,13 @@ def test_media_in_parquet_files(tmp_path):
     file = {"bytes": (tmp_path / "a.png").read_bytes(), "path": "a.png"}
     broken = {"bytes": file["bytes"][:50], "path": "b.png"}
     sounds = {"bytes": samples, "path": None}
+    flac = {"bytes": b"fLaC\0\0\0\x22", "path": "c.flac"}
     frame = pl.DataFrame(
-        {"image": [file, broken], "sound": [sounds, None], "label": [1, 2]}
+        {
+            "image": [file, broken, None],
+            "sound": [sounds, None, flac],
+            "label": [1, 2, 3],
+        }
     )
     frame.write_parquet(tmp_path / "train.parquet")
     found = data.huggingface_dataset(tmp_path)
@@ -392,6 +397,8 @@ def test_media_in_parquet_files(tmp_path):
         RecordError, match=r"column 'image', b.png: expected a whole pic"
     ):
         found[1]
+    with pytest.raises(RecordError, match=r"'sound', c.flac: .* or a WAV file, got"):
+        found[2]
 
 
 @pytest.mark.parametrize(

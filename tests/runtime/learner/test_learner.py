@@ -427,7 +427,10 @@ def test_another_recorder_than_the_checkpoints_is_named(learner):
 
 
 def test_files_that_no_run_wrote_stay(learner, tmp_path):
-    own = ("train/cats/1.jpg", "valid/a.csv", "train/notes.log", "checkpoint/best.pt")
+    own = (
+        *("train/cats/1.jpg", "valid/a.csv", "train/notes.log"),
+        *("checkpoint/best.pt", "checkpoint/model-1.onnx"),
+    )
     for name in own:
         path = tmp_path / "run" / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -31,7 +31,9 @@ class Net(nn.Module):
         self.up = nn.ConvTranspose2d(6, 4, (3, 2))
         self.line = nn.Conv1d(2, 3, 5)
         self.norm = nn.BatchNorm2d(6)
+        self.instance = nn.InstanceNorm2d(4, affine=True)
         self.last = nn.LayerNorm(5)
+        self.rms = nn.RMSNorm(5)
         self.table = nn.Embedding(7, 5)
         self.head = nn.Linear(5, 3)
 
@@ -260,15 +262,18 @@ def test_a_layout_is_written_and_read_back(layout, tmp_path):
 
 
 NAMES = {
-    "burn": (BURN, "weight weight weight gamma beta running_mean gamma weight"),
-    "keras": (KERAS, "kernel kernel kernel gamma beta moving_mean gamma embeddings"),
-    "flax": (FLAX, "kernel kernel kernel scale bias mean scale embedding"),
+    "burn": (BURN, "weight weight weight gamma beta running_mean gamma gamma weight"),
+    "keras": (
+        KERAS,
+        "kernel kernel kernel gamma beta moving_mean gamma scale embeddings",
+    ),
+    "flax": (FLAX, "kernel kernel kernel scale bias mean scale scale embedding"),
 }
 
 
 @pytest.mark.parametrize(("layout", "names"), NAMES.values(), ids=NAMES)
 def test_names_are_the_frameworks_own(layout, names):
-    head, stem, up, weight, bias, mean, last, table = names.split()
+    head, stem, up, weight, bias, mean, last, rms, table = names.split()
     assert collect(Net(), layout=layout).keys() >= {
         f"head.{head}",
         f"stem.{stem}",
@@ -276,7 +281,10 @@ def test_names_are_the_frameworks_own(layout, names):
         f"norm.{weight}",
         f"norm.{bias}",
         f"norm.{mean}",
+        f"instance.{weight}",
+        f"instance.{bias}",
         f"last.{last}",
+        f"rms.{rms}",
         f"table.{table}",
     }
 
