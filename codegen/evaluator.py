@@ -1,6 +1,6 @@
 """ONNX's reference evaluator, where the installed one is right.
 
-It raises EvaluatorError about what a later version of onnx was needed for.
+It raises EvaluatorError about what the installed version has wrong.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ class EvaluatorError(Exception):
 
 @dataclass(frozen=True)
 class _Mended:
-    """What evaluators before the version `since` of onnx have wrong."""
+    """What evaluators before the version `since` of onnx have wrong; None: all have."""
 
     operators: frozenset[str]
-    since: tuple[int, int]
+    since: tuple[int, int] | None
     what: str
     concerns: Callable[[onnx.NodeProto, set[str]], bool]
 
@@ -50,7 +50,7 @@ def _without_condition(node: onnx.NodeProto, _empty: set[str]) -> bool:
 _MENDED = (
     _Mended(frozenset(("Attention",)), (1, 20), "grouped heads", _grouped),
     _Mended(frozenset(("GRU", "LSTM", "RNN")), (1, 23), "direction", _goes_back),
-    _Mended(frozenset(("Loop",)), (1, 23), "no condition", _without_condition),
+    _Mended(frozenset(("Loop",)), None, "no condition", _without_condition),
     _Mended(frozenset(("Resize",)), (1, 22), "an empty roi", _empty_region),
 )
 
@@ -58,7 +58,7 @@ _MENDED = (
 def evaluated(model: onnx.ModelProto, feeds: Mapping[str, np.ndarray]) -> list[Any]:
     """All outputs of the model for these inputs."""
     installed = tuple(map(int, onnx.__version__.split(".")[:2]))
-    later = [each for each in _MENDED if installed < each.since]
+    later = [each for each in _MENDED if not each.since or installed < each.since]
     if later:
         empty = {t.name for t in model.graph.initializer if 0 in t.dims}
         blocks = [model.graph.node, *(f.node for f in model.functions)]
@@ -71,10 +71,12 @@ def evaluated(model: onnx.ModelProto, feeds: Mapping[str, np.ndarray]) -> list[A
 def _refuse(node: onnx.NodeProto, later: list[_Mended], empty: set[str]) -> None:
     for each in later:
         if node.op_type in each.operators and each.concerns(node, empty):
-            needed = ".".join(map(str, each.since))
+            needed = (
+                f"onnx>={'.'.join(map(str, each.since))}, or " if each.since else ""
+            )
             raise EvaluatorError(
                 f"{shown(node.op_type)}: {each.what} is computed wrongly by onnx "
-                f"{onnx.__version__}; install onnx>={needed}, or onnxruntime"
+                f"{onnx.__version__}; install {needed}onnxruntime"
             )
 
 

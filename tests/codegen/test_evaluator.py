@@ -16,7 +16,7 @@ ROUNDS = """y = Loop(m, {}, x) <body = b (int64 i, bool k, float[2,1,4] a)
     => (bool o, float[2,1,4] d) {{ o = Identity(k) d = Add(a, a) }}>"""
 ROWS = {
     "rounds while": (ROUNDS.format("c"), None),
-    "rounds": (ROUNDS.format(""), "Loop: no condition.*>=1.23"),
+    "rounds": (ROUNDS.format(""), "Loop: no condition.*install onnxruntime$"),
     "heads": (HEADS.format(4), None),
     "grouped heads": (HEADS.format(2), "Attention: grouped heads.*>=1.20"),
     "forward": (FORWARD, None),

@@ -49,7 +49,8 @@ def repeat(
         asked, *results = emit.block(body)
         return [going if asked is None else _stays(emit, asked, stays), *results]
 
-    begins = None if condition is None else _stays(emit, condition, stays)
+    # ONNX's own evaluator never enters a loop without a condition
+    begins = np.True_ if condition is None else _stays(emit, condition, stays)
     most = None if count is None else emit.reshape(emit.cast(count, np.int64), ())
     graph = emit.body("rounds", (round_, going, *takes), steps)
     made = emit("Loop", most, begins, *first, outputs=len(emit.results), body=graph)
