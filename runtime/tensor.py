@@ -12,7 +12,7 @@ import numpy as np
 from burnish import ops
 from burnish.arguments import told
 from burnish.autodiff import Gradients, Node, Variable, backward, recording
-from burnish.backend import Device, on_host
+from burnish.backend import Device, dtype_from, on_host
 from burnish.display import describe
 from burnish.distributions import Default, Distribution, Normal, Uniform
 from burnish.errors import InputError
@@ -50,6 +50,8 @@ class Tensor(Methods):
                 f"Tensor: expected a dtype such as 'float32', got {dtype}; "
                 f"Tensor.zeros(2, 3) has a shape"
             )
+        if dtype is not None:
+            dtype = dtype_from("Tensor", dtype)
         self.data = self.device.put(data, dtype)
         if listed and self.data.dtype.kind == "O":
             _check_texts(self.data)
@@ -304,7 +306,7 @@ class Tensor(Methods):
                 f"random: expected one of burnish.distributions, got {source!r}"
             )
         sizes = shape_from((shape,))
-        return _random(source, sizes, np.dtype(dtype), device)
+        return _random(source, sizes, dtype_from("random", dtype), device)
 
     def random_like(self, distribution: Distribution | None = None) -> Tensor:
         """Draws with this tensor's shape, dtype and device."""

@@ -13,7 +13,10 @@ from pathlib import Path
 import pytest
 
 from burnish.codegen import cli
+from burnish.codegen.architectures import family
 from burnish.codegen.cli import _failure
+from burnish.codegen.ops import registry
+from burnish.codegen.readers.microsoft import bodies
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
@@ -80,6 +83,35 @@ def test_the_number_of_node_cases_is_that_of_the_run() -> None:
     )
     assert passed == of
     assert f"{of:,} node cases, of which all pass" in _squeezed(README)
+
+
+def test_the_tables_of_operators_are_those_of_the_code() -> None:
+    own, _, onnxruntime = _page("operators.md").partition("\n## onnxruntime's own")
+    shown = {}
+    for name, since, how in re.findall(r"^\| ([\w.]+) \| (\d*) \| (.+?) \|", own, re.M):
+        domain, _, kind = name.rpartition(".")
+        shown[domain, kind] = since if how == "rule" else ""
+    domains = {domain for domain, _ in shown}
+    for key, rules in registry.items():
+        if key[0] in domains:
+            assert shown.pop(key) == str(min(rule.since for rule in rules)), key
+    assert not any(shown.values())
+    lists = re.findall(r"^\| [a-z]+ \| ([A-Z].*) \|$", onnxruntime, re.M)
+    assert sorted(", ".join(lists).split(", ")) == sorted(bodies)
+
+
+def test_the_heads_of_architectures_are_those_of_the_code() -> None:
+    table = _page("architectures.md").partition("## What is written")[2]
+    shown = {
+        kind: tuple(heads.split(", "))
+        for kinds, heads in re.findall(r"^\| ([a-z_].*) \| (\w.*) \|$", table, re.M)
+        for kind in kinds.split(", ")
+    }
+    assert sorted(shown) == family.model_types()
+    for kind, heads in shown.items():
+        found = family.find(kind)
+        assert found is not None
+        assert heads == found.heads, kind
 
 
 def test_every_promise_of_trust_names_its_tests() -> None:

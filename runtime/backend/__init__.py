@@ -7,5 +7,6 @@ on, as Burn decorates a backend with autodiff.
 
 from burnish.backend.device import Device
 from burnish.backend.namespace import Array, library, namespace, on_host
+from burnish.backend.place import dtype_from
 
-__all__ = ["Array", "Device", "library", "namespace", "on_host"]
+__all__ = ["Array", "Device", "dtype_from", "library", "namespace", "on_host"]

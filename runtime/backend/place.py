@@ -8,10 +8,21 @@ from typing import Any
 import numpy as np
 
 from burnish.backend.namespace import library
-from burnish.errors import DeviceError
+from burnish.errors import DeviceError, InputError
 
 _defaults: dict[tuple[str, int], tuple[np.dtype[Any], np.dtype[Any]]] = {}
 _FIRST = (np.dtype(np.float32), np.dtype(np.int64))
+
+
+def dtype_from(name: str, given: Any) -> np.dtype[Any]:
+    """What is given as NumPy's dtype; InputError, which begins with a name, if none."""
+    try:
+        return np.dtype(given)
+    except TypeError:
+        message = f"{name}: expected a dtype such as 'float32', got {given!r}"
+        if isinstance(given, str) and given == "bfloat16":
+            message += ", which NumPy knows after import ml_dtypes"
+        raise InputError(message) from None
 
 
 class Place:

@@ -11,7 +11,7 @@ import numpy as np
 
 from burnish import rng
 from burnish.autodiff import Node, Variable, recording
-from burnish.backend import Array, Device, on_host
+from burnish.backend import Array, Device, dtype_from, on_host
 from burnish.errors import InputError
 from burnish.habits import Size
 from burnish.lowbit import Packed, QuantizedTensor, QuantScheme
@@ -58,7 +58,8 @@ class Stored(Tensor):
             if shape is None:
                 raise InputError(f"{type(self).__name__}: an initializer needs a shape")
             self.device = Device("cpu")
-            self._shape, self._dtype = tuple(shape), np.dtype(dtype)
+            self._shape = tuple(shape)
+            self._dtype = dtype_from(type(self).__name__, dtype)
             self._initial, self._value = initial, None
         else:
             self._hold(initial)

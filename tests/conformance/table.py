@@ -21,9 +21,10 @@ HEAD = """\
 Printed by `python -m tests.conformance.table` from ONNX's own node cases ({version}),
 each of them generated, imported and run: {passed} of {total} pass.
 
-A rule says what the operator becomes in generated source; an operator without one is
-expanded to the definition that the specification gives. Cases are those that have the
-operator in their graph under its own name.
+A rule says what the operator becomes in generated source. An operator without one is
+expanded to the definition that the specification gives; where that has none either,
+"not yet", it is refused by name. Cases are those that have the operator in their graph
+under its own name.
 
 | operator | from opset | how | cases passed |
 | --- | --- | --- | --- |
@@ -33,11 +34,11 @@ ONNXRUNTIME = """
 ## onnxruntime's own
 
 Files that onnxruntime's optimisers wrote have operators of the domain `com.microsoft`.
-These are read as what they mean in ONNX's; each is compared with onnxruntime in
-`tests/codegen/readers/test_microsoft.py`. A file with another one is refused, and the
-message names it: generate from the file as it was before the optimisation. So are those
-of `com.microsoft.nchwc`, which are laid out for one kind of processor: save with
-`ORT_ENABLE_EXTENDED` instead of `ORT_ENABLE_ALL`.
+These are read as what they mean in ONNX's operators; each is compared with onnxruntime
+in `tests/codegen/readers/test_microsoft.py`. A file with another one is refused, and
+the message names it: generate from the file as it was before the optimisation.
+Operators of `com.microsoft.nchwc`, laid out for one kind of processor, are refused too:
+save with `ORT_ENABLE_EXTENDED` instead of `ORT_ENABLE_ALL`.
 
 | family | operators |
 | --- | --- |

@@ -72,6 +72,9 @@ REFUSED = [
         lambda: optim.Sequential([optim.Constant(1.0), 0.1], [3]),
         "Sequential schedules: expected a sequence of schedules",
     ),
+    (lambda: Tensor([1.0], dtype="f3"), "Tensor: expected a dtype .* got 'f3'"),
+    (lambda: Tensor.rand(2, dtype="f3"), "random: expected a dtype .* got 'f3'"),
+    (lambda: nn.Linear(2, 2, dtype="f3"), "Param: expected a dtype .* got 'f3'"),
     (lambda: optim.LBFGS(max_iter=2.5), "LBFGS max_iter: expected an integer, got 2.5"),
 ]
 

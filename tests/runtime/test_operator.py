@@ -163,6 +163,26 @@ def test_a_kernel_replaces_the_value_on_its_backend():
     assert doubled.value(1.0) == 2
 
 
+def test_a_rule_for_one_backend_may_leave_it_to_the_plain_rule():
+    @operator
+    def tripled(x):
+        """3x"""
+        return x * 3
+
+    @tripled.vjp
+    def _(g, y, x):
+        return g * 3
+
+    @tripled.vjp("x", on="numpy")
+    def _(g, y, x):
+        assert type(g) is type(x) is np.ndarray
+        return g * 4 if x.shape == (1,) else NotImplemented
+
+    for value, gradient in (([1.0], [4.0]), ([1.0, 2.0], [3.0, 3.0])):
+        x = leaf(value)
+        assert x.grad(tripled(x).sum().backward()).tolist() == gradient
+
+
 def test_recording_wins_over_the_plain_device():
     plain, recorded = Tensor(1.0), leaf(2.0)
     for y in (product(plain, recorded), product(recorded, plain)):

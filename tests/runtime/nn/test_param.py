@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import pytest
 
-from burnish import Device, Tensor, nn
+from burnish import Device, Tensor, nn, seed
 from burnish.errors import InputError
 from burnish.nn import init
 
@@ -65,6 +65,21 @@ def test_threads_make_a_lazy_param_once():
         thread.join()
     assert len(calls) == 1
     assert all(array is seen[0] for array in seen)
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_initial_weights_leave_other_draws_alone(early):
+    layer = nn.Linear(3, 2)
+    seed(3)
+    expected = Tensor.rand(4).tolist()
+    seed(3)
+    if early:
+        layer.weight.numpy()
+    drawn = Tensor.rand(4).tolist()
+    weight = layer.weight.tolist()
+    assert drawn == expected
+    seed(3)
+    assert nn.Linear(3, 2).weight.tolist() == weight
 
 
 @pytest.mark.parametrize(
