@@ -83,16 +83,22 @@ class AttributeNotHonouredError(UnsupportedError):
 
 
 class OwnershipError(ConversionError):
-    """A file that stays as it is, because somebody changed it or another wrote it."""
+    """A file that stays as it is, because somebody changed it or another wrote it.
 
-    def __init__(self, taken: Mapping[Path, str], mergeable: bool) -> None:
+    diff: whether `--diff` goes together with what was asked for.
+    """
+
+    def __init__(
+        self, taken: Mapping[Path, str], mergeable: bool, diff: bool = True
+    ) -> None:
         self.taken, self.mergeable = dict(taken), mergeable
         found = "; ".join(f"{path} {reason}" for path, reason in taken.items())
         force, merge = (
             spelled(f'existing="{word}"', f"--{word}") for word in ("force", "merge")
         )
+        shows = spelled("`burnish generate --diff`", "--diff")
         choices = [
-            spelled("`burnish generate --diff`", "--diff") + " shows what would change",
+            *([f"{shows} shows what would change in the source"] if diff else []),
             f"{force} replaces what is there and keeps it as .bak",
             *([f"{merge} brings the changes into the new source"] if mergeable else []),
         ]

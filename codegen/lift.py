@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -162,8 +162,8 @@ class _Lifter:
         given = {rule.attributes[name]: value for name, value in attributes.items()}
         if rule.wants_node:
             given["node"] = self._context(node, version, scope)
-        with _naming(node):
-            result = rule.function(*inputs, **given)
+        with _naming(node, rule.function):
+            result = _expressions(rule.function(*inputs, **given))
         outputs = list(node.outputs)
         if isinstance(result, tuple):
             for output, part in zip(outputs, result, strict=False):
@@ -305,11 +305,11 @@ class _Lifter:
 
 
 @contextmanager
-def _naming(node: ir.Node) -> Iterator[None]:
-    """Errors of a rule name the node.
+def _naming(node: ir.Node, rule: Callable[..., Any]) -> Iterator[None]:
+    """Errors of a rule name the node; those of a user's rule name the rule too.
 
-    What the rule does not refuse itself is the model's fault or ours: ONNX's checker
-    tells, in `valid_or_refused`.
+    What a rule of ours does not refuse itself is the model's fault or ours: ONNX's
+    checker tells, in `valid_or_refused`.
     """
     try:
         yield
@@ -323,8 +323,22 @@ def _naming(node: ir.Node) -> Iterator[None]:
         where = f"node {_where(node)!r}{call} ({node.op_type}), given {got:.200}"
         if isinstance(error, UnfitError):
             raise UnsupportedError(f"{where}: {error}") from None
+        if rule.__module__.partition(".")[0] != "burnish":
+            raise ConversionError(
+                f"{where}: expected the rule {rule.__module__}.{rule.__qualname__} to "
+                f"return an expression, got {type(error).__name__}: {error}"
+            ) from error
         error.add_note(where)
         raise
+
+
+def _expressions(result: Any) -> Any:
+    """What a rule returned; raises TypeError where that is no Expression."""
+    several = isinstance(result, tuple)
+    parts = [p for p in result if p is not None] if several else [result]
+    if not all(isinstance(part, Expression) for part in parts):
+        raise TypeError(f"it returned {result!r:.80}")
+    return result
 
 
 def _where(node: ir.Node) -> str:

@@ -11,13 +11,17 @@ from types import ModuleType
 from typing import Any
 
 from burnish.codegen.errors import VerifyError
+from burnish.errors import BurnishError
 
 _IMPORTED = "burnish_generated_module"
 
 
 @contextmanager
 def imported(file: Path) -> Iterator[ModuleType]:
-    """The module of a file, imported without leaving a trace."""
+    """The module of a file, imported without leaving a trace.
+
+    Raises VerifyError where it cannot be imported.
+    """
     spec = importlib.util.spec_from_file_location(_IMPORTED, file)
     assert spec is not None
     assert spec.loader is not None
@@ -25,7 +29,10 @@ def imported(file: Path) -> Iterator[ModuleType]:
     before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     sys.modules[_IMPORTED] = module
     try:
-        spec.loader.exec_module(module)
+        try:
+            spec.loader.exec_module(module)
+        except Exception as error:  # the module may be edited: it raises anything
+            raise _broken(file, "a module to import", error) from error
         yield module
     finally:
         sys.dont_write_bytecode = before
@@ -48,14 +55,24 @@ def model_of(module: ModuleType, file: Path, weights: Path | None = None) -> Any
     """The model with its weights, where there are any.
 
     weights: a file of them instead of those beside the module or in it. Raises
-    VerifyError where the module has no class Model.
+    VerifyError where the module has no class Model, or it cannot be made.
     """
     model = getattr(module, "Model", None)
     if model is None:
         raise VerifyError(f"{file}: expected a class Model, there is none")
-    if weights is not None:
-        return model.from_file(weights)
     has_weights = (
         hasattr(module, "WEIGHTS") or file.with_suffix(".safetensors").exists()
     )
-    return model.from_embedded() if has_weights else model()
+    try:
+        if weights is not None:
+            return model.from_file(weights)
+        return model.from_embedded() if has_weights else model()
+    except (BurnishError, OSError):
+        raise
+    except Exception as error:
+        raise _broken(file, "its Model to be made", error) from error
+
+
+def _broken(file: Path, expected: str, error: Exception) -> VerifyError:
+    got = f"{type(error).__name__}: {error}"
+    return VerifyError(f"{file}: expected {expected}, got {got}")

@@ -16,7 +16,8 @@ _FACTS = re.compile(
 def merged(base: str, yours: str, new: str) -> tuple[str, int]:
     """`yours` with what changed from `base` to `new`, and how many conflicts it has.
 
-    Conflicts are marked as git marks them, with both sides.
+    Conflicts are marked as git marks them, with both sides. One that an earlier merge
+    left in `yours` counts until it is resolved.
     """
     import pygit2
 
@@ -36,7 +37,7 @@ def merged(base: str, yours: str, new: str) -> tuple[str, int]:
         )
         repository.free()
     marks = len(re.findall(r"^<<<<<<< yours$", found.contents, re.MULTILINE))
-    return found.contents, 0 if found.automergeable else marks
+    return found.contents, marks
 
 
 def _with_facts(base: str, yours: str, new: str) -> tuple[str, str]:

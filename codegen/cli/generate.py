@@ -12,6 +12,7 @@ pyproject.toml name, where something changed.
 from __future__ import annotations
 
 import argparse
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -179,7 +180,7 @@ def run(options: argparse.Namespace) -> int:
         console.emit({"generated": written})
     else:
         for result in written:
-            _tell(result, options.out)
+            _tell(result, options.weights)
     return int(any(result.conflicts for result in written))
 
 
@@ -267,10 +268,11 @@ def _written(
     )
 
 
-def _tell(result: Written, out: Path) -> None:
+def _tell(result: Written, has_weights: bool) -> None:
     from burnish.codegen.tools import console
     from burnish.serialize import is_weights
 
+    source = str(result.files[0])
     for note in result.notes:
         console.say(f"note: {note}")
     for path in result.files:
@@ -279,7 +281,8 @@ def _tell(result: Written, out: Path) -> None:
         console.say(f"kept: {path}")
     if result.conflicts:
         conflicts = console.count(result.conflicts, "conflict")
-        console.say(f"{result.files[0]}: {conflicts}, marked <<<<<<< and >>>>>>>")
+        console.say(f"{source}: {conflicts}, marked <<<<<<< and >>>>>>>")
     console.say(console.count(result.parameters, "parameter"))
-    if not (result.unknown or is_weights(result.model)):
-        console.say(f"next: burnish verify {result.model} {out}")
+    open_ends = result.unknown or result.conflicts or not has_weights
+    if not (open_ends or is_weights(result.model)):
+        console.say(f"next: {shlex.join(['burnish', 'verify', result.model, source])}")

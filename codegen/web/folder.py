@@ -57,7 +57,7 @@ def planned(module: str, text: str, folder: Path, *, loader: str, force: bool) -
     place = folder / f"{module}_web"
     taken = _taken(place)
     if taken and not force:
-        raise OwnershipError(taken, mergeable=False)
+        raise OwnershipError(taken, mergeable=False, diff=False)
     return Page(place, module, model, loader, inputs, taken)
 
 

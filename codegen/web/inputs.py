@@ -42,9 +42,17 @@ class Input(TypedDict, total=False):
 def model_in(text: str) -> tuple[str, list[Input]]:
     """The class to run in a source, and what its forward cannot do without.
 
-    Raises UsageError where an input is no array of numbers of known rank.
+    Raises UsageError where an input is no array of numbers of known rank, or the text
+    no Python.
     """
-    name, forward = _outermost(ast.parse(text))
+    try:
+        page = ast.parse(text)
+    except SyntaxError as error:  # the source may be edited, or have conflicts
+        raise UsageError(
+            f"--web: expected source in Python, got line {error.lineno}: {error.msg}; "
+            f"generate without --web, mend the source, then add it"
+        ) from error
+    name, forward = _outermost(page)
     specs = _specs(forward.decorator_list)
     given = forward.args.args[1:]
     needed = given[: len(given) - len(forward.args.defaults)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from importlib import resources
@@ -51,10 +52,21 @@ def test_generate_prints_files_on_stdout_and_the_rest_on_stderr(
     printed = capsys.readouterr()
     assert printed.out.split() == ["out/mnist.py", "out/mnist.safetensors"]
     assert "133,882 parameters" in printed.err or "parameters" in printed.err
-    assert "next: burnish verify mnist.onnx out" in printed.err
+    assert "next: burnish verify mnist.onnx out/mnist.py" in printed.err
     assert run("check", "out") == 0
     assert run("verify", "mnist.onnx", "out") == 0
-    assert run("verify", "mnist.onnx", "out/mnist.py") == 0
+
+
+@pytest.mark.parametrize("option", ["--name=digits", "--half", "--no-weights"])
+def test_the_next_command_is_one_that_passes(
+    option: str, mnist: Path, capsys: Captured
+) -> None:
+    assert run("generate", "mnist.onnx", "-o", "a b", option) == 0
+    lines = capsys.readouterr().err.splitlines()
+    advised = [line for line in lines if line.startswith("next: burnish ")]
+    assert len(advised) == (option != "--no-weights"), "random weights do not verify"
+    for line in advised:
+        assert run(*shlex.split(line)[2:]) == 0
 
 
 def test_generating_again_gives_the_same_bytes(mnist: Path, capsys: Captured) -> None:

@@ -139,6 +139,34 @@ def test_rules_on_the_command_line(
     assert "'nowhere'" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("raise ValueError('odd')", "got ValueError: odd"),
+        ("return x.nothing", "got AttributeError"),
+        ("return None", "it returned None"),
+        ("return 'x', x", "it returned ('x', "),
+    ],
+)
+def test_a_rule_that_fails_is_no_error_of_burnish(
+    body: str,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "odd_rules", raising=False)
+    Path("odd_rules.py").write_text(RULES.partition("    return")[0] + f"    {body}\n")
+    onnx.save(model_of("Doubled", "my.domain"), "m.onnx")
+    assert main(["generate", "m.onnx", "--rules", "odd_rules"]) == 1
+    printed = capsys.readouterr().err
+    assert "m.onnx: node 'node' (Doubled), given FLOAT[" in printed
+    assert "expected the rule odd_rules.doubled to return an expression" in printed
+    assert said in printed
+    assert not Path("m.py").exists()
+
+
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder of packages, as they are installed; one has an entry point for rules."""

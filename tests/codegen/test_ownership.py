@@ -323,6 +323,12 @@ def test_both_sides_of_a_conflict_are_marked(
     theirs = text[text.index("=======") : text.index(">>>>>>> generated")]
     assert "gelu" in mine
     assert "sigmoid" in theirs
+    said = capsys.readouterr().err
+    assert "1 conflict" in said
+    assert "next:" not in said, "this is no Python yet"
+    assert main(["generate", "net.onnx", "--merge", "--web"]) == 2, "a page of what?"
+    assert "mend the source" in capsys.readouterr().err
+    assert main(["generate", "net.onnx", "--merge"]) == 1, "it is still there"
     assert "1 conflict" in capsys.readouterr().err
 
 

@@ -1,6 +1,7 @@
 """`burnish profile`: what it runs, tells and writes, and what it refuses."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -133,6 +134,22 @@ def test_what_cannot_be_profiled_is_said(
     path = edited(tmp_path, decorator, body)
     assert main(["profile", path, *options]) == code
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("import nowhere", "a module to import, got ModuleNotFoundError"),
+        ("def broken(:", "a module to import, got SyntaxError"),
+        ("nn.Linear.nothing", "a module to import, got AttributeError"),
+        ("Model.__init__ = None", "its Model to be made, got TypeError"),
+    ],
+)
+def test_edits_that_do_not_run_are_no_error_of_burnish(tmp_path, capsys, line, said):
+    path = Path(edited(tmp_path, '@nn.accepts(x="float32[4]")', "return x"))
+    path.write_text(f"{path.read_text()}\n{line}\n")
+    assert main(["profile", str(path)]) == 1
+    assert f"{path}: expected {said}" in capsys.readouterr().err
 
 
 def test_no_input_is_replaced(module, capsys):
