@@ -11,7 +11,8 @@ one behind `<!-- prints -->` with what the blocks before it printed, one behind
 `<!-- file: PATH -->` is written there; one
 behind `<!-- needs a GPU -->` is passed over where there is none, one behind
 `<!-- needs tokenizers -->` where that package is missing, one behind
-`<!-- with PyTorch -->` is left to tests/test_burn_to_burnish.py.
+`<!-- with PyTorch -->` is left to tests/test_burn_to_burnish.py and
+tests/codegen/test_exports.py.
 """
 
 from __future__ import annotations

@@ -1,15 +1,18 @@
-"""What PyTorch's export options keep: the table of docs/export.md, row by row."""
+"""What PyTorch's export options keep: docs/export.md, its table and its blocks."""
 
 from __future__ import annotations
 
 import re
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from burnish.codegen.pipeline import Generated, generate
+from burnish.codegen.pipeline import Generated, generate, write
+from tests.harness.imported import load_module
+from tests.test_docs import ROOT, blocks
 
 torch = pytest.importorskip("torch")
 
@@ -114,3 +117,34 @@ def test_eval_leaves_dropout_out(options, tmp_path):
 def test_the_names_of_sizes(options, size, tmp_path):
     text = made(tmp_path, Net().eval(), **options).text
     assert re.search(rf'images="float32\[{size}, 3, 8, 8\]"', text), text
+
+
+class Words(torch.nn.Module):
+    """tokens (batch, time) -> (batch, time, 4)"""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = torch.nn.Embedding(7, 4)
+
+    def forward(self, tokens):
+        return self.embed(tokens)
+
+
+@pytest.mark.filterwarnings("ignore")  # of the exporters
+def test_the_blocks_of_the_page(tmp_path, monkeypatch):
+    """Each export has all keys; the last block brings the weights back."""
+    monkeypatch.chdir(tmp_path)
+    page = blocks(ROOT / "docs" / "export.md")
+    *exports, back = [block.text for block in page if block.mark == "with PyTorch"]
+    given = {"images": torch.zeros(2, 3, 8, 8), "tokens": torch.ones(2, 5).long()}
+    for text in exports:
+        model = Words() if "tokens" in text else Net()
+        exec(text, {"torch": torch, "model": model, **given})
+        generated = generate("net.onnx")
+        assert keys(generated) == set(model.state_dict())
+    write(generated, tmp_path)
+    other = Words()
+    module = load_module(tmp_path / "net.py")
+    monkeypatch.setitem(sys.modules, "net", module)
+    exec(back, {"Model": module.Model, "model": other})
+    assert torch.equal(other.embed.weight, model.embed.weight)

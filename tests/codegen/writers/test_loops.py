@@ -211,6 +211,25 @@ def test_generated_loops_go_back(text: str, tmp_path: Path) -> None:
     assert header in again
 
 
+def test_later_rounds_are_taken_to_be_like_the_first() -> None:
+    """What docs/to-onnx.md says of state that a called function hides."""
+    rounds: list[int] = []
+
+    def step(x: Tensor) -> Tensor:
+        rounds.append(1)
+        return x * 2 if len(rounds) > 4 else x + 1
+
+    def hiding(m: Net, x: Tensor, n: Tensor) -> Any:
+        rounds.clear()
+        for _ in range(n.item()):
+            x = step(x)
+        return x
+
+    x = np.ones((2, 4), np.float32)
+    made = export(Net(hiding), x, np.int64(2), dynamic={})
+    np.testing.assert_array_equal(ran(made, x, np.int64(6))[0], x + 6)
+
+
 def of_several(m: Net, x: Tensor, n: Tensor) -> Any:
     while x.sum() > 1 and x.max() > 2:
         x = x / 2
