@@ -1,4 +1,4 @@
-"""What the names in a module's source stand for.
+"""What the names in a module's source refer to.
 
 A name in a module is a definition there, something imported from another module of the
 runtime, a module of it, or something of Python's and NumPy's own.
@@ -133,13 +133,11 @@ def _without_rules(text: str) -> str:
     """Without gradients and kernels of other backends, which nobody can refer to."""
     places = Places(text)
     edits = [
-        (places.first_line(stmt), places.line_after(stmt))
+        Edit(places.first_line(stmt), places.line_after(stmt), "")
         for stmt in ast.parse(text).body
         if isinstance(stmt, ast.FunctionDef) and stmt.name == "_"
     ]
-    for start, stop in reversed(edits):
-        text = text[:start] + text[stop:]
-    return text
+    return applied(text, edits)
 
 
 def read(module: str, text: str) -> Page:

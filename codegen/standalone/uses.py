@@ -1,4 +1,4 @@
-"""Where the names in a part of a module's source stand for something outside of it."""
+"""Find the names in a part of a module's source that refer to definitions outside."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from burnish.codegen.standalone.names import (
 
 
 class Use(NamedTuple):
-    """A place in a page where a name stands for something outside the function.
+    """A name in a page that refers to a definition outside of its function.
 
     node: the name, or the attribute of a module. local: names that functions around it
     bind. late: it is looked up when a function is called. space: the module whose

@@ -28,7 +28,7 @@ def arrays(
     parameters = inspect.signature(model.forward).parameters
     refuse_unknown(files, list(parameters), spelled("inputs", "--input"))
     refuse_unknown(dims, list(open_sizes(model, {}, 1)), spelled("dims", "--dim"))
-    random = np.random.default_rng(0)
+    sizes, random = open_sizes(model, dims, open_size), np.random.default_rng(0)
     made = {}
     for name, parameter in parameters.items():
         if name in files:
@@ -40,22 +40,20 @@ def arrays(
                     f"{name!r} is; give it with "
                     f"{spelled('inputs={name: path}', '--input NAME=FILE.npy')}"
                 )
-            made[name] = _random(name, specs[name], dims, open_size, random)
+            made[name] = _random(name, specs[name], sizes, open_size, random)
     return made
 
 
 def _random(
     name: str,
     spec: Spec,
-    dims: Mapping[str, int],
+    sizes: Mapping[str, int],
     open_size: int,
     random: np.random.Generator,
 ) -> np.ndarray:
     """Normal numbers; of ids 0 and 1, which every table has; of a mask ones."""
     shape = [
-        axis
-        if isinstance(axis, int)
-        else dims.get(axis or "", 1 if counts_a_batch(axis) else open_size)
+        axis if isinstance(axis, int) else sizes.get(axis or "", open_size)
         for axis in (*spec.head, *(spec.tail or ()))
     ]
     dtype = spec.dtype or np.dtype(np.float32)
@@ -92,9 +90,9 @@ def _specs(model: nn.Module) -> dict[str, Spec]:
     return found
 
 
-def counts_a_batch(axis: str | None) -> bool:
+def counts_a_batch(axis: str) -> bool:
     """Whether a dimension of this name is the number of examples."""
-    return axis is not None and (axis == "N" or "batch" in axis.lower())
+    return axis == "N" or "batch" in axis.lower()
 
 
 def described(array: np.ndarray) -> str:

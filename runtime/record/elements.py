@@ -9,7 +9,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from burnish.errors import RecordError
-from burnish.serialize.elements import BITS, code_of, decode, dtype_named, encode
+from burnish.serialize.elements import (
+    BITS,
+    WIDER,
+    code_of,
+    decode,
+    dtype_named,
+    encode,
+)
 
 Arrays: TypeAlias = dict[str, np.ndarray]
 
@@ -71,5 +78,4 @@ def from_bytes(data: Any, name: Any, shape: Any) -> np.ndarray:
         parts = decode(data, "F64", (2 * math.prod(shape),), "record")
         return parts.view(_WIDE).reshape(shape)
     made = decode(data, code_of(name, "record"), tuple(shape), "record")
-    held_wider = name in ("int2", "int4", "uint2", "uint4")
-    return made.astype(dtype_called(name)) if held_wider else made
+    return made.astype(dtype_called(name)) if name in WIDER else made

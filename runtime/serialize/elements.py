@@ -40,9 +40,9 @@ BITS = {code: bits for code, (bits, _) in _TYPES.items()}
 RANK = {code: rank for rank, code in enumerate(_TYPES)}
 _NAMES = {code: name for code, (_, name) in _TYPES.items()}
 _CODES = {name: code for code, name in _NAMES.items()}
-_WIDER = {"int2": "int8", "int4": "int8", "uint2": "uint8", "uint4": "uint8"}
+WIDER = {"int2": "int8", "int4": "int8", "uint2": "uint8", "uint4": "uint8"}
 """What holds the integers for which the format has no name."""
-_CODES |= {name: _CODES[wider] for name, wider in _WIDER.items()}
+_CODES |= {name: _CODES[wider] for name, wider in WIDER.items()}
 
 
 def code_of(dtype: Any, where: str) -> str:
@@ -133,8 +133,8 @@ def encode(array: Array, where: str) -> memoryview:
     """The array's elements in C order as little-endian bytes."""
     host = on_host(array)
     code = code_of(host.dtype, where)
-    if host.dtype.name in _WIDER:
-        host = host.astype(_WIDER[host.dtype.name])
+    if host.dtype.name in WIDER:
+        host = host.astype(WIDER[host.dtype.name])
     if host.dtype.isnative is not _LITTLE and host.dtype.itemsize > 1:
         host = host.astype(host.dtype.newbyteorder("<"))
     raw: np.ndarray = np.ascontiguousarray(host).reshape(-1).view(np.uint8)

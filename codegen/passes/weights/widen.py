@@ -47,7 +47,7 @@ def _replaceable(model: ir.Model) -> list[ir.Value]:
     found: dict[ir.Value, None] = {}
     for graph in model.graphs():
         found.update((v, None) for v in graph.initializers.values() if _is_table(v))
-    for node in all_nodes(model):  # a node stands behind what it reads
+    for node in all_nodes(model):  # in topological order
         if _moves(node) and node.inputs[0] in found:
             found[node.outputs[0]] = None
     while kept := [value for value in found if not _ends(value, found)]:
@@ -66,7 +66,7 @@ def _moves(node: ir.Node) -> bool:
 
 
 def _ends(value: ir.Value, found: dict[ir.Value, None]) -> bool:
-    """Whether all that reads a value works on 8 bits as well, and it may change."""
+    """Whether every reader of a value takes 8 bits too, and no caller sees it."""
     producer = value.producer()
     if value.is_graph_output() or not value.uses():
         return False

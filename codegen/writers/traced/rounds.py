@@ -28,7 +28,7 @@ class _Unlike(Exception):
 
 
 def repeat(*given: Any, body: Block, stays: bool, counted: Any) -> Any:
-    """What stands in a program for a loop.
+    """The placeholder of a loop in a recorded program.
 
     given: the most rounds and the condition, None where there is none, then what the
     first round begins with. body: gives the condition, what the next round begins with

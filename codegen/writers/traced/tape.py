@@ -88,7 +88,7 @@ class Block(NamedTuple):
 
 
 def fork(condition: Any, *, then: Block, otherwise: Block) -> Any:
-    """What stands in a program for an `if` on a tensor."""
+    """The placeholder of an `if` on a tensor in a recorded program."""
     raise AssertionError("it is written, never called")
 
 

@@ -1,4 +1,4 @@
-"""A loop's first rounds beside each other, and what follows each number of them."""
+"""Line up the first iterations of a loop, and what follows after each count of them."""
 
 from __future__ import annotations
 
