@@ -20,6 +20,7 @@ from burnish.store.layout import Layout, Rule
 from burnish.store.listing import listing
 from burnish.store.load import load
 from burnish.store.precision import Precision
+from burnish.store.pretrained import save_pretrained
 from burnish.store.save import collect, save
 
 __all__ = [
@@ -42,4 +43,5 @@ __all__ = [
     "open_weights",
     "read_pickle_data",
     "save",
+    "save_pretrained",
 ]

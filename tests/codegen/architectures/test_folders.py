@@ -21,6 +21,7 @@ from burnish.codegen.errors import ConversionError, ReadError, UnsupportedError
 from burnish.codegen.pipeline import Options, generate, write
 from burnish.errors import RecordError
 from burnish.serialize import load_file, save_file
+from burnish.store import save_pretrained
 from tests.harness.folders import Folder, batch, hugging_face
 from tests.harness.imported import load_module
 
@@ -87,6 +88,41 @@ def test_weights_of_pytorch(sharded: bool, tmp_path: Path) -> None:
     source, weights = write(generated, tmp_path)
     made.model = load_module(source).Model.from_file(weights)
     made.check_numbers(network, batch())
+
+
+@pytest.mark.parametrize("size", ["50GB", "10KB"])
+@pytest.mark.parametrize("dtype", [None, "bfloat16"])
+def test_a_tuned_model_goes_back_as_save_pretrained_writes_it(
+    size: str, dtype: str | None, tmp_path: Path
+) -> None:
+    network = hugging_face("LlamaForCausalLM", transformers.LlamaConfig(**LLAMA))
+    made = Folder(network, tmp_path)
+    made.model.map(lambda path, x: x.data * 1.5)
+    saved = tmp_path / "tuned"
+    save_pretrained(
+        made.model, saved, made.folder, max_shard_size=size, precision=dtype
+    )
+    again, report = transformers.AutoModelForCausalLM.from_pretrained(
+        saved, output_loading_info=True
+    )
+    assert not any(report.values()), report
+    assert again.dtype == getattr(torch, dtype or "float32")
+    for name, value in made.model.state_dict().items():
+        held = again.get_parameter(name).detach()
+        torch.testing.assert_close(held, torch.tensor(value).to(again.dtype))
+    theirs = tmp_path / "theirs"
+    again.save_pretrained(theirs, max_shard_size=size)
+    assert {p.name for p in saved.iterdir()} == {p.name for p in theirs.iterdir()}
+    assert configuration(saved) == configuration(theirs)
+    source, weights = write(generate(saved, Options(name="back")), tmp_path)
+    made.model = load_module(source).Model.from_file(weights)
+    made.check_numbers(again.float(), batch())
+
+
+def configuration(folder: Path) -> dict[str, Any]:
+    values = json.loads((folder / "config.json").read_text())
+    assert isinstance(values, dict)
+    return values
 
 
 def test_half_precision_stays_in_the_file(tmp_path: Path) -> None:
