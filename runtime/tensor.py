@@ -12,7 +12,7 @@ import numpy as np
 from burnish import ops
 from burnish.arguments import told
 from burnish.autodiff import Gradients, Node, Variable, backward, recording
-from burnish.backend import Device, dtype_from, on_host
+from burnish.backend import Device, dtype_from, is_kind, on_host
 from burnish.display import describe
 from burnish.distributions import Default, Distribution, Normal, Uniform
 from burnish.errors import InputError
@@ -394,7 +394,13 @@ def _random(source: Distribution, shape: Any, dtype: Any, device: Device) -> Ten
 
 
 def _is_device(target: Any) -> bool:
-    return isinstance(target, Device) or target.split(":")[0] in ("cpu", "cuda")
+    if isinstance(target, Device):
+        return True
+    try:
+        np.dtype(target)
+    except TypeError:
+        return is_kind(target.split(":")[0])
+    return False
 
 
 sys.modules[__name__].__class__ = TensorModule

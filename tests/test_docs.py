@@ -33,6 +33,7 @@ import onnx
 import pytest
 
 from burnish import Tensor
+from burnish.codegen.architectures import families
 from burnish.codegen.cli import main
 from burnish.errors import DeviceError
 from tests.harness.small_gpt2 import write_gpt2
@@ -172,6 +173,7 @@ def test_blocks_do_what_the_page_says(
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr(families, "_FAMILIES", dict(families._FAMILIES))
     before = set(sys.modules)
     reader = Reader(page)
     try:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from burnish.codegen import cli
-from burnish.codegen.architectures import family
+from burnish.codegen.architectures import families
 from burnish.codegen.cli import _failure
 from burnish.codegen.ops import registry
 from burnish.codegen.readers.microsoft import bodies
@@ -107,9 +107,9 @@ def test_the_heads_of_architectures_are_those_of_the_code() -> None:
         for kinds, heads in re.findall(r"^\| ([a-z_].*) \| (\w.*) \|$", table, re.M)
         for kind in kinds.split(", ")
     }
-    assert sorted(shown) == family.model_types()
+    assert sorted(shown) == families.model_types()
     for kind, heads in shown.items():
-        found = family.find(kind)
+        found = families.find(kind)
         assert found is not None
         assert heads == found.heads, kind
 

@@ -12,5 +12,7 @@ from burnish.codegen.architectures.build import (
     is_model_folder,
     unknown,
 )
+from burnish.codegen.architectures.config import Config
+from burnish.codegen.architectures.families import family
 
-__all__ = ["Architecture", "build", "is_model_folder", "unknown"]
+__all__ = ["Architecture", "Config", "build", "family", "is_model_folder", "unknown"]

@@ -17,7 +17,7 @@ from burnish.codegen.architectures import (
     vision,
 )
 from burnish.codegen.architectures.config import Config, read_json
-from burnish.codegen.architectures.family import find, head_of, model_types
+from burnish.codegen.architectures.families import find, head_of, model_types
 from burnish.codegen.architectures.fit import fitted, module_of
 from burnish.codegen.architectures.page import page
 from burnish.codegen.errors import Explain, UnsupportedError

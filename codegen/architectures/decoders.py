@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from burnish.codegen.architectures.config import Config
-from burnish.codegen.architectures.family import Values, family
+from burnish.codegen.architectures.families import Values, family
 from burnish.codegen.architectures.rope import rope_values
 from burnish.codegen.architectures.words import ACTIVATIONS, accepts
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from burnish.codegen.architectures.config import Config
 from burnish.codegen.architectures.decoders import CONTRACTS
-from burnish.codegen.architectures.family import Values, family
+from burnish.codegen.architectures.families import Values, family
 from burnish.codegen.architectures.words import ACTIVATIONS, accepts, drops
 
 _HEADS = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from burnish.codegen.architectures.config import Config
-from burnish.codegen.architectures.family import Values, family
+from burnish.codegen.architectures.families import Values, family
 from burnish.codegen.architectures.words import ACTIVATIONS, accepts, drops
 
 _CONTRACTS = {

@@ -17,7 +17,7 @@ import numpy as np
 import onnx_ir as ir
 
 from burnish import nn, ops
-from burnish.codegen.errors import UsageError
+from burnish.codegen import installed
 from burnish.codegen.program import (
     BinOp,
     Block,
@@ -128,23 +128,12 @@ def onnx_op(
 GROUP = "burnish.operators"
 
 
-@functools.cache
 def load_installed() -> None:
-    """Import the modules that installed packages name in the group of entry points.
+    """Have the rules of installed packages declared.
 
-    Raises UsageError for one that cannot be imported.
+    Raises UsageError for a module that cannot be imported.
     """
-    from importlib.metadata import entry_points
-
-    for point in sorted(entry_points(group=GROUP), key=lambda each: each.value):
-        try:
-            point.load()
-        except Exception as error:  # the module is another package's
-            raise UsageError(
-                f"{GROUP}: expected modules to import, got {point.value!r} "
-                f"({type(error).__name__}: {error}); mend or uninstall "
-                f"{point.dist.name if point.dist else point.name}"
-            ) from error
+    installed.modules(GROUP)
 
 
 def find(domain: str, op_type: str, version: int) -> Rule | None:

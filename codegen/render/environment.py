@@ -1,14 +1,24 @@
-"""Load the Jinja templates; the one place that does."""
+"""Load the Jinja templates, ours and installed packages'; the one place that does."""
 
 from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import jinja2
 
+from burnish.codegen import installed
 from burnish.codegen.errors import ConversionError
+
+
+def packages() -> tuple[ModuleType, ...]:
+    """Installed packages with templates, imported: they may declare families, too.
+
+    Raises UsageError for one that cannot be imported or is no package.
+    """
+    return installed.modules("burnish.templates", package=True)
 
 
 def filled(name: str, template_dir: Path | None, /, **values: Any) -> str:
@@ -26,10 +36,13 @@ def filled(name: str, template_dir: Path | None, /, **values: Any) -> str:
 def environment(template_dir: Path | None = None) -> jinja2.Environment:
     """The package's templates; files in `template_dir` override them by name.
 
+    Between the two are the folders of the packages that entry points name.
     Pages for a browser (`*.html.jinja`) escape what they are given. Kept, so that a
     template is compiled once; a changed file is read again.
     """
     loaders: list[jinja2.BaseLoader] = [jinja2.PackageLoader("burnish.templates", "")]
+    for module in packages():
+        loaders[:0] = [jinja2.FileSystemLoader(place) for place in module.__path__]
     if template_dir is not None:
         loaders.insert(0, jinja2.FileSystemLoader(template_dir))
     return jinja2.Environment(

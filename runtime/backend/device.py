@@ -7,11 +7,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from burnish.backend.namespace import library, namespace
+from burnish.backend import installed
+from burnish.backend.namespace import library, namespace, on_host
 from burnish.backend.place import Place, count
 from burnish.errors import DeviceError
 
-_SPELLING = re.compile(r"(cpu|cuda)(?::(\d+))?(:autodiff(:balanced)?)?")
+_SPELLING = re.compile(r"([a-z][a-z0-9_]*)(?::(\d+))?(:autodiff(:balanced)?)?")
 
 
 class Device(Place):
@@ -19,6 +20,8 @@ class Device(Place):
 
     `Device("cpu:autodiff:balanced")` records too, but keeps less for `backward()`: what
     memory-bound operators gave is computed again when it is asked for.
+
+    Packages bring other kinds, "name", as entry points of `burnish.backends`.
 
     Equal devices are the same object. Naming a device does not touch the GPU; putting
     an array there does.
@@ -37,9 +40,14 @@ class Device(Place):
         if isinstance(name, Device):
             return name
         match = _SPELLING.fullmatch(name)
-        if match is None or (name.startswith("cpu") and match[2] not in (None, "0")):
+        if (
+            match is None
+            or not is_kind(match[1])
+            or (match[1] != "cuda" and match[2] not in (None, "0"))
+        ):
+            known = "".join(f", {kind!r}" for kind in installed.kinds())
             raise DeviceError(
-                f"device: expected 'cpu', 'cuda' or 'cuda:N', each also with "
+                f"device: expected 'cpu'{known}, 'cuda' or 'cuda:N', each also with "
                 f"':autodiff' or ':autodiff:balanced', got {name!r}"
             )
         recorded, balanced = match[3] is not None, match[4] is not None
@@ -81,7 +89,7 @@ class Device(Place):
 
     @property
     def xp(self) -> Any:
-        """The array library of this device, `numpy` or `cupy`."""
+        """The array library of this device, such as `numpy` or `cupy`."""
         if self._library is None:
             self._library = library(self.kind)
         return self._library
@@ -93,29 +101,35 @@ class Device(Place):
         """
         xp = self.xp
         if self.kind == "cpu":
-            source = array if namespace(array) is xp else array.get()
-            held = xp.asarray(source, dtype)
+            held = xp.asarray(on_host(array), dtype)
             return _text(held) if held.dtype.kind in "UST" else held
         if _holds_text(array):
             raise DeviceError(f"device {self}: strings live on the host, on 'cpu'")
+        if self.kind != "cuda":
+            own = namespace(array) is xp
+            return xp.asarray(array if own else on_host(array), dtype)
         with xp.cuda.Device(self.index):
             return xp.asarray(array, dtype)
 
     @classmethod
     def enumerate(cls) -> list[Device]:
-        """Every device of this machine: the CPU, then the GPUs that CuPy finds."""
-        kinds = ("cpu", "cuda")
+        """The CPU, the GPUs that CuPy finds, and those of installed packages."""
+        kinds = ("cpu", "cuda", *installed.kinds())
         return [cls._interned(k, i, False) for k in kinds for i in range(count(k))]
 
     @classmethod
     def of(cls, array: Any) -> Device:
         """The device that a plain array lives on."""
-        if namespace(array).__name__ == "numpy":
+        xp = namespace(array)
+        for kind, library_of_kind in installed.loaded.items():
+            if xp is library_of_kind:
+                return cls._interned(kind, 0, False)
+        if xp.__name__ == "numpy":
             return cls("cpu")
         return cls._interned("cuda", array.device.id, False)
 
     def __str__(self) -> str:
-        place = self.kind if self.kind == "cpu" else f"{self.kind}:{self.index}"
+        place = f"{self.kind}:{self.index}" if self.kind == "cuda" else self.kind
         if not self.is_autodiff:
             return place
         return f"{place}:autodiff:balanced" if self.is_balanced else f"{place}:autodiff"
@@ -125,6 +139,11 @@ class Device(Place):
 
     def __reduce__(self) -> tuple[type[Device], tuple[str]]:
         return Device, (str(self),)
+
+
+def is_kind(word: str) -> bool:
+    """Whether a word names a kind of device, ours or an installed package's."""
+    return word in ("cpu", "cuda") or word in installed.kinds()
 
 
 def _text(array: Any) -> Any:

@@ -1,4 +1,4 @@
-"""NumPy or CuPy, asked of the arrays themselves. The only place that knows CuPy."""
+"""The array library, asked of the arrays themselves. The only place that knows CuPy."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from burnish.backend import symbols
+from burnish.backend import installed, symbols
 from burnish.errors import DeviceError
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -15,7 +15,7 @@ Array: TypeAlias = np.ndarray[Any, Any]
 
 
 def namespace(*arrays: Any) -> Any:
-    """The library, `numpy` or `cupy`, of the first array among the arguments.
+    """The library, such as `numpy` or `cupy`, of the first array among the arguments.
 
     Python numbers and None are passed over; with no array at all it is NumPy. Symbols
     of a formula that is being written down have a library of their own.
@@ -27,16 +27,22 @@ def namespace(*arrays: Any) -> Any:
             return cupy
         if type(array) is symbols.Symbol:
             return symbols.library
+        for xp in installed.loaded.values():
+            if isinstance(array, xp.ndarray):
+                return xp
     return np
 
 
 def library(kind: str) -> Any:
     """The array library of a device kind: "cpu" -> numpy, "cuda" -> cupy.
 
-    Raises DeviceError when CuPy is missing or finds no GPU.
+    Raises DeviceError when CuPy is missing or finds no GPU, and when the library that a
+    package brings for another kind cannot be imported.
     """
     if kind == "cpu":
         return np
+    if kind != "cuda":
+        return installed.load(kind)
     try:
         import cupy
     except ImportError:
@@ -53,5 +59,6 @@ def library(kind: str) -> Any:
 
 
 def on_host(array: Any) -> Any:
-    """The same values as a NumPy array; copies only what lives on a GPU."""
-    return np.asarray(array) if namespace(array) is np else array.get()
+    """The same values as a NumPy array; copies only what lives elsewhere."""
+    xp = namespace(array)
+    return np.asarray(array) if xp is np else xp.asnumpy(array)

@@ -34,6 +34,11 @@ class Place:
     index: int
 
     @property
+    def xp(self) -> Any:
+        """The array library of this place, such as `numpy` or `cupy`."""
+        return library(self.kind)
+
+    @property
     def float_dtype(self) -> np.dtype[Any]:
         """What new tensors of floating point are made of here: float32 at the start."""
         return _defaults.get((self.kind, self.index), _FIRST)[0]
@@ -73,24 +78,26 @@ class Place:
 
     def sync(self) -> None:
         """Wait until everything that was started here is done."""
-        if self.kind != "cpu":
+        if self.kind == "cuda":
             xp = library(self.kind)
             with xp.cuda.Device(self.index):
                 xp.cuda.runtime.deviceSynchronize()
+        elif self.kind != "cpu" and (wait := getattr(self.xp, "synchronize", None)):
+            wait()
 
     def memory_cleanup(self) -> None:
         """Give memory that nothing uses back to the system."""
         gc.collect()
-        if self.kind != "cpu":
+        if self.kind == "cuda":
             xp = library(self.kind)
             with xp.cuda.Device(self.index):
                 xp.get_default_memory_pool().free_all_blocks()
 
 
 def count(kind: str) -> int:
-    """How many devices of a kind there are; 0 where CuPy or a GPU is missing."""
+    """How many devices of a kind there are; 0 where its library or a GPU is missing."""
     try:
         xp = library(kind)
     except DeviceError:
         return 0
-    return 1 if kind == "cpu" else xp.cuda.runtime.getDeviceCount()
+    return xp.cuda.runtime.getDeviceCount() if kind == "cuda" else 1

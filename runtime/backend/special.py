@@ -82,13 +82,20 @@ def erf(x: Array) -> Array:
     if namespace(x) is symbols.library:
         return symbols.library.erf(x)
     if namespace(x) is not np:
-        from cupyx.scipy.special import erf as on_gpu
-
-        return on_gpu(x)
+        return _erf_elsewhere(x)
     x = np.asarray(x)
     if x.dtype == np.float64 or x.dtype.kind in "iub":
         return _erf64(x.astype(np.float64, copy=False))
     return _erf32(x.astype(np.float32, copy=False)).astype(x.dtype, copy=False)
+
+
+def _erf_elsewhere(x: Array) -> Array:
+    xp = namespace(x)
+    if xp.__name__ != "cupy":
+        return xp.asarray(erf(xp.asnumpy(x)))
+    from cupyx.scipy.special import erf as on_gpu
+
+    return on_gpu(x)
 
 
 def put_normal_share(y: Array, x: Array, times: Any = 1) -> None:

@@ -262,7 +262,7 @@ def _chosen(
     """
     xp = namespace(targets)
     wide = _wide(dtype)
-    if xp is not np:
+    if xp is not np and xp.__name__ == "cupy":
         given = (targets, weight, classes, np.dtype(wide), ignore_index, mean)
         if (found := kernels.targets(*given)) is not None:
             return found

@@ -48,7 +48,7 @@ def filled(step: Callable[..., Any], x: Array, *others: Any, whole: int = 0) -> 
     integers in double precision, as NumPy's own functions would.
     """
     xp = namespace(x)
-    if xp is not np and not whole:
+    if xp is not np and xp.__name__ == "cupy" and not whole:
         y = fused.evaluated(step, (x, *others), writes=True)
         if y is not None:
             return y

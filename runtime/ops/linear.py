@@ -27,10 +27,15 @@ def matmul(a, b) -> Array:
 
 def _product(a: Array, b: Array, bias: Array | None = None) -> Array:
     """a @ b + bias; all rows of a at once where b is one matrix."""
-    if namespace(a) is not np and (y := cublaslt.matmul(a, b, bias)) is not None:
+    if namespace(a) is not np and (y := _on_gpu(a, b, bias)) is not None:
         return y
     y = _rows_times(a, b)
     return y if bias is None else y + bias
+
+
+def _on_gpu(a: Array, b: Array, bias: Array | None) -> Array | None:
+    on_cuda = namespace(a).__name__ == "cupy"
+    return cublaslt.matmul(a, b, bias) if on_cuda else None
 
 
 def _rows_times(a: Array, b: Array) -> Array:

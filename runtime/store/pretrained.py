@@ -38,7 +38,7 @@ def save_pretrained(
     rename: Renaming = (),
     precision: Any = None,
 ) -> None:
-    """Write config.json and model.safetensors, which transformers' from_pretrained takes.
+    """Write config.json and model.safetensors, for transformers' from_pretrained.
 
     config: the folder whose config.json (and generation_config.json) goes along, that
     file, or its values; None keeps the one that is in `folder`. max_shard_size: bytes,
@@ -94,7 +94,9 @@ def _configuration(config: Any) -> tuple[dict[str, Any], Any]:
         )
     values = jsontext.read(path)
     if not isinstance(values, dict):
-        raise RecordError(f"{path}: expected a JSON object, got {type(values).__name__}")
+        raise RecordError(
+            f"{path}: expected a JSON object, got {type(values).__name__}"
+        )
     return values, beside
 
 

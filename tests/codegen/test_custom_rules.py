@@ -17,7 +17,8 @@ from burnish import ops
 from burnish.codegen.backend import BurnishBackend
 from burnish.codegen.cli import main
 from burnish.codegen.errors import UnsupportedError, UsageError
-from burnish.codegen.ops import function, load_installed, onnx_op, registry
+from burnish.codegen.installed import modules
+from burnish.codegen.ops import function, onnx_op, registry
 from burnish.codegen.pipeline import generate
 from burnish.operator import operator
 
@@ -179,9 +180,9 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
         "[burnish.operators]\nmine = doubled_rules\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    load_installed.cache_clear()
+    modules.cache_clear()
     yield tmp_path
-    load_installed.cache_clear()
+    modules.cache_clear()
     sys.modules.pop("doubled_rules", None)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from burnish.codegen import pipeline
-from burnish.codegen.architectures.family import model_types
+from burnish.codegen.architectures.families import model_types
 from burnish.codegen.cli import _weights
 from burnish.codegen.errors import ConversionError
 from burnish.codegen.tools import inspect_model

@@ -38,7 +38,8 @@ def test_weights_that_were_there_before_are_replaced(tmp_path: Path) -> None:
         assert names(folder) == {"config.json"} | files | (
             {INDEX} if files is SHARDS else set()
         )
-        assert load(again := Net(), folder).complete
+        again = Net()
+        assert load(again, folder).complete
         for name, array in model.state_dict().items():
             np.testing.assert_array_equal(again.state_dict()[name], array)
     page = json.loads((folder / INDEX).read_text())
@@ -66,7 +67,9 @@ def test_the_configuration_says_what_is_written(tmp_path: Path) -> None:
 
 
 def quantized() -> nn.Module:
-    made: nn.Module = Net().quantize_weights(Quantizer(Calibration.min_max(), QuantScheme("q8s")))
+    made: nn.Module = Net().quantize_weights(
+        Quantizer(Calibration.min_max(), QuantScheme("q8s"))
+    )
     return made
 
 

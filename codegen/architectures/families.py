@@ -10,6 +10,7 @@ from typing import Any
 from burnish.codegen.architectures.config import Config
 from burnish.codegen.errors import UnsupportedError
 from burnish.codegen.identifier import plain
+from burnish.codegen.render.environment import packages
 
 Values = dict[str, Any]
 
@@ -40,7 +41,11 @@ def family(
     heads: Iterable[str],
     base: str,
 ) -> Callable[[Callable[[Config, str], Values]], Callable[[Config, str], Values]]:
-    """Register the function that reads such configurations."""
+    """Register the function that reads such configurations; the last one for a type.
+
+    It gives the template's values: "sizes", the constructor's arguments and their
+    defaults, "contract", the docstring's first line, and whatever else is written.
+    """
 
     def register(
         values: Callable[[Config, str], Values],
@@ -55,11 +60,13 @@ def family(
 
 def find(model_type: object) -> Family | None:
     """The family of a `model_type`; None when no template writes it."""
+    packages()
     return _FAMILIES.get(model_type) if isinstance(model_type, str) else None
 
 
 def model_types() -> list[str]:
     """Every `model_type` that a template writes."""
+    packages()
     return sorted(_FAMILIES)
 
 
