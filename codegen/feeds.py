@@ -15,6 +15,8 @@ from burnish.codegen.passes.graph import constant, integers
 BATCH = 2
 #: Tried in this order for open dimensions, until the reference runs.
 SIZES = (8, 64, 224)
+#: Of these, those for images: 8 pixels are none behind a few strides.
+_IMAGES = (64, 224)
 _HANDED_ON = frozenset(
     (
         "Cast",
@@ -39,10 +41,20 @@ def dimensions(model: ir.Model) -> dict[str, bool]:
     for value in model.graph.inputs:
         for axis, _, name in _open_dims(value):
             known = found.get(name, False)
-            found[name] = (
-                known or "batch" in name.lower() or (axis == 0 and name == "N")
-            )
+            first = axis == 0 and (name == "N" or _is_image(value))
+            found[name] = known or "batch" in name.lower() or first
     return found
+
+
+def sizes(model: ir.Model) -> tuple[int, ...]:
+    """What open dimensions may be, likely sizes first."""
+    return _IMAGES if any(map(_is_image, model.graph.inputs)) else SIZES
+
+
+def _is_image(value: ir.Value) -> bool:
+    """Whether it is a batch of images of any height and width."""
+    axes = {axis for axis, _, _ in _open_dims(value)}
+    return value.shape is not None and len(value.shape) == 4 and {2, 3} <= axes
 
 
 def _open_dims(value: ir.Value) -> Iterator[tuple[int, ir.SymbolicDim, str]]:

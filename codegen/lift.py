@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from burnish.codegen import authorship
 from burnish.codegen.errors import CALL, WHY_NOT, ConversionError, UnsupportedError
 from burnish.codegen.ops import NodeContext, find, has_rule, unknown
 from burnish.codegen.ops._choices import check_choices
@@ -287,7 +288,7 @@ class _Lifter:
         name = value.name or ""
         transposed = self._by_pytorch and constants.is_transposed(value)
         return Weight(
-            "val_0" if constants.is_tensorflows(name) else name,  # says nothing
+            authorship.SAYS_NOTHING if authorship.is_tensorflows(name) else name,
             dtype,
             shape,
             lambda: np.asarray(tensor.numpy()),

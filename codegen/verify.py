@@ -136,7 +136,8 @@ def _reference(
 ) -> tuple[dict[str, np.ndarray], list[Any], str]:
     """Inputs that the reference takes, and what it makes of them."""
     open_dims = feeds.dimensions(source.model)
-    sizes = feeds.SIZES if open_dims.keys() - dims.keys() else feeds.SIZES[:1]
+    sizes = feeds.sizes(source.model)
+    sizes = sizes if open_dims.keys() - dims.keys() else sizes[:1]
     first: VerifyError | None = None
     for size in sizes:
         fed = feeds.make(source.model, size=size, given=given, dims=dims, seed=seed)

@@ -20,10 +20,11 @@ from burnish.codegen.arrange.merge.comprehensions import with_runs
 from burnish.codegen.arrange.merge.merge import sized
 from burnish.codegen.arrange.recover.structure import structure
 from burnish.codegen.arrange.scopes.group_kind import module_scope
-from burnish.codegen.arrange.scopes.grouping import holds_weights
+from burnish.codegen.arrange.scopes.grouping import every_weight, holds_weights
 from burnish.codegen.arrange.scopes.hoisting import hoist
 from burnish.codegen.arrange.scopes.missing_modules import with_uncalled
 from burnish.codegen.arrange.scopes.repeated_calls import tell_calls_apart
+from burnish.codegen.authorship import SAYS_NOTHING, counted_layers, owner
 from burnish.codegen.errors import Explain, silent
 from burnish.codegen.identifier import Identifier, Names
 from burnish.codegen.program import (
@@ -100,6 +101,20 @@ def stack_tensors(program: Program, facts: Facts) -> None:
     program.body = pruned(stacked(program.body))
 
 
+def forget_counted_layers(program: Program, facts: Facts) -> None:
+    """Forget the names of layers that a framework counted: "conv2d_0.w_0"."""
+    bare = [s for s in program.body.statements if not s.scope]
+    weights = [w for s in bare for w in every_weight(s)]
+    counted = counted_layers(owner(weight.path) for weight in weights)
+    for weight in weights:
+        if owner(weight.path) in counted:
+            weight.path = SAYS_NOTHING
+            if weight.source is not None:
+                weight.source.named = False
+    if counted:
+        facts.explain(f"names: those of {len(counted)} layers only count")
+
+
 def read_scopes(program: Program, facts: Facts) -> None:
     """Keep of each statement's scope what a module can be; nothing where it is flat."""
     for statement in program.body.statements:
@@ -170,6 +185,7 @@ def write_comprehensions(program: Program, facts: Facts) -> None:
 
 
 PHASES: tuple[Phase, ...] = (
+    forget_counted_layers,  # before what they are called is taken for a module tree
     stack_tensors,  # while a join's operands are beside it, in one list of statements
     read_scopes,  # the author's module tree, as far as the file has it
     recover_structure,  # where the file has none

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from itertools import chain
 
 from burnish.codegen.arrange.analysis.shape_contracts import symbol
 from burnish.codegen.arrange.scopes.grouping import block_values
+from burnish.codegen.authorship import is_hint
 from burnish.codegen.identifier import Identifier, free
 from burnish.codegen.program import (
     Assign,
@@ -30,7 +30,6 @@ from burnish.codegen.program import (
 )
 
 _LETTERS = ("x", "y", "z", "u", "v", "w")
-_COUNTED = re.compile(r".*\d|.*[/:.].*|_|val|.*output.*")
 _PLAIN = frozenset(
     {"conv", "bn", "norm", "relu", "act", "fc", "linear", "dense", "layer", "dropout"}
     | {"pool", "downsample", "self"}
@@ -87,7 +86,7 @@ class _Namer:
         if keep:
             name: str = free(Identifier.variable(value.hint), taken)
             self.fixed.add(name)
-        elif good_hint(value.hint) and (count > 1 or value.host):
+        elif is_hint(value.hint) and (count > 1 or value.host):
             name = free(Identifier.variable(value.hint), taken)
             self.fixed.add(name)
         elif value.host:
@@ -388,13 +387,8 @@ def _operands(statement: Statement) -> list[Value]:
     return list(found)
 
 
-def good_hint(hint: str) -> bool:
-    """Whether the file's name for a value reads like an author's."""
-    return bool(hint) and not _COUNTED.fullmatch(hint) and len(hint) <= 24
-
-
 def _hinted(value: Value) -> str | None:
-    return value.hint if good_hint(value.hint) else None
+    return value.hint if is_hint(value.hint) else None
 
 
 def _role(expression: Expression) -> str | None:
@@ -422,7 +416,7 @@ _AXES = {
 def size_name(expression: Expression) -> str | None:
     """The name of `x.shape[i]`: the file's, where it can be written, or the axis's."""
     size = symbol(expression)
-    if size and size.isidentifier() and good_hint(size):
+    if size and size.isidentifier() and is_hint(size):
         return size
     match expression:
         case Subscript(

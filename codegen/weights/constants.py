@@ -12,18 +12,17 @@ import re
 import numpy as np
 import onnx_ir as ir
 
+from burnish.codegen import authorship
+
 BUDGET = "burnish.budget"
 """Where a model that was read keeps how much may be made of it (`meta`)."""
 
 _MARK = "burnish.constant"
 _TRAINS = "burnish.weight"
 _COPY = "burnish.copy"
-_TENSORFLOW = re.compile(r".*(:\d+|__\d+)$")
-_COUNTED = re.compile(r"val_\d|onnx::|scalar_tensor|[a-z]+_cast(_\d+)?$")
 _NUMBERED = re.compile(r"[a-z]?_?\d+$")
 _MADE = re.compile(r"(arange|eye|full|linspace|ones|tril|triu|zeros)(_\d+)?$")
 _BUFFERS = re.compile(r"(.*\.)?((original_)?inv_freq|position_ids|\w+_buffer)$")
-_AUTHORS = re.compile(r"[A-Za-z_]\w*|\w+(\.\w+)+", re.ASCII)
 _OF_LAYERS = re.compile(
     r"weight|bias|running_(mean|var)|in_proj_(weight|bias)|bias_[kv]"
     r"|(weight|bias)_(ih|hh)(_l\d+(_reverse)?)?"
@@ -59,16 +58,6 @@ def makes_weight(node: ir.Node) -> bool:
     return _TRAINS in node.metadata_props
 
 
-def is_counted(name: str) -> bool:
-    """Whether an exporter made the name, and no author."""
-    return _COUNTED.match(name) is not None or is_tensorflows(name)
-
-
-def is_tensorflows(name: str) -> bool:
-    """Whether it is a name such as TensorFlow's exporter counts: "dense/MatMul:0"."""
-    return _TENSORFLOW.match(name) is not None
-
-
 def is_parameter(value: ir.Value) -> bool:
     """Whether it is what an author of PyTorch called so, and of no layer of PyTorch.
 
@@ -76,7 +65,7 @@ def is_parameter(value: ir.Value) -> bool:
     and with them what they make: what has none is a parameter.
     """
     name = value.name or ""
-    if not _AUTHORS.fullmatch(name) or is_counted(name):
+    if not authorship.is_path(name) or authorship.is_exporters(name):
         return False
     if _OF_LAYERS.fullmatch(name.rpartition(".")[2]):
         return False
@@ -95,7 +84,7 @@ def is_transposed(value: ir.Value) -> bool:
     torch.nn.Linear is transposed in the graph, or by the exporter under another name.
     """
     name = value.name or ""
-    if not name.endswith(".weight") or not _AUTHORS.fullmatch(name):
+    if not name.endswith(".weight") or not authorship.is_path(name):
         return False
     return _COPY not in value.metadata_props and all(
         node.op_type in _PRODUCTS
@@ -118,7 +107,8 @@ def is_saved(value: ir.Value) -> bool:
     """
     if value.metadata_props.get(_PERSISTENT) == "False" or is_marked(value):
         return False
-    return not is_counted(value.name or "") and not _MADE.match(value.name or "")
+    name = value.name or ""
+    return not authorship.is_exporters(name) and not _MADE.match(name)
 
 
 def mark_parameter(value: ir.Value) -> None:
@@ -153,10 +143,12 @@ def _is_exporters(value: ir.Value, tensor: ir.TensorProtocol) -> bool:
         return True
     if _MADE.match(value.name or "") or _BUFFERS.match(value.name or ""):
         return True
-    for pattern in (_NUMBERED, _TENSORFLOW):
-        if pattern.match(value.name or "") and len(tensor.shape) == 0:
-            return True
-    if not _COUNTED.match(value.name or ""):
+    counted = _NUMBERED.match(value.name or "") is not None
+    if len(tensor.shape) == 0 and (
+        counted or authorship.is_tensorflows(value.name or "")
+    ):
+        return True
+    if not authorship.is_torch_exporters(value.name or ""):
         return False
     if len(tensor.shape) == 0:
         return True

@@ -155,3 +155,20 @@ def test_comparison(got, expected, agrees, reason):
     result = compare("y", got, expected)
     assert result.agrees == agrees
     assert reason in result.reason
+
+
+@pytest.mark.oracle
+def test_images_are_larger_than_the_model_s_strides(tmp_path):
+    from burnish.codegen import ModelGen
+
+    path = tmp_path / "pools.onnx"
+    pool = "MaxPool<kernel_shape=[2, 2], strides=[2, 2]>"
+    text = f"""<ir_version: 8, opset_import: ["" : 18]>
+g (float["any.0", 3, "any.1", "any.2"] x) => (float[a, 3, b, c] y)
+{{ a = {pool}(x) b = {pool}(a) c = {pool}(b) y = {pool}(c) }}"""
+    onnx.save(onnx.parser.parse_model(text), path)
+    ModelGen(out_dir=tmp_path).input(path).run()
+    report = verify(path, tmp_path)
+    assert report.agrees
+    assert report.inputs == {"x": "float32[2, 3, 64, 64]"}
+    assert report.outputs[0].shape == (2, 3, 4, 4)

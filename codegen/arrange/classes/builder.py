@@ -57,6 +57,7 @@ from burnish.codegen.arrange.scopes.grouping import (
     scope_of,
     statements_of,
     used,
+    values_in,
 )
 from burnish.codegen.identifier import Identifier
 from burnish.codegen.program import (
@@ -107,9 +108,8 @@ class Builder:
                 number := number_of_places(statement)
             ):
                 self.places[statement.targets[0]] = number, statement.expression
-        for result in program.body.results:
-            if isinstance(result, Value):
-                self.readers[result].add(-1)
+        for value in values_in(program.body.results):
+            self.readers[value].add(-1)
         self.told = Told(
             Counter(free_weights(program.body.statements)),
             uses_of(program.body),

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from burnish import nn, ops
+from burnish.codegen import authorship
 from burnish.codegen.arrange.analysis.ties import reached
 from burnish.codegen.arrange.classes.buffer_init import start
 from burnish.codegen.arrange.scopes.group_kind import singular, without_rank
@@ -36,11 +37,8 @@ from burnish.codegen.program import (
 _RESERVED = frozenset(dir(nn.Module))
 _BY_USE = re.compile(r"onnx::([A-Za-z]+)_\d+$|val_\d+$")
 _USES = {"add": "bias", "sub": "mean", "mul": "scale", "div": "scale"}
-_OUTPUT = re.compile(r"_output_\d+$")
 _LOW = -50.0
 """Additive masks have this value or less where a key takes no part."""
-_AGAIN = re.compile(r"(_\d+)+$")
-_COUNTED = re.compile(r"[a-z]{0,2}_?\d+$")
 _ATTENTION = "ops.scaled_dot_product_attention"
 _OPERATORS = {"+": "bias", "-": "mean", "*": "scale", "/": "scale", "@": "weight"}
 _SHORT = {
@@ -74,7 +72,7 @@ class Members:
         and the same name with a number ("dropout_1").
         """
         if not weights:
-            base = _AGAIN.sub("", wanted)
+            base = authorship.without_count(wanted)
             if base in self.single and alike(self.single[base], constructor):
                 return SelfAttr((base,))
         key = _identity(constructor, weights)
@@ -334,24 +332,10 @@ def weight_name(weight: Weight, use: str = "") -> str:
     if by_use := _BY_USE.match(weight.path):
         return _USES.get((by_use[1] or "").lower(), use or "weight")
     *outer, last = weight.path.replace("/", ".").rstrip(".").split(".")
-    if is_numbered(last) or (not outer and hasattr(ops, last)):
+    if authorship.is_numbered(last) or (not outer and hasattr(ops, last)):
         return use or ("weight" if weight.trained else "table")
     name = Identifier.variable(last) if last else Identifier("weight")
     return "weight" if name[0] in "_n" and name.strip("_n").isdigit() else name
-
-
-def is_numbered(name: str) -> bool:
-    """A name that only counts: "t41", "_12", and "unsqueeze_5", which a tool gave.
-
-    So is "Constant_output_0": an operator and which of its results.
-    """
-    whole = _OUTPUT.sub("", name)
-    base = _AGAIN.sub("", whole)
-    return (
-        _COUNTED.match(name) is not None
-        or (whole != name and name[0].isupper())
-        or (base != name and hasattr(ops, base))
-    )
 
 
 def is_mask(weight: Weight) -> bool:

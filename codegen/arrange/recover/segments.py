@@ -11,7 +11,12 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from burnish.codegen.arrange.scopes.grouping import holds_weights, leaves, used
+from burnish.codegen.arrange.scopes.grouping import (
+    holds_weights,
+    leaves,
+    used,
+    values_in,
+)
 from burnish.codegen.program import (
     Assign,
     Call,
@@ -40,7 +45,7 @@ class Flow:
 
     def __init__(self, statements: list[Statement], results: Iterable[Expression]):
         self.statements = statements
-        self.results = {r for r in results if isinstance(r, Value)}
+        self.results = set(values_in(results))
         self.reads = {id(s): list(dict.fromkeys(used(s))) for s in statements}
         self.maker: dict[Value, Statement] = {}
         self.readers: dict[Value, list[Statement]] = defaultdict(list)

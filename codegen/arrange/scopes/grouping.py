@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, TypeGuard
 
@@ -212,6 +212,12 @@ def used(item: Item) -> Iterator[Value]:
             yield expression
 
 
+def values_in(results: Iterable[Expression]) -> Iterator[Value]:
+    """The values that results are made of: `state` of `state[0]`."""
+    for result in results:
+        yield from (part for part in walk(result) if isinstance(part, Value))
+
+
 def _inner_values(item: Item) -> Iterator[Value]:
     """The values that only live inside an item's blocks."""
     if isinstance(item, Group):
@@ -262,12 +268,15 @@ def holds_weights(statement: Statement) -> bool:
     )
 
 
-def weights_of(statement: Statement) -> list[int]:
-    """The ids of the trained weights that it reads, in order."""
-    found: list[int] = []
+def every_weight(statement: Statement) -> Iterator[Weight]:
+    """The weights that it reads, its layers' and others, in order."""
     for expression in leaves(statement):
         if isinstance(expression, Layer):
-            found += [id(w) for w in expression.weights.values() if w.trained]
-        elif isinstance(expression, Weight) and expression.trained:
-            found.append(id(expression))
-    return found
+            yield from expression.weights.values()
+        elif isinstance(expression, Weight):
+            yield expression
+
+
+def weights_of(statement: Statement) -> list[int]:
+    """The ids of the trained weights that it reads, in order."""
+    return [id(weight) for weight in every_weight(statement) if weight.trained]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from burnish.codegen.arrange.scopes.grouping import leaves, used
+from burnish.codegen.arrange.scopes.grouping import leaves, used, values_in
 from burnish.codegen.program import (
     Assign,
     Expression,
@@ -26,9 +26,8 @@ def hoist(statements: Sequence[Statement], results: Sequence[Expression]) -> Non
     """Give shared statements the scope that they are shared in, in place."""
     base = _shallowest(statements)
     readers: dict[Value, list[Scope]] = defaultdict(list)
-    for result in results:
-        if isinstance(result, Value):
-            readers[result].append(())
+    for value in values_in(results):
+        readers[value].append(())
     for statement in reversed(statements):
         if isinstance(statement, Assign) and not _holds_weights(statement):
             depth = len(statement.scope)

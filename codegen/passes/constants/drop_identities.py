@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import onnx_ir as ir
 
+from burnish.codegen import authorship
 from burnish.codegen.account import Account
 from burnish.codegen.passes.constants.strided import read_in_order
 from burnish.codegen.passes.graph import (
@@ -220,7 +221,7 @@ def _is_endless(ends: ir.Value | None) -> bool:
     found = integers(ends)
     if found is None or ends is None:
         return False
-    by_tensorflow = constants.is_tensorflows(ends.name or "")
+    by_tensorflow = authorship.is_tensorflows(ends.name or "")
     far = _FAR_IN_TENSORFLOW if by_tensorflow else _FAR
     return all(end >= far for end in found)
 

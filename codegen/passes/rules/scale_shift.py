@@ -15,6 +15,7 @@ from functools import partial
 import numpy as np
 import onnx_ir as ir
 
+from burnish.codegen import authorship
 from burnish.codegen.passes.graph import attribute, constant
 from burnish.codegen.passes.pattern import Any, Match, NodePattern, Rule, op
 from burnish.codegen.passes.shapes.dims import declared
@@ -56,7 +57,7 @@ def _check(found: Match, kind: str) -> str | None:
 
 def _is_authors(value: ir.Value) -> bool:
     name = value.name or ""
-    counted = constants.is_counted(name)
+    counted = authorship.is_exporters(name)
     return _AUTHORS.match(name) is not None and not counted
 
 

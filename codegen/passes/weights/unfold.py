@@ -15,6 +15,7 @@ import re
 import numpy as np
 import onnx_ir as ir
 
+from burnish.codegen import authorship
 from burnish.codegen.account import Account
 from burnish.codegen.passes import graph as g
 from burnish.codegen.program import Level
@@ -57,7 +58,8 @@ def unfold_weights(model: ir.Model, account: Account) -> bool:
             changed = True
         if made_of in model.graph.initializers:
             continue
-        layers = constants.is_counted(value.name or "") and made_of.endswith(".weight")
+        counted = authorship.is_exporters(value.name or "")
+        layers = counted and made_of.endswith(".weight")
         if function == _ROWS and made_of.endswith(".weight"):
             if not _read_again(model, value, made_of):
                 continue
@@ -96,7 +98,7 @@ def _parameter(told: str, rows: bool) -> str | None:
     layers = [name for name in dotted if name.endswith(".weight")]
     dotted = dotted if len(layers) != 1 or not rows else layers
     name = sources[0] if len(sources) == 1 else dotted[0] if len(dotted) == 1 else ""
-    named = name and not constants.is_counted(name) and not _COUNT.search(name)
+    named = name and not authorship.is_exporters(name) and not _COUNT.search(name)
     return name if named else None
 
 

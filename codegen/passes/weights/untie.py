@@ -18,6 +18,7 @@ from collections import defaultdict
 
 import onnx_ir as ir
 
+from burnish.codegen import authorship
 from burnish.codegen.account import Account
 from burnish.codegen.passes import graph as g
 from burnish.codegen.scopes import scope_of
@@ -45,7 +46,7 @@ def _by_scopes(model: ir.Model, value: ir.Value, account: Account) -> bool:
     """Give each module of a list its own copy of the weight that they all read."""
     tensor, name = value.const_value, value.name or ""
     named = _PARAMETER.fullmatch(name) is not None or (
-        "/" in name and constants.is_tensorflows(name)
+        "/" in name and authorship.is_tensorflows(name)
     )
     if tensor is None or not constants.trains(value) or value.is_graph_output():
         return False

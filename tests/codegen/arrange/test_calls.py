@@ -230,3 +230,27 @@ def test_an_expanded_number_fills_a_tensor(number, written):
     ]
     held = {"three": np.array([3]), "number": np.array(number)}
     assert written in check_source(graph(nodes, held, x=("batch", 4)))
+
+
+def test_a_part_of_what_a_module_returns_is_the_model_s_output():
+    weights = {
+        "decoder.rnn.w": floats(1, 16, 3),
+        "decoder.rnn.r": floats(1, 16, 4, seed=1),
+        "decoder.conv.weight": floats(2, 4, 1, seed=2),
+        "axis": np.array([1]),
+    }
+    read = "x decoder.rnn.w decoder.rnn.r - - h c"
+    at = "/decoder/rnn/LSTM"
+    nodes = [
+        node("LSTM", read, "hs hn cn", at, hidden_size=4),
+        node("Squeeze", "hs axis", "h1", "/decoder/rnn/Squeeze"),
+        node("Relu", "h1", "r", "/decoder/Relu"),
+        node("Transpose", "r", "t", "/decoder/Transpose", perm=[1, 2, 0]),
+        node("Conv", "t decoder.conv.weight", "s", "/decoder/conv/Conv"),
+        node("Sigmoid", "s", "y", "/decoder/Sigmoid"),
+    ]
+    state = (1, 2, 4)
+    made = graph(nodes, weights, "y hn cn", x=(5, 2, 3), h=state, c=state)
+    text = check_source(made)
+    assert "class Decoder(" in text
+    assert "state[0], state[1]" in text

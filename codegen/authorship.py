@@ -1,0 +1,103 @@
+"""Did an author give this name, or did a tool count: the one place that decides.
+
+Files hold both. Of a torch module's weight its path is the author's; "onnx::MatMul_12",
+"t41", "unsqueeze_5", "dense/MatMul:0" and PaddlePaddle's "conv2d_0.w_0" are counts of
+what wrote the file. Structure, names of members and of values come from the first kind
+alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from burnish import ops
+
+_TENSORFLOW = re.compile(r".*(:\d+|__\d+)$")
+_EXPORTERS = re.compile(r"val_\d|onnx::|scalar_tensor|[a-z]+_cast(_\d+)?$")
+_PATH = re.compile(r"[A-Za-z_]\w*|\w+(\.\w+)+", re.ASCII)
+_SHORT = re.compile(r"[a-z]{0,2}_?\d+$")
+_OUTPUT = re.compile(r"_output_\d+$")
+_AGAIN = re.compile(r"(_\d+)+$")
+_COUNT = re.compile(r"(.*?)_?\d+", re.ASCII)
+_HINT = re.compile(r".*\d|.*[/:.].*|_|val|.*output.*")
+_LONGEST_HINT = 24
+#: What frameworks call a layer, without "_", before they count it.
+_LAYER = re.compile(
+    r"((sync|depthwise|separable|group)*(de)?conv(olution)?|innerproduct|fullyconnected"
+    r"|((sync)?batch|layer|group|instance)norm(alization)?|linear|dense|fc|bn|ln|embedding"
+    r"|lstm|gru|rnn|prelu|gemm|matmul|createparameter)([123]d)?(transpose)?",
+    re.ASCII | re.IGNORECASE,
+)
+SAYS_NOTHING = "val_0"
+"""What a weight is called whose name in the file is no author's."""
+
+_LEAST = 8
+"""An author counts `conv1` to `conv5` too; fewer layers than this keep their names."""
+_MOST = 0.75
+"""Where a quarter of the layers has other names, somebody gave names."""
+
+
+def is_path(name: str) -> bool:
+    """Whether it is spelled as an author's path: "scale", "encoder.fc.weight"."""
+    return _PATH.fullmatch(name) is not None
+
+
+def is_exporters(name: str) -> bool:
+    """Whether torch's or TensorFlow's exporter counted it: "val_3", "dense:0"."""
+    return _EXPORTERS.match(name) is not None or is_tensorflows(name)
+
+
+def is_torch_exporters(name: str) -> bool:
+    """Whether torch's exporter counted it: "onnx::MatMul_12", "val_3"."""
+    return _EXPORTERS.match(name) is not None
+
+
+def is_tensorflows(name: str) -> bool:
+    """Whether it is a name such as TensorFlow's exporter counts: "dense/MatMul:0"."""
+    return _TENSORFLOW.match(name) is not None
+
+
+def is_numbered(name: str) -> bool:
+    """A name that only counts: "t41", "_12", and "unsqueeze_5", which a tool gave.
+
+    So is "Constant_output_0": an operator and which of its results.
+    """
+    whole = _OUTPUT.sub("", name)
+    base = without_count(whole)
+    return (
+        _SHORT.match(name) is not None
+        or (whole != name and name[0].isupper())
+        or (base != name and hasattr(ops, base))
+    )
+
+
+def without_count(name: str) -> str:
+    """What a tool counted: "dropout" of "dropout_1"."""
+    return _AGAIN.sub("", name)
+
+
+def is_hint(name: str) -> bool:
+    """Whether a person would give a variable the name that the file has for a value."""
+    return bool(name) and _HINT.fullmatch(name) is None and len(name) <= _LONGEST_HINT
+
+
+def owner(path: str) -> str:
+    """The module that a weight's path says it is of; "" where it is of none."""
+    return path.rpartition(".")[0]
+
+
+def counted_layers(names: Iterable[str]) -> frozenset[str]:
+    """Of a file's layers, those that a framework counted: "conv2d_0", "fc_3".
+
+    None of them where there are few, or where others have names that say more.
+    """
+    known = frozenset(filter(None, names))
+    counted = frozenset(filter(_is_layer_count, known))
+    many = len(counted) >= max(_LEAST, _MOST * len(known))
+    return counted if many else frozenset()
+
+
+def _is_layer_count(name: str) -> bool:
+    found = _COUNT.fullmatch(name)
+    return found is not None and _LAYER.fullmatch(found[1].replace("_", "")) is not None
