@@ -1,46 +1,134 @@
-"""The gallery compiled, as it is, and in onnxruntime: inference.
+"""Compiled networks beside onnxruntime and PyTorch: inference.
 
-    python benchmarks/compiled.py [--threads 1] [--only TEXT] [--rounds 7]
+    python benchmarks/compiled.py [--threads 1,2] [--batch 1] [--only TEXT,TEXT]
+        [--contenders compiled,onnxruntime,plain,torch,torch.compile] [--rounds 7]
+        [--files FOLDER] [--json FILE]
 
-Each contender is a process of its own, asked in turn; before every sample both wait for
-idle processors, two seconds at most. What is printed: the median of the lower third of
-each one's samples, and onnxruntime's and the plain call's time divided by the compiled
-one's. Models whose original is not in the cache are left out.
+Networks are those of `workloads.py`, exported once into FOLDER, and the gallery's whose
+original is in the cache. Each contender is a process of its own, asked in turn; before
+every sample all wait for idle processors, two seconds at most. What is printed: the
+median of the lower third of each one's samples, every other contender's time divided by
+the compiled one's, and how far its numbers are from onnxruntime's, of their scale; at
+the end the geometric means.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import math
 import multiprocessing
+import os
 import statistics
+import subprocess
+import sys
+import tempfile
 import time
+import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from beside import TURN, limit_threads, seconds
-from gallery import _our_run, _their_run
+from beside import TURN, seconds
+from workloads import WORKLOADS, make
 
-CONTENDERS = ("compiled", "plain", "onnxruntime")
+CONTENDERS = ("compiled", "onnxruntime", "plain", "torch", "torch.compile")
+GALLERY = ("mnist", "silero_vad", "attacut", "open_nsfw")
+
+Run = Callable[[], Any]
 
 
-def contender(kind: str, module: str, threads: int, pipe: Any) -> None:
-    """A process: makes a run, then answers every question with its seconds."""
-    import burnish
+def gallery_run(kind: str, name: str, threads: int) -> Run:
+    """A model of the gallery; its original is what onnxruntime runs."""
     from burnish.models._gallery import BY_MODULE
     from burnish.models._numbers import feeds
 
-    entry = BY_MODULE[module]
-    feed = feeds(entry.folder)[0]
+    entry = BY_MODULE[name]
+    return file_run(kind, entry.file, feeds(entry.folder)[0], threads)
+
+
+def file_run(kind: str, file: Path, feed: dict[str, Any], threads: int) -> Run:
+    """An ONNX file in onnxruntime, or as generated source."""
     if kind == "onnxruntime":
-        run = _their_run(entry, feed, threads)
-    else:
-        wrap = burnish.compile if kind == "compiled" else None
-        run = _our_run(entry, list(feed.values()), wrap)
-    run()
-    times = max(1, round(TURN / seconds(run, 1)))
-    pipe.send(None)
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.log_severity_level = 3
+        session = onnxruntime.InferenceSession(
+            file, options, providers=["CPUExecutionProvider"]
+        )
+        return lambda: session.run(None, feed)
+    import burnish
+    from burnish import Tensor
+    from burnish.codegen.pipeline import Options, generate, write
+
+    with tempfile.TemporaryDirectory() as folder:
+        write(generate(file, Options(name="benchmarked")), Path(folder))
+        sys.path.insert(0, folder)
+        import benchmarked
+
+        model = benchmarked.Model.from_file()
+    given = [Tensor(array) for array in feed.values()]
+    burnish.set_num_threads(threads)
+    run = burnish.compile(model) if kind == "compiled" else model
+    return lambda: run(*given)
+
+
+def torch_run(kind: str, name: str, batch: int, threads: int) -> Run:
+    """A network in PyTorch."""
+    import torch
+
+    torch.set_num_threads(threads)
+    model, given = make(name, batch)
+    if kind == "torch.compile":
+        model = torch.compile(model)
+
+    def run() -> Any:
+        with torch.inference_mode():
+            return model(*given.values())
+
+    return run
+
+
+def contender(kind: str, name: str, setting: dict[str, Any], pipe: Any) -> None:
+    """A process: makes a run, then answers every question with its seconds."""
+    import numpy as np
+
+    try:
+        threads, batch = setting["threads"], setting["batch"]
+        if name in GALLERY:
+            run = gallery_run(kind, name, threads)
+        elif kind.startswith("torch"):
+            run = torch_run(kind, name, batch, threads)
+        else:
+            file = Path(setting["files"], f"{name}-b{batch}.onnx")
+            run = file_run(kind, file, dict(np.load(file.with_suffix(".npz"))), threads)
+        first = result_of(run())
+        run()
+        times = max(1, round(TURN / seconds(run, 1)))
+    except Exception as error:
+        pipe.send(f"{type(error).__name__}: {str(error)[:200]}")
+        if os.environ.get("BENCHMARK_ERRORS"):
+            traceback.print_exc()
+        return
+    pipe.send(first)
     while pipe.recv():
         pipe.send(min(seconds(run, times) for _ in range(4)))
+
+
+def result_of(made: Any) -> Any:
+    """The first array of what a run gives."""
+    import numpy as np
+
+    while isinstance(made, tuple | list):
+        made = made[0]
+    return np.asarray(getattr(made, "data", made))
+
+
+def apart(one: Any, other: Any) -> float:
+    """How far two results are apart, of their scale."""
+    return float(abs(one - other).max() / max(1e-6, abs(other).max()))
 
 
 def wait_for_idle(most: float = 2.0) -> None:
@@ -60,46 +148,138 @@ def _idle() -> tuple[int, int]:
     return ticks[3], sum(ticks)
 
 
-def race(module: str, threads: int, rounds: int) -> dict[str, float]:
-    """The seconds of each contender."""
+def race(name: str, kinds: list[str], setting: dict[str, Any]) -> dict[str, Any]:
+    """Each contender's seconds, or why it has none; how far numbers are apart."""
     context = multiprocessing.get_context("spawn")
-    pipes, workers = {}, []
-    for kind in CONTENDERS:
+    os.environ.update(dict.fromkeys(LIMITS, str(setting["threads"])))
+    pipes, workers, found = {}, [], {}
+    for kind in kinds:
         pipes[kind], theirs = context.Pipe()
-        worker = context.Process(target=contender, args=(kind, module, threads, theirs))
+        given = (kind, name, setting, theirs)
+        worker = context.Process(target=contender, args=given, daemon=True)
         worker.start()
         workers.append(worker)
-        pipes[kind].recv()
-    samples: dict[str, list[float]] = {kind: [] for kind in CONTENDERS}
-    for _ in range(rounds):
-        for kind, pipe in pipes.items():
+    firsts = {kind: pipe.recv() for kind, pipe in pipes.items()}
+    found = {kind: made for kind, made in firsts.items() if isinstance(made, str)}
+    racing = {kind: pipe for kind, pipe in pipes.items() if kind not in found}
+    samples: dict[str, list[float]] = {kind: [] for kind in racing}
+    for _ in range(setting["rounds"]):
+        for kind, pipe in racing.items():
             wait_for_idle()
             pipe.send(True)
             samples[kind].append(pipe.recv())
-    for pipe, worker in zip(pipes.values(), workers, strict=True):
+    for pipe in racing.values():
         pipe.send(False)
+    for worker in workers:
         worker.join()
-    third = max(1, rounds // 3)
-    return {k: statistics.median(sorted(v)[:third]) for k, v in samples.items()}
+    third = max(1, setting["rounds"] // 3)
+    took = {k: statistics.median(sorted(v)[:third]) for k, v in samples.items()}
+    if {"compiled", "onnxruntime"} <= set(took):
+        found["apart"] = apart(firsts["compiled"], firsts["onnxruntime"])
+    return {**found, **took}
+
+
+LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+def exported(folder: Path, name: str, batch: int) -> str:
+    """Make a network's file if there is none; why there is none, else ""."""
+    if (folder / f"{name}-b{batch}.npz").is_file():
+        return ""
+    script = Path(__file__).with_name("workloads.py")
+    words = [sys.executable, str(script), str(folder), name, str(batch)]
+    done = subprocess.run(words, capture_output=True, text=True)
+    if done.returncode == 0:
+        return ""
+    return (done.stderr.strip().splitlines() or ["no message"])[-1]
+
+
+def table(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """A line for each network, threads and batch, printed as they come."""
+    kinds = options.contenders.split(",")
+    wanted = options.only.split(",") if options.only else [""]
+    names = [n for n in (*GALLERY, *WORKLOADS) if any(w in n for w in wanted)]
+    rows = []
+    for name in names:
+        for batch in map(int, options.batch.split(",")):
+            if name in GALLERY:
+                if batch != 1 or not in_cache(name):
+                    continue
+            elif why := exported(options.files, name, batch):
+                print(f"{name:18} is not exported: {why}", flush=True)
+                continue
+            for threads in map(int, options.threads.split(",")):
+                setting = {"threads": threads, "batch": batch}
+                setting |= {"files": str(options.files), "rounds": options.rounds}
+                own = [k for k in kinds if name not in GALLERY or "torch" not in k]
+                took = race(name, own, setting)
+                row = {"name": name, "batch": batch, "threads": threads, **took}
+                print(shown(row, kinds), flush=True)
+                rows.append(row)
+    return rows
+
+
+def in_cache(name: str) -> bool:
+    from burnish.models._gallery import BY_MODULE
+
+    return BY_MODULE[name].file.is_file()
+
+
+def shown(row: dict[str, Any], kinds: list[str]) -> str:
+    cells, ratios, notes = [], [], []
+    for kind in kinds:
+        took = row.get(kind)
+        known = isinstance(took, float)
+        cells.append(f"{took * 1e3:9.3f}ms" if known else f"{'-':>11}")
+        if isinstance(took, str):
+            notes.append(f"{kind}: {took}")
+        if kind != "compiled":
+            both = known and isinstance(row.get("compiled"), float)
+            ratios.append(f"{took / row['compiled']:6.2f}" if both else f"{'-':>6}")
+    differ = f"  {row['apart']:.0e}" if "apart" in row else ""
+    head = f"{row['name']:16} b{row['batch']:<2} {row['threads']:2}t"
+    return f"{head} {' '.join(cells)} {''.join(ratios)}{differ} {'; '.join(notes)}"
+
+
+def means(rows: list[dict[str, Any]], kinds: list[str]) -> str:
+    """Geometric means of the ratios, for each number of threads."""
+    lines = []
+    for threads in sorted({row["threads"] for row in rows}):
+        for kind in kinds:
+            logs = [
+                math.log(row[kind] / row["compiled"])
+                for row in rows
+                if row["threads"] == threads
+                and isinstance(row.get(kind), float)
+                and isinstance(row.get("compiled"), float)
+            ]
+            if logs and kind != "compiled":
+                mean = math.exp(sum(logs) / len(logs))
+                text = f"{kind} / compiled, geometric mean of {len(logs)}: {mean:.2f}"
+                lines.append(f"{threads} threads: {text}")
+    return "\n".join(lines)
 
 
 def main() -> None:
-    from burnish.models._gallery import ENTRIES
-
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--threads", default="1,2")
+    parser.add_argument("--batch", default="1")
     parser.add_argument("--only", default="")
+    parser.add_argument("--contenders", default="compiled,onnxruntime")
     parser.add_argument("--rounds", type=int, default=7)
+    default = Path(tempfile.gettempdir(), "burnish-benchmarks")
+    parser.add_argument("--files", type=Path, default=default)
+    parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    limit_threads(options.threads)
-    print(f"{'':24}" + "".join(f"{kind:>14}" for kind in CONTENDERS) + "  ratios")
-    for entry in ENTRIES:
-        if options.only not in entry.module or not entry.file.is_file():
-            continue
-        took = race(entry.module, options.threads, options.rounds)
-        cells = "".join(f"{took[kind] * 1e3:12.3f}ms" for kind in CONTENDERS)
-        theirs, plain = (took[k] / took["compiled"] for k in ("onnxruntime", "plain"))
-        print(f"{entry.module:24}{cells}  {theirs:5.2f} {plain:5.2f}", flush=True)
+    options.files.mkdir(parents=True, exist_ok=True)
+    kinds = options.contenders.split(",")
+    if unknown := set(kinds) - set(CONTENDERS):
+        parser.error(f"--contenders: expected some of {CONTENDERS}, got {unknown}")
+    print(f"{'':24} " + " ".join(f"{kind:>11}" for kind in kinds) + "  ratios, apart")
+    rows = table(options)
+    print(means(rows, kinds))
+    if options.json:
+        options.json.write_text(json.dumps(rows, indent=1), encoding="utf-8")
 
 
 if __name__ == "__main__":

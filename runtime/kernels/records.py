@@ -58,7 +58,8 @@ RECORDS = (
         f"steps operands result to_bool {_OUTER} rows width",
     ),
     _record("layer_norm", "x weight bias out", "rows width center", "eps"),
-    _record("softmax", "x out", "rows width zero_if_empty"),
+    _record("group_norm", "x weight bias out", "count groups channels inner", "eps"),
+    _record("softmax", "x out", "rows width zero_if_empty is_log"),
     _record("reduce", "x out", "mode outer width inner", "scale"),
     _record(
         "attention",
@@ -67,6 +68,17 @@ RECORDS = (
         "out_row mask_batch mask_head mask_query mask_key mask_is_bool zero_if_empty "
         "room",
         "scale blocked",
+    ),
+    _record(
+        "matmul",
+        "a b out space",
+        "size0 size1 size2 rows k n a0 a1 a2 a_row b0 b1 b2 b_row b_column room",
+    ),
+    _record("resample", "x index weight out", "outer size places inner taps"),
+    _record(
+        "recurrent",
+        "x weight bias h c hs cs space",
+        "mode steps count hidden gates reverse gate0 gate1 gate2 gate3 room",
     ),
 )
 """Every kind, in the order of its number."""
@@ -98,6 +110,7 @@ STEPS |= {name: len(STEPS) + i for i, name in enumerate(ACTIVATIONS)}
 
 READS = {"dense": 0, "one": 1, "strided": 2}
 WINDOWS = {"weights": 0, "max": 1, "sum": 2}
+CELLS = {"lstm": 0, "gru": 1, "tanh": 2, "relu": 3}
 REDUCTIONS = {"sum": 0, "max": 1}
 
 
@@ -137,6 +150,7 @@ def header() -> str:
     lines.append(_enum("DO", STEPS | {"activation": STEPS["none"]}))
     lines.append(_enum("READ", READS))
     lines.append(_enum("WINDOW", WINDOWS))
+    lines.append(_enum("CELL", CELLS))
     lines.append(_enum("REDUCE", REDUCTIONS))
     return "\n".join(lines) + "\n"
 

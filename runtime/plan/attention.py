@@ -69,7 +69,7 @@ def _mask(scores: Any, around: Around, lines: Any) -> tuple[Any, float, Any, Any
     for inner, mask in (made.args, made.args[::-1]):
         if around.only(inner, "matmul", "mul", "div") is None or not _reads(mask):
             continue
-        if inner.shape == made.result.shape != mask.shape:
+        if inner.shape == made.result.shape:
             return mask, 0.0, inner, made.lines + lines
     return None, 0.0, scores, lines
 

@@ -46,7 +46,7 @@ class Around:
 
 Rule = Callable[[Node, Around], "Node | None"]
 
-_PRODUCTS = ("conv", "linear")
+_PRODUCTS = ("conv", "conv_transpose", "linear")
 
 
 def fuse(graph: Graph, off: frozenset[str] = frozenset()) -> None:
@@ -151,7 +151,9 @@ def normed_conv(node: Node, around: Around) -> Node | None:
     """A batch norm behind a convolution -> other weights."""
     if node.name != "batch_norm":
         return None
-    conv = around.only(node.args[0], "conv")
+    conv = around.only(node.args[0], "conv", "conv_transpose")
+    if conv is not None and conv.name != "conv" and conv.options["groups"] > 1:
+        return None
     moved = scale_and_shift(node) if conv is not None else None
     if conv is None or moved is None or not isinstance(conv.args[1], Constant):
         return None
@@ -159,9 +161,10 @@ def normed_conv(node: Node, around: Around) -> Node | None:
     if bias is not None and not isinstance(bias, Constant):
         return None
     by, shift = moved
+    axis = 0 if conv.name == "conv" else 1
 
     def scaled(w: Array, f: Array) -> Array:
-        return w * f.reshape(-1, *(1 for _ in w.shape[1:]))
+        return w * f.reshape(*(-1 if a == axis else 1 for a in range(w.ndim)))
 
     def shifted(s: Array, f: Array, b: Array | None) -> Array:
         return s if b is None else s + b * f
@@ -191,7 +194,7 @@ def with_residual(node: Node, around: Around) -> Node | None:
         made = around.only(x, *_PRODUCTS)
         if made is None or not isinstance(other, Value) or made.act[0] != "none":
             continue
-        is_depthwise = made.name == "conv" and made.options["groups"] > 1
+        is_depthwise = made.name != "linear" and made.options["groups"] > 1
         same = other.shape == made.result.shape == node.result.shape
         if (
             same

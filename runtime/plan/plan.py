@@ -257,7 +257,8 @@ class _Lowering:
 
     def __init__(self, graph: Graph, library: Library, threads: int, off: Any):
         self.graph, self.off = graph, off
-        self.builder = Builder(library, threads)
+        read = set().union(graph.results, *(node.reads for node in graph.nodes))
+        self.builder = Builder(library, threads, read)
         self.segments: list[Segment] = []
         self.wanted: dict[int, list[tuple[Value, Spot]]] = {}
         self.given: dict[int, list[tuple[Value, Spot]]] = {}

@@ -3,56 +3,11 @@
 
 #include "call.h"
 #include "functions.h"
+#include "products.h"
 
 void softmax_row(const float *x, float *y, int64_t n, int zero_if_empty);
 
-enum { QUERIES = 6 };
-
-// R rows of x (distance xs) times w (k, LANES columns at distance ws), to y.
-INLINE void product(const int R, const float *x, int64_t xs, int64_t k, const float *w,
-                    int64_t ws, float *y, int64_t ys) {
-    vec acc[QUERIES][PARTS];
-    UNROLLED for (int r = 0; r < R; r++) UNROLLED for (int v = 0; v < PARTS; v++)
-        acc[r][v] = (vec){0};
-    for (int64_t i = 0; i < k; i++, w += ws) {
-        vec row[PARTS];
-        UNROLLED for (int v = 0; v < PARTS; v++) row[v] = load(w + v * WIDTH);
-        UNROLLED for (int r = 0; r < R; r++) {
-            vec s = all(x[r * xs + i]);
-            UNROLLED for (int v = 0; v < PARTS; v++) acc[r][v] += s * row[v];
-        }
-    }
-    UNROLLED for (int r = 0; r < R; r++) UNROLLED for (int v = 0; v < PARTS; v++)
-        store(y + r * ys + v * WIDTH, acc[r][v]);
-}
-
-static void products(int64_t rows, const float *x, int64_t xs, int64_t k, const float *w,
-                     int64_t ws, float *y, int64_t ys) {
-    switch (rows) {
-    case 1: product(1, x, xs, k, w, ws, y, ys); break;
-    case 2: product(2, x, xs, k, w, ws, y, ys); break;
-    case 3: product(3, x, xs, k, w, ws, y, ys); break;
-    case 4: product(4, x, xs, k, w, ws, y, ys); break;
-    case 5: product(5, x, xs, k, w, ws, y, ys); break;
-    default: product(6, x, xs, k, w, ws, y, ys);
-    }
-}
-
-static int64_t whole(int64_t n) { return (n + LANES - 1) / LANES * LANES; }
-
-// Keys as (D, S) and values as (S, E), both with rows of whole blocks.
-static void packed(const attention_record *r, const float *k, const float *v, float *keys,
-                   float *values) {
-    const int64_t s = whole(r->keys), e = whole(r->values);
-    for (int64_t d = 0; d < r->size; d++) {
-        for (int64_t i = 0; i < r->keys; i++) keys[d * s + i] = k[i * r->k_row + d];
-        for (int64_t i = r->keys; i < s; i++) keys[d * s + i] = 0;
-    }
-    for (int64_t i = 0; i < r->keys; i++) {
-        memcpy(values + i * e, v + i * r->v_row, 4 * (size_t)r->values);
-        for (int64_t j = r->values; j < e; j++) values[i * e + j] = 0;
-    }
-}
+enum { QUERIES = MOST_ROWS };
 
 static void masked(const attention_record *r, const char *mask, float *scores) {
     for (int64_t i = 0; i < r->keys; i++)
@@ -74,11 +29,13 @@ static void one_head(const attention_record *r, const call *c, int64_t batch, in
     if (mask) mask += (batch * r->mask_batch + head * r->mask_head) * wide;
     float *keys = space, *values = keys + r->size * s, *scores = values + r->keys * e,
           *rows = scores + QUERIES * s;
-    packed(r, k, v, keys, values);
+    panels(k, 1, r->k_row, r->size, r->keys, keys);
+    panels(v, r->v_row, 1, r->keys, r->values, values);
     for (int64_t t = 0; t < r->queries; t += QUERIES) {
         const int64_t n = r->queries - t < QUERIES ? r->queries - t : QUERIES;
         for (int64_t j = 0; j < s; j += LANES)
-            products(n, q + t * r->q_row, r->q_row, r->size, keys + j, s, scores + j, s);
+            products(n, q + t * r->q_row, r->q_row, r->size, keys + j * r->size,
+                     scores + j, s);
         for (int64_t i = 0; i < n; i++) {
             float *row = scores + i * s;
             for (int64_t j = 0; j < s; j += WIDTH)
@@ -87,7 +44,7 @@ static void one_head(const attention_record *r, const call *c, int64_t batch, in
             softmax_row(row, row, r->keys, (int)r->zero_if_empty);
         }
         for (int64_t j = 0; j < e; j += LANES)
-            products(n, scores, s, r->keys, values + j, e, rows + j, e);
+            products(n, scores, s, r->keys, values + j * r->keys, rows + j, e);
         for (int64_t i = 0; i < n; i++)
             memcpy(out + (t + i) * r->out_row, rows + i * e, 4 * (size_t)r->values);
     }

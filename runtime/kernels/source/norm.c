@@ -73,6 +73,30 @@ void layer_norm(const void *record, const call *c, int64_t part, int64_t parts) 
     }
 }
 
+// A group is some channels of an example, `inner` elements each.
+void group_norm(const void *record, const call *c, int64_t part, int64_t parts) {
+    const group_norm_record *r = record;
+    const float *weight = at(c, r->weight), *bias = at(c, r->bias);
+    const int64_t n = r->channels * r->inner;
+    SHARE(r->count * r->groups);
+    for (int64_t u = first; u < behind; u++) {
+        const float *x = (const float *)at(c, r->x) + u * n;
+        float *out = (float *)at(c, r->out) + u * n;
+        const float mean = row_sum(x, n) / (float)n;
+        const float scale = 1 / sqrtf(row_squares(x, n, mean) / (float)n + (float)r->eps);
+        const int64_t channel = u % r->groups * r->channels;
+        for (int64_t k = 0; k < r->channels; k++) {
+            const float by = weight ? weight[channel + k] : 1;
+            const float shift = bias ? bias[channel + k] : 0;
+            const float *row = x + k * r->inner;
+            OVER(r->inner,
+                 store(out + k * r->inner + i, (load(row + i) - mean) * scale * by + shift),
+                 for (int64_t j = i; j < r->inner; j++)
+                     out[k * r->inner + j] = (row[j] - mean) * scale * by + shift)
+        }
+    }
+}
+
 // e^(x - shift) of a row, and its sum.
 static float powers(const float *x, float *y, int64_t n, float shift) {
     vec s = {0};
@@ -99,13 +123,23 @@ void softmax_row(const float *x, float *y, int64_t n, int zero_if_empty) {
     times(y, n, 1 / powers(x, y, n, most));
 }
 
+static void log_softmax_row(const float *x, float *y, int64_t n) {
+    const float most = row_greatest(x, n), log_sum = logf(powers(x, y, n, most));
+    OVER(n, store(y + i, load(x + i) - most - log_sum),
+         for (int64_t k = i; k < n; k++) y[k] = x[k] - most - log_sum)
+}
+
 void softmax(const void *record, const call *c, int64_t part, int64_t parts) {
     const softmax_record *r = record;
     SHARE(r->rows);
-    for (int64_t u = first; u < behind; u++)
-        softmax_row((const float *)at(c, r->x) + u * r->width,
-                    (float *)at(c, r->out) + u * r->width, r->width,
-                    (int)r->zero_if_empty);
+    for (int64_t u = first; u < behind; u++) {
+        const float *x = (const float *)at(c, r->x) + u * r->width;
+        float *out = (float *)at(c, r->out) + u * r->width;
+        if (r->is_log)
+            log_softmax_row(x, out, r->width);
+        else
+            softmax_row(x, out, r->width, (int)r->zero_if_empty);
+    }
 }
 
 // out (outer, inner) of x (outer, n, inner); a sum is in two levels, to round less.

@@ -1,6 +1,15 @@
 """Lowering for processors: what kernels a node becomes, and where arrays lie."""
 
-from burnish.plan.cpu import conv, elementwise, joined, rows, window
+from burnish.plan.cpu import (
+    along,
+    batched,
+    conv,
+    elementwise,
+    joined,
+    recurrent,
+    rows,
+    window,
+)
 from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.memory import Memory, placed
 from burnish.plan.cpu.table import LOWERED, Declined, lower
@@ -10,11 +19,14 @@ __all__ = [
     "Builder",
     "Declined",
     "Memory",
+    "along",
+    "batched",
     "conv",
     "elementwise",
     "joined",
     "lower",
     "placed",
+    "recurrent",
     "rows",
     "window",
 ]

@@ -89,10 +89,11 @@ class Builder:
 
     forms: by a value's place, the layouts that it lies in, and where. views: where a
     value is that only looks at another one's elements, and its distances along axes.
+    read: the places of all values that a node reads, or that are results.
     """
 
-    def __init__(self, library: Library, threads: int):
-        self.rows, self.threads = library.rows, threads
+    def __init__(self, library: Library, threads: int, read: set[int]):
+        self.rows, self.threads, self.read = library.rows, threads, read
         self.wide = library.width == LANES
         self.steps: list[Step] = []
         self.buffers: list[Buffer] = []

@@ -10,7 +10,7 @@ import numpy as np
 from burnish.kernels.records import ACTIVATIONS
 from burnish.ops._window import each, pairs
 from burnish.plan.cpu.builder import Builder
-from burnish.plan.cpu.geometry import Tiles, Window, tiled
+from burnish.plan.cpu.geometry import Adjoint, Tiles, Window, tiled
 from burnish.plan.cpu.layout import LANES, PLAIN, Layout, blocks, pixels
 from burnish.plan.cpu.table import lower, need
 from burnish.plan.graph import Constant, Node, Value, constant
@@ -46,15 +46,45 @@ def conv(b: Builder, node: Node) -> None:
     need(bias is None or isinstance(bias, Constant), "its bias is no parameter")
     check(node, x, weight, bias)
     groups = node.options["groups"]
+    w = window_of(node, tuple(weight.shape[2:]))
     if groups > 1 and groups == x.shape[1] == weight.shape[0]:
-        _depthwise(b, node, x, weight, bias, *residual)
+        _depthwise(b, node, w, x, weight, bias, *residual)
         return
+    _dense(b, node, w, x, weight, bias, *residual)
+
+
+@lower("conv_transpose")
+def conv_transpose(b: Builder, node: Node) -> None:
+    """As a convolution whose taps differ from one place of the result to the next."""
+    x, weight, bias, *residual = node.args
+    need(isinstance(x, Value), "its input is a parameter")
+    need(isinstance(weight, Constant), "its weight is no parameter")
+    need(bias is None or isinstance(bias, Constant), "its bias is no parameter")
+    check(node, x, weight, bias)
+    groups = node.options["groups"]
+    ins, outs, *kernel = weight.shape[0] // groups, *weight.shape[1:]
+
+    def turned(a: Any) -> Any:
+        parts = a.reshape(groups, ins, outs, *kernel).swapaxes(1, 2)
+        return np.ascontiguousarray(parts).reshape(groups * outs, ins, *kernel)
+
+    w = Adjoint(*window_of(node, tuple(kernel)))
+    if ins == outs == 1 < groups:
+        _depthwise(b, node, w, x, weight.then(turned), bias, *residual)
+    else:
+        _dense(b, node, w, x, weight.then(turned), bias, *residual)
+
+
+def _dense(
+    b: Builder, node: Node, w: Window, x: Value, weight: Constant, bias: Any,
+    *residual: Any,
+) -> None:  # fmt: skip
+    groups = node.options["groups"]
     ins, outs = weight.shape[1], weight.shape[0] // groups
     need(
         groups == 1 or (ins % LANES == 0 and outs % LANES == 0),
         f"groups of {ins} channels in and {outs} out",
     )
-    w = window_of(node, tuple(weight.shape[2:]))
     channels = Layout("blocked", 1)
     if x.shape[1] < LANES and not b.has(x, channels):
         source, step = b.spot(x, _rows(x)), x.shape[1]
@@ -188,11 +218,11 @@ def _bias(bias: Constant | None, groups: int, outs: int, wide: int) -> Constant:
 
 
 def _depthwise(
-    b: Builder, node: Node, x: Value, weight: Constant, bias: Any, *residual: Any
-) -> None:
+    b: Builder, node: Node, w: Window, x: Value, weight: Constant, bias: Any,
+    *residual: Any,
+) -> None:  # fmt: skip
     need(not residual, "a sum behind a depthwise convolution")
     channels = Layout("blocked", 1)
-    w = window_of(node, tuple(weight.shape[2:]))
     rows = b.rows[1]
     tiles = tiled(x.shape[0], w, rows, LANES, LANES, LANES, False)
     count, taps = x.shape[1], math.prod(w.kernel)

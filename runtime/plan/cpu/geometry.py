@@ -23,6 +23,29 @@ class Window(NamedTuple):
     dilation: tuple[int, ...]
     before: tuple[int, ...]
 
+    @property
+    def axes(self) -> list[Axis]:
+        """What every place of each axis sees."""
+        return [_strided(*each) for each in zip(*self, strict=True)]
+
+
+class Adjoint(Window):
+    """The window of a transposed convolution: its places out are those that it goes
+    over, its places in those where it stands."""
+
+    @property
+    def axes(self) -> list[Axis]:
+        return [_turned(*each) for each in zip(*self, strict=True)]
+
+
+class Axis(NamedTuple):
+    """kinds: the taps that a place may see: (number of the tap, places from the base).
+    kind, base: of every place of the result."""
+
+    kinds: list[tuple[tuple[int, int], ...]]
+    kind: Array
+    base: Array
+
 
 class Tiles(NamedTuple):
     """tiles: rows of (first, count, stride, runs, n_runs, last, n_last). source, to:
@@ -43,31 +66,25 @@ def tiled(
     tail: the channels that a tap reads in all blocks but the last, and in that one.
     wide: whether kernels know tiles whose inputs are `LANES` apart.
     """
-    of_axis = [_valid(*each) for each in zip(*w, strict=True)]
-    kinds = [np.unique(valid, axis=0, return_inverse=True) for valid in of_axis]
-    labels = np.zeros(w.out, np.int64)
-    for axis, (unique, inverse) in enumerate(kinds):
-        shape = [1] * len(w.out)
-        shape[axis] = -1
-        labels = labels * len(unique) + inverse.reshape(shape)
-    label = np.tile(labels.reshape(-1), batch)
+    axes = w.axes
     pitch = strides(w.sizes)
-    base = np.zeros(w.out, np.int64)
-    for axis, stride in enumerate(w.stride):
+    labels, base = np.zeros(w.out, np.int64), np.zeros(w.out, np.int64)
+    for i, axis in enumerate(axes):
         shape = [1] * len(w.out)
-        shape[axis] = -1
-        place = np.arange(w.out[axis]) * stride - w.before[axis]
-        base = base + place.reshape(shape) * pitch[axis]
+        shape[i] = -1
+        labels = labels * len(axis.kinds) + axis.kind.reshape(shape)
+        base = base + axis.base.reshape(shape) * pitch[i]
+    label = np.tile(labels.reshape(-1), batch)
     images = np.arange(batch)[:, None] * math.prod(w.sizes)
     base = (images + base.reshape(1, -1)).reshape(-1) * step
     order = np.argsort(label, kind="stable")
     runs: list[tuple[int, int, int]] = []
     tiles: list[tuple[int, ...]] = []
-    choices = [unique for unique, _ in kinds]
+    choices = [axis.kinds for axis in axes]
     counts = np.bincount(label, minlength=math.prod(map(len, choices)))
     start = 0
-    for spans, count in zip(itertools.product(*choices), counts, strict=True):
-        taps = list(_taps(spans, w, pitch, step))
+    for seen, count in zip(itertools.product(*choices), counts, strict=True):
+        taps = list(_taps(seen, w, pitch, step))
         whole = _runs(taps, lanes, step, runs)
         last = whole if tail == lanes else _runs(taps, tail, 0, runs)
         parts = -(-int(count) // rows)
@@ -86,23 +103,41 @@ def tiled(
     )
 
 
-def _valid(
+def _strided(
     size: int, out: int, kernel: int, stride: int, dilation: int, before: int
-) -> Array:
-    """For every place of an axis the taps that are inside: (first, behind the last)."""
-    start = np.arange(out) * stride - before
-    first = np.clip(-(start // dilation), 0, kernel)
-    behind = np.clip((size - 1 - start) // dilation + 1, first, kernel)
-    return np.stack([first, behind], axis=1)
+) -> Axis:
+    """The taps of every place that are inside; the base is where the first would be."""
+    base = np.arange(out) * stride - before
+    first = np.clip(-(base // dilation), 0, kernel)
+    behind = np.clip((size - 1 - base) // dilation + 1, first, kernel)
+    spans = np.stack([first, behind], axis=1)
+    unique, kind = np.unique(spans, axis=0, return_inverse=True)
+    kinds = [tuple((k, k * dilation) for k in range(*span)) for span in unique.tolist()]
+    return Axis(kinds, kind, base)
 
 
-def _taps(spans: Any, w: Window, pitch: Any, step: int) -> Any:
+def _turned(
+    size: int, out: int, kernel: int, stride: int, dilation: int, before: int
+) -> Axis:
+    """The taps that reach every place from one where the window stands."""
+    found: dict[tuple[tuple[int, int], ...], int] = {}
+    kind, base = np.zeros(out, np.int64), np.zeros(out, np.int64)
+    for place in range(out):
+        moved = [(k, place + before - k * dilation) for k in range(kernel)]
+        taps = [(k, m // stride) for k, m in moved if m % stride == 0]
+        inside = [(k, x) for k, x in taps if 0 <= x < size]
+        base[place] = inside[0][1] if inside else 0
+        seen = tuple((k, int(x - base[place])) for k, x in inside)
+        kind[place] = found.setdefault(seen, len(found))
+    return Axis(list(found), kind, base)
+
+
+def _taps(seen: Any, w: Window, pitch: Any, step: int) -> Any:
     """The valid taps in their order: (place of the input, number of the tap)."""
     numbers = strides(w.kernel)
-    for tap in itertools.product(*(range(*span) for span in spans)):
-        moved = zip(tap, w.dilation, pitch, strict=True)
-        x = sum(k * dilation * p for k, dilation, p in moved) * step
-        yield int(x), int(sum(k * n for k, n in zip(tap, numbers, strict=True)))
+    for taps in itertools.product(*seen):
+        x = sum(offset * p for (_, offset), p in zip(taps, pitch, strict=True)) * step
+        yield int(x), int(sum(k * n for (k, _), n in zip(taps, numbers, strict=True)))
 
 
 def _runs(

@@ -12,7 +12,7 @@ from burnish.plan.cpu.builder import Builder, Spot
 from burnish.plan.cpu.conv import check
 from burnish.plan.cpu.layout import LANES, PLAIN, Layout, blocks, pixels, strides
 from burnish.plan.cpu.table import lower, need
-from burnish.plan.graph import Node, Value
+from burnish.plan.graph import Constant, Node, Value
 
 
 def _is_value(node: Node, x: Any) -> None:
@@ -60,15 +60,63 @@ def transpose(b: Builder, node: Node) -> None:
     view(b, node)
 
 
+@lower("split")
+def split(b: Builder, node: Node) -> None:
+    x = node.args[0]
+    _is_value(node, x)
+    axis = node.options["axis"] % len(x.shape)
+    start = 0
+    for y in node.results:
+        if not _part_of_blocks(b, x, y, axis, start):
+            spot, distances = b.strided(x)
+            moved = Spot(spot.buffer, spot.offset + 4 * start * distances[axis])
+            _see(b, y, moved, distances)
+        start += y.shape[axis]
+
+
+def _part_of_blocks(b: Builder, x: Value, y: Value, axis: int, start: int) -> bool:
+    """Whether y is some blocks of x, from channel `start` on; it lies there then."""
+    if b.blocked_axis(x) != axis or start % LANES:
+        return False
+    channels = Layout("blocked", axis)
+    spot = b.spot(x, channels)
+    place = Spot(spot.buffer, spot.offset + 4 * start * pixels(x.shape, axis))
+    b.alias(y, channels, place)
+    return True
+
+
+def _channels_alone(index: Any, shape: tuple[int, ...], axis: int) -> int:
+    """Where an index begins that takes a stretch of one axis alone; -1 for others."""
+    every = index if isinstance(index, tuple) else (index,)
+    if not all(isinstance(i, slice) for i in every) or len(every) <= axis:
+        return -1
+    spans = [i.indices(n) for i, n in zip(every, shape, strict=False)]
+    whole = all(
+        span == (0, n, 1)
+        for a, (span, n) in enumerate(zip(spans, shape, strict=False))
+        if a != axis
+    )
+    return spans[axis][0] if whole and spans[axis][2] == 1 else -1
+
+
 @lower("getitem", "broadcast_to", "flip")
 def view(b: Builder, node: Node) -> None:
     """What NumPy gives as a view: looked at as it is, copied where it has to be."""
     x, y = node.args[0], node.result
     _is_value(node, x)
     need(len(node.results) == 1, "it gives several results")
+    axis = b.blocked_axis(x)
+    if node.name == "getitem" and axis is not None:
+        start = _channels_alone(node.options["index"], x.shape, axis)
+        if start >= 0 and _part_of_blocks(b, x, y, axis, start):
+            return
     spot, distances = b.strided(x)
     offset, steps = _looked(node, x.shape, distances)
-    moved = Spot(spot.buffer, spot.offset + 4 * offset)
+    _see(b, y, Spot(spot.buffer, spot.offset + 4 * offset), steps)
+
+
+def _see(b: Builder, y: Value, moved: Spot, steps: tuple[int, ...]) -> None:
+    """Have y where its elements are, at these distances."""
     dense = zip(y.shape, steps, strides(y.shape), strict=True)
     if all(n == 1 or s == d for n, s, d in dense):
         b.alias(y, PLAIN, moved)
@@ -110,13 +158,10 @@ def _plain_index(index: Any) -> tuple[Any, ...]:
 @lower("concat_of")
 def concat(b: Builder, node: Node) -> None:
     y = node.result
-    need(
-        all(isinstance(x, Value) for x in node.args), "a parameter is among its inputs"
-    )
     check(node, *node.args)
-    need(all(x.size for x in node.args), "an input has no elements")
     axis = node.options["axis"] % len(y.shape)
     whole = all(x.shape[axis] % LANES == 0 for x in node.args[:-1])
+    whole = whole and all(isinstance(x, Value) for x in node.args)
     if whole and all(b.blocked_axis(x) == axis for x in node.args):
         channels = Layout("blocked", axis)
         out, place = b.result(y, channels), 0
@@ -129,7 +174,12 @@ def concat(b: Builder, node: Node) -> None:
     out, dense = b.result(y), strides(y.shape)
     place = 0
     for x in node.args:
-        source, distances = b.strided(x)
+        if isinstance(x, Constant):
+            source, distances = b.constant(x), strides(x.shape)
+        else:
+            source, distances = b.strided(x)
+        if 0 in x.shape:
+            continue
         b.copy(
             x.shape, source, distances, Spot(out.buffer, out.offset + 4 * place), dense
         )

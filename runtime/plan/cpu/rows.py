@@ -7,25 +7,58 @@ import math
 import numpy as np
 
 from burnish.kernels.records import REDUCTIONS
-from burnish.plan.cpu.builder import Builder
+from burnish.plan.cpu.builder import Builder, Spot
 from burnish.plan.cpu.conv import check
-from burnish.plan.cpu.layout import LANES, Layout, blocks
+from burnish.plan.cpu.layout import LANES, Layout, blocks, strides
 from burnish.plan.cpu.table import lower, need
 from burnish.plan.graph import Constant, Node, Value
 
 
-@lower("softmax", "softmax_or_zero")
+@lower("softmax", "softmax_or_zero", "log_softmax")
 def softmax(b: Builder, node: Node) -> None:
-    x = node.args[0]
+    x, y = node.args[0], node.result
     need(isinstance(x, Value) and x.shape, "its input is a parameter")
     check(node, x)
-    axis = node.options.get("axis", -1)
-    need(axis in (-1, len(x.shape) - 1), f"along axis {axis}, not the last one")
-    width = x.shape[-1]
+    axis = node.options.get("axis", -1) % len(x.shape)
+    width = x.shape[axis]
+    order = [a for a in range(len(x.shape)) if a != axis] + [axis]
+    in_rows = math.prod(x.shape[axis + 1 :]) == 1
+    source, out = (b.spot(x), b.result(y)) if in_rows else _turned(b, x, order)
     b.add(
-        "softmax", b.shares(20 * x.size), x=b.spot(x), out=b.result(node.result),
-        rows=x.size // width, width=width,
-        zero_if_empty=node.name == "softmax_or_zero",
+        "softmax", b.shares(20 * x.size), x=source, out=out, rows=x.size // width,
+        width=width, zero_if_empty=node.name == "softmax_or_zero",
+        is_log=node.name == "log_softmax",
+    )  # fmt: skip
+    if not in_rows:
+        shape = tuple(x.shape[a] for a in order)
+        dense = strides(y.shape)
+        steps = tuple(dense[a] for a in order)
+        b.copy(shape, out, strides(shape), b.result(y), steps)
+
+
+def _turned(b: Builder, x: Value, order: list[int]) -> tuple[Spot, Spot]:
+    """x with its axes in another order, and as much memory again."""
+    source, distances = b.strided(x)
+    shape = tuple(x.shape[a] for a in order)
+    spots = b.new(4 * x.size), b.new(4 * x.size)
+    b.copy(shape, source, [distances[a] for a in order], spots[0], strides(shape))
+    return spots
+
+
+@lower("group_norm_of")
+def group_norm(b: Builder, node: Node) -> None:
+    x, *scales = node.args
+    need(isinstance(x, Value), "its input is a parameter")
+    check(node, x, *scales)
+    constant = all(isinstance(scale, Constant | None) for scale in scales)
+    need(constant, "its weight is no parameter")
+    weight, bias = (None if s is None else b.constant(s) for s in scales)
+    groups = node.options["num_groups"]
+    b.add(
+        "group_norm", b.shares(8 * x.size, x.shape[0] * groups), x=b.spot(x),
+        weight=weight, bias=bias, out=b.result(node.result), count=x.shape[0],
+        groups=groups, channels=x.shape[1] // groups, inner=math.prod(x.shape[2:]),
+        eps=node.options["eps"],
     )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from burnish import Tensor, ops
+from burnish import Tensor, nn, ops
 from burnish.nested import mapped
 from tests.runtime.plan.checks import check, records, same
 
@@ -75,6 +75,32 @@ def test_convolutions(rank, seed):
         return ops.relu(ops.conv(x, weight, bias, **options))
 
     exact(function, x, constants=constants)
+
+
+@pytest.mark.parametrize("seed", range(TRIALS))
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_transposed_convolutions(rank, seed):
+    d = Draw(seed)
+    kernel = [d.number(1, 5 if rank < 3 else 3) for _ in range(rank)]
+    stride = tuple(d.number(1, 4) for _ in range(rank))
+    options = {
+        "stride": stride,
+        "dilation": tuple(d.number(1, 2) for _ in range(rank)),
+        "padding": tuple((d.number(0, 1), d.number(0, 2)) for _ in range(rank)),
+        "output_padding": tuple(d.number(0, s - 1) for s in stride),
+        "groups": d.choice(1, 1, 2, 5),
+    }
+    groups = options["groups"]
+    ins, outs = d.choice(1, 3, 16, 20), d.choice(1, 7, 16, 48)
+    if groups > 1:
+        ins, outs = (16, 32) if groups == 2 else (1, 1)
+    x = d.tensor(d.number(1, 2), ins * groups, *(d.number(3, 7) for _ in range(rank)))
+    weight = d.tensor(ins * groups, outs, *kernel)
+
+    def function(x, weight, bias):
+        return ops.relu(ops.conv_transpose(x, weight, bias, **options))
+
+    exact(function, x, constants=(weight, d.tensor(outs * groups)))
 
 
 @pytest.mark.parametrize("seed", range(TRIALS))
@@ -234,6 +260,124 @@ def test_element_by_element_in_blocks(count, sizes):
 
     fast = exact(function, x, constants=(weight, other, scale))
     assert "blocked to plain" in fast.plan(x).splitlines()[-1]
+
+
+MATRICES = [
+    ((3, 5), (5, 7)),
+    ((2, 3, 50, 33), (2, 3, 33, 16)),
+    ((4, 1, 7, 20), (3, 20, 40)),
+    ((1, 1), (1, 1)),
+    ((2, 2, 2, 5, 3), (3, 100)),
+    ((100, 64), (2, 64, 17)),
+]
+
+
+@pytest.mark.parametrize("turned", ["", "a", "b", "ab"])
+@pytest.mark.parametrize("shapes", MATRICES)
+def test_matrices(shapes, turned):
+    d = Draw(len(shapes[0]))
+    a, b = (d.tensor(*shape) for shape in shapes)
+    a, b = (
+        Tensor(x.data.mT.copy()) if n in turned else x for n, x in (("a", a), ("b", b))
+    )
+
+    def function(a, b):
+        a, b = (x.mT if n in turned else x for n, x in (("a", a), ("b", b)))
+        return ops.matmul(a, b) + 1
+
+    fast = exact(function, a, b)
+    assert "0 calls as they are" in fast.plan(a, b)
+
+
+def test_attention_with_a_sum_of_the_shape_of_its_scores():
+    d = Draw(0)
+    q, k, v = (d.tensor(1, 2, 9, 8) for _ in range(3))
+    bias = d.tensor(1, 2, 9, 9)
+
+    def function(q, k, v, bias):
+        return ops.softmax(q @ k.mT * 0.3 + bias, axis=-1) @ v
+
+    assert records(exact(function, q, k, v, bias)) == 1
+
+
+CELLS = {
+    "LSTM": lambda *sizes, **of: nn.LSTM(*sizes, **of, bidirectional=True),
+    "LSTM of two layers": lambda *sizes, **of: nn.LSTM(*sizes, **of, num_layers=2),
+    "GRU": lambda *sizes, **of: nn.GRU(*sizes, **of, bidirectional=True),
+    "RNN": lambda *sizes, **of: nn.RNN(*sizes, **of),
+    "RNN of relu": lambda *sizes, **of: nn.RNN(*sizes, **of, nonlinearity="relu"),
+}
+
+
+@pytest.mark.parametrize("hidden", [1, 7, 16, 33])
+@pytest.mark.parametrize("name", CELLS)
+def test_recurrent_layers(name, hidden):
+    d = Draw(hidden)
+    layer = CELLS[name](d.number(1, 20), hidden)
+    wide = CELLS[name](layer.input_size, hidden, dtype="float64")
+    wide.load_state_dict({k: v.astype(np.float64) for k, v in arrays(layer).items()})
+    x = d.tensor(d.number(1, 9), d.number(1, 5), layer.input_size)
+    fast = check(layer, x)
+    assert "0 calls as they are" in fast.plan(x)
+    wanted = wide(Tensor(x.data.astype(np.float64)))
+    same(fast(x), mapped(wanted, lambda y: Tensor(y.data.astype(np.float32))))
+
+
+def arrays(layer):
+    return {name: np.asarray(value.data) for name, value in layer.state_dict().items()}
+
+
+ALONG = {
+    "nearest": lambda x: ops.interpolate(x, scale_factor=2),
+    "bilinear": lambda x: ops.interpolate(x, size=(9, 4), mode="bilinear"),
+    "bicubic": lambda x: ops.interpolate(x, size=(3, 11), mode="bicubic"),
+    "rolled": lambda x: ops.roll(x, shift=(2, -3), axis=(2, 1)),
+    "rolled along one axis": lambda x: ops.roll(x, shift=-1, axis=-1),
+    "padded": lambda x: ops.pad(
+        x, ((0, 0), (1, 2), (0, 3), (4, 0)), constant_values=1.5
+    ),
+    "reflected": lambda x: ops.pad(x, ((0, 0), (0, 0), (2, 1), (0, 3)), mode="reflect"),
+    "taken": lambda x: ops.take(x, np.array([3, 0, -1, 3]), axis=2),
+    "taken in two axes": lambda x: ops.take(x, np.array([[3, 0], [1, 1]]), axis=1),
+    "cut in parts": lambda x: ops.concat(
+        ops.split(x, sizes=(4, 16), axis=1)[::-1], axis=1
+    ),
+    "cut in blocks": lambda x: ops.split(x, sizes=(16, 4), axis=1)[1] * 2,
+    "a stretch of channels": lambda x: x[:, 16:] + x[:, :4],
+    "softmax of channels": lambda x: ops.softmax(x, axis=1),
+    "softmax of rows": lambda x: ops.softmax(x, axis=2),
+    "log softmax": lambda x: ops.log_softmax(x * 30, axis=-1),
+    "group norm": lambda x: ops.group_norm(x, 5),
+    "instance norm": lambda x: ops.instance_norm(x),
+    "joined with parameters": lambda x: ops.concat(
+        [np.ones((2, 1, 5, 6), "f"), x], axis=1
+    ),
+}
+
+
+@pytest.mark.parametrize("in_blocks", [False, True])
+@pytest.mark.parametrize("name", ALONG)
+def test_along_axes(name, in_blocks):
+    """Plain values, and what a convolution leaves in blocks of channels."""
+    d = Draw(len(name))
+    weight = d.tensor(20, 20, 1, 1)
+
+    def function(x, weight):
+        return ALONG[name](ops.conv(x, weight) if in_blocks else ops.relu(x))
+
+    fast = exact(function, d.tensor(2, 20, 5, 6), constants=(weight,))
+    assert fast.explain().count("\n") == 0, fast.explain()
+
+
+@pytest.mark.parametrize("affine", [False, True])
+def test_group_norms_with_parameters(affine):
+    d = Draw(4)
+    given = (d.tensor(6), d.tensor(6)) if affine else ()
+    exact(
+        lambda x, *given: ops.group_norm(x, 3, *given),
+        d.tensor(2, 6, 7, 5),
+        constants=given,
+    )
 
 
 MOVES = {

@@ -1,0 +1,138 @@
+"""What moves along axes: places by number, resizing, rolling, padding."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+
+from burnish.operator import registry
+from burnish.plan.cpu.builder import Builder, Spot
+from burnish.plan.cpu.conv import check
+from burnish.plan.cpu.layout import LANES, PLAIN, Layout, blocks, strides
+from burnish.plan.cpu.table import lower, need
+from burnish.plan.graph import Constant, Node, Value, constant
+
+
+@lower("take_slices")
+def take_slices(b: Builder, node: Node) -> None:
+    """By numbers that are known; others are checked where they are."""
+    x, indices = node.args
+    known = isinstance(indices, Constant) and not indices.sources
+    need(known, "its numbers are not known before")
+    need(isinstance(x, Value) and x.shape, "its input is a parameter")
+    axis = node.options["axis"] % len(x.shape)
+    index = indices.make().reshape(-1).astype(np.int64)
+    need(index.size and abs(index).max() <= x.shape[axis], "its numbers")
+    index = np.where(index < 0, index + x.shape[axis], index)
+    need(index.min() >= 0 and index.max() < x.shape[axis], "its numbers")
+    _along(b, node, axis, index, None, plain=len(indices.shape) != 1)
+
+
+@lower("pad_repeated")
+def pad_repeated(b: Builder, node: Node) -> None:
+    x, options = node.args[0], dict(node.options)
+    axis = options["axis"] % len(x.shape)
+    shape = [1] * len(x.shape)
+    shape[axis] = -1
+    places = np.arange(x.shape[axis]).reshape(shape)
+    index = registry["pad_repeated"].value(places, **options).reshape(-1)
+    _along(b, node, axis, index, None)
+
+
+@lower("resample")
+def resample(b: Builder, node: Node) -> None:
+    x, index, weight = node.args
+    known = isinstance(index, Constant) and isinstance(weight, Constant)
+    need(known, "its weights are not known before")
+    _along(b, node, node.options["axis"] % len(x.shape), index.make(), weight)
+
+
+def _along(
+    b: Builder, node: Node, axis: int, index: Any, weight: Any, plain: bool = False
+) -> None:
+    """index (places, taps); weight a constant of that shape, or None: one tap."""
+    x, y = node.args[0], node.result
+    need(isinstance(x, Value), "its input is a parameter")
+    check(node, x)
+    channels = b.blocked_axis(x)
+    if plain or channels is None or channels == axis:
+        layout = PLAIN
+        outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
+    else:
+        layout = Layout("blocked", channels)
+        others = [*x.shape[:channels], *x.shape[channels + 1 :]]
+        place = axis - (channels < axis)
+        outer = blocks(x.shape[channels]) * math.prod(others[:place])
+        inner = LANES * math.prod(others[place + 1 :])
+    source, out = b.spot(x, layout), b.result(y, layout)
+    places = len(index)
+    if weight is not None:
+        weight = b.constant(weight.then(lambda a: np.ascontiguousarray(a, np.float32)))
+    b.add(
+        "resample", b.shares(4 * y.size), x=source, index=b.table(index), weight=weight,
+        out=out, outer=outer, size=x.shape[axis], places=places, inner=inner,
+        taps=index.size // places,
+    )  # fmt: skip
+
+
+@lower("roll")
+def roll(b: Builder, node: Node) -> None:
+    """Every part of x to where it goes: two along each axis."""
+    x, y = node.args[0], node.result
+    need(isinstance(x, Value), "its input is a parameter")
+    check(node, x)
+    shift, axis = node.options["shift"], node.options["axis"]
+    need(axis is not None, "it goes along no axis")
+    shifts = [0] * len(x.shape)
+    pairs = zip(*(np.broadcast_arrays(np.atleast_1d(shift), axis)), strict=True)
+    for n, a in pairs:
+        shifts[a] += int(n)
+    cuts = []
+    for size, n in zip(x.shape, shifts, strict=True):
+        n %= size
+        cuts.append([(0, n, size - n), (size - n, 0, n)] if n else [(0, 0, size)])
+    source, distances = b.strided(x)
+    out, dense = b.result(y), strides(y.shape)
+    for cut in itertools.product(*cuts):
+        origin, target, sizes = zip(*cut, strict=True)
+        b.copy(
+            sizes, _at(source, origin, distances), distances,
+            _at(out, target, dense), dense,
+        )  # fmt: skip
+
+
+@lower("pad_constant")
+def pad_constant(b: Builder, node: Node) -> None:
+    """Slabs of the value on both sides of every axis, and x between."""
+    x, y = node.args[0], node.result
+    need(isinstance(x, Value), "its input is a parameter")
+    check(node, x)
+    pads, value = node.options["pads"], node.options["value"]
+    need(isinstance(value, int | float | np.number), "its value is no number")
+    need(min(min(pair) for pair in pads) >= 0, "it takes away")
+    source, distances = b.strided(x)
+    out, dense = b.result(y), strides(y.shape)
+    filling = b.constant(constant(np.float32(value).reshape(1)))
+    start, sizes = [0] * len(pads), list(y.shape)
+    for axis, (before, after) in enumerate(pads):
+        for n, place in ((before, 0), (after, y.shape[axis] - after)):
+            if n:
+                slab = [*sizes[:axis], n, *sizes[axis + 1 :]]
+                first = [*start[:axis], place, *start[axis + 1 :]]
+                b.copy(
+                    tuple(slab),
+                    filling,
+                    (0,) * len(slab),
+                    _at(out, first, dense),
+                    dense,
+                )
+        start[axis], sizes[axis] = before, x.shape[axis]
+    b.copy(x.shape, source, distances, _at(out, start, dense), dense)
+
+
+def _at(spot: Spot, place: Any, distances: Any) -> Spot:
+    elements = sum(p * d for p, d in zip(place, distances, strict=True))
+    return Spot(spot.buffer, spot.offset + 4 * elements)

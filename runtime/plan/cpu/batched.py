@@ -1,0 +1,59 @@
+"""Products of two values: matrices, along axes of a batch that broadcast."""
+
+from __future__ import annotations
+
+import math
+
+from burnish.plan.cpu.builder import Builder
+from burnish.plan.cpu.conv import check
+from burnish.plan.cpu.layout import LANES, blocks, strides
+from burnish.plan.cpu.table import lower, need
+from burnish.plan.graph import Constant, Node, Value
+
+_BATCH = 3  # axes that a record has for the batch
+_ROWS = 48  # of a unit, as in matmul.c
+
+
+@lower("matmul")
+def matmul(b: Builder, node: Node) -> None:
+    """a (..., n, k) @ b (..., k, m)"""
+    check(node, *node.args)
+    ranks = [len(arg.shape) for arg in node.args]
+    need(min(ranks) > 1, "a vector is among its inputs")
+    need(max(ranks) <= _BATCH + 2, f"it has {max(ranks)} axes")
+    shape = (1,) * (_BATCH + 2 - len(node.result.shape)) + node.result.shape
+    *batch, rows, n = shape
+    k = node.args[0].shape[-1]
+    need(k, "it sums nothing")
+    fields = {}
+    for name, arg in zip("ab", node.args, strict=True):
+        spot, steps = _strided(b, arg, contiguous=name == "a")
+        lead = (0,) * (_BATCH + 2 - len(steps))
+        sizes = (1,) * len(lead) + arg.shape
+        steps = (*lead, *steps)
+        fields[name] = spot
+        for i in range(_BATCH):
+            fields[f"{name}{i}"] = steps[i] if sizes[i] != 1 else 0
+        fields[f"{name}_row"] = steps[-2]
+        if name == "b":
+            fields["b_column"] = steps[-1]
+    flops = 2 * math.prod(shape) * k
+    shares = b.shares(flops / 8, math.prod(batch) * -(-rows // _ROWS))
+    room = k * LANES * blocks(n)
+    b.add(
+        "matmul", shares, flops=flops, **fields, out=b.result(node.result),
+        space=b.new(4 * room * shares), rows=rows, k=k, n=n, room=room,
+        **{f"size{i}": size for i, size in enumerate(batch)},
+    )  # fmt: skip
+
+
+def _strided(
+    b: Builder, arg: Value | Constant, contiguous: bool
+) -> tuple[object, tuple[int, ...]]:
+    """Where an operand lies, and its distances; its rows contiguous if they have to."""
+    if isinstance(arg, Constant):
+        return b.constant(arg), strides(arg.shape)
+    spot, steps = b.strided(arg)
+    if contiguous and steps[-1] != 1 and arg.shape[-1] != 1:
+        return b.spot(arg), strides(arg.shape)
+    return spot, steps

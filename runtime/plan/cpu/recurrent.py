@@ -1,0 +1,83 @@
+"""Recurrent layers over whole sequences, one record a direction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from burnish.kernels.records import CELLS
+from burnish.plan.cpu.builder import Builder
+from burnish.plan.cpu.conv import check
+from burnish.plan.cpu.layout import LANES, blocks
+from burnish.plan.cpu.table import lower, need
+from burnish.plan.graph import Constant, Node, Value
+
+
+@lower("lstm_sequence")
+def lstm(b: Builder, node: Node) -> None:
+    x, weight, h, c, live = node.args
+    _need_plain(b, node, live, node.results[2:])
+    order = [node.options["order"].index(gate) for gate in "ifoc"]
+    _add(b, node, "lstm", x, weight, None, h, c, order)
+
+
+@lower("gru_sequence")
+def gru(b: Builder, node: Node) -> None:
+    x, weight, h, bias, live = node.args
+    _need_plain(b, node, live, node.results[1:])
+    need(node.options["reset_after"], "it resets before the product")
+    need(isinstance(bias, Constant | None), "its bias is no parameter")
+    order = [node.options["order"].index(gate) for gate in "zr"] + [2]
+    _add(b, node, "gru", x, weight, bias, h, None, order)
+
+
+@lower("rnn_sequence")
+def rnn(b: Builder, node: Node) -> None:
+    x, weight, h, live = node.args
+    _need_plain(b, node, live, ())
+    _add(b, node, node.options["bend"], x, weight, None, h, None, [0])
+
+
+def _need_plain(b: Builder, node: Node, live: Any, unread: Any) -> None:
+    """What is for gradients alone is not given; all sequences are of one length."""
+    need(live is None, "its sequences have lengths")
+    need(not any(v.place in b.read for v in unread), "what it keeps is read")
+
+
+def _add(
+    b: Builder, node: Node, mode: str, x: Any, weight: Any, bias: Any, h: Any, c: Any,
+    order: list[int],
+) -> None:  # fmt: skip
+    check(node, x, weight, bias, h, c)
+    need(isinstance(x, Value), "its input is a parameter")
+    need(isinstance(weight, Constant), "its weight is no parameter")
+    steps, count, width = x.shape
+    gates = len(order)
+    hidden = width // gates
+    hs = b.result(node.results[0])
+    cs = b.result(node.results[1]) if c is not None else None
+    shares = b.shares(2 * x.size * hidden / 8, count)
+    room = 3 * LANES * blocks(hidden)
+    padded = [*order, 0, 0, 0][:4]
+    b.add(
+        "recurrent", shares, flops=2 * x.size * hidden, x=b.spot(x),
+        weight=b.constant(_packed(weight, order, hidden)),
+        bias=None if bias is None else b.constant(bias), h=b.spot(h),
+        c=None if c is None else b.spot(c), hs=hs, cs=cs,
+        space=b.new(4 * room * shares), mode=CELLS[mode], steps=steps, count=count,
+        hidden=hidden, gates=gates, reverse=node.options["reverse"], room=room,
+        **{f"gate{i}": gate for i, gate in enumerate(padded)},
+    )  # fmt: skip
+
+
+def _packed(weight: Constant, order: list[int], hidden: int) -> Constant:
+    """(gates * hidden, hidden) as (block of hidden, hidden before, gate, LANES)"""
+
+    def pack(w: Any) -> Any:
+        w = w.reshape(len(order), hidden, hidden)[order]
+        w = np.pad(w, ((0, 0), (0, -hidden % LANES), (0, 0)))
+        w = w.reshape(len(order), -1, LANES, hidden)
+        return np.ascontiguousarray(w.transpose(1, 3, 0, 2), np.float32)
+
+    return weight.then(pack)
