@@ -7,7 +7,7 @@ modules and parameters there are, their settings and devices, tensors from outsi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from operator import itemgetter
+from operator import attrgetter, call, eq, getitem, is_, itemgetter
 from typing import Any
 
 from burnish.autodiff import recording
@@ -19,6 +19,8 @@ from burnish.nn.module import Module
 from burnish.nn.param import Stored
 
 _SETTINGS = (bool, int, float, str, type(None))
+_DEVICE, _DTYPE = attrgetter("device"), attrgetter("dtype")
+_TRAINABLE = attrgetter("trainable")
 
 
 def named(modules: dict[str, Module]) -> dict[int, str]:
@@ -49,8 +51,31 @@ class Watch:
             self._devices.append((module, module.device, where))
             self._keep(vars(module), where)
             self._settings.extend(_settings(module, where))
+        self._freeze()
         seen = tape.seen.values()
         self._outside = [(ref, array) for ref, array in seen if ref() is not None]
+
+    def _freeze(self) -> None:
+        """The same in columns, which are compared in a fraction of the time."""
+        self._modules = [module for module, _, _ in self._devices]
+        self._on = [device for _, device, _ in self._devices]
+        self._holders, self._keys, self._held, _ = _columns(self._parts, 4)
+        counted = [*self._counts, *((own, len(own), "") for own, _, _ in self._names)]
+        self._sized, self._sizes, _ = _columns(counted, 3)
+        self._own, self._reads, self._values, _ = _columns(self._settings, 4)
+        self._items, self._places, self._dtypes, self._learn = _columns(self._stored, 4)
+
+    def _is_same(self) -> bool:
+        """Whether modules are what they were; False also where a closer look is due."""
+        return (
+            all(map(is_, map(_DEVICE, self._modules), self._on))
+            and all(map(eq, map(len, self._sized), self._sizes))
+            and all(map(is_, map(getitem, self._holders, self._keys), self._held))
+            and all(map(eq, map(call, self._reads, self._own), self._values))
+            and all(map(is_, map(_DEVICE, self._items), self._places))
+            and all(map(is_, map(_TRAINABLE, self._items), self._learn))
+            and all(map(is_, map(_DTYPE, self._items), self._dtypes))
+        )
 
     def _keep(self, own: dict[str, Any], where: str) -> None:
         """Attributes that are no settings, and how many there are of all."""
@@ -79,8 +104,10 @@ class Watch:
         """Raises CaptureError for the first thing that is not what it was."""
         tape, recording.tape = recording.tape, None
         try:
-            self._check_modules()
-            self._check_tensors()
+            if not self._is_same():
+                self._check_modules()
+                self._check_stored()
+            self._check_outside()
         except (KeyError, IndexError) as error:
             _changed("a module", f"it has no {error.args[0]!r}")
         finally:
@@ -103,7 +130,7 @@ class Watch:
             if read(own) != values:
                 _changed(where, "a setting is another one")
 
-    def _check_tensors(self) -> None:
+    def _check_stored(self) -> None:
         for item, device, dtype, trainable in self._stored:
             if item.device is not device:
                 how = f"was on '{device}' and is on '{item.device}'"
@@ -112,6 +139,8 @@ class Watch:
                 _changed(self.path(item), f"was {dtype} and is {item.dtype}")
             if item.trainable is not trainable:
                 _changed(self.path(item), "it was frozen or let go")
+
+    def _check_outside(self) -> None:
         for ref, array in self._outside:
             tensor = ref()
             if tensor is not None and tensor.data is not array:
@@ -157,6 +186,11 @@ def _settings(module: Module, where: str) -> Iterator[tuple[Any, Any, Any, str]]
     if names:
         read = itemgetter(*names)
         yield own, read, read(own), where
+
+
+def _columns(rows: list[Any], width: int) -> list[tuple[Any, ...]]:
+    """The columns of a table, also of one without rows."""
+    return list(zip(*rows, strict=True)) if rows else [()] * width
 
 
 def _count(own: dict[str, Any]) -> int:

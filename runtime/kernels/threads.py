@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from pathlib import Path
 
@@ -26,11 +27,13 @@ def set_num_threads(count: int | None) -> None:
 
 def num_threads() -> int:
     """What was set, else OMP_NUM_THREADS, else the cores that this process may use."""
-    return _chosen or _default()
+    return _chosen or _default(os.environ.get("OMP_NUM_THREADS", ""))
 
 
-def _default() -> int:
-    asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+@functools.cache
+def _default(said: str) -> int:
+    """The number for what the environment says; looked up once, as it takes a while."""
+    asked = said.split(",")[0]
     if asked.isdecimal() and int(asked) > 0:
         return min(int(asked), _MOST)
     return max(1, min(_cores(), _share_of_group(), _MOST))

@@ -56,13 +56,26 @@ class Compiled(Generic[P, R]):
         self._modules = list(reached(function).values())
         self._plans: OrderedDict[Any, Plan | GraphPlan | Unplanned] = OrderedDict()
         self._rooms: dict[int, Room] = {}
+        self._quick: dict[Any, tuple[Any, Plan]] = {}
         self._by_value: set[Any] = set()
         self._lock = threading.RLock()
 
     def __call__(self, *args: P.args, **options: P.kwargs) -> R:
         if recording.tape is not None:
             return self._function(*args, **options)
+        quick = None if options else self._quick_key(args)
+        known = self._quick.get(quick) if quick else None
+        if known is not None and known[0] == self._setting(True):
+            plan = known[1]
+            try:
+                return plan.checked(_taken(plan, args))
+            except CaptureError:  # which the long way finds too
+                pass
         found, given = self._found(args, options)
+        if quick and isinstance(found, Plan):
+            if len(self._quick) > _MOST:
+                self._quick.clear()
+            self._quick[quick] = (self._setting(True), found)
         if isinstance(found, Unplanned):
             return self._function(*args, **options)
         try:
@@ -87,6 +100,23 @@ class Compiled(Generic[P, R]):
         """What runs as it is, and why, in the calls so far."""
         return explained(self._name, [*self._plans.items()])
 
+    def _quick_key(self, args: Any) -> tuple[Any, ...] | None:
+        """What plain tensors on a CPU are, and whole numbers; None for others."""
+        key: list[Any] = []
+        for arg in args:
+            if type(arg) is not Tensor or arg.device is not _CPU or arg.node:
+                return None
+            data = arg.data
+            key += (data.shape, data.dtype)
+            if not data.shape and data.dtype.kind in "biu":
+                key.append(data.item())
+        return tuple(key)
+
+    def _setting(self, on_cpu: bool) -> tuple[Any, ...]:
+        """What a plan depends on besides its arguments."""
+        devices = tuple([module.device for module in self._modules])
+        return devices, num_threads() if on_cpu else 0, recording.paused
+
     @property
     def _name(self) -> str:
         function = self._function
@@ -95,6 +125,7 @@ class Compiled(Generic[P, R]):
     def _let_be(self, plan: Any, why: str) -> None:
         """Run the calls of a plan as they are from now on."""
         with self._lock:
+            self._quick.clear()
             for key, each in self._plans.items():
                 if each is plan:
                     self._plans[key] = Unplanned(why)
@@ -114,18 +145,14 @@ class Compiled(Generic[P, R]):
                 self._plans.move_to_end(key)
         if found is None:
             found = self._planned(args, options)
-        if not isinstance(found, Unplanned) and found.by_value:
-            given = [each for each in given if not _is_number(each)]
-        return found, given
+        return found, given if isinstance(found, Unplanned) else _taken(found, given)
 
     def _key(self, args: Any, options: Any, given: list[Any]) -> Any:
         try:
             form = form_of((args, options), given)
         except CaptureError as error:
             return Unplanned(str(error))
-        devices = tuple(module.device for module in self._modules)
-        threads = num_threads() if _are_on_cpu(given) else 0
-        return _frozen(form), devices, threads, recording.paused
+        return _frozen(form), *self._setting(_are_on_cpu(given))
 
     def _planned(self, args: Any, options: Any) -> Plan | GraphPlan | Unplanned:
         given: list[Any] = []
@@ -139,6 +166,7 @@ class Compiled(Generic[P, R]):
             self._plans.move_to_end(key)
             while len(self._plans) > _MOST:
                 self._plans.popitem(last=False)
+            self._quick.clear()
         return found
 
     def _made(
@@ -236,6 +264,13 @@ class _Hole:
 
     def __init__(self, place: int):
         self.place = place
+
+
+def _taken(plan: Plan | GraphPlan, given: Any) -> Any:
+    """The tensors of a call that its plan takes."""
+    if not plan.by_value:
+        return given
+    return [each for each in given if not _is_number(each)]
 
 
 def _is_number(each: Any) -> bool:

@@ -39,6 +39,10 @@ class Fetch(NamedTuple):
     shape: tuple[int, ...]
     dtype: Any
 
+    def of(self, alive: dict[int, Any]) -> Tensor:
+        array = np.ndarray(self.shape, self.dtype, alive[self.slot], self.offset)
+        return Tensor.wrap(array, _CPU)
+
 
 @dataclasses.dataclass(slots=True)
 class Segment:
@@ -151,7 +155,7 @@ class Plan:
             _point(pointers, alive, slot, np.empty(size, np.uint8))
         for place, array in self._known.items():
             values[place] = Tensor.wrap(array, _CPU)
-        base = address(pointers)
+        base = space.table
         if clock is not None:
             clock()
         for segment in self.segments:
@@ -159,7 +163,7 @@ class Plan:
                 self._execute(segment, base, clock)
                 continue
             for fetch in segment.fetched:
-                values[fetch.place] = _fetched(fetch, alive)
+                values[fetch.place] = fetch.of(alive)
             for line in segment.node.lines:
                 line.make(values)
             for place, slot in segment.given:
@@ -167,7 +171,7 @@ class Plan:
             if clock is not None:
                 clock()
         for fetch in self._results:
-            values[fetch.place] = _fetched(fetch, alive)
+            values[fetch.place] = fetch.of(alive)
         return self.program.filled(values)
 
     def _execute(self, segment: Segment, base: int, clock: Any) -> None:
@@ -212,6 +216,7 @@ class _Space:
         self._pointers = np.zeros(memory.slots, np.int64)
         start = address(self._arena)
         self._pointers[ARENA] = -(-start // _ALIGNED) * _ALIGNED
+        self.table = address(self._pointers)
         self._of: Any = None
 
     def filled(self, arrays: dict[int, Any]) -> Any:
@@ -243,13 +248,6 @@ def _point(pointers: Any, alive: dict[int, Any], slot: int, array: Any) -> None:
 def _fetch(value: Value, spot: Spot) -> Fetch:
     root = spot.root
     return Fetch(value.place, root.buffer.slot, root.offset, value.shape, value.dtype)
-
-
-def _fetched(fetch: Fetch, alive: dict[int, Any]) -> Tensor:
-    held = alive[fetch.slot].reshape(-1).view(np.uint8)
-    end = fetch.offset + int(np.prod(fetch.shape)) * fetch.dtype.itemsize
-    array = held[fetch.offset : end].view(fetch.dtype).reshape(fetch.shape)
-    return Tensor.wrap(array, _CPU)
 
 
 class _Lowering:
