@@ -74,6 +74,7 @@ RECORDS = (
         "a b out space",
         "size0 size1 size2 rows k n a0 a1 a2 a_row b0 b1 b2 b_row b_column room",
     ),
+    _record("gather", "ids x out fault", "count rows width"),
     _record("resample", "x index weight out", "outer size places inner taps"),
     _record(
         "recurrent",

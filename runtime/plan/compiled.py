@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
 from collections import OrderedDict
@@ -19,7 +20,7 @@ from burnish.kernels import library, num_threads
 from burnish.nested import mapped
 from burnish.nn.param import Stored
 from burnish.plan.cuda import GraphPlan, Reshaped, Room, WholeTape, listed_on_gpu
-from burnish.plan.plan import Plan
+from burnish.plan.plan import Fault, Plan
 from burnish.plan.shown import explained, listed
 from burnish.tensor import Tensor
 
@@ -69,6 +70,8 @@ class Compiled(Generic[P, R]):
             plan = known[1]
             try:
                 return plan.checked(_taken(plan, args))
+            except Fault:
+                return self._function(*args, **options)
             except CaptureError:  # which the long way finds too
                 pass
         found, given = self._found(args, options)
@@ -82,10 +85,13 @@ class Compiled(Generic[P, R]):
             return found.checked(given)
         except Reshaped as error:
             self._let_be(found, str(error))
+        except Fault:
+            pass
         except CaptureError:  # a module is not what it was
             found = self._planned(args, options)
             if not isinstance(found, Unplanned):
-                return found(given)
+                with contextlib.suppress(Fault):
+                    return found(given)
         return self._function(*args, **options)
 
     def plan(self, *args: P.args, **options: P.kwargs) -> str:

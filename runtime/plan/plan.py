@@ -30,6 +30,10 @@ _ALIGNED = 64
 _RECORD = 8 * WORDS
 
 
+class Fault(Exception):
+    """A call that its plan cannot compute: the function as it is has to."""
+
+
 class Fetch(NamedTuple):
     """Where a value that leaves the records is: in which array, from which byte."""
 
@@ -90,6 +94,7 @@ class Plan:
         self._outside = [
             (buffer.slot, buffer.size) for buffer in lowering.made if buffer.slot >= 0
         ]
+        self._faults = [b.slot for b in lowering.builder.faults if b.slot >= 0]
         self._folded = [
             (place, constant) for place, constant in lowering.folded.items()
         ]
@@ -170,6 +175,9 @@ class Plan:
                 _point(pointers, alive, slot, _array(values[place]))
             if clock is not None:
                 clock()
+        for slot in self._faults:
+            if alive[slot].any():
+                raise Fault
         for fetch in self._results:
             values[fetch.place] = fetch.of(alive)
         return self.program.filled(values)
@@ -300,14 +308,14 @@ class _Lowering:
                 raise Declined(f"its input is {value.dtype}")
         touched = {arg.place for arg in node.args if isinstance(arg, Value)}
         touched |= {value.place for value in node.results}
-        before = len(b.steps), len(b.buffers)
+        before = len(b.steps), len(b.buffers), len(b.faults)
         forms = {p: dict(b.forms[p]) for p in touched if p in b.forms}
         views = {p: b.views[p] for p in touched if p in b.views}
         b.label = node.label
         try:
             LOWERED[node.name](b, node)
         except Declined:
-            del b.steps[before[0] :], b.buffers[before[1] :]
+            del b.steps[before[0] :], b.buffers[before[1] :], b.faults[before[2] :]
             b.constants = {
                 k: spot for k, spot in b.constants.items() if spot.buffer in b.buffers
             }
@@ -366,4 +374,4 @@ def _count(program: Program) -> int:
 
 
 def _is_known(value: Value) -> bool:
-    return value.dtype in (np.float32, np.bool_)
+    return value.dtype in (np.float32, np.bool_, np.int64)

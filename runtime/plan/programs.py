@@ -57,10 +57,22 @@ def to_program(node: Node, act: tuple[str, float, float] | None) -> Node | None:
     else:
         step, low, high = _OPERATORS.get(node.name, ""), 0.0, 0.0
         args = [_number(arg) for arg in node.args]
+        step, args = _power(step, args)
     if not step or not _fits(node, args):
         return None
     places = [*range(len(args)), 0, 0][:3]
     return _program(args, [(step, *places, low, high)], node)
+
+
+_POWERS = {2.0: "square", 1.0: "none", -1.0: "reciprocal"}
+
+
+def _power(step: str, args: list[Any]) -> tuple[str, list[Any]]:
+    """Powers of some numbers are other steps."""
+    if step != "pow" or not isinstance(args[1], int | float):
+        return step, args
+    known = _POWERS.get(float(args[1]))
+    return (known, args[:1]) if known else (step, args)
 
 
 def _program(args: list[Any], code: list[Any], node: Node) -> Node:

@@ -25,6 +25,11 @@ static float row_sum(const float *x, int64_t n) {
 }
 
 static float row_greatest(const float *x, int64_t n) {
+    if (n < WIDTH) {
+        float most = x[0];
+        for (int64_t i = 1; i < n; i++) most = most != most || most > x[i] ? most : x[i];
+        return most;
+    }
     vec m = all(-INFINITY);
     OVER(n, m = greater(m, load(x + i)),
          for (int64_t k = 0; k < rest; k++) m = greater(m, all(x[i + k])))

@@ -1,6 +1,25 @@
 // Along one axis: places taken by number, or sums of a few of them with weights.
 #include "call.h"
 
+// Rows of x by number, from the end where it is negative. `fault` tells whether a number
+// is none of a row; the caller then takes another way.
+void gather(const void *record, const call *c, int64_t part, int64_t parts) {
+    const gather_record *r = record;
+    const int64_t *ids = at(c, r->ids);
+    const float *x = at(c, r->x);
+    float *out = at(c, r->out);
+    int64_t fault = 0;
+    SHARE(r->count);
+    for (int64_t u = first; u < behind; u++) {
+        const int64_t id = ids[u] < 0 ? ids[u] + r->rows : ids[u];
+        if (id < 0 || id >= r->rows)
+            fault = 1;
+        else
+            memcpy(out + u * r->width, x + id * r->width, 4 * (size_t)r->width);
+    }
+    *(int64_t *)at(c, r->fault) = fault;
+}
+
 static void weighed(const resample_record *r, const float *x, const int32_t *index,
                     const float *weight, float *out) {
     for (int64_t j = 0; j < r->inner; j += WIDTH) {
@@ -14,20 +33,33 @@ static void weighed(const resample_record *r, const float *x, const int32_t *ind
     }
 }
 
+// Single elements, one behind the other.
+static void picked(const resample_record *r, const float *x, const int32_t *index,
+                   float *out, int64_t first, int64_t behind) {
+    int64_t place = first % r->places;
+    x += first / r->places * r->size;
+    for (int64_t u = first; u < behind; u++) {
+        out[u] = x[index[place]];
+        if (++place == r->places) place = 0, x += r->size;
+    }
+}
+
 // x (outer, size, inner) -> out (outer, places, inner); a unit is one place.
 void resample(const void *record, const call *c, int64_t part, int64_t parts) {
     const resample_record *r = record;
     const float *weight = at(c, r->weight);
     const int32_t *index = at(c, r->index);
     SHARE(r->outer * r->places);
+    if (!weight && r->inner == 1) {
+        picked(r, at(c, r->x), index, at(c, r->out), first, behind);
+        return;
+    }
     for (int64_t u = first; u < behind; u++) {
         const int64_t place = u % r->places * r->taps;
         const float *x = (const float *)at(c, r->x) + u / r->places * r->size * r->inner;
         float *out = (float *)at(c, r->out) + u * r->inner;
         if (weight)
             weighed(r, x, index + place, weight + place, out);
-        else if (r->inner == 1)
-            *out = x[index[place]];
         else
             memcpy(out, x + index[place] * r->inner, 4 * (size_t)r->inner);
     }

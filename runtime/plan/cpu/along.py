@@ -31,6 +31,22 @@ def take_slices(b: Builder, node: Node) -> None:
     _along(b, node, axis, index, None, plain=len(indices.shape) != 1)
 
 
+@lower("embedding")
+def embedding(b: Builder, node: Node) -> None:
+    """Rows by numbers of the call; where one is of no row, the call runs as it is."""
+    ids, weight, y = *node.args[:2], node.result
+    need(isinstance(ids, Value) and ids.dtype == np.int64, "its numbers are not int64")
+    need(isinstance(weight, Constant) and len(weight.shape) == 2, "its rows")
+    check(node, weight)
+    rows, width = weight.shape
+    fault = b.new(8, outside=True)
+    b.faults.append(fault.buffer)
+    b.add(
+        "gather", 1, ids=b.spot(ids), x=b.constant(weight), out=b.result(y),
+        fault=fault, count=ids.size, rows=rows, width=width,
+    )  # fmt: skip
+
+
 @lower("pad_repeated")
 def pad_repeated(b: Builder, node: Node) -> None:
     x, options = node.args[0], dict(node.options)

@@ -89,7 +89,8 @@ class Builder:
 
     forms: by a value's place, the layouts that it lies in, and where. views: where a
     value is that only looks at another one's elements, and its distances along axes.
-    read: the places of all values that a node reads, or that are results.
+    read: the places of all values that a node reads, or that are results. faults:
+    where records note that a value is none that they can have.
     """
 
     def __init__(self, library: Library, threads: int, read: set[int]):
@@ -100,6 +101,7 @@ class Builder:
         self.forms: dict[int, dict[Layout, Spot]] = {}
         self.views: dict[int, tuple[Spot, tuple[int, ...]]] = {}
         self.constants: dict[int, Spot] = {}
+        self.faults: list[Buffer] = []
         self.label = ""
 
     # --- values ---
@@ -144,8 +146,7 @@ class Builder:
         if not forms:
             source, distances = self.views[value.place]
             target = self.result(value)
-            dense = strides(value.shape)
-            self.copy(value.shape, source, distances, target, dense)
+            self._copy_plain(value, source, distances, target)
         if layout not in forms:
             known = next(iter(forms))
             if known.kind == layout.kind == "blocked":  # of other axes
@@ -154,6 +155,14 @@ class Builder:
             spot = self.result(value, layout)
             self._convert(value.shape, forms[known], known, spot, layout)
         return forms[layout]
+
+    def _copy_plain(self, value: Value, source: Spot, x: Any, target: Spot) -> None:
+        """Copy a value of single precision, or of integers as two such each."""
+        shape, y = value.shape, strides(value.shape)
+        if value.dtype.itemsize == 8:
+            shape = (*shape, 2)
+            x, y = (*(2 * s for s in x), 1), (*(2 * s for s in y), 1)
+        self.copy(shape, source, x, target, y)
 
     def strided(self, value: Value) -> tuple[Spot, tuple[int, ...]]:
         """Where a value's elements are, not copied if it can be, and how far apart."""

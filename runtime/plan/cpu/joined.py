@@ -103,7 +103,10 @@ def _channels_alone(index: Any, shape: tuple[int, ...], axis: int) -> int:
 def view(b: Builder, node: Node) -> None:
     """What NumPy gives as a view: looked at as it is, copied where it has to be."""
     x, y = node.args[0], node.result
-    _is_value(node, x)
+    need(isinstance(x, Value), "its input is a parameter")
+    if x.dtype != np.int64:
+        check(node, x)
+    need(y.size, "it has no elements")
     need(len(node.results) == 1, "it gives several results")
     axis = b.blocked_axis(x)
     if node.name == "getitem" and axis is not None:
@@ -112,7 +115,8 @@ def view(b: Builder, node: Node) -> None:
             return
     spot, distances = b.strided(x)
     offset, steps = _looked(node, x.shape, distances)
-    _see(b, y, Spot(spot.buffer, spot.offset + 4 * offset), steps)
+    moved = Spot(spot.buffer, spot.offset + x.dtype.itemsize * offset)
+    _see(b, y, moved, steps)
 
 
 def _see(b: Builder, y: Value, moved: Spot, steps: tuple[int, ...]) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from burnish import Tensor, nn, ops
+from burnish.errors import InputError
 from burnish.nested import mapped
 from tests.runtime.plan.checks import check, records, same
 
@@ -367,6 +368,25 @@ def test_along_axes(name, in_blocks):
 
     fast = exact(function, d.tensor(2, 20, 5, 6), constants=(weight,))
     assert fast.explain().count("\n") == 0, fast.explain()
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_rows_by_number(cut):
+    """Also from the end; a number of no row is refused as by the plain call."""
+    d = Draw(6)
+    weight = d.tensor(9, 5)
+    ids = Tensor(d.random.integers(-9, 9, (4, 3)))
+
+    def function(ids):
+        picked = ids[1:, ::2] if cut else ids
+        return ops.embedding(picked, weight) * 2
+
+    fast = check(function, ids)
+    assert "0 calls as they are" in fast.plan(ids)
+    for wrong in (9, -10):
+        with pytest.raises(InputError, match="from 0 to 8"):
+            fast(Tensor(np.full((4, 3), wrong)))
+    same(fast(ids), function(ids))
 
 
 @pytest.mark.parametrize("affine", [False, True])
