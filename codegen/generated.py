@@ -20,6 +20,7 @@ and nothing is written; it is kept as .bak; the changes go into the new source."
 
 _SWITCHES = (
     *("half", "embed", "flat", "typed", "standalone", "selftest", "allow_unknown"),
+    "dequantize",
 )
 _OFF = {"simplify": "--no-simplify", "weights": "--no-weights"}
 
@@ -36,6 +37,7 @@ class Options:
     standalone: with the parts of the runtime that it uses, for NumPy alone. selftest:
     with golden inputs and outputs, for `python -m MODULE --selftest`.
     allow_unknown: an operator that nobody knows becomes a method to fill in.
+    dequantize: the float model that a quantized file was made of.
     """
 
     name: str | None = None
@@ -49,6 +51,7 @@ class Options:
     standalone: bool = False
     selftest: bool = False
     allow_unknown: bool = False
+    dequantize: bool = False
 
     def spelled(self) -> str:
         """The options as the command line has them, "" for the defaults."""

@@ -15,6 +15,7 @@ from burnish.codegen.errors import CALL, WHY_NOT, ConversionError, UnsupportedEr
 from burnish.codegen.ops import NodeContext, find, has_rule, unknown
 from burnish.codegen.ops._choices import check_choices
 from burnish.codegen.ops._rules import Inline, UnfitError, whole
+from burnish.codegen.ops.quantize import ON_INPUT, rounded, rounding
 from burnish.codegen.ops.unknown import Unknown
 from burnish.codegen.program import (
     Assign,
@@ -165,6 +166,10 @@ class _Lifter:
             given["node"] = self._context(node, version, scope)
         with _naming(node, rule.function):
             result = _expressions(rule.function(*inputs, **given))
+            if said := node.metadata_props.get(ON_INPUT):
+                layer = rounding(result, said)
+                inputs[0] = rounded(inputs[0], said)
+                result = layer or _expressions(rule.function(*inputs, **given))
         outputs = list(node.outputs)
         if isinstance(result, tuple):
             for output, part in zip(outputs, result, strict=False):

@@ -10,8 +10,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self
 
+import onnx_ir as ir
+
 from burnish.codegen import architectures, passes, tensorflow
-from burnish.codegen.account import Accounts
+from burnish.codegen.account import Account, Accounts
 from burnish.codegen.arrange import arrange
 from burnish.codegen.errors import (
     Explain,
@@ -29,6 +31,7 @@ from burnish.codegen.infer import infer as infer_modules
 from burnish.codegen.lift import lift
 from burnish.codegen.ops import has_rule
 from burnish.codegen.ownership import SEAL, Settled, keeping, mark, settle
+from burnish.codegen.passes.quantized import quantized_layers
 from burnish.codegen.program import Plan, Program, Value
 from burnish.codegen.readers import Source, read, valid_or_refused
 from burnish.codegen.readers.expand import expand
@@ -37,6 +40,7 @@ from burnish.codegen.render import Header, render
 from burnish.codegen.render.layout import wrapped
 from burnish.codegen.render.names import input_names
 from burnish.codegen.signature import LINES, signed
+from burnish.codegen.weights.dequantized import small
 from burnish.codegen.weights.entries import (
     Entry,
     Progress,
@@ -104,6 +108,8 @@ def _from_graph(
     name = _module_name(options, path)
     every = entries(plan.weights, options.half)
     weights = _written(every, options)
+    if not options.dequantize:
+        weights = small(weights)
     held = plan.tables if options.weights else ()
     metadata = tables.packed({path: table.read() for path, table in held})
     in_source = _fits_source(weights, options)
@@ -155,6 +161,7 @@ def planned(
 ) -> tuple[Program, Plan]:
     """What a model that was read computes, in one list of statements and as classes."""
     tensorflow.in_onnx_words(source.model)
+    _quantized(source.model, options, explain)
     expand(source.model, has_rule, explain)
     tensorflow.write_scopes(source.model)
     stage(1)
@@ -169,7 +176,7 @@ def _from_folder(
     folder: Path, options: Options, template_dir: Path | None, explain: Explain
 ) -> Generated:
     """A model that a configuration describes, by its architecture's template."""
-    _refuse(options, folder, "flat", "selftest", "allow_unknown")
+    _refuse(options, folder, "flat", "selftest", "allow_unknown", "dequantize")
     made = architectures.build(
         folder, template_dir=template_dir, typed=options.typed, explain=explain
     )
@@ -214,7 +221,7 @@ def _from_weights(
     *notes: str,
 ) -> Generated:
     """A model from weights alone, inferred from their names and shapes."""
-    _refuse(options, path, "flat", "selftest", "allow_unknown")
+    _refuse(options, path, "flat", "selftest", "allow_unknown", "dequantize")
     made = infer_modules(path, explain)
     name = _module_name(options, path)
     every = entries(made.plan.weights, options.half)
@@ -288,6 +295,17 @@ def _spelled(options: Options) -> str:
 
 def _count(weights: tuple[Entry, ...]) -> int:
     return sum(weight.count for weight in weights if weight.trained)
+
+
+def _quantized(model: ir.Model, options: Options, explain: Explain) -> None:
+    """Layers that round; one file for NumPy alone has their operators instead."""
+    if not options.dequantize and (options.standalone or not options.simplify):
+        return
+    account = Account()
+    if quantized_layers(model, account, dequantize=options.dequantize):
+        infer(model, silent)
+    for line in account.lines({}):
+        explain(line)
 
 
 def _simplify(source: Source, explain: Explain, simplify: bool) -> None:
@@ -375,6 +393,7 @@ class ModelGen:
         standalone: bool = False,
         selftest: bool = False,
         allow_unknown: bool = False,
+        dequantize: bool = False,
         name: str | None = None,
         template_dir: str | Path | None = None,
         existing: Existing = "keep",
@@ -394,6 +413,7 @@ class ModelGen:
             standalone,
             selftest,
             allow_unknown,
+            dequantize,
         )
         self.inputs: list[Path] = []
 

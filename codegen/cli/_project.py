@@ -30,6 +30,7 @@ _OF_TABLES: dict[str, Any] = {
     "standalone": False,
     "selftest": False,
     "allow_unknown": False,
+    "dequantize": False,
     "template_dir": None,
     "rules": [],
 }

@@ -80,6 +80,11 @@ def arguments(command: argparse.ArgumentParser) -> None:
         help="store matrices in 8 or 4 bits; verify says what that changes",
     )
     add(
+        "--dequantize",
+        action="store_true",
+        help="the float model that a quantized file was made of, to fine-tune",
+    )
+    add(
         "--no-weights",
         dest="weights",
         action="store_false",
@@ -236,6 +241,7 @@ def _generated(options: argparse.Namespace, listen: Listener) -> list[Generated]
         standalone=options.standalone,
         selftest=options.selftest,
         allow_unknown=options.allow_unknown,
+        dequantize=options.dequantize,
     )
     made = []
     with noting(lambda: others(len(options.models))):

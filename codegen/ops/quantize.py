@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from burnish.codegen.ops._rules import (
     Result,
@@ -14,7 +18,60 @@ from burnish.codegen.ops._rules import (
 )
 from burnish.codegen.ops._words import cast as cast_to
 from burnish.codegen.ops._words import dtype_name
-from burnish.codegen.program import Expression, Literal
+from burnish.codegen.program import Expression, Layer, Literal, Weight
+from burnish.lowbit import QuantScheme
+
+ON_INPUT = "burnish.on_input"
+"""Beside a node: how its layer rounds what it is given, in JSON; {} is dynamic."""
+
+
+@onnx_op("FakeQuantize", domain="burnish")
+def fake_quantize(
+    x: Expression, scale: Expression, zero_point: Expression, *, axis: int = 1
+) -> Result:
+    """x as whole numbers of 8 bits stand for it, in its own type."""
+    scales, zeros = known(scale), known(zero_point)
+    assert scales is not None
+    assert zeros is not None
+    count = scales.size
+    options = {} if count == 1 or axis == 1 else {"axis": axis}
+    weights = {
+        "scale": _buffer(scales.reshape(-1)),
+        "zero_point": _buffer(zeros.reshape(-1)),
+    }
+    args = () if count == 1 else (count,)
+    return Layer("FakeQuantize", args, options, weights, (operand(x),))
+
+
+def rounding(result: Any, said: str) -> Layer | None:
+    """A rule's layer with what rounds its input; None where it is no layer."""
+    if not isinstance(result, Layer) or "weight" not in result.weights:
+        return None
+    params, scheme = json.loads(said), QuantScheme("q8f", "affine")
+    text = scheme.to_text((), np.float32)
+    arrays = {"scheme": np.frombuffer(text.encode(), np.uint8)}
+    arrays["integers"] = np.ones(1, np.uint8)
+    if params:
+        arrays["scales"] = np.array([params["scale"]], np.float32)
+        arrays["zero_points"] = np.array([params["zero_point"]], np.int8)
+    path = result.weights["weight"].path
+    held = {f"on_input.{n}": _buffer(array, path) for n, array in arrays.items()}
+    return replace(result, weights=result.weights | held)
+
+
+def rounded(x: Any, said: str) -> Layer:
+    """What a node takes, rounded before it."""
+    params = json.loads(said)
+    if not params:
+        return Layer("FakeQuantize", (), {"dynamic": True}, {}, (operand(x),))
+    scale = np.array([params["scale"]], np.float32)
+    zero = np.array([params["zero_point"]], np.int8)
+    weights = {"scale": _buffer(scale), "zero_point": _buffer(zero)}
+    return Layer("FakeQuantize", (), {}, weights, (operand(x),))
+
+
+def _buffer(array: np.ndarray, path: str = "") -> Weight:
+    return Weight(path, array.dtype.name, array.shape, lambda: array, trained=False)
 
 
 @onnx_op("QuantizeLinear", since=10)

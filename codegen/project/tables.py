@@ -52,6 +52,7 @@ class Table:
     standalone: bool = False
     selftest: bool = False
     allow_unknown: bool = False
+    dequantize: bool = False
 
     @property
     def name(self) -> str:
@@ -126,6 +127,7 @@ def options(table: Table) -> Options:
         standalone=table.standalone,
         selftest=table.selftest,
         allow_unknown=table.allow_unknown,
+        dequantize=table.dequantize,
     )
 
 
@@ -167,6 +169,7 @@ def _table(path: Path, number: int, said: Any, packages: Path) -> Table:
         standalone=keys.get("standalone", bool, False),
         selftest=keys.get("selftest", bool, False),
         allow_unknown=keys.get("allow-unknown", bool, False),
+        dequantize=keys.get("dequantize", bool, False),
     )
 
 
@@ -183,6 +186,7 @@ _OPTIONAL = (
     "standalone",
     "selftest",
     "allow-unknown",
+    "dequantize",
 )
 
 

@@ -22,6 +22,8 @@ _TRAINS = "burnish.weight"
 _COPY = "burnish.copy"
 _NUMBERED = re.compile(r"[a-z]?_?\d+$")
 _MADE = re.compile(r"(arange|eye|full|linspace|ones|tril|triu|zeros)(_\d+)?$")
+_CONSTANT = re.compile(r"/(.+/)?Constant(_\d+)?_output_\d+")
+"""What tools call a Constant of torch's older exporter that they store as a weight."""
 _BUFFERS = re.compile(r"(.*\.)?((original_)?inv_freq|position_ids|\w+_buffer)$")
 _OF_LAYERS = re.compile(
     r"weight|bias|running_(mean|var)|in_proj_(weight|bias)|bias_[kv]"
@@ -142,6 +144,8 @@ def _is_exporters(value: ir.Value, tensor: ir.TensorProtocol) -> bool:
     if value.metadata_props.get(_PERSISTENT) == "False":
         return True
     if _MADE.match(value.name or "") or _BUFFERS.match(value.name or ""):
+        return True
+    if tensor.size == 1 and _CONSTANT.fullmatch(value.name or ""):
         return True
     counted = _NUMBERED.match(value.name or "") is not None
     if len(tensor.shape) == 0 and (

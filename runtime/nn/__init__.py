@@ -110,6 +110,7 @@ from burnish.nn.dropout import (
     GaussianNoise,
 )
 from burnish.nn.embedding import Embedding, EmbeddingBag
+from burnish.nn.fake_quantize import FakeQuantize
 from burnish.nn.gated import (
     Hardshrink,
     RReLU,
@@ -258,6 +259,7 @@ __all__ = [
     "Dropout3d",
     "Embedding",
     "EmbeddingBag",
+    "FakeQuantize",
     "FeatureAlphaDropout",
     "Flatten",
     "Fold",

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from burnish import ops
 from burnish.errors import InputError
-from burnish.nn import init
+from burnish.nn import init, integers
 from burnish.nn.layer import Layer
 from burnish.nn.padding import MODES
 from burnish.nn.param import Param
@@ -85,18 +85,26 @@ class _Conv(Kernel):
     def forward(self, x: Tensor) -> Tensor:
         if self._is_one(x):
             return self.forward(x[None])[0]
+        return self._product(x, self.weight, self.bias)
+
+    def _product(self, x: Any, weight: Any, bias: Any = None) -> Any:
         padding = self.padding
         if self.padding_mode != "zeros":
             x, padding = self._padded(x), 0
         return ops.conv(
             x,
-            self.weight,
-            self.bias,
+            weight,
+            bias,
             stride=self.stride,
             padding=padding,
             dilation=self.dilation,
             groups=self.groups,
         )
+
+    def _in_integers(self, x: Any) -> Any:
+        if self._is_one(x):
+            return None
+        return integers.exact(self, x, self._product, axis=0, behind=self.rank)
 
     def _padded(self, x: Tensor) -> Tensor:
         kernel = self.weight.shape[2:]

@@ -8,8 +8,9 @@ from typing import Any, Self
 import numpy as np
 
 from burnish import ops
+from burnish.backend import namespace
 from burnish.errors import InputError, RecordError
-from burnish.lowbit import QParams, QuantScheme
+from burnish.lowbit import Packed, QParams, QuantScheme
 from burnish.nn.module import Module
 from burnish.nn.param import Buffer
 from burnish.steps import step
@@ -20,13 +21,22 @@ class InputQuantizer(Module):
 
     params: fixed scales and zero points ("static"); None takes them from each x
     ("dynamic"). It stands at `layer.on_input` and is saved with the layer.
+    integers: the layer sums whole numbers, as ONNX's MatMulInteger, where its weight
+    has them too and nothing is recorded; else the values that they stand for.
     """
 
-    def __init__(self, scheme: QuantScheme, params: QParams | None = None):
+    def __init__(
+        self,
+        scheme: QuantScheme,
+        params: QParams | None = None,
+        *,
+        integers: bool = False,
+    ):
         text = scheme.to_text((), np.float32)
         self.scheme = Buffer(np.frombuffer(text.encode(), np.uint8))
         self.scales: Buffer | None = None
         self.zero_points: Buffer | None = None
+        self.integers = Buffer(np.ones(1, np.uint8)) if integers else None
         if params is not None:
             self.scales = Buffer(params.scales)
             if params.zero_points is not None:
@@ -40,9 +50,8 @@ class InputQuantizer(Module):
         except InputError as error:
             raise RecordError(f"on_input: {error}") from None
         scales = arrays.get("scales")
-        if scales is None:
-            return cls(scheme)
-        return cls(scheme, QParams(scales, arrays.get("zero_points")))
+        params = None if scales is None else QParams(scales, arrays.get("zero_points"))
+        return cls(scheme, params, integers="integers" in arrays)
 
     @property
     def how(self) -> QuantScheme:
@@ -54,16 +63,34 @@ class InputQuantizer(Module):
         if dtype is None or dtype.kind not in "fV":
             return x
         scheme = self.how
-        params: tuple[Any, ...] = (self.scales, self.zero_points)
-        if self.scales is None:
-            params = _calibrated(x, scheme=scheme)
         blocks = scheme.level.blocks(x.shape)
+        params = self._params(x)
         return ops.fake_quantize(x, *params, value=scheme.value, blocks=blocks)
+
+    def whole(self, x: Any) -> tuple[Any, Any]:
+        """An array as whole numbers, 0 for 0, held as floats; and their scales."""
+        scheme = self.how
+        params = self._params(x)
+        if self.scales is not None:
+            params = QParams(*(p if p is None else p.data for p in params))
+        codes = ops.quantize_blocks(
+            x, *params, value=scheme.value, blocks=scheme.level.blocks(x.shape)
+        )
+        ones = namespace(x).ones_like(params.scales)
+        packed = Packed(scheme, codes, ones, params.zero_points, x.shape, x.dtype)
+        return packed.unpack(), params.scales
+
+    def _params(self, x: Any) -> tuple[Any, ...]:
+        """Scales and zero points: its own, or those of x."""
+        if self.scales is None:
+            return calibrated(x, scheme=self.how)
+        return self.scales, self.zero_points
 
     def extra_repr(self) -> str:
         return f"{self.how}, {'dynamic' if self.scales is None else 'static'}"
 
 
 @step
-def _calibrated(x: Any, *, scheme: QuantScheme) -> QParams:
+def calibrated(x: Any, *, scheme: QuantScheme) -> QParams:
+    """Scales and zero points that cover x."""
     return scheme.calibrated(x)

@@ -6,7 +6,7 @@ from typing import Any
 
 from burnish import ops
 from burnish.errors import InputError
-from burnish.nn import init
+from burnish.nn import init, integers
 from burnish.nn.choose import activation
 from burnish.nn.dropout import Dropout
 from burnish.nn.layer import Layer
@@ -43,6 +43,12 @@ class Linear(Layer):
     def forward(self, x: Tensor) -> Tensor:
         weight = self.weight.T if self.transposed else self.weight
         return ops.linear(x, weight, self.bias)
+
+    def _in_integers(self, x: Any) -> Any:
+        def product(x: Any, weight: Any) -> Any:
+            return ops.linear(x, weight.T if self.transposed else weight)
+
+        return integers.exact(self, x, product, axis=int(self.transposed))
 
 
 class Bilinear(Layer):

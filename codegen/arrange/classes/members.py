@@ -46,6 +46,7 @@ _SHORT = {
     "PReLU": "prelu",
     "Embedding": "embed",
     "Dropout": "dropout",
+    "FakeQuantize": "quant",
 }
 
 WeightPath = tuple[str, Weight]

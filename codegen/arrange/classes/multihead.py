@@ -217,8 +217,14 @@ def _projections(statements: Sequence[Statement]) -> _Projections | None:
 
 
 def _fits(layer: Layer) -> bool:
-    """Whether its weight can be rows of the attention's own, (out, in)."""
-    return layer.kind == "Linear" and not layer.options.get("transposed")
+    """Whether its weight can be rows of the attention's own, (out, in).
+
+    What rounds its input is a layer of its own: the attention's would round once for
+    all of them.
+    """
+    rounds = any(name.startswith("on_input") for name in layer.weights)
+    turned = layer.options.get("transposed")
+    return layer.kind == "Linear" and not turned and not rounds
 
 
 def _sizes(

@@ -61,7 +61,7 @@ def sized(classes: list[ClassPlan], explain: Explain) -> list[ClassPlan]:
     """
     handing, told = handed_on(classes), list[str]()
     if handing is not None:
-        fewer = _Sizer(told.append).run(handing)
+        fewer = _Sizer(told.append).run([replace(plan) for plan in handing])
     said: list[str] = []
     found = _Sizer(said.append).run([replace(plan) for plan in classes])
     if handing is not None and len(fewer) < len(found):

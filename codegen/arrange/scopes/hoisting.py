@@ -89,6 +89,7 @@ def _least(scope: Scope) -> int:
 def _holds_weights(statement: Statement) -> bool:
     """Whether a statement is trainable; buffers may move to another module."""
     return any(
-        isinstance(e, Layer) or (isinstance(e, Weight) and e.trained)
+        (isinstance(e, Layer) and e.kind != "FakeQuantize")
+        or (isinstance(e, Weight) and e.trained)
         for e in leaves(statement)
     )

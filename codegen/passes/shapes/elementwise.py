@@ -76,6 +76,7 @@ _ELEMENTWISE = (
     "Elu",
     "Erf",
     "Exp",
+    "FakeQuantize",
     "Floor",
     "Gelu",
     "HardSigmoid",

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.readers.microsoft._bodies import (
     Builder,
     Unreadable,
+    array_of,
     microsoft,
     rank,
     size,
@@ -245,12 +247,19 @@ def qgemm(
     """C is a whole number of a_scale * b_scale; the result is float without y_scale."""
     a = op.DequantizeLinear(A, a_scale, a_zero_point)
     b = op.DequantizeLinear(B, b_scale, b_zero_point, axis=0 if transB else 1)
-    y = op.Gemm(a, b, alpha=alpha, transA=transA, transB=transB)
     if C is not None:
-        scale = op.Mul(a_scale, b_scale)
-        scale = scale if alpha == 1 else op.Mul(scale, op.number(alpha, a_scale))
-        y = op.Add(y, op.Mul(op.Cast(C, to=ir.DataType.FLOAT), scale))
+        C = op.DequantizeLinear(C, _steps(op, a_scale, b_scale, alpha), axis=0)
+    y = op.Gemm(a, b, C, alpha=alpha, transA=transA, transB=transB)
     return y if y_scale is None else op.QuantizeLinear(y, y_scale, y_zero_point)
+
+
+def _steps(op: Builder, a_scale: Any, b_scale: Any, alpha: float) -> Any:
+    """What one unit of the whole sums is worth: a constant where both scales are."""
+    if a_scale.const_value is None or b_scale.const_value is None:
+        scale = op.Mul(a_scale, b_scale)
+        return scale if alpha == 1 else op.Mul(scale, op.number(alpha, a_scale))
+    step = array_of(a_scale, "a_scale").reshape(()) * array_of(b_scale, "b_scale")
+    return np.asarray(step * np.float32(alpha), np.float32)
 
 
 @microsoft("MatMulIntegerToFloat")

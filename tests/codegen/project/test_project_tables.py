@@ -23,7 +23,7 @@ def test_every_key(tmp_path: Path) -> None:
         'weights = "embed"\ndtype = "float16"\ntyped = true\nflat = true\n'
         f'simplify = false\nsha256 = "{"A" * 64}"\nrules = ["my_rules"]\n'
         'template-dir = "pages"\nstandalone = true\nselftest = true\n'
-        "allow-unknown = true\n"
+        "allow-unknown = true\ndequantize = true\n"
     )
     (table,) = read(tmp_path, MODEL + more).models
     assert table.source == tmp_path / "net.onnx"
@@ -31,7 +31,10 @@ def test_every_key(tmp_path: Path) -> None:
     assert table.sha256 == {"": "a" * 64}
     assert table.rules == ("my_rules",)
     assert table.template_dir == tmp_path / "pages"
-    spelled = "--half --embed --flat --typed --standalone --selftest --allow-unknown"
+    spelled = (
+        "--half --embed --flat --typed --standalone --selftest --allow-unknown "
+        "--dequantize"
+    )
     spelled += " --no-simplify"
     assert tables.options(table).spelled() == spelled
 

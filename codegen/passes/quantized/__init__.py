@@ -1,0 +1,42 @@
+"""Give quantization to the layers that it is of, before all other passes.
+
+What is left is the graph of the float model: weights that read as what their small
+numbers stand for, `FakeQuantize` where numbers between layers are rounded, and beside
+a layer's node how it rounds what it is given.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+from onnx_ir.passes import common
+
+from burnish.codegen.account import Account
+from burnish.codegen.passes.quantized.dynamic import dynamic_layers
+from burnish.codegen.passes.quantized.integer import integer_operators
+from burnish.codegen.passes.quantized.layers import round_inputs
+from burnish.codegen.passes.quantized.pairs import (
+    fake_quantize_pairs,
+    move_floats,
+)
+from burnish.codegen.passes.quantized.weights import dequantize_weights
+
+__all__ = ["quantized_layers"]
+
+
+def quantized_layers(
+    model: ir.Model, account: Account, *, dequantize: bool = False
+) -> bool:
+    """True where the model has quantized layers.
+
+    dequantize: nothing is rounded any more, and weights are plain numbers.
+    """
+    integer_operators(model, account)
+    changed = dynamic_layers(model, account, dequantize=dequantize)
+    move_floats(model)
+    changed |= dequantize_weights(model, account)
+    changed |= fake_quantize_pairs(model, account, dequantize=dequantize)
+    if not dequantize:
+        round_inputs(model, account)
+    if changed:
+        common.NameFixPass()(model)
+    return changed

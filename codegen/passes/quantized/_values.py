@@ -1,0 +1,99 @@
+"""What the passes on quantization ask of constants, and how they make nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from burnish.codegen.passes.graph import constant, initializer, owner
+from burnish.codegen.weights.dequantized import BITS, Dequantized
+
+Scale = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
+"""Scales and, shifted to numbers of int8, zero points."""
+
+MOVES = frozenset(
+    ("Expand", "Flatten", "Identity", "Reshape", "Slice", "Squeeze", "Transpose")
+) | frozenset(("DepthToSpace", "Gather", "SpaceToDepth", "Split", "Tile", "Unsqueeze"))
+"""Operators whose results are elements of their first input, as they are."""
+
+
+def scale_of(node: ir.Node) -> Scale | None:
+    """The scales and zero points of a node of 8 bits, where the file has them."""
+    scales = constant(node.inputs[1])
+    given = node.inputs[2] if len(node.inputs) > 2 else None
+    zeros = None if given is None else constant(given)
+    if scales is None or (given is not None and zeros is None):
+        return None
+    small = node.outputs[0] if node.op_type == "QuantizeLinear" else node.inputs[0]
+    dtype = zeros.dtype if zeros is not None else small.dtype if small else None
+    if zeros is None and node.op_type == "QuantizeLinear":
+        dtype = _told(node)
+    if dtype not in (ir.DataType.INT8, ir.DataType.UINT8):
+        return None
+    if scales.dtype != ir.DataType.FLOAT or node.attributes.get_int("block_size", 0):
+        return None
+    return _shifted(scales, zeros, dtype)
+
+
+def scale_of_tensor(tensor: Dequantized) -> Scale | None:
+    """Those of a weight of 8 bits."""
+    if tensor.codes.dtype not in (ir.DataType.INT8, ir.DataType.UINT8):
+        return None
+    return _shifted(tensor.scales, tensor.zeros, tensor.codes.dtype)
+
+
+def _shifted(
+    scales: ir.TensorProtocol, zeros: ir.TensorProtocol | None, dtype: ir.DataType
+) -> Scale:
+    held = np.ascontiguousarray(scales.numpy()).reshape(-1)
+    shift = 128 if dtype == ir.DataType.UINT8 else 0
+    if zeros is None:
+        return held, np.full(held.shape, -shift, np.int8)
+    whole = zeros.numpy().reshape(-1).astype(np.int32) - shift
+    return held, whole.astype(np.int8)
+
+
+def _told(node: ir.Node) -> ir.DataType:
+    """The type of a QuantizeLinear without a zero point."""
+    said = node.attributes.get_int("output_dtype", 0)
+    return ir.DataType(said) if said else ir.DataType.UINT8
+
+
+def same(one: Scale | None, other: Scale | None) -> bool:
+    """Whether two say the same."""
+    if one is None or other is None:
+        return False
+    return all(map(np.array_equal, one, other))
+
+
+def is_small(value: ir.Value | None) -> bool:
+    """Whether it is a constant of numbers of a few bits."""
+    tensor = constant(value)
+    return tensor is not None and tensor.dtype in BITS
+
+
+def is_dequantized(value: ir.Value | None) -> bool:
+    """Whether it is a weight that stands for small numbers."""
+    return isinstance(constant(value), Dequantized)
+
+
+def held(
+    model: ir.Model, name: str, array: np.ndarray[Any, Any] | ir.TensorProtocol
+) -> ir.Value:
+    """A new initializer that no author named."""
+    tensor = ir.tensor(array) if isinstance(array, np.ndarray) else array
+    like = ir.Value(name=name)
+    return initializer(model, like, tensor, trains=False)
+
+
+def put(
+    old: ir.Node, op_type: str, inputs: Sequence[ir.Value | None], domain: str = ""
+) -> ir.Node:
+    """A new node before another one, of which it has name and scope."""
+    node = ir.Node(domain, op_type, list(inputs), name=old.name)
+    node.metadata_props.update(old.metadata_props)
+    owner(old).insert_before(old, node)
+    return node

@@ -1,0 +1,152 @@
+"""Products of inputs that are quantized with the range of their own values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from burnish.codegen.account import Account
+from burnish.codegen.ops.quantize import ON_INPUT
+from burnish.codegen.passes.graph import all_nodes, constant, label, owner, scalar
+from burnish.codegen.passes.quantized._values import held, put
+
+_PRODUCTS = {"ConvInteger": "Conv", "MatMulInteger": "MatMul"}
+
+
+def dynamic_layers(
+    model: ir.Model, account: Account, *, dequantize: bool = False
+) -> bool:
+    """A product with a weight of few bits, which rounds its input, for each form."""
+    changed = False
+    for node in all_nodes(model):
+        if node.op_type not in _PRODUCTS or node.domain:
+            continue
+        found = _scaled(node)
+        if found is None:
+            continue
+        result, x = found.result, node.inputs[0]
+        assert x is not None
+        maker = x.producer()
+        if found.step is not None:
+            x = _static(node, result, found.step)
+        elif maker is not None and maker.inputs[0] is not None:
+            x = maker.inputs[0]
+        weight = _weight(model, node, result, found.scales)
+        plain = put(result, _PRODUCTS[node.op_type], [x, weight])
+        plain.name = node.name
+        for attribute in node.attributes.values():
+            plain.attributes.add(attribute)
+        if found.step is None and not dequantize:
+            plain.metadata_props[ON_INPUT] = "{}"
+        old, new = result.outputs[0], plain.outputs[0]
+        new.type, new.shape, name = old.type, old.shape, old.name
+        ir.convenience.replace_all_uses_with(old, new, replace_graph_outputs=True)
+        for dead in (result, _only_reader(node), node):
+            if dead is not None:
+                owner(dead).remove(dead, safe=True)
+        new.name = name
+        account.did("layer that rounds its input", label(node))
+        changed = True
+    return changed
+
+
+@dataclass(frozen=True)
+class _Scaled:
+    """A product of whole numbers that is brought to its scale.
+
+    result: the node that does so. scales: of the weight. step: of what is multiplied;
+    None where DynamicQuantizeLinear gives it.
+    """
+
+    result: ir.Node
+    scales: np.ndarray
+    step: ir.Value | None
+
+
+def _scaled(node: ir.Node) -> _Scaled | None:
+    x, w = node.inputs[:2]
+    given, of_weight = (*node.inputs[2:], None, None)[:2]
+    if x is None or constant(w) is None or (of_weight and constant(of_weight) is None):
+        return None
+    maker = x.producer()
+    dynamic = maker is not None and maker.op_type == "DynamicQuantizeLinear"
+    if dynamic and maker is not None:
+        if given is not maker.outputs[2] or x is not maker.outputs[0]:
+            return None
+    elif given is not None and constant(given) is None:
+        return None
+    cast = _only_reader(node)
+    result = None if cast is None or cast.op_type != "Cast" else _only_reader(cast)
+    if cast is None or result is None or result.op_type != "Mul":
+        return None
+    if cast.attributes.get_int("to", 0) != ir.DataType.FLOAT:
+        return None
+    others = [v for v in result.inputs if v is not cast.outputs[0]]
+    both = others[0].producer() if others and others[0] is not None else None
+    if both is None or both.op_type != "Mul":
+        return None
+    step = maker.outputs[1] if dynamic and maker is not None else both.inputs[0]
+    if step not in both.inputs or not (dynamic or scalar(step) is not None):
+        return None
+    (scales,) = [constant(v) for v in both.inputs if v is not step] or [None]
+    if scales is None or not _is_by_output(node, scales.numpy()):
+        return None
+    return _Scaled(result, scales.numpy(), None if dynamic else step)
+
+
+def _static(node: ir.Node, before: ir.Node, step: ir.Value) -> ir.Value:
+    """What is multiplied, as the floats that it stands for."""
+    x, zero = node.inputs[0], (*node.inputs, None)[2]
+    made = put(before, "DequantizeLinear", [x, step, zero])
+    made.outputs[0].type = ir.TensorType(ir.DataType.FLOAT)
+    made.outputs[0].shape = None if x is None else x.shape
+    return made.outputs[0]
+
+
+def _only_reader(node: ir.Node) -> ir.Node | None:
+    output = node.outputs[0]
+    readers = [reader for reader, _ in output.uses()]
+    return readers[0] if len(readers) == 1 and not output.is_graph_output() else None
+
+
+def _is_by_output(node: ir.Node, scales: np.ndarray) -> bool:
+    """Whether there is one scale, or one for each output."""
+    weight = constant(node.inputs[1])
+    assert weight is not None
+    shape = weight.shape.numpy()
+    if scales.size == 1:
+        return len(shape) >= 2
+    if node.op_type == "MatMulInteger":
+        return len(shape) == 2 and scales.shape[-1] == scales.size == shape[-1]
+    behind = (1,) * (len(shape) - 2)
+    return scales.size == shape[0] and scales.shape[-len(behind) - 1 :] == (
+        shape[0],
+        *behind,
+    )
+
+
+def _weight(
+    model: ir.Model, node: ir.Node, before: ir.Node, scales: np.ndarray
+) -> ir.Value:
+    weight, zero = node.inputs[1], (*node.inputs, None)[3]
+    assert weight is not None
+    flat = np.ascontiguousarray(scales).reshape(-1)
+    zeros = constant(zero)
+    if zeros is not None and zeros.size > 1:
+        flat = np.broadcast_to(flat, (zeros.size,)).copy()
+    elif zeros is not None and flat.size > 1:
+        wide = np.broadcast_to(zeros.numpy().reshape(-1), flat.shape).copy()
+        zero = held(model, f"{weight.name}_zero_points", wide)
+    if flat.size == 1:
+        flat = flat.reshape(())
+    scale = held(model, f"{weight.name}_scales", flat)
+    made = put(before, "DequantizeLinear", [weight, scale, zero])
+    if flat.size > 1:
+        last = len(weight.shape or ()) - 1
+        axis = 0 if node.op_type == "ConvInteger" else last
+        made.attributes.add(ir.AttrInt64("axis", axis))
+    made.outputs[0].type = ir.TensorType(ir.DataType.FLOAT)
+    made.outputs[0].shape = weight.shape
+    return made.outputs[0]

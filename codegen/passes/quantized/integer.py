@@ -1,0 +1,83 @@
+"""Products of quantized tensors, as products between roundings."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from burnish.codegen.account import Account
+from burnish.codegen.passes.graph import all_nodes, constant, label
+from burnish.codegen.passes.quantized._values import held, put
+
+_PRODUCTS = {"QLinearConv": "Conv", "QLinearMatMul": "MatMul"}
+
+
+def integer_operators(model: ir.Model, account: Account) -> bool:
+    """Dequantize what they take, and quantize what they give."""
+    changed = False
+    for node in all_nodes(model):
+        plain = _PRODUCTS.get(node.op_type)
+        if plain is None or node.domain:
+            continue
+        x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero = node.inputs[:8]
+        if any(constant(v) is None for v in (x_scale, w_scale, y_scale)):
+            continue
+        if constant(w_scale).size > 1 and constant(w) is None:  # type: ignore[union-attr]
+            continue
+        rank = None if w is None or w.shape is None else len(w.shape)
+        if rank is None:
+            continue
+        inputs = [
+            _dequantized(node, [x, x_scale, x_zero], None),
+            _dequantized(
+                node, [w, w_scale, w_zero], 0 if plain == "Conv" else rank - 1
+            ),
+        ]
+        if len(node.inputs) > 8 and node.inputs[8] is not None:
+            inputs.append(_bias(model, node))
+        y = put(node, plain, inputs)
+        for attribute in node.attributes.values():
+            y.attributes.add(attribute)
+        small = node.outputs[0]
+        y.outputs[0].type, y.outputs[0].shape = _FLOAT, small.shape
+        again = put(node, "QuantizeLinear", [y.outputs[0], y_scale, y_zero])
+        name = small.name
+        made = again.outputs[0]
+        made.type, made.shape = small.type, small.shape
+        ir.convenience.replace_all_uses_with(small, made, replace_graph_outputs=True)
+        assert node.graph is not None
+        account.did(f"{node.op_type} between roundings", label(node))
+        node.graph.remove(node, safe=True)
+        made.name = name
+        changed = True
+    return changed
+
+
+_FLOAT = ir.TensorType(ir.DataType.FLOAT)
+
+
+def _dequantized(
+    node: ir.Node, parts: list[ir.Value | None], axis: int | None
+) -> ir.Value:
+    value, scale = parts[0], constant(parts[1])
+    made = put(node, "DequantizeLinear", parts)
+    if axis is not None and scale is not None and scale.size > 1:
+        made.attributes.add(ir.AttrInt64("axis", axis))
+    made.outputs[0].type = _FLOAT
+    made.outputs[0].shape = None if value is None else value.shape
+    return made.outputs[0]
+
+
+def _bias(model: ir.Model, node: ir.Node) -> ir.Value:
+    """Whole numbers of the product of both scales."""
+    x, w = (constant(node.inputs[place]) for place in (1, 4))
+    assert x is not None
+    assert w is not None
+    step = x.numpy().reshape(()) * w.numpy().reshape(-1)
+    bias = node.inputs[8]
+    count = 1 if bias is None or bias.shape is None else bias.shape[0]
+    name = "" if bias is None else bias.name
+    if step.size == 1 and isinstance(count, int):
+        step = np.full(count, step[0])
+    scale = held(model, f"{name}_scale", step.astype(np.float32))
+    return _dequantized(node, [bias, scale, None], 0)

@@ -1,0 +1,66 @@
+"""Roundings in front of a layer with small weights are that layer's."""
+
+from __future__ import annotations
+
+import json
+
+import onnx_ir as ir
+
+from burnish.codegen.account import Account
+from burnish.codegen.ops.quantize import ON_INPUT
+from burnish.codegen.passes.graph import all_nodes, constant, label, owner
+from burnish.codegen.passes.quantized._values import (
+    MOVES,
+    Scale,
+    is_dequantized,
+    scale_of_tensor,
+)
+from burnish.codegen.weights.dequantized import Dequantized
+
+_PRODUCTS = frozenset(("Conv", "Gemm", "MatMul"))
+
+
+def round_inputs(model: ir.Model, account: Account) -> None:
+    """Say beside layers how they round; what only they read is rounded there alone."""
+    for node in all_nodes(model):
+        if node.op_type not in _PRODUCTS or node.domain or len(node.inputs) < 2:
+            continue
+        scale = _scale_before(node.inputs[0])
+        if scale is None or not is_dequantized(node.inputs[1]) or scale[0].size != 1:
+            continue
+        said = {"scale": float(scale[0][0]), "zero_point": int(scale[1][0])}
+        node.metadata_props[ON_INPUT] = json.dumps(said)
+        account.did("layer that rounds its input", label(node))
+    for node in all_nodes(model):
+        if node.op_type == "FakeQuantize" and node.domain == "burnish":
+            _drop(node)
+
+
+def _scale_before(value: ir.Value | None) -> Scale | None:
+    """How a value was rounded, behind what only moves numbers."""
+    maker = None if value is None else value.producer()
+    while maker is not None and not maker.domain and maker.op_type in MOVES:
+        value = maker.inputs[0]
+        maker = None if value is None else value.producer()
+    tensor = constant(value)
+    if isinstance(tensor, Dequantized):
+        return scale_of_tensor(tensor)
+    if maker is None or maker.op_type != "FakeQuantize":
+        return None
+    scale, zero = (constant(v) for v in maker.inputs[1:3])
+    assert scale is not None
+    assert zero is not None
+    return scale.numpy().reshape(-1), zero.numpy().reshape(-1)
+
+
+def _drop(node: ir.Node) -> None:
+    """Let layers that round read what was not rounded, where nobody else reads it."""
+    output, source = node.outputs[0], node.inputs[0]
+    rounding = [
+        index == 0 and ON_INPUT in reader.metadata_props
+        for reader, index in output.uses()
+    ]
+    if source is None or output.is_graph_output() or not rounding or not all(rounding):
+        return
+    ir.convenience.replace_all_uses_with(output, source)
+    owner(node).remove(node, safe=True)

@@ -1,0 +1,262 @@
+"""QuantizeLinear and the DequantizeLinear behind it are one rounding."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from burnish.codegen.account import Account
+from burnish.codegen.passes.graph import (
+    all_nodes,
+    constant,
+    initializer,
+    label,
+    owner,
+    scalar,
+)
+from burnish.codegen.passes.quantized._values import (
+    MOVES,
+    Scale,
+    held,
+    put,
+    same,
+    scale_of,
+    scale_of_tensor,
+)
+from burnish.codegen.passes.quantized.places import place
+from burnish.codegen.weights import constants
+from burnish.codegen.weights.dequantized import Dequantized
+
+_SUMS = frozenset(
+    ("Add", "BatchNormalization", "Conv", "ConvTranspose", "Gemm", "MatMul", "Sub")
+)
+"""Operators that give numbers below 0, unless somebody cuts them off."""
+
+
+def fake_quantize_pairs(
+    model: ir.Model, account: Account, *, dequantize: bool = False
+) -> bool:
+    """One node for each pair; none where the numbers have been rounded so before."""
+    changed = False
+    made: list[ir.Node] = []
+    for node in all_nodes(model):
+        if node.op_type != "QuantizeLinear" or node.domain or node.inputs[0] is None:
+            continue
+        scale, behind = scale_of(node), _behind(node)
+        if scale is None or not behind:
+            continue
+        value = node.inputs[0]
+        if scale[0].size == 1 and (scale[1] == -128).all():
+            value = _cut_off(node, value)
+        if not dequantize and not _is_rounded(value, scale):
+            value = _rounded(model, node, value, scale)
+            maker = value.producer()
+            made += [] if maker is None else [maker]
+        for reader in behind:
+            _forward(reader, value)
+        owner(node).remove(node, safe=True)
+        account.did("numbers rounded between layers", label(node))
+        changed = True
+    for node in made:
+        _measure_rounded(node)
+    model.graph.sort()
+    place(model, made)
+    return changed
+
+
+def _measure_rounded(node: ir.Node) -> None:
+    """Ask what was rounded for its sizes, so that nobody else reads what was not."""
+    source = node.inputs[0]
+    for reader, index in list(source.uses() if source is not None else ()):
+        if reader.op_type in ("Shape", "Size") and reader.graph is node.graph:
+            reader.replace_input_with(index, node.outputs[0])
+
+
+def move_floats(model: ir.Model) -> None:
+    """Let what moves numbers move floats, not the whole ones that stand for them."""
+    for node in all_nodes(model):
+        if node.op_type == "DequantizeLinear" and node.graph and not node.domain:
+            _above_moves(node)
+    waiting = [n for n in all_nodes(model) if n.op_type == "QuantizeLinear"]
+    while waiting:
+        node = waiting.pop()
+        scale = None if node.domain else scale_of(node)
+        if scale is not None and scale[0].size == 1:
+            waiting += _behind_moves(node)
+
+
+def _behind_moves(node: ir.Node) -> list[ir.Node]:
+    """Quantize again behind moves what is dequantized before them: it is the same."""
+    small, made = node.outputs[0], []
+    for reader, index in list(small.uses()):
+        if reader.op_type in ("Shape", "Size") and not reader.domain:
+            reader.replace_input_with(index, node.inputs[0])
+        moves = reader.op_type in MOVES or reader.op_type == "MaxPool"
+        if reader.domain or not moves or index or len(reader.outputs) > 1:
+            continue
+        wide = put(reader, "DequantizeLinear", [small, *node.inputs[1:]])
+        wide.outputs[0].type = _type_of(node.inputs[1])
+        wide.outputs[0].shape = small.shape
+        reader.replace_input_with(0, wide.outputs[0])
+        old = reader.outputs[0]
+        again = ir.Node("", "QuantizeLinear", [None, *node.inputs[1:]], name=node.name)
+        for attribute in node.attributes.values():
+            again.attributes.add(attribute)
+        again.metadata_props.update(reader.metadata_props)
+        owner(reader).insert_after(reader, again)
+        new = again.outputs[0]
+        new.type, new.shape, name = old.type, old.shape, old.name
+        ir.convenience.replace_all_uses_with(old, new, replace_graph_outputs=True)
+        again.replace_input_with(0, old)
+        old.type = wide.outputs[0].type
+        old.name, new.name = f"{name}_moved", name
+        made.append(again)
+    return made
+
+
+def _type_of(value: ir.Value | None) -> ir.TypeProtocol | None:
+    tensor = constant(value)
+    return None if tensor is None else ir.TensorType(tensor.dtype)
+
+
+def _behind(node: ir.Node) -> list[ir.Node]:
+    """The nodes that undo a QuantizeLinear; none where something else reads it."""
+    output, scale = node.outputs[0], scale_of(node)
+    readers = [reader for reader, _ in output.uses()]
+    axis = node.attributes.get_int("axis", 1)
+    for reader in readers:
+        undone = reader.op_type == "DequantizeLinear" and reader.inputs[0] is output
+        if not undone or not same(scale_of(reader), scale):
+            return []
+        if reader.attributes.get_int("axis", 1) != axis:
+            return []
+        if reader.attributes.get_int("output_dtype", 0) not in (0, 1):
+            return []
+    return [] if output.is_graph_output() else readers
+
+
+def _forward(node: ir.Node, value: ir.Value) -> None:
+    """Let everybody who reads a node read `value`; an output of the graph is a copy."""
+    output = node.outputs[0]
+    if output.is_graph_output():
+        copy = put(node, "Identity", [value])
+        made = copy.outputs[0]
+        made.type, made.shape = output.type, output.shape
+        name = output.name
+        ir.convenience.replace_all_uses_with(output, made, replace_graph_outputs=True)
+        owner(node).remove(node, safe=True)
+        made.name = name
+        return
+    ir.convenience.replace_all_uses_with(output, value)
+    owner(node).remove(node, safe=True)
+
+
+def _rounded(model: ir.Model, node: ir.Node, value: ir.Value, scale: Scale) -> ir.Value:
+    known = _behind_copies(value)
+    tensor = constant(known)
+    if tensor is not None and tensor.dtype == ir.DataType.FLOAT and scale[0].size == 1:
+        name = value.name or "weight"
+        trains = tensor.size > 1 and constants.trains(known)
+        tensor = _rounded_weight(name, tensor, scale)
+        return initializer(model, ir.Value(name=name), tensor, trains=trains)
+    scales = held(model, f"{value.name}_scale", scale[0])
+    zeros = held(model, f"{value.name}_zero_point", scale[1])
+    made = put(node, "FakeQuantize", [value, scales, zeros], "burnish")
+    if scale[0].size > 1:
+        axis = node.attributes.get_int("axis", 1)
+        made.attributes.add(ir.AttrInt64("axis", axis))
+    made.outputs[0].type, made.outputs[0].shape = value.type, value.shape
+    return made.outputs[0]
+
+
+def _behind_copies(value: ir.Value) -> ir.Value:
+    maker = value.producer()
+    while maker is not None and maker.op_type == "Identity" and not maker.domain:
+        assert maker.inputs[0] is not None
+        value = maker.inputs[0]
+        maker = value.producer()
+    return value
+
+
+def _rounded_weight(
+    name: str, tensor: ir.TensorProtocol, scale: Scale
+) -> ir.TensorProtocol:
+    """A constant that is rounded whenever the model runs, as it is then."""
+    whole = np.rint(tensor.numpy() / scale[0][0]) + scale[1].astype(np.float32)[0]
+    codes = ir.tensor(np.clip(whole, -128, 127).astype(np.int8))
+    parts = [ir.tensor(part.reshape(())) for part in scale]
+    made = Dequantized(name, codes, parts[0], parts[1], 1, 0)
+    return made if tensor.size > 1 else ir.tensor(np.asarray(made.numpy()))
+
+
+def _cut_off(node: ir.Node, value: ir.Value) -> ir.Value:
+    """The ReLU that quantizers leave out, where the least number stands for 0."""
+    maker = value.producer()
+    if maker is None or maker.domain or maker.op_type not in _SUMS:
+        return value
+    if any(scalar(part) is not None for part in maker.inputs):
+        return value  # of a function, as GELU's 1 + erf
+    made = put(node, "Relu", [value]).outputs[0]
+    made.type, made.shape = value.type, value.shape
+    return made
+
+
+def _is_rounded(value: ir.Value, scale: Scale) -> bool:
+    """Whether the numbers are some that the same rounding gives."""
+    start = _start(value)
+    maker, tensor = start.producer(), constant(start)
+    if scale[0].size > 1:
+        return False
+    if isinstance(tensor, Dequantized):
+        return same(scale_of_tensor(tensor), scale)
+    if maker is None or maker.op_type != "FakeQuantize":
+        return False
+    parts = [constant(v) for v in maker.inputs[1:3]]
+    return all(
+        t is not None and np.array_equal(t.numpy(), part)
+        for t, part in zip(parts, scale, strict=True)
+    )
+
+
+def _start(value: ir.Value) -> ir.Value:
+    """A value before what only moves numbers or takes the greatest."""
+    maker = value.producer()
+    while maker is not None and not maker.domain and maker.inputs[0] is not None:
+        if maker.op_type not in MOVES and maker.op_type not in ("MaxPool", "Relu"):
+            break
+        value = maker.inputs[0]
+        maker = value.producer()
+    return value
+
+
+def _above_moves(node: ir.Node) -> None:
+    """Dequantize before numbers are moved: the moves are then those of floats."""
+    value, scale = node.inputs[0], scale_of(node)
+    if value is None or scale is None or scale[0].size > 1:
+        return
+    path: list[ir.Node] = []
+    alike = [reader for reader, _ in value.uses()]
+    if not all(r.op_type == "DequantizeLinear" for r in alike):
+        return
+    if not all(same(scale_of(reader), scale) for reader in alike):
+        return
+    maker = value.producer()
+    while (
+        maker is not None and not maker.domain and maker.op_type in MOVES | {"MaxPool"}
+    ):
+        alone = not path or len(maker.outputs[0].uses()) <= 1
+        if not alone or len(maker.outputs) > 1 or maker.outputs[0].is_graph_output():
+            return
+        path.append(maker)
+        start = maker.inputs[0]
+        maker = None if start is None else start.producer()
+    if not path or path[-1].inputs[0] is None:
+        return
+    above = put(path[-1], "DequantizeLinear", [path[-1].inputs[0], *node.inputs[1:]])
+    above.outputs[0].type = node.outputs[0].type
+    above.outputs[0].shape = path[-1].inputs[0].shape
+    path[-1].replace_input_with(0, above.outputs[0])
+    for step in path:
+        step.outputs[0].type = node.outputs[0].type
+    for reader in alike:
+        _forward(reader, path[0].outputs[0])

@@ -1,0 +1,73 @@
+"""Weights that the file stores in few bits, as the numbers that they stand for."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import onnx_ir as ir
+
+from burnish.codegen.account import Account
+from burnish.codegen.passes.graph import all_nodes, constant, forward, initializer
+from burnish.codegen.passes.quantized._values import is_small
+from burnish.codegen.weights.dequantized import Dequantized
+
+_ADDED = re.compile(r"(_quantized|_Q4|_Q8|_DQ|/DequantizeLinear)+$")
+_WHOLE = frozenset(
+    (ir.DataType.INT32, ir.DataType.INT8, ir.DataType.UINT8, ir.DataType.INT16)
+)
+
+
+def dequantize_weights(model: ir.Model, account: Account) -> bool:
+    """Put one weight in the place of every DequantizeLinear of the same constants."""
+    made: dict[object, ir.Value] = {}
+    changed = False
+    for node in all_nodes(model):
+        if node.op_type != "DequantizeLinear" or node.domain or not _fits(node):
+            continue
+        if node.outputs[0].is_graph_output():
+            continue
+        key = *node.inputs, *sorted((k, a.value) for k, a in node.attributes.items())
+        if key not in made:
+            made[key] = _weight(model, node)
+            account.did("weight of few bits", made[key].name or "")
+        changed |= forward(node, made[key])
+    return changed
+
+
+def _fits(node: ir.Node) -> bool:
+    codes, scales = constant(node.inputs[0]), constant(node.inputs[1])
+    given = node.inputs[2] if len(node.inputs) > 2 else None
+    if codes is None or scales is None or (given is not None and not constant(given)):
+        return False
+    if node.attributes.get_int("output_dtype", 0) not in (0, scales.dtype):
+        return False
+    whole = is_small(node.inputs[0]) or codes.dtype in _WHOLE
+    block = node.attributes.get_int("block_size", 0)
+    return whole and (len(scales.shape) <= 1 or block > 0)
+
+
+def _weight(model: ir.Model, node: ir.Node) -> ir.Value:
+    codes, scales = constant(node.inputs[0]), constant(node.inputs[1])
+    assert node.inputs[0] is not None
+    assert codes is not None
+    assert scales is not None
+    zeros = constant(node.inputs[2]) if len(node.inputs) > 2 else None
+    name = _name(model, node)
+    axis = node.attributes.get_int("axis", 1)
+    block = node.attributes.get_int("block_size", 0)
+    tensor: ir.TensorProtocol = Dequantized(name, codes, scales, zeros, axis, block)
+    alone = codes.size == 1
+    if alone or not is_small(node.inputs[0]):
+        tensor = ir.tensor(np.asarray(tensor.numpy()), dtype=scales.dtype)
+    like = ir.Value(name=name, metadata_props=node.inputs[0].metadata_props)
+    return initializer(model, like, tensor, trains=not alone)
+
+
+def _name(model: ir.Model, node: ir.Node) -> str:
+    """What its author called the weight, where the quantizer left that."""
+    codes, output = node.inputs[0], node.outputs[0]
+    assert codes is not None
+    name = _ADDED.sub("", codes.name or "")
+    free = name and name != codes.name and name not in model.graph.initializers
+    return name if free else (output.name or codes.name or "weight")

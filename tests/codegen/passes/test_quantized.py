@@ -1,0 +1,200 @@
+"""Quantization that the file has is that of layers, and computes what the file says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+from burnish import Tensor, nn, ops
+from burnish.lowbit import Level, QParams, QuantScheme
+from burnish.nn.input_quantizer import InputQuantizer
+from tests.harness.source import source_of
+
+RNG = np.random.default_rng(0)
+
+
+def whole(*shape: int, low: int = -127) -> np.ndarray:
+    return RNG.integers(low, 128, shape).astype(np.int8)
+
+
+def scales(*shape: int) -> np.ndarray:
+    return RNG.uniform(0.01, 0.1, shape).astype(np.float32)
+
+
+def file(lines: str, shape: tuple[int, ...], **weights: Any) -> onnx.ModelProto:
+    """A model of x, from nodes such as `y = Add(x, b)`; attributes behind a colon."""
+    nodes = []
+    for number, line in enumerate(lines.strip().splitlines()):
+        outputs, _, call = line.strip().partition(" = ")
+        name, _, rest = call.partition("(")
+        inputs, _, said = rest.partition(")")
+        given = [word.strip() for word in inputs.split(",")]
+        options = dict(eval(f"dict({said.strip(' :')})"))
+        names = outputs.replace(" ", "").split(",")
+        nodes.append(helper.make_node(name, given, names, name=f"n{number}", **options))
+    held = [numpy_helper.from_array(np.asarray(a), n) for n, a in weights.items()]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    graph = helper.make_graph(nodes, "g", [x], [y], held)
+    used = [helper.make_opsetid("", 19)]
+    return helper.make_model(graph, opset_imports=used, ir_version=9)
+
+
+DYNAMIC = """
+    q, s, z = DynamicQuantizeLinear(x)
+    i = {kind}Integer(q, w, z, wz)
+    f = Cast(i): to=1
+    sw = Mul(s, ws)
+    m = Mul(f, sw)
+    y = Add(m, b)
+"""
+PAIRS = """
+    xq = QuantizeLinear(x, s, z)
+    xd = DequantizeLinear(xq, s, z)
+    wd = DequantizeLinear(w, ws, wz){axis}
+    bd = DequantizeLinear(b, bs): axis=0
+    h = {kind}(xd, wd, bd)
+    hq = QuantizeLinear(h, hs, hz)
+    y = DequantizeLinear(hq, hs, hz)
+"""
+OPERATOR = """
+    q = QuantizeLinear(x, s, z)
+    h = QLinearConv(q, s, z, w, ws, wz, hs, hz, b)
+    y = DequantizeLinear(h, hs, hz)
+"""
+STEP, ZERO = np.float32(0.02), np.uint8(117)
+
+
+@pytest.mark.parametrize("columns", [(), (5,)])
+@pytest.mark.parametrize("zero", [0, 3])
+def test_dynamic_products_sum_whole_numbers(
+    tmp_path: Path, columns: tuple[int, ...], zero: int
+) -> None:
+    weights = {"w": whole(700, 5), "ws": scales(*columns), "b": scales(5)}
+    weights["wz"] = np.full(columns, zero, np.int8)
+    model = file(DYNAMIC.format(kind="MatMul"), (3, 700), **weights)
+    text, made = source_of(model, tmp_path)
+    assert "nn.Linear(700, 5)" in text
+    x = RNG.normal(size=(3, 700)).astype(np.float32)
+    (want,) = ReferenceEvaluator(model).run(None, {"x": x})
+    np.testing.assert_array_equal(made(Tensor(x)).numpy(), want)
+
+
+def test_dynamic_convolutions_sum_whole_numbers(tmp_path: Path) -> None:
+    weights = {"w": whole(4, 3, 3, 3), "ws": scales(), "wz": np.int8(2)}
+    model = file(
+        DYNAMIC.format(kind="Conv"), (1, 3, 6, 6), **weights, b=scales(1, 4, 1, 1)
+    )
+    text, made = source_of(model, tmp_path)
+    assert "nn.Conv2d(3, 4, 3)" in text
+    x = RNG.normal(size=(1, 3, 6, 6)).astype(np.float32)
+    (want,) = ReferenceEvaluator(model).run(None, {"x": x})
+    np.testing.assert_array_equal(made(Tensor(x)).numpy(), want)
+
+
+def static(kind: str) -> onnx.ModelProto:
+    ws = scales(4)
+    held = {"s": STEP, "z": ZERO, "hs": np.float32(0.3), "hz": np.uint8(0)}
+    held |= {"w": whole(4, 3, 3, 3), "ws": ws, "wz": np.zeros(4, np.int8)}
+    held |= {"b": RNG.integers(-999, 999, 4).astype(np.int32), "bs": STEP * ws}
+    lines = OPERATOR if kind == "QLinearConv" else PAIRS
+    if kind == "QLinearConv":
+        del held["bs"]
+    return file(lines.format(kind="Conv", axis=": axis=0"), (1, 3, 6, 6), **held)
+
+
+@pytest.mark.parametrize("kind", ["QLinearConv", "pairs"])
+def test_pairs_and_operators_are_a_layer_between_roundings(
+    tmp_path: Path, kind: str
+) -> None:
+    model = static(kind)
+    text, made = source_of(model, tmp_path)
+    assert text.count("nn.Conv2d(3, 4, 3)") == text.count("nn.FakeQuantize()") == 1
+    assert "ops.relu" in text  # the least number stands for 0
+    x = RNG.normal(size=(1, 3, 6, 6)).astype(np.float32)
+    (want,) = ReferenceEvaluator(model).run(None, {"x": x})
+    np.testing.assert_array_equal(made(Tensor(x)).numpy(), want)
+
+
+def test_dequantized_keeps_the_relu_that_rounding_did(tmp_path: Path) -> None:
+    text, made = source_of(static("pairs"), tmp_path, dequantize=True)
+    assert "ops.relu" in text
+    assert "FakeQuantize" not in text
+    assert all(param.scheme is None for param in made.parameters())
+
+
+def test_a_product_that_is_no_layer_rounds_in_front(tmp_path: Path) -> None:
+    lines = """
+        xq = QuantizeLinear(x, s, z)
+        xd = DequantizeLinear(xq, s, z)
+        wd = DequantizeLinear(w, ws)
+        y = Gemm(xd, wd): alpha=2.0
+    """
+    model = file(lines, (2, 3), s=STEP, z=ZERO, w=whole(3, 4), ws=scales())
+    text, made = source_of(model, tmp_path)
+    assert "nn.FakeQuantize()" in text
+    x = RNG.normal(size=(2, 3)).astype(np.float32)
+    (want,) = ReferenceEvaluator(model).run(None, {"x": x})
+    np.testing.assert_allclose(made(Tensor(x)).numpy(), want, rtol=1e-6)
+
+
+def test_what_reads_whole_numbers_too_keeps_them(tmp_path: Path) -> None:
+    lines = """
+        q = QuantizeLinear(x, s, z)
+        d = DequantizeLinear(q, s, z)
+        i = Cast(q): to=1
+        y = Add(d, i)
+    """
+    model = file(lines, (2, 3), s=STEP, z=ZERO)
+    text, made = source_of(model, tmp_path)
+    assert "ops.quantize_linear" in text
+    x = RNG.normal(size=(2, 3)).astype(np.float32)
+    (want,) = ReferenceEvaluator(model).run(None, {"x": x})
+    np.testing.assert_array_equal(made(Tensor(x)).numpy(), want)
+
+
+@pytest.mark.parametrize("channels", [None, 3])
+def test_fake_quantize_is_the_pair_of_operators(channels: int | None) -> None:
+    layer = nn.FakeQuantize(channels)
+    count = channels or 1
+    layer.scale.assign(scales(count))
+    layer.zero_point.assign(whole(count))
+    x = RNG.normal(size=(2, 3, 4)).astype(np.float32) * 9
+    held = layer.scale.numpy(), layer.zero_point.numpy()
+    codes = ops.quantize_linear(x, *held)
+    want = ops.dequantize_linear(codes, *held)
+    np.testing.assert_array_equal(layer(Tensor(x)).numpy(), want)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(1, 5), st.integers(1, 1400), st.integers(1, 6), st.booleans(), st.data()
+)
+def test_sums_of_whole_numbers_are_exact(
+    rows: int, ins: int, outs: int, by_output: bool, data: st.DataObject
+) -> None:
+    seed = data.draw(st.integers(0, 1000))
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(-128, 128, (outs, ins))
+    level = Level.channel(0) if by_output else Level.tensor()
+    step = rng.uniform(1e-3, 1, (outs, 1) if by_output else (1,)).astype(np.float32)
+    layer = nn.Linear(ins, outs, bias=False)
+    layer.weight.assign((codes * step).astype(np.float32))
+    scheme = QuantScheme("q8f", level=level)
+    layer.weight.assign(layer.weight.quantize(scheme, (step, None)))
+    params = QParams(np.array([0.5], np.float32), np.array([7], np.int8))
+    affine = QuantScheme("q8f", "affine")
+    layer.on_input = InputQuantizer(affine, params, integers=True)
+    given_codes = rng.integers(-128, 128, (rows, ins))
+    x = ((given_codes - 7) * 0.5).astype(np.float32)
+    total = (given_codes - 7).astype(np.int64) @ codes.T.astype(np.int64)
+    want = total.astype(np.float32) * (np.float32(0.5) * step.reshape(-1))
+    np.testing.assert_array_equal(layer(Tensor(x)).numpy(), want)

@@ -1,0 +1,271 @@
+"""Quantized files: the float model's structure, and onnxruntime's numbers.
+
+Compared is onnxruntime without graph optimizations: so DequantizeLinear, Conv and
+QuantizeLinear are what the file says, and MatMulInteger sums whole numbers. Weights of
+operators on whole numbers have 7 bits here: on processors without VNNI onnxruntime's
+sums of 8 bits saturate.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+
+from burnish.codegen.generated import Options
+from burnish.codegen.pipeline import generate, write
+from burnish.quantization import Calibration, Level, Quantizer, QuantScheme
+from tests.harness.imported import load_class
+
+pytestmark = pytest.mark.oracle
+
+KINDS = ("qdq", "channels", "operators", "dynamic", "dynamic_channels")
+NETS = ("images", "words", "sequences")
+RNG = np.random.default_rng(0)
+
+
+def _images(nn: Any) -> tuple[Any, dict[str, np.ndarray]]:
+    class Block(nn.Module):
+        def __init__(self, ins: int, outs: int, stride: int):
+            super().__init__()
+            self.conv1 = nn.Conv2d(ins, outs, 3, stride, 1)
+            self.conv2 = nn.Conv2d(outs, outs, 3, 1, 1, groups=2)
+            self.down = nn.Conv2d(ins, outs, 1, stride)
+
+        def forward(self, x: Any) -> Any:
+            return (self.conv2(self.conv1(x).relu()) + self.down(x)).relu()
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.stem = nn.Conv2d(3, 8, 3, padding=1)
+            self.layers = nn.ModuleList([Block(8, 8, 1), Block(8, 16, 2)])
+            self.pool = nn.AdaptiveAvgPool2d(1)
+            self.fc = nn.Linear(16, 10)
+
+        def forward(self, x: Any) -> Any:
+            x = self.stem(x).relu()
+            for layer in self.layers:
+                x = layer(x)
+            return self.fc(self.pool(x).flatten(1))
+
+    return Net(), {"x": RNG.normal(size=(2, 3, 8, 8)).astype(np.float32)}
+
+
+def _words(nn: Any) -> tuple[Any, dict[str, np.ndarray]]:
+    class Layer(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.query, self.key, self.value = (nn.Linear(16, 16) for _ in range(3))
+            self.dense = nn.Linear(16, 16)
+            self.norm1, self.norm2 = nn.LayerNorm(16), nn.LayerNorm(16)
+            self.up, self.down = nn.Linear(16, 32), nn.Linear(32, 16)
+
+        def forward(self, x: Any) -> Any:
+            b, t, d = x.shape
+            q, k, v = (
+                f(x).reshape(b, t, 2, d // 2).transpose(1, 2)
+                for f in (self.query, self.key, self.value)
+            )
+            weights = (q @ k.transpose(2, 3) * 8**-0.5).softmax(-1)
+            y = (weights @ v).transpose(1, 2).reshape(b, t, d)
+            x = self.norm1(self.dense(y) + x)
+            return self.norm2(self.down(self.up(x).relu()) + x)
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.embed = nn.Embedding(50, 16)
+            self.layers = nn.ModuleList([Layer() for _ in range(3)])
+            self.head = nn.Linear(16, 5)
+
+        def forward(self, x: Any) -> Any:
+            x = self.embed(x)
+            for layer in self.layers:
+                x = layer(x)
+            return self.head(x)
+
+    return Net(), {"x": RNG.integers(0, 50, (2, 6))}
+
+
+def _sequences(nn: Any) -> tuple[Any, dict[str, np.ndarray]]:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.embed = nn.Embedding(30, 8)
+            self.lstm = nn.LSTM(8, 12, 2, bidirectional=True)
+            self.head = nn.Linear(24, 4)
+
+        def forward(self, x: Any) -> Any:
+            return self.head(self.lstm(self.embed(x))[0])
+
+    return Net(), {"x": RNG.integers(0, 30, (5, 1))}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The float file of each net, and its input."""
+    torch = pytest.importorskip("torch")
+    folder = tmp_path_factory.mktemp("files")
+    made: dict[str, Any] = {"folder": folder}
+    for name, build in (
+        ("images", _images),
+        ("words", _words),
+        ("sequences", _sequences),
+    ):
+        torch.manual_seed(0)
+        net, feed = build(torch.nn)
+        path = folder / f"{name}.onnx"
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            torch.onnx.export(
+                net.eval(),
+                tuple(map(torch.from_numpy, feed.values())),
+                str(path),
+                input_names=["x"],
+                output_names=["y"],
+                opset_version=17,
+                dynamo=False,
+            )
+        made[name] = path, feed
+    return made
+
+
+class Feeds:
+    """What calibrates a static file."""
+
+    def __init__(self, feed: dict[str, np.ndarray]):
+        self.left: Iterator[Any] = iter([feed])
+
+    def get_next(self) -> Any:
+        return next(self.left, None)
+
+
+def quantized(files: dict[str, Any], net: str, kind: str) -> tuple[Path, Any]:
+    tools = pytest.importorskip("onnxruntime.quantization")
+    source, feed = files[net]
+    path = files["folder"] / f"{net}_{kind}.onnx"
+    if path.exists():
+        return path, feed
+    if kind.startswith("dynamic"):
+        tools.quantize_dynamic(
+            str(source), str(path), per_channel=kind != "dynamic", reduce_range=True
+        )
+        return path, feed
+    form = tools.QuantFormat.QOperator if kind == "operators" else tools.QuantFormat.QDQ
+    tools.quantize_static(
+        str(source),
+        str(path),
+        type("Reader", (Feeds, tools.CalibrationDataReader), {})(feed),
+        quant_format=form,
+        per_channel=kind == "channels",
+        reduce_range=kind == "operators",
+        activation_type=getattr(
+            tools.QuantType, "QInt8" if kind == "channels" else "QUInt8"
+        ),
+    )
+    return path, feed
+
+
+def run(path: Path, feed: dict[str, np.ndarray]) -> np.ndarray:
+    runtime = pytest.importorskip("onnxruntime")
+    options = runtime.SessionOptions()
+    options.log_severity_level = 4
+    level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.graph_optimization_level = level
+    result: np.ndarray = runtime.InferenceSession(str(path), options).run(None, feed)[0]
+    return result
+
+
+def _model(folder: Path, name: str) -> Any:
+    kind = load_class(folder / f"{name}.py")
+    return kind.from_file(folder / f"{name}.safetensors")
+
+
+def classes(text: str) -> int:
+    return len(re.findall("^class ", text, re.M))
+
+
+CASES = [
+    (net, kind)
+    for net in NETS
+    for kind in KINDS
+    if (net, kind[:7]) != ("sequences", "dynamic")
+]
+
+
+@pytest.mark.parametrize(("net", "kind"), CASES)
+def test_a_quantized_file_is_the_float_model_with_small_numbers(
+    files: dict[str, Any], tmp_path: Path, net: str, kind: str
+) -> None:
+    path, feed = quantized(files, net, kind)
+    made = generate(path)
+    twin = generate(files[net][0])
+    dynamic = kind.startswith("dynamic")
+    assert classes(made.text) <= classes(twin.text) + (0 if dynamic else 4)
+    if dynamic:
+        assert made.text.count("\n") == twin.text.count("\n")
+    assert "ops.quantize_linear" not in made.text
+    assert ".weight.codes" in " ".join(entry.path for entry in made.weights)
+    write(made, tmp_path)
+    model = _model(tmp_path, made.name)
+    got, want = model(*feed.values()).numpy(), run(path, feed)
+    if kind in ("qdq", "channels"):
+        np.testing.assert_array_equal(got, want)
+    np.testing.assert_allclose(got, want, atol=2e-6 * np.abs(want).max())
+
+
+@pytest.mark.parametrize(("net", "kind"), CASES)
+def test_dequantized_is_the_float_model_and_quantizes_to_the_same_integers(
+    files: dict[str, Any], tmp_path: Path, net: str, kind: str
+) -> None:
+    path, feed = quantized(files, net, kind)
+    made = generate(path, Options(dequantize=True))
+    twin = generate(files[net][0])
+    assert classes(made.text) == classes(twin.text)
+    assert "FakeQuantize" not in made.text
+    write(made, tmp_path)
+    model = _model(tmp_path, made.name)
+    want = run(files[net][0], feed)
+    error = np.abs(model(*feed.values()).numpy() - want).max()
+    assert error < 0.2 * np.abs(want).max()
+    aware = model.train()
+    gradients = aware(*feed.values()).sum().backward()
+    assert all(p.grad(gradients) is not None for p in aware.parameters())
+    if kind.startswith(("dynamic", "operators")):
+        return  # of 7 bits, which no scheme has
+    axes = (0, 1) if kind == "channels" else (None,)
+    found = {
+        key
+        for axis in axes
+        for key in _codes(
+            model, Level.tensor() if axis is None else Level.channel(axis)
+        )
+    }
+    stored = _stored(path)
+    assert stored
+    assert stored <= found
+
+
+def _codes(model: Any, level: Level) -> set[tuple[int, ...]]:
+    scheme = QuantScheme("q8s", level=level)
+    small = model.fork("cpu").quantize_weights(Quantizer(Calibration.min_max(), scheme))
+    held = (p.held for p in small.parameters() if p.scheme is not None)
+    return {tuple(sorted(np.ravel(h.codes).tolist())) for h in held}
+
+
+def _stored(path: Path) -> set[tuple[int, ...]]:
+    """The symmetric matrices and kernels of a file."""
+    arrays = map(numpy_helper.to_array, onnx.load(path).graph.initializer)
+    return {
+        tuple(sorted(a.ravel().tolist()))
+        for a in arrays
+        if a.dtype == np.int8 and a.ndim > 1 and a.min() > -128
+    }
