@@ -18,3 +18,26 @@ INLINE vec activated(vec x, int64_t act, float low, float high) {
     default: return x;
     }
 }
+
+// The same for `rows` times `blocks` blocks of LANES, where `to` says the rows begin, or
+// one behind the other. The choice is made once, as it costs as much as a function.
+INLINE void activate_as(const int act, float *out, const int32_t *to, int64_t rows,
+                        int64_t blocks, int64_t step, float low, float high) {
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < blocks; j++) {
+            float *p = out + (to ? to[i] : i * LANES) + j * step;
+            UNROLLED for (int v = 0; v < PARTS; v++)
+                store(p + v * WIDTH, activated(load(p + v * WIDTH), act, low, high));
+        }
+}
+
+static inline void activate(int64_t act, float *out, const int32_t *to, int64_t rows,
+                            int64_t blocks, int64_t step, float low, float high) {
+#define AS(name) \
+    case name: activate_as(name, out, to, rows, blocks, step, low, high); break;
+    switch (act) {
+        AS(ACT_RELU) AS(ACT_CLIP) AS(ACT_GELU) AS(ACT_GELU_TANH) AS(ACT_SIGMOID)
+        AS(ACT_TANH) AS(ACT_SWISH) AS(ACT_HARD_SWISH) AS(ACT_RAMP) AS(ACT_LEAKY)
+    }
+#undef AS
+}

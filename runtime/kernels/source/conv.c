@@ -109,12 +109,7 @@ static const int ROWS[5] = ROWS_OF;
 int64_t tile_rows(int64_t blocks) { return blocks < 5 ? ROWS[blocks] : 0; }
 
 static void finish(const conv_record *r, float *out, const int32_t *to, int64_t rows) {
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < r->nr; j++)
-            UNROLLED for (int v = 0; v < PARTS; v++) {
-                float *p = out + to[i] + j * r->out_step + v * WIDTH;
-                store(p, activated(load(p), r->act, r->low, r->high));
-            }
+    activate(r->act, out, to, rows, r->nr, r->out_step, (float)r->low, (float)r->high);
 }
 
 // A tile whose last channels are beyond a row's end: computed aside, and cut off.

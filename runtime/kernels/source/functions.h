@@ -3,11 +3,10 @@
 #pragma once
 #include "vector.h"
 
-// e^x: 2 ulp; subnormal results keep their leading bits.
-INLINE vec exponential(vec x) {
-    x = at_most(all(89), at_least(all(-104), x));
+// e^x is y * 2^n.
+INLINE vec parts_of_exponential(vec x, ivec *n) {
     vec turns = (x * 1.44269504f + 12582912.f) - 12582912.f;
-    ivec n = __builtin_convertvector(turns, ivec);
+    *n = __builtin_convertvector(turns, ivec);
     vec r = turns * 2.12194440e-4f + (x - turns * 0.693359375f);
     vec y = all(1.9875691500E-4f);
     y = y * r + 1.3981999507E-3f;
@@ -15,12 +14,25 @@ INLINE vec exponential(vec x) {
     y = y * r + 4.1665795894E-2f;
     y = y * r + 1.6666665459E-1f;
     y = y * r + 5.0000001201E-1f;
-    y = y * (r * r) + (r + 1.f);
+    return y * (r * r) + (r + 1.f);
+}
+
+// e^x: 2 ulp; subnormal results keep their leading bits.
+INLINE vec exponential(vec x) {
+    ivec n;
+    vec y = parts_of_exponential(at_most(all(89), at_least(all(-104), x)), &n);
     ivec half = n >> 1;  // in two steps, as one alone leaves the range
     return y * (vec)((half + 127) << 23) * (vec)((n - half + 127) << 23);
 }
 
-INLINE vec sigmoid(vec x) { return 1.f / (1.f + exponential(-x)); }
+// e^x where only its sum with 1 matters: no less than e^-87, and infinite from 88.4 on.
+INLINE vec exponential_for_sum(vec x) {
+    ivec n;
+    vec y = parts_of_exponential(at_most(all(89), at_least(all(-87), x)), &n);
+    return y * (vec)((n + 127) << 23);
+}
+
+INLINE vec sigmoid(vec x) { return 1.f / (1.f + exponential_for_sum(-x)); }
 
 // tanh x: 3 ulp; a polynomial near 0, where 1 - 2 / (e^2x + 1) cancels.
 INLINE vec hyperbolic_tangent(vec x) {
@@ -31,7 +43,7 @@ INLINE vec hyperbolic_tangent(vec x) {
     p = p * s + 1.33314422036E-1f;
     p = p * s - 3.33332819422E-1f;
     vec near = p * s * x + x;
-    vec far = 1.f - 2.f / (exponential(x + x) + 1.f);
+    vec far = 1.f - 2.f / (exponential_for_sum(x + x) + 1.f);
     return choose((ivec)(s < 0.390625f), near, far);
 }
 

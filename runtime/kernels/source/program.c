@@ -91,8 +91,9 @@ static void step(const instruction *s, const float *a, const float *b, const flo
     case DO_NOT: TRUTH(x == 0.f)
     case DO_WHERE: EACH(choose((ivec)(x != 0.f), y, z))
     default:
-        for (int64_t i = 0; i < n; i += WIDTH)
-            store(out + i, activated(load(a + i), s->op - DO_ACTIVATION, low, high));
+        n = (n + LANES - 1) / LANES * LANES;
+        memcpy(out, a, 4 * (size_t)n);
+        activate(s->op - DO_ACTIVATION, out, 0, n / LANES, 1, 0, low, high);
     }
 }
 

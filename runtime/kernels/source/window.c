@@ -31,11 +31,9 @@ INLINE void weigh(const int R, const window_record *r, const float *x, const flo
                 UNROLLED for (int i = 0; i < R; i++)
                     acc[i][v] += t * load(x + from[i] + runs->x + k + v * WIDTH);
             }
-    UNROLLED for (int i = 0; i < R; i++) UNROLLED for (int v = 0; v < PARTS; v++) {
-        vec y = acc[i][v];
-        if (r->act) y = activated(y, r->act, r->low, r->high);
-        store(out + i * LANES + v * WIDTH, y);
-    }
+    UNROLLED for (int i = 0; i < R; i++) UNROLLED for (int v = 0; v < PARTS; v++)
+        store(out + i * LANES + v * WIDTH, acc[i][v]);
+    if (r->act) activate(r->act, out, 0, R, 1, 0, (float)r->low, (float)r->high);
 }
 
 INLINE void collect(const int is_max, int64_t rows, const float *x, float scale,

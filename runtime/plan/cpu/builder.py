@@ -95,7 +95,6 @@ class Builder:
 
     def __init__(self, library: Library, threads: int, read: set[int]):
         self.rows, self.threads, self.read = library.rows, threads, read
-        self.wide = library.width == LANES
         self.steps: list[Step] = []
         self.buffers: list[Buffer] = []
         self.forms: dict[int, dict[Layout, Spot]] = {}

@@ -94,7 +94,7 @@ def _dense(
         lanes, tail = LANES, ins % LANES or LANES
     out = b.result(node.result, channels)
     nr = _fitting(b.rows, blocks(outs), pixels(node.result.shape, 1))
-    tiles = tiled(x.shape[0], w, b.rows[nr], step, lanes, tail, b.wide)
+    tiles = tiled(x.shape[0], w, b.rows[nr], step, lanes, tail, True)
     count = math.prod(w.kernel)
     _add(
         b, node, tiles, nr,
@@ -144,7 +144,7 @@ def linear(b: Builder, node: Node) -> None:
     tail = ins % LANES or LANES if blocked else ins
     nr = _fitting(b.rows, 12, count) if outs > LANES else 1
     w = Window((count,), (count,), (1,), (1,), (1,), (0,))
-    tiles = tiled(1, w, b.rows[nr], step, lanes, tail, b.wide)
+    tiles = tiled(1, w, b.rows[nr], step, lanes, tail, True)
     out = b.result(node.result)
     _add(
         b, node, tiles, nr,
