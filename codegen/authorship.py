@@ -21,6 +21,8 @@ _OUTPUT = re.compile(r"_output_\d+$")
 _AGAIN = re.compile(r"(_\d+)+$")
 _COUNT = re.compile(r"(.*?)_?\d+", re.ASCII)
 _HINT = re.compile(r".*\d|.*[/:.].*|_|val|.*output.*")
+#: What spox puts in front of the names of a model that it inlines, in branches too.
+_INLINED = re.compile(r"(\w+?__)?Inline_\d+__", re.ASCII)
 _LONGEST_HINT = 24
 #: What frameworks call a layer, without "_", before they count it.
 _LAYER = re.compile(
@@ -70,6 +72,11 @@ def is_numbered(name: str) -> bool:
         or (whole != name and name[0].isupper())
         or (base != name and hasattr(ops, base))
     )
+
+
+def as_given(name: str) -> str:
+    """A name as it was in the model that a tool inlined: without what it put before."""
+    return name[found.end() :] if (found := _INLINED.match(name)) else name
 
 
 def without_count(name: str) -> str:

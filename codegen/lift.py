@@ -290,7 +290,7 @@ class _Lifter:
         listed = not tensor.dtype.is_floating_point() and tensor.size <= _TINY
         if number or listed or (not trained and tensor.size == 1):
             return Constant(np.asarray(tensor.numpy()))
-        name = value.name or ""
+        name = authorship.as_given(value.name or "")
         transposed = self._by_pytorch and constants.is_transposed(value)
         return Weight(
             authorship.SAYS_NOTHING if authorship.is_tensorflows(name) else name,

@@ -12,6 +12,7 @@ import ast
 
 import onnx_ir as ir
 
+from burnish.codegen.authorship import as_given
 from burnish.codegen.program import Level, Scope
 
 _SCOPES = "pkg.torch.onnx.name_scopes"
@@ -26,7 +27,7 @@ def scope_of(node: ir.Node) -> Scope:
     """The modules that the node was written in, outermost first; () at the root."""
     if _SCOPES in node.metadata_props:
         return _from_metadata(node)
-    name = node.name or ""
+    name = as_given(node.name or "")
     return () if max(map(name.count, "/.")) > _DEEPEST else scope_of_name(name)
 
 

@@ -18,6 +18,7 @@ import onnx_ir as ir
 
 from burnish.codegen.account import Account, Accounts
 from burnish.codegen.ops import find
+from burnish.codegen.passes.constants.decide_if import decide_branches
 from burnish.codegen.passes.constants.drop_dead import drop_dead
 from burnish.codegen.passes.constants.drop_identities import drop_identities
 from burnish.codegen.passes.constants.fold_constants import fold_constants
@@ -43,6 +44,7 @@ from burnish.codegen.passes.weights.widen import widen_integers
 Pass = Callable[[ir.Model, Account], bool]
 
 PASSES: tuple[Pass, ...] = (
+    decide_branches,  # before they are inlined
     inline_constant_if,  # before all that looks at a branch that never runs
     mark_folded,  # while the file still tells what constants were made of
     unfold_weights,  # before all else: what is tied is told by names

@@ -126,7 +126,22 @@ def without_weights(model: ir.Model) -> Any:
     )
     del message.graph.initializer[:]
     message.graph.initializer.extend(small)
+    _show_inside(message.graph, {tensor.name: tensor for tensor in small})
     return message
+
+
+def _show_inside(graph: Any, numbers: dict[str, Any]) -> None:
+    """Give branches and bodies the numbers that they read, by the same names.
+
+    Inference looks up values from outside by their types, not by what they hold.
+    """
+    for node in graph.node:
+        for attribute in node.attribute:
+            for inner in (attribute.g, *attribute.graphs):
+                read = dict.fromkeys(name for each in inner.node for name in each.input)
+                kept = (numbers[name] for name in read if name in numbers)
+                inner.initializer.extend(kept)
+                _show_inside(inner, numbers)
 
 
 def _is_no_size(node: ir.Node) -> bool:

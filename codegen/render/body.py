@@ -98,10 +98,33 @@ def _if(statement: If, names: Names, indent: int) -> list[str]:
         + _together(targets, block.results, names, indent + INDENT)
         for block in statement.blocks()
     )
-    lines = [f"{pad}if {text(statement.condition, names)}:", *then]
+    condition = text(statement.condition, names)
+    if len(targets) == 1 and (line := _choice(targets[0], condition, then, otherwise)):
+        return [pad + line]
+    lines = [f"{pad}if {condition}:", *then]
     if not then:
         lines.append(f"{pad}    pass")
     return [*lines, f"{pad}else:", *otherwise] if otherwise else lines
+
+
+def _choice(
+    target: str, condition: str, then: list[str], otherwise: list[str]
+) -> str | None:
+    """`x = a if c else b`, where it is one line and no choice inside another."""
+    start = f"{target} = "
+    for lines in (then, otherwise):
+        if len(lines) != 1 or not lines[0].lstrip().startswith(start):
+            return None
+    taken, other = (
+        lines[0].lstrip().removeprefix(start) for lines in (then, otherwise)
+    )
+    words = condition.split()
+    if words[0] == "not" and not {"and", "or", "if"} & set(words):
+        condition, taken, other = condition.removeprefix("not "), other, taken
+    indent = len(then[0]) - len(then[0].lstrip()) - INDENT
+    line = f"{start}{taken} if {condition} else {other}"
+    nested = any(f" {word} " in f" {taken} {other} " for word in ("if", "lambda"))
+    return None if nested or indent + len(line) > 88 else line
 
 
 def _loop(statement: Loop, names: Names, indent: int) -> list[str]:

@@ -196,7 +196,12 @@ class _Namer:
     def _if(self, statement: If, live: _Either) -> None:
         occupied = frozenset(live) | self._inside(statement) | self.fixed
         taken = set(occupied)
+        inside = self._inside(statement)
         for target in statement.targets:
+            given = self.names.get(target)  # as what a block around it results in
+            if given is not None and given not in inside:
+                taken.add(given)
+                continue
             wanted = _hinted(target)
             name = (
                 free(Identifier.variable(wanted), taken)
@@ -307,12 +312,12 @@ class _Held:
         self.last = last
         self.names: Counter[str] = Counter()
         self.ends: dict[int, list[str]] = defaultdict(list)
-        self.known: set[Value] = set()
+        self.known: dict[Value, str] = {}
 
     def add(self, values: Iterable[Value], names: Mapping[Value, str]) -> None:
         for value in values:
-            if value in self.last and value not in self.known:
-                self.known.add(value)
+            if value in self.last and self.known.get(value) != names[value]:
+                self.known[value] = names[value]
                 self.names[names[value]] += 1
                 self.ends[self.last[value]].append(names[value])
 

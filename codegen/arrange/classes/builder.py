@@ -99,17 +99,14 @@ class Builder:
         self.readers: dict[Value, set[int]] = defaultdict(set)
         self.symbols: dict[Value, str] = {}
         self.places: dict[Value, tuple[Value, Expression]] = {}
+        self._read_by(program.body)
         for statement in program.body.statements:
-            for value in used(statement):
-                self.readers[value].add(id(statement))
             if isinstance(statement, Assign) and (size := symbol(statement.expression)):
                 self.symbols[statement.targets[0]] = size
             if isinstance(statement, Assign) and (
                 number := number_of_places(statement)
             ):
                 self.places[statement.targets[0]] = number, statement.expression
-        for value in values_in(program.body.results):
-            self.readers[value].add(-1)
         self.told = Told(
             Counter(free_weights(program.body.statements)),
             uses_of(program.body),
@@ -129,6 +126,14 @@ class Builder:
         plans = [*self.classes.values(), model]
         extend_ties(plans)
         return plans, members.weights
+
+    def _read_by(self, block: Block) -> None:
+        """Note which statement reads which value; -1 stands for the results."""
+        for statement in block.statements:
+            for value in used(statement):
+                self.readers[value].add(id(statement))
+        for value in values_in(block.results):
+            self.readers[value].add(-1)
 
     # --- one class ---
 
@@ -252,7 +257,8 @@ class Builder:
         group = Group(Level(kind), [*block.statements, ends])
         inputs, local = self._inputs(group)
         uses = Counter(free_weights(statements_of(group)))
-        items: list[Item] = list(block.statements)
+        self._read_by(block)
+        items = grouped(block.statements, self.reasons.decide)
         members, made, outside = self._body(items, block.results, uses, local)
         values = [*inputs, *outside.values()]
         plan = members.plan(Identifier.class_name(kind), values, made)

@@ -39,11 +39,7 @@ _COUNTED = re.compile(r"(s|u|unk__)\d+", re.ASCII)
 
 def follow_sizes(model: ir.Model, account: Account) -> bool:
     """Write every known shape; replace values that are known constants."""
-    follower = _Follower(model, account)
-    changed = False
-    for node in list(model.graph):
-        changed |= follower.node(node)
-    return changed
+    return _Follower(model, account).graph(model.graph)
 
 
 class _Follower:
@@ -55,6 +51,16 @@ class _Follower:
         self.names: dict[str, str] = {}
         for value in model.graph.inputs:
             _name_sizes(value, self.names)
+
+    def graph(self, graph: ir.Graph) -> bool:
+        """Follow a graph's nodes, in branches too: what runs knows what is outside."""
+        changed = False
+        for node in list(graph):
+            if node.op_type == "If" and node.domain == "":
+                for name in ("then_branch", "else_branch"):
+                    changed |= self.graph(node.attributes[name].as_graph())
+            changed |= self.node(node)
+        return changed
 
     def node(self, node: ir.Node) -> bool:
         changed = self._shape(node)

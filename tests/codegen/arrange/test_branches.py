@@ -51,11 +51,7 @@ def test_twins_share_a_class(wide, narrow, flag):
         """
         return self.fc2(ops.relu(self.fc1(x)))
         """,
-        """
-            z = self.large(x)
-        else:
-            z = self.small(x)
-        """,
+        "z = self.large(x) if flag else self.small(x)",
         feeds=feeds(flag),
     )
     assert text.count("class ") == 2

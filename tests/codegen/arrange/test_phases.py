@@ -12,6 +12,7 @@ from burnish.codegen.arrange import pipeline
 from burnish.codegen.arrange.pipeline import NEEDED, PHASES, Phase
 from tests.codegen.arrange.test_calls import network
 from tests.codegen.arrange.test_structure import encoder, pyramid
+from tests.harness.counted import counted
 from tests.harness.source import floats, graph, node, source_of
 from tests.harness.strip import stripped
 
@@ -75,6 +76,7 @@ IDS = RANDOM.integers(0, 7, (2, 5))
 ROWS = RANDOM.normal(size=(3, 4)).astype(np.float32)
 MODELS: dict[str, tuple[Callable[[], onnx.ModelProto], np.ndarray]] = {
     "encoder": (lambda: stripped(encoder(3)), IDS),
+    "counted": (lambda: counted(pyramid()), IMAGES),
     "pyramid": (lambda: stripped(pyramid()), IMAGES),
     "calls": (lambda: network("/block", "/block", "/block", again="module"), IDS[0]),
     "shared factor": (_shared_factor, ROWS),
@@ -119,6 +121,7 @@ def test_numbers_are_those_of_the_flat_form(
 
 
 CHANGES = {
+    "forget_counted_layers": "counted",
     "stack_tensors": "joined",
     "recover_structure": "encoder",
     "number_calls": "calls",

@@ -211,4 +211,4 @@ def test_names_of_the_file_stay_in_branches():
     )
     inputs = {"c": (TensorProto.BOOL, ()), "x": (2, 3, 8)}
     model = graph([both], weights, **inputs)
-    check_source(model, "if c:\n    y = self.stem(x)\nelse:\n    y = self.stem2(x)")
+    check_source(model, "y = self.stem(x) if c else self.stem2(x)")

@@ -1,0 +1,122 @@
+"""Decide an If whose other branch gives a tensor of a rank that its reader cannot take.
+
+Scripted modules ask for ranks: an LSTM cell takes one sample or a batch, and squeezes
+again what it had unsqueezed. What the file says behind such an If (an LSTM wants three
+axes) leaves one branch; with the other one the model would stop with an error.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from burnish.codegen.account import Account
+from burnish.codegen.passes import graph as g
+
+_HANDED_ON = frozenset(("Cast", "Identity", "Neg", "Relu", "Sigmoid", "Sqrt", "Tanh"))
+_RECURRENT = ("GRU", "LSTM", "RNN")
+_STATES = (0, 5, 6)
+_LONGEST = 64
+
+
+def decide_branches(model: ir.Model, account: Account) -> bool:
+    """Give Ifs that have one branch which can run a constant condition."""
+    changed = False
+    for node in list(g.all_nodes(model)):
+        if node.op_type != "If" or node.domain or g.constant(node.inputs[0]):
+            continue
+        wrong = [name for name in _BRANCHES if _contradicts(node, name)]
+        if len(wrong) != 1:
+            continue
+        account.did("If of which one branch fits the ranks behind it", g.label(node))
+        _decide(model, node, wrong == ["else_branch"])
+        changed = True
+    return changed
+
+
+_BRANCHES = ("then_branch", "else_branch")
+
+
+def _contradicts(node: ir.Node, branch: str) -> bool:
+    """Whether a result of the branch has another rank than a reader takes."""
+    results = node.attributes[branch].as_graph().outputs
+    return any(
+        (wanted := _wanted(output)) is not None
+        and result.shape is not None
+        and len(result.shape) != wanted
+        for output, result in zip(node.outputs, results, strict=True)
+    )
+
+
+def _wanted(value: ir.Value, steps: int = _LONGEST) -> int | None:
+    """The rank that what always runs behind a value takes it with; None if any."""
+    maker = value.producer()
+    for user, place in value.uses() if steps else ():
+        if maker is None or user.graph is not maker.graph:
+            continue
+        if (rank := _taken(user, place, steps - 1)) is not None:
+            return rank
+    return None
+
+
+def _taken(user: ir.Node, place: int, steps: int) -> int | None:
+    """The rank of the input at a place, by the operator or by what is behind it."""
+    if user.domain:
+        stacked = (user.domain, user.op_type, place) == ("burnish", "Recurrent", 0)
+        return 3 if stacked else None
+    if user.op_type in _RECURRENT and place in _STATES:
+        return 3
+    if user.op_type == "Conv" and place == 0:
+        weight = user.inputs[1]
+        return None if weight is None or weight.shape is None else len(weight.shape)
+    if user.op_type == "Transpose":
+        permuted = user.attributes.get("perm")
+        return None if permuted is None else len(permuted.as_ints())
+    if place or not user.outputs:
+        return None
+    if user.op_type in _HANDED_ON:
+        return _wanted(user.outputs[0], steps)
+    if user.op_type in ("Squeeze", "Unsqueeze"):
+        axes, behind = _axes(user), _wanted(user.outputs[0], steps)
+        if axes is None or behind is None:
+            return None
+        return behind + axes if user.op_type == "Squeeze" else behind - axes
+    return None
+
+
+def _axes(node: ir.Node) -> int | None:
+    """How many axes it adds or takes away, where the file says which."""
+    held = node.attributes.get("axes")
+    if held is not None:
+        return len(held.as_ints())
+    tensor = g.constant(node.inputs[1]) if len(node.inputs) > 1 else None
+    return None if tensor is None else tensor.size
+
+
+def _decide(model: ir.Model, node: ir.Node, truth: bool) -> None:
+    """Make the condition constant here, and of what asks the same where this runs."""
+    root, negated = _root(node.inputs[0])
+    inside = {id(each) for each in g.owner(node).all_nodes()}
+    for other in list(g.all_nodes(model)):
+        if other.op_type != "If" or other.domain or id(other) not in inside:
+            continue
+        asked, turned = _root(other.inputs[0])
+        if asked is root:
+            held = np.array(truth ^ negated ^ turned)
+            like = ir.Value(name=f"{other.name or other.outputs[0].name}_decided")
+            decided = g.initializer(model, like, ir.tensor(held), trains=False)
+            other.replace_input_with(0, decided)
+
+
+def _root(value: ir.Value | None) -> tuple[ir.Value | None, bool]:
+    """What a condition asks, and whether for the contrary."""
+    negated = False
+    while value is not None and (maker := value.producer()) is not None:
+        asked = maker.inputs[0] if maker.inputs else None
+        if asked is None or asked.dtype != ir.DataType.BOOL or maker.domain:
+            break
+        if maker.op_type not in ("Cast", "Identity", "Not"):
+            break
+        negated ^= maker.op_type == "Not"
+        value = asked
+    return value, negated
