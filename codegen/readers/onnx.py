@@ -28,12 +28,13 @@ def load(file: MappedFile, explain: Explain) -> tuple[ir.Model, int]:
 
     def build(message: Any, declared: int) -> ir.Model:
         model = microsoft.to_own_domain(normalise(message, explain))
-        model = opset.bring_up(model, declared, explain)
-        microsoft.expand(model, explain)
-        shapes.infer(model, explain)
-        return model
+        return opset.bring_up(model, declared, explain)
 
-    return _guarded(file, explain, build)
+    def finish(model: ir.Model) -> None:
+        microsoft.expand(model, explain)  # it reads weights of few bits
+        shapes.infer(model, explain)
+
+    return _guarded(file, explain, build, finish)
 
 
 def load_for_upgrade(path: Path, target: int, explain: Explain) -> tuple[ir.Model, int]:
@@ -47,9 +48,15 @@ def load_for_upgrade(path: Path, target: int, explain: Explain) -> tuple[ir.Mode
 
 
 def _guarded(
-    file: MappedFile, explain: Explain, build: Callable[[Any, int], ir.Model]
+    file: MappedFile,
+    explain: Explain,
+    build: Callable[[Any, int], ir.Model],
+    finish: Callable[[ir.Model], None] = lambda _: None,
 ) -> tuple[ir.Model, int]:
-    """What `build` makes of the file, its tensors attached; errors name the file."""
+    """What `build` makes of the file, its tensors attached; errors name the file.
+
+    finish: what is done when they are.
+    """
     budget = Budget(file.size, str(file.path))
     try:
         message = parse(file, explain)
@@ -57,6 +64,7 @@ def _guarded(
         declared = proto.clean(message, explain, budget)
         model = build(message, declared)
         attach(model, file, budget)
+        finish(model)
     except BudgetError:
         raise
     except ConversionError as error:

@@ -138,6 +138,8 @@ def _packed(weight: Weight) -> Packed | None:
     if param not in _SCALES or values.ndim == 0:
         return None
     level = _level(scales, zeros)
+    if level == Level.block(1):
+        return None  # a scale each takes more than the numbers
     (bits,) = asked.bits
     mode = "affine" if zeros.any() else "symmetric"
     for value in (f"q{bits}s", f"q{bits}f"):

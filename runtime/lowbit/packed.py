@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -56,10 +57,18 @@ class Packed:
         counts = self.scheme.level.counts(self.shape)
         shared = counts == (1,)
         apart = len(counts) == len(self.shape) and counts[0] == self.shape[0] > 1
-        if self.scheme.store != "native" or not (shared or apart) or not rows.size:
+        bits = self.scheme.kind.bits * math.prod(self.shape[1:])
+        whole = self.scheme.store == "native" or (
+            self.scheme.store == "packed_u8" and bits % 8 == 0
+        )
+        if not whole or not (shared or apart) or not rows.size:
             return xp.take(self.unpack(), rows, axis=0)
         flat = rows.reshape(-1)
-        few = {"codes": xp.take(self.codes, flat, axis=0)}
+        held = self.codes
+        if self.scheme.store != "native":  # a row is so many bytes
+            held = held[: self.shape[0] * bits // 8].reshape(self.shape[0], -1)
+        taken = xp.take(held, flat, axis=0)
+        few = {"codes": taken if held is self.codes else taken.reshape(-1)}
         for name, part in self.parts().items():
             if name != "codes":
                 few[name] = xp.take(part, flat, axis=0) if apart else part

@@ -269,3 +269,27 @@ def _stored(path: Path) -> set[tuple[int, ...]]:
         for a in arrays
         if a.dtype == np.int8 and a.ndim > 1 and a.min() > -128
     }
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_four_bits_in_blocks_are_the_float_model_with_packed_weights(
+    files: dict[str, Any], tmp_path: Path, symmetric: bool
+) -> None:
+    tools = pytest.importorskip("onnxruntime.quantization.matmul_nbits_quantizer")
+    source, feed = files["words"]
+    work = tools.MatMulNBitsQuantizer(
+        onnx.load(source), block_size=16, is_symmetric=symmetric
+    )
+    work.process()
+    path = tmp_path / "four.onnx"
+    work.model.save_model_to_file(str(path))
+    made, twin = generate(path), generate(source)
+    assert made.text.partition("\nclass")[2] == twin.text.partition("\nclass")[2]
+    write(made, tmp_path)
+    model = _model(tmp_path, made.name)
+    small = [p for p in model.parameters() if p.scheme is not None]
+    assert len(small) == 19
+    assert {p.scheme.kind.bits for p in small} == {4}
+    want = run(path, feed)
+    got = model(*feed.values()).numpy()
+    np.testing.assert_allclose(got, want, atol=2e-6 * np.abs(want).max())

@@ -8,11 +8,17 @@ import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.account import Account
-from burnish.codegen.passes.graph import all_nodes, constant, forward, initializer
+from burnish.codegen.passes.graph import (
+    all_nodes,
+    constant,
+    forward,
+    initializer,
+    order_of,
+)
 from burnish.codegen.passes.quantized._values import is_small
 from burnish.codegen.weights.dequantized import Dequantized
 
-_ADDED = re.compile(r"(_quantized|_Q4|_Q8|_DQ|/DequantizeLinear)+$")
+_ADDED = re.compile(r"(_quantized|_Q4|_Q8|_DQ)+(_\d+)?$")
 _WHOLE = frozenset(
     (ir.DataType.INT32, ir.DataType.INT8, ir.DataType.UINT8, ir.DataType.INT16)
 )
@@ -32,7 +38,28 @@ def dequantize_weights(model: ir.Model, account: Account) -> bool:
             made[key] = _weight(model, node)
             account.did("weight of few bits", made[key].name or "")
         changed |= forward(node, made[key])
+    for node in all_nodes(model):
+        if node.op_type == "Transpose" and not node.domain:
+            _turn(model, node)
     return changed
+
+
+def _turn(model: ir.Model, node: ir.Node) -> None:
+    """Read a weight in another order of its axes, not a copy of it."""
+    tensor, output = constant(node.inputs[0]), node.outputs[0]
+    if not isinstance(tensor, Dequantized) or output.is_graph_output():
+        return
+    order = order_of(node, tensor.shape.rank())
+    if order is None:
+        return
+    shape = ir.Shape([tensor.shape.numpy()[axis] for axis in order])
+
+    def read() -> ir.TensorProtocol:
+        return ir.tensor(np.transpose(tensor.numpy(), order), dtype=tensor.dtype)
+
+    like = ir.Value(name=tensor.name)
+    turned = ir.LazyTensor(read, tensor.dtype, shape, name=tensor.name)
+    forward(node, initializer(model, like, turned, trains=True))
 
 
 def _fits(node: ir.Node) -> bool:
@@ -60,8 +87,7 @@ def _weight(model: ir.Model, node: ir.Node) -> ir.Value:
     alone = codes.size == 1
     if alone or not is_small(node.inputs[0]):
         tensor = ir.tensor(np.asarray(tensor.numpy()), dtype=scales.dtype)
-    like = ir.Value(name=name, metadata_props=node.inputs[0].metadata_props)
-    return initializer(model, like, tensor, trains=not alone)
+    return initializer(model, ir.Value(name=name), tensor, trains=not alone)
 
 
 def _name(model: ir.Model, node: ir.Node) -> str:

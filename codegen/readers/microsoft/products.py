@@ -133,21 +133,30 @@ def matmul_n_bits(
 ) -> Any:
     """A @ weight.T + bias; B (N, blocks, bytes) holds the weight (N, K), low bits first
 
+    g_idx: which scale each column has, where it is not that of its block.
     accuracy_level lets onnxruntime compute less exactly; nothing need follow it.
     """
     if bits not in _TYPES or weight_prepacked:
         raise Unreadable(f"expected weights of 4 or 8 bits as stored, got {bits}")
-    if g_idx is not None:
-        raise Unreadable("expected groups in the weight's own order")
     blocks = -(-K // block_size)
     weight = _unpacked(array_of(B, "B"), bits).reshape(N, -1)[:, :K]
     table = _table(op, scales, N, blocks)
     zeros = _zeros(op, zero_points, scales, bits, N, blocks)
-    whole = op.DequantizeLinear(
-        *(_packed(weight, bits), table, zeros), axis=1, block_size=block_size
-    )
+    if g_idx is not None:
+        table, zeros, block_size = *_by_column(g_idx, table, zeros, K), 1
+    codes = op.value(_packed(weight, bits))
+    codes.name = B.name
+    whole = op.DequantizeLinear(codes, table, zeros, axis=1, block_size=block_size)
     y = op.MatMul(A, op.Transpose(whole, perm=[1, 0]))
     return y if bias is None else op.Add(y, bias)
+
+
+def _by_column(g_idx: Any, table: Any, zeros: Any, count: int) -> tuple[Any, Any]:
+    """A scale and a zero point for each column."""
+    places = array_of(g_idx, "g_idx")[:count]
+    scales = table if isinstance(table, np.ndarray) else array_of(table, "scales")
+    wide = np.ascontiguousarray(zeros.numpy()[:, places])
+    return np.ascontiguousarray(scales[:, places]), ir.Tensor(wide, dtype=zeros.dtype)
 
 
 def _table(op: Builder, scales: Any, rows: int, blocks: int) -> Any:

@@ -162,6 +162,15 @@ CASES = [
         block_size=16,
     ),
     case(
+        "MatMulNBits",  # onnxruntime takes 8 for every zero point beside g_idx
+        *(x(3, 32), fixed(whole(U1, 6, 2, 8, high=256)), w(6, 2), None),
+        fixed(RANDOM.permutation(np.repeat([0, 1], 16)).astype(I4)),
+        K=32,
+        N=6,
+        bits=4,
+        block_size=16,
+    ),
+    case(
         "GatherBlockQuantized",
         *(fixed(whole(U1, 7, 16, high=256)), IDS % 7, w(7, 2)),
         bits=4,

@@ -266,3 +266,13 @@ def test_a_tied_and_a_derived_value_can_be_assigned():
     with pytest.raises(InputError, match=r"expected values of shape \(8, 6\)"):
         other.weight.assign(net.conv.weight)
     assert ops.add(net.head.weight, 1).numpy().dtype == np.float32
+
+
+@pytest.mark.parametrize("value", ["q8s", "q4f", "q2s"])
+@pytest.mark.parametrize("level", [Level.tensor(), Level.block(4), Level.channel(0)])
+@pytest.mark.parametrize("width", [8, 7])
+def test_rows_of_a_packed_table_are_those_of_the_whole(value, level, width):
+    table = np.random.default_rng(0).normal(size=(9, width)).astype(np.float32)
+    packed = QuantScheme(value, level=level).pack(table)
+    rows = np.array([[8, 0, 3], [3, -1, 5]])
+    np.testing.assert_array_equal(packed.take(rows), packed.unpack()[rows])
