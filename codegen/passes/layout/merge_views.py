@@ -279,7 +279,8 @@ def _reshape(
     ):
         ones = [i for i, axis in enumerate(longer) if not axis]
         if [axis for axis in longer if axis] == shorter and ones:
-            return ir.Node("", op_type, [None, _constant(model, chain, ones)])
+            inputs = [None, _constant(model, chain, ones)]
+            return ir.Node("", op_type, inputs, version=13)
     given, sizes = (
         [product([atom.size for atom in axis]) for axis in axes]
         for axes in (before, after)

@@ -196,13 +196,18 @@ def _constants(
 # --- what it becomes ---
 
 
+def _axes_node(kind: str, value: ir.Value, axes: ir.Value, name: str) -> ir.Node:
+    """Squeeze or Unsqueeze with its axes as an input, which the file's may not have."""
+    return ir.Node("", kind, [value, axes], name=name, version=13)
+
+
 def _write(model: ir.Model, loop: _Loop, sequence: ir.Value, cell: Cell) -> None:
     """The layer in the place of the loop, from the same state."""
     node, state = loop.node, loop.state
     start, last = node.inputs[2 + state], node.outputs[state]
     states = node.outputs[len(node.inputs) - 2 :]
     first, second = (_constant(model, "axes", np.array([n], np.int64)) for n in (0, 1))
-    begin = ir.Node("", "Unsqueeze", [start, first], name=f"{node.name}_start")
+    begin = _axes_node("Unsqueeze", start, first, f"{node.name}_start")
     made = ir.Node(
         "",
         cell.kind,
@@ -211,8 +216,8 @@ def _write(model: ir.Model, loop: _Loop, sequence: ir.Value, cell: Cell) -> None
         num_outputs=2,
         name=node.name,
     )
-    every = ir.Node("", "Squeeze", [made.outputs[0], second], name=f"{node.name}_all")
-    end = ir.Node("", "Squeeze", [made.outputs[1], first], name=f"{node.name}_last")
+    every = _axes_node("Squeeze", made.outputs[0], second, f"{node.name}_all")
+    end = _axes_node("Squeeze", made.outputs[1], first, f"{node.name}_last")
     nodes = [begin, made, every, end]
     assert sequence.shape is not None
     time, batch, _ = sequence.shape

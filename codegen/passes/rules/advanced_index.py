@@ -127,7 +127,11 @@ def _rows(found: Match) -> list[ir.Node]:
         return [made]
     axes = ir.tensor(np.array([-1], np.int64))
     last = ir.Node("", "Constant", [], [ir.AttrTensor("value", axes)])
-    return [last, made, ir.Node("", "Unsqueeze", [made.outputs[0], last.outputs[0]])]
+    return [
+        last,
+        made,
+        ir.Node("", "Unsqueeze", [made.outputs[0], last.outputs[0]], version=13),
+    ]
 
 
 # --- elements at every place in turn ---
@@ -179,7 +183,10 @@ def _unsqueezed(found: Match) -> list[ir.Node]:
     kept = {_axis(found[name], rank) for name in ("a", "b")}
     axes = ir.tensor(np.array([i for i in range(rank) if i not in kept], np.int64))
     made = ir.Node("", "Constant", [], [ir.AttrTensor("value", axes)])
-    return [made, ir.Node("", "Unsqueeze", [found["data"], made.outputs[0]])]
+    return [
+        made,
+        ir.Node("", "Unsqueeze", [found["data"], made.outputs[0]], version=13),
+    ]
 
 
 # --- places that are small numbers ---

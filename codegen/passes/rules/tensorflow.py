@@ -64,11 +64,12 @@ def _check_height(found: Match) -> str | None:
 def _without_height(found: Match) -> list[ir.Node]:
     node = found.named["main"]
     axes = ir.Node("", "Constant", [], [ir.AttrTensor("value", _tensor([2]))])
-    x = ir.Node("", "Squeeze", [found["x"], axes.outputs[0]])
+    x = ir.Node("", "Squeeze", [found["x"], axes.outputs[0]], version=13)
     made = [axes, x]
     inputs: list[ir.Value | None] = [x.outputs[0]]
     if "weight" in found.values:
-        made.append(ir.Node("", "Squeeze", [found["weight"], axes.outputs[0]]))
+        high = [found["weight"], axes.outputs[0]]
+        made.append(ir.Node("", "Squeeze", high, version=13))
         made[-1].outputs[0].name = found["weight"].name  # a weight, not counted
         inputs += [made[-1].outputs[0], *node.inputs[2:]]
     kept = [a for a in node.attributes.values() if a.name not in (*_SIDES, "pads")]

@@ -10,6 +10,7 @@ from burnish.codegen import passes
 from burnish.codegen.account import Account
 from tests.codegen.passes.forms import becomes, form
 from tests.codegen.passes.test_passes import model_of, twin
+from tests.harness.source import graph, node
 
 X = np.random.default_rng(0).standard_normal((2, 3, 8)).astype(np.float32)
 
@@ -173,3 +174,17 @@ def test_a_view_by_strides_that_moves_nothing_is_gone(step, rows, source):
     model = form(STRIDED.format(step), weights=weights, x="n,3,2")
     text = becomes(model, *([source] if source else []))
     assert ("arange" in text) == (source is None)
+
+
+def test_views_of_files_that_have_axes_as_attributes():
+    """What views merge into is written as of opset 13, whatever the file's opset is."""
+    nodes = [
+        node("Transpose", "x", "t", perm=[0, 2, 1]),
+        node("Reshape", "t rows", "r"),
+        node("Tanh", "r", "s"),
+        node("Reshape", "s back", "u"),
+        node("Transpose", "u", "y", perm=[0, 2, 1]),
+    ]
+    held = {"rows": np.array([2, 3]), "back": np.array([2, 3, 1])}
+    text = becomes(graph(nodes, held, opset=11, x=(2, 1, 3)))
+    assert "squeeze(" in text

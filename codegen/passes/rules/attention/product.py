@@ -279,7 +279,7 @@ def _shared(found: Match) -> list[ir.Node]:
     for name in ("k", "v"):
         axes = ir.tensor(np.array([2], np.int64))
         made = ir.Node("", "Constant", [], [ir.AttrTensor("value", axes)])
-        one = ir.Node("", "Squeeze", [found[name], made.outputs[0]])
+        one = ir.Node("", "Squeeze", [found[name], made.outputs[0]], version=13)
         nodes += [made, one]
         parts.append(one.outputs[0])
     inputs = [found["q"], *parts, *node.inputs[3:]]
