@@ -1,6 +1,6 @@
-"""BERT-base's encoder and the guide's training step on a GPU, beside PyTorch's.
+"""BERT-base's encoder and steps of training on a GPU, beside PyTorch's.
 
-    python benchmarks/gpu.py [--rounds 30] [--compiled] [--tf32]
+    python benchmarks/gpu.py [--rounds 30] [--compiled] [--tf32] [--only TEXT]
 
 float32 without TF32, the same weights and inputs; the numbers are compared before they
 are timed. A run ends when the GPU is done. What is printed: milliseconds (the median)
@@ -120,48 +120,183 @@ def inference(batch: int, compiled: bool, tf32: bool) -> dict[str, Any]:
     return {"runs": runs, "apart": max(apart)}
 
 
-def training(batch: int, compiled: bool) -> dict[str, Any]:
-    """Steps of the guide's network with Adam, and how far the losses are apart."""
+def resnet(nn: Any, relu: Any) -> Any:
+    """ResNet-50: (N, 3, H, W) -> (N, 1000)"""
+
+    class Bottleneck(nn.Module):  # type: ignore[misc]
+        def __init__(self, channels: int, width: int, stride: int) -> None:
+            super().__init__()
+            self.conv1 = nn.Conv2d(channels, width, 1, bias=False)
+            self.bn1 = nn.BatchNorm2d(width)
+            self.conv2 = nn.Conv2d(width, width, 3, stride, 1, bias=False)
+            self.bn2 = nn.BatchNorm2d(width)
+            self.conv3 = nn.Conv2d(width, 4 * width, 1, bias=False)
+            self.bn3 = nn.BatchNorm2d(4 * width)
+            self.downsample = None
+            if stride > 1 or channels != 4 * width:
+                self.downsample = nn.Sequential(
+                    nn.Conv2d(channels, 4 * width, 1, stride, bias=False),
+                    nn.BatchNorm2d(4 * width),
+                )
+
+        def forward(self, x: Any) -> Any:
+            beside = x if self.downsample is None else self.downsample(x)
+            x = relu(self.bn1(self.conv1(x)))
+            x = self.bn3(self.conv3(relu(self.bn2(self.conv2(x)))))
+            return relu(x + beside)
+
+    class Model(nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv1 = nn.Conv2d(3, 64, 7, 2, 3, bias=False)
+            self.bn1 = nn.BatchNorm2d(64)
+            self.maxpool = nn.MaxPool2d(3, 2, 1)
+            blocks, channels = [], 64
+            for width, depth, stride in (
+                (64, 3, 1),
+                (128, 4, 2),
+                (256, 6, 2),
+                (512, 3, 2),
+            ):
+                for i in range(depth):
+                    blocks.append(Bottleneck(channels, width, 1 if i else stride))
+                    channels = 4 * width
+            self.blocks = nn.Sequential(*blocks)
+            self.fc = nn.Linear(2048, 1000)
+
+        def forward(self, x: Any) -> Any:
+            x = self.maxpool(relu(self.bn1(self.conv1(x))))
+            return self.fc(self.blocks(x).mean((2, 3)))
+
+    return Model()
+
+
+def tuned(nn: Any, gelu: Any, attend: Any) -> Any:
+    """BERT-base and a head: what `bert` takes -> (N, 2)"""
+
+    class Model(nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.bert = bert(nn, gelu, attend)
+            self.head = nn.Linear(WIDTH, 2)
+
+        def forward(self, *given: Any) -> Any:
+            return self.head(self.bert(*given)[:, 0])
+
+    return Model()
+
+
+def images(batch: int, channels: int, size: int, classes: int) -> Any:
+    """Pictures, and a class of each."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(batch, channels, size, size)).astype(np.float32)
+    return (x,), rng.integers(0, classes, batch)
+
+
+def sentences(batch: int) -> Any:
+    """What `bert` takes, and a class of each."""
+    rng = np.random.default_rng(0)
+    given = (
+        rng.integers(0, WORDS, (batch, 128)),
+        np.arange(128)[None].repeat(batch, 0),
+        np.zeros((batch, 128), np.int64),
+        np.zeros((batch, 1, 1, 128), np.float32),
+    )
+    return given, rng.integers(0, 2, batch)
+
+
+def training(
+    make: Callable[[bool], Any], data: Any, rules: Any, compiled: bool, tf32: bool
+) -> dict[str, Any]:
+    """Steps of a network, and how far the losses of the first ones are apart.
+
+    make: the network, PyTorch's where True. rules: our optimizer and PyTorch's.
+    """
     import torch
 
-    from burnish import Tensor, nn, ops, optim
+    import burnish
+    from burnish import Tensor, nn
 
-    theirs, ours = cnn(torch.nn, torch.relu), cnn(nn, ops.relu)
+    theirs, ours = make(True), make(False)
     ours.load_state_dict({k: v.numpy() for k, v in theirs.state_dict().items()})
-    for net in (theirs, ours):
-        net.dropout.p = 0.0  # for the comparison: each draws its own masks
-    rng = np.random.default_rng(0)
-    images = rng.normal(size=(batch, 1, 28, 28)).astype(np.float32)
-    labels = rng.integers(0, 10, batch)
+    given, labels = data
     model, peer = ours.to("cuda:autodiff"), theirs.cuda()
-    adam = optim.Adam()
-    other = torch.optim.Adam(peer.parameters(), RATE, fused=True)
-    x, t = Tensor(images).to("cuda"), Tensor(labels).to("cuda")
-    x2, t2 = torch.from_numpy(images).cuda(), torch.from_numpy(labels).cuda()
+    rule, other = rules[0], rules[1](peer.parameters())
+    x, t = [Tensor(a).to("cuda") for a in given], Tensor(labels).to("cuda")
+    z, t2 = [torch.from_numpy(a).cuda() for a in given], torch.from_numpy(labels).cuda()
 
-    def our_step() -> Any:
-        loss = nn.cross_entropy(model(x), t)
-        adam.step(RATE, model, loss.backward())
+    def our_step(x: Any, t: Any, rate: float) -> Any:
+        loss = nn.cross_entropy(model(*x), t)
+        rule.step(rate, model, loss.backward())
         return loss
 
     def their_step(net: Any = peer) -> Any:
         other.zero_grad()
-        loss = torch.nn.functional.cross_entropy(net(x2), t2)
+        loss = torch.nn.functional.cross_entropy(net(*z), t2)
         loss.backward()
         other.step()
         return loss
 
-    pairs = [(our_step().item(), their_step().item()) for _ in range(5)]
-    for net in (model, peer):
-        net.dropout.p = 0.5
-    runs = {"burnish": our_step, "torch": their_step}
+    fast = burnish.compile(our_step, precision="tf32" if tf32 else "fp32")
+    ours_step = fast if compiled else our_step
+    parts = [*model.named_modules(), *peer.named_modules()]
+    dropouts = [m for _, m in parts if type(m).__name__ == "Dropout"]
+    rates = [m.p for m in dropouts]
+    for each in dropouts:
+        each.p = 0.0  # for the comparison: each draws its own masks
+    pairs = [(ours_step(x, t, RATE).item(), their_step().item()) for _ in range(5)]
+    for each, p in zip(dropouts, rates, strict=True):
+        each.p = p
+    runs = {"burnish": lambda: our_step(x, t, RATE), "torch": their_step}
     if compiled:
-        fast = torch.compile(peer, mode="reduce-overhead")
-        runs["torch compiled"] = lambda: their_step(fast)
-    return {"runs": runs, "apart": max(abs(a - b) / b for a, b in pairs)}
+        quick = torch.compile(peer, mode="reduce-overhead")
+        runs["burnish compiled"] = lambda: fast(x, t, RATE)
+        runs["torch compiled"] = lambda: their_step(quick)
+    told = fast.explain() if compiled else ""
+    apart = max(abs(a - b) / abs(b) for a, b in pairs)
+    return {"runs": runs, "apart": apart, "told": told}
 
 
-def lines(rounds: int, compiled: bool, tf32: bool) -> Iterator[str]:
+def steps(compiled: bool, tf32: bool) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """The steps of training that are timed."""
+    import torch
+
+    from burnish import nn, ops, optim
+
+    functional = torch.nn.functional
+
+    def run(make: Any, data: Any, rules: Any) -> Callable[[], Any]:
+        return lambda: training(make, data(), rules(), compiled, tf32)
+
+    def adam() -> Any:
+        return optim.Adam(), lambda p: torch.optim.Adam(p, RATE, fused=True)
+
+    def momentum() -> Any:
+        return optim.SGD(momentum=0.9), lambda p: torch.optim.SGD(
+            p, RATE, momentum=0.9, fused=True
+        )
+
+    def words(theirs: bool) -> Any:
+        if theirs:
+            attend = functional.scaled_dot_product_attention
+            return tuned(torch.nn, functional.gelu, attend)
+        return tuned(nn, ops.gelu, ops.scaled_dot_product_attention)
+
+    def digits(theirs: bool) -> Any:
+        return cnn(torch.nn, torch.relu) if theirs else cnn(nn, ops.relu)
+
+    def pictures(theirs: bool) -> Any:
+        return resnet(torch.nn, torch.relu) if theirs else resnet(nn, ops.relu)
+
+    yield "guide's step, batch 64", run(digits, lambda: images(64, 1, 28, 10), adam)
+    yield "BERT-base's step, batch 32", run(words, lambda: sentences(32), adam)
+    yield (
+        "ResNet-50's step, batch 64",
+        run(pictures, lambda: images(64, 3, 224, 1000), momentum),
+    )
+
+
+def lines(rounds: int, compiled: bool, tf32: bool, only: str) -> Iterator[str]:
     import torch
 
     torch.backends.cuda.matmul.allow_tf32 = tf32
@@ -170,12 +305,16 @@ def lines(rounds: int, compiled: bool, tf32: bool) -> Iterator[str]:
     for name, made in (
         ("BERT-base, 128 words, batch 1", lambda: inference(1, compiled, tf32)),
         ("BERT-base, 128 words, batch 32", lambda: inference(32, compiled, tf32)),
-        ("guide's step, batch 64", lambda: training(64, compiled)),
+        *steps(compiled, tf32),
     ):
+        if only not in name:
+            continue
         found = made()
         times = {k: milliseconds(f, wait, rounds) for k, f in found["runs"].items()}
         told = "  ".join(f"{whose} {time:.3f}" for whose, time in times.items())
         yield f"{name:32} {told}  apart {found['apart']:.1e}"
+        if found.get("told"):
+            yield f"    {found['told']}"
 
 
 def main() -> None:
@@ -183,8 +322,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--compiled", action="store_true")
     parser.add_argument("--tf32", action="store_true")
+    parser.add_argument("--only", default="", help="rows whose name has this text")
     options = parser.parse_args()
-    for line in lines(options.rounds, options.compiled, options.tf32):
+    for line in lines(options.rounds, options.compiled, options.tf32, options.only):
         print(line, flush=True)
 
 

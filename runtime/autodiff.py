@@ -218,7 +218,7 @@ def backward(
     element and no `gradient` is given, or when an operator on the way has none.
     """
     if recording.tape is not None:
-        recording.tape.refuse("backward() of what a program gives is for outside of it")
+        return recording.tape.backward(output, gradient, create_graph)
     if output.node is None:
         raise GradientError(_unrecorded(output))
     if gradient is None:

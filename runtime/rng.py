@@ -137,6 +137,9 @@ def keep_mask(shape: tuple[int, ...], probability: float, device: Device) -> Arr
     A GPU draws them itself, by a key that is drawn here: others than a CPU's.
     """
     if device.kind == "cuda" and prod(shape) < LONG:
-        key = int(generator().integers(1 << 63))
-        return random.keep_mask(shape, probability, key, device.index)
+        return random.keep_mask(shape, probability, _key, device.index)
     return device.put(generator().random(shape, np.float32) < probability)
+
+
+def _key() -> int:
+    return int(generator().integers(1 << 63))

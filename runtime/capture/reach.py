@@ -12,9 +12,9 @@ from burnish.nn.module import Module
 def reached(function: Any) -> dict[str, Module]:
     """Every module that a function reaches, with its name there.
 
-    Itself (""), those of the object it belongs to, and those among its arguments, its
-    globals and what it closes over; functions of its file that it uses, and those that
-    it closes over, reach theirs.
+    Itself (""), those of the object it belongs to, and those among its arguments, their
+    defaults, its globals and what it closes over; functions of its file that it uses,
+    and those that it closes over, reach theirs.
     """
     return _reached(function, set())
 
@@ -38,6 +38,9 @@ def _reached(function: Any, seen: set[int]) -> dict[str, Module]:
         return _modules(_attributes(function), seen)
     code, file = function.__code__, function.__globals__
     names = {name: file[name] for name in code.co_names if name in file}
+    given = code.co_varnames[: code.co_argcount]
+    names.update(zip(given[::-1], (function.__defaults__ or ())[::-1], strict=False))
+    names.update(function.__kwdefaults__ or {})
     elsewhere = [name for name, item in names.items() if _is_of_another(item, file)]
     for name in elsewhere:
         del names[name]

@@ -78,6 +78,15 @@ def form_of(given: Any, tensors: list[Variable]) -> Any:
     return mapped(given, kind)
 
 
+def frozen(form: Any) -> Any:
+    """A form as something that can be a key."""
+    if isinstance(form, dict):
+        return tuple((key, frozen(item)) for key, item in form.items())
+    if type(form) in (tuple, list):
+        return (type(form), *map(frozen, form))
+    return form
+
+
 def named(form: Any, names: list[str]) -> dict[str, Any]:
     """Every Kind and Fixed of a form (args, options) by its path: "x", "state[0]"."""
     args, options = form

@@ -103,6 +103,14 @@ class Tape:
             stored.assign(self._real(value), dtype)
         self._write(_assign, ((stored, value), {"dtype": dtype}), None, True)
 
+    def backward(self, *given: Any) -> NoReturn:
+        """Raises CaptureError: a program is differentiated from outside."""
+        self.refuse("backward() of what a program gives is for outside of it")
+
+    def rate(self, schedule: Any) -> NoReturn:
+        """Raises CaptureError: a schedule's rate would be the same in every run."""
+        self.refuse("a schedule's step would be the same in every run; pass its rate")
+
     def settled(self, stored: Stored) -> Any:
         """The array of a buffer that holds settings, which are to stay."""
         with self._running(inside=True):

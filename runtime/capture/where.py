@@ -20,6 +20,8 @@ _THROUGH = (
     "burnish.nested",
     "burnish.operator",
     "burnish.ops",
+    "burnish.optim",
+    "burnish.plan",
     "burnish.rng",
     "burnish.steps",
     "burnish.tensor",

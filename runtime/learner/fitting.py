@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from burnish.optim import (
     Optimizer,
     Schedule,
 )
+from burnish.plan.compiled import compile  # noqa: A004 - the word for it
 
 log = logging.getLogger("burnish.learner")
 
@@ -42,6 +44,7 @@ class Fitting:
     epochs: int
     metrics: dict[str, list[Metric]]
     accumulate: int
+    compile: bool
     store: EventStore
     audience: Audience
     checkpointer: Checkpointer | None
@@ -79,12 +82,19 @@ class Fitting:
         batches = self.together.part(batches)
         loop = Loop("train", epoch, self.epochs, batches, done)
         self.together.restore(start.state.random)  # what was skipped drew nothing
+        fast = compile(self._whole_step) if self.compile else None
         for iteration, batch in loop:
-            item, gradients = self._train_step(batch)
-            weight = self._share(tracker, loop, batch, item, self._rate())
-            sums.accumulate(gradients if weight == 1 else _scaled(gradients, weight))
-            waiting += 1
-            if waiting == self.accumulate or iteration == loop.total:
+            rate = self._rate()
+            if fast is not None and size_of(batch):
+                item = self._item(*fast(moved(batch, self.model.device), rate))
+                self.schedule.step()
+                self._share(tracker, loop, batch, item, rate)
+            else:
+                item, gradients = self._train_step(batch)
+                weight = self._share(tracker, loop, batch, item, rate)
+                sums.accumulate(_scaled(gradients, weight))
+                waiting += 1
+            if waiting and (waiting == self.accumulate or iteration == loop.total):
                 self._optimize(sums, waiting)
                 waiting = 0
             if self.together.stops(self.interrupter):
@@ -128,6 +138,18 @@ class Fitting:
         if isinstance(gradients, Gradients):
             gradients = GradientsParams.from_grads(gradients, self.model)
         return item, gradients
+
+    def _whole_step(self, batch: Any, rate: float) -> tuple[Any, Any]:
+        """A batch, and the optimizer's step: the item's class, and what it holds."""
+        item, gradients = self._train_step(batch)
+        self.optimizer.step(rate, self.model, gradients)
+        if not dataclasses.is_dataclass(item):
+            return None, item
+        names = [field.name for field in dataclasses.fields(item)]
+        return type(item), {name: getattr(item, name) for name in names}
+
+    def _item(self, kind: Any, held: Any) -> Any:
+        return held if kind is None else kind(**held)
 
     def _rate(self) -> float:
         """The rate of the optimizer step that this batch is for."""
@@ -174,6 +196,8 @@ class Fitting:
 
 
 def _scaled(gradients: GradientsParams, weight: float) -> GradientsParams:
+    if weight == 1:
+        return gradients
     return GradientsParams({path: g * weight for path, g in gradients.items()})
 
 

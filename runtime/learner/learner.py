@@ -55,6 +55,8 @@ class Learner:
     recorder: how they are written; None is `DefaultRecorder()`, from whose files a run
     goes on bit for bit. With another precision what is loaded is rounded.
     accumulate: batches an optimizer step; their gradients are averaged.
+    compile: whole steps, from batch to optimizer, are `burnish.compile`d: on a GPU one
+    CUDA graph for batches of one shape. For one process and accumulate=1.
     resume: the epoch to go on after, or "last" for the latest checkpoint, where there
     is one; overwrite: start anew in a directory that holds a run.
     log: the application log's name in the directory; None installs none.
@@ -77,6 +79,7 @@ class Learner:
         recorder: Recorder | None = None,
         early_stopping: EarlyStopping | None = None,
         accumulate: int = 1,
+        compile: bool = False,  # noqa: A002 - the word for it
         renderer: Renderer | None = None,
         loggers: Sequence[MetricLogger] | None = None,
         interrupter: Interrupter | None = None,
@@ -110,6 +113,12 @@ class Learner:
                 )
         self.accumulate = accumulate
         self.workers = workers or Group()
+        self.compile = compile
+        if compile and (accumulate > 1 or self.workers.size > 1):
+            raise InputError(
+                f"Learner compile: expected accumulate=1 and one process, got "
+                f"accumulate={accumulate} and {self.workers.size}"
+            )
         self.artifacts = Artifacts(
             Path(directory) if directory and self.workers.is_first else None,
             [checkpoints] if callable(checkpoints) else checkpoints,
@@ -159,6 +168,7 @@ class Learner:
             epochs=self.epochs,
             metrics=self.metrics,
             accumulate=self.accumulate,
+            compile=self.compile,
             store=self.store,
             audience=audience,
             checkpointer=self.artifacts.checkpointer,

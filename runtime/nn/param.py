@@ -130,6 +130,14 @@ class Stored(Tensor):
         """As `assign`, which checks them."""
         self.assign(values)
 
+    def lend(self, values: Callable[..., Array]) -> None:
+        """Its values are what `values(shape, dtype, device)` gives when it is asked."""
+        self._initial, self._value = values, None
+
+    def is_lent(self, values: Callable[..., Array]) -> bool:
+        """Whether it was lent these values, and nobody has asked for them yet."""
+        return self._value is None and self._initial is values
+
     @property
     def held(self) -> Array | Packed:
         """What is in memory: an array, or small numbers that stand for one."""

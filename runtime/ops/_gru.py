@@ -12,6 +12,7 @@ import numpy as np
 from burnish.backend import Array, namespace
 from burnish.operator import operator
 from burnish.ops._states import added, alive, before
+from burnish.ops._tables import beside
 from burnish.ops.shape import concat, stack
 
 
@@ -32,7 +33,7 @@ def gru_sequence(
     # sigmoid(z) = tanh(z / 2) / 2 + 1/2: one tanh is for both gates
     factor = np.full(width, 0.5, x.dtype)
     factor[2 * hidden :] = 1
-    factor = xp.asarray(factor)
+    factor = beside(x, factor)
     offset = 0 if bias is None else bias * factor
     inputs = x * factor if reset_after else x * factor + offset
     turned = xp.ascontiguousarray((weight * factor[:, None]).T)

@@ -13,6 +13,7 @@ import numpy as np
 from burnish.backend import Array, namespace
 from burnish.operator import operator
 from burnish.ops._states import added, alive, before
+from burnish.ops._tables import beside
 from burnish.ops.elementary import tanh
 from burnish.ops.shape import stack
 
@@ -33,7 +34,7 @@ def lstm_sequence(
     # sigmoid(z) = tanh(z / 2) / 2 + 1/2: one tanh is for all the gates
     factor = np.full((4, hidden), 0.5, x.dtype)
     factor[order.index("c")] = 1
-    factor = xp.asarray(factor.reshape(width))
+    factor = beside(x, factor.reshape(width))
     scaled = xp.ascontiguousarray((weight * factor[:, None]).T)
     inputs = x * factor
     factor = xp.tile(factor, (n, 1))  # whole arrays are faster than broadcast rows

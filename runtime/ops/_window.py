@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from burnish.autodiff import Variable
 from burnish.backend import Array, namespace
 from burnish.errors import InputError
 
@@ -167,13 +166,6 @@ def columns(x: Array, w: Window) -> Array:
             *(t * s for t, s in zip(strides, w.stride, strict=True)),
         ),
     )
-
-
-def beside(x: Any, table: Array) -> Array:
-    """`table`, made on the host, as an array where x is."""
-    if isinstance(x, Variable):
-        return x.device.put(table)
-    return namespace(x).asarray(table)
 
 
 def lowest(dtype: Any) -> Any:

@@ -15,7 +15,8 @@ from burnish.backend import Array, namespace
 from burnish.operator import composed, operator
 from burnish.ops._scatter import put_flat
 from burnish.ops._shapes import plain
-from burnish.ops._window import beside, each
+from burnish.ops._tables import beside
+from burnish.ops._window import each
 from burnish.ops.compare import where
 from burnish.ops.linear import matmul
 from burnish.ops.pool import avg_pool, max_pool
@@ -62,7 +63,7 @@ def adaptive_max_pool_with_indices(x, *, output_size: Any) -> tuple[Array, Array
         line = np.minimum(line, ends[:, None] - 1)
         table = places[:, None, :, None] * length + line[None, :, None, :]
         places = table.reshape(len(places) * p, -1)
-    places = xp.asarray(places)
+    places = beside(x, places)
     planes = x.reshape(n * c, prod(sizes))
     found = places[xp.arange(len(places)), _greatest(planes, places)]
     best = xp.take_along_axis(planes, found, axis=1)

@@ -15,6 +15,7 @@ import numpy as np
 from burnish.backend import Array, namespace
 from burnish.errors import DeviceError, InputError
 from burnish.operator import composed, operator
+from burnish.ops._tables import beside
 from burnish.ops.arithmetic import abs_
 from burnish.ops.compare import where
 from burnish.ops.elementary import exp, log, sqrt, tanh
@@ -244,7 +245,7 @@ def pairwise_votes(scores, *, classes: int) -> Array:
     Pairs come in the order (0, 1), (0, 2), ..., (1, 2), ...
     """
     xp = namespace(scores)
-    first, second = (xp.asarray(side) for side in np.triu_indices(classes, 1))
+    first, second = (beside(scores, side) for side in np.triu_indices(classes, 1))
     winner = xp.where(scores > 0, first, second)
     return (winner[..., None] == xp.arange(classes)).sum(axis=1)
 
@@ -256,7 +257,7 @@ def pairwise_coupling(wins, *, classes: int) -> Array:
     Wu, Lin and Weng's second method, by their iteration; pairs as in pairwise_votes.
     """
     xp = namespace(wins)
-    first, second = (xp.asarray(side) for side in np.triu_indices(classes, 1))
+    first, second = (beside(wins, side) for side in np.triu_indices(classes, 1))
     wins = wins.clip(1e-7, 1 - 1e-7).astype(np.float64)
     r = xp.zeros((len(wins), classes, classes))
     r[:, first, second] = wins

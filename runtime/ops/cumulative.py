@@ -11,6 +11,7 @@ import numpy as np
 from burnish.backend import Array, namespace
 from burnish.operator import composed, operator
 from burnish.ops._shapes import axes_of, plain, reduced_axes
+from burnish.ops._tables import beside
 from burnish.ops.compare import not_equal, where
 from burnish.ops.padding import pad
 from burnish.ops.reduce import kept, reduce_sum
@@ -108,9 +109,9 @@ def _(g, y, x, *, axis):
         return cum_sum(g * y, axis=axis, reverse=True) / x
     x, g = swapaxes(x, axis, -1), swapaxes(g, axis, -1)
     place = np.arange(x.shape[-1])
-    later = namespace(plain(x)).asarray(place > place[:, None])
+    later = beside(x, place > place[:, None])
     between = running_product(where(later, unsqueeze(x, axis=-2), 1), axis=-1)
-    after = namespace(plain(x)).asarray(place >= place[:, None])
+    after = beside(x, place >= place[:, None])
     h = reduce_sum(where(after, unsqueeze(g, axis=-2) * between, 0), axes=-1)
     return swapaxes(h * cum_prod(x, axis=-1, exclusive=True), axis, -1)
 

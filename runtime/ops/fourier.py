@@ -15,7 +15,7 @@ from burnish.backend import Array, namespace
 from burnish.errors import InputError
 from burnish.operator import composed
 from burnish.ops._shapes import broadcast_to, cast, ranked
-from burnish.ops._window import beside
+from burnish.ops._tables import beside
 from burnish.ops.index import put_rows, take_slices
 from burnish.ops.padding import pad
 from burnish.ops.shape import reshape, transpose

@@ -10,7 +10,7 @@ import numpy as np
 from burnish.backend import Array
 from burnish.errors import InputError
 from burnish.operator import composed
-from burnish.ops._window import beside
+from burnish.ops._tables import beside
 from burnish.ops.linear import matmul
 from burnish.ops.shape import reshape
 

@@ -12,7 +12,7 @@ from burnish.errors import InputError
 from burnish.operator import composed, operator
 from burnish.ops._axis_tables import AxisTable, axis_table, check, dense
 from burnish.ops._shapes import cast
-from burnish.ops._window import beside
+from burnish.ops._tables import beside
 from burnish.ops.adaptive import adaptive_avg_pool
 from burnish.ops.compare import where
 from burnish.ops.index import take_slices
@@ -144,8 +144,8 @@ def resample(x, index, weight, *, axis: int) -> Array:
     shape = (-1, *(1 for _ in x.shape[axis + 1 :]))
     y: Any = None
     for tap in range(index.shape[1]):
-        share = xp.asarray(weight[:, tap].astype(x.dtype)).reshape(shape)
-        part = xp.take(x, xp.asarray(index[:, tap]), axis=axis) * share
+        share = beside(x, weight[:, tap].astype(x.dtype)).reshape(shape)
+        part = xp.take(x, beside(x, index[:, tap]), axis=axis) * share
         y = part if y is None else xp.add(y, part, out=y)
     return y
 
@@ -167,8 +167,7 @@ def _(g, y, x, index, weight, *, axis, size):
 
 
 def _product(x, matrix, axis):
-    xp = namespace(x)
-    matrix = xp.asarray(matrix.astype(x.dtype))
+    matrix = beside(x, matrix.astype(x.dtype))
     if axis == x.ndim - 1:
         return x @ matrix.T
     lead = x.shape[: axis + 1]

@@ -26,6 +26,7 @@ from burnish.ops._shapes import (
     unbroadcast,
     values,
 )
+from burnish.ops._tables import beside
 from burnish.ops.compare import where
 from burnish.ops.shape import moveaxis, reshape, transpose
 from burnish.steps import step
@@ -457,7 +458,7 @@ def unfold(x, /, axis: int, size: int, step: int) -> Array:
 def _(g, y, x, *, axis, size, step):
     axis = axes_of(axis, len(x.shape))[0]
     starts = np.arange(0, x.shape[axis] - size + 1, step)
-    places = namespace(plain(x)).asarray(starts[:, None] + np.arange(size))
+    places = beside(x, starts[:, None] + np.arange(size))
     return _added_slices(moveaxis(g, -1, axis + 1), places, x, axis)
 
 

@@ -11,7 +11,7 @@ from burnish.backend import Array, namespace
 from burnish.errors import InputError
 from burnish.operator import composed, operator
 from burnish.ops._shapes import axes_of, plain, unbroadcast
-from burnish.ops._window import beside
+from burnish.ops._tables import beside
 from burnish.ops.clip import clip
 from burnish.ops.create import tril, triu
 from burnish.ops.index import take_along_axis

@@ -11,6 +11,7 @@ from burnish.backend import Array, namespace
 from burnish.errors import InputError
 from burnish.operator import composed, operator
 from burnish.ops._shapes import axes_of, cast
+from burnish.ops._tables import beside
 from burnish.ops.index import take_along_axis, take_slices
 from burnish.ops.reduce import reduce_sum
 from burnish.ops.shape import reshape, squeeze
@@ -149,7 +150,7 @@ def median_places(x, *, axis: int) -> Array:
     if n == 0:
         raise InputError(f"median: expected elements along axis {axis}, got {x.shape}")
     middle = xp.partition(x, (n - 1) // 2, axis)
-    found = x == xp.take(middle, xp.asarray([(n - 1) // 2]), axis)
+    found = x == xp.take(middle, beside(x, np.array([(n - 1) // 2])), axis)
     if x.dtype.kind == "f":
         absent = xp.isnan(x)
         found = xp.where(absent.any(axis=axis, keepdims=True), absent, found)

@@ -16,7 +16,8 @@ import numpy as np
 from burnish.backend import Array, namespace
 from burnish.operator import composed, operator
 from burnish.ops._scatter import put_flat, take_flat
-from burnish.ops._window import Window, beside, cropped, each, lowest, padded, window
+from burnish.ops._tables import beside
+from burnish.ops._window import Window, cropped, each, lowest, padded, window
 
 
 @operator
@@ -63,12 +64,12 @@ def max_pool_with_indices(
     places = np.stack([_places(w, at, sizes, storage_order) for at in w.offsets()])
     best = xp.full((*x.shape[:2], *w.out), lowest(x.dtype), x.dtype)
     chosen = xp.empty(best.shape, np.min_scalar_type(len(places)))
-    chosen[...] = xp.asarray((places >= 0).argmax(axis=0))  # where nothing is greater
+    chosen[...] = beside(x, (places >= 0).argmax(axis=0))  # where nothing is greater
     for number, offset in enumerate(w.offsets()):
         seen = source[w.under(offset)]
         xp.copyto(chosen, number, where=seen > best)
         xp.maximum(best, seen, out=best)
-    flat = xp.asarray(places.reshape(-1))
+    flat = beside(x, places.reshape(-1))
     where = flat[chosen * np.int64(prod(w.out)) + xp.arange(prod(w.out)).reshape(w.out)]
     planes = xp.arange(prod(x.shape[:2]), dtype=np.int64) * prod(sizes)
     where += planes.reshape(*x.shape[:2], *(1 for _ in sizes))

@@ -16,7 +16,7 @@ from burnish.backend import Array, namespace
 from burnish.errors import InputError
 from burnish.operator import composed, operator
 from burnish.ops._shapes import cast
-from burnish.ops._window import beside
+from burnish.ops._tables import beside
 from burnish.ops.index import take_slices
 from burnish.ops.shape import reshape
 

@@ -13,7 +13,7 @@ import numpy as np
 from burnish.backend import Array, namespace
 from burnish.errors import InputError
 from burnish.operator import operator
-from burnish.ops._window import beside
+from burnish.ops._tables import beside
 from burnish.ops.padding import pad_constant
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from burnish.backend import namespace
 from burnish.errors import InputError
+from burnish.ops._tables import beside
 
 
 class Small(NamedTuple):
@@ -110,9 +111,9 @@ def unpacked(held, kind: Small, store: str | None, shape: tuple[int, ...]):
     if kind.bits == 8 or store == "native":
         numbers = data.view(np.int8)
         if not kind.whole:
-            numbers = xp.take(xp.asarray(_numbers(kind)), data)
+            numbers = xp.take(beside(data, _numbers(kind)), data)
     else:
-        numbers = xp.take(xp.asarray(_table(kind)), data, axis=0).reshape(-1)
+        numbers = xp.take(beside(data, _table(kind)), data, axis=0).reshape(-1)
     return numbers[: math.prod(shape)].reshape(shape)
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from burnish.arguments import check_fields
 from burnish.backend import Array, namespace
@@ -73,7 +76,7 @@ def norm_of(gradients: list[Array], p: float) -> Any:
     """The p-norm of all elements, in float64 where the arrays live; 0-d."""
     parts = [_power_sum(gradient, p) for gradient in gradients if gradient.size]
     if p == float("inf"):
-        return max(parts, default=0.0)
+        return functools.reduce(namespace(parts[0]).maximum, parts) if parts else 0.0
     return sum(parts) ** (1 / p)
 
 
@@ -81,7 +84,7 @@ def _power_sum(gradient: Array, p: float) -> Any:
     """The sum of |x| ** p; the largest |x| for p infinite."""
     xp, wide = namespace(gradient), gradient.ravel().astype("float64")
     if p == 2:
-        return wide @ wide
+        return wide @ wide if xp is np else xp.square(wide).sum()
     size = xp.abs(wide)
     return size.max() if p == float("inf") else (size**p).sum()
 

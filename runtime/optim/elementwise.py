@@ -9,6 +9,7 @@ import numpy as np
 
 from burnish.backend import Array, namespace
 from burnish.backend.cuda import optimizer
+from burnish.backend.cuda.live import Live, value_of
 from burnish.optim.optimizer import Optimizer, State, Update, at_least_float32
 
 _PIECE = 1 << 16  # elements: what a rule makes in between stays in a core's cache
@@ -47,21 +48,24 @@ class Elementwise(Optimizer):
             state = self._prepared(path, param, weight)
             grad = device.put(gradient, weight.dtype)
             part = (weight, device.xp.ascontiguousarray(grad), state)
-            alike = (weight.dtype, state["step"], float(rate), device.index)
+            rate = rate if type(rate) is Live else float(rate)
+            alike = (weight.dtype, state["step"], rate, device.index)
             groups.setdefault(alike, []).append((path, param, part))
         for (_, _, rate, _), group in groups.items():
             self._update_group(group, rate)
         super()._update_all(rest)
 
-    def _update_group(self, group: list[Any], rate: float) -> None:
+    def _update_group(self, group: list[Any], rate: float | Live) -> None:
         """Step parameters of one dtype on one GPU that have made as many steps."""
         parts = [part for _, _, part in group]
         news = optimizer.stepped(self.write, self.slots(), parts, rate, self.maximize)
         if news is None:  # a rule of the user's that no kernel can say
-            news = [self._next(w, g, state, rate) for w, g, state in parts]
+            self._needs_python()
+            now = value_of(rate)
+            news = [self._next(w, g, state, now) for w, g, state in parts]
         for (path, param, (weight, _, state)), new in zip(group, news, strict=True):
             param.assign(new, weight.dtype)
-            self._state[path] = state
+            self._remember(path, state)
 
     def _next(self, weight: Array, grad: Array, state: State, rate: float) -> Array:
         if weight.size <= _PIECE or namespace(weight) is not np:

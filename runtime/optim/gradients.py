@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Self
 
-from burnish.autodiff import Gradients, Variable
+from burnish.autodiff import Gradients, Variable, recording
 from burnish.backend import Array, Device
 from burnish.errors import InputError
 from burnish.nn import Module, ParamGroup
@@ -61,6 +61,8 @@ class GradientsAccumulator:
 
     def accumulate(self, gradients: GradientsParams) -> None:
         """Add `gradients` to the sum; they stay as they are."""
+        if recording.tape is not None:
+            recording.tape.refuse("gradients are added up over several calls")
         for path, gradient in gradients.items():
             if path not in self._sum:
                 self._sum[path] = gradient

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from burnish.arguments import told, uncalled
-from burnish.autodiff import Gradients, Variable
+from burnish.autodiff import Gradients, Variable, recording
 from burnish.backend import Array
+from burnish.backend.cuda.live import value_of
 from burnish.errors import ArgumentError, InputError, RecordError
 from burnish.habits import missing
 from burnish.nn import Module
@@ -148,10 +149,23 @@ class Optimizer(Rule):
             self._update(*update)
 
     def _update(self, path: str, param: Param, gradient: Array, rate: float) -> None:
+        self._needs_python()
         weight = param.data
         state = self._prepared(path, param, weight)
         grad = param.device.put(gradient)
-        param.assign(self._next(weight, grad, state, rate), weight.dtype)
+        now = value_of(rate)
+        param.assign(self._next(weight, grad, state, now), weight.dtype)
+        self._state[path] = state
+
+    def _needs_python(self) -> None:
+        """Tell a capture of a whole step that the rule is no kernel."""
+        if recording.tape is not None:
+            recording.tape.refuse(f"{type(self).__name__} steps in Python")
+
+    def _remember(self, path: str, state: State) -> None:
+        """Keep a state whose arrays a kernel changes in place."""
+        if recording.tape is not None:
+            recording.tape.remembered(lambda: self._state, path, state)
         self._state[path] = state
 
     def _prepared(self, path: str, param: Param, weight: Array) -> State:

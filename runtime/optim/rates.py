@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
+from burnish.backend.cuda.live import Live
 from burnish.errors import InputError
 from burnish.nn import Module, ParamGroup
 
@@ -30,8 +31,13 @@ class Rates(float):
         return f"Rates({float(self)!r}, {list(self.groups)!r})"
 
 
-def rates_of(rate: float, module: Module, paths: Iterable[str]) -> Mapping[str, float]:
+def rates_of(
+    rate: float | Live, module: Module, paths: Iterable[str]
+) -> Mapping[str, Any]:
     """The rate of every path in `paths`; InputError unless they are 0 or more."""
+    if type(rate) is Live:  # of a step that is captured
+        rate.check = _number
+        return dict.fromkeys(paths, rate)
     found = dict.fromkeys(paths, _number(rate))
     if isinstance(rate, Rates):
         for group, own in rate.groups:

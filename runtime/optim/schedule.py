@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from burnish.autodiff import recording
 from burnish.backend import Array
 from burnish.errors import InputError, RecordError
 from burnish.optim.remembered import Remembered
@@ -30,6 +31,8 @@ class Schedule(Remembered):
 
     def step(self) -> float:
         """The rate for the next step."""
+        if recording.tape is not None:
+            return recording.tape.rate(self)
         self.count += 1
         return self.at(self.count - 1)
 

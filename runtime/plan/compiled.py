@@ -13,13 +13,20 @@ from burnish.autodiff import Variable, recording
 from burnish.backend import Device
 from burnish.capture import CaptureError, written
 from burnish.capture.reach import reached
-from burnish.capture.signature import form_of
+from burnish.capture.signature import form_of, frozen
 from burnish.capture.tape import Tape
 from burnish.errors import InputError
 from burnish.kernels import library, num_threads
 from burnish.nested import mapped
 from burnish.nn.param import Stored
-from burnish.plan.cuda import GraphPlan, Reshaped, Room, WholeTape, listed_on_gpu
+from burnish.plan.cuda import (
+    GraphPlan,
+    Reshaped,
+    Room,
+    Steps,
+    WholeTape,
+    listed_on_gpu,
+)
 from burnish.plan.plan import Fault, Plan
 from burnish.plan.shown import explained, listed
 from burnish.tensor import Tensor
@@ -56,6 +63,7 @@ class Compiled(Generic[P, R]):
         self._function, self._off, self._precision = function, off, precision
         self._modules = list(reached(function).values())
         self._plans: OrderedDict[Any, Plan | GraphPlan | Unplanned] = OrderedDict()
+        self._steps = Steps(function, self._modules, self._room, _MOST)
         self._rooms: dict[int, Room] = {}
         self._quick: dict[Any, tuple[Any, Plan]] = {}
         self._by_value: set[Any] = set()
@@ -74,6 +82,8 @@ class Compiled(Generic[P, R]):
                 return self._function(*args, **options)
             except CaptureError:  # which the long way finds too
                 pass
+        if self._steps.are_made:
+            return self._steps(args, options)
         found, given = self._found(args, options)
         if quick and isinstance(found, Plan):
             if len(self._quick) > _MOST:
@@ -95,7 +105,12 @@ class Compiled(Generic[P, R]):
         return self._function(*args, **options)
 
     def plan(self, *args: P.args, **options: P.kwargs) -> str:
-        """The steps of a call with such arguments: a line for each, and its share."""
+        """The steps of a call with such arguments: a line for each, and its share.
+
+        A step of training is one line: it cannot be run to be timed.
+        """
+        if self._steps.are_made:
+            return f"{self._name}{self._steps.summary(args, options)}"
         found, given = self._found(args, options)
         if isinstance(found, Unplanned):
             return f"{self._name} runs as it is: {found.why}"
@@ -104,7 +119,12 @@ class Compiled(Generic[P, R]):
 
     def explain(self) -> str:
         """What runs as it is, and why, in the calls so far."""
-        return explained(self._name, [*self._plans.items()])
+        return explained(self._name, [*self._plans.values(), *self._steps.known])
+
+    def _room(self, index: int) -> Room:
+        if index not in self._rooms:
+            self._rooms[index] = Room(index, self._precision)
+        return self._rooms[index]
 
     def _quick_key(self, args: Any) -> tuple[Any, ...] | None:
         """What plain tensors on a CPU are, and whole numbers; None for others."""
@@ -158,7 +178,7 @@ class Compiled(Generic[P, R]):
             form = form_of((args, options), given)
         except CaptureError as error:
             return Unplanned(str(error))
-        return _frozen(form), *self._setting(_are_on_cpu(given))
+        return frozen(form), *self._setting(_are_on_cpu(given))
 
     def _planned(self, args: Any, options: Any) -> Plan | GraphPlan | Unplanned:
         given: list[Any] = []
@@ -212,10 +232,7 @@ class Compiled(Generic[P, R]):
             return Plan(program, kernels, num_threads(), self._off)
         if by_value:
             given = [each for each in given if not _is_number(each)]
-        index = next(iter(places)).index
-        if index not in self._rooms:
-            self._rooms[index] = Room(index, self._precision)
-        return GraphPlan(program, self._rooms[index], given)
+        return GraphPlan(program, self._room(next(iter(places)).index), given)
 
 
 def _unfit(places: set[Device], given: list[Any]) -> str:
@@ -286,15 +303,6 @@ def _is_number(each: Any) -> bool:
 
 def _numbers(given: list[Any]) -> tuple[Any, ...]:
     return tuple(each.data.item() for each in given if _is_number(each))
-
-
-def _frozen(form: Any) -> Any:
-    """A form as something that can be a key."""
-    if isinstance(form, dict):
-        return tuple((key, _frozen(item)) for key, item in form.items())
-    if type(form) in (tuple, list):
-        return (type(form), *map(_frozen, form))
-    return form
 
 
 def compile(

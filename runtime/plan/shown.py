@@ -57,12 +57,15 @@ def _times(plan: Plan, given: list[Any]) -> list[float]:
     return best
 
 
-def explained(name: str, plans: list[tuple[Any, Any]]) -> str:
+def explained(name: str, plans: list[Any]) -> str:
     """What runs as it is in every plan, each reason once with how often it is met."""
     lines = []
-    for _, plan in plans:
-        if hasattr(plan, "why"):
+    for plan in plans:
+        if getattr(plan, "why", ""):
             lines.append(f"{name} runs as it is: {plan.why}")
+            continue
+        if not hasattr(plan, "program"):  # a step of training
+            lines.append(f"{name}: {plan.summary}")
             continue
         kinds = ", ".join(str(each) for each in plan.program.arguments.values())
         counts: dict[str, int] = {}

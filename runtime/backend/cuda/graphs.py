@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from burnish.backend.cuda import cublaslt
+from burnish.backend.cuda import cublaslt, tables
 
 _alone = threading.RLock()
 """Held while graphs are made: one thread at a time does so."""
@@ -25,6 +25,7 @@ class Room:
 
         self.index, self.precision = index, precision
         self.kept: dict[Any, Any] = {}  # what is made of parameters, by their `id`
+        self._tables: dict[int, Any] = {}  # that the graphs read
         self._lock = threading.RLock()
         with cupy.cuda.Device(index):
             self._stream = cupy.cuda.Stream(non_blocking=True)
@@ -47,7 +48,8 @@ class Room:
         import cupy
 
         stream = self._stream
-        with stream, self.allocating(), self.computing():
+        kept = tables.kept_in(self._tables)
+        with stream, self.allocating(), self.computing(), _without_the_host(), kept:
             stream.begin_capture()
             try:
                 work()
@@ -93,6 +95,29 @@ class Room:
                 yield
             finally:
                 self._done.record(stream)
+
+
+@contextlib.contextmanager
+def _without_the_host() -> Iterator[None]:
+    """In the `with` block this thread copies no arrays of the host: that raises.
+
+    A graph would copy again, at each launch, what is then in the memory that CuPy has
+    let go of.
+    """
+    import cupy
+
+    pool, here = cupy.get_default_pinned_memory_pool(), threading.get_ident()
+
+    def refused(size: int) -> Any:
+        if threading.get_ident() == here:
+            raise RuntimeError("it copies an array of the host")
+        return pool.malloc(size)
+
+    cupy.cuda.set_pinned_memory_allocator(refused)
+    try:
+        yield
+    finally:
+        cupy.cuda.set_pinned_memory_allocator(pool.malloc)
 
 
 def copied_into(target: Any, source: Any) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from burnish.backend.cuda import live
 from burnish.backend.cuda.kernels import ELEMENTS, by_value, kernel, wide
 from burnish.backend.symbols import Script, Unwritten
 
@@ -18,29 +19,53 @@ def stepped(
     write: Callable[..., None],
     slots: Sequence[str],
     parts: Sequence[tuple[Any, Any, dict[str, Any]]],
-    rate: float,
+    rate: float | live.Live,
     maximize: bool,
 ) -> list[Any] | None:
     """The new weights of (weight, gradient, state), whose slots are changed in place.
 
     write(new, weight, grad, state, rate) is the rule, an element-wise formula. All
     weights have one dtype, all states one "step". None where no kernel does it.
+
+    In a capture the rule's numbers are worked out anew for each launch: they follow the
+    "step" of the first state, and the rate.
     """
     import cupy
 
     dtype = parts[0][0].dtype
     number = "f8" if dtype.name == "float64" else "f4"
-    script = _written(write, slots, parts[0][2]["step"], rate, np.dtype(number))
+    state = parts[0][2]
+
+    def script_now() -> Script | None:
+        now = live.value_of(rate)
+        return _written(write, slots, state["step"], now, np.dtype(number))
+
+    script = script_now()
     if script is None or dtype.name not in ELEMENTS:
         return None
-    constants = np.array([*script.constants, 0.0])
+    places, count = live.numbers(), len(script.constants)
+    if places is None:
+        constants = by_value(np.array([*script.constants, 0.0]))
+    else:
+        now = script
+
+        def is_current() -> bool:
+            nonlocal now
+            made = script_now()
+            same = made is not None and made.lines == script.lines
+            now = made if same and made is not None else now
+            return same
+
+        places.checks.append(is_current)
+        constants = places.place(lambda: np.array(now.constants), count)
     made = kernel(
         "optimizer",
         element=ELEMENTS[dtype.name],
         wide=wide(np.dtype(number)),
         slots=len(slots),
         body=tuple(script.lines),
-        constants=len(constants),
+        constants=count,
+        in_memory=places is not None,
         maximize=maximize,
         most=_MOST,
         piece=_PIECE,
@@ -63,8 +88,7 @@ def _launch(made: Any, slots: Any, parts: Any, news: Any, constants: Any) -> Non
         table[-2, i], table[-1, i] = weight.size, blocks
         blocks += -(-weight.size // _PIECE)
     if blocks:
-        given = (by_value(table), by_value(constants), len(parts))
-        made((blocks,), (_THREADS,), given)
+        made((blocks,), (_THREADS,), (by_value(table), constants, len(parts)))
 
 
 def _written(

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from burnish.backend.cuda import live
 from burnish.backend.cuda.kernels import kernel
 
 
-def keep_mask(shape: tuple[int, ...], probability: float, key: int, index: int) -> Any:
-    """Booleans on GPU number `index`, True with `probability`; the same for a key."""
+def keep_mask(
+    shape: tuple[int, ...], probability: float, draw: Callable[[], int], index: int
+) -> Any:
+    """Booleans on GPU number `index`, True with `probability`; the same for a key.
+
+    draw: gives the key; in a capture, once for each launch.
+    """
     import cupy
 
     with cupy.cuda.Device(index):
         y = cupy.empty(shape, bool)
         blocks = -(-y.size // 1024)
-        if blocks:
-            given = (y, y.size, cupy.uint64(key), float(probability))
-            kernel("keep_mask")((blocks,), (256,), given)
+        if not blocks:
+            return y
+        places = live.numbers()
+        if places is None:
+            key = cupy.uint64(draw())
+        else:
+            key = places.place(lambda: cupy.uint64(draw()), 1)
+        made = kernel("keep_mask", in_memory=places is not None)
+        made((blocks,), (256,), (y, y.size, key, float(probability)))
         return y

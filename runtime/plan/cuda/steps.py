@@ -1,0 +1,109 @@
+"""Steps: a function that trains modules on a GPU, with a plan for each signature."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+from burnish.autodiff import recording
+from burnish.backend.cuda.graphs import Room
+from burnish.capture import CaptureError
+from burnish.capture.signature import form_of, frozen
+from burnish.nn.module import Module
+from burnish.plan.cuda.home import Home
+from burnish.plan.cuda.step import StepPlan, any_numbers, numbers_in
+
+
+class Refused:
+    """Calls that are no step that a plan can have, and why."""
+
+    def __init__(self, why: str):
+        self.why = why
+
+
+class Steps:
+    """Calls of a function as steps of training; see `StepPlan`.
+
+    room: of a GPU. most: signatures that are kept.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        modules: list[Module],
+        room: Callable[[int], Room],
+        most: int,
+    ):
+        self._function, self._modules, self._most = function, modules, most
+        self._room = room
+        self._homes: dict[int, Home] = {}
+        self._plans: OrderedDict[Any, StepPlan] = OrderedDict()
+        self._by_value: set[Any] = set()
+        self._refused: dict[str, Refused] = {}
+        self._lock = threading.RLock()
+
+    @property
+    def known(self) -> list[StepPlan | Refused]:
+        """What calls so far have become."""
+        return [*self._plans.values(), *self._refused.values()]
+
+    @property
+    def are_made(self) -> bool:
+        """Whether calls are steps: a module is on a GPU's autodiff device."""
+        devices = [module.device for module in self._modules]
+        return not recording.paused and any(
+            device.is_autodiff and device.kind == "cuda" for device in devices
+        )
+
+    def __call__(self, args: Any, options: Any) -> Any:
+        """What the function gives."""
+        found = self._found(args, options)
+        if isinstance(found, Refused) or found.why:
+            return self._function(*args, **options)
+        made = found(args, options)
+        if found.reads_numbers and not found.by_value:  # it is for these alone
+            with self._lock:
+                key = self._key(args, options)
+                self._by_value.add(key)
+                self._plans[key, numbers_in((args, options))] = self._plans.pop(
+                    (key, ())
+                )
+                found.by_value = True
+        return made
+
+    def summary(self, args: Any, options: Any) -> str:
+        """How such a call runs, in words."""
+        found = self._found(args, options)
+        if isinstance(found, Refused) or found.why:
+            return f" runs as it is: {found.why}"
+        return f": {found.summary}"
+
+    def _key(self, args: Any, options: Any) -> Any:
+        form = form_of(any_numbers((args, options)), [])
+        return frozen(form), tuple(module.device for module in self._modules)
+
+    def _found(self, args: Any, options: Any) -> StepPlan | Refused:
+        """The plan of a call, made if there is none; or why there can be none."""
+        try:
+            key = self._key(args, options)
+        except CaptureError as error:
+            return self._refused.setdefault(str(error), Refused(str(error)))
+        held = [device for module in self._modules for device in module.devices]
+        places = {device.inner() for device in held}
+        if len(places) > 1:
+            names = ", ".join(sorted(f"'{place}'" for place in places))
+            why = f"{names}: a step is for one device"
+            return self._refused.setdefault(why, Refused(why))
+        with self._lock:
+            by_value = key in self._by_value
+            key = (key, numbers_in((args, options)) if by_value else ())
+            if key not in self._plans:
+                room = self._room(next(iter(places)).index)
+                made = StepPlan(self._function, room, self._homes, by_value)
+                self._plans[key] = made
+            self._plans.move_to_end(key)
+            while len(self._plans) > self._most:
+                self._plans.popitem(last=False)
+            return self._plans[key]
