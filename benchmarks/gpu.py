@@ -310,7 +310,12 @@ def lines(rounds: int, compiled: bool, tf32: bool, only: str) -> Iterator[str]:
         if only not in name:
             continue
         found = made()
-        times = {k: milliseconds(f, wait, rounds) for k, f in found["runs"].items()}
+        times = {}
+        for whose, run in found["runs"].items():
+            try:
+                times[whose] = milliseconds(run, wait, rounds)
+            except Exception as error:  # a compiler that gives up
+                yield f"    {whose}: {type(error).__name__}: {error}".splitlines()[0]
         told = "  ".join(f"{whose} {time:.3f}" for whose, time in times.items())
         yield f"{name:32} {told}  apart {found['apart']:.1e}"
         if found.get("told"):

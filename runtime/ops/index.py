@@ -37,7 +37,7 @@ from burnish.steps import step
 @operator
 def getitem(x, *, index: Any) -> Array:
     """x[index]: integers, slices, None, Ellipsis, integer and boolean arrays."""
-    return x[index]
+    return x[_placed(x, index)]
 
 
 @getitem.vjp
@@ -48,7 +48,7 @@ def _(g, y, x, *, index):
 @operator
 def put_at(x, *, index: Any, shape: tuple[int, ...]) -> Array:
     """Zeros of `shape` with x added at [index]."""
-    xp = namespace(x)
+    xp, index = namespace(x), _placed(x, index)
     items = index if isinstance(index, tuple) else (index,)
     if not any(_repeats(item) for item in items):
         y = xp.zeros(shape, x.dtype)
@@ -95,7 +95,7 @@ def _axes_indexed(items: tuple[Any, ...], ndim: int) -> int:
 def set_item(x, values, *, index: Any) -> Array:
     """A copy of x with `values` at [index]."""
     y = namespace(x).array(x)  # a gradient may be a scalar, which nothing writes into
-    y[index] = values
+    y[_placed(x, index)] = values
     return y
 
 
@@ -107,6 +107,14 @@ def _(g, y, x, values, *, index):
 @set_item.vjp("values")
 def _(g, y, x, values, *, index):
     return unbroadcast(getitem(g, index=index), values)
+
+
+def _placed(x: Any, index: Any) -> Any:
+    """An index whose integers are where x is."""
+    if isinstance(index, tuple):
+        return tuple(_placed(x, item) for item in index)
+    is_table = isinstance(index, np.ndarray) and index.ndim and index.dtype.kind in "iu"
+    return beside(x, index) if is_table else index
 
 
 def to_index(index: Any) -> Any:

@@ -48,7 +48,6 @@ class Elementwise(Optimizer):
             state = self._prepared(path, param, weight)
             grad = device.put(gradient, weight.dtype)
             part = (weight, device.xp.ascontiguousarray(grad), state)
-            rate = rate if type(rate) is Live else float(rate)
             alike = (weight.dtype, state["step"], rate, device.index)
             groups.setdefault(alike, []).append((path, param, part))
         for (_, _, rate, _), group in groups.items():

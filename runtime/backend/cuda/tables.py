@@ -1,4 +1,4 @@
-"""Tables of the host on a GPU: brought there once, so that CUDA graphs may read them."""
+"""Tables of the host on a GPU: brought there once, so that graphs may read them."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ class Following:
         """A schedule's next rate, which each launch asks for anew."""
         with self.away():
             value = schedule.step()
-        if type(value) is not float and getattr(value, "groups", ()):
+        if type(value) is not float and getattr(value, "groups", None):
             self.refuse("groups of parameters have rates of their own")
             return value
         self.rates.append((schedule, Live(value)))

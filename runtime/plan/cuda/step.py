@@ -246,7 +246,7 @@ def any_numbers(given: Any) -> Any:
 
 
 def _is_number(item: Any) -> bool:
-    if isinstance(item, float) and getattr(item, "groups", ()):
+    if isinstance(item, float) and getattr(item, "groups", None):
         raise CaptureError("groups of parameters have rates of their own")
     return isinstance(item, float)
 

@@ -1,5 +1,6 @@
 """The learner: what it trains, writes, stops at and goes on from."""
 
+import copy
 import json
 import os
 import signal
@@ -77,6 +78,18 @@ def test_accumulated_gradients_are_those_of_the_larger_batch(learner):
     large = learner(model=Plain()).fit(train_batches(16))
     for key, value in small.state_dict().items():
         np.testing.assert_allclose(value, large.state_dict()[key], rtol=2e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("rate", [0.01, optim.Cosine(0.01, steps=9)], ids=str)
+def test_compiled_steps_are_the_plain_ones(learner, rate):
+    runs = []
+    for is_compiled in (False, True):
+        made = learner(rate=copy.deepcopy(rate), compile=is_compiled)
+        runs.append((made.fit(train_batches(), valid_batches()), made))
+    (one, plain), (other, compiled) = runs
+    assert same(one, other)
+    assert plain.schedule.count == compiled.schedule.count
+    assert str(plain.summary) == str(compiled.summary)
 
 
 def test_batches_left_over_are_a_step_of_their_own(learner):
@@ -344,6 +357,7 @@ def test_batches_and_steps_that_are_none(learner, batches, options, message):
     [
         ({"epochs": 0}, "epochs: expected 1 or more, got 0"),
         ({"accumulate": 0}, "accumulate: expected 1 or more, got 0"),
+        ({"accumulate": 2, "compile": True}, "compile: expected accumulate=1 and one"),
         ({"metrics": [Loss(), Loss()]}, "different names, got 'Loss' twice"),
         ({"metrics": ["Loss"]}, r"expected metrics, such as Loss\(\), got 'Loss'"),
         (
