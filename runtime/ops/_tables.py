@@ -14,8 +14,10 @@ from burnish.backend.cuda.tables import on_gpu
 def beside(x: Any, table: Array) -> Array:
     """`table`, made on the host, as an array where x is, which is not to change."""
     if isinstance(x, Variable):
-        on_host, index = x.device.kind == "cpu", x.device.index
-    else:
-        on_host = namespace(x) is np
-        index = 0 if on_host else x.device.id
-    return table if on_host or namespace(table) is not np else on_gpu(table, index)
+        device = x.device
+        if device.kind == "cuda":
+            return on_gpu(table, device.index)
+        return table
+    if namespace(x) is np:
+        return table
+    return on_gpu(table, x.device.id)
