@@ -31,6 +31,8 @@ def floats(*shape):
 SEQUENCE = floats(2, 4, 8), floats(2, 5, 8)
 ROWS = [
     (nn.Dropout(0.5), [floats(3, 4)], {}),
+    (nn.FakeQuantize(), [floats(3, 4)], {}),
+    (nn.FakeQuantize(4), [floats(3, 4)], {}),
     (nn.Dropout2d(0.5), [floats(*IMAGE)], {}),
     (nn.AlphaDropout(0.5), [floats(3, 4)], {}),
     (nn.FeatureAlphaDropout(0.5), [floats(2, 3, 4)], {}),
