@@ -61,6 +61,7 @@ from burnish.codegen.program.statements import (
     Loop,
     Scope,
     Statement,
+    attributes_used,
     every_expression,
 )
 
@@ -102,6 +103,7 @@ __all__ = [
     "Unwritten",
     "Value",
     "Weight",
+    "attributes_used",
     "every_expression",
     "exchanged",
     "held",

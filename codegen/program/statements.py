@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+from burnish.codegen.program.expressions import SelfAttr
 from burnish.codegen.program.leaves import Change, Expression, Literal, Value, walk
 
 
@@ -145,3 +146,30 @@ def every_expression(block: Block) -> Iterator[Expression]:
             yield from every_expression(inner)
     for result in block.results:
         yield from walk(result)
+
+
+def attributes_used(block: Block) -> Iterator[str]:
+    """The module's attributes in the order in which operations take them.
+
+    A weight is taken by the operation it is given to, after what that one waits for.
+    """
+    for statement in block.statements:
+        for expression in statement.expressions():
+            yield from _taken(expression)
+        for inner in statement.blocks():
+            yield from attributes_used(inner)
+    for result in block.results:
+        yield from _taken(result)
+
+
+def _taken(expression: Expression) -> Iterator[str]:
+    if isinstance(expression, SelfAttr):
+        yield str(expression.path[0])
+        return
+    parts = expression.children()
+    for child in parts:
+        if not isinstance(child, SelfAttr):
+            yield from _taken(child)
+    for child in parts:
+        if isinstance(child, SelfAttr):
+            yield from _taken(child)

@@ -9,32 +9,24 @@ from pathlib import Path
 from typing import Any
 
 from burnish.codegen.program import (
-    Assign,
-    Block,
     Call,
     ClassPlan,
     Expression,
     Literal,
-    ModuleCall,
     Name,
     Plan,
     Unwritten,
-    Value,
     every_expression,
     walk,
 )
 from burnish.codegen.render.annotate import Annotations, annotated
-from burnish.codegen.render.body import function_body
 from burnish.codegen.render.environment import filled
+from burnish.codegen.render.forward import forward
 from burnish.codegen.render.layout import WIDTH, broken_signature, fits, laid_out
-from burnish.codegen.render.names import input_names, named
+from burnish.codegen.render.names import input_names
 from burnish.codegen.render.roles import Roles, residuals, roles_of
-from burnish.codegen.render.tidy import Nested, tidied
 from burnish.codegen.render.unwritten import methods
 from burnish.codegen.render.words import attribute, literal, text
-
-_SEVERAL = 16
-"""More calls than this fit on no line."""
 
 
 @dataclass(frozen=True)
@@ -157,12 +149,14 @@ def _class(
 ) -> ClassPage:
     roles = residuals(plan) | roles
     values = types.values if types else {}
-    names, parts = _forward(plan, header is not None, roles, values)
+    body = forward(plan, header is not None, roles, values)
+    names = body.names
+    members = _in_order(plan.members, body.uses)
     own = bool(plan.block.results)  # else what it extends has a forward
     init = [line for each in plan.divided for line in _check(*each)]
     init += [
         line
-        for name, made in plan.members
+        for name, made in members
         for line in laid_out(_target(name, made, types), made, {}, 8)
     ]
     for one, other in plan.shared:
@@ -188,9 +182,25 @@ def _class(
         broken_signature("forward", parameters, 4, types.result if types else "")
         if own
         else [],
-        parts if own else [],
+        body.lines if own else [],
         methods(plan),
     )
+
+
+def _in_order(
+    members: list[tuple[str, Expression]], uses: list[str]
+) -> list[tuple[str, Expression]]:
+    """The members as they are used; numbers that are kept, and the base class, first.
+
+    An export of the module does what `forward` says in that order, so that its source
+    is this one again. A `forward` that leaves members out says no order.
+    """
+    calls = [any(isinstance(e, Call) for e in walk(made)) for _, made in members]
+    first = calls.index(True) if True in calls else len(members)
+    rank = {name: place for place, name in enumerate(["", *uses])}
+    if any(name not in rank for name, _ in members[first:]):
+        return members
+    return members[:first] + sorted(members[first:], key=lambda each: rank[each[0]])
 
 
 def _target(name: str, made: Expression, types: Annotations | None) -> str:
@@ -256,94 +266,3 @@ def _documented(contract: str, about: str) -> list[str]:
     lines += [f"    -> {after}"] if after else []
     lines.append('    """')
     return lines if all(len(line) <= WIDTH for line in lines) else []
-
-
-def _forward(
-    plan: ClassPlan, is_model: bool, roles: Roles, types: Mapping[Value, str]
-) -> tuple[dict[Value, str], list[str]]:
-    """Names and lines; what makes a line too long gets a statement of its own."""
-    steps = set(_steps(plan.block))
-    pinned = set(steps)
-    while crowded := _tried(plan, is_model, pinned, roles, types).crowded:
-        pinned |= crowded
-    results = plan.block.results if len(plan.block.results) <= _SEVERAL else []
-    for value in [v for v in results if v in pinned]:
-        if value in steps:
-            continue
-        fewer = pinned - {value}
-        if not _tried(plan, is_model, fewer, roles, types).crowded:
-            pinned = fewer
-    done = _tried(plan, is_model, pinned, roles, types)
-    return done.names, done.lines
-
-
-def _steps(block: Block) -> Iterable[Value]:
-    """What steps that are to be written take and give: each stands on its own line."""
-    for statement in block.statements:
-        made = statement.expression if isinstance(statement, Assign) else None
-        if isinstance(made, ModuleCall) and isinstance(made.target, Call):
-            yield from (t for t in statement.targets if t not in block.results)
-            yield from (x for x in made.inputs if isinstance(x, Value))
-
-
-@dataclass(frozen=True)
-class _Trial:
-    """A body with certain values pinned, and what makes its lines too long."""
-
-    names: dict[Value, str]
-    lines: list[str]
-    crowded: set[Value]
-
-
-def _tried(
-    plan: ClassPlan,
-    is_model: bool,
-    pinned: set[Value],
-    roles: Roles,
-    types: Mapping[Value, str],
-) -> _Trial:
-    block, absorbed = tidied(plan.block, pinned)
-    names = named(plan.inputs, block, keep_inputs=is_model, roles=roles, types=types)
-    parts = function_body(block, names, 8)
-    crowded = {
-        value
-        for lines, place in parts
-        if _too_long(lines, block, place)
-        for value in _middle(lines, absorbed.get(place, {}), plan.block, names)
-    }
-    return _Trial(names, [line for lines, _ in parts for line in lines], crowded)
-
-
-def _middle(
-    lines: list[str], nested: Nested, block: Block, names: dict[Value, str]
-) -> list[Value]:
-    """What to take out of a crowded statement: about half; what is returned last.
-
-    Of many parts the longer half goes at once: thousands are no thousand trials. Of
-    many results each goes, with what it is made of.
-    """
-    if len(block.results) > _SEVERAL and any(v in nested for v in block.results):
-        return [value for value in nested if value in block.results]
-    lengths = {value: len(text(part, names)) for value, part in nested.items()}
-    if len(nested) > 2 * _SEVERAL:
-        return sorted(nested, key=lengths.__getitem__)[len(nested) // 2 :]
-    half = sum(len(line.strip()) for line in lines) / 2
-
-    def unfit(value: Value) -> tuple[bool, float]:
-        return value in block.results, abs(lengths[value] - half)
-
-    return sorted(nested, key=unfit)[:1]
-
-
-def _too_long(lines: list[str], block: Block, place: int) -> bool:
-    """Broken, though it holds an expression that could stand alone.
-
-    What is returned may have its arguments on a line of their own; control flow has
-    lines of its own anyway.
-    """
-    if any(len(line) > WIDTH for line in lines):
-        return True
-    if place == len(block.statements):
-        grouped = lines[0].endswith("return (")  # a sum or product in brackets
-        return len(lines) > 1 and (len(lines) != 3 or grouped)
-    return len(lines) > 1 and isinstance(block.statements[place], Assign)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
+from burnish.codegen import export
 from burnish.codegen.pipeline import Options, generate, write
 
 torch = pytest.importorskip("torch")
@@ -18,6 +21,7 @@ torch = pytest.importorskip("torch")
 from safetensors.torch import load_file  # noqa: E402
 
 from tests.harness import torch_networks as networks  # noqa: E402
+from tests.harness.exported import ran  # noqa: E402
 from tests.harness.torch_exports import exported  # noqa: E402
 
 pytestmark = pytest.mark.oracle
@@ -190,6 +194,57 @@ def test_pytorch_opens_what_is_saved(
         np.testing.assert_allclose(found, wanted, rtol=2e-3, atol=2e-4)
     found = kind.from_file()(x.numpy()).numpy()
     np.testing.assert_allclose(found, expected, rtol=2e-3, atol=2e-4)
+
+
+AGAIN = ("resnet", "lstm", "bert", "vit")
+
+
+@pytest.mark.parametrize("way", ["older", "newer, optimized"])
+@pytest.mark.parametrize("name", AGAIN)
+def test_an_export_gives_the_same_source_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, way: str
+) -> None:
+    path, x = model_file(tmp_path, name, way)
+    made = generate(path)
+    write(made, tmp_path)
+    model = imported(tmp_path, "net", monkeypatch).from_file()
+    names = [each.name for each in onnx.load(path).graph.output]
+    export(model, x.numpy(), outputs=names).save(path)
+    assert body(generate(path).text) == body(made.text)
+
+
+def test_what_python_makes_of_sizes_goes_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """GPT-2's mask is made of the length, and all layers share it."""
+    path, x = model_file(tmp_path, "gpt2", "newer, optimized")
+    write(generate(path), tmp_path)
+    model = imported(tmp_path, "net", monkeypatch).from_file()
+    back = export(model, x.numpy())
+    back.save(path)
+    again = generate(path).text
+    assert "attn_mask=mask)" in again
+    assert "z = h(z, mask)" in again or "x = h(x, mask)" in again
+    assert again.count("transposed=True") == 4
+    for shape in ((1, 3), (4, 11)):
+        ids = np.random.default_rng(0).integers(0, 31, shape)
+        (found,) = ran(back, ids)
+        np.testing.assert_allclose(found, model(ids), rtol=1e-3, atol=1e-4)
+
+
+def model_file(folder: Path, name: str, way: str) -> tuple[Path, torch.Tensor]:
+    """A network as a file, with sizes that may change, and an input."""
+    model, x = drawn(name)
+    dynamo, options = WAYS[way]
+    axes = [{0: "batch"} | ({1: "time"} if x.dtype == torch.int64 else {})]
+    axes = [{}] if name in NEWER else axes
+    path = exported(model, (x,), folder / "net.onnx", dynamo, axes, **options)
+    return path, x
+
+
+def body(text: str) -> str:
+    """A source without what its header says of the file."""
+    return re.sub(r'Imported from.*?"""', '"""', text, count=1, flags=re.DOTALL)
 
 
 @pytest.mark.parametrize("embed", [False, True])

@@ -324,7 +324,7 @@ def _give_up(model: ir.Model, steps: Iterable[ir.Node | None]) -> None:
 def _replace(
     chain: list[ir.Node], steps: list[ir.Node], source: ir.Value, result: ir.Value
 ) -> None:
-    """Put the steps where the chain ended."""
+    """Put the steps where the chain began; where it ended if they need more by then."""
     last = chain[-1]
     if not steps:
         steps = [ir.Node("", "Identity", [None])]
@@ -336,6 +336,9 @@ def _replace(
         value = step.outputs[0]
         value.type = result.type
     value.shape = result.shape
+    others = [each for step in steps for each in step.inputs[1:]]
+    early = all(each is None or each.producer() is None for each in others)
+    place = chain[0] if early else last
     ir.convenience.replace_nodes_and_values(
-        g.owner(last), last, chain[::-1], steps, [result], [value]
+        g.owner(last), place, chain[::-1], steps, [result], [value]
     )

@@ -21,7 +21,7 @@ from burnish.nn.param import Stored
 
 OPSETS = {"": 20, "ai.onnx.ml": 4}
 _LATER = {"BitCast": 26}  # operators that a later opset brings
-_BLOCKS = 21  # the opset with scales of blocks
+_WITH = {"block_size": 21, "round_mode": 24}  # and attributes
 _SCOPES = "pkg.torch.onnx.name_scopes"
 _CLASSES = "pkg.torch.onnx.class_hierarchy"
 _KIND = "pkg.torch.export.graph_signature.InputSpec.kind"
@@ -42,7 +42,7 @@ class Emitter:
         self.values: dict[int, ir.Value] = {}
         self.constants: dict[int, Any] = {}
         self.arguments: list[Ref] = []
-        self.uses: Counter[int] = Counter()  # how often each place is asked for
+        self.shared: dict[int, Path] = {}  # the calls that all readers of it are in
         self.call: Done | None = None
         self.write: Callable[[Done], None]  # how a call is written
         self._counts: Counter[str] = Counter()
@@ -71,35 +71,29 @@ class Emitter:
         self._append(node)
         return values[0] if outputs == 1 else tuple(values)
 
-    def turned(self, x: Any) -> ir.Value:
-        """The last two axes exchanged; a Transpose that only this asks for takes it."""
-        order = [*range(len(x.shape))]
-        order[-2:] = order[:-3:-1]
-        value = self.value(x)
-        maker = value.producer()
-        only = isinstance(x, Ref) and self.uses[x.place] == 1
-        if only and maker is not None and maker.op_type == "Transpose":
-            first = maker.attributes["perm"].as_ints()
-            made = [first[axis] for axis in order]
-            maker.attributes["perm"] = ir.AttrInt64s("perm", made)
-            assert value.shape is not None
-            value.shape = ir.Shape([value.shape[axis] for axis in order])
-            return value
-        return self("Transpose", x, perm=order)
-
     def value(self, item: Any) -> ir.Value:
         """What stands for an argument in the graph."""
         if isinstance(item, ir.Value):
             return item
         if isinstance(item, Ref):
             if item.place not in self.values:
-                self.values[item.place] = self.value(self.constants[item.place])
+                self.values[item.place] = self._outside(item.place)
             return self.values[item.place]
         if isinstance(item, Size):
             return self("Squeeze", self.size(item), self.ints([0]))
         if isinstance(item, Varying):
             return self.varying(item)
         return self.constant(np.asarray(item))
+
+    def _outside(self, place: int) -> ir.Value:
+        """A constant of Python's, in the inmost module that all its readers are in."""
+        call, shared = self.call, self.shared.get(place)
+        if call is not None and shared is not None and not self.apart:
+            inside = {} if shared == call.path else {"args": (), "options": {}}
+            self.call = call._replace(path=shared, **inside)
+        made = self.value(self.constants[place])
+        self.call = call
+        return made
 
     def held(self, item: Any) -> np.ndarray:
         """The numbers of a table that ONNX has as an attribute."""
@@ -402,8 +396,8 @@ def opsets(nodes: Iterable[ir.Node]) -> dict[str, int]:
     used = {"", *(node.domain for node in nodes)}
     found = {domain: opset for domain, opset in OPSETS.items() if domain in used}
     for node in nodes:
-        in_blocks = _BLOCKS if "block_size" in node.attributes else 0
-        found[""] = max(found[""], in_blocks, _LATER.get(node.op_type, 0))
+        later = [opset for name, opset in _WITH.items() if name in node.attributes]
+        found[""] = max(found[""], *later, _LATER.get(node.op_type, 0))
     return found
 
 

@@ -6,7 +6,8 @@ import dataclasses
 import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from itertools import takewhile
+from pathlib import Path as FilePath
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from burnish.codegen.writers.traced.functions import (
 )
 from burnish.codegen.writers.traced.sizes import Size
 from burnish.codegen.writers.traced.table import find
-from burnish.codegen.writers.traced.tape import Done, Recorded, asked, everything
+from burnish.codegen.writers.traced.tape import Done, Path, Recorded, everything
 from burnish.codegen.writers.traced.ways import recorded, together
 from burnish.nested import leaves, mapped
 from burnish.nn.module import Module
@@ -44,9 +45,9 @@ class Exported:
 
     model: ir.Model
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | FilePath) -> None:
         """Write it; weights beyond what one file holds lie beside it."""
-        path = Path(path)
+        path = FilePath(path)
         held = sum(
             value.const_value.nbytes
             for value in self.model.graph.initializers.values()
@@ -263,13 +264,13 @@ def _model(
         emit.values[ref.place] = value
     for place, (name, stored) in program.stored.items():
         emit.values[place] = emit.stored(name, stored)
-    emit.uses.update(ref.place for ref in asked(program.calls))
-    emit.uses.update(ref.place for ref in refs(program.results))
+    emit.shared = _shared(program)
     emit.write = functools.partial(_write, emit, words)
     for call in program.calls:
         emit.write(call)
     emit.call = None
     results = _results(emit, program, outputs, words)
+    _drop_unread(emit, results)
     made = Functions(emit, results)
     nodes = made.fold(emit.nodes, 1, "") if functions else emit.nodes
     used = {id(v) for v in asked_by(nodes)}
@@ -288,6 +289,29 @@ def _model(
         producer_name="burnish",
         producer_version=burnish.__version__,
     )
+
+
+def _shared(program: Recorded) -> dict[int, Path]:
+    """For each constant the modules' calls that all its readers are in."""
+    found: dict[int, Path] = {}
+    for call in everything(program.calls):
+        for ref in refs(call.given):
+            if ref.place in program.constants:
+                known = found.get(ref.place, call.path)
+                same = takewhile(
+                    lambda pair: pair[0] == pair[1], zip(known, call.path, strict=False)
+                )
+                found[ref.place] = tuple(level for level, _ in same)
+    return found
+
+
+def _drop_unread(emit: Emitter, results: Sequence[ir.Value]) -> None:
+    """Take out transposes whose readers took what goes into them."""
+    for node in reversed(emit.nodes):
+        made = node.outputs[0]
+        if node.op_type == "Transpose" and not made.uses() and made not in results:
+            node.replace_input_with(0, None)
+            emit.nodes.remove(node)
 
 
 def _words(

@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 
 def written(emit: Emitter, item: Varying) -> ir.Value | None:
-    """Equal elements, counted ones, triangles, or one over a size; else None."""
+    """Equal elements, counted ones, triangles, each also repeated, or one over a size.
+
+    None for others.
+    """
     if isinstance(item.captures[0], float):
         return _share(emit, item)
     arrays = [np.asarray(each) for each in item.captures]
@@ -23,11 +26,22 @@ def written(emit: Emitter, item: Varying) -> ir.Value | None:
     )
     if not all(a.size for a in arrays):
         return None
-    for rule in (_uniform, _counted, _triangle):
-        made = rule(emit, arrays, shape)
+    if (made := _uniform(emit, arrays, shape)) is not None:
+        return made
+    again = [axis for axis in range(len(shape)) if _repeats(arrays, axis)]
+    for axis in again:
+        arrays = [a.take([0], axis=axis) for a in arrays]
+    once = tuple(1 if axis in again else n for axis, n in enumerate(shape))
+    for rule in (_counted, _triangle):
+        made = rule(emit, arrays, once)
         if made is not None:
-            return made
+            return made if once == shape else emit("Expand", made, emit.ints(shape))
     return None
+
+
+def _repeats(arrays: list[Any], axis: int) -> bool:
+    """Whether all elements along an axis are the first one's."""
+    return all((a == a.take([0], axis=axis)).all() for a in arrays)
 
 
 def _share(emit: Emitter, item: Varying) -> ir.Value | None:

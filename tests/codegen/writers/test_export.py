@@ -99,7 +99,8 @@ def test_an_imported_module_runs_as_it_does_here(functions: bool) -> None:
 
 GALLERY = (
     "mnist", "attacut", "open_nsfw", "silero_vad",
-    "squeezenet_dynamo", "resnet18_torchscript",
+    "squeezenet_dynamo", "squeezenet_torchscript", "resnet18_dynamo",
+    "resnet18_torchscript", "minilm",
 )  # fmt: skip
 
 

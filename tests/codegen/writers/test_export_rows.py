@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 from burnish import Tensor, ops
@@ -23,6 +24,7 @@ from tests.codegen.writers.rows import (
     operator_rows,
 )
 from tests.harness.exported import ran
+from tests.harness.reference import judged
 
 pytestmark = [
     pytest.mark.oracle,
@@ -61,11 +63,8 @@ WITHOUT = {
     "inverse": LINALG,
     "lstm_sequence": INSIDE,
     "lu_factor": LINALG,
-    "multinomial": "ONNX draws with replacement from logarithms, int32 or int64",
     "pairwise_coupling": "it is solved step by step until it converges",
     "permutation_matrix": LINALG,
-    "power_of_two": "opset 20 has no float8_e8m0fnu",
-    "put_at": "opset 20 adds at no slices of a given shape",
     "quantize_blocks": INSIDE,
     "resample_adjoint": TRAINING,
     "rnn_sequence": INSIDE,
@@ -158,6 +157,62 @@ FORMS = {
 @pytest.mark.parametrize("function", FORMS.values(), ids=FORMS)
 def test_forms_that_no_row_has(function: Any) -> None:
     check(Call(function, [], 1), [Tensor([[1.0, np.nan, -3.0], [4.0, 5.0, np.inf]])])
+
+
+PUT = {
+    "a number": 1,
+    "slices": (slice(1, None), slice(None, None, 2)),
+    "rows, some twice": np.array([2, 0, 2]),
+    "pairs, some twice": (np.array([1, 1, 0]), np.array([3, 3, 0])),
+    "from the end": (..., -1),
+    "a new axis": (None, 0),
+}
+
+
+@pytest.mark.parametrize("index", PUT.values(), ids=PUT)
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+def test_values_put_at_places(index: Any, dtype: str) -> None:
+    shape = np.zeros((3, 4))[index].shape
+    x = np.arange(1, 1 + np.prod(shape, dtype=int)).reshape(shape).astype(dtype)
+    check(Call(lambda x: ops.put_at(x, index=index, shape=(3, 4)), [], 1), [Tensor(x)])
+
+
+@pytest.mark.parametrize("shape", [(5,), (2, 5), (2, 3, 5)])
+@pytest.mark.parametrize("replacement", [True, False])
+def test_numbers_are_drawn_by_their_weights(
+    shape: tuple[int, ...], replacement: bool
+) -> None:
+    count = 4000 if replacement else 3
+    weights = np.zeros(shape, np.float32) + np.float32([0, 1, 2, 0, 5])
+    module = Call(lambda x: ops.multinomial(x, count, replacement), [], 1)
+    (found,) = ran(export(module, weights), weights)
+    assert found.shape == (*shape[:-1], count)
+    assert found.dtype == np.int64
+    for row in found.reshape(-1, count):
+        often = np.bincount(row, minlength=5)
+        if replacement:
+            np.testing.assert_allclose(
+                often / count, [0, 0.125, 0.25, 0, 0.625], 0, 0.05
+            )
+        else:
+            assert sorted(row) == [1, 2, 4]
+
+
+@pytest.mark.parametrize("rounding", ["up", "down", "nearest"])
+@pytest.mark.parametrize("saturate", [True, False])
+def test_powers_of_two(rounding: str, saturate: bool) -> None:
+    x = np.float32([1, 1.5, 3, 5.9, 2.0**-130, 3e38, np.inf, np.nan])
+
+    def powers(x: Tensor) -> Tensor:
+        return ops.power_of_two(x, rounding=rounding, saturate=saturate)
+
+    made = export(Call(powers, [], 1), x)
+    model = onnx.load_from_string(made.to_bytes())
+    onnx.checker.check_model(model, full_check=True)
+    assert model.opset_import[0].version == 24
+    (found,) = judged(model, {model.graph.input[0].name: x})
+    expected = powers(Tensor(x)).numpy()
+    np.testing.assert_array_equal(found.astype("f4"), expected.astype("f4"))
 
 
 @pytest.mark.parametrize("zero", [None, np.int8([[1, 2], [3, -4]])])

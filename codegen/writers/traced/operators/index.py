@@ -228,6 +228,22 @@ def set_item(emit: Emitter, x: Any, values: Any, *, index: Any) -> Any:
     return emit("Reshape", emit("ScatterElements", *parts, axis=0), shape)
 
 
+@writes("put_at")
+def put_at(emit: Emitter, x: Any, *, index: Any, shape: Any) -> Any:
+    """Zeros of a shape to which x is added at the places that the index picks."""
+    sizes = emit.ints(emit.result.shape)
+    count = emit("ReduceProd", sizes, keepdims=0)
+    places = emit("Reshape", emit("Range", np.int64(0), count, np.int64(1)), sizes)
+    chosen = _picked(emit, places, index, len(shape))
+    flat = emit.ints([-1])
+    empty = emit(
+        "Expand", np.asarray(0, x.dtype), emit("Reshape", count, emit.ints([1]))
+    )
+    parts = [emit("Reshape", part, flat) for part in (chosen, x)]
+    made = emit("ScatterElements", empty, *parts, axis=0, reduction="add")
+    return emit("Reshape", made, sizes)
+
+
 @writes("last_diagonal")
 def last_diagonal(emit: Emitter, x: Any, *, offset: int) -> Any:
     count = emit.result.shape[-1]

@@ -20,11 +20,18 @@ def matmul(emit: Emitter, a: Any, b: Any) -> Any:
 @writes("linear")
 def linear(emit: Emitter, x: Any, weight: Any, bias: Any = None) -> Any:
     """A matrix by Gemm, which takes the weight as it is."""
-    if len(x.shape) == 2 and len(weight.shape) == 2:
-        return emit("Gemm", x, weight, bias, transB=1)
     order = [*range(len(weight.shape))]
     order[-2:] = order[:-3:-1]
-    y = emit("MatMul", x, emit("Transpose", weight, perm=order))
+    maker = emit.value(weight).producer()
+    perm = maker and maker.op_type == "Transpose" and maker.attributes["perm"].as_ints()
+    as_it_is = None  # of nn.Linear(transposed=True)
+    if maker and perm and list(perm) == order:
+        as_it_is = maker.inputs[0]
+    if len(x.shape) == 2 and len(weight.shape) == 2:
+        if as_it_is is not None:
+            return emit("Gemm", x, as_it_is, bias)
+        return emit("Gemm", x, weight, bias, transB=1)
+    y = emit("MatMul", x, as_it_is or emit("Transpose", weight, perm=order))
     return y if bias is None else emit("Add", y, bias)
 
 
@@ -65,20 +72,22 @@ def attention_weights(
 ) -> Any:
     kind = q.dtype
     scale = q.shape[-1] ** -0.5 if scale is None else scale
-    turned = emit.turned(k)
+    # a Transpose of its own here: merged into that before it, k would move behind v
+    order = [*range(len(k.shape))]
+    turned = emit("Transpose", k, perm=[*order[:-2], order[-1], order[-2]])
     scores = emit("MatMul", emit("Mul", q, np.asarray(scale, kind)), turned)
     if softcap > 0:
         cap = np.asarray(softcap, kind)
         scores = emit("Mul", emit("Tanh", emit("Div", scores, cap)), cap)
     low = np.asarray(-np.inf, kind)
-    if is_causal:
-        seen = causal(emit, q.shape[-2], k.shape[-2])
+    seen = causal(emit, q.shape[-2], k.shape[-2]) if is_causal else None
+    if mask is not None and mask.dtype.kind == "b":
+        seen = mask if seen is None else emit("And", mask, seen)
+    if seen is not None:
         scores = emit("Where", seen, scores, low)
     if mask is None:
         return emit("Softmax", scores, axis=-1)
-    if mask.dtype.kind == "b":
-        scores = emit("Where", mask, scores, low)
-    else:
+    if mask.dtype.kind != "b":
         scores = emit("Add", scores, emit.cast(mask, kind))
     shares = emit("Softmax", scores, axis=-1)
     return emit("Where", emit("IsNaN", shares), np.asarray(0, kind), shares)

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 
 from burnish.codegen.writers.traced.emitter import Emitter, data_type, tensor
 from burnish.codegen.writers.traced.operators.shape import slices
 from burnish.codegen.writers.traced.table import writes
+
+_INT64 = int(ir.DataType.INT64)
 
 
 @writes("quantize_linear")
@@ -83,6 +86,34 @@ def constant_of_shape(emit: Emitter, shape: Any, *, value: Any) -> Any:
 @writes("bernoulli")
 def bernoulli(emit: Emitter, x: Any) -> Any:
     return emit("Bernoulli", x, dtype=int(data_type(emit.result.dtype)))
+
+
+@writes("multinomial")
+def multinomial(
+    emit: Emitter, x: Any, num_samples: int, replacement: bool = False
+) -> Any:
+    """Multinomial; without replacement the shortest of waiting times, as `ops` does."""
+    n = x.shape[-1] if x.shape else 1
+    weights = emit.cast(emit.reshape(x, (-1, n)), np.float32)
+    if replacement:
+        logs = emit("Log", weights)
+        made = emit("Multinomial", logs, dtype=_INT64, sample_size=num_samples)
+    else:
+        never = emit("LessOrEqual", weights, np.float32(0))
+        u = emit("RandomUniformLike", weights, dtype=int(ir.DataType.FLOAT))
+        waits = emit(
+            "Neg", emit("Div", emit("Log", emit("Sub", np.float32(1), u)), weights)
+        )
+        waits = emit("Where", never, np.float32(np.inf), waits)
+        _, made = emit("TopK", waits, emit.ints([num_samples]), outputs=2, largest=0)
+    return emit.reshape(made, emit.result.shape)
+
+
+@writes("power_of_two")
+def power_of_two(emit: Emitter, x: Any, *, rounding: str, saturate: bool) -> Any:
+    single = emit.cast(x, np.float32)
+    kind = int(ir.DataType.FLOAT8E8M0)
+    return emit("Cast", single, to=kind, round_mode=rounding, saturate=int(saturate))
 
 
 @writes("string_concat")

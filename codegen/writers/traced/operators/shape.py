@@ -16,9 +16,10 @@ from burnish.ops.padding import pairs_of
 @writes("reshape")
 def reshape(emit: Emitter, x: Any, *, shape: Any, keep_zeros: bool) -> Any:
     result = emit.result.shape
-    if any(isinstance(n, Size) for n in shape) or -1 not in shape:
+    if -1 not in shape:
         return emit.reshape(x, result, x.shape)
-    return emit("Reshape", x, emit.ints(shape))
+    kept = [-1 if n == -1 else m for n, m in zip(shape, result, strict=True)]
+    return emit.reshape(x, kept, x.shape)
 
 
 @writes("flatten")
@@ -60,11 +61,9 @@ def transpose(emit: Emitter, x: Any, axes: Any = None) -> Any:
 
 @writes("broadcast_to", "expand")
 def broadcast_to(emit: Emitter, x: Any, shape: Any) -> Any:
-    sizes = [
-        1 if isinstance(n, Size) and i >= len(shape) - len(x.shape)
-        and x.shape[i - len(shape)] == n else n
-        for i, n in enumerate(emit.result.shape)
-    ]  # fmt: skip
+    result = emit.result.shape
+    own = [1] * (len(result) - len(x.shape)) + [*x.shape]
+    sizes = [1 if n == m else n for n, m in zip(result, own, strict=True)]
     return emit("Expand", x, emit.ints(sizes))
 
 
