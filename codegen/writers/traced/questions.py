@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import linecache
-from types import FrameType
+from types import CodeType, FrameType
 from typing import NamedTuple
 
 from burnish.codegen.errors import ExportError
@@ -23,6 +23,10 @@ class Asking(NamedTuple):
     frame: FrameType
     node: ast.While | ast.For
     stays: bool | None
+
+    def is_inside(self, line: int) -> bool:
+        """Whether a line of the frame's function is one of a round."""
+        return self.node.body[0].lineno <= line <= (self.node.end_lineno or line)
 
     def is_in(self, other: Asking | None) -> bool:
         """Whether another question is asked by the same run of the same loop."""
@@ -113,6 +117,7 @@ def check_alike(asking: Asking, asked: set[Place], line: str) -> None:
     inside = [each for part in node.body for each in ast.walk(part)]
     names = [each for each in ast.walk(node) if isinstance(each, ast.Name)]
     named = {each.id for each in names if isinstance(each.ctx, ast.Store)}
+    named |= {name for each in inside if (name := _changed(each))}
     for each in inside:
         if isinstance(each, ast.If | ast.IfExp | ast.While):
             spans = (_span(each), _span(each.test))
@@ -133,8 +138,59 @@ def check_alike(asking: Asking, asked: set[Place], line: str) -> None:
             )
 
 
+@functools.lru_cache(maxsize=256)
+def decides(code: CodeType, name: str) -> bool:
+    """Whether a function may do something else for another value of a number of Python.
+
+    True where there is no source to tell.
+    """
+    node = _function(code)
+    if node is None:
+        return True
+    for each in ast.walk(node):
+        if isinstance(each, ast.If | ast.IfExp | ast.While):
+            asked: list[ast.AST] = [each.test]
+        elif isinstance(each, ast.Compare | ast.BoolOp | ast.Subscript | ast.Call):
+            asked = [each] if not isinstance(each, ast.Call) else []
+            if isinstance(each, ast.Call) and _is_uneven(each.func):
+                asked = [each]
+        elif isinstance(each, ast.BinOp) and isinstance(each.op, _UNEVEN):
+            asked = [each]
+        else:
+            continue
+        if any(name in _read(part) for part in asked):
+            return True
+    return False
+
+
+@functools.lru_cache(maxsize=256)
+def _function(code: CodeType) -> ast.AST | None:
+    """The source of a function, as far as it can be read."""
+    try:
+        tree = ast.parse("".join(linecache.getlines(code.co_filename)))
+    except SyntaxError:
+        return None
+    kinds = (ast.FunctionDef, ast.Lambda)
+    found = [node for node in ast.walk(tree) if isinstance(node, kinds)]
+    lines = [(min([n.lineno, *(d.lineno for d in getattr(n, "decorator_list", []))]), n)
+             for n in found]  # fmt: skip
+    same = [node for line, node in lines if line == code.co_firstlineno]
+    return same[0] if len(same) == 1 else None
+
+
 _UNEVEN = (ast.FloorDiv, ast.Mod, ast.RShift, ast.BitAnd, ast.Pow)
 _SHAPES = ("shape", "ndim", "dtype", "device")
+
+
+def _changed(node: ast.AST) -> str:
+    """The name that a statement such as `states.append(x)` or `d[k] = x` changes."""
+    part: ast.AST | None = None
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        function = node.value.func
+        part = function.value if isinstance(function, ast.Attribute) else None
+    elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+        part = node.value
+    return part.id if isinstance(part, ast.Name) else ""
 
 
 def _is_uneven(function: ast.expr) -> bool:

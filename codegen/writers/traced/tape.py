@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import sys
 from collections.abc import Iterator, Sequence
@@ -16,6 +17,7 @@ from burnish.capture.tape import Ref, Tape
 from burnish.capture.traced import Traced
 from burnish.capture.where import user_frame
 from burnish.codegen.errors import ExportError
+from burnish.codegen.writers.traced.hidden import Watch
 from burnish.codegen.writers.traced.questions import (
     Asking,
     Place,
@@ -168,6 +170,21 @@ def rounds_of(decisions: Sequence[Decision], asking: Asking) -> int:
     return count
 
 
+def rounds_begun(decisions: Sequence[Decision], node: ast.AST) -> int:
+    """How many rounds of a loop a run began; 0 where it ran more than once."""
+    of_it = [d for d in decisions if d.asking is not None and d.asking.node is node]
+    counts = [d.answer for d in of_it if d.asking and d.asking.stays is None]
+    stays = [d for d in of_it if d.asking and d.answer == d.asking.stays]
+    frames = {id(d.asking.frame) for d in of_it if d.asking}
+    if len(frames) != 1 or len(counts) > 1:
+        return 0
+    return (
+        len(stays)
+        if any(d.asking and d.asking.stays is not None for d in of_it)
+        else counts[0]
+    )
+
+
 class LayerTape(Tape):
     """Keeps what ONNX has a word for as one call, and in which module it was made.
 
@@ -187,6 +204,7 @@ class LayerTape(Tape):
         self.results: Any = None
         self._asked, self._shared = ways, seen
         self._ways: tuple[int, ...] = ()
+        self.watch = Watch()
 
     def keeps(self, function: Any) -> bool:
         return find(function) is not None
@@ -250,10 +268,23 @@ class LayerTape(Tape):
 
     def _write(self, function: Any, given: Any, results: Any, always: bool) -> None:
         super()._write(function, given, results, always)
-        made = self.calls[-1]
-        kept = made._asdict() | {"path": tuple(self.inside), "at": _at()}
+        made, at = self.calls[-1], _at()
+        if (loop := self._loop_around()) is not None:
+            self.watch.look(loop, at, sys._getframe(1))
+        kept = made._asdict() | {"path": tuple(self.inside), "at": at}
         del kept["paused"]
         self.done.append(Done(**kept))
+
+    def _loop_around(self) -> Asking | None:
+        """The outermost loop that runs, of those that a tensor ends."""
+        loops = {d.asking.frame: d.asking for d in reversed(self.decisions) if d.asking}
+        found, frame = None, sys._getframe(1) if loops else None
+        while frame is not None:
+            asking = loops.get(frame)
+            if asking is not None and asking.is_inside(frame.f_lineno):
+                found = asking
+            frame = frame.f_back
+        return found
 
 
 def run(

@@ -23,6 +23,7 @@ from burnish.codegen.writers.traced.tape import (
     Seen,
     asked,
     fork,
+    rounds_begun,
     rounds_of,
     run,
 )
@@ -60,10 +61,20 @@ class _Ways:
     def __init__(self, module: Module, args: Sequence[Any]):
         self.module, self.args, self.seen = module, args, Seen()
         self.runs = 0
+        self.tapes: list[LayerTape] = []
 
     def run(self, ways: tuple[int, ...]) -> LayerTape:
         self.runs += 1
-        return run(self.module, self.args, ways, self.seen)
+        self.tapes.append(run(self.module, self.args, ways, self.seen))
+        return self.tapes[-1]
+
+    def _check_hidden(self, decision: Decision) -> None:
+        """ExportError where a round of this loop leaves state to the next."""
+        assert decision.asking is not None
+        for tape in self.tapes:
+            rounds = rounds_begun(tape.decisions, decision.asking.node)
+            if rounds > 1:
+                tape.watch.check(decision.asking.node, rounds, decision.line)
 
     def follow(self, ways: tuple[int, ...], tape: LayerTape, start: int) -> Block:
         """What is done after these decisions, of which `tape` is one way."""
@@ -128,6 +139,7 @@ class _Ways:
                 count = each.condition
                 break
         check_alike(decision.asking, self.seen.asked, decision.line)
+        self._check_hidden(decision)
         loop = Unrolled(decision, count, stays, conditions, rounds, ends)
         return rolled(loop, self.seen)
 
@@ -145,6 +157,7 @@ class _Ways:
                 ends.append(None)
         assert decision.asking is not None
         check_alike(decision.asking, self.seen.asked, decision.line)
+        self._check_hidden(decision)
         loop = counted(decision, ends)
         return rolled(loop, self.seen)
 
