@@ -200,6 +200,7 @@ class Emitter:
     ) -> ir.Graph:
         """What `make` writes and gives as a graph, which sees the outer one."""
         around = self.nodes, self.values, self._constants, self._axes, self.call
+        shared, self.shared = self.shared, {}  # a body is inside of one module
         self.nodes, self.values = [], dict(self.values)
         self._constants, self._axes = dict(self._constants), dict(self._axes)
         results: list[ir.Value] = []
@@ -210,6 +211,7 @@ class Emitter:
             results.append(value)
         made = ir.Graph(list(takes), results, nodes=self.nodes, name=label)
         self.nodes, self.values, self._constants, self._axes, self.call = around
+        self.shared = shared
         return made
 
     def block(self, block: Block) -> Iterable[Any]:
