@@ -2,11 +2,11 @@
 
     python benchmarks/compiled.py [--threads 1,2] [--batch 1] [--only TEXT,TEXT]
         [--contenders compiled,onnxruntime,plain,torch,torch.compile] [--rounds 7]
-        [--files FOLDER] [--json FILE]
+        [--files FOLDER] [--json FILE] [--patience 2]
 
 Networks are those of `workloads.py`, exported once into FOLDER, and the gallery's whose
 original is in the cache. Each contender is a process of its own, asked in turn; before
-every sample all wait for idle processors, two seconds at most. What is printed: the
+every sample all wait for idle processors, so many seconds at most. What is printed: the
 median of the lower third of each one's samples, every other contender's time divided by
 the compiled one's, and how far its numbers are from onnxruntime's, of their scale; at
 the end the geometric means.
@@ -131,7 +131,7 @@ def apart(one: Any, other: Any) -> float:
     return float(abs(one - other).max() / max(1e-6, abs(other).max()))
 
 
-def wait_for_idle(most: float = 2.0) -> None:
+def wait_for_idle(most: float) -> None:
     """Return once all processors have been idle for a moment, or after a while."""
     end = time.perf_counter() + most
     while time.perf_counter() < end:
@@ -165,7 +165,7 @@ def race(name: str, kinds: list[str], setting: dict[str, Any]) -> dict[str, Any]
     samples: dict[str, list[float]] = {kind: [] for kind in racing}
     for _ in range(setting["rounds"]):
         for kind, pipe in racing.items():
-            wait_for_idle()
+            wait_for_idle(setting["patience"])
             pipe.send(True)
             samples[kind].append(pipe.recv())
     for pipe in racing.values():
@@ -211,6 +211,7 @@ def table(options: argparse.Namespace) -> list[dict[str, Any]]:
             for threads in map(int, options.threads.split(",")):
                 setting = {"threads": threads, "batch": batch}
                 setting |= {"files": str(options.files), "rounds": options.rounds}
+                setting["patience"] = options.patience
                 own = [k for k in kinds if name not in GALLERY or "torch" not in k]
                 took = race(name, own, setting)
                 row = {"name": name, "batch": batch, "threads": threads, **took}
@@ -270,6 +271,7 @@ def main() -> None:
     default = Path(tempfile.gettempdir(), "burnish-benchmarks")
     parser.add_argument("--files", type=Path, default=default)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--patience", type=float, default=2.0)
     options = parser.parse_args()
     options.files.mkdir(parents=True, exist_ok=True)
     kinds = options.contenders.split(",")

@@ -98,12 +98,15 @@ ACTIVATIONS = (
     "hard_swish",
     "ramp",
     "leaky",
+    "elu",
+    "softplus",
 )
 """What is applied to a result as it is stored; `low` and `high` are its numbers."""
 
 _STEPS = (
-    "add sub mul div max min neg abs exp sqrt erf square reciprocal log sin cos pow "
-    "greater at_least less at_most equal unequal and or not where"
+    "add sub mul div max min neg abs exp sqrt erf square reciprocal log log1p expm1 "
+    "sin cos pow floor ceil rint trunc greater at_least less at_most equal unequal "
+    "and or not where"
 )
 STEPS = {name: i for i, name in enumerate(_STEPS.split())}
 """Operators of element-wise programs by number; activations follow."""

@@ -241,6 +241,10 @@ def activation(node: Node) -> tuple[str, float, float] | None:
             return "ramp", o["alpha"], o["beta"]
         case "leaky_relu":
             return "leaky", o["negative_slope"], 0.0
+        case "elu":
+            return "elu", o["alpha"], 0.0
+        case "softplus":
+            return "softplus", 0.0, 0.0
     return None
 
 

@@ -26,6 +26,12 @@ _OPERATORS = {
     "abs_": "abs",
     "exp": "exp",
     "log": "log",
+    "log1p": "log1p",
+    "expm1": "expm1",
+    "floor": "floor",
+    "ceil": "ceil",
+    "rint": "rint",
+    "trunc": "trunc",
     "sin": "sin",
     "cos": "cos",
     "sqrt": "sqrt",
@@ -51,6 +57,8 @@ def to_program(node: Node, act: tuple[str, float, float] | None) -> Node | None:
     """A node that kernels compute element by element, as a program of one step."""
     if node.name == "batch_norm":
         return _norm(node)
+    if node.name == "prelu_of":
+        return _slope(node)
     if act is not None:
         step, low, high = act
         args = node.args[:1]
@@ -113,6 +121,19 @@ def _norm(node: Node) -> Node | None:
     by, shift = (part.then(lambda a: a.reshape(-1, *tail)) for part in moved)
     code = [("mul", 0, 1, 0, 0.0, 0.0), ("add", 3, 2, 0, 0.0, 0.0)]
     return _program([x, by, shift], code, node)
+
+
+def _slope(node: Node) -> Node | None:
+    """x, below 0 times its slope."""
+    args = [*node.args, 0.0]
+    if not _fits(node, args):
+        return None
+    code = [
+        ("less", 0, 2, 0, 0.0, 0.0),
+        ("mul", 0, 1, 0, 0.0, 0.0),
+        ("where", 3, 4, 0, 0.0, 0.0),
+    ]
+    return _program(args, code, node)
 
 
 def chain(node: Node, around: Around) -> Node | None:

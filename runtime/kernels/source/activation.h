@@ -15,6 +15,8 @@ INLINE vec activated(vec x, int64_t act, float low, float high) {
     case ACT_HARD_SWISH: return x * clipped(x + 3.f, 0, 6) * (1.f / 6.f);
     case ACT_RAMP: return clipped(x * low + high, 0, 1);
     case ACT_LEAKY: return choose((ivec)(x < 0.f), x * low, x);
+    case ACT_ELU: return exponential_unit(x, low);
+    case ACT_SOFTPLUS: return softplus(x);
     default: return x;
     }
 }
@@ -38,6 +40,7 @@ static inline void activate(int64_t act, float *out, const int32_t *to, int64_t 
     switch (act) {
         AS(ACT_RELU) AS(ACT_CLIP) AS(ACT_GELU) AS(ACT_GELU_TANH) AS(ACT_SIGMOID)
         AS(ACT_TANH) AS(ACT_SWISH) AS(ACT_HARD_SWISH) AS(ACT_RAMP) AS(ACT_LEAKY)
+        AS(ACT_ELU) AS(ACT_SOFTPLUS)
     }
 #undef AS
 }

@@ -66,6 +66,28 @@ INLINE vec error_function(vec x) {
     return at_most(all(1), at_least(all(-1), x * p / q));
 }
 
+// alpha * (e^x - 1) below 0, without its cancellation: e^x - 1 = 2 t / (1 - t) with
+// t = tanh(x / 2).
+INLINE vec exponential_unit(vec x, float alpha) {
+    vec t = hyperbolic_tangent(x * 0.5f);
+    return choose((ivec)(x > 0.f), x, alpha * (t + t) / (1.f - t));
+}
+
+// log(1 + e^x) = max(x, 0) + log(1 + e^-|x|), that one by the series of atanh.
+INLINE vec softplus(vec x) {
+    vec e = exponential((vec)((ivec)x | INT32_MIN));
+    vec s = e / (e + 2.f), z = s * s;
+    vec p = all(1.f / 15);
+    p = p * z + 1.f / 13;
+    p = p * z + 1.f / 11;
+    p = p * z + 1.f / 9;
+    p = p * z + 1.f / 7;
+    p = p * z + 1.f / 5;
+    p = p * z + 1.f / 3;
+    p = p * z + 1.f;
+    return at_least(all(0), x) + 2.f * s * p;
+}
+
 // x * P(normal <= x), the exact GELU.
 INLINE vec gaussian_unit(vec x) {
     vec y = x * 0.5f * (error_function(x * 0.70710678f) + 1.f);

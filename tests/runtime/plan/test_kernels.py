@@ -226,6 +226,12 @@ FUNCTIONS = {
     "truth": lambda a, b: (a > b) | (a == 0),
     "activations": lambda a, b: ops.gelu(a) + ops.swish(b) + ops.leaky_relu(a, 0.1),
     "powers": lambda a, b: abs(a) ** 1.5 + b**2 + ops.sin(a) * ops.cos(b),
+    "units": lambda a, b: ops.elu(a, alpha=0.7) + ops.softplus(b * 9) + ops.mish(a),
+    "units near 0": lambda a, b: ops.elu(a * 1e-6 - abs(b) * 1e-6),
+    "selu": lambda a, b: ops.selu(a) * ops.celu(b, 1.5),
+    "slopes": lambda a, b: ops.prelu_of(a, abs(b)),
+    "whole numbers": lambda a, b: ops.floor(a) + ops.ceil(b) * ops.rint(a * 3),
+    "small": lambda a, b: ops.log1p(abs(a)) * ops.expm1(b) + ops.trunc(a * 2),
     "ramps": lambda a, b: ops.hard_sigmoid(a) * ops.clip(b, -0.5, 0.25) + ops.tanh(a),
 }
 SHAPES = [
