@@ -70,9 +70,10 @@ class InputQuantizer(Module):
     def whole(self, x: Any) -> tuple[Any, Any]:
         """An array as whole numbers, 0 for 0, held as floats; and their scales."""
         scheme = self.how
-        params = self._params(x)
+        scales, zeros = self._params(x)
         if self.scales is not None:
-            params = QParams(*(p if p is None else p.data for p in params))
+            scales, zeros = scales.data, None if zeros is None else zeros.data
+        params = QParams(scales, zeros)
         codes = ops.quantize_blocks(
             x, *params, value=scheme.value, blocks=scheme.level.blocks(x.shape)
         )

@@ -67,9 +67,10 @@ def _by_output(weight: Packed, axis: int) -> Any:
         return None
     if level.kind == "tensor":
         return weight.scales
-    (at, *more) = level.sizes or (None,)
-    alone = level.kind == "channel" and not more and at is not None
-    return weight.scales if alone and at % len(weight.shape) == axis else None
+    if level.kind != "channel":
+        return None
+    (at,) = level.sizes
+    return weight.scales if at % len(weight.shape) == axis else None
 
 
 def _whole(weight: Packed) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from burnish.codegen.passes.graph import constant, initializer, owner
+from burnish.codegen.passes.graph import attribute, constant, initializer, owner
 from burnish.codegen.weights.dequantized import BITS, Dequantized
 
 Scale = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
@@ -33,7 +33,7 @@ def scale_of(node: ir.Node) -> Scale | None:
         dtype = _told(node)
     if dtype not in (ir.DataType.INT8, ir.DataType.UINT8):
         return None
-    if scales.dtype != ir.DataType.FLOAT or node.attributes.get_int("block_size", 0):
+    if scales.dtype != ir.DataType.FLOAT or attribute(node, "block_size", 0):
         return None
     return _shifted(scales, zeros, dtype)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
@@ -132,7 +133,7 @@ def _weight(
 ) -> ir.Value:
     weight, zero = node.inputs[1], (*node.inputs, None)[3]
     assert weight is not None
-    flat = np.ascontiguousarray(scales).reshape(-1)
+    flat: np.ndarray[Any, Any] = np.ascontiguousarray(scales).reshape(-1)
     zeros = constant(zero)
     if zeros is not None and zeros.size > 1:
         flat = np.broadcast_to(flat, (zeros.size,)).copy()
