@@ -26,6 +26,14 @@ def names_of(statement: If) -> list[str]:
     return names if len(set(names)) == len(names) else ["branch"] * len(names)
 
 
+def enter(block: Block, name: str) -> None:
+    """Take the module that a whole branch is in out of its statements' scopes."""
+    scopes = [statement.scope for statement in block.statements]
+    if all(scope and scope[0].name == name for scope in scopes):
+        for statement in block.statements:
+            statement.scope = statement.scope[1:]
+
+
 def _first_word(block: Block) -> str:
     words: Counter[str] = Counter()
     for statement in block.statements:

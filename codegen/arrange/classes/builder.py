@@ -18,7 +18,7 @@ from burnish.codegen.arrange.analysis.structural_hash import signature
 from burnish.codegen.arrange.analysis.ties import extend_ties
 from burnish.codegen.arrange.classes.as_layer import Submodule, function_part
 from burnish.codegen.arrange.classes.bind import Owner, Told
-from burnish.codegen.arrange.classes.branches import are_twins, names_of
+from burnish.codegen.arrange.classes.branches import are_twins, enter, names_of
 from burnish.codegen.arrange.classes.containers import (
     as_loop,
     as_named_sequential,
@@ -244,6 +244,7 @@ class Builder:
         blocks = []
         for name, block in zip(names, statement.blocks(), strict=True):
             outputs = tuple(map(replace, statement.targets))
+            enter(block, name)
             part = self._branch(block, outputs, class_word(names[0]))
             own = members.add(name, part.constructor, part.weights)
             blocks.append(Block([part.call(own)], list(outputs)))
