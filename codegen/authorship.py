@@ -105,6 +105,14 @@ def counted_layers(names: Iterable[str]) -> frozenset[str]:
     return counted if many else frozenset()
 
 
+def is_count(name: str) -> bool:
+    """Whether it is a word and a number: in a file whose layers count, that is no name.
+
+    So are the factors beside them, "learnable_affine_block_3".
+    """
+    return _COUNT.fullmatch(name) is not None
+
+
 def _is_layer_count(name: str) -> bool:
     found = _COUNT.fullmatch(name)
     return found is not None and _LAYER.fullmatch(found[1].replace("_", "")) is not None

@@ -20,11 +20,11 @@ from burnish.codegen.arrange.merge.comprehensions import with_runs
 from burnish.codegen.arrange.merge.merge import sized
 from burnish.codegen.arrange.recover.structure import structure
 from burnish.codegen.arrange.scopes.group_kind import module_scope
-from burnish.codegen.arrange.scopes.grouping import every_weight, holds_weights
+from burnish.codegen.arrange.scopes.grouping import every_weight, holds_weights, leaves
 from burnish.codegen.arrange.scopes.hoisting import hoist
 from burnish.codegen.arrange.scopes.missing_modules import with_uncalled
 from burnish.codegen.arrange.scopes.repeated_calls import tell_calls_apart
-from burnish.codegen.authorship import SAYS_NOTHING, counted_layers, owner
+from burnish.codegen.authorship import SAYS_NOTHING, counted_layers, is_count, owner
 from burnish.codegen.errors import Explain, silent
 from burnish.codegen.identifier import Identifier, Names
 from burnish.codegen.program import (
@@ -32,6 +32,7 @@ from burnish.codegen.program import (
     Call,
     ClassPlan,
     Expression,
+    Layer,
     Plan,
     Program,
     Statement,
@@ -104,10 +105,11 @@ def stack_tensors(program: Program, facts: Facts) -> None:
 def forget_counted_layers(program: Program, facts: Facts) -> None:
     """Forget the names of layers that a framework counted: "conv2d_0.w_0"."""
     bare = [s for s in program.body.statements if not s.scope]
-    weights = [w for s in bare for w in every_weight(s)]
-    counted = counted_layers(owner(weight.path) for weight in weights)
-    for weight in weights:
-        if owner(weight.path) in counted:
+    held = [e for s in bare for e in leaves(s) if isinstance(e, Layer)]
+    paths = [w.path for layer in held for w in layer.weights.values()]
+    counted = counted_layers(map(owner, paths))
+    for weight in (w for s in bare for w in every_weight(s) if counted):
+        if owner(weight.path) in counted or is_count(owner(weight.path)):
             weight.path = SAYS_NOTHING
             if weight.source is not None:
                 weight.source.named = False

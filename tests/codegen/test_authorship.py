@@ -101,3 +101,11 @@ def test_counts_among_names_that_say_more_are_their_authors():
 )
 def test_the_module_that_a_path_is_of(path, owner):
     assert authorship.owner(path) == owner
+
+
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [("learnable_affine_block_3", True), ("w7", True), ("scale", False), ("", False)],
+)
+def test_a_word_and_a_number_is_a_count(name, counts):
+    assert authorship.is_count(name) is counts
