@@ -62,13 +62,14 @@ def conv_transpose(b: Builder, node: Node) -> None:
     need(bias is None or isinstance(bias, Constant), "its bias is no parameter")
     check(node, x, weight, bias)
     groups = node.options["groups"]
-    ins, outs, *kernel = weight.shape[0] // groups, *weight.shape[1:]
+    ins, outs = weight.shape[0] // groups, weight.shape[1]
+    kernel = tuple(weight.shape[2:])
 
     def turned(a: Any) -> Any:
         parts = a.reshape(groups, ins, outs, *kernel).swapaxes(1, 2)
         return np.ascontiguousarray(parts).reshape(groups * outs, ins, *kernel)
 
-    w = Adjoint(*window_of(node, tuple(kernel)))
+    w = Adjoint(*window_of(node, kernel))
     if ins == outs == 1 < groups:
         _depthwise(b, node, w, x, weight.then(turned), bias, *residual)
     else:
