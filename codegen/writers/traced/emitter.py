@@ -89,7 +89,9 @@ class Emitter:
         """A constant of Python's, in the inmost module that all its readers are in."""
         call, shared = self.call, self.shared.get(place)
         if call is not None and shared is not None and not self.apart:
-            inside = {} if shared == call.path else {"args": (), "options": {}}
+            inside: dict[str, Any] = {}
+            if shared != call.path:  # sizes are taken of the arguments then
+                inside = {"args": (), "options": {}}
             self.call = call._replace(path=shared, **inside)
         made = self.value(self.constants[place])
         self.call = call
