@@ -134,7 +134,7 @@ def test_naming_it_imports_nothing() -> None:
 
 @pytest.mark.usefixtures("package")
 def test_tensors_go_there_and_back() -> None:
-    x = np.float32([[1, 2], [3, 4]])
+    x = np.array([[1, 2], [3, 4]], np.float32)
     there = Tensor(x).to("toy")
     assert str(there.device) == "toy"
     assert namespace(there.data).__name__ == "toy_arrays"
