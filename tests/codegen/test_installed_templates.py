@@ -71,10 +71,10 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(families, "_FAMILIES", dict(families._FAMILIES))
     for cached in (modules, environment):
-        cached.cache_clear()  # type: ignore[attr-defined]
+        cached.cache_clear()
     yield made
     for cached in (modules, environment):
-        cached.cache_clear()  # type: ignore[attr-defined]
+        cached.cache_clear()
     sys.modules.pop("towers", None)
 
 
