@@ -166,6 +166,7 @@ class StepPlan:
         changed = {id(home.item) for home in self._changed}
         self._sources = [s for i, s in following.stored.items() if i not in changed]
         self._seen = [_VERSION(source) for source in self._sources]
+        self._read = [array for _, array in following.seen.values()]  # by the graph
         self._watch = Watch(following, self._modules)  # type: ignore[arg-type]
         for home in self._changed:
             home.lend()
