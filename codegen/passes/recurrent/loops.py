@@ -205,6 +205,7 @@ def _write(model: ir.Model, loop: _Loop, sequence: ir.Value, cell: Cell) -> None
     """The layer in the place of the loop, from the same state."""
     node, state = loop.node, loop.state
     start, last = node.inputs[2 + state], node.outputs[state]
+    assert start is not None
     states = node.outputs[len(node.inputs) - 2 :]
     first, second = (_constant(model, "axes", np.array([n], np.int64)) for n in (0, 1))
     begin = _axes_node("Unsqueeze", start, first, f"{node.name}_start")
