@@ -19,6 +19,7 @@ import onnx_ir as ir
 
 from burnish.codegen.program import Weight
 from burnish.codegen.weights.entries import Entry
+from burnish.codegen.weights.origin import is_exchanged
 from burnish.errors import InputError
 from burnish.lowbit import Level, Packed, QParams, QuantScheme
 
@@ -67,12 +68,14 @@ class Dequantized(ir.LazyTensor):
         if asked is not None:
             asked.bits.add(BITS.get(self.codes.dtype, 0))
         part = "values" if asked is None else asked.part
+        middle = 2 ** (BITS.get(self.codes.dtype, 1) - 1)
+        shift = middle if self.codes.dtype.name in _UNSIGNED else 0
         if part == "scales":
             array = self._spread(self.scales)
-        elif part == "zeros":
-            middle = 2 ** (BITS.get(self.codes.dtype, 1) - 1)
-            shift = middle if self.codes.dtype.name in _UNSIGNED else 0
+        elif part == "zero_points":
             array = self._zeros() - np.float32(shift)
+        elif part == "codes":
+            array = self.codes.numpy() - np.float32(shift)
         else:
             codes = self.codes.numpy().astype(np.int32)
             whole = codes if self.zeros is None else codes - self._zeros()
@@ -119,9 +122,21 @@ def _parts(entry: Entry) -> Iterator[Entry]:
         return
     for name, array in packed.arrays().items():
         path, dtype = f"{entry.path}.{name}", str(array.dtype)
-        read = partial(np.ascontiguousarray, array)
+        read = partial(_part, entry.weight, packed.scheme, name, array)
         weight = Weight(path, dtype, array.shape, read, trained=False)
         yield Entry(path, dtype, weight)
+
+
+def _part(
+    weight: Weight, scheme: QuantScheme, name: str, array: np.ndarray[Any, Any]
+) -> np.ndarray[Any, Any]:
+    """One array of a packed weight, also where the file's tensors are exchanged."""
+    if not is_exchanged() or name == "scheme" or not scheme.value.startswith("q8"):
+        return np.ascontiguousarray(array)
+    with _asking(name):
+        now = weight.read()
+    now = now if name == "codes" else _first(now, scheme.level)
+    return np.ascontiguousarray(now).astype(array.dtype).reshape(array.shape)
 
 
 def _packed(weight: Weight) -> Packed | None:
@@ -132,7 +147,7 @@ def _packed(weight: Weight) -> Packed | None:
         return None
     with _asking("scales"):
         scales = weight.read()
-    with _asking("zeros"):
+    with _asking("zero_points"):
         zeros = weight.read()
     param = str(scales.dtype)
     if param not in _SCALES or values.ndim == 0:

@@ -106,12 +106,17 @@ def replaced(
     return made
 
 
+def is_exchanged() -> bool:
+    """Whether what is read now may have other values than in the model file."""
+    return _reading.get() is not None
+
+
 def computed(
     now: ir.TensorProtocol, again: Callable[[], ir.TensorProtocol]
 ) -> ir.LazyTensor:
     """A tensor computed from weights; `again` where those have other values."""
     return ir.LazyTensor(
-        lambda: now if _reading.get() is None else again(),
+        lambda: again() if is_exchanged() else now,
         now.dtype,
         ir.Shape(now.shape.numpy()),
         name=now.name,

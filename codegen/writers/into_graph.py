@@ -12,6 +12,7 @@ from burnish.codegen.errors import ExportError, UsageError, about, keep_inputs
 from burnish.codegen.generated import Options
 from burnish.codegen.pipeline import planned
 from burnish.codegen.readers import read, valid_or_refused
+from burnish.codegen.weights.dequantized import small
 from burnish.codegen.weights.entries import Entry, entries
 from burnish.codegen.weights.origin import Origin, track
 from burnish.codegen.writers.graph_file import GraphFile
@@ -24,6 +25,8 @@ _WAYS = (
     Options(flat=True),
     Options(simplify=False),
     Options(flat=True, simplify=False),
+    Options(dequantize=True),
+    Options(dequantize=True, flat=True),
 )
 _COUNTED = "num_batches_tracked"
 """What PyTorch counts while it trains: no tensor of an ONNX graph."""
@@ -79,7 +82,9 @@ def _matching(original: Path, held: Weights) -> tuple[list[Origin], list[Entry]]
         source = read(original)
         origins = track(source.model)
         _, plan = planned(source, options)
-        made = [e for e in entries(plan.weights, False) if not _is_count(e.path)]
+        every = entries(plan.weights, False)
+        every = every if options.dequantize else small(every)
+        made = [entry for entry in every if not _is_count(entry.path)]
         problem = _mismatch(held, made)
         if not problem:
             return origins, made

@@ -10,8 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import onnx_ir as ir
 
 from burnish.codegen.errors import ExportError
+from burnish.codegen.weights.dequantized import BITS
 from burnish.codegen.weights.entries import Entry
 from burnish.codegen.weights.origin import Origin, exchanged
 from burnish.codegen.writers.elements import (
@@ -20,6 +22,9 @@ from burnish.codegen.writers.elements import (
     origins_of,
     scaled_from,
 )
+
+_WHOLE = {*BITS, ir.DataType.INT32}
+"""What files of quantized models hold weights and biases in."""
 
 _NEAR = {2: 1e-2, 4: 1e-5, 8: 1e-12}
 
@@ -79,7 +84,10 @@ def _placed(one: Asked, readers: Mapping[Origin, int]) -> Places | None:
         return places
     own = sorted(one.origins, key=lambda o: (readers[o], -o.size))
     for origin in own:
-        if origin.size == one.before.size and origin.dtype.is_floating_point():
+        is_small = origin.dtype in _WHOLE
+        if origin.size == one.before.size and (
+            is_small or origin.dtype.is_floating_point()
+        ):
             scaled = scaled_from(one.entry, origin)
             if scaled is not None:
                 return scaled
@@ -103,10 +111,25 @@ def _write(one: Asked, new: dict[Origin, np.ndarray]) -> None:
         if places.factor is not None and places.summand is not None:
             wide = values.astype(np.float64) - places.summand[here]
             values = wide / places.factor[here]
+            if origin.dtype in _WHOLE:
+                values = np.rint(values)
         if origin not in new:
             new[origin] = np.array(origin.held.numpy())
         flat = new[origin].reshape(-1)
+        if flat.dtype.kind in "iu":
+            _check_range(one, origin, values, np.iinfo(flat.dtype))
         flat[places.number[here]] = values.astype(flat.dtype)
+
+
+def _check_range(
+    one: Asked, origin: Origin, values: np.ndarray, whole: np.iinfo
+) -> None:
+    if values.size and (values.min() < whole.min or values.max() > whole.max):
+        raise ExportError(
+            f"{one.entry.path}: expected values that {origin.origin!r} of the model "
+            f"file can hold with its scales, whole numbers from {whole.min} to "
+            f"{whole.max}, got some from {values.min():g} to {values.max():g}"
+        )
 
 
 def _check(concerned: Sequence[Asked], new: Mapping[Origin, np.ndarray]) -> None:
@@ -118,6 +141,8 @@ def _check(concerned: Sequence[Asked], new: Mapping[Origin, np.ndarray]) -> None
         if one.places is not None and one.places.factor is not None:
             wide = np.stack([got.astype(np.float64), one.after.astype(np.float64)])
             near = _NEAR.get(got.dtype.itemsize, 1e-2) * np.abs(wide).max()
+            if any(origin.dtype in _WHOLE for origin in one.places.origins):
+                near = near + np.abs(one.places.factor) / 2  # half a whole number
             wrong &= np.abs(wide[0] - wide[1]) > near
         if wrong.any():
             raise ExportError(_conflict(one, concerned, new))

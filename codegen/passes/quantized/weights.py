@@ -17,6 +17,7 @@ from burnish.codegen.passes.graph import (
 )
 from burnish.codegen.passes.quantized._values import is_small
 from burnish.codegen.weights.dequantized import Dequantized
+from burnish.codegen.weights.origin import computed
 
 _ADDED = re.compile(r"(_quantized|_Q4|_Q8|_DQ)+(_\d+)?$")
 _WHOLE = frozenset(
@@ -86,8 +87,17 @@ def _weight(model: ir.Model, node: ir.Node) -> ir.Value:
     tensor: ir.TensorProtocol = Dequantized(name, codes, scales, zeros, axis, block)
     alone = codes.size == 1
     if alone or not is_small(node.inputs[0]):
-        tensor = ir.tensor(np.asarray(tensor.numpy()), dtype=scales.dtype)
+        tensor = _plain(tensor)
     return initializer(model, ir.Value(name=name), tensor, trains=not alone)
+
+
+def _plain(tensor: ir.TensorProtocol) -> ir.TensorProtocol:
+    """The values that small numbers stand for, as a weight of its own."""
+
+    def read() -> ir.TensorProtocol:
+        return ir.tensor(np.asarray(tensor.numpy()), dtype=tensor.dtype)
+
+    return computed(read(), read)
 
 
 def _name(model: ir.Model, node: ir.Node) -> str:

@@ -185,3 +185,65 @@ def test_the_command(
     assert main(words) == 0
     assert capsys.readouterr().out == "new.onnx\n"
     assert main([*words[:-1], "net.safetensors"]) == 2
+
+
+def quantized(dtype: str) -> onnx.ModelProto:
+    """A product: weights of 8 bits, a scale a column, and a bias of whole numbers."""
+    middle = 0 if dtype == "int8" else 128
+    codes = np.arange(-20, 20).reshape(8, 5) * 3 + middle
+    scales = np.linspace(0.01, 0.05, 5, dtype=np.float32)
+    held = {
+        "w": codes.astype(dtype),
+        "scales": scales,
+        "zeros": np.full(5, middle, dtype),
+        "b": np.arange(5, dtype=np.int32) * 100,
+        "steps": scales / 100,
+    }
+    steps = [
+        node("DequantizeLinear", "w scales zeros", "dw", axis=1),
+        node("DequantizeLinear", "b steps", "db", axis=0),
+        node("Gemm", "x dw db", "y"),
+    ]
+    return graph(steps, held, x=("batch", 8))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_whole_numbers_of_a_quantized_model(tmp_path: Path, dtype: str) -> None:
+    path = saved(quantized(dtype), tmp_path)
+    weights = state(path, tmp_path)
+    (name,) = (name for name in weights if name.endswith(".codes"))
+    before = back(weights, path, tmp_path)
+    assert (
+        before["w"].tobytes()
+        == np.array(
+            onnx.numpy_helper.to_array(onnx.load(path).graph.initializer[0])
+        ).tobytes()
+    )
+    weights[name] = weights[name].copy()
+    weights[name].reshape(-1)[::3] += 1
+    after = back(weights, path, tmp_path)
+    change = after["w"].astype(int) - before["w"].astype(int)
+    assert sorted(set(change.reshape(-1))) == [0, 1]
+    assert change.sum() == 14
+    assert all(before[k].tobytes() == after[k].tobytes() for k in before if k != "w")
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_floats_of_a_quantized_model_are_rounded_to_its_scales(
+    tmp_path: Path, dtype: str
+) -> None:
+    path = saved(quantized(dtype), tmp_path)
+    weights = state(path, tmp_path, dequantize=True)
+    kernel, bias = sorted(weights, key=lambda name: -weights[name].ndim)
+    weights[kernel] = weights[kernel] * np.float32(0.9)
+    weights[bias] = weights[bias] + np.float32(0.001)
+    after = back(weights, path, tmp_path)
+    zero = after["zeros"].astype(int)
+    made = (after["w"].astype(int) - zero) * after["scales"]
+    wanted = weights[kernel].T if weights[kernel].shape == (5, 8) else weights[kernel]
+    assert (abs(made - wanted) <= after["scales"] / 2 + 1e-6).all()
+    near = abs(after["b"] * after["steps"] - weights[bias])
+    assert (near <= after["steps"] / 2 + 1e-6).all()
+    weights[kernel] = weights[kernel] * 9
+    with pytest.raises(ExportError, match=r"'w' of the model file can hold with its"):
+        back(weights, path, tmp_path)
