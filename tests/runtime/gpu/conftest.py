@@ -6,4 +6,4 @@ Without a GPU their files are not read; one test says what is missing.
 from tests.harness.operators import gpu_missing
 
 if gpu_missing() is not None:
-    collect_ignore_glob = ["test_[klopt]*.py"]
+    collect_ignore_glob = ["test_[klopst]*.py"]
