@@ -137,7 +137,8 @@ def _show_inside(graph: Any, numbers: dict[str, Any]) -> None:
     """
     for node in graph.node:
         for attribute in node.attribute:
-            for inner in (attribute.g, *attribute.graphs):
+            own = [attribute.g] if attribute.HasField("g") else []  # asking makes one
+            for inner in (*own, *attribute.graphs):
                 read = dict.fromkeys(name for each in inner.node for name in each.input)
                 kept = (numbers[name] for name in read if name in numbers)
                 inner.initializer.extend(kept)

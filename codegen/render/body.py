@@ -124,7 +124,8 @@ def _choice(
     indent = len(then[0]) - len(then[0].lstrip()) - INDENT
     line = f"{start}{taken} if {condition} else {other}"
     nested = any(f" {word} " in f" {taken} {other} " for word in ("if", "lambda"))
-    return None if nested or indent + len(line) > 88 else line
+    is_choice = taken != other and not nested
+    return line if is_choice and indent + len(line) <= 88 else None
 
 
 def _loop(statement: Loop, names: Names, indent: int) -> list[str]:

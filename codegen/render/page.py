@@ -197,7 +197,7 @@ def _in_order(
     """
     calls = [any(isinstance(e, Call) for e in walk(made)) for _, made in members]
     first = calls.index(True) if True in calls else len(members)
-    rank = {name: place for place, name in enumerate(["", *uses])}
+    rank = {name: place for place, name in enumerate(uses)} | {"": -1}
     if any(name not in rank for name, _ in members[first:]):
         return members
     return members[:first] + sorted(members[first:], key=lambda each: rank[each[0]])

@@ -117,7 +117,7 @@ def test_if():
         node("If", "c", "y", then_branch=branch("Relu"), else_branch=branch("Neg")),
     ]
     model = graph(nodes, {"val_1": np.float32(0)}, x=BATCH)
-    check_source(model, "if x.sum() > 0.0:\n    y = ops.relu(x)\nelse:\n    y = -x")
+    check_source(model, "y = ops.relu(x) if x.sum() > 0.0 else -x")
 
 
 def test_floats_are_short():

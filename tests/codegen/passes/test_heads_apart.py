@@ -62,7 +62,7 @@ def test_what_each_example_has_of_its_own_is_split():
     w = Reshape(w4, back) {END}"""
     model = form(text, **dict.fromkeys("qkv", "3,5,8"), slopes="6,1,5", mask="3,1,5,5")
     source = stays(model, "(-1, 5, 4)")
-    assert "x, z, y, attn_mask=slopes.reshape(-1, 2, 1, 5) + mask" in source
+    assert "x, y, z, attn_mask=slopes.reshape(-1, 2, 1, 5) + mask" in source
 
 
 def test_tables_that_are_repeated_for_each_example_are_broadcast():

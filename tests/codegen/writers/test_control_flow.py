@@ -151,10 +151,7 @@ def test_the_source_comes_back(tmp_path: Path) -> None:
     export(Two(chosen), drawn(2, 0)).save(tmp_path / "two.onnx")
     text = generate(tmp_path / "two.onnx", Options()).text
     assert (
-        "        if x.sum() > 0.0:\n"
-        "            y = self.a(x)\n"
-        "        else:\n"
-        "            y = self.b(x) * 2.0\n"
+        "        y = self.a(x) if x.sum() > 0.0 else self.b(x) * 2.0\n"
         "        return ops.relu(y)\n"
     ) in text
 
