@@ -306,11 +306,12 @@ def _shared(program: Recorded) -> dict[int, Path]:
 
 
 def _drop_unread(emit: Emitter, results: Sequence[ir.Value]) -> None:
-    """Take out transposes whose readers took what goes into them."""
+    """Take out nodes whose readers took what goes into them."""
+    asked = {id(value) for value in results}
     for node in reversed(emit.nodes):
-        made = node.outputs[0]
-        if node.op_type == "Transpose" and not made.uses() and made not in results:
-            node.replace_input_with(0, None)
+        if not any(made.uses() or id(made) in asked for made in node.outputs):
+            for place in range(len(node.inputs)):
+                node.replace_input_with(place, None)
             emit.nodes.remove(node)
 
 

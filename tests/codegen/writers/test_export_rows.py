@@ -9,11 +9,13 @@ import numpy as np
 import onnx
 import pytest
 
-from burnish import Tensor, ops
+from burnish import Tensor, nn, ops
 from burnish.codegen import export
 from burnish.codegen.errors import ExportError
 from burnish.codegen.writers.traced.table import find
 from burnish.errors import CaptureError
+from burnish.lowbit import QuantScheme
+from burnish.nn.input_quantizer import InputQuantizer
 from burnish.operator import registry
 from tests.codegen.writers.rows import (
     Call,
@@ -52,7 +54,6 @@ WITHOUT = {
     "dequantize_blocks": INSIDE,
     "dropped": TRAINING,
     "elementwise_cross_entropy": LOSS,
-    "fake_quantize": TRAINING,
     "fake_quantize_slopes": TRAINING,
     "fold_repeated": TRAINING,
     "gated": TRAINING,
@@ -86,6 +87,8 @@ IN_PARTS = (
     "a table that is computed",
     "bags of different lengths",
     "LSTM with proj_size",
+    "scales of blocks",
+    "numbers of q",
 )
 """What is refused of operators and layers that export otherwise."""
 BY_VALUE = {"slice", "one_hot"}
@@ -229,6 +232,47 @@ def test_scales_of_blocks(zero: Any) -> None:
     codes = np.arange(8, dtype=np.int8).reshape(2, 4)
     check(Call(back, [], 1), [Tensor(codes)])
     check(Call(there, [], 1), [Tensor(codes.astype(np.float32) * 1.7)])
+
+
+ROUNDED = {
+    "one scale": nn.FakeQuantize(),
+    "scales along an axis": nn.FakeQuantize(4),
+    "scales along the first axis": nn.FakeQuantize(3, axis=0),
+    "a scale of each input": nn.FakeQuantize(dynamic=True),
+    "symmetric": nn.Linear(4, 2),
+    "symmetric, of each input": nn.Linear(4, 2),
+    "affine, of each input": nn.Linear(4, 2),
+}
+for _name, _mode, _range in (
+    ("symmetric", "symmetric", (-2.0, 2.5)),
+    ("symmetric, of each input", "symmetric", None),
+    ("affine, of each input", "affine", None),
+):
+    _scheme = QuantScheme("q8s" if _mode == "symmetric" else "q8f", _mode)
+    ROUNDED[_name].on_input = InputQuantizer(
+        _scheme,
+        None
+        if _range is None
+        else _scheme.params(*(np.float32([end]) for end in _range)),
+    )
+
+
+@pytest.mark.parametrize("name", ROUNDED)
+def test_what_layers_round(name: str) -> None:
+    module, rng = ROUNDED[name], np.random.default_rng(0)
+    for path, item in module.named_tensors():
+        if path.endswith("scale"):
+            item.assign(rng.uniform(0.01, 0.05, item.shape).astype("f4"))
+        if path.endswith("zero_point"):
+            item.assign(rng.integers(-9, 9, item.shape).astype("i1"))
+    x = rng.normal(size=(3, 4)).astype(np.float32) * 3
+    made = export(module, Tensor(x))
+    np.testing.assert_allclose(ran(made, x)[0], module(Tensor(x)).numpy(), 1e-5, 1e-6)
+    kinds = {node.op_type for node in onnx.load_from_string(made.to_bytes()).graph.node}
+    assert "DequantizeLinear" in kinds
+    assert ("DynamicQuantizeLinear" in kinds) is (
+        name in ("a scale of each input", "affine, of each input")
+    )
 
 
 def test_every_operator_is_written_or_named() -> None:

@@ -1,4 +1,4 @@
-"""Random numbers, quantization, signals, text, training's losses."""
+"""Random numbers, signals, text, training's losses."""
 
 from __future__ import annotations
 
@@ -12,42 +12,6 @@ from burnish.codegen.writers.traced.operators.shape import slices
 from burnish.codegen.writers.traced.table import writes
 
 _INT64 = int(ir.DataType.INT64)
-
-
-@writes("quantize_linear")
-def quantize_linear(
-    emit: Emitter,
-    x: Any,
-    scale: Any,
-    zero_point: Any = None,
-    *,
-    axis: int,
-    block_size: int,
-    dtype: Any,
-    saturate: bool,
-) -> Any:
-    zero = zero_point
-    if zero is None and emit.result.dtype != np.uint8:
-        zero = np.zeros(getattr(scale, "shape", ()), emit.result.dtype)
-    return emit(
-        "QuantizeLinear", x, scale, zero,
-        axis=axis, saturate=int(saturate), block_size=block_size or None,
-    )  # fmt: skip
-
-
-@writes("dequantize_linear")
-def dequantize_linear(
-    emit: Emitter,
-    x: Any,
-    scale: Any,
-    zero_point: Any = None,
-    *,
-    axis: int = 1,
-    block_size: int = 0,
-    dtype: Any = None,
-) -> Any:
-    size = block_size or None
-    return emit("DequantizeLinear", x, scale, zero_point, axis=axis, block_size=size)
 
 
 @writes("bit_cast")

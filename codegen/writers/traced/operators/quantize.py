@@ -1,0 +1,146 @@
+"""Numbers rounded to small ones: scales, zero points, and what they stand for."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from burnish.codegen.writers.traced.emitter import Emitter
+from burnish.codegen.writers.traced.table import writes
+from burnish.lowbit import Level, QuantScheme
+
+_FLOAT = int(ir.DataType.FLOAT)
+
+
+@writes("quantize_linear")
+def quantize_linear(
+    emit: Emitter,
+    x: Any,
+    scale: Any,
+    zero_point: Any = None,
+    *,
+    axis: int,
+    block_size: int,
+    dtype: Any,
+    saturate: bool,
+) -> Any:
+    zero = zero_point
+    if zero is None and emit.result.dtype != np.uint8:
+        zero = np.zeros(getattr(scale, "shape", ()), emit.result.dtype)
+    return emit(
+        "QuantizeLinear", x, scale, zero,
+        axis=axis, saturate=int(saturate), block_size=block_size or None,
+    )  # fmt: skip
+
+
+@writes("dequantize_linear")
+def dequantize_linear(
+    emit: Emitter,
+    x: Any,
+    scale: Any,
+    zero_point: Any = None,
+    *,
+    axis: int = 1,
+    block_size: int = 0,
+    dtype: Any = None,
+) -> Any:
+    size = block_size or None
+    return emit("DequantizeLinear", x, scale, zero_point, axis=axis, block_size=size)
+
+
+@writes("step calibrated")
+def calibrated(emit: Emitter, x: Any, *, scheme: QuantScheme) -> Any:
+    if scheme.level != Level.tensor() or x.dtype != np.float32:
+        raise emit.cannot("scales of parts of what it is given")
+    kind = scheme.kind
+    if scheme.mode == "affine" and scheme.value == "q8f":
+        _, scale, zero = emit("DynamicQuantizeLinear", x, outputs=3)
+        shifted = emit("Sub", emit.cast(zero, np.dtype(np.int32)), np.int32(128))
+        return (
+            _in_shape(emit, scale, emit.results[0].shape),
+            _in_shape(
+                emit, emit.cast(shifted, np.dtype(np.int8)), emit.results[1].shape
+            ),
+        )
+    if scheme.mode != "symmetric":
+        raise emit.cannot(f"zero points of {scheme.value}")
+    most = emit("ReduceMax", emit("Abs", x), keepdims=0)
+    scale = emit("Div", most, np.float32((kind.high - kind.low) / 2))
+    known = emit("Where", emit("Greater", scale, np.float32(0)), scale, np.float32(1))
+    return _in_shape(emit, known, emit.results[0].shape), None
+
+
+@writes("fake_quantize")
+def fake_quantize(
+    emit: Emitter,
+    x: Any,
+    scales: Any,
+    zero_points: Any = None,
+    *,
+    value: str,
+    blocks: tuple[int, ...],
+) -> Any:
+    dynamic = _dynamic(emit, x, scales)
+    if dynamic is not None:
+        return emit("DequantizeLinear", *dynamic.outputs)
+    if value not in ("q8f", "q8s"):
+        raise emit.cannot(f"numbers of {value}")
+    axis = _axis(emit, tuple(x.shape), blocks)
+    count = () if axis is None else (x.shape[axis],)
+    scale = _in_shape(emit, scales, count)
+    zero: Any = np.zeros(count, np.int8)
+    if zero_points is not None:
+        zero = _in_shape(emit, zero_points, count)
+    given = emit.cast(x, np.dtype(np.float32))
+    if value == "q8s":  # its least number is -127
+        along = count if axis is None else (*count, *(1 for _ in x.shape[axis + 1 :]))
+        least = emit("Mul", _in_shape(emit, scale, along), np.float32(-127))
+        given = emit("Max", given, least)
+    codes = emit("QuantizeLinear", given, scale, zero, axis=axis)
+    made = emit("DequantizeLinear", codes, scale, zero, axis=axis)
+    narrow = emit.result.dtype != np.float32
+    return emit.cast(made, emit.result.dtype) if narrow else made
+
+
+def _dynamic(emit: Emitter, x: Any, scales: Any) -> ir.Node | None:
+    """The DynamicQuantizeLinear of x that scales are of."""
+    node = _source(emit, scales).producer()
+    if node is None or node.op_type != "DynamicQuantizeLinear":
+        return None
+    return node if node.inputs[0] is emit.value(x) else None
+
+
+def _source(emit: Emitter, item: Any) -> ir.Value:
+    """What scales or zero points are, before they were brought into another shape."""
+    value = emit.value(item)
+    node = value.producer()
+    if node is None or node.op_type != "Reshape" or node.inputs[0] is None:
+        return value
+    return _source(emit, node.inputs[0])
+
+
+def _axis(emit: Emitter, shape: Any, blocks: tuple[int, ...]) -> int | None:
+    """The axis with a scale for each place; None where there is one for all."""
+    kept = len(blocks) - 1
+    view = (*shape[:kept], math.prod(shape[kept:]))
+    several = [i for i, (n, b) in enumerate(zip(view, blocks, strict=True)) if b < n]
+    if not several:
+        return None
+    (axis, *more) = several
+    is_last = axis == kept and len(shape) > len(blocks)
+    if more or blocks[axis] != 1 or is_last:
+        raise emit.cannot("scales of blocks")
+    return axis
+
+
+def _in_shape(emit: Emitter, item: Any, shape: tuple[int, ...]) -> Any:
+    """Scales or zero points in another shape, at once where they are known."""
+    value = _source(emit, item)
+    if value.shape is not None and value.shape == shape:
+        return value
+    if value.const_value is not None:
+        return emit.constant(value.const_value.numpy().reshape(shape))
+    return emit("Reshape", value, emit.ints(shape))
