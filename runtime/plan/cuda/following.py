@@ -161,7 +161,8 @@ class Following:
         if isinstance(item, Live):
             return float(item)
         if not isinstance(item, Variable):
-            if hasattr(item, "__dict__") or hasattr(item, "dtype"):
+            is_plain = isinstance(item, type) or not hasattr(item, "__dict__")
+            if not is_plain or hasattr(item, "dtype"):
                 self.refuse(f"its results hold a {type(item).__name__}, no tensor")
             return item
         if type(item) is not Tensor:

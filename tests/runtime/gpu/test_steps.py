@@ -362,7 +362,13 @@ def test_a_step_within_a_learner():
     from burnish.learner import Learner, Supervised
 
     batches = [digits(seed=i) for i in range(6)] + [digits(3, seed=9)]
-    found = []
+    found, calls = [], {False: 0, True: 0}
+    supervised = Supervised(nn.CrossEntropyLoss())
+
+    def step(model, batch):
+        calls[is_compiled] += model.training
+        return supervised(model, batch)
+
     for is_compiled in (False, True):
         net = Digits(0.0).to("cuda")
         for p in net.parameters():
@@ -372,13 +378,14 @@ def test_a_step_within_a_learner():
             optim.AdamW(),
             optim.Cosine(1e-2, steps=14),
             epochs=2,
-            step=Supervised(nn.CrossEntropyLoss()),
+            step=step,
             compile=is_compiled,
             renderer=None,
         )
         done = learner.fit(batches, batches[:2])
         found.append({k: array(v) for k, v in done.state_dict().items()})
     alike(*found)
+    assert calls == {False: 14, True: 4}, "two shapes, each called and captured once"
 
 
 def test_ops_without_a_module_run_as_they_are():
