@@ -147,7 +147,9 @@ def test_how_arrays_repeat():
 
 
 def test_templates_are_installed_with_the_package():
-    assert 'extern "C" __global__ void keep_mask' in render("keep_mask", in_memory=False)
+    assert 'extern "C" __global__ void keep_mask' in render(
+        "keep_mask", in_memory=False
+    )
 
 
 KERNELS = [op for op in registry.values() if "cupy" in op.kernels]
