@@ -167,6 +167,16 @@ def order_of(node: ir.Node, rank: int) -> list[int] | None:
     return order if sorted(order) == list(range(rank)) else None
 
 
+def behind_identities(value: ir.Value) -> ir.Value:
+    """What a value is a copy of."""
+    maker = value.producer()
+    while maker is not None and maker.op_type == "Identity" and not maker.domain:
+        assert maker.inputs[0] is not None
+        value = maker.inputs[0]
+        maker = value.producer()
+    return value
+
+
 def elements(dims: tuple[int, ...]) -> int:
     """How many elements a shape holds."""
     return math.prod(dims)

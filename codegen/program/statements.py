@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from burnish.codegen.program.expressions import SelfAttr
 from burnish.codegen.program.leaves import Change, Expression, Literal, Value, walk
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -139,13 +141,7 @@ class Loop(Statement):
 
 def every_expression(block: Block) -> Iterator[Expression]:
     """Every expression of a block and of the blocks inside it, with their parts."""
-    for statement in block.statements:
-        for expression in statement.expressions():
-            yield from walk(expression)
-        for inner in statement.blocks():
-            yield from every_expression(inner)
-    for result in block.results:
-        yield from walk(result)
+    return _within(block, walk)
 
 
 def attributes_used(block: Block) -> Iterator[str]:
@@ -153,13 +149,18 @@ def attributes_used(block: Block) -> Iterator[str]:
 
     A weight is taken by the operation it is given to, after what that one waits for.
     """
+    return _within(block, _taken)
+
+
+def _within(block: Block, parts: Callable[[Expression], Iterator[T]]) -> Iterator[T]:
+    """The parts of each expression, in the order of the statements."""
     for statement in block.statements:
         for expression in statement.expressions():
-            yield from _taken(expression)
+            yield from parts(expression)
         for inner in statement.blocks():
-            yield from attributes_used(inner)
+            yield from _within(inner, parts)
     for result in block.results:
-        yield from _taken(result)
+        yield from parts(result)
 
 
 def _taken(expression: Expression) -> Iterator[str]:

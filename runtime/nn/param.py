@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any, Self
@@ -246,6 +247,10 @@ class Stored(Tensor):
             f"{type(self).__name__}({self._shape}, {self._dtype}{scheme}, "
             f"device='{self.device}'{lazy}{frozen})"
         )
+
+
+version: Callable[[Stored], Any] = operator.attrgetter("_value")
+"""What a parameter or buffer holds: another object once it is assigned other values."""
 
 
 def _restored(kind: Any, value: Array | Packed, device: Device, trainable: bool) -> Any:

@@ -15,7 +15,7 @@ from burnish.backend import Device
 from burnish.capture import Program
 from burnish.kernels.library import Library
 from burnish.kernels.records import WORDS
-from burnish.nn.param import Stored
+from burnish.nn.param import Stored, version
 from burnish.plan.cpu import LOWERED, Builder, Declined, Memory, placed
 from burnish.plan.cpu.builder import Spot
 from burnish.plan.cpu.layout import PLAIN
@@ -139,7 +139,7 @@ class Plan:
 
         clock: called before the first step and behind each, which are run singly.
         """
-        if not all(map(operator.is_, map(_VERSION, self._sources), self._seen)):
+        if not all(map(operator.is_, map(version, self._sources), self._seen)):
             self._refresh()
         try:
             space = self._free.pop()
@@ -196,7 +196,7 @@ class Plan:
     def _refresh(self) -> None:
         """Make the constants anew whose parameters have other values."""
         with self._making:
-            now = [_VERSION(source) for source in self._sources]
+            now = [version(source) for source in self._sources]
             changed = {
                 id(source)
                 for i, source in enumerate(self._sources)
@@ -210,10 +210,7 @@ class Plan:
                     arrays[slot] = np.ascontiguousarray(constant.make())
             self._known = {place: constant.make() for place, constant in self._folded}
             self._arrays = arrays
-            self._seen = [_VERSION(source) for source in self._sources]
-
-
-_VERSION: Callable[[Stored], Any] = operator.attrgetter("_value")
+            self._seen = [version(source) for source in self._sources]
 
 
 class _Space:

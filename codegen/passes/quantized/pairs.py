@@ -8,6 +8,7 @@ import onnx_ir as ir
 from burnish.codegen.account import Account
 from burnish.codegen.passes.graph import (
     all_nodes,
+    behind_identities,
     constant,
     initializer,
     label,
@@ -152,7 +153,7 @@ def _forward(node: ir.Node, value: ir.Value) -> None:
 
 
 def _rounded(model: ir.Model, node: ir.Node, value: ir.Value, scale: Scale) -> ir.Value:
-    known = _behind_copies(value)
+    known = behind_identities(value)
     tensor = constant(known)
     if tensor is not None and tensor.dtype == ir.DataType.FLOAT and scale[0].size == 1:
         name = value.name or "weight"
@@ -167,15 +168,6 @@ def _rounded(model: ir.Model, node: ir.Node, value: ir.Value, scale: Scale) -> i
         made.attributes.add(ir.AttrInt64("axis", axis))
     made.outputs[0].type, made.outputs[0].shape = value.type, value.shape
     return made.outputs[0]
-
-
-def _behind_copies(value: ir.Value) -> ir.Value:
-    maker = value.producer()
-    while maker is not None and maker.op_type == "Identity" and not maker.domain:
-        assert maker.inputs[0] is not None
-        value = maker.inputs[0]
-        maker = value.producer()
-    return value
 
 
 def _rounded_weight(

@@ -62,7 +62,9 @@ def _layer(model: ir.Model, node: ir.Node) -> tuple[_Loop, ir.Value, Cell] | Non
         return None
     inside, result = loop.body.inputs[2 + loop.state], loop.body.outputs[1 + loop.state]
     scans = loop.body.outputs[len(node.inputs) - 1 :]
-    if len(scans) > 1 or any(_source(s) is not _source(result) for s in scans):
+    if len(scans) > 1 or any(
+        g.behind_identities(s) is not g.behind_identities(result) for s in scans
+    ):
         return None
     held = _constants(loop, result, {inside, reads.outputs[0]})
     start = node.inputs[2 + loop.state]
@@ -86,7 +88,7 @@ def _loop(node: ir.Node, run: Evaluator) -> _Loop | None:
     states = []
     for place, start in enumerate(node.inputs[2:]):
         inside, result = body.inputs[2 + place], body.outputs[1 + place]
-        if _source(result) is inside and start is not None:
+        if g.behind_identities(result) is inside and start is not None:
             outer[inside] = start
         elif (first := g.integers(start)) is not None and len(first) == 1:
             if node.outputs[place].uses() or not _counts(inside, result, run):
@@ -107,16 +109,6 @@ def _counts(inside: ir.Value, result: ir.Value, run: Evaluator) -> bool:
     except Unknown:
         return False
     return [n.item() for n in found if n.size == 1] == [1, 6]
-
-
-def _source(value: ir.Value) -> ir.Value:
-    """What a value is behind Identities."""
-    maker = value.producer()
-    while maker is not None and maker.op_type == "Identity" and not maker.domain:
-        assert maker.inputs[0] is not None
-        value = maker.inputs[0]
-        maker = value.producer()
-    return value
 
 
 def _reading(loop: _Loop) -> ir.Node | None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import operator
-from collections.abc import Callable
 from typing import Any
 
 from burnish import rng
@@ -18,14 +17,12 @@ from burnish.autodiff import Variable
 from burnish.backend.cuda import graphs
 from burnish.capture import CaptureError, Program
 from burnish.capture.line import refs
-from burnish.nn.param import Stored
+from burnish.nn.param import Stored, version
 from burnish.plan.cuda.units import Unit, units
 from burnish.plan.graph import assigned
 
 _TIMES = 10
 """How often a unit is in the graph that it is timed in."""
-
-_VERSION: Callable[[Stored], Any] = operator.attrgetter("_value")
 
 
 @dataclasses.dataclass(slots=True)
@@ -94,7 +91,7 @@ class GraphPlan:
     def __call__(self, given: list[Any]) -> Any:
         """The results for the program's tensors; raises Reshaped."""
         with self._room.running():
-            if not all(map(operator.is_, map(_VERSION, self._sources), self._seen)):
+            if not all(map(operator.is_, map(version, self._sources), self._seen)):
                 self._build(given)
             for target, tensor in zip(self._inputs, given, strict=True):
                 graphs.copied_into(target, tensor.data)
@@ -108,7 +105,7 @@ class GraphPlan:
                 for place, target in stretch.given:
                     graphs.copied_into(target, _array(values[place]))
             for place in self._made:
-                values[place] = _copied(values[place])
+                values[place] = copied(values[place])
             return self.program.filled(values)
 
     def _run(self, unit: Unit, values: list[Any]) -> None:
@@ -121,7 +118,7 @@ class GraphPlan:
         """How long each unit takes on the GPU, in a graph of its own."""
         found = []
         with self._room.building(), self._room.computing(), _Undone(self.program):
-            values = self.program.values([_copied(tensor) for tensor in given])
+            values = self.program.values([copied(tensor) for tensor in given])
             for unit in self.units:
                 unit.make(values)
 
@@ -148,9 +145,9 @@ class GraphPlan:
             values = program.values(given)
             for unit in self.units:  # compiles kernels, fills what is kept
                 unit.run(values)
-            self._seen = [_VERSION(source) for source in self._sources]
+            self._seen = [version(source) for source in self._sources]
             with room.allocating():
-                inputs = [_copied(tensor) for tensor in given]
+                inputs = [copied(tensor) for tensor in given]
             self._inputs = [tensor.data for tensor in inputs]
             self.stretches, self._values = [], program.values(inputs)
             self._kept: dict[int, Any] = {}
@@ -220,7 +217,7 @@ class GraphPlan:
         stretch = Stretch([unit], why=why)
         with self._room.allocating():
             for ref in unit.gives:
-                values[ref.place] = _copied(values[ref.place])
+                values[ref.place] = copied(values[ref.place])
                 stretch.given.append((ref.place, _array(values[ref.place])))
         self.stretches.append(stretch)
 
@@ -267,5 +264,6 @@ def _like(made: Any, array: Any) -> Any:
     return array
 
 
-def _copied(made: Any) -> Any:
+def copied(made: Any) -> Any:
+    """A tensor, or an array, with the same values in memory of its own."""
     return _like(made, graphs.copy(_array(made)))

@@ -23,11 +23,10 @@ from burnish.capture import CaptureError
 from burnish.capture.reach import reached
 from burnish.capture.watch import Before, Watch
 from burnish.nested import leaves, mapped
-from burnish.nn.param import Stored
+from burnish.nn.param import Stored, version
 from burnish.plan.cuda.following import Following
 from burnish.plan.cuda.home import Home
-
-_VERSION: Callable[[Stored], Any] = operator.attrgetter("_value")
+from burnish.plan.cuda.plan import copied
 
 
 class StepPlan:
@@ -45,7 +44,6 @@ class StepPlan:
         by_value: bool,
     ):
         self._function, self._room, self._homes = function, room, homes
-        self.eager: list[Any] = []  # nothing runs as it is beside the graph
         self._modules = reached(function)
         self.by_value = by_value  # whether numbers of the call are part of it
         self.why = ""
@@ -130,7 +128,7 @@ class StepPlan:
             for home in self._changed:
                 home.take_up()
             with room.allocating():
-                inputs = [_copied(tensor) for tensor in given]
+                inputs = [copied(tensor) for tensor in given]
             rest = iter(inputs)
             own_args, own_options = mapped(
                 (args, options),
@@ -165,7 +163,7 @@ class StepPlan:
         self._states = [(held, path, now) for held, path, _, now in following.states]
         changed = {id(home.item) for home in self._changed}
         self._sources = [s for i, s in following.stored.items() if i not in changed]
-        self._seen = [_VERSION(source) for source in self._sources]
+        self._seen = [version(source) for source in self._sources]
         self._read = [array for _, array in following.seen.values()]  # by the graph
         self._watch = Watch(following, self._modules)  # type: ignore[arg-type]
         for home in self._changed:
@@ -193,7 +191,7 @@ class StepPlan:
         """
         if self._graph is None:
             return False
-        if not all(map(operator.is_, map(_VERSION, self._sources), self._seen)):
+        if not all(map(operator.is_, map(version, self._sources), self._seen)):
             return False
         try:
             if any(held().get(path) is not now for held, path, now in self._states):
@@ -274,16 +272,9 @@ def _cells(function: Any) -> list[Any]:
     return found
 
 
-def _copied(tensor: Any) -> Any:
-    return type(tensor).wrap(graphs.copy(tensor.data), tensor.device)
-
-
 def _beside(item: Any) -> Any:
     """A tensor with the same values in memory of its own; anything else as it is."""
-    if not isinstance(item, Variable):
-        return item
-    array = graphs.contiguous(item.data)
-    return type(item).wrap(graphs.copy(array), item.device)
+    return copied(item) if isinstance(item, Variable) else item
 
 
 def _told(error: Exception) -> str:

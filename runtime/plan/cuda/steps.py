@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from burnish.autodiff import recording
+from burnish.backend import Device
 from burnish.backend.cuda.graphs import Room
 from burnish.capture import CaptureError
 from burnish.capture.signature import form_of, frozen
@@ -90,20 +91,25 @@ class Steps:
             key = self._key(args, options)
         except CaptureError as error:
             return self._refused.setdefault(str(error), Refused(str(error)))
-        held = [device for module in self._modules for device in module.devices]
-        places = {device.inner() for device in held}
-        if len(places) > 1:
-            names = ", ".join(sorted(f"'{place}'" for place in places))
-            why = f"{names}: a step is for one device"
-            return self._refused.setdefault(why, Refused(why))
         with self._lock:
             by_value = key in self._by_value
             key = (key, numbers_in((args, options)) if by_value else ())
             if key not in self._plans:
-                room = self._room(next(iter(places)).index)
+                places = self._places()
+                if len(places) > 1:
+                    names = ", ".join(sorted(f"'{place}'" for place in places))
+                    why = f"{names}: a step is for one device"
+                    return self._refused.setdefault(why, Refused(why))
+                room = self._room(places.pop().index)
                 made = StepPlan(self._function, room, self._homes, by_value)
                 self._plans[key] = made
             self._plans.move_to_end(key)
             while len(self._plans) > self._most:
                 self._plans.popitem(last=False)
             return self._plans[key]
+
+    def _places(self) -> set[Device]:
+        """Where parameters and buffers are; where there are none, the modules."""
+        held = [device for module in self._modules for device in module.devices]
+        own = [module.device for module in self._modules if module.training]
+        return {device.inner() for device in held or own}
