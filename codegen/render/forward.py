@@ -1,4 +1,4 @@
-"""Lay out the body of `forward`: what is nested, and what stands on its own line."""
+"""Lay out the body of `forward`: what is nested, what has a line of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In which module of the author's a rounding stands."""
+"""Find the author's module that each rounding belongs to."""
 
 from __future__ import annotations
 

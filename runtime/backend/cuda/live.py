@@ -135,7 +135,7 @@ _held = _Held()
 
 
 def numbers() -> Numbers | None:
-    """The places of the capture that goes on in this thread; None where none does."""
+    """The places of this thread's current capture; None outside of one."""
     return _held.numbers
 
 

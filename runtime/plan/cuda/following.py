@@ -21,7 +21,7 @@ class Following:
     """Where a thread's calls go while a step is looked at.
 
     for_graph: the calls are those of a graph: what no graph can have raises
-    CaptureError. Else it is noted in `why`, and the step goes on.
+    CaptureError. Else it is noted in `why`, and the step continues.
     """
 
     follows = False
@@ -139,12 +139,12 @@ class Following:
         self.states.append((states, path, states().get(path), state))
 
     def way(self, tensor: Variable) -> bool:
-        """What an `if` is told, as without a capture."""
+        """The truth of a tensor for an `if`, as without a capture."""
         with self.away():
             return bool(tensor)
 
     def rounds(self, tensor: Variable) -> int | None:
-        """What `range` is told, as without a capture."""
+        """None: `range` reads a tensor as without a capture."""
         return None
 
     def refuse(self, why: str, what_to_do: str = "") -> None:
