@@ -147,7 +147,8 @@ def rezipped(
     ):
         for name in old.namelist():
             raw = old.read(name)
-            new.writestr(name, pickle(raw) if name.endswith("data.pkl") else raw)
+            raw = pickle(raw) if name.endswith("data.pkl") else raw
+            new.writestr(zipfile.ZipInfo(name), raw, how)  # which has no time
     return out.getvalue()
 
 
@@ -160,8 +161,9 @@ def zip_bomb(rng: random.Random) -> bytes:
         )
         tensor += b"U\x010U\x03cpuJ" + struct.pack("<i", size // 4) + b"tQK\x00J"
         tensor += struct.pack("<i", size // 4) + b"\x85K\x01\x85\x89}tR."
-        new.writestr("a/data.pkl", b"\x80\x02" + tensor + bytes(rng.choice((0, size))))
-        new.writestr("a/data/0", bytes(size))
+        data = b"\x80\x02" + tensor + bytes(rng.choice((0, size)))
+        for name, raw in (("a/data.pkl", data), ("a/data/0", bytes(size))):
+            new.writestr(zipfile.ZipInfo(name), raw, zipfile.ZIP_DEFLATED)
     return out.getvalue()
 
 
