@@ -34,6 +34,10 @@ def _goes_back(node: onnx.NodeProto, _empty: set[str]) -> bool:
     return any(a.name == "direction" and a.s != b"forward" for a in node.attribute)
 
 
+def _returns_its_cell(node: onnx.NodeProto, _empty: set[str]) -> bool:
+    return len(node.output) > 2 and bool(node.output[2])
+
+
 def _empty_region(node: onnx.NodeProto, empty: set[str]) -> bool:
     return len(node.input) > 1 and node.input[1] in empty
 
@@ -50,6 +54,7 @@ def _without_condition(node: onnx.NodeProto, _empty: set[str]) -> bool:
 _MENDED = (
     _Mended(frozenset(("Attention",)), (1, 20), "grouped heads", _grouped),
     _Mended(frozenset(("GRU", "LSTM", "RNN")), (1, 23), "direction", _goes_back),
+    _Mended(frozenset(("LSTM",)), (1, 23), "a cell state", _returns_its_cell),
     _Mended(frozenset(("Loop",)), None, "no condition", _without_condition),
     _Mended(frozenset(("Resize",)), (1, 22), "an empty roi", _empty_region),
 )

@@ -359,7 +359,8 @@ def test_names_are_the_same_or_nothing_changed(made, data):
     names = list(model.state_dict())
     for _ in range(3):
         before = state(model)
-        holder, key = data.draw(st.sampled_from([*places(model)]))
+        found = [*places(model)]  # drawn by number: printing a changed model may fail
+        holder, key = found[data.draw(st.integers(0, len(found) - 1))]
         value = data.draw(st.none() | values())
         try:
             delete(holder, key) if value is None else assign(holder, key, value())
