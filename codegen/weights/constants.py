@@ -33,6 +33,7 @@ _KIND = "pkg.torch.export.graph_signature.InputSpec.kind"
 _PERSISTENT = "pkg.torch.export.graph_signature.InputSpec.persistent"
 _LONGEST = 4096
 _ARITHMETIC = frozenset(("Add", "Div", "Max", "Min", "Mul", "Pow", "Sub", "Where"))
+_COMPARISONS = frozenset(("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"))
 _PRODUCTS = frozenset(("Gemm", "Linear", "MatMul"))
 _PLACING = frozenset(("ScatterElements", "ScatterND", "Where"))
 _NORMS = frozenset(
@@ -130,8 +131,15 @@ def trains(value: ir.Value | None) -> bool:
         and value.const_value is not None
         and value.const_value.dtype.is_floating_point()
         and not is_marked(value)
+        and not _is_compared(value)
         and not _is_exporters(value, value.const_value)
     )
+
+
+def _is_compared(value: ir.Value) -> bool:
+    """Whether it is a threshold: no gradient comes back through a comparison."""
+    uses = value.uses()
+    return bool(uses) and all(node.op_type in _COMPARISONS for node, _ in uses)
 
 
 def _is_exporters(value: ir.Value, tensor: ir.TensorProtocol) -> bool:

@@ -104,11 +104,31 @@ def recurrent():
     return model(nodes, [info("x", [2, 3, 4])])
 
 
+def shaped():
+    """Biases and scales of channels, as they are and behind views."""
+    nodes = [
+        constant("w", 5, 3, 3),
+        N("Conv", ["x", "w"], ["c"], pads=[1, 1]),
+        constant("scale", 1, 5, 1),
+        N("Mul", ["c", "scale"], ["s"]),
+        constant("shift", 5),
+        N("Reshape", ["shift", "to"], ["t"]),
+        N("Add", ["t", "s"], ["a"]),
+        constant("u", 5, 2, 1),
+        N("ConvTranspose", ["a", "u"], ["d"]),
+        constant("bias", 2, 1),
+        N("Add", ["d", "bias"], ["y"]),
+    ]
+    to = ints("to", [1, -1, 1])
+    return model(nodes, [info("x", ["n", 3, 4])], tensors=[to])
+
+
 CASES = {
     "branches": (branches, 2 * (CONVOLUTION + MATRIX)),
     "a branch in a body": (nested, MATRIX),
     "a frozen model": (frozen, CONVOLUTION + MATRIX + 10),
     "a turned matrix": (turned, MATRIX),
+    "numbers for each channel": (shaped, CONVOLUTION + 5 + 5 * 2 + 2),
     "a recurrent layer": (recurrent, 20 * 4 + 20 * 5 + 40),
 }
 
@@ -151,6 +171,19 @@ def test_a_table_beside_weights_stays_a_table(tmp_path):
     path = tmp_path / "filters.onnx"
     onnx.save(model(nodes, [info("x", ["n", 4])], tensors=[weight]), path)
     assert generate(path).parameters == 24
+
+
+def test_a_threshold_is_a_number(tmp_path):
+    nodes = [
+        N("Greater", ["x", "limit"], ["more"]),
+        N("Where", ["more", "x", "w"], ["y"]),
+    ]
+    limit, weight = floats("limit", np.array(0.5)), floats("w", np.ones((4,)))
+    path = tmp_path / "threshold.onnx"
+    onnx.save(model(nodes, [info("x", ["n", 4])], tensors=[limit, weight]), path)
+    generated = generate(path)
+    assert "x > 0.5" in generated.text
+    assert generated.parameters == 4
 
 
 def test_a_constant_with_another_use_is_no_weight(tmp_path):
