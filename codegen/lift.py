@@ -166,7 +166,8 @@ class _Lifter:
             given["node"] = self._context(node, version, scope)
         with _naming(node, rule.function):
             result = _expressions(rule.function(*inputs, **given))
-            if said := node.metadata_props.get(ON_INPUT):
+            said = node.metadata_props.get(ON_INPUT)
+            if said and not isinstance(result, tuple):
                 layer = rounding(result, said)
                 inputs[0] = rounded(inputs[0], said)
                 result = layer or _expressions(rule.function(*inputs, **given))
@@ -191,6 +192,7 @@ class _Lifter:
             tuple(map(_shape, node.outputs)),
             self.block,
             emit,
+            node.metadata_props.get(ON_INPUT),
         )
 
     def _bind(

@@ -61,6 +61,8 @@ class NodeContext:
     shapes: tuple[Shape | None, ...]
     lift_block: Callable[..., Block]
     emit: Callable[[Statement], None]
+    on_input: str | None = None
+    """How a recurrent layer rounds its input and its states."""
 
 
 class UnfitError(ValueError):

@@ -47,6 +47,12 @@ def rounding(result: Any, said: str) -> Layer | None:
     """A rule's layer with what rounds its input; None where it is no layer."""
     if not isinstance(result, Layer) or "weight" not in result.weights:
         return None
+    held = on_input(said, result.weights["weight"].path)
+    return replace(result, weights=result.weights | held)
+
+
+def on_input(said: str, path: str) -> dict[str, Weight]:
+    """The tensors of what rounds a layer's input, beside a weight of that path."""
     params, scheme = json.loads(said), QuantScheme("q8f", "affine")
     text = scheme.to_text((), np.float32)
     arrays = {"scheme": np.frombuffer(text.encode(), np.uint8)}
@@ -54,9 +60,7 @@ def rounding(result: Any, said: str) -> Layer | None:
     if params:
         arrays["scales"] = np.array([params["scale"]], np.float32)
         arrays["zero_points"] = np.array([params["zero_point"]], np.int8)
-    path = result.weights["weight"].path
-    held = {f"on_input.{n}": _buffer(array, path) for n, array in arrays.items()}
-    return replace(result, weights=result.weights | held)
+    return {f"on_input.{n}": _buffer(array, path) for n, array in arrays.items()}
 
 
 def rounded(x: Any, said: str) -> Layer:

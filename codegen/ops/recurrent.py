@@ -21,6 +21,7 @@ from burnish.codegen.ops._rules import (
     owned,
 )
 from burnish.codegen.ops._words import WHOLE, size, unpacked
+from burnish.codegen.ops.quantize import on_input
 from burnish.codegen.program import (
     Assign,
     Expression,
@@ -78,6 +79,7 @@ def lstm(
         clip=clip,
         input_forget=bool(input_forget),
         layout=layout,
+        dynamic=node.on_input is not None,
     )
     return _outputs(parts, ("y", "h", "c"), node)
 
@@ -186,6 +188,7 @@ def recurrent(
     if kind == "RNN":
         options["nonlinearity"] = nonlinearity
     states = tuple(map(operand, given[layers * each :]))
+    weights |= _rounding(given[0], node)
     run = layer(kind, (inputs, hidden), options, weights, x, *_together(states))
     y, last = _emitted(kind, run, x, node.shapes[0], node)
     ends = tuple(Inline(Subscript(last, (Literal(i),))) for i in range(2))
@@ -220,7 +223,7 @@ def _layer(
 ) -> Result | None:
     directions = W.shape[0]
     hidden, inputs = _sizes(kind, W)
-    weights = _weights(kind, 0, W, R, B)
+    weights = _weights(kind, 0, W, R, B) | _rounding(W, node)
     options = {**options, "bias": B is not None, "bidirectional": directions == 2}
     given = _together(tuple(map(operand, states)))
     run = layer(kind, (inputs, hidden), options, weights, x, *given)
@@ -255,6 +258,12 @@ def _weights(
             weights[f"bias_ih{end}"] = _gates(kind, B, d, (rows,), slice(rows))
             weights[f"bias_hh{end}"] = _gates(kind, B, d, (rows,), slice(rows, None))
     return weights
+
+
+def _rounding(W: Expression, node: NodeContext) -> dict[str, Weight]:
+    """What rounds the input and each step's states, where the node says so."""
+    assert isinstance(W, Weight)
+    return {} if node.on_input is None else on_input(node.on_input, W.path)
 
 
 def _together(states: tuple[Expression, ...]) -> tuple[Expression, ...]:

@@ -32,8 +32,8 @@ _FALSE = frozenset(
 _NEVER = frozenset(("derived", "is_autodiff", "is_balanced"))
 """Attributes that are False of every tensor and device."""
 
-_NONE = frozenset(("node", "scheme"))
-"""Attributes that are None of every tensor."""
+_NONE = frozenset(("node", "on_input", "scheme"))
+"""Attributes that are None of every tensor and layer."""
 
 _EQUAL = {
     "np is np": True,

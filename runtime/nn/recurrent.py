@@ -15,6 +15,7 @@ from burnish import ops
 from burnish.errors import InputError
 from burnish.nn import init
 from burnish.nn.dropout import Dropout
+from burnish.nn.input_quantizer import InputQuantizer
 from burnish.nn.layer import Layer
 from burnish.nn.param import Param
 from burnish.ops import _cells
@@ -57,6 +58,12 @@ class _Recurrent(Layer):
     def _ends(self) -> tuple[str, ...]:
         return ("", "_reverse") if self.bidirectional else ("",)
 
+    def _rounded(self, states: Any) -> Any:
+        """States as x is rounded, where scales are those of what is given."""
+        found = self.on_input
+        dynamic = isinstance(found, InputQuantizer) and found.scales is None
+        return found(states) if dynamic else states
+
     def _step(self, end: str) -> tuple[_cells.Step, Any]:
         """One direction of one layer: its step and the bias of its inputs."""
         raise TypeError(f"{type(self).__name__} has no step")
@@ -71,6 +78,8 @@ class _Recurrent(Layer):
         for layer in range(self.num_layers):
             if layer:
                 x = drop(x)
+            if self.on_input is not None and layer:
+                x = self._rounded(x)
             results = []
             for i, end in enumerate(self._ends):
                 step, bias = self._step(f"_l{layer}{end}")
@@ -182,6 +191,7 @@ class LSTM(_Recurrent):
             "ifco",
             (ops.sigmoid, ops.tanh, ops.tanh),
             projection=getattr(self, f"weight_hr{end}", None),
+            rounding=None if self.on_input is None else self._rounded,
         )
         return step, self._bias_sum(end)
 

@@ -93,17 +93,20 @@ def lstm_step(
     peephole: Any = None,
     input_forget: bool = False,
     projection: Any = None,
+    rounding: Activation | None = None,
 ) -> Step:
     """(h, c) -> (h, c); weight (4 * H, H); peephole (3 * H,), for the gates i, o, f
 
-    projection: (P, H), from the step's result to the h that is handed on.
+    projection: (P, H), from the step's result to the h that is handed on. rounding:
+    what h goes through before the product with weight.
     """
     gate, cell, output = activations
     peeps = split(peephole, num=3, axis=0) if peephole is not None else None
 
     def step(x: Any, state: State) -> State:
         h, c = state
-        parts = split(x + linear(h, weight), num=4, axis=-1)
+        product = linear(h if rounding is None else rounding(h), weight)
+        parts = split(x + product, num=4, axis=-1)
         z = dict(zip(order, parts, strict=True))
         if peeps:
             z["i"] = z["i"] + peeps[0] * c
@@ -116,7 +119,8 @@ def lstm_step(
         h = gate(z["o"]) * output(c)
         return (h if projection is None else linear(h, projection)), c
 
-    extras = peephole is not None or input_forget or projection is not None
+    given = (peephole, projection, rounding)
+    extras = input_forget or any(part is not None for part in given)
     if not extras and tuple(activations) == (sigmoid, tanh, tanh):
 
         def sequence(x: Any, state: State, live: Any, reverse: bool) -> State:

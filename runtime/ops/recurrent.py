@@ -24,6 +24,7 @@ from burnish.ops._cells import (
     rnn_step,
     scan,
 )
+from burnish.ops._dynamic import rounded_by_range
 from burnish.ops._shapes import ranked
 from burnish.ops.linear import linear
 from burnish.ops.shape import stack
@@ -47,13 +48,16 @@ def lstm(
     clip: float | None = None,
     input_forget: bool = False,
     layout: int = 0,
+    dynamic: bool = False,
 ) -> tuple[Array, Array, Array]:
     """Every step's result, the last h, the last c; gates in the order i, o, f, c.
 
     weight (D, 4 * H, I), recurrence (D, 4 * H, H), bias (D, 8 * H): the inputs' and
     the states', peephole (D, 3 * H): of i, o, f. clip bounds what goes into the gates,
-    but as in onnxruntime not the cell on its way out.
+    but as in onnxruntime not the cell on its way out. dynamic: before its product x is
+    rounded to 8 bits over the range of its values, and so is each step's h.
     """
+    rounding = rounded_by_range if dynamic else None
     functions = _activations(
         "lstm", activations or ("Sigmoid", "Tanh", "Tanh") * 2, 3, direction,
         activation_alpha, activation_beta, clip,
@@ -68,8 +72,12 @@ def lstm(
             functions[d],
             peephole=peeps,
             input_forget=input_forget,
+            rounding=rounding,
         )
         return made, both
+
+    if dynamic:
+        x = rounded_by_range(x)
 
     y, (h, c) = _run(
         step, x, weight, recurrence, (initial_h, initial_c), direction, lengths, layout

@@ -193,12 +193,7 @@ def classes(text: str) -> int:
     return len(re.findall("^class ", text, re.M))
 
 
-CASES = [
-    (net, kind)
-    for net in NETS
-    for kind in KINDS
-    if (net, kind[:7]) != ("sequences", "dynamic")
-]
+CASES = [(net, kind) for net in NETS for kind in KINDS]
 
 
 @pytest.mark.parametrize(("net", "kind"), CASES)

@@ -35,7 +35,10 @@ GROUPS = 12
 REFUSED = {".ImageDecoder": "burnish.ops.picture, which imports PIL"}
 """Operators that one file cannot hold, and what the refusal says."""
 
-LAYERS = ("com.microsoft.MatMulIntegerToFloat", "com.microsoft.QAttention")
+LAYERS = tuple(
+    f"{DOMAIN}.{kind}"
+    for kind in ("DynamicQuantizeLSTM", "MatMulIntegerToFloat", "QAttention")
+)
 """Operators that are quantized layers in the package, and as they are in one file.
 
 They are compared without simplification, which is where layers come from.

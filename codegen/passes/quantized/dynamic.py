@@ -19,9 +19,15 @@ _PRODUCTS = {"ConvInteger": "Conv", "MatMulInteger": "MatMul"}
 def dynamic_layers(
     model: ir.Model, account: Account, *, dequantize: bool = False
 ) -> bool:
-    """A product with a weight of few bits, which rounds its input, for each form."""
+    """A product with a weight of few bits, which rounds its input, for each form.
+
+    A recurrent layer that onnxruntime's operator became says so from the start.
+    """
     changed = False
     for node in all_nodes(model):
+        if node.metadata_props.get(ON_INPUT) and dequantize:
+            del node.metadata_props[ON_INPUT]
+            changed = True
         if node.op_type not in _PRODUCTS or node.domain:
             continue
         found = _scaled(node)

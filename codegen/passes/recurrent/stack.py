@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from burnish.codegen.account import Account
+from burnish.codegen.ops.quantize import ON_INPUT
 from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.recurrent.layer import (
     SWAP,
@@ -103,6 +104,7 @@ def _following(node: ir.Node) -> ir.Node | None:
         and _is_layer(above)
         and above.graph is node.graph
         and scope_of(above) == scope_of(node)
+        and above.metadata_props.get(ON_INPUT) == node.metadata_props.get(ON_INPUT)
         and not any(g.attribute(n, "batch_first", 0) for n in (node, above))
         and {a.name: a.value for a in _options(node)}
         == {a.name: a.value for a in _options(above)}

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from burnish.codegen.ops.quantize import ON_INPUT
 from burnish.codegen.readers.microsoft._bodies import (
     Builder,
     Unreadable,
@@ -292,6 +293,80 @@ def dynamic_quantise_matmul(
     return matmul_integer_to_float(
         op, a, B, a_scale, b_scale, a_zero_point, b_zero_point, bias
     )
+
+
+@microsoft("DynamicQuantizeLSTM")
+def dynamic_quantise_lstm(
+    op: Builder,
+    X: Any,
+    W: Any,
+    R: Any,
+    B: Any,
+    sequence_lens: Any,
+    initial_h: Any,
+    initial_c: Any,
+    P: Any,
+    W_scale: Any,
+    W_zero_point: Any,
+    R_scale: Any,
+    R_zero_point: Any,
+    *,
+    activation_alpha: Any = None,
+    activation_beta: Any = None,
+    activations: Any = None,
+    clip: float | None = None,
+    direction: str | None = None,
+    hidden_size: int | None = None,
+    input_forget: int | None = None,
+) -> Any:
+    """W (D, I, 4 * H) and R (D, H, 4 * H) are turned; scales are (D,) or (D, 4 * H).
+
+    X and every step's states are rounded over the range of the whole batch.
+    """
+    weights = (
+        _recurrent_weight(op, codes, scale, zero)
+        for codes, scale, zero in (
+            (W, W_scale, W_zero_point),
+            (R, R_scale, R_zero_point),
+        )
+    )
+    made = op.make(
+        "",
+        "LSTM",
+        (X, *weights, B, sequence_lens, initial_h, initial_c, P),
+        {
+            "activation_alpha": activation_alpha,
+            "activation_beta": activation_beta,
+            "activations": activations,
+            "clip": clip,
+            "direction": direction,
+            "hidden_size": hidden_size,
+            "input_forget": input_forget,
+        },
+        3,
+    )
+    node = made[0].producer()
+    assert node is not None
+    node.metadata_props[ON_INPUT] = "{}"
+    return tuple(made)
+
+
+def _recurrent_weight(op: Builder, codes: Any, scale: Any, zero: Any) -> Any:
+    """(D, inputs, 4 * H) of few bits to the float weight (D, 4 * H, inputs)."""
+    scales, zeros = array_of(scale, "scales"), array_of(zero, "zero points")
+    inputs = size(codes, 1)
+    if scales.ndim == 1 and zeros.ndim == 1:
+        whole = op.DequantizeLinear(codes, scale, zero, axis=0)
+    elif inputs is None:
+        raise Unreadable("expected weights of a known size")
+    else:
+        shape = len(scales), 1, max(scales[0].size, zeros[0].size)
+        both = (
+            np.broadcast_to(part.reshape(len(part), 1, -1), shape).copy()
+            for part in (scales, zeros)
+        )
+        whole = op.DequantizeLinear(codes, *both, axis=1, block_size=inputs)
+    return op.Transpose(whole, perm=[0, 2, 1])
 
 
 @microsoft("QAttention")

@@ -85,6 +85,38 @@ R8 = (fixed(F4(0.03)), fixed(U1(100)))
 S8 = (fixed(F4(0.02)), fixed(U1(90)))
 BLOCKS = fixed(whole(U1, 6, 2, 8, high=256))
 
+
+def lstm(
+    directions: int = 1,
+    channels: bool = False,
+    dtype: Any = I1,
+    extra: tuple[Any, ...] = (None, None, None, None),
+    **options: Any,
+) -> Any:
+    """DynamicQuantizeLSTM of 3 inputs and 4 states; weights of 7 bits."""
+    shape = (directions, 16) if channels else (directions,)
+    middle = 0 if dtype == I1 else 64
+
+    def weight(inputs: int) -> np.ndarray:
+        codes = whole(dtype, directions, inputs, 16, low=middle - 64, high=middle + 64)
+        return fixed(codes)
+
+    def scale() -> tuple[np.ndarray, np.ndarray]:
+        step = RANDOM.uniform(0.005, 0.02, shape).astype(F4)
+        return fixed(step), fixed(np.full(shape, middle, dtype))
+
+    return case(
+        "DynamicQuantizeLSTM",
+        *(x(5, 2, 3), weight(3), weight(4), w(directions, 32), *extra),
+        *(*scale(), *scale()),
+        hidden_size=4,
+        outputs=3,
+        **options,
+    )
+
+
+STATES = x(1, 2, 4), x(1, 2, 4)
+
 CASES = [
     case("Gelu", x(2, 3)),
     case("BiasGelu", x(2, 3, 4), w(4)),
@@ -310,6 +342,14 @@ CASES = [
         )
         for mask, causal in ((None, 0), (MASK, 1))
     ),
+    lstm(),
+    lstm(channels=True, dtype=U1),
+    lstm(2, direction="bidirectional"),
+    lstm(2, True, direction="bidirectional"),
+    lstm(direction="reverse", extra=(None, *STATES, None)),
+    lstm(extra=(np.array([5, 3], I4), *STATES, None)),
+    lstm(extra=(None, *STATES, w(1, 12)), clip=0.5, input_forget=1),
+    lstm(activations=["HardSigmoid", "Tanh", "Relu"]),
     case("Trilu", x(3, 4), fixed(np.array(1, I8)), upper=0),
     case("GatherND", x(3, 4), whole(I8, 2, 1, high=3)),
     case("Range", fixed(F4(1)), fixed(F4(5)), fixed(F4(0.5))),
@@ -325,8 +365,10 @@ CASES = [
 @pytest.mark.parametrize(("model", "feeds"), CASES, ids=lambda m: _name(m))
 def test_like_onnxruntime(model: Any, feeds: list[np.ndarray]) -> None:
     runtime = pytest.importorskip("onnxruntime")
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = 1  # threads share a batch, and so its range
     session = runtime.InferenceSession(
-        model.SerializeToString(), providers=["CPUExecutionProvider"]
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
     names = [value.name for value in session.get_inputs()]
     expected = session.run(None, dict(zip(names, feeds, strict=True)))

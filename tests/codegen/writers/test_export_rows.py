@@ -275,6 +275,13 @@ def test_what_layers_round(name: str) -> None:
     )
 
 
+def test_an_lstm_that_rounds_its_states_is_refused() -> None:
+    layer = nn.LSTM(4, 3)
+    layer.on_input = InputQuantizer(QuantScheme("q8f", "affine"))
+    with pytest.raises(ExportError, match="an LSTM that rounds its states"):
+        export(layer, Tensor(np.ones((2, 1, 4), np.float32)))
+
+
 def test_every_operator_is_written_or_named() -> None:
     """Operators, and functions of `burnish.ops` that are made of them."""
     without = {

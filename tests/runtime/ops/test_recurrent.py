@@ -230,3 +230,29 @@ def test_unknown_words_are_refused():
         ops.rnn(*arrays, activations=["Sine"])
     with pytest.raises(InputError, match="expected 2 activations, got 1"):
         ops.rnn(*arrays, activations=["Tanh"], direction="bidirectional")
+
+
+def test_a_dynamic_lstm_rounds_the_input_and_every_state():
+    def eighths(x):
+        low, high = min(x.min(), 0), max(x.max(), 0)
+        scale = np.float32((high - low) / 255) if high > low else np.float32(1)
+        zero = np.clip(np.rint(-low / scale), 0, 255)
+        codes = np.clip(np.rint(x / scale) + zero, 0, 255)
+        return ((codes - zero) * scale).astype(np.float32)
+
+    rng = np.random.default_rng(0)
+    x, w, r = (
+        rng.standard_normal(shape, np.float32)
+        for shape in ((T, N, INPUTS), (1, 4 * H, INPUTS), (1, 4 * H, H))
+    )
+    h = c = np.zeros((N, H), np.float32)
+    expected = []
+    for step in eighths(x):
+        i, o, f, g = np.split(step @ w[0].T + eighths(h) @ r[0].T, 4, axis=1)
+        c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+        h = sigmoid(o) * np.tanh(c)
+        expected.append(h)
+    y, _, _ = ops.lstm(x, w, r, dynamic=True)
+    np.testing.assert_allclose(y[:, 0], expected, rtol=1e-5, atol=1e-6)
+    empty, _, _ = ops.lstm(x[:, :0], w, r, dynamic=True)
+    assert empty.shape == (T, 1, 0, H)

@@ -9,6 +9,7 @@ import numpy as np
 
 from burnish.codegen.writers.traced.emitter import Emitter
 from burnish.codegen.writers.traced.table import writers
+from burnish.nn.input_quantizer import InputQuantizer
 from burnish.nn.module import Module
 
 _GATES = {"LSTM": (0, 3, 1, 2), "GRU": (1, 0, 2), "RNN": (0,)}
@@ -23,6 +24,8 @@ def _layer(op: str) -> Any:
         layer: Any = emit.call.function
         if getattr(layer, "proj_size", 0):
             raise emit.cannot("an LSTM with proj_size")
+        if isinstance(layer.on_input, InputQuantizer) and layer.on_input.scales is None:
+            raise emit.cannot(f"an {op} that rounds its states at every step")
         single = len(x.shape) == 2
         y = emit("Unsqueeze", x, emit.ints([1])) if single else emit.value(x)
         if layer.batch_first and not single:
@@ -139,8 +142,11 @@ def _function(op: str) -> Any:
         input_forget: bool = False,
         linear_before_reset: bool = False,
         layout: int = 0,
+        dynamic: bool = False,
         **options: Any,
     ) -> Any:
+        if dynamic:
+            raise emit.cannot(f"an {op} that rounds its states at every step")
         if more:
             initial_c, peephole = (*more, initial_c, peephole)[:2]
         count = None if lengths is None else emit.cast(lengths, np.int32)
