@@ -108,6 +108,8 @@ def load(name: str, path: Path) -> np.ndarray:
     """An input out of a NumPy file; UsageError where it cannot be read as one."""
     try:
         return np.load(path, allow_pickle=False)
+    except EOFError:
+        reason = "an empty file"
     except OSError as error:
         reason = error.strerror or "a file that ends too early"
     except ValueError:  # NumPy advises to unpickle, which nobody should

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from burnish.codegen.cli._pairs import sizes
+from burnish.codegen.cli._pairs import files, sizes
 
 if TYPE_CHECKING:
     from burnish.codegen.tools.model_page.against import Differences
@@ -21,17 +21,18 @@ def run(options: argparse.Namespace) -> int:
     from burnish.codegen.tools.model_page.write import write
 
     target = _target(options)
-    one = examined(options.model, sizes(options.dim))
+    dims, given = sizes(options.dim), files(options.input)
+    one = examined(options.model, dims, given)
     apart = other = None
     if options.against is not None:
-        other = examined(options.against, sizes(options.dim))
+        other = examined(options.against, dims, given, strict=False)
         apart = differences(one, other)
     if target is not None:
-        read = (each[0] for each in (one, other) if each is not None)
-        files = [path for look in read for path in look.files]
+        looks = (each[0] for each in (one, other) if each is not None)
+        read = [path for look in looks for path in look.files]
         folders = [p for p in (options.model, options.against) if p and p.is_dir()]
-        files += [each for folder in folders for each in folder.iterdir()]
-        keep_inputs([target], filter(Path.is_file, files))
+        read += [each for folder in folders for each in folder.iterdir()]
+        keep_inputs([target], filter(Path.is_file, [*read, *given.values()]))
         write(one[0], target, apart)
     if options.json:
         console.emit(one[0] if apart is None else apart)
@@ -39,6 +40,8 @@ def run(options: argparse.Namespace) -> int:
         _tell(apart)
     if target is not None and not options.json:
         console.line(target)
+    for note in one[0].notes:
+        console.say(f"note: {note}")
     return 0
 
 

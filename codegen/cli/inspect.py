@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from burnish.codegen.cli import _page as page
 from burnish.codegen.cli import _weights as weights
-from burnish.codegen.cli._pairs import sizes
+from burnish.codegen.cli._pairs import inputs, sizes
 
 if TYPE_CHECKING:
     from burnish.codegen.tools.inspect_model import Inspection
@@ -28,13 +28,7 @@ HELP = "say what a model file holds and whether all of it can be converted"
 def arguments(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
     add("model", type=Path, metavar="MODEL", help="the model file")
-    add(
-        "--dim",
-        action="append",
-        default=[],
-        metavar="NAME=SIZE",
-        help="the size that an open dimension counts with (default: 1)",
-    )
+    inputs(command)
     add(
         "--inert",
         action="store_true",
@@ -53,11 +47,16 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from burnish.codegen.errors import UsageError
     from burnish.codegen.tools import console, inspect_model
     from burnish.serialize import is_weights
 
     if options.html is not None or options.against is not None:
         return page.run(options)
+    if options.input:
+        raise UsageError(
+            "--input: expected --html or --against, which run the model, got neither"
+        )
     if options.model.exists() and is_weights(options.model):
         return weights.run(options.model, options.inert, options.json)
     found = inspect_model.inspect(options.model, dims=sizes(options.dim))

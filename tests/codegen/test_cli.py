@@ -282,6 +282,16 @@ MISTAKES = {
         2,
         ["own.py", "another kind of file"],
     ),
+    "an empty file as an input": (
+        ["inspect", "mnist.onnx", "--html", "--input", "images=empty.onnx"],
+        2,
+        ["images=empty.onnx", "an empty file"],
+    ),
+    "an input where nothing runs": (
+        ["inspect", "mnist.onnx", "--input", "images=own.npy"],
+        2,
+        ["--input: expected --html or --against"],
+    ),
     "a size that no input has": (
         ["inspect", "mnist.onnx", "--dim", "size=3"],
         2,

@@ -72,6 +72,16 @@ def test_the_page_and_the_trace_are_written(module, tmp_path):
     assert json.loads(trace.read_text())["traceEvents"]
 
 
+def test_others_have_the_sizes_of_those_given(tmp_path, capsys):
+    np.save(tmp_path / "x.npy", np.ones((7, 4), np.float32))
+    decorator = '@nn.accepts(x="float32[batch, 4]", scale="float32[batch, 1]")'
+    path = edited(tmp_path, decorator)
+    source = Path(path).read_text().replace("scale=None", "scale")
+    Path(path).write_text(source.replace("linear(x)", "linear(x) * scale"))
+    assert main(["profile", path, "--input", f"x={tmp_path / 'x.npy'}"]) == 0
+    assert "scale float32[7, 1]" in capsys.readouterr().out
+
+
 def test_inputs_may_be_given(tmp_path, capsys):
     np.save(tmp_path / "x.npy", np.ones((7, 4), np.float32))
     path = edited(tmp_path)

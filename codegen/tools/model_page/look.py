@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import numpy as np
 
-from burnish.codegen.errors import UnsupportedError, UsageError
+from burnish.codegen.errors import UnsupportedError, UsageError, spelled
 from burnish.codegen.generated import Generated, Options
 from burnish.codegen.loaded import executed
 from burnish.codegen.pipeline import generate
@@ -23,7 +25,9 @@ from burnish.codegen.tools.module_inputs import (
     arrays,
     counts_a_batch,
     described,
-    open_sizes,
+    held_sizes,
+    known,
+    resized,
 )
 from burnish.codegen.weights.entries import Entry
 from burnish.nn import tables
@@ -33,20 +37,37 @@ COMPUTED = 256 * 1024 * 1024
 """Products of a model with more bytes of weights are left out, and their sizes kept."""
 
 
-def look(path: str | Path, dims: Mapping[str, int] | None = None) -> Look:
+SECONDS = 30.0
+"""A pass that takes longer is repeated without its products, and then given up."""
+
+
+def look(
+    path: str | Path,
+    dims: Mapping[str, int] | None = None,
+    inputs: Mapping[str, Path] | None = None,
+) -> Look:
     """Everything that the page shows of a model file or folder.
 
-    dims: sizes of open dimensions. Raises ConversionError for what cannot be read, or
-    UsageError for a size that the model has not.
+    dims: sizes of open dimensions. inputs: NumPy files instead of random values. Raises
+    ConversionError for what cannot be read, or UsageError for a size or an input that
+    the model has not.
     """
-    return examined(path, dims)[0]
+    return examined(path, dims, inputs)[0]
 
 
 def examined(
-    path: str | Path, dims: Mapping[str, int] | None = None
+    path: str | Path,
+    dims: Mapping[str, int] | None = None,
+    inputs: Mapping[str, Path] | None = None,
+    *,
+    strict: bool = True,
 ) -> tuple[Look, dict[str, Entry]]:
-    """A look at a model, and its weights by path."""
+    """A look at a model, and its weights by path.
+
+    strict: whether a size or an input that the model has not is refused, or left out.
+    """
     path, explained = Path(path), list[str]()
+    dims, inputs = dims or {}, inputs or {}
     made = _generated(path, explained)
     entries = {entry.path: entry for entry in made.weights}
     notes = list(made.notes)
@@ -54,7 +75,9 @@ def examined(
         model = vars(module)["Model"]()
         computed = sum(entry.size for entry in made.weights) <= COMPUTED
         _fill(model, made, computed)
-        ran = _Ran.of(model, dims or {}, computed, notes)
+        if not strict:
+            dims, inputs = known(model, dims, inputs)
+        ran = _Ran.of(model, dims, inputs, computed, notes)
         tree = Tree(
             model, module.__name__, Lines(made.text), entries, ran.seen, ran.sizes
         )
@@ -109,30 +132,39 @@ class _Ran:
 
     @classmethod
     def of(
-        cls, model: Any, dims: Mapping[str, int], computed: bool, notes: list[str]
+        cls,
+        model: Any,
+        dims: Mapping[str, int],
+        files: Mapping[str, Path],
+        computed: bool,
+        notes: list[str],
     ) -> _Ran:
         """With the first sizes that the model takes; else notes hear why not.
 
-        Raises UsageError for dims that the model has not.
+        Raises UsageError for dims and files that the model has not.
         """
         problem = ""
         for size in SIZES:
             try:
-                given = arrays(model, {}, dims, size)
+                given = arrays(model, files, dims, size)
             except UsageError:
-                if dims:
+                if dims or files:
                     raise
                 problem = "nothing says what its inputs are"
                 break
             try:
-                seen = observed(model, given, computed)
+                seen = _pass(model, given, computed)
+            except TimeoutError as error:
+                less = spelled("dims={name: size}", "--dim NAME=SIZE")
+                problem = f"{error}; set smaller sizes with {less}"
+                break
             except Exception as error:  # whatever a model raises of a size
                 problem = problem or f"{type(error).__name__}: {error}"
                 continue
             shown = ", ".join(
                 f"{name} {described(each)}" for name, each in given.items()
             )
-            return cls(shown, seen, _named(model, dims, size, seen))
+            return cls(shown, seen, _named(model, given, seen))
         notes.append(
             f"shapes and costs are not known, the model did not run: {problem}"
         )
@@ -144,15 +176,27 @@ class _Ran:
         return tuple(sorted(found, key=lambda o: (-o.macs, -o.result_bytes, o.name)))
 
 
-def _named(model: Any, dims: Mapping[str, int], size: int, base: Pass) -> Sizes:
-    """Run once more for each open dimension, to see which axes follow it."""
-    sizes = open_sizes(model, dims, size)
+def _pass(model: Any, given: Mapping[str, np.ndarray], computed: bool) -> Pass:
+    """One pass; without its products where they take too long."""
+    if computed:
+        with contextlib.suppress(TimeoutError):
+            return observed(model, given, seconds=SECONDS)
+    return observed(model, given, products=False, seconds=SECONDS)
+
+
+def _named(model: Any, given: Mapping[str, np.ndarray], base: Pass) -> Sizes:
+    """Run once more for each open dimension, to see which axes follow it.
+
+    All of these runs together have the time that one has; what is not seen by then
+    keeps its number.
+    """
+    sizes, until = held_sizes(model, given), monotonic() + SECONDS
     others = {}
     for name, usual in sizes.items():
         for other in second(usual, counts_a_batch(name)):
             try:
-                given = arrays(model, {}, {**sizes, name: other}, size)
-                seen = observed(model, given, products=False)
+                changed, left = resized(model, given, name, other), until - monotonic()
+                seen = observed(model, changed, products=False, seconds=left)
             except Exception:  # a size that the model does not take
                 continue
             if same_steps(base, seen):

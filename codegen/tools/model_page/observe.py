@@ -8,6 +8,7 @@ import math
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -49,15 +50,19 @@ class Pass:
 
 
 def observed(
-    model: Any, inputs: Mapping[str, np.ndarray], products: bool = True
+    model: Any,
+    inputs: Mapping[str, np.ndarray],
+    products: bool = True,
+    seconds: float = math.inf,
 ) -> Pass:
     """Call the model on the inputs.
 
     products: whether matrix products and convolutions are computed; else they give
-    zeros of the right shape, which costs next to nothing and reads no weights.
+    zeros of the right shape, which costs next to nothing and reads no weights. Raises
+    TimeoutError before the first operator that begins after so many seconds.
     """
     made = Pass()
-    watch = _Watch(model, made, products)
+    watch = _Watch(model, made, products, monotonic() + seconds)
     given = {name: Tensor(each, device=model.device) for name, each in inputs.items()}
     seed(0)
     with contextlib.ExitStack() as stack:
@@ -72,8 +77,9 @@ def observed(
 class _Watch:
     """Hears of every call of modules and operators."""
 
-    def __init__(self, model: Any, made: Pass, products: bool):
+    def __init__(self, model: Any, made: Pass, products: bool, until: float):
         self.made, self.products, self.live = made, products, Live()
+        self.until = until
         self.paths = {id(each): path for path, each in model.named_modules()}
         self.open: list[Seen] = []
         self.inside = False
@@ -97,6 +103,8 @@ class _Watch:
     def operator(self, call: Any, operator: Any, args: Any) -> Any:
         if self.inside or not self.open:  # what an operator calls is its own affair
             return call()
+        if monotonic() > self.until:
+            raise TimeoutError("one pass takes too long")
         given, options = args
         for array in leaves(given):
             if hasattr(array, "nbytes"):

@@ -168,7 +168,7 @@ def test_what_a_screen_reader_says(page):
     assert all(name for role, name in said if role in used)
 
 
-@pytest.mark.parametrize("width", [900, 1440])
+@pytest.mark.parametrize("width", [400, 900, 1440])
 @pytest.mark.parametrize("dark", [False, True])
 def test_nothing_is_wider_than_the_window_and_all_can_be_read(page, width, dark):
     page.appears(width, 900, dark)

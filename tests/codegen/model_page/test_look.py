@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,9 @@ from burnish.codegen.tools.model_page.observe import Pass, Seen
 from burnish.codegen.tools.model_page.sizes import Sizes
 from burnish.codegen.tools.model_page.values import SAMPLE, histogram, sample
 from tests.harness.projects import net
+
+#: The package has a function of its name.
+look_module = importlib.import_module("burnish.codegen.tools.model_page.look")
 
 BLOCKS = """
 <ir_version: 9, opset_import: ["" : 18]>
@@ -170,9 +174,46 @@ def test_weights_alone_make_a_tree(tmp_path):
 def test_a_large_model_has_the_same_page_without_its_products(tmp_path, monkeypatch):
     path = blocks(tmp_path / "blocks.onnx")
     computed = look(path)
-    module = importlib.import_module("burnish.codegen.tools.model_page.look")
-    monkeypatch.setattr(module, "COMPUTED", 0)
+    monkeypatch.setattr(look_module, "COMPUTED", 0)
     assert look(path) == computed
+
+
+@pytest.fixture
+def values(tmp_path):
+    np.save(tmp_path / "x.npy", np.ones((3, 7, 4), np.float32))
+    return {"x": tmp_path / "x.npy"}
+
+
+def test_inputs_may_be_given_and_have_the_sizes(tmp_path, values):
+    path = blocks(tmp_path / "blocks.onnx")
+    seen = look(path, inputs=values)
+    assert seen == look(path, {"batch": 3, "time": 7})
+    assert seen.ran == "x float32[3, 7, 4]"
+    assert str(seen.boxes["blocks.3"].inputs[0]) == "x: float32[batch, time, 4]"
+
+
+def test_an_input_that_the_model_has_not_is_refused(tmp_path, values):
+    with pytest.raises(UsageError, match="expected one of x, got other"):
+        look(blocks(tmp_path / "blocks.onnx"), inputs={"other": values["x"]})
+
+
+def test_a_slow_pass_is_repeated_without_its_products(tmp_path, monkeypatch):
+    path = blocks(tmp_path / "blocks.onnx")
+    computed, usual = look(path), look_module.observed
+
+    def slow(model, given, products=True, seconds=math.inf):
+        return usual(model, given, products, -1 if products else seconds)
+
+    monkeypatch.setattr(look_module, "observed", slow)
+    assert look(path) == computed
+
+
+def test_a_pass_that_is_slow_without_them_too_is_given_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(look_module, "SECONDS", -1)
+    seen = look(blocks(tmp_path / "blocks.onnx"))
+    assert seen.ran == ""
+    assert "takes too long; set smaller sizes with dims=" in seen.notes[-1]
+    assert seen.root.parameters == 100
 
 
 # --- sizes ---
@@ -281,3 +322,20 @@ def test_the_page_is_written_where_it_is_wanted(tmp_path, capsys):
     assert main(["inspect", str(path), "--html", str(page), "--dim", "batch=3"]) == 0
     assert capsys.readouterr().out.strip() == str(page)
     assert "float32[3, 4]" in page.read_text()
+
+
+def test_two_models_run_with_what_each_of_them_has(tmp_path, values, capsys):
+    path, other = blocks(tmp_path / "blocks.onnx"), net(tmp_path / "net.onnx")
+    x, page = f"x={values['x']}", str(tmp_path / "page.html")
+    words = ["inspect", str(path), "--against", str(other), "--html", page]
+    assert main([*words, "--input", x, "--dim", "time=7"]) == 0
+    assert "One pass on x float32[3, 7, 4]" in Path(page).read_text()
+
+
+def test_what_is_left_out_of_the_page_is_said(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(look_module, "SECONDS", -1)
+    path, page = blocks(tmp_path / "blocks.onnx"), tmp_path / "page.html"
+    assert main(["inspect", str(path), "--html", str(page)]) == 0
+    said = capsys.readouterr()
+    assert said.out.strip() == str(page)
+    assert "note: shapes and costs are not known" in said.err
