@@ -46,14 +46,31 @@ def library() -> Library | None:
         return _found["it"]
 
 
-def _load() -> Library | None:
+def built_before() -> Library | None:
+    """The library if it is loaded, or there without being built; else None.
+
+    A library that a plan builds later is found from then on.
+    """
+    if "it" in _found:
+        return _found["it"]
+    with _lock:
+        if "before" not in _found:
+            _found["before"] = _load(build_it=False)
+        return _found["before"]
+
+
+def _load(build_it: bool = True) -> Library | None:
     from burnish.kernels import build
 
     named = os.environ.get("BURNISH_KERNELS")
     if named == "off":
         return None
     try:
-        return Library(Path(named) if named else build.found() or build.built())
+        file = Path(named) if named else build.found()
+        if file is None and not build_it:
+            return None
+        return Library(file or build.built())
     except KernelError as error:
-        print(f"burnish: {error}; plans run operators one by one", file=sys.stderr)
+        if build_it:
+            print(f"burnish: {error}; plans run operators one by one", file=sys.stderr)
         return None

@@ -81,6 +81,13 @@ RECORDS = (
         "x weight bias h c hs cs space",
         "mode steps count hidden gates reverse gate0 gate1 gate2 gate3 room",
     ),
+    _record("batch_norm", "x scale bias out mean var", "count channels inner", "eps"),
+    _record(
+        "batch_norm_gradient",
+        "g x mean var scale out dscale dbias",
+        "count channels inner",
+        "eps",
+    ),
 )
 """Every kind, in the order of its number."""
 

@@ -12,7 +12,8 @@ their own: of any number of arrays `sum_of`, `mean_of`, `max_of`, `min_of`.
 from typing import TYPE_CHECKING
 
 from burnish.habits import missing
-from burnish.ops import _gpu as _gpu  # registers kernels
+from burnish.ops import _cpu as _cpu  # registers kernels
+from burnish.ops import _gpu as _gpu  # the same
 from burnish.ops import _memory_bound
 from burnish.ops._shapes import broadcast_to, cast, sum_to
 from burnish.ops.activation import (

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from burnish.autodiff import Variable
+from burnish.autodiff import Variable, recording
 from burnish.backend import Array, namespace
 from burnish.errors import InputError
 from burnish.operator import composed, operator
@@ -42,7 +42,7 @@ def standardize(
 
 
 @standardize.vjp
-def _(g, y, x, *, axes, eps, center):
+def _pull_standardized(g, y, x, *, axes, eps, center):
     unit, _, var = y
     unit_g, mean_g, var_g = g
     rstd, count = (var + eps) ** -0.5, _count(x, axes)
@@ -215,6 +215,36 @@ def batch_norm_train(
 
     The variance is the biased one; gradients flow through the statistics.
     """
+    if recording.tape is None and namespace(x) is np:
+        return channel_norm(x, scale, bias, eps=eps)
+    return _channel_norm(x, scale, bias, eps)
+
+
+@operator
+def channel_norm(
+    x, scale=None, bias=None, *, eps: float = 1e-5
+) -> tuple[Array, Array, Array]:
+    """`batch_norm_train` as one operator."""
+    return _channel_norm(x, scale, bias, eps)
+
+
+@channel_norm.vjp("x", "scale", "bias")
+def _(g, y, x, scale=None, bias=None, *, eps):
+    shape = (1, -1, *(1 for _ in x.shape[2:]))
+    inward, *others = g
+    mean, var = (a.reshape(shape) for a in y[1:])
+    unit = (x - mean) * (var + eps) ** -0.5
+    slope = inward if scale is None or inward is None else inward * _channels(scale, x)
+    g = (slope, *(a if a is None else a.reshape(shape) for a in others))
+    options = {"axes": (0, *range(2, len(x.shape))), "eps": eps, "center": True}
+    return (
+        _pull_standardized(g, (unit, mean, var), x, **options),
+        None if scale is None or inward is None else _per_channel(inward * unit),
+        None if bias is None or inward is None else _per_channel(inward),
+    )
+
+
+def _channel_norm(x, scale, bias, eps):
     axes = (0, *range(2, len(x.shape)))
     y, mean, var = standardize(x, axes=axes, eps=eps)
     c = x.shape[1]

@@ -13,6 +13,7 @@ import numpy as np
 from burnish.autodiff import Variable
 from burnish.backend import Device
 from burnish.capture import Program
+from burnish.kernels.direct import address
 from burnish.kernels.library import Library
 from burnish.kernels.records import WORDS
 from burnish.nn.param import Stored, version
@@ -231,11 +232,6 @@ class _Space:
                 self._pointers[slot] = address(array)
             self._of = arrays
         return self._pointers
-
-
-def address(array: Any) -> int:
-    """Where an array's elements are."""
-    return array.__array_interface__["data"][0]
 
 
 def _array(made: Any) -> Any:

@@ -37,6 +37,7 @@ static const uint64_t IDLE = 0xfff;
 static _Atomic uint64_t word = 0xfffull << 32;
 static atomic_int generation, sleepers, done, leaving;
 static int threads = 1;
+static int born;  // the generation in which the pool's threads were made
 static pid_t owner;
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 
@@ -113,7 +114,7 @@ static void work(int thread, int is_caller) {
 
 static void *worker(void *number) {
     const int thread = (int)(intptr_t)number;
-    int seen = atomic_load(&generation);
+    int seen = born;  // not what it is now: the pool may be told to leave already
     for (;;) {
         int looks = 0;
         work(thread, 0);
@@ -155,6 +156,7 @@ static void resize(int count) {
         while (atomic_load(&leaving)) sched_yield();
     }
     threads = 1;
+    born = atomic_load(&generation);
     for (int t = 1; t < count; t++) {
         pthread_t made;
         if (pthread_create(&made, 0, worker, (void *)(intptr_t)t)) break;

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from burnish.kernels import library
+from burnish.kernels.direct import address
 from burnish.plan import plan as plans
 from burnish.plan.cpu import memory
 
@@ -45,7 +46,7 @@ def canaries(monkeypatch):
     assert spaces
     for space, taken in spaces:
         free = np.ones(len(space._arena), bool)
-        start = int(space._pointers[memory.ARENA]) - plans.address(space._arena)
+        start = int(space._pointers[memory.ARENA]) - address(space._arena)
         for place, size in taken:
             free[start + place : start + place + size] = False
         assert (space._arena[free] == 0xFF).all(), "a kernel wrote beside a buffer"
