@@ -35,26 +35,37 @@ from burnish.codegen.ops._rules import (
     call,
     find,
     function,
+    functions,
     has_rule,
+    having,
     layer,
     load_installed,
     method,
     onnx_op,
     registry,
+    traits_of,
+    twins,
 )
+from burnish.codegen.ops._traits import Trait, Twin
 
 __all__ = [
     "NodeContext",
     "Rule",
+    "Trait",
+    "Twin",
     "call",
     "find",
     "function",
+    "functions",
     "has_rule",
+    "having",
     "layer",
     "load_installed",
     "method",
     "onnx_op",
     "registry",
+    "traits_of",
+    "twins",
 ]
 
 FAMILIES = (

@@ -18,6 +18,7 @@ import onnx_ir as ir
 
 from burnish import nn, ops
 from burnish.codegen import installed
+from burnish.codegen.ops._traits import ANY, NONE, Trait, Twin
 from burnish.codegen.program import (
     BinOp,
     Block,
@@ -78,6 +79,8 @@ class Rule:
     since: int
     function: Callable[..., Result]
     when: Callable[[ir.Node], bool] | None = None
+    traits: Trait = NONE
+    twin: Twin | None = None
 
     @property
     def is_ours(self) -> bool:
@@ -111,16 +114,20 @@ def onnx_op(
     since: int = 1,
     domain: str = "",
     when: Callable[[ir.Node], bool] | None = None,
+    traits: Trait = NONE,
+    twin: Twin | None = None,
 ) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
     """Declare what an ONNX operator means from opset version `since` on.
 
     when: the nodes that the rule answers for; others are expanded to the operator's
-    definition. A rule that a user declares goes before ours.
+    definition. traits: what passes know of an operator of ONNX's or ours, whatever its
+    version; the newest rule declares them. twin: the layer of the function that the
+    rule calls. A rule that a user declares goes before ours.
     """
 
     def register(function: Callable[..., Result]) -> Callable[..., Result]:
         rules = registry.setdefault((domain, op_type), [])
-        rules.insert(0, Rule(op_type, domain, since, function, when))
+        rules.insert(0, Rule(op_type, domain, since, function, when, traits, twin))
         rules.sort(key=lambda rule: (rule.is_ours, -rule.since))
         return function
 
@@ -151,6 +158,41 @@ def has_rule(node: ir.Node, version: int) -> bool:
     """Whether a rule says what the node means."""
     rule = find(node.domain, node.op_type, version)
     return rule is not None and (rule.when is None or rule.when(node))
+
+
+# --- traits ---
+
+
+def traits_of(domain: str, op_type: str) -> Trait:
+    """The operator's traits, none for one without a rule that declares some."""
+    rules = registry.get((domain, op_type), ())
+    return next((rule.traits for rule in rules if rule.traits), NONE)
+
+
+def having(traits: Trait) -> frozenset[str]:
+    """The operators of ONNX and of Burnish that have any of the traits."""
+    return frozenset(
+        op_type
+        for domain, op_type in registry
+        if domain in ("", "burnish") and traits_of(domain, op_type) & traits
+    )
+
+
+def functions(traits: Trait) -> frozenset[str]:
+    """The functions that operators with any of the traits become: "ops.relu".
+
+    A rule that calls one of another name has it as its twin's.
+    """
+    rules = [r for each in registry.values() for r in each if r.traits & traits]
+    names = {rule.function.__name__ for rule in rules}
+    names |= {rule.twin.function for rule in rules if rule.twin}
+    return frozenset(f"ops.{name}" for name in names if name in ops.__all__)
+
+
+def twins(traits: Trait = ANY) -> dict[str, Twin]:
+    """The layer twins of functions, by the functions' names: "ops.relu"."""
+    rules = [r for each in registry.values() for r in each if r.traits & traits]
+    return {f"ops.{r.twin.function}": r.twin for r in rules if r.twin}
 
 
 # --- the words of rules ---

@@ -17,6 +17,15 @@ from burnish.codegen.ops._rules import (
     owned,
     tensor,
 )
+from burnish.codegen.ops._traits import (
+    ACTIVATION,
+    BROADCAST,
+    ELEMENTWISE,
+    OWN_SHAPE,
+    RANDOM,
+    SAME_SHAPE,
+    Twin,
+)
 from burnish.codegen.ops._words import made, named
 from burnish.codegen.program import (
     Attribute,
@@ -30,57 +39,73 @@ from burnish.codegen.program import (
 )
 
 
-@onnx_op("Relu", since=6)
+@onnx_op("Relu", since=6, traits=ELEMENTWISE | ACTIVATION, twin=Twin("relu", "ReLU"))
 def relu(X: Expression) -> Result:
     return call("relu", X)
 
 
-@onnx_op("Sigmoid", since=6)
+@onnx_op(
+    "Sigmoid", since=6, traits=ELEMENTWISE | ACTIVATION, twin=Twin("sigmoid", "Sigmoid")
+)
 def sigmoid(X: Expression) -> Result:
     return call("sigmoid", X)
 
 
-@onnx_op("Tanh", since=6)
+@onnx_op("Tanh", since=6, traits=ELEMENTWISE | ACTIVATION, twin=Twin("tanh", "Tanh"))
 def tanh(input_: Expression) -> Result:
     return call("tanh", input_)
 
 
-@onnx_op("Softplus")
+@onnx_op("Softplus", traits=ELEMENTWISE | ACTIVATION, twin=Twin("softplus", "Softplus"))
 def softplus(X: Expression) -> Result:
     return call("softplus", X)
 
 
-@onnx_op("Softsign")
+@onnx_op("Softsign", traits=ELEMENTWISE | ACTIVATION, twin=Twin("softsign", "Softsign"))
 def softsign(input_: Expression) -> Result:
     return call("softsign", input_)
 
 
-@onnx_op("HardSwish")
+@onnx_op(
+    "HardSwish", traits=ELEMENTWISE | ACTIVATION, twin=Twin("hard_swish", "Hardswish")
+)
 def hard_swish(X: Expression) -> Result:
     return call("hard_swish", X)
 
 
-@onnx_op("Mish")
+@onnx_op("Mish", traits=ELEMENTWISE | ACTIVATION, twin=Twin("mish", "Mish"))
 def mish(X: Expression) -> Result:
     return call("mish", X)
 
 
-@onnx_op("LeakyRelu", since=6)
+@onnx_op(
+    "LeakyRelu",
+    since=6,
+    traits=ELEMENTWISE | ACTIVATION,
+    twin=Twin("leaky_relu", "LeakyReLU", {"negative_slope": ""}),
+)
 def leaky_relu(X: Expression, *, alpha: float = 0.01) -> Result:
     return call("leaky_relu", X, negative_slope=alpha)
 
 
-@onnx_op("Elu", since=6)
+@onnx_op(
+    "Elu",
+    since=6,
+    traits=ELEMENTWISE | ACTIVATION,
+    twin=Twin("elu", "ELU", {"alpha": ""}),
+)
 def elu(X: Expression, *, alpha: float = 1.0) -> Result:
     return call("elu", X, alpha=alpha)
 
 
-@onnx_op("Celu")
+@onnx_op(
+    "Celu", traits=ELEMENTWISE | ACTIVATION, twin=Twin("celu", "CELU", {"alpha": ""})
+)
 def celu(X: Expression, *, alpha: float = 1.0) -> Result:
     return call("celu", X, alpha=alpha)
 
 
-@onnx_op("Selu", since=6)
+@onnx_op("Selu", since=6, traits=ELEMENTWISE | ACTIVATION, twin=Twin("selu", "SELU"))
 def selu(
     X: Expression,
     *,
@@ -90,36 +115,44 @@ def selu(
     return call("selu", X, alpha=alpha, gamma=gamma)
 
 
-@onnx_op("HardSigmoid", since=6)
+@onnx_op(
+    "HardSigmoid",
+    since=6,
+    traits=ELEMENTWISE | ACTIVATION,
+)
 def hard_sigmoid(X: Expression, *, alpha: float = 0.2, beta: float = 0.5) -> Result:
     if math.isclose(alpha, 1 / 6, rel_tol=1e-6) and beta == 0.5:
         return layer("Hardsigmoid", (), {}, {}, X)
     return call("hard_sigmoid", X, alpha=alpha, beta=beta)
 
 
-@onnx_op("ThresholdedRelu")
+@onnx_op("ThresholdedRelu", traits=ELEMENTWISE | ACTIVATION)
 def thresholded_relu(X: Expression, *, alpha: float = 1.0) -> Result:
     return call("thresholded_relu", X, alpha=alpha)
 
 
-@onnx_op("Swish")
+@onnx_op("Swish", traits=ELEMENTWISE | ACTIVATION, twin=Twin("silu", "SiLU"))
 def swish(X: Expression, *, alpha: float = 1.0) -> Result:
     if alpha == 1:
         return call("silu", X)
     return call("swish", X, alpha=alpha)
 
 
-@onnx_op("Shrink")
+@onnx_op("Shrink", traits=ELEMENTWISE | ACTIVATION)
 def shrink(input_: Expression, *, lambd: float = 0.5, bias: float = 0.0) -> Result:
     return call("shrink", input_, lambd=lambd, bias=bias)
 
 
-@onnx_op("Gelu")
+@onnx_op(
+    "Gelu",
+    traits=ELEMENTWISE | ACTIVATION,
+    twin=Twin("gelu", "GELU", {"approximate": "approximate"}),
+)
 def gelu(X: Expression, *, approximate: str = "none") -> Result:
     return call("gelu", X, approximate=approximate)
 
 
-@onnx_op("PRelu", since=7)
+@onnx_op("PRelu", since=7, traits=BROADCAST | ACTIVATION)
 def prelu(X: Expression, slope: Expression) -> Result:
     if isinstance(slope, Weight) and owned(slope) and slope.trained:
         count = math.prod(slope.shape)
@@ -139,7 +172,12 @@ def softmax_of_rows(input_: Expression, *, axis: int = 1) -> Result:
     return _of_rows("softmax", input_, axis)
 
 
-@onnx_op("Softmax", since=13)
+@onnx_op(
+    "Softmax",
+    since=13,
+    traits=SAME_SHAPE,
+    twin=Twin("softmax", "Softmax", {"axis": "dim"}),
+)
 def softmax(input_: Expression, *, axis: int = -1) -> Result:
     return call("softmax", input_, axis=last(input_, axis))
 
@@ -149,7 +187,12 @@ def log_softmax_of_rows(input_: Expression, *, axis: int = 1) -> Result:
     return _of_rows("log_softmax", input_, axis)
 
 
-@onnx_op("LogSoftmax", since=13)
+@onnx_op(
+    "LogSoftmax",
+    since=13,
+    traits=SAME_SHAPE,
+    twin=Twin("log_softmax", "LogSoftmax", {"axis": "dim"}),
+)
 def log_softmax(input_: Expression, *, axis: int = -1) -> Result:
     return call("log_softmax", input_, axis=last(input_, axis))
 
@@ -159,7 +202,7 @@ def hardmax_of_rows(input_: Expression, *, axis: int = 1) -> Result:
     return _of_rows("hardmax", input_, axis)
 
 
-@onnx_op("Hardmax", since=13)
+@onnx_op("Hardmax", since=13, traits=SAME_SHAPE)
 def hardmax(input_: Expression, *, axis: int = -1) -> Result:
     return call("hardmax", input_, axis=last(input_, axis))
 
@@ -178,7 +221,7 @@ def _of_rows(operator: str, x: Expression, axis: int) -> Result:
     return Method(call(operator, rows, axis=-1), "reshape", (shape,))
 
 
-@onnx_op("SwiGLU")
+@onnx_op("SwiGLU", traits=BROADCAST)
 def swiglu(A: Expression, B: Expression, *, alpha: float = 1.0) -> Result:
     gate = call("silu", A) if alpha == 1 else call("swish", A, alpha=alpha)
     return BinOp("*", gate, B)
@@ -191,7 +234,7 @@ def dropout_of_ratio(
     return _dropout(data, ratio, None, node)
 
 
-@onnx_op("Dropout", since=12)
+@onnx_op("Dropout", since=12, traits=ELEMENTWISE | RANDOM)
 def dropout(
     data: Expression,
     ratio: Expression | None = None,
@@ -223,16 +266,23 @@ def _dropout(
     return infix("*", data, kept), infix("!=", kept, Literal(0))
 
 
-@onnx_op("Softplus", domain="burnish")
+@onnx_op("Softplus", domain="burnish", traits=ELEMENTWISE | ACTIVATION)
 def softplus_with_factor(x: Expression, *, beta: float) -> Result:
     return layer("Softplus", (), {"beta": beta}, {}, x)
 
 
-@onnx_op("LogSigmoid", domain="burnish")
+@onnx_op(
+    "LogSigmoid",
+    domain="burnish",
+    traits=ELEMENTWISE | ACTIVATION,
+    twin=Twin("log_sigmoid", "LogSigmoid"),
+)
 def log_sigmoid(x: Expression) -> Result:
     return call("log_sigmoid", x)
 
 
-@onnx_op("GLU", domain="burnish")
+@onnx_op(
+    "GLU", domain="burnish", traits=OWN_SHAPE, twin=Twin("glu", "GLU", {"axis": "dim"})
+)
 def glu(x: Expression, *, axis: int) -> Result:
     return call("glu", x, axis=axis)

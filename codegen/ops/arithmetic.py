@@ -17,26 +17,34 @@ from burnish.codegen.ops._rules import (
     plain,
     tensor,
 )
+from burnish.codegen.ops._traits import (
+    ACTIVATION,
+    BROADCAST,
+    ELEMENTWISE,
+    OWN_SHAPE,
+    SAME_SHAPE,
+    Twin,
+)
 from burnish.codegen.ops._words import cast, chain, is_float, is_integer, plus
 from burnish.codegen.program import BinOp, Call, Expression, Literal, UnaryOp
 
 
-@onnx_op("Add", since=7)
+@onnx_op("Add", since=7, traits=BROADCAST)
 def add(A: Expression, B: Expression) -> Result:
     return infix("+", A, B)
 
 
-@onnx_op("Sub", since=7)
+@onnx_op("Sub", since=7, traits=BROADCAST)
 def sub(A: Expression, B: Expression) -> Result:
     return infix("-", A, B)
 
 
-@onnx_op("Mul", since=7)
+@onnx_op("Mul", since=7, traits=BROADCAST)
 def mul(A: Expression, B: Expression) -> Result:
     return infix("*", A, B)
 
 
-@onnx_op("Div", since=7)
+@onnx_op("Div", since=7, traits=BROADCAST)
 def div(A: Expression, B: Expression, *, node: NodeContext) -> Result:
     """Integers are rounded towards zero."""
     if is_integer(node.dtypes[0]):
@@ -44,12 +52,12 @@ def div(A: Expression, B: Expression, *, node: NodeContext) -> Result:
     return infix("/", A, B)
 
 
-@onnx_op("Mod", since=10)
+@onnx_op("Mod", since=10, traits=BROADCAST)
 def mod(A: Expression, B: Expression, *, fmod: int = 0) -> Result:
     return call("mod", A, B, fmod=True) if fmod else infix("%", A, B)
 
 
-@onnx_op("Pow", since=7)
+@onnx_op("Pow", since=7, traits=BROADCAST)
 def pow_(X: Expression, Y: Expression, *, node: NodeContext) -> Result:
     """The result has X's dtype, whatever the exponent's is."""
     exponent = known(Y)
@@ -65,134 +73,134 @@ def pow_(X: Expression, Y: Expression, *, node: NodeContext) -> Result:
     return cast(BinOp("**", tensor(X), operands(Y, X)[0]), X.dtype)
 
 
-@onnx_op("Neg", since=6)
+@onnx_op("Neg", since=6, traits=ELEMENTWISE)
 def neg(X: Expression) -> Result:
     return UnaryOp("-", tensor(X))
 
 
-@onnx_op("Abs", since=6)
+@onnx_op("Abs", since=6, traits=ELEMENTWISE)
 def abs_(X: Expression) -> Result:
     return Call("abs", (tensor(X),))
 
 
-@onnx_op("Reciprocal", since=6)
+@onnx_op("Reciprocal", since=6, traits=ELEMENTWISE)
 def reciprocal(X: Expression) -> Result:
     return BinOp("/", Literal(1), tensor(X))
 
 
-@onnx_op("Sign")
+@onnx_op("Sign", traits=ELEMENTWISE)
 def sign(input_: Expression) -> Result:
     return call("sign", input_)
 
 
-@onnx_op("Floor", since=6)
+@onnx_op("Floor", since=6, traits=ELEMENTWISE)
 def floor(X: Expression) -> Result:
     return call("floor", X)
 
 
-@onnx_op("Ceil", since=6)
+@onnx_op("Ceil", since=6, traits=ELEMENTWISE)
 def ceil(X: Expression) -> Result:
     return call("ceil", X)
 
 
-@onnx_op("Sqrt", since=6)
+@onnx_op("Sqrt", since=6, traits=ELEMENTWISE)
 def sqrt(X: Expression) -> Result:
     return call("sqrt", X)
 
 
-@onnx_op("Exp", since=6)
+@onnx_op("Exp", since=6, traits=ELEMENTWISE)
 def exp(input_: Expression) -> Result:
     return call("exp", input_)
 
 
-@onnx_op("Log", since=6)
+@onnx_op("Log", since=6, traits=ELEMENTWISE)
 def log(input_: Expression) -> Result:
     return call("log", input_)
 
 
-@onnx_op("Erf")
+@onnx_op("Erf", traits=ELEMENTWISE)
 def erf(input_: Expression) -> Result:
     return call("erf", input_)
 
 
-@onnx_op("Sin")
+@onnx_op("Sin", traits=ELEMENTWISE)
 def sin(input_: Expression) -> Result:
     return call("sin", input_)
 
 
-@onnx_op("Cos")
+@onnx_op("Cos", traits=ELEMENTWISE)
 def cos(input_: Expression) -> Result:
     return call("cos", input_)
 
 
-@onnx_op("Tan")
+@onnx_op("Tan", traits=ELEMENTWISE)
 def tan(input_: Expression) -> Result:
     return call("tan", input_)
 
 
-@onnx_op("Asin")
+@onnx_op("Asin", traits=ELEMENTWISE)
 def asin(input_: Expression) -> Result:
     return call("asin", input_)
 
 
-@onnx_op("Acos")
+@onnx_op("Acos", traits=ELEMENTWISE)
 def acos(input_: Expression) -> Result:
     return call("acos", input_)
 
 
-@onnx_op("Atan")
+@onnx_op("Atan", traits=ELEMENTWISE)
 def atan(input_: Expression) -> Result:
     return call("atan", input_)
 
 
-@onnx_op("Sinh")
+@onnx_op("Sinh", traits=ELEMENTWISE)
 def sinh(input_: Expression) -> Result:
     return call("sinh", input_)
 
 
-@onnx_op("Cosh")
+@onnx_op("Cosh", traits=ELEMENTWISE)
 def cosh(input_: Expression) -> Result:
     return call("cosh", input_)
 
 
-@onnx_op("Asinh")
+@onnx_op("Asinh", traits=ELEMENTWISE)
 def asinh(input_: Expression) -> Result:
     return call("asinh", input_)
 
 
-@onnx_op("Acosh")
+@onnx_op("Acosh", traits=ELEMENTWISE)
 def acosh(input_: Expression) -> Result:
     return call("acosh", input_)
 
 
-@onnx_op("Atanh")
+@onnx_op("Atanh", traits=ELEMENTWISE)
 def atanh(input_: Expression) -> Result:
     return call("atanh", input_)
 
 
-@onnx_op("Round")
+@onnx_op("Round", traits=ELEMENTWISE)
 def round_(X: Expression) -> Result:
     return Call("round", (tensor(X),))
 
 
-@onnx_op("Sum", since=8)
+@onnx_op("Sum", since=8, traits=BROADCAST)
 def sum_(*data_0: Expression, node: NodeContext) -> Result:
     return chain(plus, operands(*data_0), node)
 
 
-@onnx_op("Mean", since=8)
+@onnx_op("Mean", since=8, traits=BROADCAST)
 def mean(*data_0: Expression, node: NodeContext) -> Result:
     if len(data_0) == 1:
         return data_0[0]
     return BinOp("/", chain(plus, operands(*data_0), node), Literal(len(data_0)))
 
 
-@onnx_op("Max", since=8)
+@onnx_op("Max", since=8, traits=BROADCAST)
 def max_(*data_0: Expression, node: NodeContext) -> Result:
     return chain(partial(call, "maximum"), data_0, node)
 
 
-@onnx_op("Min", since=8)
+@onnx_op("Min", since=8, traits=BROADCAST)
 def min_(*data_0: Expression, node: NodeContext) -> Result:
     return chain(partial(call, "minimum"), data_0, node)
 
@@ -207,7 +215,7 @@ def clip_to_constants(
     return _clip(input_, Literal(min_), Literal(max_))
 
 
-@onnx_op("Clip", since=11)
+@onnx_op("Clip", since=11, traits=ELEMENTWISE | ACTIVATION, twin=Twin("relu6", "ReLU6"))
 def clip(
     input_: Expression, min_: Expression | None = None, max_: Expression | None = None
 ) -> Result:
@@ -231,7 +239,7 @@ def _bound(value: Expression | None) -> Any:
     return None if abs(limit) >= 3.4028234e38 else limit
 
 
-@onnx_op("CumSum", since=11)
+@onnx_op("CumSum", since=11, traits=SAME_SHAPE)
 def cum_sum(
     x: Expression, axis: Expression, *, exclusive: int = 0, reverse: int = 0
 ) -> Result:
@@ -239,7 +247,7 @@ def cum_sum(
     return call("cum_sum", x, axis=number(axis), **flags)
 
 
-@onnx_op("CumProd", since=26)
+@onnx_op("CumProd", since=26, traits=SAME_SHAPE)
 def cum_prod(
     x: Expression, axis: Expression, *, exclusive: int = 0, reverse: int = 0
 ) -> Result:
@@ -247,6 +255,6 @@ def cum_prod(
     return call("cum_prod", x, axis=number(axis), **flags)
 
 
-@onnx_op("Det")
+@onnx_op("Det", traits=OWN_SHAPE)
 def det(X: Expression) -> Result:
     return call("det", X)

@@ -13,6 +13,7 @@ from burnish.codegen.ops._rules import (
     onnx_op,
     tensor,
 )
+from burnish.codegen.ops._traits import OWN_SHAPE, SAME_SHAPE
 from burnish.codegen.ops._words import at, named, size
 from burnish.codegen.program import Call, Expression, Literal, Method
 
@@ -87,7 +88,7 @@ def attention_of_some(
     )
 
 
-@onnx_op("Attention", since=25, when=_common)
+@onnx_op("Attention", since=25, when=_common, traits=OWN_SHAPE)
 def attention(
     Q: Expression,
     K: Expression,
@@ -143,7 +144,7 @@ def _by_head(x: Expression, heads: int | None) -> Expression:
     return Method(parts, "transpose", tuple(map(Literal, (0, 2, 1, 3))))
 
 
-@onnx_op("Attention", domain="burnish")
+@onnx_op("Attention", domain="burnish", traits=OWN_SHAPE)
 def attention_of_any_rank(
     q: Expression,
     k: Expression,
@@ -193,7 +194,7 @@ def _of_known_rank(node: ir.Node) -> bool:
     return tables and x is not None and len(x) in (3, 4)
 
 
-@onnx_op("RotaryEmbedding", since=23, when=_of_known_rank)
+@onnx_op("RotaryEmbedding", since=23, when=_of_known_rank, traits=SAME_SHAPE)
 def rotary_embedding(
     X: Expression,
     cos_cache: Expression,
@@ -230,7 +231,7 @@ def _of_heads(
     return method(table, "unsqueeze", axis)
 
 
-@onnx_op("RotaryEmbedding", domain="burnish")
+@onnx_op("RotaryEmbedding", domain="burnish", traits=SAME_SHAPE)
 def rotary_embedding_of_columns(
     x: Expression, cos: Expression, sin: Expression, *, interleaved: int
 ) -> Result:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from burnish.codegen.ops._rules import Result, call, number, onnx_op, tensor
+from burnish.codegen.ops._traits import OWN_SHAPE
 from burnish.codegen.program import Expression
 
 
-@onnx_op("NonMaxSuppression", since=10)
+@onnx_op("NonMaxSuppression", since=10, traits=OWN_SHAPE)
 def non_max_suppression(
     boxes: Expression,
     scores: Expression,
@@ -57,7 +58,7 @@ def roi_align_of_corners(
     )
 
 
-@onnx_op("RoiAlign", since=16)
+@onnx_op("RoiAlign", since=16, traits=OWN_SHAPE)
 def roi_align(
     X: Expression,
     rois: Expression,
@@ -81,7 +82,7 @@ def roi_align(
     )
 
 
-@onnx_op("MaxRoiPool")
+@onnx_op("MaxRoiPool", traits=OWN_SHAPE)
 def max_roi_pool(
     X: Expression,
     rois: Expression,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from burnish.codegen.ops._rules import Result, call, onnx_op, operand, tensor
+from burnish.codegen.ops._traits import ELEMENTWISE
 from burnish.codegen.ops._words import cast as cast_to
 from burnish.codegen.ops._words import dtype_name
 from burnish.codegen.program import Expression
@@ -18,7 +19,7 @@ def cast_saturated(input_: Expression, *, saturate: int = 1, to: int) -> Result:
     return _cast(input_, dtype_name(to), bool(saturate), "up")
 
 
-@onnx_op("Cast", since=24)
+@onnx_op("Cast", since=24, traits=ELEMENTWISE)
 def cast_rounded(
     input_: Expression, *, round_mode: str = "up", saturate: int = 1, to: int
 ) -> Result:
@@ -37,7 +38,7 @@ def cast_like_saturated(
     return _cast(input_, target_type.dtype, bool(saturate), "up")
 
 
-@onnx_op("CastLike", since=24)
+@onnx_op("CastLike", since=24, traits=ELEMENTWISE)
 def cast_like_rounded(
     input_: Expression,
     target_type: Expression,
@@ -67,6 +68,6 @@ def _cast(x: Expression, dtype: str | None, saturate: bool, round_mode: str) -> 
     return cast_to(operand(x), dtype)
 
 
-@onnx_op("BitCast")
+@onnx_op("BitCast", traits=ELEMENTWISE)
 def bit_cast(input_: Expression, *, to: int) -> Result:
     return call("bit_cast", tensor(input_), dtype=dtype_name(to))

@@ -14,6 +14,7 @@ from burnish.codegen.ops._rules import (
     operand,
     tensor,
 )
+from burnish.codegen.ops._traits import ELEMENTWISE, OWN_SHAPE, SAME_SHAPE
 from burnish.codegen.ops._words import cast
 from burnish.codegen.ops.text import listed
 from burnish.codegen.program import BinOp, Constant, Expression, Literal, Weight
@@ -31,19 +32,19 @@ def _row(values: Any, hint: str, dtype: Any = np.float32) -> Any:
     return Weight(hint, array.dtype.name, array.shape, lambda: array, trained=False)
 
 
-@onnx_op("ArrayFeatureExtractor", domain=ML)
+@onnx_op("ArrayFeatureExtractor", domain=ML, traits=OWN_SHAPE)
 def array_feature_extractor(X: Expression, Y: Expression) -> Result:
     places = Y if Y.rank == 1 else method(Y, "reshape", -1)
     chosen = call("take", X, places, axis=-1)
     return method(chosen, "reshape", 1, -1) if X.rank == 1 else chosen
 
 
-@onnx_op("Binarizer", domain=ML)
+@onnx_op("Binarizer", domain=ML, traits=ELEMENTWISE)
 def binarizer(X: Expression, *, threshold: float = 0.0) -> Result:
     return cast(BinOp(">", tensor(X), Literal(threshold)), X.dtype)
 
 
-@onnx_op("Scaler", domain=ML)
+@onnx_op("Scaler", domain=ML, traits=SAME_SHAPE)
 def scaler(
     X: Expression,
     *,
@@ -58,7 +59,7 @@ def scaler(
     return y
 
 
-@onnx_op("Normalizer", domain=ML)
+@onnx_op("Normalizer", domain=ML, traits=SAME_SHAPE)
 def normalizer(X: Expression, *, norm: str = "MAX") -> Result:
     x = cast(operand(X), "float32")
     if norm == "MAX":
@@ -67,7 +68,7 @@ def normalizer(X: Expression, *, norm: str = "MAX") -> Result:
     return call("lp_normalization", x, p=1 if norm == "L1" else 2)
 
 
-@onnx_op("Imputer", domain=ML)
+@onnx_op("Imputer", domain=ML, traits=SAME_SHAPE)
 def imputer(
     X: Expression,
     *,
@@ -91,7 +92,7 @@ def imputer(
     return call("where", lacking, value, x)
 
 
-@onnx_op("FeatureVectorizer", domain=ML)
+@onnx_op("FeatureVectorizer", domain=ML, traits=OWN_SHAPE)
 def feature_vectorizer(
     *X: Expression, inputdimensions: list[int] | None = None
 ) -> Result:
@@ -107,7 +108,7 @@ def feature_vectorizer(
     return call("concat", parts, axis=1) if len(parts) > 1 else parts[0]
 
 
-@onnx_op("OneHotEncoder", domain=ML)
+@onnx_op("OneHotEncoder", domain=ML, traits=OWN_SHAPE)
 def one_hot_encoder(
     X: Expression,
     *,
@@ -137,7 +138,7 @@ def label_encoder_of_classes(
     return _mapped(X, classes_strings or [], default_int64, default_string)
 
 
-@onnx_op("CategoryMapper", domain=ML)
+@onnx_op("CategoryMapper", domain=ML, traits=ELEMENTWISE)
 def category_mapper(
     X: Expression,
     *,
@@ -182,7 +183,7 @@ def label_encoder_of_lists(
     )
 
 
-@onnx_op("LabelEncoder", since=4, domain=ML)
+@onnx_op("LabelEncoder", since=4, domain=ML, traits=ELEMENTWISE)
 def label_encoder(
     X: Expression,
     *,
@@ -234,7 +235,7 @@ def _encoded(x: Expression, keys: Any, *kinds: tuple[Any, Any, Any]) -> Result:
     )
 
 
-@onnx_op("ZipMap", domain=ML)
+@onnx_op("ZipMap", domain=ML, traits=OWN_SHAPE)
 def zip_map(
     X: Expression,
     *,

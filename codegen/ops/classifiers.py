@@ -20,6 +20,7 @@ from burnish.codegen.ops._rules import (
     onnx_op,
     operand,
 )
+from burnish.codegen.ops._traits import OWN_SHAPE
 from burnish.codegen.ops._words import at, cast, named
 from burnish.codegen.program import (
     BinOp,
@@ -97,7 +98,7 @@ def both(score: Expression, post_transform: str, signed: bool) -> Expression:
     return call("probit", pair) if post_transform == "PROBIT" else pair
 
 
-@onnx_op("LinearRegressor", domain=ML)
+@onnx_op("LinearRegressor", domain=ML, traits=OWN_SHAPE)
 def linear_regressor(
     X: Expression,
     *,
@@ -110,7 +111,7 @@ def linear_regressor(
     return transformed(_linear(X, table, intercepts), post_transform)
 
 
-@onnx_op("LinearClassifier", domain=ML)
+@onnx_op("LinearClassifier", domain=ML, traits=OWN_SHAPE)
 def linear_classifier(
     X: Expression,
     *,
@@ -157,7 +158,7 @@ def _alike(
     return alike
 
 
-@onnx_op("SVMRegressor", domain=ML)
+@onnx_op("SVMRegressor", domain=ML, traits=OWN_SHAPE)
 def svm_regressor(
     X: Expression,
     *,
@@ -184,7 +185,7 @@ def _one(value: float) -> Expression:
     return operand(Constant(np.asarray([value], np.float32)))
 
 
-@onnx_op("SVMClassifier", domain=ML)
+@onnx_op("SVMClassifier", domain=ML, traits=OWN_SHAPE)
 def svm_classifier(
     X: Expression,
     *,

@@ -12,11 +12,12 @@ from burnish.codegen.ops._rules import (
     operands,
     tensor,
 )
+from burnish.codegen.ops._traits import BROADCAST, ELEMENTWISE
 from burnish.codegen.ops._words import is_scalar
 from burnish.codegen.program import Call, Constant, Expression, UnaryOp
 
 
-@onnx_op("Equal", since=7)
+@onnx_op("Equal", since=7, traits=BROADCAST)
 def equal(A: Expression, B: Expression) -> Result:
     for value, other in ((A, B), (B, A)):
         if isinstance(other, Constant) and other.dtype == "bool" and not other.shape:
@@ -24,72 +25,72 @@ def equal(A: Expression, B: Expression) -> Result:
     return infix("==", A, B)
 
 
-@onnx_op("Greater", since=7)
+@onnx_op("Greater", since=7, traits=BROADCAST)
 def greater(A: Expression, B: Expression) -> Result:
     return infix(">", A, B)
 
 
-@onnx_op("GreaterOrEqual")
+@onnx_op("GreaterOrEqual", traits=BROADCAST)
 def greater_or_equal(A: Expression, B: Expression) -> Result:
     return infix(">=", A, B)
 
 
-@onnx_op("Less", since=7)
+@onnx_op("Less", since=7, traits=BROADCAST)
 def less(A: Expression, B: Expression) -> Result:
     return infix("<", A, B)
 
 
-@onnx_op("LessOrEqual")
+@onnx_op("LessOrEqual", traits=BROADCAST)
 def less_or_equal(A: Expression, B: Expression) -> Result:
     return infix("<=", A, B)
 
 
-@onnx_op("And", since=7)
+@onnx_op("And", since=7, traits=BROADCAST)
 def and_(A: Expression, B: Expression) -> Result:
     return infix("&", A, B)
 
 
-@onnx_op("Or", since=7)
+@onnx_op("Or", since=7, traits=BROADCAST)
 def or_(A: Expression, B: Expression) -> Result:
     return infix("|", A, B)
 
 
-@onnx_op("Xor", since=7)
+@onnx_op("Xor", since=7, traits=BROADCAST)
 def xor(A: Expression, B: Expression) -> Result:
     return infix("^", A, B)
 
 
-@onnx_op("BitwiseAnd")
+@onnx_op("BitwiseAnd", traits=BROADCAST)
 def bitwise_and(A: Expression, B: Expression) -> Result:
     return infix("&", A, B)
 
 
-@onnx_op("BitwiseOr")
+@onnx_op("BitwiseOr", traits=BROADCAST)
 def bitwise_or(A: Expression, B: Expression) -> Result:
     return infix("|", A, B)
 
 
-@onnx_op("BitwiseXor")
+@onnx_op("BitwiseXor", traits=BROADCAST)
 def bitwise_xor(A: Expression, B: Expression) -> Result:
     return infix("^", A, B)
 
 
-@onnx_op("Not")
+@onnx_op("Not", traits=ELEMENTWISE)
 def not_(X: Expression) -> Result:
     return UnaryOp("~", tensor(X))
 
 
-@onnx_op("BitwiseNot")
+@onnx_op("BitwiseNot", traits=ELEMENTWISE)
 def bitwise_not(X: Expression) -> Result:
     return UnaryOp("~", tensor(X))
 
 
-@onnx_op("BitShift")
+@onnx_op("BitShift", traits=BROADCAST)
 def bit_shift(X: Expression, Y: Expression, *, direction: str) -> Result:
     return infix("<<" if direction == "LEFT" else ">>", X, Y)
 
 
-@onnx_op("Where")
+@onnx_op("Where", traits=BROADCAST)
 def where(condition: Expression, X: Expression, Y: Expression) -> Result:
     condition = tensor(condition, "bool")
     usual = _USUAL.get(X.dtype or "")
@@ -107,12 +108,12 @@ _USUAL = {
 """What a choice between two Python numbers is, by what the file has it as."""
 
 
-@onnx_op("IsNaN")
+@onnx_op("IsNaN", traits=ELEMENTWISE)
 def is_nan(X: Expression) -> Result:
     return call("is_nan", X)
 
 
-@onnx_op("IsInf")
+@onnx_op("IsInf", traits=ELEMENTWISE)
 def is_inf(
     X: Expression, *, detect_negative: int = 1, detect_positive: int = 1
 ) -> Result:

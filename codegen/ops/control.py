@@ -15,6 +15,7 @@ from burnish.codegen.ops._rules import (
     tensor,
     whole,
 )
+from burnish.codegen.ops._traits import OWN_SHAPE
 from burnish.codegen.ops._words import is_device, made
 from burnish.codegen.program import (
     Assign,
@@ -35,7 +36,7 @@ _ENDLESS = 2**31 - 1
 """From here on a trip count means "until the condition says so"."""
 
 
-@onnx_op("If")
+@onnx_op("If", traits=OWN_SHAPE)
 def if_(
     cond: Expression, *, else_branch: ir.Graph, then_branch: ir.Graph, node: NodeContext
 ) -> Result:
@@ -75,7 +76,7 @@ def _inside(value: ir.Value, like: Expression | None = None) -> Value:
     return Value(value.name or "", dtype, shape)
 
 
-@onnx_op("Loop")
+@onnx_op("Loop", traits=OWN_SHAPE)
 def loop(
     M: Expression | None = None,
     cond: Expression | None = None,
@@ -196,7 +197,7 @@ def _stacked(
     return call("stack", listed, axis=axis, empty=empty)
 
 
-@onnx_op("Scan", since=9)
+@onnx_op("Scan", since=9, traits=OWN_SHAPE)
 def scan(
     *initial_state_and_scan_inputs: Expression,
     body: ir.Graph,

@@ -16,11 +16,12 @@ from burnish.codegen.ops._rules import (
     paired,
     tensor,
 )
+from burnish.codegen.ops._traits import OWN_SHAPE
 from burnish.codegen.ops._words import size
 from burnish.codegen.program import BinOp, Call, Expression, Literal, Weight
 
 
-@onnx_op("Conv")
+@onnx_op("Conv", traits=OWN_SHAPE)
 def conv(
     X: Expression,
     W: Expression,
@@ -48,7 +49,7 @@ def conv(
     return call("conv", X, W, B, **options)
 
 
-@onnx_op("ConvTranspose")
+@onnx_op("ConvTranspose", traits=OWN_SHAPE)
 def conv_transpose(
     X: Expression,
     W: Expression,
@@ -93,7 +94,7 @@ def conv_transpose(
     return call("conv_transpose", X, W, B, **options)
 
 
-@onnx_op("DeformConv", since=19)
+@onnx_op("DeformConv", since=19, traits=OWN_SHAPE)
 def deform_conv(
     X: Expression,
     W: Expression,
@@ -120,7 +121,7 @@ def deform_conv(
     )
 
 
-@onnx_op("Col2Im", since=18)
+@onnx_op("Col2Im", since=18, traits=OWN_SHAPE)
 def col2im(
     input_: Expression,
     image_shape: Expression,

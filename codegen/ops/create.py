@@ -16,6 +16,7 @@ from burnish.codegen.ops._rules import (
     operand,
     tensor,
 )
+from burnish.codegen.ops._traits import OWN_SHAPE, RANDOM, SAME_SHAPE
 from burnish.codegen.ops._words import cast, dtype_name, filled, made, size
 from burnish.codegen.ops.shape import shape_option
 from burnish.codegen.program import (
@@ -28,7 +29,7 @@ from burnish.codegen.program import (
 )
 
 
-@onnx_op("Constant")
+@onnx_op("Constant", traits=OWN_SHAPE)
 def constant(
     *,
     value: Constant | None = None,
@@ -55,14 +56,14 @@ def constant(
     return Constant(np.asarray(sparse_value))
 
 
-@onnx_op("ConstantOfShape")
+@onnx_op("ConstantOfShape", traits=OWN_SHAPE)
 def constant_of_shape(input_: Expression, *, value: Constant | None = None) -> Result:
     shape = shape_option(input_)
     one = np.zeros(1, np.float32) if value is None else value.array
     return Constant(one.reshape(())) if shape == () else filled(shape, one)
 
 
-@onnx_op("Range")
+@onnx_op("Range", traits=OWN_SHAPE)
 def range_(
     start: Expression,
     limit: Expression,
@@ -78,19 +79,19 @@ def range_(
     return made("arange", *bounds, dtype=dtype)
 
 
-@onnx_op("EyeLike")
+@onnx_op("EyeLike", traits=SAME_SHAPE)
 def eye_like(input_: Expression, *, dtype: int | None = None, k: int = 0) -> Result:
     chosen = None if dtype is None else dtype_name(dtype)
     return call("eye_like", input_, dtype=chosen, k=k)
 
 
-@onnx_op("Trilu")
+@onnx_op("Trilu", traits=SAME_SHAPE)
 def trilu(input_: Expression, k: Expression | None = None, *, upper: int = 1) -> Result:
     diagonal = 0 if k is None else number(k)
     return call("triu" if upper else "tril", input_, k=diagonal)
 
 
-@onnx_op("OneHot", since=9)
+@onnx_op("OneHot", since=9, traits=OWN_SHAPE)
 def one_hot(
     indices: Expression, depth: Expression, values: Expression, *, axis: int = -1
 ) -> Result:
@@ -102,7 +103,7 @@ def one_hot(
 # over: `burnish.seed(n)` before the calls makes a whole program repeatable.
 
 
-@onnx_op("RandomNormal")
+@onnx_op("RandomNormal", traits=OWN_SHAPE | RANDOM)
 def random_normal(
     *,
     dtype: int = 1,
@@ -114,7 +115,7 @@ def random_normal(
     return _drawn("randn", tuple(shape), dtype_name(dtype), scale, mean)
 
 
-@onnx_op("RandomNormalLike")
+@onnx_op("RandomNormalLike", traits=SAME_SHAPE | RANDOM)
 def random_normal_like(
     input_: Expression,
     *,
@@ -126,7 +127,7 @@ def random_normal_like(
     return _drawn("randn", *_like(input_, dtype), scale, mean)
 
 
-@onnx_op("RandomUniform")
+@onnx_op("RandomUniform", traits=OWN_SHAPE | RANDOM)
 def random_uniform(
     *,
     dtype: int = 1,
@@ -138,7 +139,7 @@ def random_uniform(
     return _drawn("rand", tuple(shape), dtype_name(dtype), high - low, low)
 
 
-@onnx_op("RandomUniformLike")
+@onnx_op("RandomUniformLike", traits=SAME_SHAPE | RANDOM)
 def random_uniform_like(
     input_: Expression,
     *,
@@ -164,7 +165,7 @@ def _drawn(
     return drawn if offset == 0 else BinOp("+", drawn, Literal(offset))
 
 
-@onnx_op("Bernoulli")
+@onnx_op("Bernoulli", traits=SAME_SHAPE | RANDOM)
 def bernoulli(
     input_: Expression, *, dtype: int | None = None, seed: float | None = None
 ) -> Result:
@@ -175,7 +176,7 @@ def bernoulli(
     return cast(BinOp("<", drawn, operand(input_)), chosen)
 
 
-@onnx_op("Multinomial")
+@onnx_op("Multinomial", traits=OWN_SHAPE | RANDOM)
 def multinomial(
     input_: Expression,
     *,

@@ -22,6 +22,7 @@ from burnish.codegen.ops._rules import (
     paired,
     tensor,
 )
+from burnish.codegen.ops._traits import OWN_SHAPE, SAME_SHAPE
 from burnish.codegen.ops._words import (
     WHOLE,
     at,
@@ -47,7 +48,7 @@ _FAR = 2**31 - 1
 """From here on a bound means "to the end"."""
 
 
-@onnx_op("Gather")
+@onnx_op("Gather", traits=OWN_SHAPE)
 def gather(data: Expression, indices: Expression, *, axis: int = 0) -> Result:
     if isinstance(data, Weight) and owned(data) and len(data.shape) == 2 and axis == 0:
         row = known(indices)
@@ -77,17 +78,17 @@ def _as_slice(places: np.ndarray) -> Expression | None:
     return Slice(Literal(first) if first else None, Literal(first + count))
 
 
-@onnx_op("GatherElements")
+@onnx_op("GatherElements", traits=OWN_SHAPE)
 def gather_elements(data: Expression, indices: Expression, *, axis: int = 0) -> Result:
     return call("gather_elements", data, tensor(indices), axis=axis)
 
 
-@onnx_op("GatherND")
+@onnx_op("GatherND", traits=OWN_SHAPE)
 def gather_nd(data: Expression, indices: Expression, *, batch_dims: int = 0) -> Result:
     return call("gather_nd", data, tensor(indices), batch_dims=batch_dims)
 
 
-@onnx_op("Index", domain="burnish")
+@onnx_op("Index", domain="burnish", traits=OWN_SHAPE)
 def index(data: Expression, *places: Expression) -> Result:
     return Subscript(tensor(data), tuple(map(tensor, places)))
 
@@ -104,7 +105,7 @@ def slice_of_constants(
     return _sliced(data, starts, ends, chosen, [1] * len(starts))
 
 
-@onnx_op("Slice", since=10)
+@onnx_op("Slice", since=10, traits=OWN_SHAPE)
 def slice_(
     data: Expression,
     starts: Expression,
@@ -172,14 +173,14 @@ def _bounds(
     return tuple(None if p is None else _plain(p) for p in parts)
 
 
-@onnx_op("Scatter")
+@onnx_op("Scatter", traits=SAME_SHAPE)
 def scatter(
     data: Expression, indices: Expression, updates: Expression, *, axis: int = 0
 ) -> Result:
     return scatter_elements(data, indices, updates, axis=axis)
 
 
-@onnx_op("ScatterElements", since=18)
+@onnx_op("ScatterElements", since=18, traits=SAME_SHAPE)
 def scatter_elements_reduced(
     data: Expression,
     indices: Expression,
@@ -218,7 +219,7 @@ def scatter_nd(data: Expression, indices: Expression, updates: Expression) -> Re
     return call("scatter_nd", data, tensor(indices), updates)
 
 
-@onnx_op("ScatterND", since=16)
+@onnx_op("ScatterND", since=16, traits=SAME_SHAPE)
 def scatter_nd_reduced(
     data: Expression,
     indices: Expression,
@@ -229,7 +230,7 @@ def scatter_nd_reduced(
     return call("scatter_nd", data, tensor(indices), updates, reduction=reduction)
 
 
-@onnx_op("TensorScatter")
+@onnx_op("TensorScatter", traits=SAME_SHAPE)
 def tensor_scatter(
     past_cache: Expression,
     update: Expression,
@@ -259,26 +260,26 @@ def top_k_largest(X: Expression, K: Expression, *, axis: int = -1) -> Result:
     return call("top_k", X, number(K), axis=axis)
 
 
-@onnx_op("TopK", since=11)
+@onnx_op("TopK", since=11, traits=OWN_SHAPE)
 def top_k(
     X: Expression, K: Expression, *, axis: int = -1, largest: int = 1, sorted_: int = 1
 ) -> Result:
     return call("top_k", X, number(K), axis=axis, largest=bool(largest))
 
 
-@onnx_op("NonZero")
+@onnx_op("NonZero", traits=OWN_SHAPE)
 def non_zero(X: Expression) -> Result:
     return call("non_zero", X)
 
 
-@onnx_op("Compress")
+@onnx_op("Compress", traits=OWN_SHAPE)
 def compress(
     input_: Expression, condition: Expression, *, axis: int | None = None
 ) -> Result:
     return call("compress", tensor(condition), input_, axis=axis)
 
 
-@onnx_op("Unique")
+@onnx_op("Unique", traits=OWN_SHAPE)
 def unique(
     X: Expression, *, axis: int | None = None, sorted_: int = 1, node: NodeContext
 ) -> Result:
@@ -287,7 +288,7 @@ def unique(
     return tuple(unpacked(node, parts, *names)[: len(node.outputs)])
 
 
-@onnx_op("ReverseSequence")
+@onnx_op("ReverseSequence", traits=SAME_SHAPE)
 def reverse_sequence(
     input_: Expression,
     sequence_lens: Expression,

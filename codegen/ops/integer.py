@@ -12,13 +12,14 @@ from burnish.codegen.ops._rules import (
     onnx_op,
     operand,
 )
+from burnish.codegen.ops._traits import OWN_SHAPE
 from burnish.codegen.ops._words import cast as cast_to
 from burnish.codegen.ops.conv import alike, padding
 from burnish.codegen.ops.quantize import quantized
 from burnish.codegen.program import BinOp, Expression
 
 
-@onnx_op("MatMulInteger")
+@onnx_op("MatMulInteger", traits=OWN_SHAPE)
 def mat_mul_integer(
     A: Expression,
     B: Expression,
@@ -45,7 +46,7 @@ def _centered(x: Expression, zero: Expression | None) -> Expression:
     return wide if zero is None else BinOp("-", wide, cast_to(operand(zero), "int32"))
 
 
-@onnx_op("QLinearMatMul")
+@onnx_op("QLinearMatMul", traits=OWN_SHAPE)
 def q_linear_mat_mul(
     a: Expression,
     a_scale: Expression,
@@ -74,7 +75,7 @@ def _requantized(
     return quantized(real, step, zero_point, axis)
 
 
-@onnx_op("ConvInteger")
+@onnx_op("ConvInteger", traits=OWN_SHAPE)
 def conv_integer(
     x: Expression,
     w: Expression,
@@ -93,7 +94,7 @@ def conv_integer(
     return call("conv", *_centered_for_conv(x, w, *zeros), **options)
 
 
-@onnx_op("QLinearConv")
+@onnx_op("QLinearConv", traits=OWN_SHAPE)
 def q_linear_conv(
     x: Expression,
     x_scale: Expression,

@@ -12,17 +12,18 @@ from burnish.codegen.ops._rules import (
     operands,
     owned,
 )
+from burnish.codegen.ops._traits import OWN_SHAPE
 from burnish.codegen.program import Attribute, BinOp, Expression, Literal, Weight
 
 
-@onnx_op("MatMul")
+@onnx_op("MatMul", traits=OWN_SHAPE)
 def matmul(A: Expression, B: Expression) -> Result:
     if isinstance(B, Weight) and owned(B) and len(B.shape) == 2:
         return linear(A, B)
     return infix("@", A, B)
 
 
-@onnx_op("Linear", domain="burnish")
+@onnx_op("Linear", domain="burnish", traits=OWN_SHAPE)
 def linear(
     x: Expression,
     weight: Expression,
@@ -49,7 +50,7 @@ def _layer(x: Expression, weight: Weight, bias: Weight | None, transB: int) -> R
     return layer("Linear", (n_in, n_out), options, weights, x)
 
 
-@onnx_op("Gemm", since=7)
+@onnx_op("Gemm", since=7, traits=OWN_SHAPE)
 def gemm(
     A: Expression,
     B: Expression,
@@ -79,6 +80,6 @@ def _times(factor: float, value: Expression) -> Expression:
     return value if factor == 1 else BinOp("*", Literal(factor), value)
 
 
-@onnx_op("Einsum")
+@onnx_op("Einsum", traits=OWN_SHAPE)
 def einsum(*Inputs: Expression, equation: str) -> Result:
     return call("einsum", equation, *operands(*Inputs))

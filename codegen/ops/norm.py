@@ -16,6 +16,7 @@ from burnish.codegen.ops._rules import (
     operand,
     owned,
 )
+from burnish.codegen.ops._traits import OWN_SHAPE, SAME_SHAPE
 from burnish.codegen.ops._words import cast, unpacked
 from burnish.codegen.program import (
     Attribute,
@@ -46,7 +47,7 @@ def batch_normalization_of_weights(
     return _batch_norm(X, scale, B, mean, var, epsilon, momentum)
 
 
-@onnx_op("BatchNormalization", since=14)
+@onnx_op("BatchNormalization", since=14, traits=SAME_SHAPE)
 def batch_normalization(
     X: Expression,
     scale: Expression,
@@ -130,7 +131,7 @@ def _times(factor: float, value: Expression) -> Expression:
     return BinOp("*", Literal(factor), operand(value))
 
 
-@onnx_op("LayerNormalization")
+@onnx_op("LayerNormalization", traits=SAME_SHAPE)
 def layer_normalization(
     X: Expression,
     Scale: Expression,
@@ -157,7 +158,7 @@ def layer_normalization(
     return call("layer_norm", X, _sizes_from(X, axis), Scale, B, eps=epsilon)
 
 
-@onnx_op("LayerNormalization", domain="burnish")
+@onnx_op("LayerNormalization", domain="burnish", traits=SAME_SHAPE)
 def layer_normalization_alone(
     X: Expression, *, axis: int = -1, epsilon: float = 1e-5
 ) -> Result:
@@ -203,7 +204,7 @@ def _layer_norm_with_statistics(
     return tuple([scaled, mean, BinOp("/", Literal(1), spread)][: len(node.outputs)])
 
 
-@onnx_op("RMSNormalization")
+@onnx_op("RMSNormalization", traits=SAME_SHAPE)
 def rms_normalization(
     X: Expression,
     scale: Expression,
@@ -218,7 +219,7 @@ def rms_normalization(
     return call("rms_norm", X, _sizes_from(X, axis), scale, eps=epsilon)
 
 
-@onnx_op("InstanceNormalization", since=6)
+@onnx_op("InstanceNormalization", since=6, traits=SAME_SHAPE)
 def instance_normalization(
     input_: Expression, scale: Expression, B: Expression, *, epsilon: float = 1e-5
 ) -> Result:
@@ -236,7 +237,7 @@ def instance_normalization(
     return call("instance_norm", input_, weight=scale, bias=B, eps=epsilon)
 
 
-@onnx_op("GroupNormalization", since=21)
+@onnx_op("GroupNormalization", since=21, traits=SAME_SHAPE)
 def group_normalization(
     X: Expression,
     scale: Expression,
@@ -256,7 +257,7 @@ def group_normalization(
     return call("group_norm", X, num_groups, scale, bias, eps=epsilon)
 
 
-@onnx_op("LRN")
+@onnx_op("LRN", traits=SAME_SHAPE)
 def lrn(
     X: Expression,
     *,
@@ -270,19 +271,19 @@ def lrn(
     return call("lrn", X, size=size, alpha=alpha, beta=beta, bias=bias)
 
 
-@onnx_op("LpNormalization")
+@onnx_op("LpNormalization", traits=SAME_SHAPE)
 def lp_normalization(input_: Expression, *, axis: int = -1, p: int = 2) -> Result:
     return call("lp_normalization", input_, axis=axis, p=p)
 
 
-@onnx_op("MeanVarianceNormalization", since=9)
+@onnx_op("MeanVarianceNormalization", since=9, traits=SAME_SHAPE)
 def mean_variance_normalization(
     X: Expression, *, axes: tuple[int, ...] | list[int] = (0, 2, 3)
 ) -> Result:
     return call("mean_variance_normalization", X, axes=tuple(axes))
 
 
-@onnx_op("LocalResponseNorm", domain="burnish")
+@onnx_op("LocalResponseNorm", domain="burnish", traits=SAME_SHAPE)
 def local_response_norm(
     x: Expression, *, size: int, alpha: float, beta: float, k: float
 ) -> Result:
@@ -291,12 +292,12 @@ def local_response_norm(
     return layer("LocalResponseNorm", (size,), options, {}, x)
 
 
-@onnx_op("Normalize", domain="burnish")
+@onnx_op("Normalize", domain="burnish", traits=SAME_SHAPE)
 def normalize(x: Expression, *, axis: int, p: int, epsilon: float) -> Result:
     return call("normalize", x, p=p, axis=axis, eps=epsilon)
 
 
-@onnx_op("CosineSimilarity", domain="burnish")
+@onnx_op("CosineSimilarity", domain="burnish", traits=OWN_SHAPE)
 def cosine_similarity(
     a: Expression, b: Expression, *, axis: int, epsilon: float
 ) -> Result:

@@ -15,6 +15,7 @@ from burnish.codegen.ops._rules import (
     paired,
     tensor,
 )
+from burnish.codegen.ops._traits import OWN_SHAPE
 from burnish.codegen.ops._words import numbers
 from burnish.codegen.program import Attribute, Expression, Literal, Method
 
@@ -38,7 +39,7 @@ def pad_of_all_axes(
     return pad(data, pads, constant_value, mode=mode, node=node)
 
 
-@onnx_op("Pad", since=18)
+@onnx_op("Pad", since=18, traits=OWN_SHAPE)
 def pad(
     data: Expression,
     pads: Expression,

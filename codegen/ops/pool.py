@@ -12,6 +12,7 @@ from burnish.codegen.ops._rules import (
     onnx_op,
     operand,
 )
+from burnish.codegen.ops._traits import OWN_SHAPE
 from burnish.codegen.ops._words import numbers, size
 from burnish.codegen.ops.conv import alike, padding
 from burnish.codegen.program import BinOp, Expression, Literal
@@ -37,7 +38,7 @@ def _window(
     }
 
 
-@onnx_op("MaxPool")
+@onnx_op("MaxPool", traits=OWN_SHAPE)
 def max_pool(
     X: Expression,
     *,
@@ -56,7 +57,7 @@ def max_pool(
     return call("max_pool_with_indices", X, **options, storage_order=storage_order)
 
 
-@onnx_op("AveragePool")
+@onnx_op("AveragePool", traits=OWN_SHAPE)
 def average_pool(
     X: Expression,
     *,
@@ -74,7 +75,7 @@ def average_pool(
     return call("avg_pool", X, **options, count_include_pad=bool(count_include_pad))
 
 
-@onnx_op("LpPool", since=2)
+@onnx_op("LpPool", since=2, traits=OWN_SHAPE)
 def lp_pool(
     X: Expression,
     *,
@@ -90,22 +91,22 @@ def lp_pool(
     return call("lp_pool", X, **options, p=p)
 
 
-@onnx_op("GlobalAveragePool")
+@onnx_op("GlobalAveragePool", traits=OWN_SHAPE)
 def global_average_pool(X: Expression) -> Result:
     return call("global_avg_pool", X)
 
 
-@onnx_op("GlobalMaxPool")
+@onnx_op("GlobalMaxPool", traits=OWN_SHAPE)
 def global_max_pool(X: Expression) -> Result:
     return call("global_max_pool", X)
 
 
-@onnx_op("GlobalLpPool", since=2)
+@onnx_op("GlobalLpPool", since=2, traits=OWN_SHAPE)
 def global_lp_pool(X: Expression, *, p: int = 2) -> Result:
     return call("global_lp_pool", X, p=p)
 
 
-@onnx_op("MaxUnpool")
+@onnx_op("MaxUnpool", traits=OWN_SHAPE)
 def max_unpool(
     X: Expression,
     I: Expression,  # noqa: E741
@@ -137,7 +138,7 @@ def max_unpool(
     return call("pad", y, pad_width=tuple(map(operand, pairs)))
 
 
-@onnx_op("AdaptiveAveragePool", domain="burnish")
+@onnx_op("AdaptiveAveragePool", domain="burnish", traits=OWN_SHAPE)
 def adaptive_average_pool(x: Expression, *, output_size: list[int]) -> Result:
     """Adaptive pooling: windows overlap where the size is not a multiple."""
     kind = f"AdaptiveAvgPool{len(output_size)}d"

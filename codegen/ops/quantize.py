@@ -16,6 +16,7 @@ from burnish.codegen.ops._rules import (
     operand,
     tensor,
 )
+from burnish.codegen.ops._traits import SAME_SHAPE
 from burnish.codegen.ops._words import cast as cast_to
 from burnish.codegen.ops._words import dtype_name
 from burnish.codegen.program import Expression, Layer, Literal, Weight
@@ -25,7 +26,7 @@ ON_INPUT = "burnish.on_input"
 """Beside a node: how its layer rounds what it is given, in JSON; {} is dynamic."""
 
 
-@onnx_op("FakeQuantize", domain="burnish")
+@onnx_op("FakeQuantize", domain="burnish", traits=SAME_SHAPE)
 def fake_quantize(
     x: Expression, scale: Expression, zero_point: Expression, *, axis: int = 1
 ) -> Result:
@@ -123,7 +124,7 @@ def quantize_linear_in_blocks(
     return quantized(x, y_scale, y_zero_point, *blocks, saturate=saturate)
 
 
-@onnx_op("QuantizeLinear", since=23)
+@onnx_op("QuantizeLinear", since=23, traits=SAME_SHAPE)
 def quantize_linear(
     x: Expression,
     y_scale: Expression,
@@ -205,7 +206,7 @@ def dequantize_linear_in_blocks(
     return _dequantized(x, x_scale, x_zero_point, axis, block_size, 0)
 
 
-@onnx_op("DequantizeLinear", since=23)
+@onnx_op("DequantizeLinear", since=23, traits=SAME_SHAPE)
 def dequantize_linear(
     x: Expression,
     x_scale: Expression,

@@ -20,6 +20,7 @@ from burnish.codegen.ops._rules import (
     operand,
     owned,
 )
+from burnish.codegen.ops._traits import OWN_SHAPE
 from burnish.codegen.ops._words import WHOLE, size, unpacked
 from burnish.codegen.ops.quantize import on_input
 from burnish.codegen.program import (
@@ -38,7 +39,7 @@ _ORDER = {"LSTM": (0, 2, 3, 1), "GRU": (1, 0, 2), "RNN": (0,)}
 """The positions of PyTorch's gates (i f g o; r z n) among ONNX's (i o f c; z r h)."""
 
 
-@onnx_op("LSTM", since=7)
+@onnx_op("LSTM", since=7, traits=OWN_SHAPE)
 def lstm(
     X: Expression,
     W: Expression,
@@ -84,7 +85,7 @@ def lstm(
     return _outputs(parts, ("y", "h", "c"), node)
 
 
-@onnx_op("GRU", since=7)
+@onnx_op("GRU", since=7, traits=OWN_SHAPE)
 def gru(
     X: Expression,
     W: Expression,
@@ -124,7 +125,7 @@ def gru(
     return _outputs(parts, ("y", "h"), node)
 
 
-@onnx_op("RNN", since=7)
+@onnx_op("RNN", since=7, traits=OWN_SHAPE)
 def rnn(
     X: Expression,
     W: Expression,
@@ -164,7 +165,7 @@ def rnn(
     return _outputs(parts, ("y", "h"), node)
 
 
-@onnx_op("Recurrent", domain="burnish")
+@onnx_op("Recurrent", domain="burnish", traits=OWN_SHAPE)
 def recurrent(
     x: Expression,
     *given: Expression,

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from burnish.codegen.ops._rules import Result, call, ints, method, onnx_op, operand
+from burnish.codegen.ops._traits import OWN_SHAPE, REDUCTION, REDUCTION_TO_INDEX
 from burnish.codegen.ops._words import axes_option
 from burnish.codegen.program import BinOp, Call, Expression, Literal
 
@@ -70,7 +71,7 @@ def reduce_sum_over(
     return _over("ReduceSum", data, axes, keepdims)
 
 
-@onnx_op("ReduceSum", since=13)
+@onnx_op("ReduceSum", since=13, traits=REDUCTION)
 def reduce_sum(
     data: Expression,
     axes: Expression | None = None,
@@ -88,7 +89,7 @@ def reduce_mean_over(
     return _over("ReduceMean", data, axes, keepdims)
 
 
-@onnx_op("ReduceMean", since=18)
+@onnx_op("ReduceMean", since=18, traits=REDUCTION)
 def reduce_mean(
     data: Expression,
     axes: Expression | None = None,
@@ -106,7 +107,7 @@ def reduce_max_over(
     return _over("ReduceMax", data, axes, keepdims)
 
 
-@onnx_op("ReduceMax", since=18)
+@onnx_op("ReduceMax", since=18, traits=REDUCTION)
 def reduce_max(
     data: Expression,
     axes: Expression | None = None,
@@ -124,7 +125,7 @@ def reduce_min_over(
     return _over("ReduceMin", data, axes, keepdims)
 
 
-@onnx_op("ReduceMin", since=18)
+@onnx_op("ReduceMin", since=18, traits=REDUCTION)
 def reduce_min(
     data: Expression,
     axes: Expression | None = None,
@@ -142,7 +143,7 @@ def reduce_prod_over(
     return _over("ReduceProd", data, axes, keepdims)
 
 
-@onnx_op("ReduceProd", since=18)
+@onnx_op("ReduceProd", since=18, traits=REDUCTION)
 def reduce_prod(
     data: Expression,
     axes: Expression | None = None,
@@ -160,7 +161,7 @@ def reduce_l1_over(
     return _over("ReduceL1", data, axes, keepdims)
 
 
-@onnx_op("ReduceL1", since=18)
+@onnx_op("ReduceL1", since=18, traits=REDUCTION)
 def reduce_l1(
     data: Expression,
     axes: Expression | None = None,
@@ -178,7 +179,7 @@ def reduce_l2_over(
     return _over("ReduceL2", data, axes, keepdims)
 
 
-@onnx_op("ReduceL2", since=18)
+@onnx_op("ReduceL2", since=18, traits=REDUCTION)
 def reduce_l2(
     data: Expression,
     axes: Expression | None = None,
@@ -196,7 +197,7 @@ def reduce_sum_square_over(
     return _over("ReduceSumSquare", data, axes, keepdims)
 
 
-@onnx_op("ReduceSumSquare", since=18)
+@onnx_op("ReduceSumSquare", since=18, traits=REDUCTION)
 def reduce_sum_square(
     data: Expression,
     axes: Expression | None = None,
@@ -214,7 +215,7 @@ def reduce_log_sum_over(
     return _over("ReduceLogSum", data, axes, keepdims)
 
 
-@onnx_op("ReduceLogSum", since=18)
+@onnx_op("ReduceLogSum", since=18, traits=REDUCTION)
 def reduce_log_sum(
     data: Expression,
     axes: Expression | None = None,
@@ -232,7 +233,7 @@ def reduce_log_sum_exp_over(
     return _over("ReduceLogSumExp", data, axes, keepdims)
 
 
-@onnx_op("ReduceLogSumExp", since=18)
+@onnx_op("ReduceLogSumExp", since=18, traits=REDUCTION)
 def reduce_log_sum_exp(
     data: Expression,
     axes: Expression | None = None,
@@ -243,14 +244,14 @@ def reduce_log_sum_exp(
     return _over("ReduceLogSumExp", data, _list(axes), keepdims, noop_with_empty_axes)
 
 
-@onnx_op("ArgMax")
+@onnx_op("ArgMax", traits=REDUCTION_TO_INDEX)
 def arg_max(
     data: Expression, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0
 ) -> Result:
     return _place("arg_max", data, axis, keepdims, select_last_index)
 
 
-@onnx_op("ArgMin")
+@onnx_op("ArgMin", traits=REDUCTION_TO_INDEX)
 def arg_min(
     data: Expression, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0
 ) -> Result:
@@ -262,14 +263,14 @@ def _place(name: str, data: Expression, axis: int, keepdims: int, last: int) -> 
     return call(name, data, **options, select_last_index=bool(last))
 
 
-@onnx_op("Variance", domain="burnish")
+@onnx_op("Variance", domain="burnish", traits=OWN_SHAPE)
 def variance(
     x: Expression, *, axes: list[int], keepdims: int, correction: float = 0.0
 ) -> Result:
     return _spread("var", x, axes, keepdims, correction)
 
 
-@onnx_op("StandardDeviation", domain="burnish")
+@onnx_op("StandardDeviation", domain="burnish", traits=OWN_SHAPE)
 def standard_deviation(
     x: Expression, *, axes: list[int], keepdims: int, correction: float = 0.0
 ) -> Result:

@@ -13,6 +13,7 @@ from burnish.codegen.ops._rules import (
     onnx_op,
     tensor,
 )
+from burnish.codegen.ops._traits import OWN_SHAPE
 from burnish.codegen.ops._words import is_scalar
 from burnish.codegen.ops.shape import shape_option
 from burnish.codegen.program import (
@@ -28,17 +29,17 @@ from burnish.codegen.program import (
 from burnish.codegen.symbolic.host import host
 
 
-@onnx_op("SequenceConstruct")
+@onnx_op("SequenceConstruct", traits=OWN_SHAPE)
 def sequence_construct(*inputs: Expression) -> Result:
     return ListOrTuple(tuple(map(tensor, inputs)))
 
 
-@onnx_op("SequenceEmpty")
+@onnx_op("SequenceEmpty", traits=OWN_SHAPE)
 def sequence_empty(*, dtype: int | None = None) -> Result:
     return ListOrTuple(())
 
 
-@onnx_op("SequenceAt")
+@onnx_op("SequenceAt", traits=OWN_SHAPE)
 def sequence_at(input_sequence: Expression, position: Expression) -> Result:
     return Subscript(input_sequence, (_place(position),))
 
@@ -58,7 +59,7 @@ def _part(
     return Subscript(items, (Slice(start, stop),))
 
 
-@onnx_op("SequenceInsert")
+@onnx_op("SequenceInsert", traits=OWN_SHAPE)
 def sequence_insert(
     input_sequence: Expression,
     tensor_: Expression,
@@ -75,7 +76,7 @@ def sequence_insert(
     return ListOrTuple((_all(before), added, _all(after)))
 
 
-@onnx_op("SequenceErase")
+@onnx_op("SequenceErase", traits=OWN_SHAPE)
 def sequence_erase(
     input_sequence: Expression, position: Expression | None = None
 ) -> Result:
@@ -87,12 +88,12 @@ def sequence_erase(
     return ListOrTuple((_all(before), _all(rest)))
 
 
-@onnx_op("SequenceLength")
+@onnx_op("SequenceLength", traits=OWN_SHAPE)
 def sequence_length(input_sequence: Expression) -> Result:
     return host(Call("len", (input_sequence,)))
 
 
-@onnx_op("ConcatFromSequence")
+@onnx_op("ConcatFromSequence", traits=OWN_SHAPE)
 def concat_from_sequence(
     input_sequence: Expression, *, axis: int, new_axis: int = 0
 ) -> Result:
@@ -100,7 +101,7 @@ def concat_from_sequence(
     return call(joined, input_sequence, axis=axis)
 
 
-@onnx_op("SplitToSequence")
+@onnx_op("SplitToSequence", traits=OWN_SHAPE)
 def split_to_sequence(
     input_: Expression,
     split: Expression | None = None,
@@ -123,17 +124,17 @@ def split_to_sequence(
     return Call("list", (method(input_, "transpose", *order),))
 
 
-@onnx_op("Optional")
+@onnx_op("Optional", traits=OWN_SHAPE)
 def optional(input_: Expression | None = None, *, type_: Any = None) -> Result:
     return Literal(None) if input_ is None else input_
 
 
-@onnx_op("OptionalGetElement")
+@onnx_op("OptionalGetElement", traits=OWN_SHAPE)
 def optional_get_element(input_: Expression) -> Result:
     return input_
 
 
-@onnx_op("OptionalHasElement")
+@onnx_op("OptionalHasElement", traits=OWN_SHAPE)
 def optional_has_element(input_: Expression | None = None) -> Result:
     if input_ is None or (isinstance(input_, Literal) and input_.value is None):
         return host(False, "bool")

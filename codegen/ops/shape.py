@@ -19,6 +19,7 @@ from burnish.codegen.ops._rules import (
     operands,
     tensor,
 )
+from burnish.codegen.ops._traits import ELEMENTWISE, OWN_SHAPE, SAME_SHAPE, VIEW
 from burnish.codegen.ops._words import WHOLE, filled, numbers, size
 from burnish.codegen.program import (
     Attribute,
@@ -34,7 +35,7 @@ from burnish.codegen.program import (
 )
 
 
-@onnx_op("Reshape", since=5)
+@onnx_op("Reshape", since=5, traits=VIEW)
 def reshape(
     data: Expression, shape: Expression, *, allowzero: int = 0, node: NodeContext
 ) -> Result:
@@ -67,7 +68,7 @@ def _before_split(data: Expression, shape: Shape | None) -> Expression | None:
     return before if same and isinstance(shape[-1], int) else None
 
 
-@onnx_op("Flatten")
+@onnx_op("Flatten", traits=VIEW)
 def flatten(input_: Expression, *, axis: int = 1) -> Result:
     """Always a matrix: the axes before `axis` by the rest."""
     if axis < 0 and input_.rank is not None:
@@ -77,7 +78,7 @@ def flatten(input_: Expression, *, axis: int = 1) -> Result:
     return call("flatten_to_matrix", input_, axis=axis)
 
 
-@onnx_op("Transpose")
+@onnx_op("Transpose", traits=VIEW)
 def transpose(data: Expression, *, perm: list[int] | None = None) -> Result:
     if isinstance(data, Method) and data.name == "transpose":
         first = [axis.value for axis in data.args if isinstance(axis, Literal)]
@@ -101,7 +102,7 @@ def squeeze_axes(data: Expression, *, axes: list[int] | None = None) -> Result:
     return method(data, "squeeze", *_axes(axes))
 
 
-@onnx_op("Squeeze", since=13)
+@onnx_op("Squeeze", since=13, traits=VIEW)
 def squeeze(data: Expression, axes: Expression | None = None) -> Result:
     chosen = None if axes is None else ints(axes)
     if isinstance(data, Subscript) and isinstance(data.target, Value):
@@ -120,7 +121,7 @@ def unsqueeze_axes(data: Expression, *, axes: list[int]) -> Result:
     return method(data, "unsqueeze", *_axes(axes))
 
 
-@onnx_op("Unsqueeze", since=13)
+@onnx_op("Unsqueeze", since=13, traits=VIEW)
 def unsqueeze(data: Expression, axes: Expression) -> Result:
     return method(data, "unsqueeze", *_axes(ints(axes)))
 
@@ -133,7 +134,7 @@ def _axes(axes: Any) -> list[Any]:
     return [axes[0] if len(axes) == 1 else tuple(axes)]
 
 
-@onnx_op("Expand")
+@onnx_op("Expand", traits=OWN_SHAPE)
 def expand(input_: Expression, shape: Expression) -> Result:
     number, sizes = known(input_), shape_option(shape)
     if number is not None and number.ndim == 0 and isinstance(sizes, tuple) and sizes:
@@ -147,7 +148,7 @@ def shape_option(shape: Expression) -> Any:
     return sizes if isinstance(sizes, Expression) else tuple(sizes)
 
 
-@onnx_op("Concat", since=4)
+@onnx_op("Concat", since=4, traits=OWN_SHAPE)
 def concat(*inputs: Expression, axis: int) -> Result:
     return call("concat", list(operands(*inputs)), axis=_last(inputs[0], axis))
 
@@ -179,7 +180,7 @@ def split_by(
     return _split(input_, axis, sizes, len(node.outputs))
 
 
-@onnx_op("Split", since=18)
+@onnx_op("Split", since=18, traits=OWN_SHAPE)
 def split(
     input_: Expression,
     split: Expression | None = None,
@@ -211,12 +212,12 @@ def _in_equal_parts(x: Expression, axis: int, sizes: Any) -> bool:
     return x.shape[axis] == plain[0] * len(plain)
 
 
-@onnx_op("Tile", since=6)
+@onnx_op("Tile", since=6, traits=OWN_SHAPE)
 def tile(input_: Expression, repeats: Expression) -> Result:
     return call("tile", input_, repeats=shape_option(repeats))
 
 
-@onnx_op("Identity")
+@onnx_op("Identity", traits=ELEMENTWISE)
 def identity(input_: Expression) -> Result:
     return input_
 
@@ -226,7 +227,7 @@ def whole_shape(data: Expression) -> Result:
     return shape(data)
 
 
-@onnx_op("Shape", since=15)
+@onnx_op("Shape", since=15, traits=OWN_SHAPE)
 def shape(data: Expression, *, start: int = 0, end: int | None = None) -> Result:
     sizes: Expression = Attribute(operand(data), "shape")
     if start or end is not None:
@@ -246,19 +247,19 @@ def made_of(sizes: Expression) -> Expression:
     return Call("Tensor", (sizes,), options)
 
 
-@onnx_op("Size")
+@onnx_op("Size", traits=OWN_SHAPE)
 def size_(data: Expression) -> Result:
     return made_of(Attribute(operand(data), "size"))
 
 
-@onnx_op("DepthToSpace")
+@onnx_op("DepthToSpace", traits=OWN_SHAPE)
 def depth_to_space(input_: Expression, *, blocksize: int, mode: str = "DCR") -> Result:
     if mode == "CRD":
         return layer("PixelShuffle", (blocksize,), {}, {}, input_)
     return call("depth_to_space", input_, blocksize=blocksize, mode=mode)
 
 
-@onnx_op("SpaceToDepth")
+@onnx_op("SpaceToDepth", traits=OWN_SHAPE)
 def space_to_depth(input_: Expression, *, blocksize: int, mode: str = "DCR") -> Result:
     if mode == "DCR":
         return call("space_to_depth", input_, blocksize=blocksize)
@@ -269,17 +270,17 @@ def space_to_depth(input_: Expression, *, blocksize: int, mode: str = "DCR") -> 
     return Method(moved, "reshape", (n, Literal(-1), high, wide))
 
 
-@onnx_op("PixelUnshuffle", domain="burnish")
+@onnx_op("PixelUnshuffle", domain="burnish", traits=OWN_SHAPE)
 def pixel_unshuffle(x: Expression, *, blocksize: int) -> Result:
     return layer("PixelUnshuffle", (blocksize,), {}, {}, x)
 
 
-@onnx_op("ChannelShuffle", domain="burnish")
+@onnx_op("ChannelShuffle", domain="burnish", traits=SAME_SHAPE)
 def channel_shuffle(x: Expression, *, groups: int) -> Result:
     return layer("ChannelShuffle", (groups,), {}, {}, x)
 
 
-@onnx_op("Roll", domain="burnish")
+@onnx_op("Roll", domain="burnish", traits=SAME_SHAPE)
 def roll(x: Expression, *, shifts: list[int], axes: list[int]) -> Result:
     one = len(axes) == 1
     shift, axis = (n[0] if one else tuple(n) for n in (shifts, axes))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from burnish.codegen.ops._rules import DEVICE, Result, call, number, onnx_op, tensor
+from burnish.codegen.ops._traits import OWN_SHAPE
 from burnish.codegen.ops._words import dtype_name
 from burnish.codegen.program import Call, Expression
 
@@ -21,7 +22,7 @@ def dft_along_axis(
     return _dft(input_, dft_length, axis, inverse, onesided)
 
 
-@onnx_op("DFT", since=20)
+@onnx_op("DFT", since=20, traits=OWN_SHAPE)
 def dft(
     input_: Expression,
     dft_length: Expression | None = None,
@@ -47,7 +48,7 @@ def _dft(
     )
 
 
-@onnx_op("STFT", since=17)
+@onnx_op("STFT", since=17, traits=OWN_SHAPE)
 def stft(
     signal: Expression,
     frame_step: Expression,
@@ -66,7 +67,7 @@ def stft(
     )
 
 
-@onnx_op("MelWeightMatrix", since=17)
+@onnx_op("MelWeightMatrix", since=17, traits=OWN_SHAPE)
 def mel_weight_matrix(
     num_mel_bins: Expression,
     dft_length: Expression,
@@ -82,14 +83,14 @@ def mel_weight_matrix(
     return Call("Tensor", (made,), (("device", DEVICE),))
 
 
-@onnx_op("HannWindow", since=17)
+@onnx_op("HannWindow", since=17, traits=OWN_SHAPE)
 def hann_window(
     size: Expression, *, output_datatype: int = 1, periodic: int = 1
 ) -> Result:
     return _window("hann_window", size, output_datatype, periodic)
 
 
-@onnx_op("HammingWindow", since=17)
+@onnx_op("HammingWindow", since=17, traits=OWN_SHAPE)
 def hamming_window(
     size: Expression, *, output_datatype: int = 1, periodic: int = 1
 ) -> Result:
@@ -97,7 +98,7 @@ def hamming_window(
     return _window("hamming_window", size, output_datatype, periodic, **shares)
 
 
-@onnx_op("BlackmanWindow", since=17)
+@onnx_op("BlackmanWindow", since=17, traits=OWN_SHAPE)
 def blackman_window(
     size: Expression, *, output_datatype: int = 1, periodic: int = 1
 ) -> Result:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from burnish.codegen.ops._rules import NodeContext, Result, call, onnx_op, tensor
+from burnish.codegen.ops._traits import OWN_SHAPE
 from burnish.codegen.ops._words import unpacked
 from burnish.codegen.program import Expression
 
 _DOMAIN = "ai.onnx.preview.training"
 
 
-@onnx_op("Adagrad", domain=_DOMAIN)
+@onnx_op("Adagrad", domain=_DOMAIN, traits=OWN_SHAPE)
 def adagrad(
     R: Expression,
     T: Expression,
@@ -29,7 +30,7 @@ def adagrad(
     return _steps(node, "adagrad_step", (R, T), inputs, ("x", "h"), options)
 
 
-@onnx_op("Adam", domain=_DOMAIN)
+@onnx_op("Adam", domain=_DOMAIN, traits=OWN_SHAPE)
 def adam(
     R: Expression,
     T: Expression,
@@ -51,7 +52,7 @@ def adam(
     return _steps(node, "adam_step", (R, T), inputs, ("x", "v", "h"), options)
 
 
-@onnx_op("Momentum", domain=_DOMAIN)
+@onnx_op("Momentum", domain=_DOMAIN, traits=OWN_SHAPE)
 def momentum(
     R: Expression,
     T: Expression,

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from burnish.codegen.ops._rules import NodeContext, Result, onnx_op, operand
+from burnish.codegen.ops._traits import OWN_SHAPE
 from burnish.codegen.ops._trees import Trees, by_number, by_position
 from burnish.codegen.ops._words import cast, named
 from burnish.codegen.ops.classifiers import above, both, greatest, transformed, weight
@@ -17,7 +18,7 @@ _AGGREGATES = ("average", "sum", "min", "max")
 _TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 
 
-@onnx_op("TreeEnsemble", since=5, domain=ML)
+@onnx_op("TreeEnsemble", since=5, domain=ML, traits=OWN_SHAPE)
 def tree_ensemble(
     X: Expression,
     *,
@@ -82,7 +83,7 @@ def tree_ensemble_regressor_of_floats(
     return _regressed(X, locals())
 
 
-@onnx_op("TreeEnsembleRegressor", since=3, domain=ML)
+@onnx_op("TreeEnsembleRegressor", since=3, domain=ML, traits=OWN_SHAPE)
 def tree_ensemble_regressor(
     X: Expression,
     *,
@@ -147,7 +148,7 @@ def tree_ensemble_classifier_of_floats(
     return _classified(X, node, locals())
 
 
-@onnx_op("TreeEnsembleClassifier", since=3, domain=ML)
+@onnx_op("TreeEnsembleClassifier", since=3, domain=ML, traits=OWN_SHAPE)
 def tree_ensemble_classifier(
     X: Expression,
     *,

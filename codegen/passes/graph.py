@@ -8,20 +8,11 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import onnx_ir as ir
 
+from burnish.codegen.ops import Trait, having
 from burnish.codegen.weights import constants
 
 #: Operators whose result changes from run to run.
-RANDOM = frozenset(
-    (
-        "Bernoulli",
-        "Dropout",
-        "Multinomial",
-        "RandomNormal",
-        "RandomNormalLike",
-        "RandomUniform",
-        "RandomUniformLike",
-    )
-)
+RANDOM = having(Trait.RANDOM)
 
 
 def all_nodes(model: ir.Model) -> list[ir.Node]:

@@ -11,6 +11,7 @@ from collections import defaultdict
 
 import onnx_ir as ir
 
+from burnish.codegen.ops import Trait, having
 from burnish.codegen.program import Scope
 from burnish.codegen.scopes import write_scope
 from burnish.codegen.tensorflow.names import (
@@ -27,7 +28,7 @@ from burnish.codegen.weights import constants
 _WEIGHTED = frozenset(("Conv", "ConvTranspose", "Gather", "Gemm", "MatMul"))
 _ATTENTION = frozenset(("attention_output", "key", "query", "value"))
 """What Keras' attention holds, which is one layer of its author's."""
-_VIEWS = frozenset(("Reshape", "Squeeze", "Transpose", "Unsqueeze"))
+_VIEWS = having(Trait.VIEW)
 _LEAST = 0.5
 """Names tell of a structure where so many layers are inside of something."""
 

@@ -11,12 +11,11 @@ from typing import TypeVar
 
 import onnx_ir as ir
 
+from burnish.codegen.ops import Trait, having
 from burnish.codegen.program import Scope
 
 _T = TypeVar("_T")
-_ACTIVATIONS = frozenset(
-    ("Clip", "Elu", "LeakyRelu", "PRelu", "Relu", "Sigmoid", "Tanh")
-)
+_ACTIVATIONS = having(Trait.ACTIVATION)
 _Scopes = dict[ir.Node, Scope]
 
 

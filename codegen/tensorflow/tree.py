@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from burnish.codegen.identifier import Identifier
+from burnish.codegen.ops import Trait, having
 from burnish.codegen.program import Level, Scope
 from burnish.codegen.tensorflow.blocks import alike, blocks_of
 
@@ -20,7 +21,7 @@ _COUNTED = re.compile(r"(.*?)_?(\d+)", re.ASCII)
 _LETTERED = re.compile(r"(.*\d)([a-z])", re.ASCII)
 _NORM = re.compile(r"(^|_)(bn|batch_?norm(alization)?)(_|\d|$)", re.IGNORECASE)
 _VERSION = re.compile(r"_v\d+$")
-_VIEWS = frozenset(("Cast", "Reshape", "Squeeze", "Transpose", "Unsqueeze"))
+_VIEWS = having(Trait.VIEW) | {"Cast"}
 _COUNT = re.compile(r"_\d+$")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from burnish.codegen.arrange.classes.members import (
@@ -11,6 +11,7 @@ from burnish.codegen.arrange.classes.members import (
     constructor,
     layer_weights,
 )
+from burnish.codegen.ops import twins
 from burnish.codegen.program import (
     Assign,
     Attribute,
@@ -26,31 +27,7 @@ from burnish.codegen.program import (
     Weight,
 )
 
-#: What the function's arguments are called in the layer; "" for its first.
-_AXIS = {"axis": "dim"}
-_ALPHA = {"alpha": ""}
-_MODULES: dict[str, tuple[str, Mapping[str, str]]] = {
-    "ops.relu": ("ReLU", {}),
-    "ops.relu6": ("ReLU6", {}),
-    "ops.sigmoid": ("Sigmoid", {}),
-    "ops.tanh": ("Tanh", {}),
-    "ops.gelu": ("GELU", {"approximate": "approximate"}),
-    "ops.silu": ("SiLU", {}),
-    "ops.mish": ("Mish", {}),
-    "ops.hard_swish": ("Hardswish", {}),
-    "ops.hard_sigmoid": ("Hardsigmoid", {}),
-    "ops.elu": ("ELU", _ALPHA),
-    "ops.celu": ("CELU", _ALPHA),
-    "ops.selu": ("SELU", {}),
-    "ops.softplus": ("Softplus", {}),
-    "ops.softsign": ("Softsign", {}),
-    "ops.log_sigmoid": ("LogSigmoid", {}),
-    "ops.leaky_relu": ("LeakyReLU", {"negative_slope": ""}),
-    "ops.softmax": ("Softmax", _AXIS),
-    "ops.log_softmax": ("LogSoftmax", _AXIS),
-    "ops.glu": ("GLU", _AXIS),
-    "ops.flatten": ("Flatten", {}),
-}
+_TWINS = twins()
 _POOLS = {"ops.max_pool": "MaxPool", "ops.avg_pool": "AvgPool"}
 _PADS = {"constant": "ZeroPad", "reflect": "ReflectionPad", "edge": "ReplicationPad"}
 #: What a file says for the nearest place in PyTorch's way.
@@ -102,9 +79,9 @@ _Found = tuple[Call, Expression]
 
 def _function(made: Expression, _: Shape | None) -> _Found | None:
     """`ops.relu(x)` and others that have a layer with the same arguments."""
-    if not isinstance(made, Call) or made.function not in _MODULES:
+    if not isinstance(made, Call) or made.function not in _TWINS:
         return None
-    kind, names = _MODULES[made.function]
+    kind, names = _TWINS[made.function].layer, _TWINS[made.function].names
     if len(made.args) != 1 or not {name for name, _ in made.options} <= names.keys():
         return None
     first = tuple(value for name, value in made.options if not names[name])

@@ -12,6 +12,7 @@ from burnish.codegen.arrange.analysis.size_slots import changed, slots_of
 from burnish.codegen.arrange.hyperparams import transfer_rules
 from burnish.codegen.arrange.hyperparams.size_classes import Dims, Node, Ties
 from burnish.codegen.arrange.hyperparams.tied_axes import axes
+from burnish.codegen.ops import Trait, functions, twins
 from burnish.codegen.program import (
     Assign,
     Attribute,
@@ -471,19 +472,8 @@ def _in_order(made: Call) -> Iterator[Expression]:
         yield from (part, part) if isinstance(part, Repeat) else (part,)
 
 
-_SAME = frozenset(
-    f"ops.{name}"
-    for name in (
-        *("relu", "relu6", "gelu", "silu", "swish", "sigmoid", "tanh", "softmax"),
-        *("mish", "hard_swish", "dropout", "layer_norm", "rms_norm", "leaky_relu"),
-        *("log_softmax", "erf", "exp", "log", "sqrt", "elu", "softplus", "abs"),
-        *("cos", "sin", "clip", "neg"),
-    )
-)
-_LAYERS = frozenset(
-    (
-        *("ReLU", "ReLU6", "GELU", "SiLU", "Sigmoid", "Tanh", "Dropout", "Identity"),
-        *("CELU", "ELU", "Hardsigmoid", "Hardswish", "Hardtanh", "LeakyReLU", "Mish"),
-        *("LogSoftmax", "SELU", "Softmax", "Softplus", "Softsign"),
-    )
-)
+_KEEP = Trait.ELEMENTWISE | Trait.SAME_SHAPE
+_SAME = functions(_KEEP) | {"ops.layer_norm", "ops.rms_norm"}
+_LAYERS = {twin.layer for twin in twins(_KEEP).values()} | {
+    *("Dropout", "Hardtanh", "Identity"),  # layers of no function
+}

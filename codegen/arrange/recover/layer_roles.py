@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from burnish.codegen.arrange.recover.segments import Flow, dense
 from burnish.codegen.arrange.scopes.group_kind import has_name, without_rank
 from burnish.codegen.arrange.scopes.grouping import leaves
+from burnish.codegen.ops import Trait, functions
 from burnish.codegen.program import (
     Assign,
     BinOp,
@@ -19,7 +20,7 @@ from burnish.codegen.program import (
 )
 
 _ATTENTION = "ops.scaled_dot_product_attention"
-_GATES = {"ops.silu", "ops.gelu", "ops.sigmoid", "ops.relu", "ops.mish"}
+_GATES = functions(Trait.ACTIVATION)
 _BASES = {
     "Linear": "linear",
     "Conv": "conv",

@@ -11,9 +11,10 @@ import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.account import Account
+from burnish.codegen.ops import Trait, having
 from burnish.codegen.passes import graph as g
 
-_HANDED_ON = frozenset(("Cast", "Identity", "Neg", "Relu", "Sigmoid", "Sqrt", "Tanh"))
+_HANDED_ON = having(Trait.ELEMENTWISE)
 _RECURRENT = ("GRU", "LSTM", "RNN")
 _STATES = (0, 5, 6)
 _LONGEST = 64

@@ -14,6 +14,7 @@ import onnx_ir as ir
 from burnish.budget import Budget
 from burnish.codegen.account import Account
 from burnish.codegen.errors import ReadError
+from burnish.codegen.ops import Trait, having
 from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.constants.evaluate import evaluate
 from burnish.codegen.symbolic.sizes import MOST_DIMS
@@ -37,7 +38,7 @@ _LEFT = frozenset(
     )
 )
 #: Operators on one weight that only move or convert its elements.
-_LAYOUT = frozenset(("Cast", "Flatten", "Reshape", "Squeeze", "Transpose", "Unsqueeze"))
+_LAYOUT = having(Trait.VIEW) | {"Cast"}
 #: Operators that take a weight apart; the parts train as the whole did.
 _PARTS = frozenset(("Slice", "Split"))
 #: Operators that keep a weight what it is: rows of a table, a number behind a curve.

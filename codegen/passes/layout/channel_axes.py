@@ -11,26 +11,14 @@ from collections.abc import Callable
 import numpy as np
 import onnx_ir as ir
 
+from burnish.codegen.ops import Trait, having
 from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.shapes.dims import declared
 
 Order = list[int]
 
-_ONE_BY_ONE = (
-    *("Abs", "Cast", "Ceil", "Celu", "Clip", "Dropout", "Elu", "Erf", "Exp", "Floor"),
-    *("Gelu", "HardSigmoid", "HardSwish", "Identity", "IsInf", "IsNaN", "LeakyRelu"),
-    *("Log", "Mish", "Neg", "Not", "Reciprocal", "Relu", "Round", "Selu", "Shrink"),
-    *("Sigmoid", "Sign", "Softplus", "Softsign", "Sqrt", "Swish", "Tanh"),
-    "ThresholdedRelu",
-)
-_BROADCAST = (
-    *("Add", "And", "Div", "Equal", "Greater", "GreaterOrEqual", "Less"),
-    *("LessOrEqual", "Max", "Mean", "Min", "Mul", "Or", "PRelu", "Pow", "Sub", "Sum"),
-    *("Where", "Xor"),
-)
 _ALONG = {"Concat": 0, "LogSoftmax": -1, "Softmax": -1, "Split": 0}
-_SUMS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum")
-_REDUCE = (*(f"Reduce{kind}" for kind in _SUMS), "ReduceSumSquare")
+_REDUCE = having(Trait.REDUCTION)
 #: Where the operator takes its axes from, if not from an attribute.
 _AXES_INPUT = {"Pad": 3, "Slice": 3, "Squeeze": 1, **dict.fromkeys(_REDUCE, 1)}
 
@@ -141,8 +129,8 @@ def _with_axes(node: ir.Node) -> list[int] | None:
 
 
 _TESTS: dict[str, Callable[[ir.Node], list[int] | None]] = {
-    **dict.fromkeys(_ONE_BY_ONE, _of_first),
-    **dict.fromkeys(_BROADCAST, _of_all),
+    **dict.fromkeys(having(Trait.ELEMENTWISE), _of_first),
+    **dict.fromkeys(having(Trait.BROADCAST), _of_all),
     **dict.fromkeys(_REDUCE, _with_axes),
     "Concat": _of_all,
     "LogSoftmax": _of_first,

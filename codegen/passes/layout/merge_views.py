@@ -16,12 +16,13 @@ import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.account import Account
+from burnish.codegen.ops import Trait, having
 from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.shapes.dims import declared
 from burnish.codegen.scopes import scope_of
 from burnish.codegen.symbolic.sizes import ONE, Size, product
 
-_VIEWS = frozenset(("Flatten", "Reshape", "Squeeze", "Transpose", "Unsqueeze"))
+_VIEWS = having(Trait.VIEW)
 
 
 @dataclass(eq=False)

@@ -13,14 +13,12 @@ import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.account import Account
+from burnish.codegen.ops import Trait, having
 from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.shapes.dims import Dims, declared
 from burnish.codegen.symbolic.sizes import ONE, Size
 
-_EACH = frozenset(
-    ("Add", "Cast", "Div", "Dropout", "IsNaN", "Mul", "Neg", "Sub", "Tanh", "Where")
-)
-"""Elementwise operators."""
+_EACH = having(Trait.ELEMENTWISE | Trait.BROADCAST)
 _LAST = frozenset(("GatherElements", "Softmax"))
 """Operators along the last axis."""
 _PRODUCTS = frozenset(("Attention", "MatMul"))

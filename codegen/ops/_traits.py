@@ -1,0 +1,66 @@
+"""Traits of operators, declared with their rules: what each does to shapes, and twins.
+
+A pass or a phase that treats operators alike asks for a trait; it lists no names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Flag, auto
+
+
+class Trait(Flag):
+    """What operators have in common. Each has exactly one of `SHAPES`.
+
+    ELEMENTWISE: each element by itself, in the shape of the first input.
+    BROADCAST: elementwise on operands that broadcast.
+    SAME_SHAPE: the shape of the first input, whose axes differ: softmax, norms.
+    REDUCTION: the axes that an attribute or the second input names are reduced.
+    REDUCTION_TO_INDEX: one axis is reduced, to the place of an element.
+    VIEW: the same elements in the same order or transposed, in other axes.
+    OWN_SHAPE: a shape of its own.
+    ACTIVATION: what people call the nonlinearity of a layer.
+    RANDOM: the result changes from run to run.
+    """
+
+    ELEMENTWISE = auto()
+    BROADCAST = auto()
+    SAME_SHAPE = auto()
+    REDUCTION = auto()
+    REDUCTION_TO_INDEX = auto()
+    VIEW = auto()
+    OWN_SHAPE = auto()
+    ACTIVATION = auto()
+    RANDOM = auto()
+
+
+NONE = Trait(0)
+ANY = ~NONE
+ELEMENTWISE = Trait.ELEMENTWISE
+BROADCAST = Trait.BROADCAST
+SAME_SHAPE = Trait.SAME_SHAPE
+REDUCTION = Trait.REDUCTION
+REDUCTION_TO_INDEX = Trait.REDUCTION_TO_INDEX
+VIEW = Trait.VIEW
+OWN_SHAPE = Trait.OWN_SHAPE
+ACTIVATION = Trait.ACTIVATION
+RANDOM = Trait.RANDOM
+
+SHAPES = (
+    *(ELEMENTWISE, BROADCAST, SAME_SHAPE, REDUCTION, REDUCTION_TO_INDEX, VIEW),
+    OWN_SHAPE,
+)
+
+
+@dataclass(frozen=True)
+class Twin:
+    """The layer of `burnish.nn` whose forward is one call of a function.
+
+    function: of `burnish.ops`. names: what the function's options are called in the
+    layer's constructor; "" for its first argument.
+    """
+
+    function: str
+    layer: str
+    names: Mapping[str, str] = field(default_factory=dict)

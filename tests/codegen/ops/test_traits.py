@@ -1,0 +1,131 @@
+"""Traits of operators: each operator declares them once, and they are true."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from burnish import Tensor, nn, ops
+from burnish.codegen.ops import Trait, registry, traits_of, twins
+from burnish.codegen.ops._traits import SHAPES
+from tests.conformance.runner import cases
+from tests.harness.source import floats, graph, node, source_of
+
+OURS = {
+    operator: rules
+    for operator, found in registry.items()
+    if (rules := [rule for rule in found if rule.is_ours])
+}
+
+
+@pytest.mark.parametrize("operator", OURS, ids=".".join)
+def test_the_newest_rule_declares_what_happens_to_the_shape(
+    operator: tuple[str, str],
+) -> None:
+    newest, *older = OURS[operator]
+    assert sum(bool(newest.traits & shape) for shape in SHAPES) == 1
+    assert not any(rule.traits for rule in older)
+
+
+def _shapes() -> list[tuple[str, Trait, list[tuple[int, ...]], tuple[int, ...]]]:
+    """Name, traits, shapes of inputs and of the first output: ONNX's cases of one node.
+
+    Cases of sequences are left out.
+    """
+    found = []
+    for name, case in cases().items():
+        graph = case.model.graph
+        if len(graph.node) != 1 or not case.data_sets:
+            continue
+        node = graph.node[0]
+        inputs, outputs = case.data_sets[0]
+        traits = traits_of(node.domain, node.op_type)
+        arrays = [*inputs, *outputs]
+        if traits and inputs and all(isinstance(a, np.ndarray) for a in arrays):
+            before = [np.shape(a) for a in inputs]
+            found.append((name, traits, before, np.shape(outputs[0])))
+    return found
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_shapes_of_onnx_cases_are_as_declared() -> None:
+    seen = Trait(0)
+    for name, traits, before, after in _shapes():
+        seen |= traits
+        if traits & (Trait.ELEMENTWISE | Trait.SAME_SHAPE):
+            assert after == before[0], name
+        elif traits & Trait.BROADCAST:
+            assert after == np.broadcast_shapes(*before), name
+        elif traits & Trait.VIEW:
+            assert np.prod(after) == np.prod(before[0]), name
+        elif traits & (Trait.REDUCTION | Trait.REDUCTION_TO_INDEX):
+            assert set(after) <= {1, *before[0]}, name
+    assert all(seen & shape for shape in SHAPES)
+
+
+def test_operators_that_keep_the_shape_in_each_case_declare_it() -> None:
+    kept: dict[str, set[bool]] = {}
+    for name, traits, before, after in _shapes():
+        if traits & Trait.OWN_SHAPE:
+            operator = cases()[name].model.graph.node[0].op_type
+            kept.setdefault(operator, set()).add(after == before[0])
+    always = {name for name, same in kept.items() if same == {True}}
+    assert always <= KEEPS_IN_CASES, always - KEEPS_IN_CASES
+
+
+KEEPS_IN_CASES = {"OptionalGetElement", "Scan"}
+"""Operators whose cases happen to give the shape of the first input."""
+
+
+@pytest.mark.parametrize("function", twins())
+def test_a_twin_computes_what_the_function_does(function: str) -> None:
+    twin = twins()[function]
+    target, layer = getattr(ops, twin.function), getattr(nn, twin.layer)
+    options = inspect.signature(target).parameters
+    known = list(inspect.signature(layer).parameters)
+    assert all(name in options for name in twin.names)
+    assert all(name in known for name in twin.names.values() if name)
+    assert list(twin.names.values()).count("") <= 1
+    given = {n: VALUES[n] for n in twin.names}
+    first = [value for name, value in given.items() if not twin.names[name]]
+    named = {twin.names[n]: value for n, value in given.items() if twin.names[n]}
+    x = Tensor(np.linspace(-4, 7, 24, dtype=np.float32).reshape(2, 3, 4))
+    np.testing.assert_array_equal(
+        np.asarray(layer(*first, **named)(x)), np.asarray(target(x, **given))
+    )
+
+
+VALUES = {"alpha": 0.3, "negative_slope": 0.2, "axis": 2, "approximate": "tanh"}
+
+
+def test_elementwise_operators_have_no_attribute_that_names_an_axis() -> None:
+    for (domain, op_type), rules in OURS.items():
+        if domain == "" and rules[0].traits & (Trait.ELEMENTWISE | Trait.BROADCAST):
+            attributes = onnx.defs.get_schema(op_type).attributes
+            assert not {"axis", "axes"} & set(attributes), op_type
+
+
+@pytest.mark.parametrize("alpha", [0.2, 1 / 6])
+def test_a_slope_that_the_layer_has_not_stays_a_call(
+    alpha: float, tmp_path: Path
+) -> None:
+    """`nn.Hardsigmoid` has one slope, 1/6; ONNX's default is another."""
+    weights = {f"net.{2 * n}.weight": floats(4, 4, seed=n) for n in range(3)}
+    made, before = [], "x"
+    for n in range(3):
+        fc, act = f"/net/net.{2 * n}/MatMul", f"/net/net.{2 * n + 1}/HardSigmoid"
+        made.append(node("MatMul", f"{before} net.{2 * n}.weight", f"h{n}", fc))
+        made.append(node("HardSigmoid", f"h{n}", f"y{n}", act, alpha=alpha))
+        before = f"y{n}"
+    built = graph([*made, node("Identity", before, "y")], weights, x=("batch", 4))
+    text, model = source_of(built, tmp_path, name="net")
+    assert ("nn.Hardsigmoid()" in text) == (alpha != 0.2)
+    x = floats(3, 4, seed=9)
+    y = x
+    for weight in weights.values():
+        y = np.clip(alpha * (y @ weight) + 0.5, 0, 1)
+    np.testing.assert_allclose(np.asarray(model(x)), y, 1e-5, 1e-6)
