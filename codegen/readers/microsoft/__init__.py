@@ -17,6 +17,7 @@ from burnish.codegen.readers import shapes
 from burnish.codegen.readers.microsoft import (
     activations,
     attentions,
+    grouped,
     norms,
     others,
     products,
@@ -34,7 +35,7 @@ from burnish.codegen.readers.normal import lift_constants
 
 __all__ = ["DOMAIN", "FAMILIES", "bodies", "expand", "to_own_domain"]
 
-FAMILIES = (activations, norms, products, attentions, quantised, others)
+FAMILIES = (activations, norms, products, attentions, grouped, quantised, others)
 
 _LAYOUTS = f"{DOMAIN}.nchwc"
 _STRAYS = frozenset(("SimplifiedLayerNormalization",))

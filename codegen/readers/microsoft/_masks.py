@@ -89,14 +89,5 @@ def _places(op: Builder, time: Any, keys: Any) -> Any:
     return op.Range(op.Sub(keys, time), keys, 1)
 
 
-def positions(op: Builder, q: Any, past: Any) -> Any:
-    """Places of q (batch, heads, time, size) behind those of the past: (time,)"""
-    time = _length(op, q)
-    if past is None:
-        return op.Range(0, time, 1)
-    before = _length(op, past)
-    return op.Range(before, op.Add(before, time), 1)
-
-
 def _length(op: Builder, x: Any) -> Any:
     return op.Squeeze(op.Shape(x, start=2, end=3), [0])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.readers.microsoft._bodies import (
@@ -14,7 +13,7 @@ from burnish.codegen.readers.microsoft._bodies import (
     rank,
     size,
 )
-from burnish.codegen.readers.microsoft._masks import hidden, positions, triangle
+from burnish.codegen.readers.microsoft._masks import hidden
 
 _HEADS_FIRST = [0, 2, 1, 3]
 
@@ -77,14 +76,14 @@ def from_projection(
     causal: int,
 ) -> Any:
     """Attention with a packed projection of queries, keys and values."""
-    q, k, v = (_by_head(op, part, heads) for part in op.split(x, -1, sizes))
+    q, k, v = (by_head(op, part, heads) for part in op.split(x, -1, sizes))
     if past is not None:
         before = op.split(past, 0, [1, 1])
         k, v = (
             op.Concat(op.Squeeze(old, [0]), new, axis=2)
             for old, new in zip(before, (k, v), strict=True)
         )
-    y = _attended(
+    y = attended(
         *(op, q, k, v),
         mask=hidden(op, q, k, mask, low, bias, bool(causal and past is not None)),
         causal=bool(causal and past is None),
@@ -116,7 +115,7 @@ def multi_head_attention(
     if past_key is not None:
         k, v = op.Concat(past_key, k, axis=2), op.Concat(past_value, v, axis=2)
     past = past_key is not None
-    y = _attended(
+    y = attended(
         *(op, q, k, v),
         mask=hidden(
             *(op, q, k, key_padding_mask, mask_filter_value, attention_bias),
@@ -143,12 +142,12 @@ def _three(
         if d is None or e is None:
             raise Unreadable("expected queries and a bias of known sizes")
         biases = list(op.split(bias, 0, [d, d, e - 2 * d]))
-    q = _by_head(op, _plus(op, query, biases[0]), heads)
+    q = by_head(op, _plus(op, query, biases[0]), heads)
     if rank(key) == 5:
         k, v = _packed(op, key, None, heads, 2)
         return q, k, v
     k, v = (
-        _by_head(op, _plus(op, x, b), heads) if rank(x) == 3 else x
+        by_head(op, _plus(op, x, b), heads) if rank(x) == 3 else x
         for x, b in ((key, biases[1]), (value, biases[2]))
     )
     return q, k, v
@@ -166,7 +165,7 @@ def _packed(op: Builder, x: Any, bias: Any, heads: int, count: int) -> list[Any]
     return [op.Transpose(op.Squeeze(p, [3]), perm=_HEADS_FIRST) for p in parts]
 
 
-def _by_head(op: Builder, x: Any, heads: int) -> Any:
+def by_head(op: Builder, x: Any, heads: int) -> Any:
     """(batch, time, heads * size) to (batch, heads, time, size)."""
     y = op.Transpose(op.Reshape(x, [0, 0, heads, -1]), perm=_HEADS_FIRST)
     if x.shape is not None:
@@ -174,7 +173,7 @@ def _by_head(op: Builder, x: Any, heads: int) -> Any:
     return y
 
 
-def _attended(
+def attended(
     op: Builder,
     q: Any,
     k: Any,
@@ -192,120 +191,4 @@ def _attended(
         "softcap": float(softcap) or None,
     }
     (y,) = op.make("burnish", "Attention", (q, k, v, mask), options)
-    return op.Reshape(op.Transpose(y, perm=_HEADS_FIRST), [0, 0, -1])
-
-
-# --- grouped heads ---
-
-
-@microsoft("GroupQueryAttention")
-def group_query_attention(
-    op: Builder,
-    query: Any,
-    key: Any,
-    value: Any,
-    past_key: Any,
-    past_value: Any,
-    seqlens_k: Any,
-    total_sequence_length: Any,
-    cos_cache: Any = None,
-    sin_cache: Any = None,
-    position_ids: Any = None,
-    attention_bias: Any = None,
-    *,
-    do_rotary: int = 0,
-    kv_num_heads: int,
-    local_window_size: int = -1,
-    num_heads: int,
-    rotary_interleaved: int = 0,
-    scale: float = 0.0,
-    smooth_softmax: int = 0,
-    softcap: float = 0.0,
-) -> Any:
-    """Causal; the new keys follow those of the past, which are as many in each row."""
-    if smooth_softmax not in (0, -1):
-        raise Unreadable("expected an ordinary softmax")
-    op.notes.append(
-        "every row of a batch is taken to be as long as the others, without padding"
-    )
-    if key is None:
-        width = size(query, 2)
-        if width is None:
-            raise Unreadable("expected packed queries of a known size")
-        each = width // (num_heads + 2 * kv_num_heads)
-        sizes = [num_heads * each, kv_num_heads * each, kv_num_heads * each]
-        query, key, value = op.split(query, 2, sizes)
-    q, k, v = (
-        _by_head(op, x, heads)
-        for x, heads in ((query, num_heads), (key, kv_num_heads), (value, kv_num_heads))
-    )
-    if do_rotary:
-        places = position_ids
-        if places is None:
-            places = op.Unsqueeze(positions(op, q, past_key), [0])
-        q, k = (
-            _rotated(op, x, places, cos_cache, sin_cache, rotary_interleaved)
-            for x in (q, k)
-        )
-    if past_key is not None:
-        k, v = op.Concat(past_key, k, axis=2), op.Concat(past_value, v, axis=2)
-    own = past_key is not None or local_window_size > 0
-    mask = attention_bias
-    if own:
-        seen = triangle(op, q, k, local_window_size)
-        if mask is None:
-            mask = seen
-        else:
-            low = float(np.finfo(np.float32).min)
-            mask = op.Where(seen, mask, op.number(low, mask))
-    y = _attended(
-        *(op, q, k, v), mask=mask, causal=not own, scale=scale, softcap=softcap
-    )
-    return y, k, v
-
-
-def _rotated(
-    op: Builder, x: Any, places: Any, cos: Any, sin: Any, interleaved: int
-) -> Any:
-    columns = size(cos, 1)
-    return op.RotaryEmbedding(
-        *(x, cos, sin, places),
-        interleaved=interleaved,
-        rotary_embedding_dim=2 * columns if columns else None,
-    )
-
-
-@microsoft("RotaryEmbedding")
-def rotary_embedding(
-    op: Builder,
-    input_: Any,
-    position_ids: Any,
-    cos_cache: Any,
-    sin_cache: Any,
-    *,
-    interleaved: int = 0,
-    is_packed_batching: int = 0,
-    num_heads: int = 0,
-    rotary_embedding_dim: int = 0,
-    scale: float = 1.0,
-) -> Any:
-    """position_ids: of every place, (batch, time), or of the first, (1,)."""
-    if is_packed_batching or scale != 1:
-        raise Unreadable("expected rows of a batch, and places that are not scaled")
-    flat = rank(input_) == 3
-    columns = size(cos_cache, 1)
-    x = input_
-    if flat:
-        if columns is None:
-            raise Unreadable("expected cosines of a known size")
-        shape = [0, 0, num_heads, -1] if num_heads else [0, 0, -1, 2 * columns]
-        x = op.Transpose(op.Reshape(input_, shape), perm=_HEADS_FIRST)
-    if rank(position_ids) == 1:
-        time = op.Squeeze(op.Shape(x, start=2, end=3), [0])
-        first = op.Squeeze(position_ids, [0])
-        places = op.Range(first, op.Add(first, time), 1)
-        position_ids = op.Unsqueeze(places, [0])
-    y = _rotated(op, x, position_ids, cos_cache, sin_cache, interleaved)
-    if not flat:
-        return y
     return op.Reshape(op.Transpose(y, perm=_HEADS_FIRST), [0, 0, -1])

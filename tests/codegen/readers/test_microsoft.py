@@ -86,6 +86,13 @@ S8 = (fixed(F4(0.02)), fixed(U1(90)))
 BLOCKS = fixed(whole(U1, 6, 2, 8, high=256))
 
 
+def cache(room: int, *lengths: int) -> np.ndarray:
+    """Keys or values of rows that end at these lengths; 0 behind, as onnxruntime has"""
+    whole = x(len(lengths), 1, room, 16)
+    behind = np.arange(room) >= np.array(lengths)[:, None]
+    return np.where(behind[:, None, :, None], F4(0), whole)
+
+
 def lstm(
     directions: int = 1,
     channels: bool = False,
@@ -283,6 +290,31 @@ CASES = [
         rotary_interleaved=1,
         outputs=3,
     ),
+    *(  # rows that end at 4 and 2 keys, in a cache that grows or has room
+        case(
+            "GroupQueryAttention",
+            *(x(2, 1, 32), x(2, 1, 16), x(2, 1, 16), cache(room, 4, 2)),
+            *(cache(room, 4, 2), np.array([4, 2], I4), total, *more),
+            num_heads=2,
+            kv_num_heads=1,
+            outputs=3,
+            **options,
+        )
+        for room in (4, 9)
+        for total, more, options in (
+            (fixed(np.array(5, I4)), WIDE, {"do_rotary": 1}),
+            (np.array([5], I4), (), {"local_window_size": 2}),
+            (fixed(np.array(5, I4)), (None, None, None, x(1, 2, 1, 5)), {}),
+        )
+    ),
+    case(
+        "GroupQueryAttention",  # a prompt in a cache with room
+        *(x(2, 5, 64), None, None, cache(9, 0, 0), cache(9, 0, 0), *LENGTHS, *WIDE),
+        num_heads=2,
+        kv_num_heads=1,
+        do_rotary=1,
+        outputs=3,
+    ),
     case("RotaryEmbedding", x(2, 5, 8), whole(I8, 2, 5, high=16), COS, SIN),
     case("RotaryEmbedding", x(2, 3, 5, 4), np.array([2], I8), COS, SIN, interleaved=1),
     case(
@@ -379,6 +411,26 @@ def test_like_onnxruntime(model: Any, feeds: list[np.ndarray]) -> None:
         np.testing.assert_allclose(
             y.astype(float), wanted.astype(float), rtol=3e-4, atol=3e-4 + step
         )
+
+
+@pytest.mark.oracle("onnxruntime")
+@pytest.mark.parametrize("room", [0, 5, 9])
+def test_rows_of_a_prompt_may_end_in_padding(room: int) -> None:
+    runtime = pytest.importorskip("onnxruntime")
+    model, feeds = case(
+        "GroupQueryAttention",
+        *(x(2, 5, 64), None, None, cache(room, 0, 0), cache(room, 0, 0)),
+        *(np.array([4, 1], I4), fixed(np.array(5, I4)), *WIDE),
+        num_heads=2,
+        kv_num_heads=1,
+        do_rotary=1,
+    )
+    session = runtime.InferenceSession(model.SerializeToString())
+    names = [value.name for value in session.get_inputs()]
+    (expected,) = session.run(None, dict(zip(names, feeds, strict=True)))
+    (y,) = BurnishBackend.prepare(model).run(feeds)
+    np.testing.assert_allclose(y[0], expected[0], 3e-4, 3e-4)
+    np.testing.assert_allclose(y[1, :2], expected[1, :2], 3e-4, 3e-4)
 
 
 def _name(given: Any) -> str | None:

@@ -1,0 +1,65 @@
+"""Caches of keys and values whose rows end at lengths of their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import onnx_ir as ir
+
+from burnish.codegen.readers.microsoft._bodies import Builder
+
+
+class Cache:
+    """New keys and values of each row behind those that it has already.
+
+    past: (batch, heads, room, size). lengths: the numbers of keys that rows have then,
+    less one, (batch,); total: the greatest of them. A past with less room grows.
+    """
+
+    def __init__(self, op: Builder, q: Any, past: Any, lengths: Any, total: Any):
+        self.op = op
+        self.total = op.Cast(op.Reshape(total, [1]), to=ir.DataType.INT64)
+        key = ("places", lengths, _time(q))
+        if key not in op.shared:
+            op.shared[key] = self._places(q, lengths)
+        self.places = op.shared[key]  #: of the new keys: (batch, time)
+        self._index: Any = None
+
+    def _places(self, q: Any, lengths: Any) -> Any:
+        op = self.op
+        time = op.Squeeze(op.Shape(q, start=2, end=3), [0])
+        ends = op.Cast(op.Reshape(lengths, [-1]), to=ir.DataType.INT64)
+        before = op.Max(op.Add(ends, op.Sub(1, time)), 0)
+        return op.Add(op.Unsqueeze(before, [1]), op.Range(0, time, 1))
+
+    def with_new(self, past: Any, new: Any) -> Any:
+        """The past with the new ones of each row behind its own; all of one shape."""
+        op = self.op
+        if self._index is None:
+            self._index = op.Expand(op.Unsqueeze(self.places, [1, 3]), op.Shape(new))
+        more = op.Max(op.Sub(self.total, op.Shape(past, start=2, end=3)), 0)
+        room = op.Pad(past, op.Concat([0] * 6, more, [0], axis=0))
+        made = op.ScatterElements(room, self._index, new, axis=2)
+        made.dtype = past.dtype
+        return made
+
+    def seen(self, whole: Any) -> Any:
+        """What any row has, without room behind it."""
+        return self.op.Slice(whole, [0], self.total, [2])
+
+    def mask(self, window: int = -1) -> Any:
+        """Which keys each new one sees: (batch, 1, time, total)"""
+        op = self.op
+        keys = op.Range(0, op.Squeeze(self.total, [0]), 1)
+        rows = op.Unsqueeze(self.places, [1, 3])
+        seen = op.LessOrEqual(keys, rows)
+        if window > 0:
+            seen = op.And(seen, op.Greater(keys, op.Sub(rows, window)))
+        return seen
+
+
+def _time(q: Any) -> Any:
+    """What tells how many new keys there are: the dimension, else the value."""
+    dim = None if q.shape is None else q.shape[2]
+    known = isinstance(dim, int) or (dim is not None and dim.value is not None)
+    return str(dim) if known else q

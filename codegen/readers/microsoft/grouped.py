@@ -1,0 +1,158 @@
+"""Attention of grouped heads over a cache, and rotary positions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from burnish.codegen.readers.microsoft._bodies import (
+    Builder,
+    Unreadable,
+    microsoft,
+    rank,
+    size,
+)
+from burnish.codegen.readers.microsoft._caches import Cache
+from burnish.codegen.readers.microsoft._masks import triangle
+from burnish.codegen.readers.microsoft.attentions import attended, by_head
+
+_HEADS_FIRST = [0, 2, 1, 3]
+
+
+@microsoft("GroupQueryAttention")
+def group_query_attention(
+    op: Builder,
+    query: Any,
+    key: Any,
+    value: Any,
+    past_key: Any,
+    past_value: Any,
+    seqlens_k: Any,
+    total_sequence_length: Any,
+    cos_cache: Any = None,
+    sin_cache: Any = None,
+    position_ids: Any = None,
+    attention_bias: Any = None,
+    *,
+    causal: int = 1,
+    do_rotary: int = 0,
+    k_quant_type: str = "NONE",
+    kv_num_heads: int,
+    local_window_size: int = -1,
+    num_heads: int,
+    qk_output: int = 0,
+    rotary_interleaved: int = 0,
+    scale: float = 0.0,
+    smooth_softmax: int = 0,
+    softcap: float = 0.0,
+    v_quant_type: str = "NONE",
+) -> Any:
+    """Causal; the new keys of each row follow those that it has in the past.
+
+    Without a past every row starts at 0, and what stands behind a row's end is padding.
+    """
+    if smooth_softmax not in (0, -1):
+        raise Unreadable("expected an ordinary softmax")
+    if not causal or qk_output or {k_quant_type, v_quant_type} != {"NONE"}:
+        raise Unreadable("expected causal attention with a cache of its own type")
+    q, k, v = _parts(op, query, key, value, num_heads, kv_num_heads)
+    cache = None
+    if past_key is not None:
+        cache = Cache(op, q, past_key, seqlens_k, total_sequence_length)
+    if do_rotary:
+        places = position_ids
+        if places is None:
+            time = op.Squeeze(op.Shape(q, start=2, end=3), [0])
+            first = op.Unsqueeze(op.Range(0, time, 1), [0])
+            places = first if cache is None else cache.places
+        q, k = (
+            _rotated(op, x, places, cos_cache, sin_cache, rotary_interleaved)
+            for x in (q, k)
+        )
+    own = cache is not None or local_window_size > 0
+    seen_k, seen_v, mask = k, v, attention_bias
+    if cache is not None:
+        k, v = cache.with_new(past_key, k), cache.with_new(past_value, v)
+        seen_k, seen_v = cache.seen(k), cache.seen(v)
+    if own:
+        seen = (
+            triangle(op, q, k, local_window_size)
+            if cache is None
+            else cache.mask(local_window_size)
+        )
+        if mask is None:
+            mask = seen
+        else:
+            low = float(np.finfo(np.float32).min)
+            mask = op.Where(seen, mask, op.number(low, mask))
+    y = attended(
+        *(op, q, seen_k, seen_v),
+        mask=mask,
+        causal=not own,
+        scale=scale,
+        softcap=softcap,
+    )
+    return y, k, v
+
+
+def _parts(
+    op: Builder, query: Any, key: Any, value: Any, heads: int, kv_heads: int
+) -> list[Any]:
+    """Queries, keys and values by head; key is None where query holds all of them."""
+    if key is None:
+        width = size(query, 2)
+        if width is None:
+            raise Unreadable("expected packed queries of a known size")
+        each = width // (heads + 2 * kv_heads)
+        sizes = [heads * each, kv_heads * each, kv_heads * each]
+        query, key, value = op.split(query, 2, sizes)
+    counts = ((query, heads), (key, kv_heads), (value, kv_heads))
+    return [by_head(op, x, count) for x, count in counts]
+
+
+def _rotated(
+    op: Builder, x: Any, places: Any, cos: Any, sin: Any, interleaved: int
+) -> Any:
+    columns = size(cos, 1)
+    return op.RotaryEmbedding(
+        *(x, cos, sin, places),
+        interleaved=interleaved,
+        rotary_embedding_dim=2 * columns if columns else None,
+    )
+
+
+@microsoft("RotaryEmbedding")
+def rotary_embedding(
+    op: Builder,
+    input_: Any,
+    position_ids: Any,
+    cos_cache: Any,
+    sin_cache: Any,
+    *,
+    interleaved: int = 0,
+    is_packed_batching: int = 0,
+    num_heads: int = 0,
+    rotary_embedding_dim: int = 0,
+    scale: float = 1.0,
+) -> Any:
+    """position_ids: of every place, (batch, time), or of the first, (1,)."""
+    if is_packed_batching or scale != 1:
+        raise Unreadable("expected rows of a batch, and places that are not scaled")
+    flat = rank(input_) == 3
+    columns = size(cos_cache, 1)
+    x = input_
+    if flat:
+        if columns is None:
+            raise Unreadable("expected cosines of a known size")
+        shape = [0, 0, num_heads, -1] if num_heads else [0, 0, -1, 2 * columns]
+        x = op.Transpose(op.Reshape(input_, shape), perm=_HEADS_FIRST)
+    if rank(position_ids) == 1:
+        time = op.Squeeze(op.Shape(x, start=2, end=3), [0])
+        first = op.Squeeze(position_ids, [0])
+        places = op.Range(first, op.Add(first, time), 1)
+        position_ids = op.Unsqueeze(places, [0])
+    y = _rotated(op, x, position_ids, cos_cache, sin_cache, interleaved)
+    if not flat:
+        return y
+    return op.Reshape(op.Transpose(y, perm=_HEADS_FIRST), [0, 0, -1])
