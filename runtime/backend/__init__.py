@@ -6,12 +6,21 @@ place with recording switched on, as Burn decorates a backend with autodiff.
 """
 
 from burnish.backend.device import Device, is_kind
-from burnish.backend.namespace import Array, library, namespace, on_host
+from burnish.backend.namespace import (
+    Array,
+    as_indices,
+    as_places,
+    library,
+    namespace,
+    on_host,
+)
 from burnish.backend.place import dtype_from
 
 __all__ = [
     "Array",
     "Device",
+    "as_indices",
+    "as_places",
     "dtype_from",
     "is_kind",
     "library",

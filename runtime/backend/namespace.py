@@ -33,6 +33,26 @@ def namespace(*arrays: Any) -> Any:
     return np
 
 
+def as_indices(array: Any) -> Any:
+    """Whole numbers as `take` and `bincount` want them: no wider than an address.
+
+    An address has 32 bits in a browser, where both refuse numbers of 64. Python's own
+    numbers and lists are as they are.
+    """
+    dtype = getattr(array, "dtype", None)
+    if dtype is None or dtype.kind not in "iu" or dtype.itemsize <= _ADDRESS:
+        return array
+    return array.astype(f"i{_ADDRESS}")
+
+
+def as_places(array: Any) -> Any:
+    """Addresses as operators give them: int64, also where one has 32 bits."""
+    return array.astype(np.int64, copy=False)
+
+
+_ADDRESS = np.dtype(np.intp).itemsize
+
+
 def library(kind: str) -> Any:
     """The array library of a device kind: "cpu" -> numpy, "cuda" -> cupy.
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from burnish import ops
-from burnish.backend import Array, Device, namespace, on_host
+from burnish.backend import Array, Device, as_indices, namespace, on_host
 from burnish.errors import InputError
 from burnish.nn import init
 from burnish.nn.layer import Layer
@@ -99,7 +99,7 @@ def _scales(rows: Array, *, max_norm: float, norm_type: float) -> Array:
 def _rarity(ids: Array, *, count: int, dtype: Any) -> Array:
     """1 / how often each id is asked for: (..., 1)"""
     places = ids % count
-    often = namespace(ids).bincount(places.reshape(-1))
+    often = namespace(ids).bincount(as_indices(places.reshape(-1)))
     return (1 / often[places]).astype(dtype)[..., None]
 
 

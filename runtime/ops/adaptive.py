@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from burnish.backend import Array, namespace
+from burnish.backend import Array, as_indices, namespace
 from burnish.operator import composed, operator
 from burnish.ops._scatter import put_flat
 from burnish.ops._shapes import plain
@@ -63,7 +63,7 @@ def adaptive_max_pool_with_indices(x, *, output_size: Any) -> tuple[Array, Array
         line = np.minimum(line, ends[:, None] - 1)
         table = places[:, None, :, None] * length + line[None, :, None, :]
         places = table.reshape(len(places) * p, -1)
-    places = beside(x, places)
+    places = beside(x, as_indices(places))
     planes = x.reshape(n * c, prod(sizes))
     found = places[xp.arange(len(places)), _greatest(planes, places)]
     best = xp.take_along_axis(planes, found, axis=1)

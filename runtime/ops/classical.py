@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from burnish.backend import Array, namespace
+from burnish.backend import Array, as_indices, namespace
 from burnish.errors import DeviceError, InputError
 from burnish.operator import composed, operator
 from burnish.ops._tables import beside
@@ -82,12 +82,12 @@ class _Walk:
         self.xp = xp
         self.nodes = count = len(features)
         modes, missing, members = others
-        self.features = self.extended(features, leaves)
+        self.features = self.extended(as_indices(features), leaves)
         self.thresholds = self.extended(thresholds, leaves)
         self.modes = self.extended(modes, leaves)
         self.missing = self.extended(missing, leaves)
         self.members = members
-        sides = [xp.where(c < 0, count + ~c, c) for c in (no, yes)]
+        sides = [xp.where(c < 0, count + ~c, c) for c in map(as_indices, (no, yes))]
         ends = xp.arange(count, count + leaves)
         self.next = xp.stack([xp.append(c, ends) for c in sides], axis=1).ravel()
 
@@ -102,6 +102,7 @@ class _Walk:
         xp = self.xp
         flat = xp.ascontiguousarray(x).ravel()
         first = xp.arange(len(x)).reshape(-1, 1) * x.shape[1]
+        roots = as_indices(roots)
         place = xp.where(roots < 0, self.nodes + ~roots, roots)
         place = xp.broadcast_to(place, (len(x), len(roots)))
         while (place < self.nodes).any():
@@ -141,7 +142,7 @@ class _Walk:
 def _gathered(xp: Any, spots: Any, votes: Any, size: int, aggregate: str) -> Any:
     """The sum, least or greatest of the votes for each spot; 0 where nobody votes."""
     if aggregate in ("sum", "average"):
-        return xp.bincount(spots, votes.astype(np.float64), size)
+        return xp.bincount(as_indices(spots), votes.astype(np.float64), size)
     total = xp.full(size, _START[aggregate], votes.dtype)
     (xp.minimum if aggregate == "min" else xp.maximum).at(total, spots, votes)
     return xp.where(xp.isinf(total), 0, total)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from burnish.backend import Array, namespace
+from burnish.backend import Array, as_indices, namespace
 from burnish.errors import InputError
 from burnish.operator import operator
 from burnish.ops.index import put_rows
@@ -14,7 +14,7 @@ def embedding(ids, weight, /, padding_idx: int | None = None) -> Array:
     if ids.dtype.kind not in "iu":
         raise InputError(f"embedding: expected ids of integers, got {ids.dtype}")
     try:
-        return namespace(weight).take(weight, ids, axis=0)
+        return namespace(weight).take(weight, as_indices(ids), axis=0)
     except IndexError:
         raise InputError(
             f"embedding: expected ids from 0 to {len(weight) - 1}, "

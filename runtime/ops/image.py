@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from burnish.backend import Array, namespace
+from burnish.backend import Array, as_indices, namespace
 from burnish.errors import InputError
 from burnish.operator import composed, operator
 from burnish.ops._axis_tables import AxisTable, axis_table, check, dense
@@ -145,7 +145,7 @@ def resample(x, index, weight, *, axis: int) -> Array:
     y: Any = None
     for tap in range(index.shape[1]):
         share = beside(x, weight[:, tap].astype(x.dtype)).reshape(shape)
-        part = xp.take(x, beside(x, index[:, tap]), axis=axis) * share
+        part = xp.take(x, beside(x, as_indices(index[:, tap])), axis=axis) * share
         y = part if y is None else xp.add(y, part, out=y)
     return y
 

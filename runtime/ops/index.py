@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from burnish.autodiff import Variable
-from burnish.backend import Array, namespace
+from burnish.backend import Array, as_indices, as_places, namespace
 from burnish.errors import InputError
 from burnish.operator import composed, operator
 from burnish.ops._scalars import along
@@ -131,7 +131,7 @@ def to_index(index: Any) -> Any:
 def take_slices(x, indices, *, axis: int = 0) -> Array:
     """x's slices along an axis, by number; the shape of `indices` takes its place."""
     try:
-        return namespace(x, indices).take(x, indices, axis)
+        return namespace(x, indices).take(x, as_indices(indices), axis)
     except (IndexError, TypeError) as error:
         raise InputError(f"take: {error} of x {x.shape}") from None
 
@@ -180,7 +180,7 @@ def put_rows(x, indices, *, rows: int) -> Array:
     indices = np.where(indices < 0, indices + rows, indices)
     width = x.size // len(x)
     if width == 1 and x.dtype.kind == "f":
-        found = np.bincount(indices, x.reshape(-1), rows)
+        found = np.bincount(as_indices(indices), x.reshape(-1), rows)
         return found.astype(x.dtype, copy=False).reshape(y.shape)
     small = indices.astype(np.uint16) if rows <= 1 << 16 else indices  # sorts faster
     order = np.argsort(small, kind="stable")
@@ -509,4 +509,4 @@ def _chosen(condition: Any) -> Any:
 def non_zero(x) -> Array:
     """The positions of what is not zero, one a column: (ndim, count) int64."""
     xp = namespace(x)
-    return xp.stack(xp.nonzero(xp.atleast_1d(x)))
+    return as_places(xp.stack(xp.nonzero(xp.atleast_1d(x))))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from burnish.backend import Array, namespace
+from burnish.backend import Array, as_places, namespace
 from burnish.errors import InputError
 from burnish.operator import composed, operator
 from burnish.ops._shapes import axes_of, cast
@@ -30,9 +30,9 @@ def argsort(x, /, axis: int = -1, descending: bool = False) -> Array:
     axis = axes_of(axis, x.ndim)[0]
     xp, n = namespace(x), x.shape[axis]
     if not descending:
-        return xp.argsort(x, axis, kind="stable")
+        return as_places(xp.argsort(x, axis, kind="stable"))
     order = xp.argsort(xp.flip(x, axis), axis, kind="stable")
-    return n - 1 - xp.flip(order, axis)
+    return as_places(n - 1 - xp.flip(order, axis))
 
 
 @composed
@@ -61,7 +61,7 @@ def top_k_places(x, *, k: int, axis: int = -1, largest: bool = True) -> Array:
         choose = _picked if few else _chosen
         places = choose(np.moveaxis(x, axis, -1), k, largest)
         if places is not None:
-            return np.moveaxis(places, -1, axis)
+            return as_places(np.moveaxis(places, -1, axis))
     head = (slice(None),) * axis + (slice(k),)
     return argsort(x, axis=axis, descending=largest)[head]
 
@@ -154,7 +154,7 @@ def median_places(x, *, axis: int) -> Array:
     if x.dtype.kind == "f":
         absent = xp.isnan(x)
         found = xp.where(absent.any(axis=axis, keepdims=True), absent, found)
-    return xp.expand_dims(found.argmax(axis=axis), axis)
+    return as_places(xp.expand_dims(found.argmax(axis=axis), axis))
 
 
 @composed
@@ -194,4 +194,4 @@ def unique_places(
         order = xp.argsort(first)
         first, counts = first[order], counts[order]
         inverse = xp.argsort(order)[inverse]
-    return first, inverse, counts
+    return as_places(first), as_places(inverse), as_places(counts)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from burnish import rng
-from burnish.backend import Array, Device, namespace
+from burnish.backend import Array, Device, as_places, namespace
 from burnish.errors import InputError
 from burnish.operator import operator
 
@@ -29,7 +29,8 @@ def multinomial(x, /, num_samples: int, replacement: bool = False) -> Array:
             f"of them positive in a row, got {x.shape}"
         )
     draw = _repeated if replacement else _different
-    return draw(xp, weights, num_samples).reshape(*lead, num_samples)
+    drawn = draw(xp, weights, num_samples).reshape(*lead, num_samples)
+    return as_places(drawn)
 
 
 def _different(xp, weights: Array, count: int) -> Array:

@@ -40,6 +40,30 @@ def net(path: Path, seed: int = 0, beside: bool = False) -> Path:
     return path
 
 
+_WORDS = """
+<ir_version: 9, opset_import: ["" : 18]>
+words (int64[batch, time] ids) => (float[batch, time, 4] y, int64[batch, time, 2] best)
+{
+   y = Gather (table, ids)
+   _, best = TopK (y, two)
+}
+"""
+
+
+def words(path: Path) -> Path:
+    """Row i of the table for each id i, and the places of the greatest two in it."""
+    model = onnx.parser.parse_model(_WORDS)
+    draw = np.random.default_rng(0)
+    values = {
+        "table": draw.standard_normal((10, 4)).astype(np.float32),
+        "two": np.array([2], np.int64),
+    }
+    for name, value in values.items():
+        model.graph.initializer.append(numpy_helper.from_array(value, name))
+    onnx.save(model, path)
+    return path
+
+
 def project(root: Path, tables: str = "", build: str = "") -> Path:
     """A folder with a package, a model (one that is there stays) and a pyproject.toml.
 

@@ -1,6 +1,7 @@
 """Devices: spelling, identity, decoration, moving tensors and modules."""
 
 import copy
+import importlib
 import pickle
 import sys
 
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 from burnish import Device, Tensor, nn
-from burnish.backend import library, namespace, on_host
+from burnish.backend import as_indices, library, namespace, on_host
 from burnish.errors import DeviceError
 
 
@@ -116,3 +117,20 @@ def test_a_model_gives_the_same_on_a_gpu():
     with pytest.raises(DeviceError, match="move one with"):
         far(x)
     assert far.to("cpu").weight.tolist() == model.weight.tolist()
+
+
+@pytest.mark.parametrize(
+    ("given", "there", "in_a_browser"),
+    [("int64", "int64", "int32"), ("uint64", "uint64", "int32")]
+    + [(same, same, same) for same in ("int32", "uint8", "float64", "bool")],
+)
+def test_indices_are_no_wider_than_an_address(monkeypatch, given, there, in_a_browser):
+    array = np.ones(3, given)
+    for size, kept in ((8, there), (4, in_a_browser)):
+        monkeypatch.setattr(importlib.import_module(NAMESPACE), "_ADDRESS", size)
+        assert as_indices(array).dtype == kept
+        assert as_indices([0, 1]) == [0, 1]
+
+
+NAMESPACE = "burnish.backend.namespace"
+"""The module; the package has a function of its name."""

@@ -9,7 +9,7 @@ from burnish.codegen.cli import main
 from burnish.models.mnist.web.__main__ import build
 from tests.harness import pyodide
 from tests.harness.browser import browser, chromium, served
-from tests.harness.projects import net
+from tests.harness.projects import net, words
 
 pytestmark = [
     pytest.mark.skipif(chromium() is None, reason="no chromium on PATH"),
@@ -99,3 +99,17 @@ def test_an_error_is_said_and_the_next_numbers_are_answered(page, tmp_path):
         page.evaluate(WRITE % "1 2 3 4")
         page.wait("!document.querySelector('#status.error')", seconds=20)
         assert "[1, 3]" in page.evaluate("document.getElementById('outputs').innerText")
+
+
+def test_ids_are_looked_up_where_an_address_has_32_bits(page, tmp_path):
+    out = tmp_path / "out"
+    model = words(tmp_path / "words.onnx")
+    assert main(["generate", str(model), "-o", str(out), "--web"]) == 0
+    with served(out / "words_web", pyodide.FOLDER) as address:
+        page.open(address)
+        ready(page)
+        page.evaluate(WRITE % "1 2 3")
+        page.wait("document.getElementById('outputs').innerText.includes('[1, 3, 4]')")
+        assert not page.evaluate("document.querySelector('#status.error')?.textContent")
+        shown = page.evaluate("document.getElementById('outputs').innerText")
+        assert "int64[1, 3, 2]" in shown
