@@ -11,6 +11,7 @@ import onnx
 
 from burnish.codegen.ops import registry
 from burnish.codegen.readers.microsoft import FAMILIES, bodies
+from tests.codegen.readers.test_microsoft import CASES
 from tests.conformance.runner import cases, exclusions, failure
 
 PAGE = Path(__file__).parents[2] / "docs" / "operators.md"
@@ -34,9 +35,11 @@ ONNXRUNTIME = """
 ## onnxruntime's own
 
 Files that onnxruntime's optimisers wrote have operators of the domain `com.microsoft`.
-These are read as what they mean in ONNX's operators; each is compared with onnxruntime
-in `tests/codegen/readers/test_microsoft.py`. A file with another one is refused, and
-the message names it: generate from the file as it was before the optimisation.
+These are read as what they mean in ONNX's operators. Each is compared with onnxruntime
+in `tests/codegen/readers/test_microsoft.py`. Those in italics have no kernel of its for
+a CPU, or one that wants past and present in one buffer: they are compared with NumPy in
+`test_microsoft_formulas.py`. A file with another one is refused, and the message names
+it: generate from the file as it was before the optimisation.
 Operators of `com.microsoft.nchwc`, laid out for one kind of processor, are refused too:
 save with `ORT_ENABLE_EXTENDED` instead of `ORT_ENABLE_ALL`.
 
@@ -80,16 +83,19 @@ def page(names: list[str], failed: set[str]) -> str:
     total, passed = len(names), len(names) - len(failed)
     version = f"onnx {onnx.__version__}"
     head = HEAD.format(version=version, passed=passed, total=total)
-    return head + "\n".join(rows) + "\n" + ONNXRUNTIME + _of_onnxruntime()
+    return head + "\n".join(rows) + "\n" + onnxruntime()
 
 
-def _of_onnxruntime() -> str:
+def onnxruntime() -> str:
+    """What is said of onnxruntime's own operators."""
+    compared = {model.graph.name for model, _ in CASES}
     rows = []
     for family in FAMILIES:
         name = family.__name__.rpartition(".")[2]
         held = sorted(k for k, b in bodies.items() if b.__module__ == family.__name__)
-        rows.append(f"| {name} | {', '.join(held)} |\n")
-    return "".join(rows)
+        shown = [kind if kind in compared else f"*{kind}*" for kind in held]
+        rows.append(f"| {name} | {', '.join(shown)} |\n")
+    return ONNXRUNTIME + "".join(rows)
 
 
 def _how(schema: onnx.defs.OpSchema) -> str:

@@ -25,6 +25,7 @@ from burnish.codegen.ops import registry
 from burnish.codegen.pipeline import Options, generate, write
 from burnish.codegen.readers.microsoft import DOMAIN, bodies
 from tests.codegen.readers.test_microsoft import CASES
+from tests.codegen.readers.test_microsoft_formulas import FORMULAS
 from tests.conformance.runner import cases, exclusions, plain
 from tests.conformance.small import SMALL
 from tests.harness.alone import run
@@ -88,7 +89,8 @@ def chosen() -> dict[str, tuple[onnx.ModelProto, list[Any]]]:
     """A model and its inputs for each operator, by the operator."""
     found = of_node_cases()
     found |= {name: (small.model, small.inputs) for name, small in SMALL.items()}
-    for model, inputs in CASES:
+    alone = (made for made, _ in FORMULAS.values())
+    for model, inputs in (*CASES, *alone):
         found.setdefault(f"{DOMAIN}.{model.graph.name}", (model, inputs))
     return found
 

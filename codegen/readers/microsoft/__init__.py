@@ -17,11 +17,14 @@ from burnish.codegen.readers import shapes
 from burnish.codegen.readers.microsoft import (
     activations,
     attentions,
+    experts,
     grouped,
+    integers,
     norms,
     others,
     products,
     quantised,
+    tokens,
 )
 from burnish.codegen.readers.microsoft._bodies import (
     DOMAIN,
@@ -35,7 +38,10 @@ from burnish.codegen.readers.normal import lift_constants
 
 __all__ = ["DOMAIN", "FAMILIES", "bodies", "expand", "to_own_domain"]
 
-FAMILIES = (activations, norms, products, attentions, grouped, quantised, others)
+FAMILIES = (
+    *(activations, norms, products, attentions, grouped, experts),
+    *(tokens, quantised, integers, others),
+)
 
 _LAYOUTS = f"{DOMAIN}.nchwc"
 _STRAYS = frozenset(("SimplifiedLayerNormalization",))

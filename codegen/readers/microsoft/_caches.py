@@ -12,24 +12,32 @@ from burnish.codegen.readers.microsoft._bodies import Builder
 class Cache:
     """New keys and values of each row behind those that it has already.
 
-    past: (batch, heads, room, size). lengths: the numbers of keys that rows have then,
-    less one, (batch,); total: the greatest of them. A past with less room grows.
+    past: (batch, heads, room, size). lengths + missing: the numbers of keys that rows
+    have then, (batch,); total: the greatest of them. A past with less room grows.
     """
 
-    def __init__(self, op: Builder, q: Any, past: Any, lengths: Any, total: Any):
+    def __init__(
+        self,
+        op: Builder,
+        q: Any,
+        lengths: Any,
+        total: Any,
+        *,
+        missing: int = 0,
+    ):
         self.op = op
         self.total = op.Cast(op.Reshape(total, [1]), to=ir.DataType.INT64)
         key = ("places", lengths, _time(q))
         if key not in op.shared:
-            op.shared[key] = self._places(q, lengths)
+            op.shared[key] = self._places(q, lengths, missing)
         self.places = op.shared[key]  #: of the new keys: (batch, time)
         self._index: Any = None
 
-    def _places(self, q: Any, lengths: Any) -> Any:
+    def _places(self, q: Any, lengths: Any, missing: int) -> Any:
         op = self.op
         time = op.Squeeze(op.Shape(q, start=2, end=3), [0])
         ends = op.Cast(op.Reshape(lengths, [-1]), to=ir.DataType.INT64)
-        before = op.Max(op.Add(ends, op.Sub(1, time)), 0)
+        before = op.Max(op.Add(ends, op.Sub(missing, time)), 0)
         return op.Add(op.Unsqueeze(before, [1]), op.Range(0, time, 1))
 
     def with_new(self, past: Any, new: Any) -> Any:
@@ -56,6 +64,17 @@ class Cache:
         if window > 0:
             seen = op.And(seen, op.Greater(keys, op.Sub(rows, window)))
         return seen
+
+    def in_blocks(self, blocks: Any, size: int) -> Any:
+        """Which keys each sees by a table of blocks: (batch, heads, time, total)
+
+        blocks: (heads, blocks of new keys, blocks of keys).
+        """
+        op = self.op
+        keys = op.Range(0, op.Squeeze(self.total, [0]), 1)
+        rows = op.Gather(blocks, op.Div(self.places, size), axis=1)
+        seen = op.Gather(rows, op.Div(keys, size), axis=3)
+        return op.Transpose(seen, perm=[1, 0, 2, 3])
 
 
 def _time(q: Any) -> Any:

@@ -45,7 +45,7 @@ def attention(
     x.shape = input_.shape and ir.Shape([*input_.shape[:2], None])
     return from_projection(
         *(op, x, mask_index, past, attention_bias),
-        sizes=_sizes(weights, qkv_hidden_sizes),
+        sizes=packed_sizes(weights, qkv_hidden_sizes),
         heads=num_heads,
         low=mask_filter_value,
         scale=scale,
@@ -53,7 +53,8 @@ def attention(
     )
 
 
-def _sizes(weights: Any, given: Any) -> list[int]:
+def packed_sizes(weights: Any, given: Any) -> list[int]:
+    """How wide queries, keys and values are in a packed projection."""
     width = size(weights, 1)
     if given:
         return list(given)
@@ -111,7 +112,7 @@ def multi_head_attention(
     scale: float = 0.0,
     unidirectional: int = 0,
 ) -> Any:
-    q, k, v = _three(op, query, key, value, bias, num_heads)
+    q, k, v = three(op, query, key, value, bias, num_heads)
     if past_key is not None:
         k, v = op.Concat(past_key, k, axis=2), op.Concat(past_value, v, axis=2)
     past = past_key is not None
@@ -127,7 +128,7 @@ def multi_head_attention(
     return y, k, v
 
 
-def _three(
+def three(
     op: Builder, query: Any, key: Any, value: Any, bias: Any, heads: int
 ) -> tuple[Any, Any, Any]:
     """Queries, keys and values by head, whichever way they are given."""

@@ -9,6 +9,7 @@ import numpy as np
 from burnish.codegen.readers.microsoft._bodies import (
     Builder,
     Unreadable,
+    array_of,
     microsoft,
     rank,
     size,
@@ -59,7 +60,7 @@ def group_query_attention(
     q, k, v = _parts(op, query, key, value, num_heads, kv_num_heads)
     cache = None
     if past_key is not None:
-        cache = Cache(op, q, past_key, seqlens_k, total_sequence_length)
+        cache = Cache(op, q, seqlens_k, total_sequence_length, missing=1)
     if do_rotary:
         places = position_ids
         if places is None:
@@ -94,6 +95,61 @@ def group_query_attention(
         softcap=softcap,
     )
     return y, k, v
+
+
+@microsoft("SparseAttention")
+def sparse_attention(
+    op: Builder,
+    query: Any,
+    key: Any,
+    value: Any,
+    past_key: Any,
+    past_value: Any,
+    block_row_indices: Any,
+    block_col_indices: Any,
+    total_sequence_length: Any,
+    key_total_sequence_lengths: Any,
+    cos_cache: Any = None,
+    sin_cache: Any = None,
+    *,
+    do_rotary: int = 0,
+    kv_num_heads: int,
+    num_heads: int,
+    rotary_interleaved: int = 0,
+    scale: float = 0.0,
+    sparse_block_size: int,
+) -> Any:
+    """Causal over a cache; each head sees the blocks of keys that its layout lists."""
+    q, k, v = _parts(op, query, key, value, num_heads, kv_num_heads)
+    cache = Cache(op, q, key_total_sequence_lengths, total_sequence_length)
+    if do_rotary:
+        q, k = (
+            _rotated(op, x, cache.places, cos_cache, sin_cache, rotary_interleaved)
+            for x in (q, k)
+        )
+    k, v = cache.with_new(past_key, k), cache.with_new(past_value, v)
+    blocks = _blocks(block_row_indices, block_col_indices, num_heads)
+    y = attended(
+        *(op, q, cache.seen(k), cache.seen(v)),
+        mask=op.And(cache.mask(), cache.in_blocks(blocks, sparse_block_size)),
+        causal=False,
+        scale=scale,
+    )
+    return y, k, v
+
+
+def _blocks(rows: Any, columns: Any, heads: int) -> np.ndarray:
+    """Which blocks of keys each block of queries sees: (heads or 1, blocks, blocks)
+
+    A layout has its columns row by row, and rows where those of each begin.
+    """
+    starts, places = array_of(rows, "layouts"), array_of(columns, "layouts")
+    count = starts.shape[1] - 1
+    seen = np.zeros((len(starts), count, count), bool)
+    for layout, row in np.ndindex(len(starts), count):
+        begin, end = starts[layout, row : row + 2]
+        seen[layout, row, places[layout, begin:end]] = True
+    return seen if len(seen) == 1 else np.tile(seen, (heads // len(seen), 1, 1))
 
 
 def _parts(

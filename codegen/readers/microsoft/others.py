@@ -5,6 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from burnish.codegen.readers.microsoft._bodies import Builder, Unreadable, microsoft
+from burnish.codegen.readers.microsoft._layouts import (
+    to_channels_first,
+    to_channels_last,
+)
 
 
 @microsoft("Trilu")
@@ -63,3 +67,28 @@ def cdist(op: Builder, A: Any, B: Any, *, metric: str = "sqeuclidean") -> Any:
     if metric == "euclidean":
         return op.Sqrt(squared)
     raise Unreadable(f"expected a Euclidean metric, got {metric}")
+
+
+@microsoft("NhwcMaxPool")
+def nhwc_max_pool(
+    op: Builder,
+    x: Any,
+    *,
+    auto_pad: str | None = None,
+    ceil_mode: int | None = None,
+    dilations: Any = None,
+    kernel_shape: Any,
+    pads: Any = None,
+    strides: Any = None,
+) -> Any:
+    """(N, H, W, C)"""
+    y = op.MaxPool(
+        to_channels_first(op, x, True),
+        auto_pad=auto_pad,
+        ceil_mode=ceil_mode,
+        dilations=dilations,
+        kernel_shape=kernel_shape,
+        pads=pads,
+        strides=strides,
+    )
+    return to_channels_last(op, y, x, True)

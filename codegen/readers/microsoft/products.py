@@ -14,6 +14,11 @@ from burnish.codegen.readers.microsoft._bodies import (
     microsoft,
     rank,
 )
+from burnish.codegen.readers.microsoft._layouts import (
+    to_channels_first,
+    to_channels_last,
+)
+from burnish.codegen.readers.microsoft._packed import TYPES, packed, unpacked
 from burnish.codegen.readers.microsoft.activations import activated
 
 
@@ -109,9 +114,34 @@ def fused_conv(
     return activated(op, y, activation, activation_params)
 
 
-# --- weights in blocks of few bits ---
+@microsoft("NhwcConv")
+def nhwc_conv(
+    op: Builder,
+    X: Any,
+    W: Any,
+    B: Any = None,
+    *,
+    auto_pad: str | None = None,
+    dilations: Any = None,
+    group: int | None = None,
+    kernel_shape: Any = None,
+    pads: Any = None,
+    strides: Any = None,
+) -> Any:
+    """X (N, H, W, C), W (M, kH, kW, C / group), result (N, H, W, M)"""
+    y = op.Conv(
+        *(to_channels_first(op, X, True), to_channels_first(op, W, True), B),
+        auto_pad=auto_pad,
+        dilations=dilations,
+        group=group,
+        kernel_shape=kernel_shape,
+        pads=pads,
+        strides=strides,
+    )
+    return to_channels_last(op, y, X, True)
 
-_TYPES = {4: ir.DataType.UINT4, 8: ir.DataType.UINT8}
+
+# --- weights in blocks of few bits ---
 
 
 @microsoft("MatMulNBits")
@@ -136,15 +166,15 @@ def matmul_n_bits(
     g_idx: which scale each column has, where it is not that of its block.
     accuracy_level lets onnxruntime compute less exactly; nothing need follow it.
     """
-    if bits not in _TYPES or weight_prepacked:
+    if bits not in TYPES or weight_prepacked:
         raise Unreadable(f"expected weights of 4 or 8 bits as stored, got {bits}")
     blocks = -(-K // block_size)
-    weight = _unpacked(array_of(B, "B"), bits).reshape(N, -1)[:, :K]
+    weight = unpacked(array_of(B, "B"), bits).reshape(N, -1)[:, :K]
     table = _table(op, scales, N, blocks)
     zeros = _zeros(op, zero_points, scales, bits, N, blocks)
     if g_idx is not None:
         table, zeros, block_size = *_by_column(g_idx, table, zeros, K), 1
-    codes = op.value(_packed(weight, bits))
+    codes = op.value(packed(weight, bits))
     codes.name = B.name
     whole = op.DequantizeLinear(codes, table, zeros, axis=1, block_size=block_size)
     y = op.MatMul(A, op.Transpose(whole, perm=[1, 0]))
@@ -169,24 +199,11 @@ def _zeros(
 ) -> Any:
     """Zero points, a middle one where none are given."""
     if zeros is None:
-        return _packed(np.full((rows, blocks), 1 << (bits - 1), np.uint8), bits)
+        return packed(np.full((rows, blocks), 1 << (bits - 1), np.uint8), bits)
     stored = array_of(zeros, "zero_points")
     if stored.dtype != np.uint8:
         raise Unreadable("expected zero points that are whole numbers")
-    return _packed(_unpacked(stored, bits).reshape(rows, -1)[:, :blocks], bits)
-
-
-def _unpacked(stored: np.ndarray, bits: int) -> np.ndarray:
-    """Bytes to numbers of few bits along the last axis."""
-    if bits == 8:
-        return stored
-    pair = np.stack([stored & 15, stored >> 4], axis=-1)
-    return pair.reshape(*stored.shape[:-1], -1)
-
-
-def _packed(numbers: np.ndarray, bits: int) -> Any:
-    kind = _TYPES[bits]
-    return ir.Tensor(numbers.astype(kind.numpy()), dtype=kind)
+    return packed(unpacked(stored, bits).reshape(rows, -1)[:, :blocks], bits)
 
 
 @microsoft("GatherBlockQuantized")
@@ -209,12 +226,12 @@ def gather_block_quantised(
             raise Unreadable("expected blocks along the last axis")
         width = array_of(scales, "scales").shape[-1]
         if zero_points is not None:
-            packed = _unpacked(array_of(zero_points, "zero_points"), bits)
-            zero_points = _packed(packed[..., :width], bits)
+            held = unpacked(array_of(zero_points, "zero_points"), bits)
+            zero_points = packed(held[..., :width], bits)
         else:
             middle = np.full(array_of(scales, "scales").shape, 1 << (bits - 1))
-            zero_points = _packed(middle, bits)
-        data = _packed(_unpacked(stored, bits), bits)
+            zero_points = packed(middle, bits)
+        data = packed(unpacked(stored, bits), bits)
     table = op.DequantizeLinear(
         *(data, scales, zero_points), axis=quantize_axis, block_size=block_size
     )

@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-import onnx_ir as ir
-
-from burnish.codegen.ops.quantize import ON_INPUT
 from burnish.codegen.readers.microsoft._bodies import (
     Builder,
     Unreadable,
-    array_of,
     microsoft,
     rank,
-    size,
 )
-from burnish.codegen.readers.microsoft.attentions import from_projection
+from burnish.codegen.readers.microsoft._layouts import (
+    to_channels_first,
+    to_channels_last,
+)
 
 
 @microsoft("QuantizeLinear")
@@ -141,10 +138,10 @@ def qlinear_global_average_pool(
     *,
     channels_last: int = 0,
 ) -> Any:
-    x = _channels_first(op, X, channels_last)
+    x = to_channels_first(op, X, channels_last)
     y = op.GlobalAveragePool(op.DequantizeLinear(x, x_scale, x_zero_point))
     y = op.QuantizeLinear(y, y_scale, y_zero_point)
-    return _channels_last(op, y, X, channels_last)
+    return to_channels_last(op, y, X, channels_last)
 
 
 @microsoft("QLinearAveragePool")
@@ -164,7 +161,7 @@ def qlinear_average_pool(
     pads: Any = None,
     strides: Any = None,
 ) -> Any:
-    x = _channels_first(op, X, channels_last)
+    x = to_channels_first(op, X, channels_last)
     y = op.AveragePool(
         op.DequantizeLinear(x, x_scale, x_zero_point),
         auto_pad=auto_pad,
@@ -175,7 +172,7 @@ def qlinear_average_pool(
         strides=strides,
     )
     y = op.QuantizeLinear(y, y_scale, y_zero_point)
-    return _channels_last(op, y, X, channels_last)
+    return to_channels_last(op, y, X, channels_last)
 
 
 @microsoft("QLinearConv")
@@ -200,7 +197,7 @@ def qlinear_conv(
     strides: Any = None,
 ) -> Any:
     y = op.QLinearConv(
-        *(_channels_first(op, x, channels_last), x_scale, x_zero_point),
+        *(to_channels_first(op, x, channels_last), x_scale, x_zero_point),
         *(w, w_scale, w_zero_point, y_scale, y_zero_point, B),
         auto_pad=auto_pad,
         dilations=dilations,
@@ -209,198 +206,4 @@ def qlinear_conv(
         pads=pads,
         strides=strides,
     )
-    return _channels_last(op, y, x, channels_last)
-
-
-def _channels_first(op: Builder, x: Any, moved: int) -> Any:
-    if not moved:
-        return x
-    axes = list(range(rank(x)))
-    return op.Transpose(x, perm=[0, axes[-1], *axes[1:-1]])
-
-
-def _channels_last(op: Builder, y: Any, x: Any, moved: int) -> Any:
-    if not moved:
-        return y
-    return op.Transpose(y, perm=[0, *range(2, rank(x)), 1])
-
-
-# --- products ---
-
-
-@microsoft("QGemm")
-def qgemm(
-    op: Builder,
-    A: Any,
-    a_scale: Any,
-    a_zero_point: Any,
-    B: Any,
-    b_scale: Any,
-    b_zero_point: Any,
-    C: Any = None,
-    y_scale: Any = None,
-    y_zero_point: Any = None,
-    *,
-    alpha: float = 1.0,
-    transA: int = 0,
-    transB: int = 0,
-) -> Any:
-    """C is a whole number of a_scale * b_scale; the result is float without y_scale."""
-    a = op.DequantizeLinear(A, a_scale, a_zero_point)
-    b = op.DequantizeLinear(B, b_scale, b_zero_point, axis=0 if transB else 1)
-    if C is not None:
-        C = op.DequantizeLinear(C, _steps(op, a_scale, b_scale, alpha), axis=0)
-    y = op.Gemm(a, b, C, alpha=alpha, transA=transA, transB=transB)
-    return y if y_scale is None else op.QuantizeLinear(y, y_scale, y_zero_point)
-
-
-def _steps(op: Builder, a_scale: Any, b_scale: Any, alpha: float) -> Any:
-    """What one unit of the whole sums is worth: a constant where both scales are."""
-    if a_scale.const_value is None or b_scale.const_value is None:
-        scale = op.Mul(a_scale, b_scale)
-        return scale if alpha == 1 else op.Mul(scale, op.number(alpha, a_scale))
-    step = array_of(a_scale, "a_scale").reshape(()) * array_of(b_scale, "b_scale")
-    return np.asarray(step * np.float32(alpha), np.float32)
-
-
-@microsoft("MatMulIntegerToFloat")
-def matmul_integer_to_float(
-    op: Builder,
-    A: Any,
-    B: Any,
-    a_scale: Any,
-    b_scale: Any,
-    a_zero_point: Any = None,
-    b_zero_point: Any = None,
-    bias: Any = None,
-) -> Any:
-    whole = op.MatMulInteger(A, B, a_zero_point, b_zero_point)
-    y = op.Mul(op.Cast(whole, to=ir.DataType.FLOAT), op.Mul(a_scale, b_scale))
-    return y if bias is None else op.Add(y, bias)
-
-
-@microsoft("DynamicQuantizeMatMul")
-def dynamic_quantise_matmul(
-    op: Builder,
-    A: Any,
-    B: Any,
-    b_scale: Any,
-    b_zero_point: Any = None,
-    bias: Any = None,
-) -> Any:
-    """A's scale and zero point are those of its own range, found at every call."""
-    a, a_scale, a_zero_point = op.make("", "DynamicQuantizeLinear", (A,), {}, 3)
-    return matmul_integer_to_float(
-        op, a, B, a_scale, b_scale, a_zero_point, b_zero_point, bias
-    )
-
-
-@microsoft("DynamicQuantizeLSTM")
-def dynamic_quantise_lstm(
-    op: Builder,
-    X: Any,
-    W: Any,
-    R: Any,
-    B: Any,
-    sequence_lens: Any,
-    initial_h: Any,
-    initial_c: Any,
-    P: Any,
-    W_scale: Any,
-    W_zero_point: Any,
-    R_scale: Any,
-    R_zero_point: Any,
-    *,
-    activation_alpha: Any = None,
-    activation_beta: Any = None,
-    activations: Any = None,
-    clip: float | None = None,
-    direction: str | None = None,
-    hidden_size: int | None = None,
-    input_forget: int | None = None,
-) -> Any:
-    """W (D, I, 4 * H) and R (D, H, 4 * H) are turned; scales are (D,) or (D, 4 * H).
-
-    X and every step's states are rounded over the range of the whole batch.
-    """
-    weights = (
-        _recurrent_weight(op, codes, scale, zero)
-        for codes, scale, zero in (
-            (W, W_scale, W_zero_point),
-            (R, R_scale, R_zero_point),
-        )
-    )
-    made = op.make(
-        "",
-        "LSTM",
-        (X, *weights, B, sequence_lens, initial_h, initial_c, P),
-        {
-            "activation_alpha": activation_alpha,
-            "activation_beta": activation_beta,
-            "activations": activations,
-            "clip": clip,
-            "direction": direction,
-            "hidden_size": hidden_size,
-            "input_forget": input_forget,
-        },
-        3,
-    )
-    node = made[0].producer()
-    assert node is not None
-    node.metadata_props[ON_INPUT] = "{}"
-    return tuple(made)
-
-
-def _recurrent_weight(op: Builder, codes: Any, scale: Any, zero: Any) -> Any:
-    """(D, inputs, 4 * H) of few bits to the float weight (D, 4 * H, inputs)."""
-    scales, zeros = array_of(scale, "scales"), array_of(zero, "zero points")
-    inputs = size(codes, 1)
-    if scales.ndim == 1 and zeros.ndim == 1:
-        whole = op.DequantizeLinear(codes, scale, zero, axis=0)
-    elif inputs is None:
-        raise Unreadable("expected weights of a known size")
-    else:
-        shape = len(scales), 1, max(scales[0].size, zeros[0].size)
-        both = (
-            np.broadcast_to(part.reshape(len(part), 1, -1), shape).copy()
-            for part in (scales, zeros)
-        )
-        whole = op.DequantizeLinear(codes, *both, axis=1, block_size=inputs)
-    return op.Transpose(whole, perm=[0, 2, 1])
-
-
-@microsoft("QAttention")
-def qattention(
-    op: Builder,
-    input_: Any,
-    weight: Any,
-    bias: Any,
-    input_scale: Any,
-    weight_scale: Any,
-    mask_index: Any = None,
-    input_zero_point: Any = None,
-    weight_zero_point: Any = None,
-    past: Any = None,
-    *,
-    do_rotary: int = 0,
-    mask_filter_value: float = -10000.0,
-    num_heads: int,
-    past_present_share_buffer: int = 0,
-    scale: float = 0.0,
-    unidirectional: int = 0,
-) -> Any:
-    width = size(weight, 1)
-    if do_rotary or past_present_share_buffer or width is None:
-        raise Unreadable("expected no rotary places and no shared cache")
-    x = matmul_integer_to_float(
-        *(op, input_, weight, input_scale, weight_scale),
-        *(input_zero_point, weight_zero_point, bias),
-    )
-    return from_projection(
-        *(op, x, mask_index, past, None),
-        sizes=[width // 3] * 3,
-        heads=num_heads,
-        low=mask_filter_value,
-        scale=scale,
-        causal=unidirectional,
-    )
+    return to_channels_last(op, y, x, channels_last)

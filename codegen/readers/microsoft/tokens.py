@@ -1,0 +1,119 @@
+"""Sequences without padding: the tokens of a batch in a row, one after the other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import onnx_ir as ir
+
+from burnish.codegen.readers.microsoft._bodies import (
+    Builder,
+    Unreadable,
+    microsoft,
+    rank,
+)
+from burnish.codegen.readers.microsoft.attentions import (
+    attended,
+    by_head,
+    packed_sizes,
+    three,
+)
+
+
+@microsoft("RemovePadding")
+def remove_padding(op: Builder, input_: Any, sequence_token_count: Any) -> Any:
+    """The tokens in a row (tokens, width), and where they and the padding stood.
+
+    input_: (batch, time, width); sequence_token_count: (batch,). Then the places of
+    tokens, those of padding behind them, (batch, time); the sums of counts, from 0 on;
+    the greatest count.
+    """
+    count = op.Cast(sequence_token_count, to=ir.DataType.INT64)
+    steps = op.Range(0, op.Squeeze(op.Shape(input_, start=1, end=2), [0]), 1)
+    real = op.Less(steps, op.Unsqueeze(count, [1]))
+    places, padding = (
+        op.Squeeze(op.NonZero(op.Reshape(each, [-1])), [0])
+        for each in (real, op.Not(real))
+    )
+    width = op.Shape(input_, start=2, end=3)
+    rows = op.Reshape(input_, op.Concat([-1], width, axis=0))
+    order = op.Concat(places, padding, axis=0)
+    ends = op.Concat([0], op.CumSum(count, 0), axis=0)
+    return (
+        op.Gather(rows, places, axis=0),
+        _small(op, op.Reshape(order, op.Shape(input_, start=0, end=2))),
+        _small(op, ends),
+        _small(op, op.ReduceMax(count)),
+    )
+
+
+@microsoft("RestorePadding")
+def restore_padding(op: Builder, input_: Any, token_offset: Any) -> Any:
+    """Tokens in a row (tokens, width) where they stood, with zeros for the padding."""
+    shape = op.Concat(op.Shape(token_offset), op.Shape(input_, start=1, end=2), axis=0)
+    places = op.Cast(op.Reshape(token_offset, [-1]), to=ir.DataType.INT64)
+    held = op.Slice(places, [0], op.Shape(input_, start=0, end=1), [0])
+    sizes = op.Concat(op.Shape(places), op.Shape(input_, start=1, end=2), axis=0)
+    zeros = op.Expand(op.number(0.0, input_), sizes)
+    y = op.ScatterND(zeros, op.Unsqueeze(held, [1]), input_)
+    return op.Reshape(y, shape)
+
+
+@microsoft("PackedAttention")
+def packed_attention(
+    op: Builder,
+    input_: Any,
+    weights: Any,
+    bias: Any,
+    token_offset: Any,
+    cumulative_sequence_length: Any,
+    *,
+    num_heads: int,
+    qkv_hidden_sizes: Any = None,
+    scale: float = 0.0,
+) -> Any:
+    """Tokens (tokens, width) see those of their own sequence."""
+    x = op.Unsqueeze(op.Add(op.MatMul(input_, weights), bias), [0])
+    sizes = packed_sizes(weights, qkv_hidden_sizes)
+    q, k, v = (by_head(op, part, num_heads) for part in op.split(x, -1, sizes))
+    return _by_sequence(op, q, k, v, cumulative_sequence_length, scale)
+
+
+@microsoft("PackedMultiHeadAttention")
+def packed_multi_head_attention(
+    op: Builder,
+    query: Any,
+    key: Any,
+    value: Any,
+    bias: Any,
+    token_offset: Any,
+    cumulative_sequence_length: Any,
+    *,
+    mask_filter_value: float = -10000.0,
+    num_heads: int,
+    scale: float = 0.0,
+) -> Any:
+    """query: (tokens, width), or (tokens, heads, 3, size) with keys and values."""
+    if key is not None and rank(query) != 2:
+        raise Unreadable("expected queries of two axes beside keys")
+    q, k, v = (None if x is None else op.Unsqueeze(x, [0]) for x in (query, key, value))
+    for made, x in ((q, query), (k, key), (v, value)):
+        if made is not None and x.shape is not None:
+            made.shape, made.dtype = ir.Shape([1, *x.shape]), x.dtype
+    q, k, v = three(op, q, k, v, bias, num_heads)
+    return _by_sequence(op, q, k, v, cumulative_sequence_length, scale)
+
+
+def _by_sequence(op: Builder, q: Any, k: Any, v: Any, ends: Any, scale: float) -> Any:
+    """Attention of (1, heads, tokens, size), inside each sequence: (tokens, width)"""
+    tokens = op.Range(0, op.Squeeze(op.Shape(q, start=2, end=3), [0]), 1)
+    wide = op.Cast(ends, to=ir.DataType.INT64)
+    begun = op.GreaterOrEqual(op.Unsqueeze(tokens, [1]), wide)
+    number = op.ReduceSum(op.Cast(begun, to=ir.DataType.INT64), [1], keepdims=0)
+    same = op.Equal(op.Unsqueeze(number, [1]), number)
+    y = attended(op, q, k, v, mask=same, causal=False, scale=scale)
+    return op.Squeeze(y, [0])
+
+
+def _small(op: Builder, x: Any) -> Any:
+    return op.Cast(x, to=ir.DataType.INT32)

@@ -1,0 +1,233 @@
+"""onnxruntime's operators that it has no kernel for on a CPU, against NumPy.
+
+SparseAttention has one, which wants one buffer for the past and the present.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+from burnish.codegen.backend import BurnishBackend
+from burnish.codegen.readers.microsoft import bodies
+from tests.codegen.readers.test_microsoft import (
+    CASES,
+    F4,
+    I4,
+    WIDE,
+    case,
+    fixed,
+    w,
+    x,
+)
+
+
+def softmax(scores: np.ndarray) -> np.ndarray:
+    shares: np.ndarray = np.exp(scores - scores.max(-1, keepdims=True))
+    return shares / shares.sum(-1, keepdims=True)
+
+
+# --- convolution ---
+
+
+def nhwc_conv() -> Any:
+    image, kernel, bias = x(2, 5, 6, 4), w(6, 3, 2, 2), w(6)
+    windows = np.lib.stride_tricks.sliding_window_view(image, (3, 2), (1, 2))
+    halves = [
+        np.einsum("nhwcij,mijc->nhwm", windows[..., c, :, :], kernel[m])
+        for c, m in ((slice(2), slice(3)), (slice(2, 4), slice(3, 6)))
+    ]
+    model = case("NhwcConv", image, kernel, bias, group=2)
+    return model, [np.concatenate(halves, -1) + np.asarray(bias)]
+
+
+# --- experts ---
+
+
+def moe_with_three_matrices() -> Any:
+    tokens, router = x(5, 8), x(5, 4)
+    one, two, three = w(4, 6, 8), w(4, 8, 6), w(4, 6, 8)
+    chances = softmax(router)
+    expected = np.zeros_like(tokens)
+    for t, token in enumerate(tokens):
+        for e in np.argsort(-chances[t])[:2]:
+            inner = one[e] @ token
+            gated = inner / (1 + np.exp(-inner)) * (three[e] @ token)
+            expected[t] += chances[t, e] * (two[e] @ gated)
+    given = (tokens, router, one, None, two, None, three)
+    return case("MoE", *given, k=2, activation_type="silu"), [expected]
+
+
+# --- sequences without padding ---
+
+COUNTS = np.array([2, 4, 1], I4)
+OFFSETS = np.array([[0, 1, 4, 5], [6, 7, 8, 2], [3, 9, 10, 11]], I4)
+ENDS = np.array([0, 2, 6, 7], I4)
+
+
+def remove_padding() -> Any:
+    batch = x(3, 4, 5)
+    real = OFFSETS.reshape(-1)[:7]
+    rows = batch.reshape(12, 5)[real]
+    model = case("RemovePadding", batch, COUNTS, outputs=4)
+    return model, [rows, OFFSETS, ENDS, np.array([4], I4)]
+
+
+def restore_padding() -> Any:
+    rows = x(7, 5)
+    expected = np.zeros((12, 5), F4)
+    expected[OFFSETS.reshape(-1)[:7]] = rows
+    return case("RestorePadding", rows, OFFSETS), [expected.reshape(3, 4, 5)]
+
+
+def attended(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Two heads, each sequence by itself: (tokens, width)"""
+    result = np.zeros_like(v)
+    for begin, end in itertools.pairwise(ENDS):
+        for head in range(2):
+            wide, out = (
+                slice(head * n // 2, (head + 1) * n // 2)
+                for n in (q.shape[1], v.shape[1])
+            )
+            scores = q[begin:end, wide] @ k[begin:end, wide].T
+            shares = softmax(scores * (q.shape[1] / 2) ** -0.5)
+            result[begin:end, out] = shares @ v[begin:end, out]
+    return result
+
+
+def packed_attention() -> Any:
+    rows, weight, bias = x(7, 8), w(8, 28), w(28)
+    projected = rows @ np.asarray(weight) + np.asarray(bias)
+    model = case(
+        "PackedAttention",
+        *(rows, weight, bias, OFFSETS, ENDS),
+        num_heads=2,
+        qkv_hidden_sizes=[8, 8, 12],
+    )
+    return model, [attended(*np.split(projected, [8, 16], axis=1))]
+
+
+def packed_heads(together: bool) -> Any:
+    bias = None if together else w(24)
+    q, k, v = (x(7, 8) for _ in "qkv")
+    given: tuple[Any, ...] = (q, k, v, bias)
+    if together:
+        each = [part.reshape(7, 2, 4) for part in (q, k, v)]
+        given = (np.stack(each, 2), None, None, None)
+    else:
+        q, k, v = (
+            part + np.asarray(b)
+            for part, b in zip((q, k, v), np.split(bias, 3), strict=True)
+        )
+    model = case("PackedMultiHeadAttention", *given, OFFSETS, ENDS, num_heads=2)
+    return model, [attended(q, k, v)]
+
+
+# --- sparse attention ---
+
+ROWS = np.array([[0, 1, 3, 5, 7], [0, 1, 2, 4, 6]], I4)
+COLUMNS = np.array([[0, 0, 1, 1, 2, 0, 3], [0, 1, 0, 2, 2, 3, 0]], I4)
+"""Two layouts of blocks of two keys, for heads in turns."""
+
+
+def sparse(*lengths: int, **options: Any) -> Any:
+    """One new token each, 4 heads that share two of keys; lengths with it."""
+    q, k, v = x(2, 1, 64), x(2, 1, 32), x(2, 1, 32)
+    past = [x(2, 2, 8, 16) for _ in "kv"]
+    keys, values = (part.copy() for part in past)
+    expected = np.zeros((2, 4, 16), F4)
+    for b, length in enumerate(lengths):
+        keys[b, :, length - 1] = k[b].reshape(2, 16)
+        values[b, :, length - 1] = v[b].reshape(2, 16)
+        row = (length - 1) // 2
+        for head in range(4):
+            begin, end = ROWS[head % 2, row : row + 2]
+            blocks = COLUMNS[head % 2, begin:end]
+            seen = [place for place in range(length) if place // 2 in blocks]
+            scores = keys[b, head // 2, seen] @ q[b].reshape(4, 16)[head]
+            expected[b, head] = softmax(scores / 4) @ values[b, head // 2, seen]
+    made = case(
+        "SparseAttention",
+        *(q, k, v, *past, fixed(ROWS), fixed(COLUMNS)),
+        *(fixed(np.array([max(lengths)], I4)), np.array(lengths, I4)),
+        **(options | {"num_heads": 4, "kv_num_heads": 2, "sparse_block_size": 2}),
+        outputs=3,
+    )
+    return made, [expected.reshape(2, 1, 64), keys, values]
+
+
+FORMULAS = {
+    "NhwcConv": nhwc_conv(),
+    "MoE with fc3": moe_with_three_matrices(),
+    "RemovePadding": remove_padding(),
+    "RestorePadding": restore_padding(),
+    "PackedAttention": packed_attention(),
+    "PackedMultiHeadAttention": packed_heads(together=False),
+    "PackedMultiHeadAttention, together": packed_heads(together=True),
+    "SparseAttention": sparse(7, 7),
+    "SparseAttention of rows of two lengths": sparse(7, 4),
+}
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_like_numpy(name: str) -> None:
+    (model, feeds), expected = FORMULAS[name]
+    results = BurnishBackend.prepare(model).run(feeds)
+    for y, wanted in zip(results, expected, strict=True):
+        assert y.dtype == wanted.dtype
+        np.testing.assert_allclose(y, wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.oracle("onnxruntime")
+@pytest.mark.parametrize("together", [False, True])
+def test_sparse_attention_of_a_prompt_is_that_of_onnxruntime(together: bool) -> None:
+    runtime = pytest.importorskip("onnxruntime")
+    qkv = (x(2, 5, 64), x(2, 5, 32), x(2, 5, 32))
+    model, feeds = case(
+        "SparseAttention",
+        *((np.concatenate(qkv, -1), None, None) if together else qkv),
+        *(np.zeros((2, 2, 8, 16), F4) for _ in "kv"),
+        *(fixed(ROWS), fixed(COLUMNS), fixed(np.array([5], I4))),
+        *(np.array([5, 5], I4), *WIDE),
+        num_heads=4,
+        kv_num_heads=2,
+        sparse_block_size=2,
+        do_rotary=1,
+        outputs=3,
+    )
+    session = runtime.InferenceSession(model.SerializeToString())
+    binding, given = session.io_binding(), [feed.copy() for feed in feeds]
+    held = {}
+    for value, array in zip(session.get_inputs(), given, strict=True):
+        held[value.name] = runtime.OrtValue.ortvalue_from_numpy(array)
+        binding.bind_ortvalue_input(value.name, held[value.name])
+    binding.bind_output("y0")
+    binding.bind_ortvalue_output("y1", held["x3"])
+    binding.bind_ortvalue_output("y2", held["x4"])
+    session.run_with_iobinding(binding)
+    expected = [value.numpy() for value in binding.get_outputs()]
+    results = BurnishBackend.prepare(model).run(feeds)
+    for y, wanted in zip(results, expected, strict=True):
+        np.testing.assert_allclose(y, wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.oracle("onnxruntime")
+def test_every_body_states_its_schema() -> None:
+    pytest.importorskip("onnxruntime")
+    from onnxruntime.capi import onnxruntime_pybind11_state as state
+
+    alone = {model.graph.name for (model, _), _ in FORMULAS.values()}
+    assert {model.graph.name for model, _ in CASES} | alone == bodies.keys()
+    schemas = {s.name: s for s in state.get_all_operator_schema()}
+    for name, body in bodies.items():
+        parameters = [*inspect.signature(body).parameters.values()][1:]
+        inputs = [p.name.rstrip("_") for p in parameters if p.kind != p.KEYWORD_ONLY]
+        options = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY}
+        schema = schemas[name]
+        known = [value.name for value in schema.inputs]
+        assert inputs == known[: len(inputs)], name
+        assert options <= schema.attributes.keys(), name
