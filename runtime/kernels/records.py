@@ -35,6 +35,8 @@ def _record(name: str, references: str, integers: str, reals: str = "") -> Recor
 
 _OUTER = "size0 size1 size2 size3"
 _SIX = f"{_OUTER} size4 size5"
+_GRID = "size0 size1 size2 place0 place1 place2 step0 step1 step2"
+_COPY = "low0 low1 low2 wide0 wide1 wide2 row"
 _BATCHES = " ".join(f"{p}_{q}" for p in "qkv" for q in ("batch", "head", "row"))
 
 RECORDS = (
@@ -88,6 +90,35 @@ RECORDS = (
         "count channels inner",
         "eps",
     ),
+    _record(
+        "conv_pack",
+        "weight taps out",
+        "groups rows channels n_taps group_step row_step channel_step",
+    ),
+    _record(
+        "conv_map",
+        "x weight taps bias out space",
+        f"batch groups channels rows n_taps {_GRID} image plane to0 to1 to2 out_image "
+        "out_plane out_start splits room room_rows",
+    ),
+    _record(
+        "depthwise",
+        "x weight taps numbers bias out space",
+        f"planes channels multiplier n_taps all_taps {_GRID} {_COPY} to0 to1 to2 "
+        "out_plane out_start room",
+    ),
+    _record(
+        "depthwise_weight",
+        "x g taps out space",
+        f"batch channels multiplier n_taps {_GRID} {_COPY} room",
+    ),
+    _record("gate", "g x out", "count has_below", "above below slope"),
+    _record(
+        "max_pool_gradient",
+        "g x out",
+        f"planes {_GRID} kernel0 kernel1 kernel2 dilation0 dilation1 dilation2 before0 "
+        "before1 before2",
+    ),
 )
 """Every kind, in the order of its number."""
 
@@ -123,6 +154,9 @@ READS = {"dense": 0, "one": 1, "strided": 2}
 WINDOWS = {"weights": 0, "max": 1, "sum": 2}
 CELLS = {"lstm": 0, "gru": 1, "tanh": 2, "relu": 3}
 REDUCTIONS = {"sum": 0, "max": 1}
+BLOCKING = {"depth": 256, "panels": 6}
+"""Of convolutions of plain maps: products that are summed at a time, and panels of two
+vectors of places in a block."""
 
 
 def reference(array: int, place: int = 0) -> int:
@@ -163,6 +197,7 @@ def header() -> str:
     lines.append(_enum("WINDOW", WINDOWS))
     lines.append(_enum("CELL", CELLS))
     lines.append(_enum("REDUCE", REDUCTIONS))
+    lines.append(_enum("BLOCKING", BLOCKING))
     return "\n".join(lines) + "\n"
 
 

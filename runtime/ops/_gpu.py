@@ -223,7 +223,7 @@ def _columns(x, w):
 @conv.conv_input_gradient.on("cupy")
 def _(g, weight, *, sizes, padding, stride=1, dilation=1, groups=1):
     pads = tuple(map(tuple, padding))
-    w = conv._window(g, weight.shape[2:], stride, pads, dilation)
+    w = conv.window_of(g, weight.shape[2:], stride, pads, dilation)
     cols = None
     if groups == 1 and _alike(g, weight):
         slopes = g.reshape(*g.shape[:2], prod(w.out))
@@ -239,7 +239,7 @@ def _(g, weight, *, sizes, padding, stride=1, dilation=1, groups=1):
 def _(x, g, *, kernel, padding, stride=1, dilation=1, groups=1):
     if groups == 1 and _alike(x, g):
         pads = tuple(map(tuple, padding))
-        w = conv._window(g, kernel, stride, pads, dilation)
+        w = conv.window_of(g, kernel, stride, pads, dilation)
         total = None
         for part in conv._parts(len(x), x.shape[1] // _ROOM + 1, w):
             cols = windows.columns(x[part], x.shape[2:], w, together=True)
@@ -269,7 +269,7 @@ def _alike(*given):
 @pool.max_pool.on("cupy")
 def _(x, *, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
     options = (kernel_size, stride, padding, dilation, ceil_mode)
-    w = pool._window("max_pool", x, *options)
+    w = pool.window_of("max_pool", x, *options)
     if not windows.takes(x):
         return pool.max_pool.value(x, **dict(zip(_POOL, options, strict=True)))
     return windows.reduced("max", x, w)
@@ -278,7 +278,7 @@ def _(x, *, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
 @pool.window_sum.on("cupy")
 def _(x, *, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
     options = (kernel_size, stride, padding, dilation, ceil_mode)
-    w = pool._window("window_sum", x, *options)
+    w = pool.window_of("window_sum", x, *options)
     if not windows.takes(x):
         return pool.window_sum.value(x, **dict(zip(_POOL, options, strict=True)))
     return windows.reduced("sum", x, w)

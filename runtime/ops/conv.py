@@ -106,7 +106,7 @@ def conv_transpose(
             f"got {pads}, which makes sizes {sizes}"
         )
     options = {"stride": stride, "dilation": dilation, "groups": groups}
-    y = conv_input_gradient.value(x, weight, sizes=sizes, padding=pads, **options)
+    y = conv_input_gradient(x, weight, sizes=sizes, padding=pads, **options)
     return _with_bias(y, bias)
 
 
@@ -138,7 +138,7 @@ def conv_input_gradient(
     groups: int = 1,
 ) -> Array:
     """`conv`'s gradient with respect to x (N, C, *sizes), from g (N, O, *P)."""
-    w = _window(g, weight.shape[2:], stride, padding, dilation)
+    w = window_of(g, weight.shape[2:], stride, padding, dilation)
     n, o = g.shape[:2]
     xp = namespace(g)
     c = weight.shape[1] * groups
@@ -179,7 +179,7 @@ def conv_weight_gradient(
     groups: int = 1,
 ) -> Array:
     """`conv`'s gradient with respect to weight (O, C/groups, *kernel)."""
-    w = _window(g, kernel, stride, padding, dilation)
+    w = window_of(g, kernel, stride, padding, dilation)
     n, c = x.shape[:2]
     o = g.shape[1]
     xp = namespace(x)
@@ -243,7 +243,7 @@ _COLUMNS = 1 << 18
 """Elements of columns that are made at a time: they are used while in cache."""
 
 
-def _window(g: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Window:
+def window_of(g: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Window:
     """The geometry of a convolution whose output has g's sizes."""
     stride = each(stride, len(kernel), "conv: stride")
     dilation = each(dilation, len(kernel), "conv: dilation")

@@ -31,7 +31,7 @@ def max_pool(
     ceil_mode: bool = False,
 ) -> Array:
     """The largest element under each window; padding never wins."""
-    w = _window("max_pool", x, kernel_size, stride, padding, dilation, ceil_mode)
+    w = window_of("max_pool", x, kernel_size, stride, padding, dilation, ceil_mode)
     y = padded(x, w.pads, lowest(x.dtype))
     return _separably(namespace(x).maximum, y, w)
 
@@ -58,7 +58,7 @@ def max_pool_with_indices(
     storage_order: 1 counts the last two axes in column-major order.
     """
     xp = namespace(x)
-    w = _window("max_pool", x, kernel_size, stride, padding, dilation, ceil_mode)
+    w = window_of("max_pool", x, kernel_size, stride, padding, dilation, ceil_mode)
     source = padded(x, w.pads, lowest(x.dtype))
     sizes = x.shape[2:]
     places = np.stack([_places(w, at, sizes, storage_order) for at in w.offsets()])
@@ -106,7 +106,7 @@ def window_sum(
     ceil_mode: bool = False,
 ) -> Array:
     """The sum of the elements under each window."""
-    w = _window("window_sum", x, kernel_size, stride, padding, dilation, ceil_mode)
+    w = window_of("window_sum", x, kernel_size, stride, padding, dilation, ceil_mode)
     return _separably(namespace(x).add, padded(x, w.pads), w)
 
 
@@ -172,8 +172,8 @@ def avg_pool(
     total = window_sum(x, **options)
     if divisor_override is not None:
         return total * (1 / divisor_override)
-    w = _window("avg_pool", x, *options.values())
-    plain = _window("avg_pool", x, kernel_size, stride, padding, dilation, False)
+    w = window_of("avg_pool", x, *options.values())
+    plain = window_of("avg_pool", x, kernel_size, stride, padding, dilation, False)
     shares = [
         1 / _counts(w, plain, axis, n, count_include_pad)
         for axis, n in enumerate(x.shape[2:])
@@ -236,7 +236,7 @@ def _numbers(kernel: Any, stride: Any, rank: int) -> Any:
     return kernel, kernel if stride is None else stride
 
 
-def _window(
+def window_of(
     where: str,
     x: Any,
     kernel: Any,

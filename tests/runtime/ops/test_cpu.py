@@ -9,9 +9,15 @@ import numpy as np
 import pytest
 
 import burnish
-from burnish import ops
+from burnish.errors import InputError
 from burnish.kernels import direct, library
+from burnish.ops import _cpu
+from burnish.ops._slopes import gated
 from burnish.ops.norm import channel_norm
+
+conv, conv_input_gradient = _cpu.conv.conv, _cpu.conv.conv_input_gradient
+conv_weight_gradient = _cpu.conv.conv_weight_gradient
+max_pool = _cpu.pool.max_pool
 
 EPS = np.finfo(np.float32).eps
 
@@ -30,7 +36,7 @@ def launched(monkeypatch):
 
     monkeypatch.setattr(direct, "launch", noted)
     monkeypatch.setattr(direct, "_ENOUGH", 1)
-    monkeypatch.setattr(ops._cpu, "_FEW", 0)
+    monkeypatch.setattr(_cpu, "_FEW", 0)
     return names
 
 
@@ -97,6 +103,201 @@ def checked_by_differences(op, args, g, grads, options, tolerance=1e-4):
         wanted = slope(op, args, g, place, along, options)
         scale = np.linalg.norm(grad) * np.linalg.norm(along) + 1e-3
         assert abs((grad.astype(float) * along).sum() - wanted) < tolerance * scale
+
+
+# --- convolutions ---
+
+
+class Drawn:
+    """A convolution of random sizes, and what it is called with."""
+
+    def __init__(self, seed, rank):
+        d = np.random.default_rng(seed)
+        self.groups = int(d.choice([1, 1, 2, 3]))
+        ins, outs = (int(d.choice([1, 5, 6, 13, 33])) for _ in range(2))
+        kernel = [int(d.integers(1, 5 if rank < 3 else 3)) for _ in range(rank)]
+        if self.groups > 1 and ins == 1:
+            ins = 2  # else it is depthwise
+        self.options = {
+            "stride": tuple(int(d.integers(1, 4)) for _ in range(rank)),
+            "padding": tuple((int(d.integers(4)), int(d.integers(3))) for _ in kernel),
+            "dilation": tuple(int(d.integers(1, 3)) for _ in range(rank)),
+            "groups": self.groups,
+        }
+        spans = [
+            (k - 1) * e + 1
+            for k, e in zip(kernel, self.options["dilation"], strict=True)
+        ]
+        self.sizes = tuple(
+            max(1, span - sum(pad)) + int(d.choice([0, 1, 6, 15]))
+            for span, pad in zip(spans, self.options["padding"], strict=True)
+        )
+        count = int(d.choice([1, 2, 5]))
+        self.x = values(count, ins * self.groups, *self.sizes, seed=seed)
+        self.weight = values(outs * self.groups, ins, *kernel, seed=seed + 1)
+        self.bias = values(outs * self.groups, seed=seed + 2)
+
+
+@pytest.fixture
+def always(monkeypatch):
+    """Kernels are used also where NumPy's products are faster."""
+    for name in ("_FEW_PRODUCTS", "_FEW_ROWS", "_FEW_DEEP"):
+        monkeypatch.setattr(_cpu, name, 0)
+    monkeypatch.setattr(_cpu, "_FEW_PLACES", 1 << 30)
+    monkeypatch.setattr(_cpu, "_FEW_TAPS", 0)
+
+
+@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_convolutions(rank, seed, launched, always):
+    drawn = Drawn(seed, rank)
+    args, options = (drawn.x, drawn.weight, drawn.bias), drawn.options
+    (y,) = same_for_any_threads(lambda: conv(*args, **options))
+    assert set(launched) == {"conv_pack", "conv_map"}
+    close(y, conv.value(*wide(args), **options), 64)
+    g = values(*y.shape, seed=9)
+    launched.clear()
+    given = {**options, "sizes": drawn.sizes}
+    (dx,) = same_for_any_threads(lambda: conv_input_gradient(g, drawn.weight, **given))
+    assert set(launched) == {"conv_pack", "conv_map"}
+    close(dx, conv_input_gradient.value(*wide([g, drawn.weight]), **given), 64)
+    checked_by_differences(conv, args, g, [dx, None, None], options)
+
+
+def test_deep_convolutions_are_summed_in_blocks(launched, always):
+    x, weight = values(3, 150, 9, 11), values(40, 150, 3, 3, seed=1)
+    options = {"padding": 1, "stride": 2}
+    y = conv(x, weight, **options)
+    close(y, conv.value(*wide([x, weight]), **options), 64)
+    g = values(*y.shape, seed=2)
+    given = {"sizes": (9, 11), "padding": ((1, 1), (1, 1)), "stride": 2}
+    dx = conv_input_gradient(g, weight, **given)
+    close(dx, conv_input_gradient.value(*wide([g, weight]), **given), 64)
+    assert launched.count("conv_map") == 5  # one, and a phase of the stride each
+
+
+def test_places_that_no_tap_reaches_are_zero(launched, always):
+    g, weight = values(2, 8, 3, 3), values(8, 7, 1, 1, seed=1)
+    given = {"sizes": (7, 8), "padding": ((0, 0), (0, 0)), "stride": 3}
+    dx = conv_input_gradient(g, weight, **given)
+    assert "conv_map" in launched
+    np.testing.assert_allclose(dx, conv_input_gradient.value(g, weight, **given), 1e-5)
+    assert not dx[:, :, 1::3].any()
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_depthwise(rank, seed, launched):
+    drawn = Drawn(seed, rank)
+    c, many = max(2, drawn.x.shape[1] % 19), 1 + seed % 2
+    x, options = values(len(drawn.x), c, *drawn.sizes), {**drawn.options, "groups": c}
+    weight = values(c * many, 1, *drawn.weight.shape[2:], seed=1)
+    bias = values(c * many, seed=2)
+    (y,) = same_for_any_threads(lambda: conv(x, weight, bias, **options))
+    assert set(launched) == {"depthwise"}
+    close(y, conv.value(*wide([x, weight, bias]), **options), 64)
+    g = values(*y.shape, seed=9)
+    given = {**options, "kernel": weight.shape[2:]}
+    (dw,) = same_for_any_threads(lambda: conv_weight_gradient(x, g, **given))
+    assert "depthwise_weight" in launched or not dw.any()
+    close(dw, conv_weight_gradient.value(*wide([x, g]), **given), 64)
+    given = {**options, "sizes": drawn.sizes}
+    (dx,) = same_for_any_threads(lambda: conv_input_gradient(g, weight, **given))
+    close(dx, conv_input_gradient.value(*wide([g, weight]), **given), 64)
+    checked_by_differences(conv, (x, weight, bias), g, [dx, dw, None], options)
+
+
+def test_depthwise_of_many_taps_and_places(launched):
+    x, weight = values(2, 3, 70, 90), values(3, 1, 5, 7, seed=1)
+    options = {"stride": 1, "padding": ((2, 2), (3, 3)), "groups": 3}
+    y = conv(x, weight, **options)
+    close(y, conv.value(*wide([x, weight]), **options), 64)
+    given = {**options, "kernel": (5, 7)}
+    dw = conv_weight_gradient(x, y, **given)
+    close(dw, conv_weight_gradient.value(*wide([x, y]), **given), 64)
+    assert set(launched) == {"depthwise", "depthwise_weight"}
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_an_infinity_reaches_the_places_that_see_it(stride):
+    x, weight = values(2, 4, 9, 11), np.abs(values(4, 1, 3, 3, seed=1))
+    x[0, 1, 4, 10] = np.inf
+    options = {"padding": ((1, 1), (1, 1)), "groups": 4, "stride": stride}
+    y = conv(x, weight, **options)
+    close(y, conv.value(*wide([x, weight]), **options), 64)
+    g = np.abs(values(*y.shape, seed=2))
+    given = {**options, "kernel": (3, 3)}
+    dw = conv_weight_gradient(x, g, **given)
+    assert np.isfinite(dw[[0, 2, 3]]).all()
+    assert np.isinf(dw[1]).any()
+    assert not np.isnan(dw).any()
+
+
+@pytest.mark.parametrize("odd", [np.nan, np.inf])
+def test_odd_numbers_go_where_the_plain_form_has_them(odd, always):
+    x, weight = values(2, 6, 9, 9), values(7, 6, 3, 3, seed=1)
+    x[1, 2, 4, 4] = odd
+    y = conv(x, weight, padding=1)
+    with np.errstate(invalid="ignore"):
+        close(y, conv.value(*wide([x, weight]), padding=1), 64)
+    assert np.isfinite(y[0]).all()
+
+
+def test_arrays_of_other_sizes_are_refused(launched, always):
+    with pytest.raises(InputError):
+        conv(values(1, 5, 8, 8), values(4, 6, 3, 3))
+    with pytest.raises(InputError):
+        conv(values(1, 6, 8, 8), values(4, 6, 3, 3), values(3))
+    assert not launched
+
+
+# --- activations and pooling ---
+
+
+@pytest.mark.parametrize("count", [1, 7, 8, 31, 1003])
+@pytest.mark.parametrize("below", [None, 1.0])
+@pytest.mark.parametrize("slope", [1.0, 0.25])
+def test_slopes_between_bounds(count, below, slope, launched):
+    x, g = values(count), values(count, seed=1)
+    x[::5], x[1::7], g[::3] = 0, np.nan, np.nan
+    given = {"above": 0.0, "below": below, "slope": slope}
+    (y,) = same_for_any_threads(lambda: gated(g, x, **given))
+    np.testing.assert_array_equal(y, gated.value(g, x, **given))
+    assert set(launched) == {"gate"}
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_max_pooling(rank, seed, launched):
+    d = np.random.default_rng(seed)
+    kernel = tuple(int(d.integers(1, 4)) for _ in range(rank))
+    options = {
+        "kernel_size": kernel,
+        "stride": tuple(int(d.integers(1, 4)) for _ in kernel),
+        "padding": tuple(int(d.integers(0, k // 2 + 1)) for k in kernel),
+        "dilation": int(d.integers(1, 3)),
+        "ceil_mode": bool(seed % 2),
+    }
+    x = values(2, 5, *(int(d.integers(7, 20)) for _ in kernel), seed=seed)
+    if seed > 3:
+        x = np.rint(x)  # many are equal
+    y = max_pool(x, **options)
+    g = values(*y.shape, seed=1)
+    (dx,) = same_for_any_threads(lambda: pulled(max_pool, g, y, (x,), options)[0])
+    assert set(launched) == {"max_pool_gradient"}
+    close(dx, pulled(max_pool, *wide([g, y]), tuple(wide([x])), options)[0])
+
+
+def test_max_pooling_of_odd_numbers(launched):
+    x = values(1, 2, 8, 8)
+    x[0, 0, 3, 3], x[0, 1, :4], x[0, 1, 6, 6] = np.nan, -np.inf, np.inf
+    options = {"kernel_size": 3, "stride": 2, "padding": 1}
+    y = max_pool(x, **options)
+    g = values(*y.shape, seed=1)
+    (dx,) = pulled(max_pool, g, y, (x,), options)
+    (wanted,) = pulled(max_pool, *wide([g, y]), tuple(wide([x])), options)
+    assert launched
+    close(dx, wanted)
 
 
 # --- normalisation ---
