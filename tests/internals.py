@@ -21,16 +21,7 @@ from burnish.codegen.errors import silent
 from burnish.codegen.lift import lift
 from burnish.codegen.ops import has_rule
 from burnish.codegen.pipeline import generate
-from burnish.codegen.program import (
-    Assign,
-    Block,
-    ClassPlan,
-    Expression,
-    Layer,
-    Literal,
-    Value,
-    Weight,
-)
+from burnish.codegen.program import ClassPlan, Expression, Literal
 from burnish.codegen.readers import read
 from burnish.codegen.readers.expand import expand
 from burnish.codegen.render.words import text
@@ -72,7 +63,7 @@ def stations() -> str:
         passes.run(source.model)
         after = _nodes(source.model)
         program = lift(source.model)
-        lifted = _block(program.body)
+        lifted = str(program)
         plan = arrange(program)
         arranged = "\n\n".join(map(_class, plan.classes))
         written = generate(path).text.partition("\n\n\n")[2]
@@ -94,21 +85,8 @@ def _nodes(held: ir.Model) -> str:
     )
 
 
-def _block(block: Block) -> str:
-    names: dict[Value, str] = {}
-    lines = []
-    for statement in block.statements:
-        assert isinstance(statement, Assign)
-        made = _shown(statement.expression, names)
-        targets = ", ".join(_name(target, names) for target in statement.targets)
-        scope = ".".join(level.name for level in statement.scope)
-        lines.append(f"{targets} = {made}" + (f"    # {scope}" if scope else ""))
-    ends = ", ".join(_shown(result, names) for result in block.results)
-    return "\n".join([*lines, f"return {ends}"])
-
-
 def _class(plan: ClassPlan) -> str:
-    made = [f"  {name} = {_shown(e, {})}" for name, e in plan.members]
+    made = [f"  {name} = {_shown(e)}" for name, e in plan.members]
     head = f"class {plan.name}({', '.join(plan.parameters)})  {plan.contract}".rstrip()
     takes = ", ".join(value.hint or "x" for value in plan.inputs)
     body = [type(statement).__name__ for statement in plan.block.statements]
@@ -116,25 +94,12 @@ def _class(plan: ClassPlan) -> str:
     return "\n".join([head, *made, ends])
 
 
-def _name(value: Value, names: dict[Value, str]) -> str:
-    return names.setdefault(value, value.hint or f"v{len(names)}")
-
-
-def _shown(expression: Expression, names: dict[Value, str]) -> str:
-    """Kind(children) with values by name and literals as they are."""
-    match expression:
-        case Value():
-            return _name(expression, names)
-        case Weight():
-            return "weight"
-        case Literal():
-            return repr(expression.value)
-        case Layer():
-            args = ", ".join(map(repr, expression.args))
-            given = ", ".join(_shown(e, names) for e in expression.inputs)
-            return f"Layer {expression.kind}({args})({given})"
+def _shown(expression: Expression) -> str:
+    """Kind(children), and literals as they are."""
+    if isinstance(expression, Literal):
+        return repr(expression.value)
     kind = type(expression).__name__
-    given = ", ".join(_shown(child, names) for child in expression.children())
+    given = ", ".join(map(_shown, expression.children()))
     word = getattr(expression, "function", getattr(expression, "operator", ""))
     if not expression.children() and not word:
         return text(expression, {})

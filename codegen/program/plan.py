@@ -14,6 +14,8 @@ from burnish.codegen.program.expressions import (
     UnaryOp,
 )
 from burnish.codegen.program.leaves import Expression, Shape, Value, Weight
+from burnish.codegen.program.parsed import parsed
+from burnish.codegen.program.printed import printed
 from burnish.codegen.program.statements import Block
 
 
@@ -22,6 +24,7 @@ class Program:
     """A whole model: inputs in order, a body, names and shapes of outputs.
 
     unknown: operators that methods stand for, and the names of their nodes.
+    `str(program)` is its text, one statement a line; weights have no data there.
     """
 
     inputs: list[Value]
@@ -30,6 +33,17 @@ class Program:
     output_names: list[str]
     outputs: list[tuple[str | None, Shape | None]]
     unknown: dict[str, list[str]] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, text: str) -> Program:
+        """The program of such a text; its weights read zeros.
+
+        Raises ValueError with the line that is no part of a program.
+        """
+        return cls(**parsed(text))
+
+    def __str__(self) -> str:
+        return printed(self)
 
 
 @dataclass(eq=False)

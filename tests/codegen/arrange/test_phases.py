@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 
+from burnish.codegen import pipeline as whole
 from burnish.codegen.arrange import pipeline
 from burnish.codegen.arrange.pipeline import NEEDED, PHASES, Phase
+from burnish.codegen.lift import lift
+from burnish.codegen.program import Program
 from tests.codegen.arrange.test_calls import network
 from tests.codegen.arrange.test_structure import encoder, pyramid
 from tests.harness.counted import counted
@@ -95,17 +100,34 @@ def forms(
     build, given = MODELS[request.param]
     folder = tmp_path_factory.mktemp("forms")
     texts, numbers = {}, {}
-    text, flat = source_of(build(), folder, name="net", flat=True)
-    texts["flat"], numbers["flat"] = text, np.asarray(flat(given))
-    for name, phases in {
-        "all": PHASES,
-        **{p.__name__: _but(p) for p in COSMETIC},
-    }.items():
+    forms = {"flat": PHASES, "all": PHASES, **{p.__name__: _but(p) for p in COSMETIC}}
+    planned = _Planned()
+    for name, phases in forms.items():
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(pipeline, "PHASES", phases)
-            texts[name], model = source_of(build(), folder, name="net")
+            patch.setattr(whole, "lift", planned.lift)
+            patch.setattr(whole, "_simplify", planned.simplify)
+            flat = name == "flat"
+            texts[name], model = source_of(build(), folder, name="net", flat=flat)
         numbers[name] = np.asarray(model(given))
     return request.param, texts, numbers
+
+
+class _Planned:
+    """Passes and lifting of one model, done once; each form has a copy."""
+
+    def __init__(self) -> None:
+        self.program: Program | None = None
+        self.simplify_once = whole._simplify
+
+    def simplify(self, *given: Any) -> None:
+        if self.program is None:
+            self.simplify_once(*given)
+
+    def lift(self, *given: Any) -> Program:
+        if self.program is None:
+            self.program = lift(*given)
+        return copy.deepcopy(self.program)
 
 
 def _but(phase: Phase) -> tuple[Phase, ...]:

@@ -1,0 +1,319 @@
+"""What each phase of arranging does: a program's text before, and what comes out.
+
+A row of a phase that changes the program has the program behind it, and is the same
+text where the phase leaves it. A row of a phase that changes classes has lines of the
+source behind it, after all phases before it.
+"""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from burnish.codegen.arrange.pipeline import PHASES, Facts, Phase, build_classes, run
+from burnish.codegen.authorship import SAYS_NOTHING
+from burnish.codegen.program import Plan, Program
+from burnish.codegen.render.page import Header, render
+
+PHASE = {phase.__name__: phase for phase in PHASES}
+
+
+def _line(count: int, scope: str) -> str:
+    """Linear layers and tanh in turn, in scopes with their number."""
+    weights = [
+        f'weight w{n} "{scope.format(n)}.fc.weight": float32[4, 4]'
+        for n in range(count)
+    ]
+    statements = [
+        f"h{n}: float32[batch, 4] = nn.Linear(4, 4, bias=False, weight=w{n})(x{n})"
+        f"  # {scope.format(n)}.fc\n"
+        f"x{n + 1}: float32[batch, 4] = ops.tanh(h{n})  # {scope.format(n)}"
+        for n in range(count)
+    ]
+    ends = ["input x0: float32[batch, 4]"], [f"return x{count}"]
+    return "\n".join([*weights, *ends[0], *statements, *ends[1], OUTPUT])
+
+
+def _counted(count: int, path: str, flag: str) -> str:
+    """Layers without scopes, and what the file says of their weights."""
+    weights = [
+        f'weight w{n} "{path.format(n)}": of s{n}(16, {flag}) float32[4, 4]'
+        for n in range(count)
+    ]
+    statements = [
+        f"x{n + 1}: float32[batch, 4] = nn.Linear(4, 4, bias=False, weight=w{n})(x{n})"
+        for n in range(count)
+    ]
+    ends = ["input x0: float32[batch, 4]"], [f"return x{count}"]
+    return "\n".join([*weights, *ends[0], *statements, *ends[1], OUTPUT])
+
+
+OUTPUT = 'output "y": float32[batch, 4]'
+JOINED = """
+input x: float32[batch, 4]
+t: float32[batch, 4] = ops.tanh(x)
+a: float32[1, batch, 4] = x.unsqueeze(0)
+b: float32[1, batch, 4] = t.unsqueeze({0})
+unread: float32[batch, 4] = ops.exp(x)
+y: float32[2, batch, 4] = ops.concat([a, b], axis=0)
+return y
+output "y": float32[2, batch, 4]
+"""
+CALLED = """
+weight w "{0}.fc.weight": float32[4, 4]
+weight v "{1}.fc.weight": float32[4, 4]
+input x: float32[batch, 4]
+h: float32[batch, 4] = nn.Linear(4, 4, bias=False, weight=w)(x)  # {0}.fc
+t: float32[batch, 4] = ops.tanh(h)  # {0}
+u: float32[batch, 4] = nn.Linear(4, 4, bias=False, weight={2})(t)  # {3}.fc
+y: float32[batch, 4] = ops.tanh(u)  # {3}
+return y
+output "y": float32[batch, 4]
+"""
+UNCALLED = """
+weight a "{0}decoder.fc.weight": float32[4, 4]
+weight b "{0}decoder.out.weight": float32[4, 4]
+input x: float32[batch, 4]
+h: float32[batch, 4] = nn.Linear(4, 4, bias=False, weight=a)(x)  # {1}decoder.fc
+y: float32[batch, 4] = nn.Linear(4, 4, bias=False, weight=b)(h)  # {1}decoder.out
+return y
+output "y": float32[batch, 4]
+"""
+SHARED = """
+weight a "layers.0.fc.weight": float32[4, 4]
+weight b "layers.1.fc.weight": float32[4, 4]
+input x: float32[batch, 4]
+factor: float32[batch, 4] = ops.sigmoid(x){0}
+h: float32[batch, 4] = nn.Linear(4, 4, bias=False, weight=a)(x)  # layers.0.fc
+m: float32[batch, 4] = (h * factor)  # layers.0
+u: float32[batch, 4] = nn.Linear(4, 4, bias=False, weight=b)(m)  # layers.1.fc
+y: float32[batch, 4] = (u * {1})  # layers.1
+return y
+output "y": float32[batch, 4]
+"""
+PROGRAMS: list[tuple[str, str, str]] = [
+    # a phase, a program before it, the program behind it
+    (
+        "forget_counted_layers",
+        _counted(8, "linear_{}.w_0", "named"),
+        _counted(8, SAYS_NOTHING, "apart"),
+    ),
+    (
+        "forget_counted_layers",  # an author counts as far as seven
+        _counted(7, "linear_{}.w_0", "named"),
+        _counted(7, "linear_{}.w_0", "named"),
+    ),
+    (
+        "stack_tensors",
+        JOINED.format(0),
+        """
+        input x: float32[batch, 4]
+        t: float32[batch, 4] = ops.tanh(x)
+        y: float32[2, batch, 4] = ops.stack([x, t], axis=0)
+        return y
+        output "y": float32[2, batch, 4]
+        """,
+    ),
+    (
+        "stack_tensors",  # the axes differ: nothing but dead code changes
+        JOINED.format(1),
+        JOINED.format(1).replace("unread: float32[batch, 4] = ops.exp(x)\n", ""),
+    ),
+    (
+        "read_scopes",
+        """
+        input x: float32[batch, 4]
+        h: float32[batch, 4] = ops.tanh(x)  # '':Model.blocks.0:Block
+        y: float32[batch, 4] = ops.exp(h)  # blocks.1:Block
+        return y
+        output "y": float32[batch, 4]
+        """,
+        """
+        input x: float32[batch, 4]
+        h: float32[batch, 4] = ops.tanh(x)  # _:Model.blocks.0:Block
+        y: float32[batch, 4] = ops.exp(h)  # blocks.1:Block
+        return y
+        output "y": float32[batch, 4]
+        """,
+    ),
+    (
+        "number_calls",
+        CALLED.format("block", "block", "w", "block"),
+        CALLED.format("block", "block", "w", "block#1"),
+    ),
+    (
+        "number_calls",  # two modules
+        CALLED.format("one", "two", "v", "two"),
+        CALLED.format("one", "two", "v", "two"),
+    ),
+    (
+        "add_uncalled_modules",
+        UNCALLED.format("model.", ""),
+        UNCALLED.format("model.", "model."),
+    ),
+    ("add_uncalled_modules", UNCALLED.format("", ""), UNCALLED.format("", "")),
+    (
+        "hoist_shared",
+        SHARED.format("  # layers.0", "factor"),
+        SHARED.format("", "factor"),
+    ),
+    (
+        "hoist_shared",  # one module reads it
+        SHARED.format("  # layers.0", "x"),
+        SHARED.format("  # layers.0", "x"),
+    ),
+]
+
+
+def _bare(times: int) -> str:
+    """A block of five statements, so many times, without scopes or names."""
+    kinds = [(4, 6), (6, 4)]
+    weights = [
+        f'weight w{n}{k} "": float32[{out}, {size}]'
+        for n in range(times)
+        for k, (size, out) in enumerate(kinds)
+    ]
+    block = """\
+a{n}: float32[batch, 6] = nn.Linear(4, 6, bias=False, weight=w{n}0)(x{n})
+b{n}: float32[batch, 6] = ops.tanh(a{n})
+c{n}: float32[batch, 4] = nn.Linear(6, 4, bias=False, weight=w{n}1)(b{n})
+d{n}: float32[batch, 4] = ops.sin(c{n})
+x{m}: float32[batch, 4] = (x{n} + d{n})"""
+    blocks = [block.format(n=n, m=n + 1) for n in range(times)]
+    ends = ["input x0: float32[batch, 4]"], [f"return x{times}", OUTPUT]
+    return "\n".join([*weights, *ends[0], *blocks, *ends[1]])
+
+
+def _widths(*hidden: int, act: str = "tanh") -> str:
+    """Blocks of two layers, each with its own hidden size, and a head."""
+    weights, statements = [], []
+    for n, size in enumerate(hidden):
+        weights += [
+            f'weight u{n} "blocks.{n}.fc.weight": float32[{size}, 4]',
+            f'weight v{n} "blocks.{n}.out.weight": float32[4, {size}]',
+        ]
+        function = act if n else "tanh"
+        statements.append(f"""\
+a{n}: float32[batch, {size}] = nn.Linear(4, {size}, bias=False, weight=u{n})(x{n})\
+  # blocks.{n}:Block.fc
+b{n}: float32[batch, {size}] = ops.{function}(a{n})  # blocks.{n}:Block
+x{n + 1}: float32[batch, 4] = nn.Linear({size}, 4, bias=False, weight=v{n})(b{n})\
+  # blocks.{n}:Block.out""")
+    ends = ["input x0: float32[batch, 4]"], [f"return x{len(hidden)}", OUTPUT]
+    return "\n".join([*weights, *ends[0], *statements, *ends[1]])
+
+
+SOURCES: list[tuple[str, str, str]] = [
+    # a phase, a program before all phases, lines of the source behind this one
+    (
+        "recover_structure",
+        _bare(3),
+        """
+        self.blocks = [MLPBlock#1() for _ in range(3)]
+
+        def forward(self, x0):
+        x = x0
+        for block in self.blocks:
+        x = block(x)
+        """,
+    ),
+    (
+        "recover_structure",  # two layers and what is between them are no class
+        _bare(1),
+        """
+        self.linear1 = nn.Linear(4, 6, bias=False)
+        self.linear2 = nn.Linear(6, 4, bias=False)
+
+        def forward(self, x0):
+        x = self.linear2(ops.tanh(self.linear1(x0)))
+        return x0 + ops.sin(x)
+        """,
+    ),
+    (
+        "build_classes",
+        _line(3, "blocks.{}"),
+        """
+        self.blocks = [Block#1() for _ in range(3)]
+
+        def forward(self, x0):
+        x = x0
+        for block in self.blocks:
+        x = block(x)
+        return x
+        """,
+    ),
+    (
+        "build_classes",
+        _widths(6, 8),
+        "self.blocks = nn.Sequential(Block#1(), Block#2())",
+    ),
+    (
+        "merge_classes",
+        _widths(6, 8),
+        """
+        def __init__(self, features):
+        self.fc = nn.Linear(4, features, bias=False)
+        self.out = nn.Linear(features, 4, bias=False)
+        """,
+    ),
+    (
+        "merge_classes",  # another function is another class
+        _widths(6, 8, act="sin"),
+        "self.blocks = nn.Sequential(Block#1(), Block#2())",
+    ),
+    ("name_classes", _widths(6, 8), "self.blocks = nn.Sequential(Block(6), Block(8))"),
+    (
+        "name_classes",
+        _widths(6, 8, act="sin"),
+        "self.blocks = nn.Sequential(Block(), Block2())",
+    ),
+    (
+        "name_sizes",
+        _line(3, "blocks.{}"),
+        """
+        def __init__(self, classes=4):
+        self.blocks = [Block(classes) for _ in range(3)]
+        """,
+    ),
+    (
+        "write_comprehensions",
+        _widths(8, 8, 8, 16),
+        "self.blocks = nn.Sequential(*[Block(8) for _ in range(3)], Block(16))",
+    ),
+    (
+        "write_comprehensions",  # two are written out
+        _widths(8, 8, 16),
+        "self.blocks = nn.Sequential(Block(8), Block(8), Block(16))",
+    ),
+]
+
+
+def _source(program: Program, phase: Phase) -> str:
+    """The classes behind a phase; built where the phase comes before that."""
+    facts = Facts()
+    last = max(PHASES.index(phase), PHASES.index(build_classes))
+    run(PHASES[: last + 1], program, facts)
+    return render(Plan(facts.classes, [], []), Header("title", ("made.",), (), {}))
+
+
+@pytest.mark.parametrize(("phase", "before", "after"), PROGRAMS)
+def test_a_phase_changes_the_program(phase: str, before: str, after: str) -> None:
+    program = Program.parse(before)
+    PHASE[phase](program, Facts())
+    assert str(program) == str(Program.parse(after))
+
+
+@pytest.mark.parametrize(("phase", "before", "lines"), SOURCES)
+def test_a_phase_changes_classes(phase: str, before: str, lines: str) -> None:
+    text = _source(Program.parse(before), PHASE[phase])
+    wanted = textwrap.dedent(lines).strip().splitlines()
+    found = [line.strip() for line in text.splitlines()]
+    starts = [i for i, line in enumerate(found) if line == wanted[0].strip()]
+    assert any(
+        found[i : i + len(wanted)] == [line.strip() for line in wanted] for i in starts
+    ), text
+
+
+def test_every_phase_has_a_row() -> None:
+    assert {row[0] for row in (*PROGRAMS, *SOURCES)} == set(PHASE)
