@@ -225,8 +225,9 @@ def nodes_of(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
 def trainable(graph: onnx.GraphProto) -> int:
     """Elements of floating-point tensors that stand where a layer has its weights.
 
-    Tensors of initializers and Constant nodes at every depth, also through nodes that
-    only change their form. What its author's name calls a buffer is none of them.
+    Tensors of initializers, Constant and ConstantOfShape nodes at every depth, also
+    through nodes that only change their form. What its author's name calls a buffer is
+    none of them.
     """
     sizes: dict[str, int] = {}
     through: dict[str, str] = {}
@@ -253,7 +254,11 @@ def collect(
 
     for tensor in graph.initializer:
         add(tensor.name, tensor)
+    held = {tensor.name: tensor for tensor in graph.initializer}
     for node in graph.node:
+        if node.op_type == "ConstantOfShape" and node.input[0] in held:
+            shape = onnx.numpy_helper.to_array(held[node.input[0]])
+            sizes[node.output[0]] = int(np.prod(shape))
         if node.op_type in _HANDS_ON:
             through[node.output[0]] = node.input[0]
         for attribute in node.attribute:

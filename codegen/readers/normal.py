@@ -10,14 +10,18 @@ from typing import Any
 import onnx_ir as ir
 from onnx_ir.passes import common
 
+from burnish.budget import Budget
 from burnish.codegen.errors import Explain, ReadError
 from burnish.codegen.readers import functions, schema
 from burnish.codegen.weights import constants
-from burnish.codegen.weights.slots import weights_among_constants
+from burnish.codegen.weights.slots import store_filled, weights_among_constants
 
 
-def normalise(message: Any, explain: Explain) -> ir.Model:
-    """Build the Graph from a clean ModelProto and bring it into normal form."""
+def normalise(message: Any, explain: Explain, budget: Budget | None = None) -> ir.Model:
+    """Build the Graph from a clean ModelProto and bring it into normal form.
+
+    budget: for weights that the file says in a few bytes; without it they stay nodes.
+    """
     functions.check_growth(message)
     model = build(functions.align_opsets(message, explain))
     functions.inline(model)
@@ -25,6 +29,8 @@ def normalise(message: Any, explain: Explain) -> ir.Model:
     _sort(model)
     _drop_weight_inputs(model, explain)
     common.NameFixPass()(model)
+    if budget is not None:
+        store_filled(model, budget)
     lift_constants(model, weights_among_constants(model))
     schema.check(model)
     return model

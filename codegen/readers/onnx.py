@@ -26,8 +26,8 @@ _TRAINING_INFO = 20
 def load(file: MappedFile, explain: Explain) -> tuple[ir.Model, int]:
     """The model in `file` in normal form, and the opset that the file declares."""
 
-    def build(message: Any, declared: int) -> ir.Model:
-        model = microsoft.to_own_domain(normalise(message, explain))
+    def build(message: Any, declared: int, budget: Budget) -> ir.Model:
+        model = microsoft.to_own_domain(normalise(message, explain, budget))
         return opset.bring_up(model, declared, explain)
 
     def finish(model: ir.Model) -> None:
@@ -40,7 +40,7 @@ def load(file: MappedFile, explain: Explain) -> tuple[ir.Model, int]:
 def load_for_upgrade(path: Path, target: int, explain: Explain) -> tuple[ir.Model, int]:
     """The model at opset `target` and the opset it had; unchanged if that is enough."""
 
-    def build(message: Any, declared: int) -> ir.Model:
+    def build(message: Any, declared: int, _budget: Budget) -> ir.Model:
         model = normalise(message, explain)
         return model if declared >= target else opset.convert(model, declared, target)
 
@@ -50,7 +50,7 @@ def load_for_upgrade(path: Path, target: int, explain: Explain) -> tuple[ir.Mode
 def _guarded(
     file: MappedFile,
     explain: Explain,
-    build: Callable[[Any, int], ir.Model],
+    build: Callable[[Any, int, Budget], ir.Model],
     finish: Callable[[ir.Model], None] = lambda _: None,
 ) -> tuple[ir.Model, int]:
     """What `build` makes of the file, its tensors attached; errors name the file.
@@ -62,7 +62,7 @@ def _guarded(
         message = parse(file, explain)
         counts.check(message)
         declared = proto.clean(message, explain, budget)
-        model = build(message, declared)
+        model = build(message, declared, budget)
         attach(model, file, budget)
         finish(model)
     except BudgetError:

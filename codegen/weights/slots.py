@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import onnx_ir as ir
 
+from burnish.budget import Budget
 from burnish.codegen.weights import constants
 
 Shape = tuple[int, ...]
@@ -32,14 +34,15 @@ _SLOTS = {
     "RMSNormalization": frozenset((1,)),
     "RNN": _RECURRENT,
 }
-_CHANNELS = frozenset(("Conv", "ConvTranspose"))
+_CHANNELS = frozenset(("BatchNormalization", "Conv", "ConvTranspose"))
 _PER_CHANNEL = frozenset(("Add", "Mul"))
+_MOST_FILLED = 256 << 20  # bytes written of weights whose values the file only says
 _VIEWS = frozenset(("Cast", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"))
 
 
 def weights_among_constants(model: ir.Model) -> set[ir.Node]:
     """The Constant nodes that are weights of layers."""
-    held = any(map(constants.trains, model.graph.initializers.values()))
+    held = _trained(model) > 0
     graphs = [g for g in model.graphs() if not (held and g is model.graph)]
     return {
         node
@@ -47,6 +50,58 @@ def weights_among_constants(model: ir.Model) -> set[ir.Node]:
         for node in graph
         if node.op_type == "Constant" and node.domain == "" and _is_weight(node)
     }
+
+
+def _trained(model: ir.Model) -> int:
+    """How many initializers train."""
+    return sum(map(constants.trains, model.graph.initializers.values()))
+
+
+def store_filled(model: ir.Model, budget: Budget) -> None:
+    """Make each ConstantOfShape in a weight's place an initializer.
+
+    ONNX's light models have most of their weights so, to be small. A few beside other
+    weights are what an author computes with. Where a file of this size may not ask for
+    so much memory or disk, all stay as they are.
+    """
+    found = {}
+    for node in model.graph:
+        tensor = _filled(node)
+        if tensor is not None and _all_fit(node, tuple(tensor.shape.numpy())):
+            found[node] = tensor
+    if len(found) < _trained(model):
+        return
+    sizes = [tensor.nbytes for tensor in found.values()]
+    if sum(sizes) > _MOST_FILLED or not budget.fits(max(sizes, default=0)):
+        return
+    for node, tensor in found.items():
+        old = node.outputs[0]
+        value = ir.Value(
+            name=old.name,
+            shape=tensor.shape,
+            type=ir.TensorType(tensor.dtype),
+            const_value=tensor,
+        )
+        ir.convenience.replace_all_uses_with(old, value)
+        model.graph.remove(node, safe=True)
+        model.graph.register_initializer(value)
+
+
+def _filled(node: ir.Node) -> ir.LazyTensor | None:
+    """What a ConstantOfShape of floats makes; None for others, or an unknown shape."""
+    if node.op_type != "ConstantOfShape" or node.domain != "" or not node.inputs[0]:
+        return None
+    sizes = ir.convenience.get_const_tensor(node.inputs[0])
+    value = node.attributes.get("value")
+    fill = ir.tensor(np.zeros(1, np.float32)) if value is None else value.as_tensor()
+    if sizes is None or not fill.dtype.is_floating_point():
+        return None
+    shape = tuple(map(int, sizes.numpy()))
+    return ir.LazyTensor(
+        lambda: ir.tensor(np.full(shape, fill.numpy()), dtype=fill.dtype),
+        fill.dtype,
+        ir.Shape(shape),
+    )
 
 
 def _is_weight(node: ir.Node) -> bool:
@@ -57,8 +112,12 @@ def _is_weight(node: ir.Node) -> bool:
     tensor = value.as_tensor()
     if not tensor.dtype.is_floating_point() or len(tensor.shape) == 0:
         return False
+    return _all_fit(node, tuple(tensor.shape.numpy()))
+
+
+def _all_fit(node: ir.Node, shape: Shape) -> bool:
+    """Whether every use of what it makes is as a layer's weight."""
     uses = list(node.outputs[0].uses())
-    shape = tuple(tensor.shape.numpy())
     return bool(uses) and all(_fits(user, place, shape) for user, place in uses)
 
 
@@ -84,21 +143,31 @@ def _viewed(node: ir.Node, shape: Shape | None) -> Shape | None:
     if node.op_type == "Transpose":
         axes = node.attributes.get_ints("perm") or range(len(shape))[::-1]
         return tuple(shape[axis] for axis in axes)
-    sizes = (
-        ir.convenience.get_const_tensor(node.inputs[-1]) if node.inputs[-1] else None
-    )
-    if node.op_type != "Reshape" or sizes is None:
+    if node.op_type == "Reshape":
+        sizes = _integers(node.inputs[1])
+        rest = math.prod(shape) // max(1, abs(math.prod(sizes or ())))
+        return sizes and tuple(rest if size == -1 else size for size in sizes)
+    axes = node.attributes.get_ints("axes") or _integers((*node.inputs, None)[1])
+    if not axes or node.op_type not in ("Squeeze", "Unsqueeze"):
         return None
-    known = [int(size) for size in sizes.numpy().ravel()]
-    rest = math.prod(shape) // max(1, abs(math.prod(known)))
-    return tuple(rest if size == -1 else size for size in known)
+    if node.op_type == "Squeeze":
+        gone = {axis % len(shape) for axis in axes}
+        return tuple(size for i, size in enumerate(shape) if i not in gone)
+    rank = len(shape) + len(axes)
+    new, sizes_left = {axis % rank for axis in axes}, iter(shape)
+    return tuple(1 if i in new else next(sizes_left) for i in range(rank))
+
+
+def _integers(value: ir.Value | None) -> Shape | None:
+    tensor = None if value is None else ir.convenience.get_const_tensor(value)
+    return None if tensor is None else tuple(map(int, tensor.numpy().ravel()))
 
 
 def _is_per_channel(node: ir.Node, place: int, shape: Shape) -> bool:
     """Whether it is a bias or a scale of the channels of a layer with constant weights.
 
-    Behind a product that is a bias (columns,); behind a convolution (C, 1, ...) or
-    (1, C, 1, ...), and other such numbers may be between them.
+    Behind a product that is a bias (columns,); behind a convolution or a normalisation
+    (C, 1, ...) or (1, C, 1, ...), and other such numbers may be between them.
     """
     layer = _maker(node.inputs[1 - place])
     if layer is not None and layer.op_type == "MatMul":
@@ -110,7 +179,13 @@ def _is_per_channel(node: ir.Node, place: int, shape: Shape) -> bool:
     if layer is None or layer.op_type not in _CHANNELS:
         return False
     weight = _held(layer.inputs[1])
-    if weight is None or (node.op_type == "Add" and len(layer.inputs) > 2):
+    if weight is None:
+        return False
+    if layer.op_type == "BatchNormalization":
+        return (
+            len(shape) > 1 and weight[0] in shape[:2] and math.prod(shape) == weight[0]
+        )
+    if node.op_type == "Add" and len(layer.inputs) > 2:
         return False
     groups = layer.attributes.get_int("group", 1)
     count = weight[0] if layer.op_type == "Conv" else weight[1] * groups
@@ -129,4 +204,5 @@ def _held(value: ir.Value | None) -> Shape | None:
     if maker is not None and maker.op_type in _VIEWS:
         return _viewed(maker, _held(maker.inputs[0]))
     tensor = None if value is None else ir.convenience.get_const_tensor(value)
+    tensor = _filled(maker) if maker is not None and tensor is None else tensor
     return None if tensor is None else tuple(tensor.shape.numpy())

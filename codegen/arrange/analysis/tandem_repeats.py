@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 _PERIODS = 48
 """How many periods are tried, the most frequent distances first."""
+_RUNS = 24
+"""How many runs are compared, those that save most first."""
 
 
 @dataclass(frozen=True)
@@ -22,9 +24,10 @@ class Run:
 
 
 def best_run(sequence: Sequence[int], weights: Sequence[int]) -> Run | None:
-    """The run whose loop saves most, by the weight of the places that it saves.
+    """The run whose word saves most, by the weight of the places that it saves.
 
-    Linear in the sequence: each distance between equal neighbours is a candidate.
+    A word saves at all its places, not in one run alone: what a longer word repeats
+    goes first. Linear in the sequence: each distance between equals is a candidate.
     """
     last: dict[int, int] = {}
     apart: Counter[int] = Counter()
@@ -32,17 +35,20 @@ def best_run(sequence: Sequence[int], weights: Sequence[int]) -> Run | None:
         if word in last:
             apart[place - last[word]] += 1
         last[word] = place
-    total = [0]
-    for weight in weights:
-        total.append(total[-1] + weight)
-    best, most = None, 0
-    for period, _ in sorted(apart.most_common(_PERIODS)):
-        for run in _runs(sequence, period):
-            end = run.start + run.count * period
-            saved = total[end] - total[run.start + period]
-            if saved > most:
-                best, most = run, saved
-    return best
+    total = [0, *accumulate(weights)]
+
+    def saved_here(run: Run) -> int:
+        return total[run.start + run.count * run.period] - total[run.start + run.period]
+
+    def saved(run: Run) -> int:
+        end = run.start + run.period
+        count = len(places_of(sequence, sequence[run.start : end]))
+        return (count - 1) * (total[end] - total[run.start])
+
+    periods = sorted(period for period, _ in apart.most_common(_PERIODS))
+    runs = [run for period in periods for run in _runs(sequence, period)]
+    runs = sorted((r for r in runs if saved_here(r) > 0), key=saved_here, reverse=True)
+    return max(runs[:_RUNS], key=saved, default=None)
 
 
 def _runs(sequence: Sequence[int], period: int) -> list[Run]:

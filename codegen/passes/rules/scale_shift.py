@@ -1,8 +1,9 @@
 """Fold a per-channel scale and shift into the layer before it.
 
 TensorFlow adds a bias behind its convolutions, and a normalisation whose statistics
-were folded is a factor and a summand. They are part of the layer before them, unless
-the author gave them a name of their own.
+were folded is a factor and a summand; Caffe has the two behind a normalisation without
+parameters. They are part of the layer before them, unless the author gave them a name
+of their own.
 """
 
 from __future__ import annotations
@@ -22,7 +23,12 @@ from burnish.codegen.passes.shapes.dims import declared
 from burnish.codegen.weights import constants
 
 _AUTHORS = re.compile(r"[A-Za-z_]\w*(\.\w+)*$")
-_DOMAINS = {"Conv": "", "ConvTranspose": "", "Linear": "burnish"}
+_DOMAINS = {
+    "BatchNormalization": "",
+    "Conv": "",
+    "ConvTranspose": "",
+    "Linear": "burnish",
+}
 
 
 def _applied(kind: str, layer: str) -> NodePattern:
@@ -35,9 +41,11 @@ def _applied(kind: str, layer: str) -> NodePattern:
 
 def _check(found: Match, kind: str) -> str | None:
     node = found.named["main"]
-    parts = [v for v in node.inputs[1:] if v is not None]
+    parts = [v for v in node.inputs[1:3] if v is not None]
     if not all(constants.trains(v) and len(v.uses()) == 1 for v in parts):
         return "the layer's parameters are not its own"
+    if len(node.outputs) > 1:
+        return "the layer computes its statistics"
     if node.op_type == "ConvTranspose" and attribute(node, "group", 1) != 1:
         return "the channels are in groups"
     by, weight = constant(found["by"]), constant(node.inputs[1])
@@ -57,7 +65,7 @@ def _check(found: Match, kind: str) -> str | None:
 
 def _is_authors(value: ir.Value) -> bool:
     name = value.name or ""
-    counted = authorship.is_exporters(name)
+    counted = authorship.is_exporters(name) or authorship.is_numbered(name)
     return _AUTHORS.match(name) is not None and not counted
 
 
@@ -70,7 +78,7 @@ def _axis(node: ir.Node) -> int:
 
 def _merged(found: Match, kind: str) -> list[ir.Node]:
     node, by = found.named["main"], constant(found["by"])
-    weight, bias = node.inputs[1], (*node.inputs[2:], None)[0]
+    weight, bias, *others = (*node.inputs[1:], *[None] * (3 - len(node.inputs)))
     assert by is not None
     assert weight is not None
     scales = kind in ("Div", "Mul")
@@ -88,6 +96,7 @@ def _merged(found: Match, kind: str) -> list[ir.Node]:
             _weight(like, partial(_computed, kind, constant(bias), by, [-1]), flat=True)
         )
         inputs.append(made[-1].outputs[0])
+    inputs += others
     kept = list(node.attributes.values())
     return [*made, ir.Node(node.domain, node.op_type, inputs, kept)]
 

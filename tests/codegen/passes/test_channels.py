@@ -113,6 +113,15 @@ def test_behind_a_layer(text, line):
     assert "return self.conv(x)" in source, source
 
 
+def test_a_scale_and_a_bias_behind_a_normalisation():
+    """Caffe's Scale layer."""
+    weights = {"p__1": made(3, 1, 1), "q__1": 1 + made(3, 1, 1)}
+    weights |= {name: made(3) ** 2 + 1 for name in ("g__1", "h__1", "mean", "var")}
+    text = "a = BatchNormalization(x, g__1, h__1, mean, var) b = Mul(a, q__1)"
+    source = becomes(form(f"{text} y = Add(b, p__1)", weights=weights, x="2,3,5,6"))
+    assert "return self.bn(x)" in source, source
+
+
 @pytest.mark.parametrize(
     "text", ["y = Mul(a, gain)", "b = Relu(a) c = Add(a, p__1) y = Add(b, c)"]
 )

@@ -6,6 +6,7 @@ import pytest
 from onnx import TensorProto as T
 from onnx import helper as h
 
+from burnish.codegen.evaluator import evaluated
 from burnish.codegen.pipeline import generate, write
 from tests.codegen.readers.hostile import N, floats, info, ints, model
 from tests.harness.imported import load_class
@@ -131,6 +132,53 @@ CASES = {
     "numbers for each channel": (shaped, CONVOLUTION + 5 + 5 * 2 + 2),
     "a recurrent layer": (recurrent, 20 * 4 + 20 * 5 + 40),
 }
+
+
+def filled(name, *shape, value=0.5):
+    """A weight that only its shape and one number are stored of."""
+    sizes, number = ints(f"{name}_shape", list(shape)), floats("v", np.array([value]))
+    return sizes, N("ConstantOfShape", [sizes.name], [name], value=number)
+
+
+def test_weights_of_one_number_train(tmp_path):
+    """As ONNX's light models have them; the small ones are stored."""
+    made = [filled("w", 5, 3, 1), filled("s", 5), filled("b", 5), filled("m", 8, 6)]
+    norm = [floats(name, RANDOM.random(5)) for name in ("g", "h", "mean", "var")]
+    nodes = [
+        *(node for _, node in made),
+        N("Conv", ["x", "w"], ["c"]),
+        N("BatchNormalization", ["c", "g", "h", "mean", "var"], ["n"]),
+        N("Unsqueeze", ["s", "one"], ["s1"]),
+        N("Mul", ["n", "s1"], ["t"]),
+        N("Unsqueeze", ["b", "one"], ["b1"]),
+        N("Add", ["t", "b1"], ["u"]),
+        N("MatMul", ["u", "m"], ["y"]),
+    ]
+    tensors = [*norm, ints("one", [1]), *(sizes for sizes, _ in made)]
+    path = tmp_path / "light.onnx"
+    built = model(nodes, [info("x", ["n", 3, 8])], tensors=tensors)
+    onnx.save(built, path)
+    generated = generate(path)
+    write(generated, tmp_path)
+    assert generated.parameters == 5 * 3 + 2 * 5 + 8 * 6
+    assert "nn.Buffer" not in generated.text
+    module = load_class(tmp_path / "light.py").from_file(tmp_path / "light.safetensors")
+    x = RANDOM.normal(size=(2, 3, 8)).astype(np.float32)
+    (expected,) = evaluated(built, {"x": x})
+    np.testing.assert_allclose(module(x).numpy(), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("sizes", [(1 << 15, 1 << 10), (1 << 20, 1)])
+def test_a_few_bytes_do_not_become_a_large_file(sizes, tmp_path):
+    """One weight that is too large for a file of this size, and many that are."""
+    made = [filled(f"w{i}", *sizes) for i in range(1 if sizes[1] > 1 else 80)]
+    nodes = [node for _, node in made]
+    nodes += [N("MatMul", [f"x{i}", f"w{i}"], [f"y{i}"]) for i in range(len(made))]
+    ports = [info(f"x{i}", ["n", sizes[0]]) for i in range(len(made))]
+    path = tmp_path / "bomb.onnx"
+    ends = [info(f"y{i}") for i in range(len(made))]
+    onnx.save(model(nodes, ports, ends, tensors=[sizes for sizes, _ in made]), path)
+    assert generate(path).parameters == 0
 
 
 @pytest.mark.oracle
