@@ -13,7 +13,7 @@ import itertools
 import sys
 import tempfile
 import types
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +91,9 @@ class BurnishModel(BackendRep):
     def _given(self, value: Any) -> Any:
         if isinstance(value, list):
             return [self._given(item) for item in value]
-        return None if value is None else Tensor(value, device=self.module.device)
+        if value is None or isinstance(value, Mapping):
+            return value
+        return Tensor(value, device=self.module.device)
 
 
 def imported(model: onnx.ModelProto) -> Any:

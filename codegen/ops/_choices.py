@@ -24,6 +24,8 @@ _CHOICES: dict[tuple[str, str], tuple[str, ...]] = {
     ("ScatterElements", "reduction"): _REDUCTIONS,
     ("ScatterND", "reduction"): _REDUCTIONS,
     ("TensorScatter", "mode"): ("linear", "circular"),
+    ("CastMap", "cast_to"): ("TO_FLOAT", "TO_INT64", "TO_STRING"),
+    ("CastMap", "map_form"): ("DENSE", "SPARSE"),
 }
 
 

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from burnish.codegen.ops._rules import (
+    DEVICE,
+    NodeContext,
     Result,
     call,
     method,
@@ -17,7 +19,14 @@ from burnish.codegen.ops._rules import (
 from burnish.codegen.ops._traits import ELEMENTWISE, OWN_SHAPE, SAME_SHAPE
 from burnish.codegen.ops._words import cast
 from burnish.codegen.ops.text import listed
-from burnish.codegen.program import BinOp, Constant, Expression, Literal, Weight
+from burnish.codegen.program import (
+    BinOp,
+    Call,
+    Constant,
+    Expression,
+    Literal,
+    Weight,
+)
 
 ML = "ai.onnx.ml"
 
@@ -233,6 +242,37 @@ def _encoded(x: Expression, keys: Any, *kinds: tuple[Any, Any, Any]) -> Result:
         default=np.asarray(default, dtype).item(),
         dtype=None if natural else table.dtype.name,
     )
+
+
+@onnx_op("DictVectorizer", domain=ML, traits=OWN_SHAPE)
+def dict_vectorizer(
+    X: Expression,
+    *,
+    int64_vocabulary: list[int] | None = None,
+    string_vocabulary: list[str] | None = None,
+    node: NodeContext,
+) -> Result:
+    """The reader says the type of the result, which that of the map's values is."""
+    keys = string_vocabulary or int64_vocabulary or []
+    dtype = node.dtypes[0] or "float32"
+    return _on_device(call("dict_vectorizer", X, keys, dtype=dtype))
+
+
+@onnx_op("CastMap", domain=ML, traits=OWN_SHAPE)
+def cast_map(
+    X: Expression,
+    *,
+    cast_to: str = "TO_FLOAT",
+    map_form: str = "DENSE",
+    max_map: int = 1,
+) -> Result:
+    dtypes = {"TO_FLOAT": "float32", "TO_INT64": "int64", "TO_STRING": "object"}
+    size = max_map if map_form == "SPARSE" else None
+    return _on_device(call("cast_map", X, dtype=dtypes[cast_to], size=size))
+
+
+def _on_device(array: Expression) -> Expression:
+    return Call("Tensor", (array,), (("device", DEVICE),))
 
 
 @onnx_op("ZipMap", domain=ML, traits=OWN_SHAPE)

@@ -94,11 +94,30 @@ _TEXT = ("name", "domain", "op_type", "overload", "input", "output", "doc_string
 
 
 def _drop_maps(graph: Any) -> None:
-    """Maps lose their type: the Graph has none, and Python's dictionaries need none."""
-    for info in (*graph.output, *graph.value_info):
+    """Maps lose their type: the Graph has none, and Python's dictionaries need none.
+
+    The result of DictVectorizer, whose type is that of the values, says it instead.
+    """
+    _type_vectors(graph)
+    for info in (*graph.input, *graph.output, *graph.value_info):
         kinds = (info.type, info.type.sequence_type.elem_type)
         if any(kind.HasField("map_type") for kind in kinds):
             info.ClearField("type")
+
+
+def _type_vectors(graph: Any) -> None:
+    given = (*graph.input, *graph.value_info)
+    known = {info.name: info.type.map_type for info in given}
+    told = {info.name: info for info in (*graph.output, *graph.value_info)}
+    for node in graph.node:
+        if node.op_type != "DictVectorizer" or node.domain != "ai.onnx.ml":
+            continue
+        kind = known.get(node.input[0]) if node.input else None
+        name = next(iter(node.output), "")
+        info = told.get(name) or graph.value_info.add(name=name)
+        if kind is not None and not info.type.tensor_type.elem_type:
+            element = kind.value_type.tensor_type.elem_type
+            info.type.tensor_type.elem_type = element
 
 
 def drop_maps(model: Any) -> None:

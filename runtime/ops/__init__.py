@@ -147,7 +147,6 @@ from burnish.ops.classical import (
     softmax_zero,
     svm_kernel,
     tree_ensemble,
-    zip_map,
 )
 from burnish.ops.clip import clip
 from burnish.ops.compare import (
@@ -265,6 +264,7 @@ from burnish.ops.linalg import (
 from burnish.ops.linear import det, gemm, inverse, linear, matmul, outer
 from burnish.ops.loss import elementwise_cross_entropy, huber, softmax_cross_entropy
 from burnish.ops.low_rank import low_rank_add
+from burnish.ops.maps import cast_map, dict_vectorizer, zip_map
 from burnish.ops.norm import (
     batch_norm,
     batch_norm_train,
@@ -416,6 +416,7 @@ __all__ = [
     "block_sums",
     "broadcast_to",
     "cast",
+    "cast_map",
     "ceil",
     "celu",
     "chunk",
@@ -456,6 +457,7 @@ __all__ = [
     "diag",
     "diag_embed",
     "diagonal",
+    "dict_vectorizer",
     "div",
     "dot",
     "dropout",

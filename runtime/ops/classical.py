@@ -7,7 +7,6 @@ gradient and say so when asked.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -186,11 +185,6 @@ def _table(xp: Any, values: Any, dtype: Any) -> Any:
     if dtype is object and xp is not np:
         raise DeviceError("label_encoder: strings live on the host, on 'cpu'")
     return xp.asarray(values, dtype)
-
-
-def zip_map(x: Any, keys: Sequence[Any]) -> list[dict[Any, float]]:
-    """Each row of x (N, C) as a dictionary of the C keys."""
-    return [dict(zip(keys, row, strict=True)) for row in x.tolist()]
 
 
 @composed

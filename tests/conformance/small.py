@@ -16,7 +16,7 @@ class Small(NamedTuple):
     """A model and what it is called with."""
 
     model: onnx.ModelProto
-    inputs: list[np.ndarray]
+    inputs: list[Any]
 
 
 def x(*shape: int) -> np.ndarray:
@@ -54,6 +54,17 @@ def on_sequence(kind: str, *inputs: np.ndarray, **attributes: Any) -> tuple[str,
         nodes.append(helper.make_node("SequenceAt", ["y0", "first"], ["y1"]))
     last = nodes[-1].output[0]
     return f".{kind}", Small(_model(nodes, given, [last], []), list(inputs))
+
+
+def on_map(
+    kind: str, x: dict[Any, Any], *, key: int, value: int, **attributes: Any
+) -> tuple[str, Small]:
+    """One node of ai.onnx.ml on a dictionary of these types."""
+    node = helper.make_node(kind, ["x"], ["y0"], domain=ML, **attributes)
+    given = onnx.ValueInfoProto(name="x")
+    of_values = helper.make_tensor_type_proto(value, None)
+    given.type.CopyFrom(helper.make_map_type_proto(key, of_values))
+    return f"{ML}.{kind}", Small(_model([node], [given], ["y0"], []), [x])
 
 
 def _declared(name: str, array: np.ndarray) -> onnx.ValueInfoProto:
@@ -133,6 +144,19 @@ SMALL: dict[str, Small] = dict(
             f"{ML}.LinearClassifier", ROWS, outputs=2, classlabels_ints=[4, 7], **LINE
         ),
         small(f"{ML}.LinearRegressor", ROWS, **LINE),
+        on_map(
+            "CastMap",
+            {3: 1.5, 1: 2.0},
+            key=onnx.TensorProto.INT64,
+            value=onnx.TensorProto.FLOAT,
+        ),
+        on_map(
+            "DictVectorizer",
+            {"b": 2.5, "z": 1.0},
+            key=onnx.TensorProto.STRING,
+            value=onnx.TensorProto.FLOAT,
+            string_vocabulary=["a", "b"],
+        ),
         small(f"{ML}.Normalizer", ROWS, norm="L2"),
         small(f"{ML}.OneHotEncoder", CODES, cats_int64s=[1, 2, 3]),
         small(

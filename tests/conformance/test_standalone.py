@@ -62,7 +62,9 @@ for name, inputs in calls.items():
     def given(value):
         if isinstance(value, list):
             return [given(item) for item in value]
-        return value if value is None else module.Tensor(value)
+        if value is None or isinstance(value, dict):
+            return value
+        return module.Tensor(value)
 
     def plain(value):
         if isinstance(value, (list, tuple)):
@@ -174,7 +176,7 @@ def packaged(path: Path, inputs: list[Any], simplify: bool) -> Any:
 def given(value: Any) -> Any:
     if isinstance(value, list):
         return [given(item) for item in value]
-    return value if value is None else Tensor(value)
+    return value if value is None or isinstance(value, dict) else Tensor(value)
 
 
 def bare(value: Any) -> Any:

@@ -49,6 +49,7 @@ def test_every_operator_has_a_row():
         tested |= {row.op.__name__ for row in getattr(table, "CASES", ())}
     inside = {"running_product", "pad_constant", "top_k_places", "unique_places"}
     inside |= {"scatter_rows", "shift_left", "shift_right", "dropout", "zip_map"}
+    inside |= {"cast_map", "dict_vectorizer"}
     inside |= {"last_diagonal", "permutation_matrix", "tall_qr", "median_places"}
     inside |= {"take_slices", "chunk"}  # in tables of `take` and of methods
     inside |= {"concat_of", "einsum_of"}  # in tables of `concat` and `einsum`

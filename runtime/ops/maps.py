@@ -1,0 +1,57 @@
+"""Dictionaries of features or classes, from and to rows of numbers; on the host."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from burnish.errors import InputError
+
+_CASTS = {"float32": float, "int64": int, "object": str}
+_MISSING = {"float32": 0.0, "int64": 0, "object": "0.f"}
+
+
+def zip_map(x: Any, keys: Sequence[Any]) -> list[dict[Any, float]]:
+    """Each row of x (N, C) as a dictionary of the C keys."""
+    return [dict(zip(keys, row, strict=True)) for row in x.tolist()]
+
+
+def dict_vectorizer(
+    x: Mapping[Any, Any], vocabulary: Sequence[Any], *, dtype: Any = "float32"
+) -> Any:
+    """The values of a dictionary in the order of C keys, 0 or "" without: (1, C)
+
+    What is no key of the vocabulary is left out.
+    """
+    _check("dict_vectorizer", x)
+    missing = "" if np.dtype(dtype) == object else 0
+    return np.array([[x.get(key, missing) for key in vocabulary]], dtype)
+
+
+def cast_map(
+    x: Mapping[int, Any], *, dtype: str = "float32", size: int | None = None
+) -> Any:
+    """The values of a dictionary of whole numbers in the order of its keys: (1, C)
+
+    dtype: "float32", "int64" or "object", which are strings. size: key k stands at
+    place k of so many, keys beyond are left out and places without one are 0.
+    """
+    _check("cast_map", x)
+    if size is None:
+        return np.array([[_cast(x[key], dtype) for key in sorted(x)]], dtype)
+    row = [_cast(x[k], dtype) if k in x else _MISSING[dtype] for k in range(size)]
+    return np.array([row], dtype)
+
+
+def _cast(value: Any, dtype: str) -> Any:
+    """A float becomes a string of six decimals, as in C."""
+    if dtype == "object" and not isinstance(value, str):
+        return f"{value:f}"
+    return _CASTS[dtype](value)
+
+
+def _check(where: str, x: Any) -> None:
+    if not isinstance(x, Mapping):
+        raise InputError(f"{where}: expected a dictionary, got {type(x).__name__}")
