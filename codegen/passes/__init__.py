@@ -30,6 +30,7 @@ from burnish.codegen.passes.cse.share_masks import share_masks
 from burnish.codegen.passes.fuse import Supported, fuse_known_forms
 from burnish.codegen.passes.graph import all_nodes, label
 from burnish.codegen.passes.layout.channels_first import channels_first
+from burnish.codegen.passes.layout.join_slices import join_slices
 from burnish.codegen.passes.layout.merge_views import merge_views
 from burnish.codegen.passes.layout.repeat_elements import repeat_elements
 from burnish.codegen.passes.layout.unmerge_heads import heads_apart
@@ -52,6 +53,7 @@ PASSES: tuple[Pass, ...] = (
     follow_sizes,  # so that what changes no shape is seen to change none
     drop_identities,  # so that patterns see real producers
     repeat_elements,  # before views merge, and channels move, which are between
+    join_slices,  # before views merge, which are around the layers
     channels_first,  # so that what follows meets layers, not the axes between them
     recurrent_loops,  # so that they stack
     stack_recurrent,  # before views merge, which hide the layers' own

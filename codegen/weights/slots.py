@@ -141,12 +141,14 @@ def _viewed(node: ir.Node, shape: Shape | None) -> Shape | None:
     if shape is None or node.op_type in ("Cast", "Identity"):
         return shape
     if node.op_type == "Transpose":
-        axes = node.attributes.get_ints("perm") or range(len(shape))[::-1]
-        return tuple(shape[axis] for axis in axes)
+        order = node.attributes.get_ints("perm") or range(len(shape))[::-1]
+        return tuple(shape[axis] for axis in order)
     if node.op_type == "Reshape":
         sizes = _integers(node.inputs[1])
-        rest = math.prod(shape) // max(1, abs(math.prod(sizes or ())))
-        return sizes and tuple(rest if size == -1 else size for size in sizes)
+        if sizes is None or 0 in sizes:
+            return None
+        rest = math.prod(shape) // abs(math.prod(sizes))
+        return tuple(rest if size == -1 else size for size in sizes)
     axes = node.attributes.get_ints("axes") or _integers((*node.inputs, None)[1])
     if not axes or node.op_type not in ("Squeeze", "Unsqueeze"):
         return None

@@ -82,5 +82,6 @@ def _part(parts: Sequence[Expression]) -> Expression | None:
     steps = {after - before for before, after in pairwise(values)}
     if len(steps) != 1 or len(values) < _TELLING:
         return None
-    grown = BinOp("*", Literal(steps.pop()), Name("i"))
-    return BinOp("+", first, grown)
+    step = steps.pop()
+    grown = Name("i") if abs(step) == 1 else BinOp("*", Literal(abs(step)), Name("i"))
+    return BinOp("+" if step > 0 else "-", first, grown)

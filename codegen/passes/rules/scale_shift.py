@@ -78,11 +78,12 @@ def _axis(node: ir.Node) -> int:
 
 def _merged(found: Match, kind: str) -> list[ir.Node]:
     node, by = found.named["main"], constant(found["by"])
-    weight, bias, *others = (*node.inputs[1:], *[None] * (3 - len(node.inputs)))
+    weight, bias = node.inputs[1], (*node.inputs[2:], None)[0]
     assert by is not None
     assert weight is not None
     scales = kind in ("Div", "Mul")
-    made, inputs = [], [found["x"], weight]
+    made: list[ir.Node] = []
+    inputs: list[ir.Value | None] = [found["x"], weight]
     if scales:
         along = [1] * len(declared(weight) or [])
         along[_axis(node)] = -1
@@ -96,7 +97,7 @@ def _merged(found: Match, kind: str) -> list[ir.Node]:
             _weight(like, partial(_computed, kind, constant(bias), by, [-1]), flat=True)
         )
         inputs.append(made[-1].outputs[0])
-    inputs += others
+    inputs += node.inputs[3:]
     kept = list(node.attributes.values())
     return [*made, ir.Node(node.domain, node.op_type, inputs, kept)]
 

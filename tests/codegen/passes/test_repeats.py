@@ -146,3 +146,49 @@ def test_a_slice_to_the_end_is_the_whole(name, end, is_whole):
     model = form(text, x="b,3", weights={name: np.array([end])})
     source = becomes(model)
     assert ("return ops.relu(x)" in source) is is_whole, source
+
+
+def unrolled(layer, count=4, last=4, axis=0):
+    """A layer on each step of x (4, batch, 6), as Keras' TimeDistributed comes."""
+    text = f"z = Constant<value_ints=[0]>() a = Constant<value_ints=[{axis}]>()"
+    for i in range(count):
+        text += f""" f{i} = Constant<value_ints=[{i}]>()
+            t{i} = Constant<value_ints=[{i + 1 if i + 1 < last else 1 << 40}]>()
+            c{i} = Slice(x, f{i}, t{i}, z) s{i} = Squeeze(c{i}, z)
+            {layer.format(i=i)} u{i} = Unsqueeze(r{i}, a)"""
+    return f"{text} y = Concat<axis={axis}>({', '.join(f'u{i}' for i in range(count))})"
+
+
+MATRIX = {"m": np.random.default_rng(2).normal(size=(6, 3)).astype(np.float32)}
+BIAS = {"b": np.random.default_rng(3).normal(size=3).astype(np.float32)}
+PRODUCT = "p{i} = MatMul(s{i}, m) q{i} = Add(p{i}, b) r{i} = Tanh(q{i})"
+
+
+@pytest.mark.parametrize(
+    ("layer", "options", "line"),
+    [
+        (PRODUCT, {}, "return ops.tanh(self.linear(x))"),
+        (PRODUCT, {"axis": 1}, "return ops.tanh(self.linear(x)).transpose(1, 0, 2)"),
+        ("r{i} = Gemm(s{i}, m, b)", {}, "return self.linear(x)"),
+    ],
+    ids=["a product", "another axis", "Gemm"],
+)
+def test_a_layer_on_each_slice_is_one_layer(layer, options, line):
+    weights = MATRIX | BIAS
+    becomes(form(unrolled(layer, **options), x="4,batch,6", weights=weights), line)
+
+
+@pytest.mark.parametrize(
+    ("layer", "size"),
+    [
+        (PRODUCT, 5),
+        (PRODUCT.replace("MatMul(s{i}, m)", "MatMul(s{i}, m{i})"), 4),
+        ("p{i} = MatMul(s{i}, m) q{i} = Add(p{i}, b) r{i} = Softmax<axis=0>(q{i})", 4),
+    ],
+    ids=["not all of the axis", "weights of their own", "along another axis"],
+)
+def test_slices_that_differ_stay(layer, size):
+    text = unrolled(layer, last=9)
+    own = {f"m{i}": MATRIX["m"] * i for i in range(4)} if "m{i})" in layer else MATRIX
+    source = stays(form(text, x=f"{size},batch,6", weights=own | BIAS))
+    assert "return ops.stack(" in source or "ops.concat(" in source or "for " in source
