@@ -1,10 +1,12 @@
-"""Training steps beside PyTorch's: a small CNN, a transformer, optimizers alone.
+"""Training steps beside PyTorch's: convolutional networks, a transformer, optimizers.
 
-    python benchmarks/training.py [--threads 1] [--rounds 7]
+    python benchmarks/training.py [--threads 1] [--rounds 7] [--only TEXT]
 
-A step is the forward pass, the loss, the gradients and Adam's update, float32; that of
-an optimizer alone updates the transformer's weights by the same gradients over and
-over. What is printed: milliseconds of each, and PyTorch's time divided by Burnish's.
+A step is the forward pass, the loss, the gradients and the update of Adam, PyTorch's
+fused; all in float32. Kernels are used where they were built before, by `burnish
+kernels build`. That of an optimizer alone updates the transformer's weights by the same
+gradients over and over; PyTorch's is fused where it has a fused form. What is printed:
+milliseconds of each, and PyTorch's time divided by Burnish's.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from beside import Timing, limit_threads, measure, report
+from networks import mobilenet_v2, resnet18
 
 RATE = 1e-3
 
@@ -101,7 +104,7 @@ def our_step(model: Any, x: Any, labels: Any) -> Callable[[], Any]:
 def their_step(model: Any, x: Any, labels: Any) -> Callable[[], Any]:
     import torch
 
-    adam = torch.optim.Adam(model.parameters(), RATE)
+    adam = torch.optim.Adam(model.parameters(), RATE, fused=True)
     data, wanted = torch.from_numpy(x), torch.from_numpy(labels)
 
     def step() -> Any:
@@ -114,40 +117,47 @@ def their_step(model: Any, x: Any, labels: Any) -> Callable[[], Any]:
     return step
 
 
-def timings(rounds: int) -> Iterator[Timing]:
+def networks() -> Iterator[tuple[str, Callable[[Any, Any], Any], Any]]:
+    """Names, what makes a network of a library's nn and functions, and inputs."""
+    rng = np.random.default_rng(0)
+
+    def images(*shape: int) -> Any:
+        return rng.normal(size=shape).astype(np.float32)
+
+    def words_model(of: Any, functions: Any) -> Any:
+        attend = functions.scaled_dot_product_attention
+        return transformer(of, functions.gelu, attend)
+
+    yield (
+        "guide CNN, 64 x 1 x 28 x 28",
+        lambda of, functions: cnn(of, functions.relu),
+        images(64, 1, 28, 28),
+    )
+    for name, make, size in (
+        ("ResNet-18, 16 x 3 x 32 x 32", resnet18, 32),
+        ("ResNet-18, 16 x 3 x 112 x 112", resnet18, 112),
+        ("MobileNetV2, 16 x 3 x 96 x 96", mobilenet_v2, 96),
+    ):
+        yield name, lambda of, _, make=make: make(of), images(16, 3, size, size)
+    yield "transformer, 8 x 128 words", words_model, rng.integers(0, 5000, (8, 128))
+
+
+def timings(rounds: int, only: str) -> Iterator[Timing]:
     import torch
 
     from burnish import nn, ops
 
-    functional = torch.nn.functional
-    rng = np.random.default_rng(0)
-    labels = rng.integers(0, 10, 64)
-    images = rng.normal(size=(64, 1, 28, 28)).astype(np.float32)
-    words = rng.integers(0, 5000, (8, 128))
-    attention = (
-        ops.scaled_dot_product_attention,
-        functional.scaled_dot_product_attention,
-    )
-    for name, ours, theirs, x in (
-        (
-            "guide CNN, 64 x 1 x 28 x 28",
-            cnn(nn, ops.relu),
-            cnn(torch.nn, torch.relu),
-            images,
-        ),
-        (
-            "transformer, 8 x 128 words",
-            transformer(nn, ops.gelu, attention[0]),
-            transformer(torch.nn, functional.gelu, attention[1]),
-            words,
-        ),
-    ):
+    labels = np.random.default_rng(0).integers(0, 10, 64)
+    for name, make, x in networks():
+        if only.lower() not in name.lower():
+            continue
+        ours, theirs = make(nn, ops), make(torch.nn, torch.nn.functional)
         state = {k: v.numpy().copy() for k, v in theirs.state_dict().items()}
         ours.load_state_dict(state)
         one = our_step(ours, x, labels[: len(x)])
         other = their_step(theirs, x, labels[: len(x)])
         yield measure(name, one, other, rounds)
-    yield from optimizers(rounds)
+    yield from optimizers(rounds, only)
 
 
 OPTIMIZERS: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -158,7 +168,10 @@ OPTIMIZERS: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 
 
-def optimizers(rounds: int) -> Iterator[Timing]:
+_FUSED = ("SGD", "Adam", "AdamW", "Adagrad")
+
+
+def optimizers(rounds: int, only: str) -> Iterator[Timing]:
     """A step of each on a transformer's weights."""
     import torch
 
@@ -166,6 +179,9 @@ def optimizers(rounds: int) -> Iterator[Timing]:
 
     words = np.random.default_rng(0).integers(0, 5000, (2, 16))
     for name, options in OPTIMIZERS:
+        given = ", ".join(f"{k}={v}" for k, v in options.items())
+        if only.lower() not in f"{name}({given})".lower():
+            continue
         attend = ops.scaled_dot_product_attention
         ours = transformer(nn, ops.gelu, attend).to("cpu:autodiff")
         grads = ours(Tensor(words)).sum().backward()
@@ -176,8 +192,8 @@ def optimizers(rounds: int) -> Iterator[Timing]:
         ]
         for peer in peers:
             peer.grad = torch.ones_like(peer)
-        peer_rule = getattr(torch.optim, name)(peers, RATE, **options)
-        given = ", ".join(f"{k}={v}" for k, v in options.items())
+        fused = {"fused": True} if name in _FUSED else {}
+        peer_rule = getattr(torch.optim, name)(peers, RATE, **options, **fused)
 
         def one(rule: Any = rule, model: Any = ours, grads: Any = grads) -> None:
             rule.step(RATE, model, grads)
@@ -189,9 +205,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--only", default="", help="rows whose name has this text")
     options = parser.parse_args()
     limit_threads(options.threads)
-    report(timings(options.rounds))
+    report(timings(options.rounds, options.only))
 
 
 if __name__ == "__main__":

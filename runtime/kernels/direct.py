@@ -17,6 +17,9 @@ from burnish.kernels.threads import num_threads
 _MOST = 32
 """The most shares of a record, which threads split it into."""
 
+_AT_ONCE = 1 << 10
+"""Records of one run; the library takes 4095."""
+
 _ENOUGH = 1 << 14
 """Elements, or products by eight, that are worth another thread."""
 
@@ -36,18 +39,34 @@ def launch(kernel: str, parts: int, **fields: Any) -> None:
 
     Arrays have to be contiguous and of the types that the kernel takes.
     """
+    launch_all(kernel, [(parts, fields)])
+
+
+def launch_all(kernel: str, calls: list[tuple[int, dict[str, Any]]]) -> None:
+    """Run a record for each of the calls, (parts, fields), one after another."""
     library = usable()
     assert library is not None
-    pointers, values = [], {}
+    for start in range(0, len(calls), _AT_ONCE):
+        pointers: list[int] = []
+        some = calls[start : start + _AT_ONCE]
+        records = b"".join(_written(kernel, *call, pointers) for call in some)
+        table = np.array(pointers, np.uint64)
+        threads = num_threads() if max(parts for parts, _ in some) > 1 else 1
+        given = address(np.frombuffer(records, np.uint8)), len(some), address(table)
+        library.run(*given, threads)
+
+
+def _written(
+    kernel: str, parts: int, fields: dict[str, Any], pointers: list[int]
+) -> bytes:
+    """A record's bytes; its arrays' addresses are added to `pointers`."""
+    values = dict(fields)
     for name in BY_NAME[kernel].references:
-        array = fields.pop(name)
+        array = values[name]
         values[name] = -1 if array is None else reference(len(pointers))
         if array is not None:
             pointers.append(address(array))
-    record = packed(kernel, parts, **values, **fields)
-    table = np.array(pointers, np.uint64)
-    threads = num_threads() if parts > 1 else 1
-    library.run(address(np.frombuffer(record, np.uint8)), 1, address(table), threads)
+    return packed(kernel, parts, **values)
 
 
 def address(array: Any) -> int:

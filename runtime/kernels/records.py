@@ -119,6 +119,18 @@ RECORDS = (
         f"planes {_GRID} kernel0 kernel1 kernel2 dilation0 dilation1 dilation2 before0 "
         "before1 before2",
     ),
+    _record(
+        "sgd",
+        "weight grad velocity out",
+        "count maximize nesterov has_decay",
+        "rate momentum share decay",
+    ),
+    _record(
+        "adam",
+        "weight grad mean square largest out",
+        "count maximize decays",
+        "rate beta1 beta2 unbias eps decay",
+    ),
 )
 """Every kind, in the order of its number."""
 
@@ -154,6 +166,7 @@ READS = {"dense": 0, "one": 1, "strided": 2}
 WINDOWS = {"weights": 0, "max": 1, "sum": 2}
 CELLS = {"lstm": 0, "gru": 1, "tanh": 2, "relu": 3}
 REDUCTIONS = {"sum": 0, "max": 1}
+DECAYS = {"none": 0, "grad": 1, "weight": 2, "cautious": 3}
 BLOCKING = {"depth": 256, "panels": 6}
 """Of convolutions of plain maps: products that are summed at a time, and panels of two
 vectors of places in a block."""
@@ -198,6 +211,7 @@ def header() -> str:
     lines.append(_enum("CELL", CELLS))
     lines.append(_enum("REDUCE", REDUCTIONS))
     lines.append(_enum("BLOCKING", BLOCKING))
+    lines.append(_enum("DECAY", DECAYS))
     return "\n".join(lines) + "\n"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from burnish.backend import Array, namespace
 from burnish.optim.elementwise import Elementwise, average, less, square_average
@@ -61,6 +62,28 @@ class Adam(_Averages):
     def slots(self) -> tuple[str, ...]:
         return (*super().slots(), "largest") if self.amsgrad else super().slots()
 
+    def kernel(self, state: State, rate: float) -> tuple[str, dict[str, Any]]:
+        decays = "grad" if self.weight_decay else "none"
+        return "adam", self._numbers(state, rate, decays, self.weight_decay)
+
+    def _numbers(
+        self, state: State, rate: float, decays: str, decay: float
+    ) -> dict[str, Any]:
+        """What the kernel is told: how weights decay, and by which number."""
+        from burnish.kernels.records import DECAYS  # late: most need no kernels
+
+        share, square_share = self._unbiased(state)
+        numbers = {
+            "decays": DECAYS[decays],
+            "rate": rate / share,
+            "beta1": self.betas[0],
+            "beta2": self.betas[1],
+            "unbias": square_share**-0.5,
+            "eps": self.eps,
+            "decay": decay,
+        }
+        return numbers if self.amsgrad else {**numbers, "largest": None}
+
     def write(
         self, new: Array, weight: Array, grad: Array, state: State, rate: float
     ) -> None:
@@ -93,6 +116,10 @@ class AdamW(Adam):
 
     weight_decay: float = 0.01
     cautious_weight_decay: bool = False
+
+    def kernel(self, state: State, rate: float) -> tuple[str, dict[str, Any]]:
+        decays = "cautious" if self.cautious_weight_decay else "weight"
+        return "adam", self._numbers(state, rate, decays, 1 - rate * self.weight_decay)
 
     def write(
         self, new: Array, weight: Array, grad: Array, state: State, rate: float

@@ -32,6 +32,10 @@ class Elementwise(Optimizer):
         """
         raise TypeError(f"{type(self).__name__} has no update rule")
 
+    def kernel(self, state: State, rate: float) -> tuple[str, dict[str, Any]] | None:
+        """The kernel of the C library that does what `write` does, and its numbers."""
+        return None
+
     def update(self, weight: Array, grad: Array, state: State, rate: float) -> Array:
         new = namespace(weight).empty_like(weight)
         self.write(new, weight, grad, state, rate)
@@ -52,7 +56,54 @@ class Elementwise(Optimizer):
             groups.setdefault(alike, []).append((path, param, part))
         for (_, _, rate, _), group in groups.items():
             self._update_group(group, rate)
-        super()._update_all(rest)
+        super()._update_all(self._without_kernel(rest))
+
+    def _without_kernel(self, updates: list[Update]) -> list[Update]:
+        """Step by kernels of the C library; the updates that none is for."""
+        rest, news, calls = [], [], []
+        if not updates or not self._has_kernel():
+            return updates
+        self._needs_python()
+        for update in updates:
+            path, param, gradient, rate = update
+            if not _is_plain(param.data, gradient):
+                rest.append(update)
+                continue
+            state = self._prepared(path, param, param.data)
+            made = self.kernel(state, value_of(rate))
+            slots = {slot: state[slot] for slot in self.slots()}
+            if made is None or not all(map(_is_writable, slots.values())):
+                rest.append(update)
+                continue
+            new = np.empty(param.data.shape, np.float32)
+            calls.append((made, {"weight": param.data, "grad": gradient, "out": new}))
+            calls[-1][1].update(slots)
+            news.append((path, param, state, new))
+        self._launch(calls)
+        for path, param, state, new in news:
+            param.assign(new)
+            self._state[path] = state
+        return rest
+
+    def _has_kernel(self) -> bool:
+        """Whether the class that has the rule has its kernel too, and it is there."""
+        owner = next(c for c in type(self).__mro__ if "write" in vars(c))
+        if "kernel" not in vars(owner) or type(self).update is not Elementwise.update:
+            return False
+        from burnish.kernels import direct
+
+        return direct.usable() is not None
+
+    def _launch(self, calls: list[Any]) -> None:
+        from burnish.kernels import direct
+
+        by_name: dict[str, list[Any]] = {}
+        for (name, numbers), arrays in calls:
+            count = arrays["out"].size
+            fields = {**numbers, **arrays, "count": count, "maximize": self.maximize}
+            by_name.setdefault(name, []).append((direct.shares(count), fields))
+        for name, each in by_name.items():
+            direct.launch_all(name, each)
 
     def _update_group(self, group: list[Any], rate: float | Live) -> None:
         """Step parameters of one dtype on one GPU that have made as many steps."""
@@ -85,6 +136,21 @@ class Elementwise(Optimizer):
             if spare is not None:
                 flat[piece] = out
         return new
+
+
+def _is_plain(weight: Array, grad: Array) -> bool:
+    """Whether kernels take such a parameter with such a gradient."""
+    return (
+        namespace(weight, grad) is np
+        and weight.dtype == grad.dtype == np.float32
+        and weight.shape == grad.shape
+        and bool(weight.flags.c_contiguous and grad.flags.c_contiguous)
+    )
+
+
+def _is_writable(array: Array) -> bool:
+    flags = array.flags
+    return bool(array.dtype == np.float32 and flags.c_contiguous and flags.writeable)
 
 
 def less(new: Array, weight: Array, change: Array, rate: float) -> None:

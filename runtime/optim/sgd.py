@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from burnish.backend import Array
 from burnish.errors import InputError
@@ -31,6 +32,18 @@ class SGD(Elementwise):
 
     def slots(self) -> tuple[str, ...]:
         return ("velocity",) if self.momentum else ()
+
+    def kernel(self, state: State, rate: float) -> tuple[str, dict[str, Any]]:
+        first = state["step"] == 1
+        numbers = {
+            "nesterov": self.nesterov,
+            "has_decay": self.weight_decay != 0,
+            "rate": rate,
+            "momentum": self.momentum,
+            "share": 1.0 if first else 1 - self.dampening,
+            "decay": self.weight_decay,
+        }
+        return "sgd", numbers if self.momentum else {**numbers, "velocity": None}
 
     def write(
         self, new: Array, weight: Array, grad: Array, state: State, rate: float

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import burnish
+from burnish import nn, optim
 from burnish.errors import InputError
 from burnish.kernels import direct, library
 from burnish.ops import _cpu
@@ -28,13 +29,13 @@ def launched(monkeypatch):
     if library() is None:
         pytest.skip("no C compiler here")
     names = []
-    launch = direct.launch
+    launch_all = direct.launch_all
 
-    def noted(kernel, parts, **fields):
+    def noted(kernel, calls):
         names.append(kernel)
-        launch(kernel, parts, **fields)
+        launch_all(kernel, calls)
 
-    monkeypatch.setattr(direct, "launch", noted)
+    monkeypatch.setattr(direct, "launch_all", noted)
     monkeypatch.setattr(direct, "_ENOUGH", 1)
     monkeypatch.setattr(_cpu, "_FEW", 0)
     return names
@@ -181,7 +182,7 @@ def test_places_that_no_tap_reaches_are_zero(launched, always):
     given = {"sizes": (7, 8), "padding": ((0, 0), (0, 0)), "stride": 3}
     dx = conv_input_gradient(g, weight, **given)
     assert "conv_map" in launched
-    np.testing.assert_allclose(dx, conv_input_gradient.value(g, weight, **given), 1e-5)
+    close(dx, conv_input_gradient.value(*wide([g, weight]), **given))
     assert not dx[:, :, 1::3].any()
 
 
@@ -368,3 +369,60 @@ def test_pools_of_threads_follow_one_another_at_once():
             channel_norm(x)
     finally:
         burnish.set_num_threads(None)
+
+
+# --- optimizers ---
+
+RULES = {
+    "plain": ("SGD", {}),
+    "momentum": ("SGD", {"momentum": 0.9, "dampening": 0.2, "weight_decay": 0.1}),
+    "nesterov": ("SGD", {"momentum": 0.8, "nesterov": True, "maximize": True}),
+    "Adam": ("Adam", {}),
+    "Adam with decay": ("Adam", {"weight_decay": 0.1, "amsgrad": True}),
+    "Adam, up": ("Adam", {"maximize": True, "betas": (0.5, 0.8), "eps": 1e-3}),
+    "AdamW": ("AdamW", {}),
+    "cautious": ("AdamW", {"cautious_weight_decay": True, "weight_decay": 0.3}),
+}
+
+
+class Bag(nn.Module):
+    """Parameters of odd sizes."""
+
+    def __init__(self):
+        shapes = [(1,), (7, 3), (33,), (2, 5, 9)]
+        self.held = [nn.Param(values(*each, seed=i)) for i, each in enumerate(shapes)]
+
+
+@pytest.mark.parametrize(("name", "options"), RULES.values(), ids=RULES)
+def test_optimizers(name, options, launched, monkeypatch):
+    def trained():
+        bag, rule = Bag(), getattr(optim, name)(**options)
+        for step in range(4):
+            grads = {
+                path: values(*param.shape, seed=10 * step + i)
+                for i, (path, param) in enumerate(bag.named_parameters())
+            }
+            rule.step(0.1, bag, optim.GradientsParams(grads))
+        return [np.array(param.data) for param in bag.parameters()]
+
+    ours = same_for_any_threads(trained)
+    assert launched == [name.lower().rstrip("w")] * len(launched) != []
+    launched.clear()
+    monkeypatch.setattr(direct, "usable", lambda: None)
+    for one, plain in zip(ours, trained(), strict=True):
+        np.testing.assert_allclose(one, plain, 1e-5, 4e-6)
+    assert not launched
+
+
+def test_a_rule_of_the_users_has_no_kernel(launched):
+    class Half(optim.SGD):
+        def write(self, new, weight, grad, state, rate):
+            super().write(new, weight, grad, state, rate / 2)
+
+    bag = Bag()
+    before = [np.array(param.data) for param in bag.parameters()]
+    grads = {path: np.ones_like(param.data) for path, param in bag.named_parameters()}
+    Half().step(0.5, bag, optim.GradientsParams(grads))
+    for one, old in zip(bag.parameters(), before, strict=True):
+        np.testing.assert_allclose(one.data, old - 0.25, 1e-6)
+    assert not launched
