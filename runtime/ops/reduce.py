@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from burnish.backend import Array, namespace
+from burnish.backend import Array, as_places, namespace
 from burnish.operator import composed, operator
 from burnish.ops._shapes import (
     axes_of,
@@ -252,7 +252,7 @@ def _place(which, x, axis, keepdims, last):
     places = getattr(x, which)(axis=axis)
     if last:
         places = x.shape[axis] - 1 - places
-    places = namespace(x).asarray(places)
+    places = as_places(namespace(x).asarray(places))
     return places.reshape(shape) if keepdims else places
 
 

@@ -194,6 +194,14 @@ def _reshaped(made: Expression, after: Shape | None) -> _Found | None:
     return None
 
 
+def _flattened(made: Expression, _: Shape | None) -> _Found | None:
+    """What lies behind the batch in a row, as `nn.Flatten`."""
+    match made:
+        case Call(function="ops.flatten", args=(x, Literal(value=1)), options=()):
+            return Call("nn.Flatten"), x
+    return None
+
+
 _FORMS: tuple[Callable[[Expression, Shape | None], _Found | None], ...] = (
     _function,
     _clip,
@@ -202,5 +210,6 @@ _FORMS: tuple[Callable[[Expression, Shape | None], _Found | None], ...] = (
     _padded,
     _enlarged,
     _turned,
+    _flattened,
     _reshaped,
 )

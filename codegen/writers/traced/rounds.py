@@ -55,6 +55,23 @@ def plain(item: Any) -> Any:
     return outline(item)
 
 
+def _difference(*rounds: Done) -> str:
+    """What three rounds do at one place, where it is not the same."""
+    name = rounds[0].name
+    if all(each.name == name for each in rounds):
+        given = [[ref.shape for ref in refs([r.args, r.options])] for r in rounds]
+        for shapes in zip(*given, strict=False):
+            if len(set(shapes)) > 1:
+                return (
+                    f"{name} of a tensor {shapes[0]}, then {shapes[1]}, then "
+                    f"{shapes[2]}; where rounds add to a tensor, append what each of "
+                    f"them adds to a list and use ops.stack of it behind the loop"
+                )
+        if all(len(own) == len(given[0]) for own in given):
+            return f"{name} of other numbers or options in another round"
+    return f"{name} in one round and something else in another"
+
+
 class _Column:
     """A value that goes from round to round: what it is before each one."""
 
@@ -120,7 +137,7 @@ class _Rounds:
 
     def _call(self, a: Done, b: Done, c: Done) -> Done:
         if not plain(a) == plain(b) == plain(c):
-            raise _Unlike(f"{a.name} in one round and something else in another")
+            raise _Unlike(_difference(a, b, c))
         given = [(each.args, each.options) for each in (a, b, c)]
         args, options = self._together(*given, change=self._value)
         self._made(a.results, b.results, c.results)
@@ -238,7 +255,10 @@ class _Rounds:
         assert two is not None
         assert three is not None
         if not plain(one.calls) == plain(two.calls) == plain(three.calls):
-            raise _Unlike("other steps after one round than after two")
+            raise _Unlike(
+                "other steps after one round than after two; of a list that grows, "
+                "ops.stack(list) alone can be taken"
+            )
         if none is not None and plain(none.calls) != plain(one.calls):
             raise _Unlike("other steps after no round than after one")
         self._inner: set[tuple[int, ...]] = set()

@@ -89,6 +89,26 @@ def test_the_classes_come_back(tmp_path: Path) -> None:
     assert "return x + ops.gelu(self.fc(self.norm(x)))" in text
 
 
+class Pictures(nn.Module):
+    def __init__(self) -> None:
+        self.net = nn.Sequential(
+            nn.Conv2d(3, 4, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 5)
+        )
+
+    @nn.accepts(x="float32[batch, 3, 8, 8]")
+    def forward(self, x: Any) -> Any:
+        return self.net(x)
+
+
+@pytest.mark.parametrize("functions", [False, True])
+def test_layers_of_a_sequential_come_back(functions: bool, tmp_path: Path) -> None:
+    made = export(Pictures(), drawn(2, 3, 8, 8), functions=functions)
+    made.save(tmp_path / "net.onnx")
+    text = generate(tmp_path / "net.onnx", Options()).text
+    assert text.count("class ") == 1
+    assert "nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 5)" in text
+
+
 @pytest.mark.parametrize("functions", [False, True])
 def test_an_imported_module_runs_as_it_does_here(functions: bool) -> None:
     module = Mnist.from_file()
