@@ -24,6 +24,18 @@ _HINT = re.compile(r".*\d|.*[/:.].*|_|val|.*output.*")
 #: What spox puts in front of the names of a model that it inlines, in branches too.
 _INLINED = re.compile(r"(\w+?__)?Inline_\d+__", re.ASCII)
 _LONGEST_HINT = 24
+#: What torch's tracer calls the first result of a function; later ones it counts. Words
+#: that a person would call a value too, as "mean" or "mask", are none of them.
+_TRACED = re.compile(
+    r"_*(abs|addmm|add|arange|baddbmm|bmm|cat|ceil|chunk|clamp|clone|contiguous|copy|cos"
+    r"|detach|div|einsum|eq|expand|exp|flatten|flip|floordiv|floor|gather"
+    r"|getitem|ge|gt|index_put|index_select|le|log|logical_(and|not|or)|lt|masked_fill"
+    r"|matmul|mm|mul|neg|ne|permute|pow|reciprocal|repeat|reshape"
+    r"|roll|round|rsqrt|rsub|scatter|select|sigmoid|sin|slice|split_with_sizes|split"
+    r"|sqrt|squeeze|stack|sub|sum|sym_size|tanh|tile|to|transpose|tril|triu|truediv"
+    r"|type_as|unbind|unflatten|unfold|unsafe_view|unsqueeze|view|where)",
+    re.ASCII,
+)
 #: What frameworks call a layer, without "_", before they count it.
 _LAYER = re.compile(
     r"((sync|depthwise|separable|group)*(de)?conv(olution)?|innerproduct|fullyconnected"
@@ -86,7 +98,12 @@ def without_count(name: str) -> str:
 
 def is_hint(name: str) -> bool:
     """Whether a person would give a variable the name that the file has for a value."""
-    return bool(name) and _HINT.fullmatch(name) is None and len(name) <= _LONGEST_HINT
+    return (
+        bool(name)
+        and _HINT.fullmatch(name) is None
+        and _TRACED.fullmatch(name) is None
+        and len(name) <= _LONGEST_HINT
+    )
 
 
 def owner(path: str) -> str:
