@@ -15,6 +15,7 @@ from burnish import ops
 
 _TENSORFLOW = re.compile(r".*(:\d+|__\d+)$")
 _EXPORTERS = re.compile(r"val_\d|onnx::|scalar_tensor|[a-z]+_cast(_\d+)?$")
+_PADDLES = re.compile(r"\w+_\d+\.[bw]_\d+", re.ASCII)
 _PATH = re.compile(r"[A-Za-z_]\w*|\w+(\.\w+)+", re.ASCII)
 _SHORT = re.compile(r"[a-z]{0,2}_?\d+$")
 _OUTPUT = re.compile(r"_output_\d+$")
@@ -70,6 +71,11 @@ def is_torch_exporters(name: str) -> bool:
 def is_tensorflows(name: str) -> bool:
     """Whether it is a name such as TensorFlow's exporter counts: "dense/MatMul:0"."""
     return _TENSORFLOW.match(name) is not None
+
+
+def is_paddles_parameter(name: str) -> bool:
+    """Whether PaddlePaddle names a parameter so: "conv2d_0.w_0", "my_block_3.b_0"."""
+    return _PADDLES.fullmatch(name) is not None
 
 
 def is_numbered(name: str) -> bool:

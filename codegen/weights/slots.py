@@ -13,6 +13,7 @@ import numpy as np
 import onnx_ir as ir
 
 from burnish.budget import Budget
+from burnish.codegen import authorship
 from burnish.codegen.weights import constants
 
 Shape = tuple[int, ...]
@@ -105,13 +106,15 @@ def _filled(node: ir.Node) -> ir.LazyTensor | None:
 
 
 def _is_weight(node: ir.Node) -> bool:
-    """Whether it holds floats, and every use is as a layer's weight."""
+    """Whether it holds floats, and its name or all its uses are those of a weight."""
     value = node.attributes.get("value")
     if value is None or value.type != ir.AttributeType.TENSOR:
         return False
     tensor = value.as_tensor()
     if not tensor.dtype.is_floating_point() or len(tensor.shape) == 0:
         return False
+    if authorship.is_paddles_parameter(node.outputs[0].name or ""):
+        return True
     return _all_fit(node, tuple(tensor.shape.numpy()))
 
 

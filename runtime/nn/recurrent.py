@@ -61,8 +61,9 @@ class _Recurrent(Layer):
     def _rounded(self, states: Any) -> Any:
         """States as x is rounded, where scales are those of what is given."""
         found = self.on_input
-        dynamic = isinstance(found, InputQuantizer) and found.scales is None
-        return found(states) if dynamic else states
+        if isinstance(found, InputQuantizer) and found.scales is None:
+            return found(states)
+        return states
 
     def _step(self, end: str) -> tuple[_cells.Step, Any]:
         """One direction of one layer: its step and the bias of its inputs."""

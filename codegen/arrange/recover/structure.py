@@ -158,7 +158,7 @@ def _units(segments: list[Segment], words: list[object]) -> list[Unit]:
     """The modules among the segments, in their order."""
     numbers: dict[object, int] = {}
     sequence = [numbers.setdefault(word, len(numbers)) for word in words]
-    weights = [segment.weight for segment in segments]
+    weights = [2 * segment.weight + _holds(segment) for segment in segments]
     units: list[Unit] = []
     used = len(numbers)
 
@@ -172,7 +172,7 @@ def _units(segments: list[Segment], words: list[object]) -> list[Unit]:
     while run := best_run(sequence, weights):
         start = _offset(segments, words, run)
         word = sequence[start : start + run.period]
-        enough = sum(weights[start : start + run.period]) >= _LEAST
+        enough = _is_enough(segments[start : start + run.period])
         places = places_of(sequence, word)
         for place in places:
             if enough:
@@ -186,6 +186,17 @@ def _units(segments: list[Segment], words: list[object]) -> list[Unit]:
             units.append(Unit(place, [segment], times=times))
     units.sort(key=lambda unit: unit.start)
     return units
+
+
+def _is_enough(segments: Sequence[Segment]) -> bool:
+    """Whether they are worth a class: several layers, or one with own factors."""
+    layers = sum(segment.weight for segment in segments)
+    hold = sum(map(_holds, segments))
+    return layers >= _LEAST or (layers > 0 and hold > _LEAST)
+
+
+def _holds(segment: Segment) -> bool:
+    return any(map(holds_weights, segment.statements))
 
 
 def _kind_or_form(segment: Segment, roles: Roles) -> object:

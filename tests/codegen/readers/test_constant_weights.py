@@ -134,6 +134,30 @@ CASES = {
 }
 
 
+def test_paddles_factors_train_and_are_of_a_block(tmp_path):
+    """A convolution and learnable factors around its activation, several times."""
+    nodes, x = [], "x"
+    for i in range(8):
+        weights = {f"conv1d_{i}.w_0": (5, 3 if i == 0 else 5, 1)}
+        weights |= {f"rep_block_{i}.{part}_{n}": (1,) for part in "wb" for n in "01"}
+        nodes += [constant(name, *shape) for name, shape in weights.items()]
+        conv, w0, w1, b0, b1 = weights
+        nodes += [
+            N("Conv", [x, conv], [f"a{i}"]),
+            N("Mul", [f"a{i}", w0], [f"b{i}"]),
+            N("Add", [f"b{i}", b0], [f"c{i}"]),
+            N("HardSwish", [f"c{i}"], [f"d{i}"]),
+            N("Mul", [f"d{i}", w1], [f"e{i}"]),
+            N("Add", [f"e{i}", b1], [x := f"y{i}"]),
+        ]
+    path = tmp_path / "factors.onnx"
+    onnx.save(model(nodes, [info("x", ["n", 3, 8])], [info("y7")]), path)
+    generated = generate(path)
+    assert generated.parameters == 5 * 3 + 7 * 5 * 5 + 8 * 4
+    assert "for _ in range(7)]" in generated.text
+    assert "return self.blocks(x)" in generated.text
+
+
 def filled(name, *shape, value=0.5):
     """A weight that only its shape and one number are stored of."""
     sizes, number = ints(f"{name}_shape", list(shape)), floats("v", np.array([value]))
