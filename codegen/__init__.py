@@ -10,7 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from burnish.codegen.pipeline import Generated, ModelGen, Options, generate, write
+    from burnish.codegen.model_gen import ModelGen
+    from burnish.codegen.pipeline import Generated, Options, generate, write
     from burnish.codegen.writers import Exported, export, onto
 
 __all__ = [
@@ -23,7 +24,10 @@ __all__ = [
     "onto",
     "write",
 ]
-_WRITERS = ("Exported", "export", "onto")
+_ELSEWHERE = {
+    **dict.fromkeys(("Exported", "export", "onto"), "writers"),
+    "ModelGen": "model_gen",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -32,6 +36,6 @@ def __getattr__(name: str) -> Any:
         from burnish.codegen.errors import needing
 
         with needing(f"burnish.codegen.{name}"):
-            where = "writers" if name in _WRITERS else "pipeline"
+            where = _ELSEWHERE.get(name, "pipeline")
             return getattr(import_module(f"burnish.codegen.{where}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

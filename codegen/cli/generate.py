@@ -150,6 +150,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from burnish.codegen import pipeline, rules
     from burnish.codegen.errors import UsageError
+    from burnish.codegen.model_gen import refuse_one_name_twice
     from burnish.codegen.tools import console
 
     if not options.models:
@@ -165,7 +166,7 @@ def run(options: argparse.Namespace) -> int:
     rules.load(options.rules)
     with console.progress() as listen:
         made = _generated(options, listen)
-        pipeline.refuse_one_name_twice(made)
+        refuse_one_name_twice(made)
         if options.existing == "diff":
             places = [(options.out / f"{each.name}.py", each.text) for each in made]
             return _project.show_diffs(places, options.json)

@@ -221,25 +221,27 @@ from burnish.ops.elements import (
 from burnish.ops.embedding import embedding
 from burnish.ops.fold import col2im, im2col
 from burnish.ops.fourier import irfft, istft, rfft, stft
-from burnish.ops.grid import affine_grid
-from burnish.ops.grid_sample import grid_sample
-from burnish.ops.image import interpolate, resample, resample_adjoint, resize_image
-from burnish.ops.index import (
+from burnish.ops.gather import (
     compress,
     gather_elements,
     gather_nd,
-    getitem,
-    non_zero,
-    put_at,
-    put_rows,
     scatter_elements,
     scatter_nd,
     scatter_rows,
     scatter_slices,
-    set_item,
-    slice_,
     take,
     take_along_axis,
+)
+from burnish.ops.grid import affine_grid
+from burnish.ops.grid_sample import grid_sample
+from burnish.ops.image import interpolate, resample, resample_adjoint, resize_image
+from burnish.ops.index import (
+    getitem,
+    non_zero,
+    put_at,
+    put_rows,
+    set_item,
+    slice_,
     take_slices,
     unfold,
 )

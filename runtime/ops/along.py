@@ -14,7 +14,7 @@ from burnish.operator import composed
 from burnish.ops._scalars import along
 from burnish.ops._shapes import cast
 from burnish.ops.cumulative import cum_prod, cum_sum, reduce_prod
-from burnish.ops.index import take_along_axis
+from burnish.ops.gather import take_along_axis
 from burnish.ops.order import argsort, top_k_places
 from burnish.ops.reduce import (
     arg_max,

@@ -14,7 +14,7 @@ from burnish.ops._shapes import axes_of, plain, unbroadcast
 from burnish.ops._tables import beside
 from burnish.ops.clip import clip
 from burnish.ops.create import tril, triu
-from burnish.ops.index import take_along_axis
+from burnish.ops.gather import take_along_axis
 from burnish.ops.linear import inverse, matmul
 from burnish.ops.reduce import norm, reduce_mean, reduce_sum
 from burnish.ops.shape import concat, expand, moveaxis, split

@@ -12,7 +12,8 @@ from burnish.errors import InputError
 from burnish.operator import composed, operator
 from burnish.ops._shapes import axes_of, cast
 from burnish.ops._tables import beside
-from burnish.ops.index import take_along_axis, take_slices
+from burnish.ops.gather import take_along_axis
+from burnish.ops.index import take_slices
 from burnish.ops.reduce import reduce_sum
 from burnish.ops.shape import reshape, squeeze
 

@@ -11,7 +11,7 @@ from burnish.backend import Array, namespace
 from burnish.operator import operator
 from burnish.ops._scatter import put_flat
 from burnish.ops._shapes import axes_of, plain
-from burnish.ops.index import flat_places, take_along_axis
+from burnish.ops.gather import flat_places, take_along_axis
 
 
 @operator

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from burnish.codegen import pipeline
+from burnish.codegen import stored
 from burnish.codegen.cli import main
 from burnish.errors import RecordError
 from tests.harness.projects import net
@@ -69,7 +69,7 @@ def test_every_form(
 ) -> None:
     options, limit = FORMS[form]
     if beside:
-        monkeypatch.setattr(pipeline, "EMBED_AS_TEXT", 0)
+        monkeypatch.setattr(stored, "EMBED_AS_TEXT", 0)
     assert main(["generate", "net.onnx", "-o", "app", "--embed", *options]) == 0
     assert (folder / "app/net.safetensors").exists() == beside
     assert main(["check", "app"]) == 0

@@ -11,7 +11,8 @@ from onnx import TensorProto, helper
 
 from burnish import nn, ops
 from burnish.codegen.errors import ConversionError
-from burnish.codegen.pipeline import ModelGen, Options, generate, write
+from burnish.codegen.model_gen import ModelGen
+from burnish.codegen.pipeline import Options, generate, write
 from burnish.codegen.standalone import standalone
 from burnish.models._gallery import BY_MODULE, ENTRIES, Entry
 from burnish.models._numbers import feeds

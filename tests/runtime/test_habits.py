@@ -12,7 +12,7 @@ import pytest
 import burnish
 from burnish import Tensor, data, nn, ops, optim
 from burnish.errors import BurnishError
-from burnish.habits import _MEANT
+from burnish.habits.meant import MEANT
 
 MODULES = {
     module.name
@@ -34,7 +34,7 @@ OWNERS: dict[str, Any] = {
 }
 ROWS = [
     (owner, name)
-    for owner, table in _MEANT.items()
+    for owner, table in MEANT.items()
     for name in table
     if f"{owner}.{name}" not in MODULES
 ]
@@ -42,7 +42,7 @@ ROWS = [
 
 @pytest.mark.parametrize(("owner", "name"), ROWS)
 def test_a_name_that_is_another_here(owner, name):
-    instead = _MEANT[owner][name]
+    instead = MEANT[owner][name]
     with pytest.raises(AttributeError, match=re.escape(f"write {instead}")):
         getattr(OWNERS[owner], name)
 
@@ -52,7 +52,7 @@ def test_what_is_to_be_written_exists(owner, name):
     """Every `ops.name`, `nn.Name`, `optim.Name` and `x.method` of an advice."""
     homes = {"ops": ops, "nn": nn, "optim": optim, "data": data, "x": OWNERS["Tensor"]}
     homes |= {"model": OWNERS["Module"], "optimizer": OWNERS["Optimizer"]}
-    advice = re.sub(r'".*?"', "", _MEANT[owner][name])
+    advice = re.sub(r'".*?"', "", MEANT[owner][name])
     for home, word in re.findall(r"\b(ops|nn|optim|x|model|optimizer)\.(\w+)", advice):
         assert hasattr(homes[home], word), f"{home}.{word}"
 

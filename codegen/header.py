@@ -1,0 +1,65 @@
+"""The header of a generated page: where it is from, its inputs and its outputs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from burnish.codegen.generated import Options
+from burnish.codegen.identifier import Identifier, plain
+from burnish.codegen.program import Program, Value
+from burnish.codegen.readers import Source
+from burnish.codegen.render import Header
+from burnish.codegen.render.layout import wrapped
+from burnish.codegen.render.names import input_names
+from burnish.codegen.signature import LINES
+
+
+def header(source: Source, program: Program, options: Options, where: str) -> Header:
+    """The header of the page of a program that was read from a file."""
+    lines = [
+        f"Imported from {plain(source.path.name)} (opset {source.opset}), sha256",
+        f"{source.sha256};",
+        *wrapped(f"{where}."),
+        *LINES,
+    ]
+    return Header(
+        _title(program),
+        tuple(lines),
+        _accepts(program),
+        _optional(program),
+        options.typed,
+    )
+
+
+def _title(program: Program) -> str:
+    """`images -> logits`"""
+    before = ", ".join(Identifier.variable(value.hint) for value in program.inputs)
+    after = ", ".join(plain(name) for name in program.output_names)
+    title = f"{before} -> {after}"
+    if len(title) > 80:
+        counts = (len(program.inputs), "input"), (len(program.output_names), "output")
+        title = " -> ".join(f"{n} {word}{'s' * (n != 1)}" for n, word in counts)
+    return title
+
+
+def _accepts(program: Program) -> tuple[tuple[str, str], ...]:
+    names = input_names(program.inputs)
+    return tuple(
+        (names[value], _spec(value)) for value in program.inputs if value.dtype
+    )
+
+
+def _spec(value: Value) -> str:
+    """`float32[batch, 28, 28]`"""
+    if value.shape is None:
+        return f"{value.dtype}[...]"
+    sizes = [
+        str(d) if isinstance(d, int) else d if d and d.isidentifier() else "_"
+        for d in value.shape
+    ]
+    return f"{value.dtype}[{', '.join(sizes)}]"
+
+
+def _optional(program: Program) -> dict[str, Any]:
+    names = input_names(program.inputs)
+    return {names[value]: default for value, default in program.optional.items()}
