@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from burnish.codegen.environment import filled
 from burnish.codegen.program import (
     Call,
     ClassPlan,
@@ -20,7 +21,6 @@ from burnish.codegen.program import (
     walk,
 )
 from burnish.codegen.render.annotate import Annotations, annotated
-from burnish.codegen.render.environment import filled
 from burnish.codegen.render.forward import forward
 from burnish.codegen.render.layout import WIDTH, broken_signature, fits, laid_out
 from burnish.codegen.render.names import input_names

@@ -15,10 +15,10 @@ import burnish.templates
 from burnish import nn
 from burnish.codegen import Options, generate
 from burnish.codegen.architectures import families, unknown
+from burnish.codegen.environment import environment
 from burnish.codegen.errors import UnsupportedError, UsageError
 from burnish.codegen.installed import modules
 from burnish.codegen.pipeline import write
-from burnish.codegen.render.environment import environment
 from burnish.store import save_pretrained
 from tests.harness.imported import load_module
 
