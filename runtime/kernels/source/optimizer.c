@@ -34,34 +34,55 @@ void sgd(const void *record, const call *c, int64_t part, int64_t parts) {
     }
 }
 
+typedef struct {
+    const float *weight, *grad;
+    float *means, *squares, *largest, *out;
+    float sign, rate, keep, take, keep_square, take_square, unbias, eps, decay;
+} adam_step;
+
+// n elements from i on: a vector, or what is left of one.
+INLINE void adam_at(const int decays, const adam_step *a, int64_t i, int64_t n) {
+    vec w = some_of(a->weight + i, n), g = some_of(a->grad + i, n) * a->sign;
+    if (decays == DECAY_GRAD) g += w * a->decay;
+    const vec m = some_of(a->means + i, n) * a->keep + g * a->take;
+    vec s = some_of(a->squares + i, n) * a->keep_square + g * g * a->take_square;
+    put(a->means + i, m, n);
+    put(a->squares + i, s, n);
+    if (a->largest) {
+        s = greater(some_of(a->largest + i, n), s);
+        put(a->largest + i, s, n);
+    }
+    const vec change = m / (root(s) * a->unbias + a->eps) * a->rate;
+    if (decays == DECAY_WEIGHT) w *= a->decay;
+    if (decays == DECAY_CAUTIOUS) w = choose(m * w >= 0.f, w * a->decay, w);
+    put(a->out + i, w - change, n);
+}
+
+INLINE void adam_over(const int decays, const adam_step *given, int64_t first,
+                      int64_t behind) {
+    const adam_step a = *given;  // stores of floats do not change it
+    int64_t i = first;
+    for (; i + WIDTH <= behind; i += WIDTH) adam_at(decays, &a, i, WIDTH);
+    if (i < behind) adam_at(decays, &a, i, behind - i);
+}
+
 // mean, square: running averages of grad and its square. out <- weight, decayed, less
 // rate * mean / (sqrt(square) * unbias + eps); with `largest`, its square counts.
 void adam(const void *record, const call *c, int64_t part, int64_t parts) {
     const adam_record *r = record;
-    const float *weight = at(c, r->weight), *grad = at(c, r->grad);
-    float *means = at(c, r->mean), *squares = at(c, r->square);
-    float *largest = at(c, r->largest), *out = at(c, r->out);
-    const float sign = r->maximize ? -1 : 1, rate = (float)r->rate;
-    const float keep = (float)r->beta1, take = (float)(1 - r->beta1);
-    const float keep_square = (float)r->beta2, take_square = (float)(1 - r->beta2);
-    const float unbias = (float)r->unbias, eps = (float)r->eps, decay = (float)r->decay;
+    const adam_step a = {
+        .weight = at(c, r->weight), .grad = at(c, r->grad), .means = at(c, r->mean),
+        .squares = at(c, r->square), .largest = at(c, r->largest), .out = at(c, r->out),
+        .sign = r->maximize ? -1 : 1, .rate = (float)r->rate,
+        .keep = (float)r->beta1, .take = (float)(1 - r->beta1),
+        .keep_square = (float)r->beta2, .take_square = (float)(1 - r->beta2),
+        .unbias = (float)r->unbias, .eps = (float)r->eps, .decay = (float)r->decay,
+    };
     SHARE(r->count);
-    for (int64_t i = first; i < behind; i += WIDTH) {
-        const int64_t n = behind - i < WIDTH ? behind - i : WIDTH;
-        vec w = some_of(weight + i, n);
-        vec g = some_of(grad + i, n) * sign;
-        if (r->decays == DECAY_GRAD) g += w * decay;
-        const vec m = some_of(means + i, n) * keep + g * take;
-        vec s = some_of(squares + i, n) * keep_square + g * g * take_square;
-        put(means + i, m, n);
-        put(squares + i, s, n);
-        if (largest) {
-            s = greater(some_of(largest + i, n), s);
-            put(largest + i, s, n);
-        }
-        const vec change = m / (root(s) * unbias + eps) * rate;
-        if (r->decays == DECAY_WEIGHT) w *= decay;
-        if (r->decays == DECAY_CAUTIOUS) w = choose(m * w >= 0.f, w * decay, w);
-        put(out + i, w - change, n);
+    switch (r->decays) {
+    case DECAY_GRAD: adam_over(DECAY_GRAD, &a, first, behind); break;
+    case DECAY_WEIGHT: adam_over(DECAY_WEIGHT, &a, first, behind); break;
+    case DECAY_CAUTIOUS: adam_over(DECAY_CAUTIOUS, &a, first, behind); break;
+    default: adam_over(DECAY_NONE, &a, first, behind);
     }
 }
