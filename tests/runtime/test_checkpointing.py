@@ -103,8 +103,8 @@ def peak(device, checkpointed=False, depth=24):
 
 def test_a_deep_network_takes_less_memory():
     everything = peak("cpu:autodiff")
-    assert peak("cpu:autodiff:balanced") < 0.6 * everything
-    assert peak("cpu:autodiff", checkpointed=True) < 0.3 * everything
+    assert peak("cpu:autodiff:balanced") < 0.7 * everything
+    assert peak("cpu:autodiff", checkpointed=True) < 0.35 * everything
 
 
 def test_products_are_kept_and_elementwise_results_are_not():
