@@ -122,7 +122,8 @@ def numbers(
     if length is None or length > _MOST:
         return None
     if length == 1:
-        return [Method(value, "item")]
+        on_host = isinstance(value, Value) and value.host
+        return [value if on_host else Method(value, "item")]
     parts = tuple(Value(hint, value.dtype, (), host=True) for _ in range(length))
     if parts:
         node.emit(Assign(parts, (), listed))

@@ -7,6 +7,7 @@ the inputs that are fed, no sparse tensors, and every tensor as long as its shap
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -31,6 +32,8 @@ _PER_AXIS = frozenset(
 )
 _DTYPES = frozenset(onnx.TensorProto.DataType.values()) - {0}
 _LONG_NAME = 256  # of a dimension: sums and products repeat it
+_NO_NAME = re.compile(r"\s*([+-]?\d+\s*)?")
+"""What tools write for some size: nothing, or a number that is none of the size."""
 
 
 def clean(model: Any, explain: Explain, budget: Budget) -> int:
@@ -248,7 +251,7 @@ def _check_shape(info: Any) -> None:
     for dim in dims:
         if dim.dim_value < 0:
             dim.ClearField("dim_value")
-        if len(dim.dim_param) > _LONG_NAME:
+        if len(dim.dim_param) > _LONG_NAME or _NO_NAME.fullmatch(dim.dim_param):
             dim.ClearField("dim_param")
 
 

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 
 import numpy as np
 import onnx
@@ -186,3 +187,60 @@ def test_a_file_without_a_graph_has_no_operators(tmp_path):
     save_file({"fc.weight": np.ones((2, 2), np.float32)}, path)
     with pytest.raises(UsageError, match="allow_unknown: expected a model file"):
         generate(path, Options(allow_unknown=True))
+
+
+def in_a_loop():
+    body = h.make_graph(
+        [
+            N("Odd", ["v", "w"], ["after"], "in", domain="com.acme"),
+            N("Identity", ["go"], ["on"]),
+        ],
+        "body",
+        [
+            info("i", [], onnx.TensorProto.INT64),
+            info("go", [], onnx.TensorProto.BOOL),
+            info("v"),
+        ],
+        [info("on", [], onnx.TensorProto.BOOL), info("after")],
+    )
+    node = N("Loop", ["twice", "", "x"], ["y"], body=body)
+    return model(
+        [node],
+        [info("x", [2, 3])],
+        tensors=[ints("twice", 2), floats("w", np.full(3, 2.0))],
+        domains=DOMAINS,
+    )
+
+
+def in_a_function():
+    imports = [h.make_opsetid("", 20), h.make_opsetid("com.acme", 1)]
+    nodes = [N("Odd", ["a", "f"], ["b"], "in", domain="com.acme")]
+    function = h.make_function("other.one", "F", ["a", "f"], ["b"], nodes, imports)
+    calls = [
+        N("F", ["x", "w"], ["once"], "first", domain="other.one"),
+        N("F", ["once", "w"], ["y"], "second", domain="other.one"),
+    ]
+    return model(
+        calls,
+        [info("x", [2, 3])],
+        tensors=[floats("w", np.full(3, 2.0))],
+        functions=[function],
+        domains=DOMAINS,
+    )
+
+
+@pytest.mark.parametrize("build", [in_a_loop, in_a_function])
+def test_in_a_loop_and_in_a_function(tmp_path, build):
+    path = tmp_path / "inside.onnx"
+    onnx.save(build(), path)
+    with pytest.raises(UnsupportedError, match=r"com\.acme\.Odd \(opset 1\): .*'in"):
+        generate(path)
+    ModelGen(out_dir=tmp_path, allow_unknown=True).input(path).run()
+    source = tmp_path / "inside.py"
+    text = source.read_text()
+    assert text.count("def unknown_odd(") == 1
+    written = re.sub(r"nn\.Unwritten\(.*?\)\((\w+), (\w+)\)", r"\1 * \2", text)
+    source.write_text(written)
+    x = np.ones((2, 3), np.float32)
+    made = load_module(source).Model.from_file(tmp_path / "inside.safetensors")
+    np.testing.assert_array_equal(made(x).numpy(), 4)

@@ -58,6 +58,9 @@ AXES = [
     ["...", "_", "__"],
     ["[a]", "a,b", "(n)"],
     ["len", "range", "nn"],
+    ["0", "1", "2"],
+    [" ", " ", 4],
+    [" -1", "+1", "\t"],
     [-1, -1, 4],
 ]
 
@@ -179,6 +182,25 @@ def test_slices_with_bounds_of_rank_0(given, axes, end):
     stop = int(np.ravel(end)[0])
     expected = X[:stop] if axes is None else X[:, :stop]
     np.testing.assert_array_equal(ours(made, feeds)[0], expected)
+
+
+def test_slices_in_a_body_by_its_counter():
+    body = graph(
+        [
+            N("Add", ["i", "one"], ["after"]),
+            N("Slice", ["x", "i", "after", "one"], ["column"]),
+            N("Identity", ["go"], ["on"]),
+        ],
+        COUNTER,
+        [info("on", [], T.BOOL), info("column")],
+    )
+    made = model(
+        [N("Loop", ["three", ""], ["y"], body=body)],
+        [info("x", [2, 3, 4])],
+        tensors=[ints("three", 3), ints("one", 1)],
+    )
+    expected = np.stack([X[:, i : i + 1] for i in range(3)])
+    np.testing.assert_array_equal(ours(made, {"x": X})[0], expected)
 
 
 def test_slices_along_axes_that_only_the_run_knows():
