@@ -75,3 +75,16 @@ class Variable:
 def on_host(array: Any) -> Any:
     """An array where it is."""
     return np.asarray(array)
+
+
+def as_indices(array: Any) -> Any:
+    """Whole numbers no wider than an address, which has 32 bits in a browser."""
+    dtype = getattr(array, "dtype", None)
+    if dtype is None or dtype.kind not in "iu" or dtype.itemsize <= np.intp().itemsize:
+        return array
+    return array.astype(np.intp)
+
+
+def as_places(array: Any) -> Any:
+    """Addresses as operators give them: int64, also where one has 32 bits."""
+    return array.astype(np.int64, copy=False)
