@@ -227,21 +227,17 @@ def _above_moves(node: ir.Node) -> None:
     if value is None or scale is None or scale[0].size > 1:
         return
     path: list[ir.Node] = []
-    alike = [reader for reader, _ in value.uses()]
-    if not all(r.op_type == "DequantizeLinear" for r in alike):
-        return
-    if not all(same(scale_of(reader), scale) for reader in alike):
-        return
-    maker = value.producer()
-    while (
-        maker is not None and not maker.domain and maker.op_type in MOVES | {"MaxPool"}
-    ):
-        alone = not path or len(maker.outputs[0].uses()) <= 1
-        if not alone or len(maker.outputs) > 1 or maker.outputs[0].is_graph_output():
+    floats: list[tuple[ir.Node, ir.Value]] = []  # readers, and what they will read
+    while value is not None and (maker := _mover(value)) is not None:
+        alike = [r for r, _ in value.uses() if not path or r is not path[-1]]
+        undone = all(
+            r.op_type == "DequantizeLinear" and same(scale_of(r), scale) for r in alike
+        )
+        if not undone or value.is_graph_output():
             return
+        floats += ((reader, value) for reader in alike)
         path.append(maker)
-        start = maker.inputs[0]
-        maker = None if start is None else start.producer()
+        value = maker.inputs[0]
     if not path or path[-1].inputs[0] is None:
         return
     above = put(path[-1], "DequantizeLinear", [path[-1].inputs[0], *node.inputs[1:]])
@@ -250,5 +246,13 @@ def _above_moves(node: ir.Node) -> None:
     path[-1].replace_input_with(0, above.outputs[0])
     for step in path:
         step.outputs[0].type = node.outputs[0].type
-    for reader in alike:
-        _forward(reader, path[0].outputs[0])
+    for reader, moved in floats:
+        _forward(reader, moved)
+
+
+def _mover(value: ir.Value) -> ir.Node | None:
+    """The node that makes a value by moving numbers."""
+    maker = value.producer()
+    if maker is None or maker.domain or len(maker.outputs) > 1:
+        return None
+    return maker if maker.op_type in MOVES | {"MaxPool"} else None

@@ -131,6 +131,28 @@ def test_dequantized_keeps_the_relu_that_rounding_did(tmp_path: Path) -> None:
     assert all(param.scheme is None for param in made.parameters())
 
 
+def test_codes_of_an_embedding_that_are_moved_are_an_embedding(tmp_path: Path) -> None:
+    """As quantize_dynamic leaves a Gather and a Transpose, read by two nodes."""
+    lines = """
+        i = Cast(x): to=7
+        q = Gather(codes, i)
+        e = DequantizeLinear(q, s, z)
+        t = Transpose(q): perm=[1, 0, 2]
+        d = DequantizeLinear(t, s, z)
+        p = Transpose(d): perm=[1, 0, 2]
+        r = Tanh(p)
+        y = Add(r, e)
+    """
+    held = {"codes": whole(9, 4).view(np.uint8), "s": STEP, "z": ZERO}
+    model = file(lines, (2, 3), **held)
+    text, made = source_of(model, tmp_path)
+    assert "nn.Embedding(" in text
+    assert "dequantize" not in text
+    x = RNG.integers(0, 9, (2, 3)).astype(np.float32)
+    (want,) = ReferenceEvaluator(model).run(None, {"x": x})
+    np.testing.assert_allclose(made(Tensor(x)).numpy(), want, atol=1e-6)
+
+
 def test_a_product_that_is_no_layer_rounds_in_front(tmp_path: Path) -> None:
     lines = """
         xq = QuantizeLinear(x, s, z)
