@@ -21,6 +21,7 @@ _TRANSPARENT = frozenset(("composed", "explained", "memory_bound", "call", "draw
 _FALSE = frozenset(
     (
         "TYPE_CHECKING",
+        "_has_kernel()",
         "bfloat16.possible()",
         "device.kind == 'cuda'",
         "recording.paused",
@@ -41,7 +42,6 @@ _EQUAL = {
     "np is symbols.library": False,
     "np.__name__ != 'cupy'": True,
     "np.__name__ == 'numpy'": True,
-    "recording.tape is None": True,
 }
 
 
@@ -278,7 +278,9 @@ def _is_small(node: ast.expr) -> bool:
     match node:
         case ast.Name() | ast.Attribute(value=ast.Name()):
             return True
-        case ast.Call(func=ast.Attribute(value=ast.Name()), args=[], keywords=[]):
+        case ast.Call(
+            func=ast.Name() | ast.Attribute(value=ast.Name()), args=[], keywords=[]
+        ):
             return True
         case ast.Compare(left=ast.Name() | ast.Attribute(value=ast.Name())):
             return len(node.comparators) == 1

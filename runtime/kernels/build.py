@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import importlib.resources
 import importlib.util
 import os
 import platform
 import shutil
 import stat
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from pathlib import Path
 from burnish.errors import KernelError
 from burnish.kernels import records
 
-SOURCES = Path(__file__).with_name("source")
+SOURCES = importlib.resources.files(__package__) / "source"  # in an archive as well
 FLAGS = (
     "-std=gnu11",
     "-O3",
@@ -73,10 +73,12 @@ def processor() -> str:
 @functools.cache
 def sources() -> dict[str, str]:
     """The text of every file by its name, with the headers that records make."""
+    if not SOURCES.is_dir():
+        raise KernelError("kernels: this copy of burnish has no sources to build")
     files = {
         file.name: file.read_text(encoding="utf-8")
-        for file in sorted(SOURCES.iterdir())
-        if file.suffix in (".c", ".h")
+        for file in sorted(SOURCES.iterdir(), key=lambda file: file.name)
+        if file.name.endswith((".c", ".h"))
     }
     return files | {"records.h": records.header(), "table.h": records.table()}
 
@@ -135,6 +137,8 @@ def built(
 
 
 def _build(command: list[str], flags: Sequence[str], place: Path) -> Path:
+    import subprocess  # which a browser has not
+
     target = place / file_name(flags)
     with tempfile.TemporaryDirectory(dir=place) as made:
         for name, text in sources().items():

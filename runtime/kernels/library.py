@@ -60,17 +60,17 @@ def built_before() -> Library | None:
 
 
 def _load(build_it: bool = True) -> Library | None:
-    from burnish.kernels import build
-
     named = os.environ.get("BURNISH_KERNELS")
     if named == "off":
         return None
     try:
+        from burnish.kernels import build
+
         file = Path(named) if named else build.found()
         if file is None and not build_it:
             return None
         return Library(file or build.built())
-    except KernelError as error:
+    except (KernelError, ImportError) as error:  # a browser has no ctypes
         if build_it:
             print(f"burnish: {error}; plans run operators one by one", file=sys.stderr)
         return None

@@ -215,9 +215,15 @@ def batch_norm_train(
 
     The variance is the biased one; gradients flow through the statistics.
     """
-    if recording.tape is None and namespace(x) is np:
+    if _has_kernel() and recording.tape is None and namespace(x) is np:
         return channel_norm(x, scale, bias, eps=eps)
     return _channel_norm(x, scale, bias, eps)
+
+
+def _has_kernel():
+    from burnish.kernels import direct
+
+    return direct.usable() is not None
 
 
 @operator
