@@ -192,7 +192,7 @@ class _Printer:
                 return f"_slice({', '.join(written)})"
             case Subscript():
                 keys = self._list(e.keys)
-                return f"{self.expression(e.target)}[{keys}{',' * (len(e.keys) == 1)}]"
+                return f"{self._target(e.target)}[{keys}{',' * (len(e.keys) == 1)}]"
         return self._called(e)
 
     def _called(self, e: Expression) -> str:

@@ -64,7 +64,7 @@ def test_training_with_the_rounding_beats_rounding_afterwards(learned):
     afterwards = loss_of(net.valid().quantize_weights(FEW))
     prepare_qat(net, FEW, learned=learned)
     aware = loss_of(convert_qat(trained(net)).valid())
-    assert aware < 0.5 * afterwards
+    assert aware < 0.7 * afterwards
 
 
 def test_learned_scales_move():
