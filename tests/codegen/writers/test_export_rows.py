@@ -43,6 +43,7 @@ INSIDE = "functions made of it are written as a whole"
 WITHOUT = {
     "adaptive_max_pool_with_indices": "ONNX's pooling has fixed windows",
     "block_sums": INSIDE,
+    "channel_norm": INSIDE,
     "check_covered": CHECK,
     "clipped_log": LOSS,
     "conv_input_gradient": TRAINING,
