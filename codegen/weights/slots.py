@@ -67,7 +67,7 @@ def store_filled(model: ir.Model, budget: Budget) -> None:
     """
     found = {}
     for node in model.graph:
-        tensor = _filled(node)
+        tensor = None if node.outputs[0].is_graph_output() else _filled(node)
         if tensor is not None and _all_fit(node, tuple(tensor.shape.numpy())):
             found[node] = tensor
     if len(found) < _trained(model):
@@ -98,6 +98,8 @@ def _filled(node: ir.Node) -> ir.LazyTensor | None:
     if sizes is None or not fill.dtype.is_floating_point():
         return None
     shape = tuple(map(int, sizes.numpy()))
+    if min(shape, default=0) < 0:
+        return None
     return ir.LazyTensor(
         lambda: ir.tensor(np.full(shape, fill.numpy()), dtype=fill.dtype),
         fill.dtype,

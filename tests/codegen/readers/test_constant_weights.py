@@ -192,6 +192,15 @@ def test_weights_of_one_number_train(tmp_path):
     np.testing.assert_allclose(module(x).numpy(), expected, rtol=1e-5, atol=1e-5)
 
 
+def test_a_weight_of_one_number_that_is_an_output_stays_a_node(tmp_path):
+    sizes, fill = filled("w", 4, 5)
+    nodes = [fill, N("MatMul", ["x", "w"], ["y"])]
+    path = tmp_path / "output.onnx"
+    ports = [info("x", ["n", 4])], [info("y"), info("w")]
+    onnx.save(model(nodes, *ports, tensors=[sizes]), path)
+    assert generate(path).parameters == 0
+
+
 @pytest.mark.parametrize("sizes", [(1 << 15, 1 << 10), (1 << 20, 1)])
 def test_a_few_bytes_do_not_become_a_large_file(sizes, tmp_path):
     """One weight that is too large for a file of this size, and many that are."""
