@@ -77,6 +77,15 @@ def attribute(node: ir.Node, name: str, default: object) -> object:
     return default if found is None else found.value
 
 
+def made_for(reader: ir.Node, value: ir.Value | None) -> ir.Node | None:
+    """The node of one output, in the reader's graph, that makes a value for one use."""
+    maker = None if value is None else value.producer()
+    if maker is None or value is None or len(maker.outputs) != 1:
+        return None
+    alone = len(value.uses()) == 1 and not value.is_graph_output()
+    return maker if alone and maker.graph is reader.graph else None
+
+
 def forward(node: ir.Node, value: ir.Value) -> bool:
     """Let everybody who reads `node` read `value` instead; False if names forbid it.
 

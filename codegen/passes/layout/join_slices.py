@@ -47,20 +47,20 @@ def join_slices(model: ir.Model, account: Account) -> bool:
 
 def _step(concat: ir.Node, value: ir.Value | None) -> _Step | None:
     """What a Concat's input comes from, where that is a slice and layers."""
-    grow = _maker(concat, value)
+    grow = g.made_for(concat, value)
     if grow is None or grow.op_type != "Unsqueeze" or grow.domain:
         return None
     rank = len(concat.outputs[0].shape or ())
     if _axes(grow, rank) != _axes(concat, rank):
         return None
     nodes: list[ir.Node] = []
-    node = _maker(concat, grow.inputs[0])
+    node = g.made_for(concat, grow.inputs[0])
     while node is not None and node.op_type != "Squeeze":
         if not _works_on_the_last_axis(node):
             return None
         nodes.insert(0, node)
-        node = _maker(concat, node.inputs[0])
-    cut = None if node is None else _maker(concat, node.inputs[0])
+        node = g.made_for(concat, node.inputs[0])
+    cut = None if node is None else g.made_for(concat, node.inputs[0])
     if node is None or cut is None or cut.op_type != "Slice" or not nodes:
         return None
     return _cut(cut, _axes(node, rank), nodes)
@@ -83,15 +83,6 @@ def _cut(
     start, stop = (min(n + whole[0] if n < 0 else n, whole[0]) for n in (start, stop))
     one = stop == start + 1 and single[3:] in ([], [1])
     return _Step(x, axis, start, nodes) if one else None
-
-
-def _maker(concat: ir.Node, value: ir.Value | None) -> ir.Node | None:
-    """The node beside the Concat that makes a value for one reader."""
-    maker = None if value is None else value.producer()
-    if maker is None or value is None or len(maker.outputs) != 1:
-        return None
-    alone = len(value.uses()) == 1 and not value.is_graph_output()
-    return maker if alone and maker.graph is concat.graph else None
 
 
 def _axes(node: ir.Node, rank: int) -> list[int] | None:

@@ -84,12 +84,8 @@ def _repeat(merge: ir.Node) -> _Repeat | None:
 
 def _maker(node: ir.Node, kind: str) -> ir.Node | None:
     """The node of a kind that makes a node's first input for it alone."""
-    value = node.inputs[0]
-    maker = None if value is None else value.producer()
-    if maker is None or value is None or maker.op_type != kind or maker.domain:
-        return None
-    alone = len(value.uses()) == 1 and not value.is_graph_output()
-    return maker if alone and maker.graph is node.graph else None
+    maker = g.made_for(node, node.inputs[0])
+    return maker if maker and maker.op_type == kind and not maker.domain else None
 
 
 def _merged(tile: ir.Node, order: list[int], place: int) -> list[Size] | None:
