@@ -195,7 +195,7 @@ def _reshaped(made: Expression, after: Shape | None) -> _Found | None:
 
 
 def _flattened(made: Expression, _: Shape | None) -> _Found | None:
-    """What lies behind the batch in a row, as `nn.Flatten`."""
+    """A reshape that flattens all axes but the batch, as `nn.Flatten`."""
     match made:
         case Call(function="ops.flatten", args=(x, Literal(value=1)), options=()):
             return Call("nn.Flatten"), x

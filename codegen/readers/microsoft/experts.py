@@ -22,7 +22,7 @@ from burnish.codegen.readers.microsoft._packed import TYPES, packed, unpacked
 
 @dataclass(frozen=True)
 class _Activation:
-    """What stands between the experts' matrices.
+    """The activation between the experts' matrices.
 
     fusion: where "swiglu" finds gates and values: 1 beside each other in turns, 2 in
     halves, 0 in the matrix fc3.

@@ -51,7 +51,7 @@ def group_query_attention(
 ) -> Any:
     """Causal; the new keys of each row follow those that it has in the past.
 
-    Without a past every row starts at 0, and what stands behind a row's end is padding.
+    Without a past every row starts at 0; what is behind a row's end is padding.
     """
     if smooth_softmax not in (0, -1):
         raise Unreadable("expected an ordinary softmax")
