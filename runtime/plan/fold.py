@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,9 @@ def fold(graph: Graph) -> None:
     kept = []
     for node in graph.nodes:
         node.args = [_known(graph, arg) for arg in node.args]
-        if _is_constant(node) and node.result.place not in graph.results:
-            graph.folded[node.result.place] = _computed(node)
+        places = [value.place for value in node.results]
+        if _is_constant(node) and graph.results.isdisjoint(places):
+            graph.folded |= zip(places, _computed(node), strict=True)
         else:
             kept.append(node)
     graph.nodes = kept
@@ -30,24 +32,30 @@ def _is_constant(node: Node) -> bool:
     arrays = [arg for arg in node.args if not isinstance(arg, int | float | None)]
     return (
         node.name in registry
-        and len(node.results) == 1
+        and bool(node.results)
         and bool(arrays)
         and all(isinstance(arg, Constant) for arg in arrays)
     )
 
 
-def _computed(node: Node) -> Constant:
+def _computed(node: Node) -> list[Constant]:
+    """What a node gives, each of its results from its constant arguments."""
     value, options = registry[node.name], node.lines[0].call.options
     parts = [arg if isinstance(arg, Constant) else None for arg in node.args]
 
-    def compute(*arrays: Array | None) -> Array:
-        args = [
-            arg if array is None else array
-            for arg, array in zip(node.args, arrays, strict=True)
-        ]
-        return np.asarray(value(*args, **options))
+    def result(number: int) -> Callable[..., Array]:
+        def compute(*arrays: Array | None) -> Array:
+            args = [
+                arg if array is None else array
+                for arg, array in zip(node.args, arrays, strict=True)
+            ]
+            made = value(*args, **options)
+            return np.asarray(made[number] if several else made)
 
-    return combined(compute, *parts)
+        return compute
+
+    several = isinstance(node.lines[0].call.results, tuple | list)
+    return [combined(result(i), *parts) for i in range(len(node.results))]
 
 
 def scale_and_shift(node: Node) -> tuple[Constant, Constant] | None:

@@ -83,6 +83,27 @@ def test_assigned_parameters_are_taken_up():
     assert len(fast._plans) == 1
 
 
+def test_parts_of_a_parameter_are_made_once():
+    both, bias = nn.Param(tensor(10, 7).data), nn.Param(tensor(10).data)
+
+    class Parts(nn.Module):
+        def __init__(self):
+            self.both, self.bias = both, bias
+
+        def forward(self, x):
+            weights = ops.split(self.both, num=2, axis=0)
+            biases = ops.split(self.bias, num=2, axis=0)
+            pairs = zip(weights, biases, strict=True)
+            return [ops.linear(x, w, b) for w, b in pairs]
+
+    x = tensor(3, 7)
+    fast = check(Parts(), x)
+    assert records(fast) == 2
+    assert "as it is" not in fast.plan(x)
+    both.assign(tensor(10, 7).data)
+    same(fast(x), fast._function(x))
+
+
 def test_a_module_that_changes_is_planned_anew():
     model = Net()
     x = tensor(2, 3, 5, 5)
