@@ -18,6 +18,7 @@ import onnx_ir as ir
 
 from burnish import nn, ops
 from burnish.codegen import installed
+from burnish.codegen.ops._costs import Macs
 from burnish.codegen.ops._traits import ANY, NONE, Trait, Twin
 from burnish.codegen.program import (
     BinOp,
@@ -81,6 +82,7 @@ class Rule:
     when: Callable[[ir.Node], bool] | None = None
     traits: Trait = NONE
     twin: Twin | None = None
+    macs: Macs | None = None
 
     @property
     def is_ours(self) -> bool:
@@ -116,18 +118,21 @@ def onnx_op(
     when: Callable[[ir.Node], bool] | None = None,
     traits: Trait = NONE,
     twin: Twin | None = None,
+    macs: Macs | None = None,
 ) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
     """Declare what an ONNX operator means from opset version `since` on.
 
     when: the nodes that the rule answers for; others are expanded to the operator's
     definition. traits: what passes know of an operator of ONNX's or ours, whatever its
     version; the newest rule declares them. twin: the layer of the function that the
-    rule calls. A rule that a user declares goes before ours.
+    rule calls. macs: the multiply-accumulates of a node, from shapes. A rule that a
+    user declares goes before ours.
     """
 
     def register(function: Callable[..., Result]) -> Callable[..., Result]:
         rules = registry.setdefault((domain, op_type), [])
-        rules.insert(0, Rule(op_type, domain, since, function, when, traits, twin))
+        rule = Rule(op_type, domain, since, function, when, traits, twin, macs)
+        rules.insert(0, rule)
         rules.sort(key=lambda rule: (rule.is_ours, -rule.since))
         return function
 
@@ -187,6 +192,18 @@ def functions(traits: Trait) -> frozenset[str]:
     names = {rule.function.__name__ for rule in rules}
     names |= {rule.twin.function for rule in rules if rule.twin}
     return frozenset(f"ops.{name}" for name in names if name in ops.__all__)
+
+
+def macs_of(domain: str, op_type: str) -> Macs | None:
+    """The count of an operator's multiply-accumulates, None for one not counted."""
+    rules = registry.get((domain, op_type), ())
+    return next((rule.macs for rule in rules if rule.macs), None)
+
+
+def macs_by_function() -> dict[str, Macs]:
+    """The counts of functions of the runtime that have the name of their rule."""
+    rules = [rule for each in registry.values() for rule in each]
+    return {rule.function.__name__: rule.macs for rule in rules if rule.macs}
 
 
 def twins(traits: Trait = ANY) -> dict[str, Twin]:

@@ -1,4 +1,4 @@
-"""Traits of operators, declared with their rules: what each does to shapes, and twins.
+"""Traits of operators, declared with their rules: effects on shapes, layer twins.
 
 A pass or a phase that treats operators alike asks for a trait; it lists no names.
 """
@@ -20,7 +20,12 @@ class Trait(Flag):
     REDUCTION_TO_INDEX: one axis is reduced, to the place of an element.
     VIEW: the same elements in the same order or transposed, in other axes.
     OWN_SHAPE: a shape of its own.
+    SELECTION: each element of a result is one of the first input's, as views' are.
+    PRODUCT: a matrix product, whose second input is a weight in most models.
+    CONVOLUTION: its second input is a weight in most models, too.
+    RECURRENT: LSTM, GRU and RNN, whose inputs have the same places.
     ACTIVATION: what people call the nonlinearity of a layer.
+    UNBOUNDED: its work is not bounded by the sizes of its inputs and outputs.
     RANDOM: the result changes from run to run.
     """
 
@@ -31,7 +36,12 @@ class Trait(Flag):
     REDUCTION_TO_INDEX = auto()
     VIEW = auto()
     OWN_SHAPE = auto()
+    SELECTION = auto()
+    PRODUCT = auto()
+    CONVOLUTION = auto()
+    RECURRENT = auto()
     ACTIVATION = auto()
+    UNBOUNDED = auto()
     RANDOM = auto()
 
 
@@ -44,7 +54,12 @@ REDUCTION = Trait.REDUCTION
 REDUCTION_TO_INDEX = Trait.REDUCTION_TO_INDEX
 VIEW = Trait.VIEW
 OWN_SHAPE = Trait.OWN_SHAPE
+SELECTION = Trait.SELECTION
+PRODUCT = Trait.PRODUCT
+CONVOLUTION = Trait.CONVOLUTION
+RECURRENT = Trait.RECURRENT
 ACTIVATION = Trait.ACTIVATION
+UNBOUNDED = Trait.UNBOUNDED
 RANDOM = Trait.RANDOM
 
 SHAPES = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
+from burnish.codegen.ops import _costs
 from burnish.codegen.ops._rules import (
     NodeContext,
     Result,
@@ -13,7 +14,7 @@ from burnish.codegen.ops._rules import (
     onnx_op,
     tensor,
 )
-from burnish.codegen.ops._traits import OWN_SHAPE, SAME_SHAPE
+from burnish.codegen.ops._traits import OWN_SHAPE, SAME_SHAPE, UNBOUNDED
 from burnish.codegen.ops._words import at, named, size
 from burnish.codegen.program import Call, Expression, Literal, Method
 
@@ -88,7 +89,13 @@ def attention_of_some(
     )
 
 
-@onnx_op("Attention", since=25, when=_common, traits=OWN_SHAPE)
+@onnx_op(
+    "Attention",
+    since=25,
+    when=_common,
+    traits=OWN_SHAPE | UNBOUNDED,
+    macs=_costs.attention,
+)
 def attention(
     Q: Expression,
     K: Expression,
@@ -144,7 +151,7 @@ def _by_head(x: Expression, heads: int | None) -> Expression:
     return Method(parts, "transpose", tuple(map(Literal, (0, 2, 1, 3))))
 
 
-@onnx_op("Attention", domain="burnish", traits=OWN_SHAPE)
+@onnx_op("Attention", domain="burnish", traits=OWN_SHAPE | UNBOUNDED)
 def attention_of_any_rank(
     q: Expression,
     k: Expression,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from burnish.codegen.ops._rules import Result, call, number, onnx_op, tensor
-from burnish.codegen.ops._traits import OWN_SHAPE
+from burnish.codegen.ops._traits import OWN_SHAPE, UNBOUNDED
 from burnish.codegen.program import Expression
 
 
-@onnx_op("NonMaxSuppression", since=10, traits=OWN_SHAPE)
+@onnx_op("NonMaxSuppression", since=10, traits=OWN_SHAPE | UNBOUNDED)
 def non_max_suppression(
     boxes: Expression,
     scores: Expression,
@@ -58,7 +58,7 @@ def roi_align_of_corners(
     )
 
 
-@onnx_op("RoiAlign", since=16, traits=OWN_SHAPE)
+@onnx_op("RoiAlign", since=16, traits=OWN_SHAPE | UNBOUNDED)
 def roi_align(
     X: Expression,
     rois: Expression,
@@ -82,7 +82,7 @@ def roi_align(
     )
 
 
-@onnx_op("MaxRoiPool", traits=OWN_SHAPE)
+@onnx_op("MaxRoiPool", traits=OWN_SHAPE | UNBOUNDED)
 def max_roi_pool(
     X: Expression,
     rois: Expression,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from burnish.codegen.ops import _costs
 from burnish.codegen.ops._rules import (
     Result,
     UnfitError,
@@ -16,12 +17,12 @@ from burnish.codegen.ops._rules import (
     paired,
     tensor,
 )
-from burnish.codegen.ops._traits import OWN_SHAPE
+from burnish.codegen.ops._traits import CONVOLUTION, OWN_SHAPE, UNBOUNDED
 from burnish.codegen.ops._words import size
 from burnish.codegen.program import BinOp, Call, Expression, Literal, Weight
 
 
-@onnx_op("Conv", traits=OWN_SHAPE)
+@onnx_op("Conv", traits=OWN_SHAPE | UNBOUNDED | CONVOLUTION, macs=_costs.correlated)
 def conv(
     X: Expression,
     W: Expression,
@@ -49,7 +50,9 @@ def conv(
     return call("conv", X, W, B, **options)
 
 
-@onnx_op("ConvTranspose", traits=OWN_SHAPE)
+@onnx_op(
+    "ConvTranspose", traits=OWN_SHAPE | UNBOUNDED | CONVOLUTION, macs=_costs.transposed
+)
 def conv_transpose(
     X: Expression,
     W: Expression,
@@ -94,7 +97,7 @@ def conv_transpose(
     return call("conv_transpose", X, W, B, **options)
 
 
-@onnx_op("DeformConv", since=19, traits=OWN_SHAPE)
+@onnx_op("DeformConv", since=19, traits=OWN_SHAPE | UNBOUNDED, macs=_costs.correlated)
 def deform_conv(
     X: Expression,
     W: Expression,
@@ -121,7 +124,7 @@ def deform_conv(
     )
 
 
-@onnx_op("Col2Im", since=18, traits=OWN_SHAPE)
+@onnx_op("Col2Im", since=18, traits=OWN_SHAPE | UNBOUNDED)
 def col2im(
     input_: Expression,
     image_shape: Expression,

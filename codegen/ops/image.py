@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from burnish.codegen.ops._rules import Result, call, ints, known, onnx_op, plain, tensor
-from burnish.codegen.ops._traits import OWN_SHAPE
+from burnish.codegen.ops._traits import OWN_SHAPE, UNBOUNDED
 from burnish.codegen.ops.shape import shape_option
 from burnish.codegen.program import Expression, Method
 
@@ -163,7 +163,7 @@ def grid_sample_in_two_dimensions(
     return _sampled(X, grid, align_corners, mode, padding_mode)
 
 
-@onnx_op("GridSample", since=20, traits=OWN_SHAPE)
+@onnx_op("GridSample", since=20, traits=OWN_SHAPE | UNBOUNDED)
 def grid_sample(
     X: Expression,
     grid: Expression,
@@ -184,7 +184,7 @@ def _sampled(
     return call("grid_sample", x, tensor(grid), **options, align_corners=aligned)
 
 
-@onnx_op("AffineGrid", since=20, traits=OWN_SHAPE)
+@onnx_op("AffineGrid", since=20, traits=OWN_SHAPE | UNBOUNDED)
 def affine_grid(
     theta: Expression, size: Expression, *, align_corners: int = 0
 ) -> Result:
@@ -192,6 +192,6 @@ def affine_grid(
     return call("affine_grid", tensor(theta), sizes, align_corners=aligned)
 
 
-@onnx_op("ImageDecoder", since=20, traits=OWN_SHAPE)
+@onnx_op("ImageDecoder", since=20, traits=OWN_SHAPE | UNBOUNDED)
 def image_decoder(encoded_stream: Expression, *, pixel_format: str = "RGB") -> Result:
     return call("decode_image", tensor(encoded_stream), pixel_format=pixel_format)

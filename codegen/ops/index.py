@@ -22,7 +22,7 @@ from burnish.codegen.ops._rules import (
     paired,
     tensor,
 )
-from burnish.codegen.ops._traits import OWN_SHAPE, SAME_SHAPE
+from burnish.codegen.ops._traits import OWN_SHAPE, SAME_SHAPE, SELECTION
 from burnish.codegen.ops._words import (
     WHOLE,
     at,
@@ -48,7 +48,7 @@ _FAR = 2**31 - 1
 """From here on a bound means "to the end"."""
 
 
-@onnx_op("Gather", traits=OWN_SHAPE)
+@onnx_op("Gather", traits=OWN_SHAPE | SELECTION)
 def gather(data: Expression, indices: Expression, *, axis: int = 0) -> Result:
     if isinstance(data, Weight) and owned(data) and len(data.shape) == 2 and axis == 0:
         row = known(indices)
@@ -78,12 +78,12 @@ def _as_slice(places: np.ndarray) -> Expression | None:
     return Slice(Literal(first) if first else None, Literal(first + count))
 
 
-@onnx_op("GatherElements", traits=OWN_SHAPE)
+@onnx_op("GatherElements", traits=OWN_SHAPE | SELECTION)
 def gather_elements(data: Expression, indices: Expression, *, axis: int = 0) -> Result:
     return call("gather_elements", data, tensor(indices), axis=axis)
 
 
-@onnx_op("GatherND", traits=OWN_SHAPE)
+@onnx_op("GatherND", traits=OWN_SHAPE | SELECTION)
 def gather_nd(data: Expression, indices: Expression, *, batch_dims: int = 0) -> Result:
     return call("gather_nd", data, tensor(indices), batch_dims=batch_dims)
 
@@ -105,7 +105,7 @@ def slice_of_constants(
     return _sliced(data, starts, ends, chosen, [1] * len(starts))
 
 
-@onnx_op("Slice", since=10, traits=OWN_SHAPE)
+@onnx_op("Slice", since=10, traits=OWN_SHAPE | SELECTION)
 def slice_(
     data: Expression,
     starts: Expression,
@@ -272,7 +272,7 @@ def non_zero(X: Expression) -> Result:
     return call("non_zero", X)
 
 
-@onnx_op("Compress", traits=OWN_SHAPE)
+@onnx_op("Compress", traits=OWN_SHAPE | SELECTION)
 def compress(
     input_: Expression, condition: Expression, *, axis: int | None = None
 ) -> Result:
@@ -288,7 +288,7 @@ def unique(
     return tuple(unpacked(node, parts, *names)[: len(node.outputs)])
 
 
-@onnx_op("ReverseSequence", traits=SAME_SHAPE)
+@onnx_op("ReverseSequence", traits=SAME_SHAPE | SELECTION)
 def reverse_sequence(
     input_: Expression,
     sequence_lens: Expression,

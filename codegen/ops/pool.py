@@ -12,7 +12,7 @@ from burnish.codegen.ops._rules import (
     onnx_op,
     operand,
 )
-from burnish.codegen.ops._traits import OWN_SHAPE
+from burnish.codegen.ops._traits import OWN_SHAPE, UNBOUNDED
 from burnish.codegen.ops._words import numbers, size
 from burnish.codegen.ops.conv import alike, padding
 from burnish.codegen.program import BinOp, Expression, Literal
@@ -38,7 +38,7 @@ def _window(
     }
 
 
-@onnx_op("MaxPool", traits=OWN_SHAPE)
+@onnx_op("MaxPool", traits=OWN_SHAPE | UNBOUNDED)
 def max_pool(
     X: Expression,
     *,
@@ -57,7 +57,7 @@ def max_pool(
     return call("max_pool_with_indices", X, **options, storage_order=storage_order)
 
 
-@onnx_op("AveragePool", traits=OWN_SHAPE)
+@onnx_op("AveragePool", traits=OWN_SHAPE | UNBOUNDED)
 def average_pool(
     X: Expression,
     *,
@@ -75,7 +75,7 @@ def average_pool(
     return call("avg_pool", X, **options, count_include_pad=bool(count_include_pad))
 
 
-@onnx_op("LpPool", since=2, traits=OWN_SHAPE)
+@onnx_op("LpPool", since=2, traits=OWN_SHAPE | UNBOUNDED)
 def lp_pool(
     X: Expression,
     *,
@@ -106,7 +106,7 @@ def global_lp_pool(X: Expression, *, p: int = 2) -> Result:
     return call("global_lp_pool", X, p=p)
 
 
-@onnx_op("MaxUnpool", traits=OWN_SHAPE)
+@onnx_op("MaxUnpool", traits=OWN_SHAPE | UNBOUNDED)
 def max_unpool(
     X: Expression,
     I: Expression,  # noqa: E741

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from burnish.codegen.ops import _costs
 from burnish.codegen.ops._rules import (
     Inline,
     NodeContext,
@@ -20,7 +21,7 @@ from burnish.codegen.ops._rules import (
     operand,
     owned,
 )
-from burnish.codegen.ops._traits import OWN_SHAPE
+from burnish.codegen.ops._traits import OWN_SHAPE, RECURRENT, UNBOUNDED
 from burnish.codegen.ops._words import WHOLE, size, unpacked
 from burnish.codegen.ops.quantize import on_input
 from burnish.codegen.program import (
@@ -39,7 +40,9 @@ _ORDER = {"LSTM": (0, 2, 3, 1), "GRU": (1, 0, 2), "RNN": (0,)}
 """The positions of PyTorch's gates (i f g o; r z n) among ONNX's (i o f c; z r h)."""
 
 
-@onnx_op("LSTM", since=7, traits=OWN_SHAPE)
+@onnx_op(
+    "LSTM", since=7, traits=OWN_SHAPE | UNBOUNDED | RECURRENT, macs=_costs.recurrent
+)
 def lstm(
     X: Expression,
     W: Expression,
@@ -85,7 +88,9 @@ def lstm(
     return _outputs(parts, ("y", "h", "c"), node)
 
 
-@onnx_op("GRU", since=7, traits=OWN_SHAPE)
+@onnx_op(
+    "GRU", since=7, traits=OWN_SHAPE | UNBOUNDED | RECURRENT, macs=_costs.recurrent
+)
 def gru(
     X: Expression,
     W: Expression,
@@ -125,7 +130,9 @@ def gru(
     return _outputs(parts, ("y", "h"), node)
 
 
-@onnx_op("RNN", since=7, traits=OWN_SHAPE)
+@onnx_op(
+    "RNN", since=7, traits=OWN_SHAPE | UNBOUNDED | RECURRENT, macs=_costs.recurrent
+)
 def rnn(
     X: Expression,
     W: Expression,

@@ -13,7 +13,7 @@ from burnish.codegen.ops._rules import (
     onnx_op,
     tensor,
 )
-from burnish.codegen.ops._traits import OWN_SHAPE
+from burnish.codegen.ops._traits import OWN_SHAPE, UNBOUNDED
 from burnish.codegen.ops._words import is_scalar
 from burnish.codegen.ops.shape import shape_option
 from burnish.codegen.program import (
@@ -101,7 +101,7 @@ def concat_from_sequence(
     return call(joined, input_sequence, axis=axis)
 
 
-@onnx_op("SplitToSequence", traits=OWN_SHAPE)
+@onnx_op("SplitToSequence", traits=OWN_SHAPE | UNBOUNDED)
 def split_to_sequence(
     input_: Expression,
     split: Expression | None = None,

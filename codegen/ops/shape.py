@@ -19,7 +19,13 @@ from burnish.codegen.ops._rules import (
     operands,
     tensor,
 )
-from burnish.codegen.ops._traits import ELEMENTWISE, OWN_SHAPE, SAME_SHAPE, VIEW
+from burnish.codegen.ops._traits import (
+    ELEMENTWISE,
+    OWN_SHAPE,
+    SAME_SHAPE,
+    SELECTION,
+    VIEW,
+)
 from burnish.codegen.ops._words import WHOLE, filled, numbers, size
 from burnish.codegen.program import (
     Attribute,
@@ -134,7 +140,7 @@ def _axes(axes: Any) -> list[Any]:
     return [axes[0] if len(axes) == 1 else tuple(axes)]
 
 
-@onnx_op("Expand", traits=OWN_SHAPE)
+@onnx_op("Expand", traits=OWN_SHAPE | SELECTION)
 def expand(input_: Expression, shape: Expression) -> Result:
     number, sizes = known(input_), shape_option(shape)
     if number is not None and number.ndim == 0 and isinstance(sizes, tuple) and sizes:
@@ -180,7 +186,7 @@ def split_by(
     return _split(input_, axis, sizes, len(node.outputs))
 
 
-@onnx_op("Split", since=18, traits=OWN_SHAPE)
+@onnx_op("Split", since=18, traits=OWN_SHAPE | SELECTION)
 def split(
     input_: Expression,
     split: Expression | None = None,
@@ -212,12 +218,12 @@ def _in_equal_parts(x: Expression, axis: int, sizes: Any) -> bool:
     return x.shape[axis] == plain[0] * len(plain)
 
 
-@onnx_op("Tile", since=6, traits=OWN_SHAPE)
+@onnx_op("Tile", since=6, traits=OWN_SHAPE | SELECTION)
 def tile(input_: Expression, repeats: Expression) -> Result:
     return call("tile", input_, repeats=shape_option(repeats))
 
 
-@onnx_op("Identity", traits=ELEMENTWISE)
+@onnx_op("Identity", traits=ELEMENTWISE | SELECTION)
 def identity(input_: Expression) -> Result:
     return input_
 
@@ -252,14 +258,14 @@ def size_(data: Expression) -> Result:
     return made_of(Attribute(operand(data), "size"))
 
 
-@onnx_op("DepthToSpace", traits=OWN_SHAPE)
+@onnx_op("DepthToSpace", traits=OWN_SHAPE | SELECTION)
 def depth_to_space(input_: Expression, *, blocksize: int, mode: str = "DCR") -> Result:
     if mode == "CRD":
         return layer("PixelShuffle", (blocksize,), {}, {}, input_)
     return call("depth_to_space", input_, blocksize=blocksize, mode=mode)
 
 
-@onnx_op("SpaceToDepth", traits=OWN_SHAPE)
+@onnx_op("SpaceToDepth", traits=OWN_SHAPE | SELECTION)
 def space_to_depth(input_: Expression, *, blocksize: int, mode: str = "DCR") -> Result:
     if mode == "DCR":
         return call("space_to_depth", input_, blocksize=blocksize)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from burnish.codegen.ops._rules import DEVICE, Result, call, number, onnx_op, tensor
-from burnish.codegen.ops._traits import OWN_SHAPE
+from burnish.codegen.ops._traits import OWN_SHAPE, UNBOUNDED
 from burnish.codegen.ops._words import dtype_name
 from burnish.codegen.program import Call, Expression
 
@@ -22,7 +22,7 @@ def dft_along_axis(
     return _dft(input_, dft_length, axis, inverse, onesided)
 
 
-@onnx_op("DFT", since=20, traits=OWN_SHAPE)
+@onnx_op("DFT", since=20, traits=OWN_SHAPE | UNBOUNDED)
 def dft(
     input_: Expression,
     dft_length: Expression | None = None,
@@ -48,7 +48,7 @@ def _dft(
     )
 
 
-@onnx_op("STFT", since=17, traits=OWN_SHAPE)
+@onnx_op("STFT", since=17, traits=OWN_SHAPE | UNBOUNDED)
 def stft(
     signal: Expression,
     frame_step: Expression,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from burnish.codegen.ops._rules import NodeContext, Result, call, onnx_op, plain
-from burnish.codegen.ops._traits import BROADCAST, ELEMENTWISE, OWN_SHAPE
+from burnish.codegen.ops._traits import BROADCAST, ELEMENTWISE, OWN_SHAPE, UNBOUNDED
 from burnish.codegen.program import Expression, Literal, Subscript, Weight
 
 _INLINE = 64
@@ -21,12 +21,12 @@ def listed(values: Any, hint: str) -> Any:
     return Weight(hint, array.dtype.name, array.shape, lambda: array, trained=False)
 
 
-@onnx_op("StringConcat", since=20, traits=BROADCAST)
+@onnx_op("StringConcat", since=20, traits=BROADCAST | UNBOUNDED)
 def string_concat(X: Expression, Y: Expression) -> Result:
     return call("string_concat", X, Y)
 
 
-@onnx_op("StringSplit", since=20, traits=OWN_SHAPE)
+@onnx_op("StringSplit", since=20, traits=OWN_SHAPE | UNBOUNDED)
 def string_split(
     X: Expression,
     *,
@@ -38,12 +38,12 @@ def string_split(
     return parts if len(node.outputs) > 1 else Subscript(parts, (Literal(0),))
 
 
-@onnx_op("RegexFullMatch", since=20, traits=ELEMENTWISE)
+@onnx_op("RegexFullMatch", since=20, traits=ELEMENTWISE | UNBOUNDED)
 def regex_full_match(X: Expression, *, pattern: str | None = None) -> Result:
     return call("regex_full_match", X, pattern=pattern or "")
 
 
-@onnx_op("StringNormalizer", since=10, traits=OWN_SHAPE)
+@onnx_op("StringNormalizer", since=10, traits=OWN_SHAPE | UNBOUNDED)
 def string_normalizer(
     X: Expression,
     *,
@@ -62,7 +62,7 @@ def string_normalizer(
     )
 
 
-@onnx_op("TfIdfVectorizer", since=9, traits=OWN_SHAPE)
+@onnx_op("TfIdfVectorizer", since=9, traits=OWN_SHAPE | UNBOUNDED)
 def tf_idf_vectorizer(
     X: Expression,
     *,

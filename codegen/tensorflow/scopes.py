@@ -25,7 +25,7 @@ from burnish.codegen.tensorflow.settle import common, fill, settle
 from burnish.codegen.tensorflow.tree import Item, shaped
 from burnish.codegen.weights import constants
 
-_WEIGHTED = frozenset(("Conv", "ConvTranspose", "Gather", "Gemm", "MatMul"))
+_WEIGHTED = having(Trait.PRODUCT | Trait.CONVOLUTION) | {"Gather"}
 _ATTENTION = frozenset(("attention_output", "key", "query", "value"))
 """What Keras' attention holds, which is one layer of its author's."""
 _VIEWS = having(Trait.VIEW)

@@ -29,6 +29,12 @@ COSTS = {
         "float[2,4,5,8] x, float[2,4,7,8] w, float[2,4,7,6] r",
         2 * 4 * 5 * 7 * (8 + 6),
     ),
+    'y = Einsum<equation="bij,bjk->bik">(x, w)': (
+        "float[2,3,5] x, float[2,5,7] w",
+        2 * 3 * 5 * 7,
+    ),
+    "y = MatMulInteger(x, w)": ("uint8[5,7] x, uint8[7,9] w", 5 * 7 * 9),
+    "y = ConvInteger(x, w)": ("uint8[1,3,8,8] x, uint8[4,3,3,3] w", 4 * 6 * 6 * 27),
     "y = Relu(x)": ("float[5,7] x", 0),
 }
 

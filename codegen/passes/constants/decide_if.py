@@ -15,7 +15,7 @@ from burnish.codegen.ops import Trait, having
 from burnish.codegen.passes import graph as g
 
 _HANDED_ON = having(Trait.ELEMENTWISE)
-_RECURRENT = ("GRU", "LSTM", "RNN")
+_RECURRENT = having(Trait.RECURRENT)
 _STATES = (0, 5, 6)
 _LONGEST = 64
 

@@ -27,16 +27,7 @@ _DONE = "node computed now"
 #: Kept although constant: quantized weights stay quantized, Constant is one already.
 _KEPT = frozenset(("Constant", "DequantizeLinear", "QuantizeLinear", "If"))
 #: Left to the running model: their work is not bounded by what they read and make.
-_LEFT = frozenset(
-    (
-        *("AffineGrid", "Attention", "AveragePool", "CenterCropPad", "Col2Im", "Conv"),
-        *("ConvInteger", "ConvTranspose", "DFT", "DeformConv", "Einsum", "GRU"),
-        *("GridSample", "ImageDecoder", "LSTM", "LpPool", "MaxPool", "MaxRoiPool"),
-        *("MaxUnpool", "NonMaxSuppression", "QLinearConv", "RNN", "RegexFullMatch"),
-        *("RoiAlign", "STFT", "SplitToSequence", "StringConcat", "StringNormalizer"),
-        *("StringSplit", "TfIdfVectorizer"),
-    )
-)
+_LEFT = having(Trait.UNBOUNDED)
 #: Operators on one weight that only move or convert its elements.
 _LAYOUT = having(Trait.VIEW) | {"Cast"}
 #: Operators that take a weight apart; the parts train as the whole did.

@@ -18,7 +18,7 @@ from burnish.codegen.passes.shapes.dims import declared, numbers
 
 _LEAST = 3
 _ELEMENTWISE = having(Trait.ELEMENTWISE | Trait.BROADCAST)
-_LAYERS = frozenset(("Gemm", "Linear", "MatMul"))
+_LAYERS = having(Trait.PRODUCT)
 
 
 @dataclass

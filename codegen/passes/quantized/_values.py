@@ -8,15 +8,14 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from burnish.codegen.ops import Trait, having
 from burnish.codegen.passes.graph import attribute, constant, initializer, owner
 from burnish.codegen.weights.dequantized import BITS, Dequantized
 
 Scale = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
 """Scales and, shifted to numbers of int8, zero points."""
 
-MOVES = frozenset(
-    ("Expand", "Flatten", "Identity", "Reshape", "Slice", "Squeeze", "Transpose")
-) | frozenset(("DepthToSpace", "Gather", "SpaceToDepth", "Split", "Tile", "Unsqueeze"))
+MOVES = having(Trait.VIEW | Trait.SELECTION)
 """Operators whose results are elements of their first input, as they are."""
 
 

@@ -7,6 +7,7 @@ import json
 import onnx_ir as ir
 
 from burnish.codegen.account import Account
+from burnish.codegen.ops import Trait, having
 from burnish.codegen.ops.quantize import ON_INPUT
 from burnish.codegen.passes.graph import all_nodes, constant, label, owner
 from burnish.codegen.passes.quantized._values import (
@@ -17,7 +18,7 @@ from burnish.codegen.passes.quantized._values import (
 )
 from burnish.codegen.weights.dequantized import Dequantized
 
-_PRODUCTS = frozenset(("Conv", "Gemm", "MatMul"))
+_PRODUCTS = having(Trait.PRODUCT) | {"Conv"}
 
 
 def round_inputs(model: ir.Model, account: Account) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
+from burnish.codegen.ops import Trait, having
 from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.shapes.dims import declared
 from burnish.codegen.symbolic.sizes import parse
@@ -35,8 +36,7 @@ def start_from_nothing(node: ir.Node) -> bool:
     return True
 
 
-_MOVES = {"Cast", "Expand", "Gather", "Reshape", "Slice", "Split", "Squeeze", "Tile"}
-_MOVES |= {"Transpose", "Unsqueeze"}
+_MOVES = having(Trait.VIEW | Trait.SELECTION) | {"Cast"}
 
 
 def _is_zero(value: ir.Value | None) -> bool:

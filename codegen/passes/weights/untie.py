@@ -20,6 +20,7 @@ import onnx_ir as ir
 
 from burnish.codegen import authorship
 from burnish.codegen.account import Account
+from burnish.codegen.ops import Trait, having
 from burnish.codegen.passes import graph as g
 from burnish.codegen.scopes import scope_of
 from burnish.codegen.weights import constants, origin
@@ -31,7 +32,7 @@ _FOLDED = re.compile(r"onnx::\w+_\d+")
 #: Behind all that exporters count, and onnx-ir for the nodes that passes make.
 _BEHIND = 1_000_000
 #: Operators whose operands are weights, whatever the exporter calls them.
-_WEIGHTED = frozenset(("Conv", "ConvTranspose", "Gemm", "Linear", "MatMul"))
+_WEIGHTED = having(Trait.PRODUCT | Trait.CONVOLUTION)
 
 
 def untie_weights(model: ir.Model, account: Account) -> bool:

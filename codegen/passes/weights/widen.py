@@ -10,6 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.account import Account
+from burnish.codegen.ops import Trait, having
 from burnish.codegen.passes.graph import all_nodes, constant
 from burnish.codegen.weights import origin
 
@@ -23,9 +24,7 @@ _WIDE = {
     )
     if name in ir.DataType.__members__  # an older ONNX has no 2 bits
 }
-_MOVES = frozenset(
-    ("Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Squeeze", "Tile")
-) | {"Transpose", "Unsqueeze"}
+_MOVES = having(Trait.VIEW | Trait.SELECTION)
 """Operators whose result is elements of their first input, as they are."""
 
 
@@ -62,7 +61,7 @@ def _is_table(value: ir.Value) -> bool:
 
 
 def _moves(node: ir.Node) -> bool:
-    return node.domain == "" and node.op_type in _MOVES
+    return not node.domain and node.op_type in _MOVES and len(node.outputs) == 1
 
 
 def _ends(value: ir.Value, found: dict[ir.Value, None]) -> bool:

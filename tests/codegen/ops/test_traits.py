@@ -10,7 +10,7 @@ import onnx
 import pytest
 
 from burnish import Tensor, nn, ops
-from burnish.codegen.ops import Trait, registry, traits_of, twins
+from burnish.codegen.ops import Trait, having, macs_of, registry, traits_of, twins
 from burnish.codegen.ops._traits import SHAPES
 from tests.conformance.runner import cases
 from tests.harness.source import floats, graph, node, source_of
@@ -129,3 +129,47 @@ def test_a_slope_that_the_layer_has_not_stays_a_call(
     for weight in weights.values():
         y = np.clip(alpha * (y @ weight) + 0.5, 0, 1)
     np.testing.assert_allclose(np.asarray(model(x)), y, 1e-5, 1e-6)
+
+
+def _elements() -> list[tuple[str, Trait, bool]]:
+    """Operator, traits, and whether each element of its output is one of its input."""
+    found = []
+    for case in cases().values():
+        graph = case.model.graph
+        if len(graph.node) != 1 or not case.data_sets:
+            continue
+        operator = graph.node[0]
+        inputs, outputs = case.data_sets[0]
+        arrays = [*inputs[:1], *outputs[:1]]
+        if len(arrays) == 2 and all(isinstance(a, np.ndarray) for a in arrays):
+            moved = bool(np.isin(arrays[1], arrays[0]).all())
+            found.append(
+                (operator.op_type, traits_of(operator.domain, operator.op_type), moved)
+            )
+    return found
+
+
+def test_operators_that_select_make_no_new_elements() -> None:
+    selecting = Trait.SELECTION | Trait.VIEW
+    found = [(name, moved) for name, traits, moved in _elements() if traits & selecting]
+    assert {name for name, _ in found} == having(selecting)
+    assert all(moved for _, moved in found), [
+        name for name, moved in found if not moved
+    ]
+
+
+def test_operators_of_bounded_work_are_the_others() -> None:
+    """Folding computes them; it must not meet a product of two large inputs."""
+    counted = {op for (_, op), rules in OURS.items() if any(r.macs for r in rules)}
+    assert counted - having(Trait.UNBOUNDED) == BOUNDED_BY_FOLDING
+
+
+BOUNDED_BY_FOLDING = {"Gemm", "Linear", "MatMul", "MatMulInteger", "QLinearMatMul"}
+"""Products, which folding computes where their operands are small."""
+
+
+def test_products_convolutions_and_recurrences_declare_their_cost() -> None:
+    heavy = Trait.PRODUCT | Trait.CONVOLUTION | Trait.RECURRENT
+    for (domain, operator), rules in OURS.items():
+        if any(rule.traits & heavy for rule in rules):
+            assert macs_of(domain, operator), operator
