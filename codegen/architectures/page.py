@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from burnish.codegen.architectures.annotate import annotated
-from burnish.codegen.architectures.spacing import spaced
 from burnish.codegen.architectures.words import brief
 from burnish.codegen.environment import filled
 from burnish.codegen.render.words import literal
@@ -25,15 +24,9 @@ def page(
     typed: bool = False,
 ) -> str:
     """The module's source; `header` are its docstring's lines below the first."""
-    body = spaced(
-        filled(
-            f"architectures/{template}",
-            template_dir,
-            **values,
-            literal=literal,
-            brief=brief,
-        )
-    )
+    words = {"literal": literal, "brief": brief}
+    body = filled(f"architectures/{template}", template_dir, **values, **words)
+    body = body.strip("\n")  # a part that is left out leaves its blank lines
     if body.startswith(("class", "def")):
         body = f"\n{body}"
     if typed:

@@ -134,6 +134,16 @@ def test_half_precision_stays_in_the_file(tmp_path: Path) -> None:
     made.check_numbers(network.float(), batch())
 
 
+def test_several_ends_of_a_text_break_the_signature(tmp_path: Path) -> None:
+    ends = [128001, 128008, 128009]
+    network = hugging_face(
+        "LlamaForCausalLM", transformers.LlamaConfig(**LLAMA, eos_token_id=ends)
+    )
+    made = Folder(network, tmp_path)
+    made.check_source()
+    assert "        eos=(128001, 128008, 128009),\n" in made.text
+
+
 # --- what old versions wrote ---
 
 
