@@ -48,6 +48,13 @@ RECORDS = (
         "low high",
     ),
     _record(
+        "winograd",
+        "x weight bias residual out space fault",
+        "images height width out_height out_width before0 before1 rows columns chunk "
+        "splits groups nr blocks ins x_step out_step room act",
+        "low high",
+    ),
+    _record(
         "window",
         "x weight bias out from to tiles runs",
         "mode n_tiles blocks x_step weight_step out_step act",

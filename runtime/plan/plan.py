@@ -158,7 +158,8 @@ class Plan:
         for place, slot in self._arguments:
             _point(pointers, alive, slot, given[place].data)
         for slot, size in self._outside:
-            _point(pointers, alive, slot, np.empty(size, np.uint8))
+            made = np.zeros if slot in self._faults else np.empty
+            _point(pointers, alive, slot, made(size, np.uint8))
         for place, array in self._known.items():
             values[place] = Tensor.wrap(array, _CPU)
         base = space.table
@@ -257,7 +258,7 @@ class _Lowering:
     def __init__(self, graph: Graph, library: Library, threads: int, off: Any):
         self.graph, self.off = graph, off
         read = set().union(graph.results, *(node.reads for node in graph.nodes))
-        self.builder = Builder(library, threads, read)
+        self.builder = Builder(library, threads, read, off)
         self.segments: list[Segment] = []
         self.wanted: dict[int, list[tuple[Value, Spot]]] = {}
         self.given: dict[int, list[tuple[Value, Spot]]] = {}

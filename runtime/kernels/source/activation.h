@@ -21,6 +21,23 @@ INLINE vec activated(vec x, int64_t act, float low, float high) {
     }
 }
 
+// Whether accumulators are given it in registers, before they are stored.
+INLINE int is_cheap(int64_t act) { return act <= ACT_CLIP || act == ACT_HARD_SWISH; }
+
+// The same for n accumulators, if it is cheap.
+INLINE void activate_cheaply(const int n, vec *acc, int64_t act, double low,
+                             double high) {
+    if (act == ACT_RELU || act == ACT_CLIP) {
+        const vec least = all(act == ACT_RELU ? 0 : (float)low);
+        const vec most = all(act == ACT_RELU ? __builtin_inff() : (float)high);
+        UNROLLED for (int i = 0; i < n; i++)
+            acc[i] = at_most(most, at_least(least, acc[i]));
+    } else if (act == ACT_HARD_SWISH) {
+        UNROLLED for (int i = 0; i < n; i++)
+            acc[i] = activated(acc[i], ACT_HARD_SWISH, 0, 0);
+    }
+}
+
 // The same for `rows` times `blocks` blocks of LANES, where `to` says the rows begin, or
 // one behind the other. The choice is made once, as it costs as much as a function.
 INLINE void activate_as(const int act, float *out, const int32_t *to, int64_t rows,

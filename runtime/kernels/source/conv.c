@@ -6,30 +6,21 @@
 // Weights lie as (group of NR blocks, input, 16 NR outputs), in the order they are used.
 #include "activation.h"
 #include "call.h"
+#include "conv.h"
 
-typedef struct {
-    int32_t x, weight, length;
-} run;
-
-typedef struct {
-    int32_t first, count, stride, runs, n_runs, last, n_last;
-} tile;
-
-typedef struct {
-    const float *x, *weight, *bias, *residual;
-    float *out;
-    const int32_t *from, *to;
-    const run *runs;
-    const tile *t;
-    const conv_record *record;
-} piece;
+enum {
+    AHEAD = 1024,  // of weights: floats that are asked for before they are used
+    SUMMED = 128   // products that are summed one by one: such sums are summed apart
+};
 
 // stride: floats from a pixel's input to the next one's; 0 where a table tells them.
 INLINE void multiply(const int R, const int NR, const int stride, const piece *p) {
-    enum { V = 8 };
+    enum { V = MOST_BLOCKS * PARTS };
     const conv_record *record = p->record;
     const int n = NR * PARTS;
-    vec acc[14][V];
+    vec acc[MOST_PIXELS][V], sums[MOST_PIXELS][V];
+    int64_t left = SUMMED;
+    int is_split = 0;
     UNROLLED for (int j = 0; j < n; j++) {
         vec b = load(p->bias + WIDTH * j);
         UNROLLED for (int r = 0; r < R; r++) acc[r][j] = b;
@@ -40,23 +31,40 @@ INLINE void multiply(const int R, const int NR, const int stride, const piece *p
         const run *runs = p->runs + (is_last ? p->t->last : p->t->runs);
         const run *end = runs + (is_last ? p->t->n_last : p->t->n_runs);
         for (; runs < end; runs++) {
-            const float *at[14];
+            const float *at[MOST_PIXELS];
             UNROLLED for (int r = 0; r < R; r++)
                 at[r] = x + runs->x + (stride ? p->from[0] + r * stride : p->from[r]);
             const float *w = weight + (int64_t)runs->weight * (NR * LANES);
-            for (int64_t k = 0; k < runs->length; k++, w += NR * LANES) {
-                vec ws[V];
-                UNROLLED for (int j = 0; j < n; j++) ws[j] = load(w + WIDTH * j);
-                __builtin_prefetch(w + 64 * LANES, 0, 3);
-                UNROLLED for (int r = 0; r < R; r++) {
-                    vec s = all(stride ? at[0][r * stride + k] : at[r][k]);
-                    UNROLLED for (int j = 0; j < n; j++)
-                        acc[r][j] = s * ws[j] + acc[r][j];
+            for (int64_t k = 0; k < runs->length;) {
+                if (left == 0) {
+                    UNROLLED for (int r = 0; r < R; r++)
+                        UNROLLED for (int j = 0; j < n; j++) {
+                            sums[r][j] = is_split ? sums[r][j] + acc[r][j] : acc[r][j];
+                            acc[r][j] = (vec){0};
+                        }
+                    left = SUMMED, is_split = 1;
+                }
+                const int64_t until = k + left < runs->length ? k + left : runs->length;
+                left -= until - k;
+                for (; k < until; k++, w += NR * LANES) {
+                    vec ws[V];
+                    UNROLLED for (int j = 0; j < n; j++) ws[j] = load(w + WIDTH * j);
+                    UNROLLED for (int j = 0; j < NR; j++)
+                        __builtin_prefetch(w + AHEAD + j * LANES, 0, 3);
+                    UNROLLED for (int r = 0; r < R; r++) {
+                        vec s = all(stride ? at[0][r * stride + k] : at[r][k]);
+                        UNROLLED for (int j = 0; j < n; j++)
+                            acc[r][j] = s * ws[j] + acc[r][j];
+                    }
                 }
             }
         }
         x += record->x_step;
         weight += record->weight_step * (NR * LANES);
+    }
+    if (is_split) {
+        UNROLLED for (int r = 0; r < R; r++) UNROLLED for (int j = 0; j < n; j++)
+            acc[r][j] += sums[r][j];
     }
     const int64_t step = record->out_step;
     if (p->residual) {
@@ -64,10 +72,8 @@ INLINE void multiply(const int R, const int NR, const int stride, const piece *p
             acc[r][j] += load(p->residual + p->to[r] + j / PARTS * step
                               + j % PARTS * WIDTH);
     }
-    if (record->act == ACT_RELU) {
-        UNROLLED for (int r = 0; r < R; r++) UNROLLED for (int j = 0; j < n; j++)
-            acc[r][j] = at_least(all(0), acc[r][j]);
-    }
+    UNROLLED for (int r = 0; r < R; r++)
+        activate_cheaply(n, acc[r], record->act, record->low, record->high);
     UNROLLED for (int r = 0; r < R; r++) UNROLLED for (int j = 0; j < n; j++)
         store(p->out + p->to[r] + j / PARTS * step + j % PARTS * WIDTH, acc[r][j]);
 }
@@ -101,12 +107,16 @@ INLINE void multiply(const int R, const int NR, const int stride, const piece *p
 #define NAMED(R, NR, S) [S / 16][R][NR] = tile_##R##_##NR##_##S,
 TILES(DEFINE, 0)
 TILES(DEFINE, 16)
-static void (*const KERNELS[2][15][5])(const piece *) = {
+static void (*const KERNELS[2][MOST_PIXELS + 1][MOST_BLOCKS + 1])(const piece *) = {
     TILES(NAMED, 0) TILES(NAMED, 16)};
 
-static const int ROWS[5] = ROWS_OF;
+static const int ROWS[MOST_BLOCKS + 1] = ROWS_OF;
 
-int64_t tile_rows(int64_t blocks) { return blocks < 5 ? ROWS[blocks] : 0; }
+void conv_tile(const piece *p) {
+    KERNELS[p->t->stride != 0][p->t->count][p->record->nr](p);
+}
+
+int64_t tile_rows(int64_t blocks) { return blocks <= MOST_BLOCKS ? ROWS[blocks] : 0; }
 
 static void finish(const conv_record *r, float *out, const int32_t *to, int64_t rows) {
     activate(r->act, out, to, rows, r->nr, r->out_step, (float)r->low, (float)r->high);
@@ -116,8 +126,8 @@ static void finish(const conv_record *r, float *out, const int32_t *to, int64_t 
 static void cut_tile(piece p, int64_t width) {
     conv_record record = *p.record;
     const int64_t rows = p.t->count, wide = record.nr * LANES;
-    float out[14 * 64], residual[14 * 64];
-    int32_t to[14];
+    float out[MOST_PIXELS * MOST_BLOCKS * LANES], residual[sizeof out / sizeof *out];
+    int32_t to[MOST_PIXELS];
     memset(residual, 0, sizeof residual);
     for (int64_t i = 0; i < rows; i++) {
         to[i] = (int32_t)(i * wide);
@@ -130,8 +140,8 @@ static void cut_tile(piece p, int64_t width) {
     aside.out = out;
     aside.to = to;
     aside.residual = p.residual ? residual : 0;
-    KERNELS[p.t->stride != 0][rows][record.nr](&aside);
-    if (record.act > ACT_RELU) finish(&record, out, to, rows);
+    conv_tile(&aside);
+    if (!is_cheap(record.act)) finish(&record, out, to, rows);
     for (int64_t i = 0; i < rows; i++)
         memcpy(p.out + p.to[i], out + i * wide, 4 * (size_t)width);
 }
@@ -158,8 +168,8 @@ static void one_tile(const conv_record *r, const call *c, int64_t group, int64_t
         cut_tile(p, r->width - channel);
         return;
     }
-    KERNELS[t->stride != 0][t->count][r->nr](&p);
-    if (r->act > ACT_RELU) finish(r, p.out, p.to, t->count);
+    conv_tile(&p);
+    if (!is_cheap(r->act)) finish(r, p.out, p.to, t->count);
 }
 
 // by_group: shares are groups of channels; else runs of tiles, `chunk` at a time, so

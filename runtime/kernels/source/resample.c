@@ -8,16 +8,14 @@ void gather(const void *record, const call *c, int64_t part, int64_t parts) {
     const int64_t *ids = at(c, r->ids);
     const float *x = at(c, r->x);
     float *out = at(c, r->out);
-    int64_t fault = 0;
     SHARE(r->count);
     for (int64_t u = first; u < behind; u++) {
         const int64_t id = ids[u] < 0 ? ids[u] + r->rows : ids[u];
         if (id < 0 || id >= r->rows)
-            fault = 1;
+            *(int64_t *)at(c, r->fault) = 1;
         else
             memcpy(out + u * r->width, x + id * r->width, 4 * (size_t)r->width);
     }
-    *(int64_t *)at(c, r->fault) = fault;
 }
 
 static void weighed(const resample_record *r, const float *x, const int32_t *index,

@@ -4,36 +4,47 @@
 // tile of R pixels is R times PARTS vectors and a tap is a vector of weights.
 #include "activation.h"
 #include "call.h"
-
-typedef struct {
-    int32_t x, weight, length;
-} run;
-
-typedef struct {
-    int32_t first, count, stride, runs, n_runs, last, n_last;
-} tile;
+#include "tiles.h"
 
 enum { ROWS = WIDTH == 16 ? 14 : 6 };
 
-// A run is a stretch of taps that lie side by side: LANES floats each.
-INLINE void weigh(const int R, const window_record *r, const float *x, const float *w,
-                  const float *bias, float *out, const int32_t *from, const run *runs,
-                  const run *end) {
-    vec acc[ROWS][PARTS];
-    UNROLLED for (int v = 0; v < PARTS; v++) {
-        vec b = load(bias + v * WIDTH);
-        UNROLLED for (int i = 0; i < R; i++) acc[i][v] = b;
-    }
-    for (; runs < end; runs++)
-        for (int64_t k = 0; k < runs->length; k += LANES)
-            UNROLLED for (int v = 0; v < PARTS; v++) {
-                vec t = load(w + runs->weight + k + v * WIDTH);
-                UNROLLED for (int i = 0; i < R; i++)
-                    acc[i][v] += t * load(x + from[i] + runs->x + k + v * WIDTH);
+typedef struct {
+    const float *x, *weight, *bias;
+    float *out;
+    const int32_t *from;
+    const run *runs, *end;
+    const window_record *record;
+} piece;
+
+// One vector of the channels: a run is a stretch of taps that lie side by side, LANES
+// floats each. stride: floats from a pixel's input to the next one's, so that what one
+// pixel has loaded is there for its neighbours; 0 where a table tells them.
+INLINE void weigh(const int R, const int stride, const int v, const piece *p) {
+    vec acc[ROWS], bias = load(p->bias + v * WIDTH);
+    UNROLLED for (int i = 0; i < R; i++) acc[i] = bias;
+    for (const run *t = p->runs; t < p->end; t++) {
+        const float *w = p->weight + t->weight + v * WIDTH;
+        const float *x = p->x + t->x + v * WIDTH + (stride ? p->from[0] : 0);
+        int64_t k = 0;
+        for (; stride && k + 3 * LANES <= t->length; k += 3 * LANES) {
+            const vec first = load(w + k), second = load(w + k + LANES),
+                      third = load(w + k + 2 * LANES);
+            UNROLLED for (int i = 0; i < R; i++) {
+                const float *at = x + i * stride + k;
+                acc[i] += first * load(at);
+                acc[i] += second * load(at + LANES);
+                acc[i] += third * load(at + 2 * LANES);
             }
-    UNROLLED for (int i = 0; i < R; i++) UNROLLED for (int v = 0; v < PARTS; v++)
-        store(out + i * LANES + v * WIDTH, acc[i][v]);
-    if (r->act) activate(r->act, out, 0, R, 1, 0, (float)r->low, (float)r->high);
+        }
+        for (; k < t->length; k += LANES) {
+            const vec tap = load(w + k);
+            UNROLLED for (int i = 0; i < R; i++)
+                acc[i] += tap * load(x + (stride ? i * stride : p->from[i]) + k);
+        }
+    }
+    const window_record *r = p->record;
+    activate_cheaply(R, acc, r->act, r->low, r->high);
+    UNROLLED for (int i = 0; i < R; i++) store(p->out + i * LANES + v * WIDTH, acc[i]);
 }
 
 INLINE void collect(const int is_max, int64_t rows, const float *x, float scale,
@@ -50,11 +61,24 @@ INLINE void collect(const int is_max, int64_t rows, const float *x, float scale,
         }
 }
 
-#define WEIGH(R)                                                              \
-    case R:                                                                   \
-        weigh(R, r, x, w, bias, y, from + t->first, runs + t->runs,           \
-              runs + t->runs + t->n_runs);                                    \
-        break;
+#if WIDTH == 16
+#define TILES(X, S)                                                                  \
+    X(1, S) X(2, S) X(3, S) X(4, S) X(5, S) X(6, S) X(7, S) X(8, S) X(9, S) X(10, S)  \
+    X(11, S) X(12, S) X(13, S) X(14, S)
+#else
+#define TILES(X, S) X(1, S) X(2, S) X(3, S) X(4, S) X(5, S) X(6, S)
+#endif
+
+#define DEFINE(R, S)                                                  \
+    static void tile_##R##_##S(const piece *p) {                      \
+        UNROLLED for (int v = 0; v < PARTS; v++) weigh(R, S, v, p);   \
+    }
+#define NAMED(R, S) [S / LANES][R] = tile_##R##_##S,
+TILES(DEFINE, 0)
+TILES(DEFINE, 16)
+TILES(DEFINE, 32)
+static void (*const KERNELS[3][ROWS + 1])(const piece *) = {
+    TILES(NAMED, 0) TILES(NAMED, 16) TILES(NAMED, 32)};
 
 static void weighed_tile(const window_record *r, const tile *t, const float *x,
                          const float *w, const float *bias, float *out,
@@ -62,12 +86,11 @@ static void weighed_tile(const window_record *r, const tile *t, const float *x,
     float aside[ROWS * LANES];
     const int is_row = to[t->first + t->count - 1] - to[t->first] == (t->count - 1) * LANES;
     float *y = is_row ? out + to[t->first] : aside;
-    switch (t->count) {
-        WEIGH(1) WEIGH(2) WEIGH(3) WEIGH(4) WEIGH(5) WEIGH(6)
-#if WIDTH == 16
-        WEIGH(7) WEIGH(8) WEIGH(9) WEIGH(10) WEIGH(11) WEIGH(12) WEIGH(13) WEIGH(14)
-#endif
-    }
+    const piece p = {x, w, bias, y, from + t->first, runs + t->runs,
+                     runs + t->runs + t->n_runs, r};
+    KERNELS[t->stride / LANES][t->count](&p);
+    if (!is_cheap(r->act))
+        activate(r->act, y, 0, t->count, 1, 0, (float)r->low, (float)r->high);
     for (int64_t i = 0; !is_row && i < t->count; i++)
         memcpy(out + to[t->first + i], aside + i * LANES, 4 * LANES);
 }

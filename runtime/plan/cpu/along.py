@@ -39,11 +39,9 @@ def embedding(b: Builder, node: Node) -> None:
     need(isinstance(weight, Constant) and len(weight.shape) == 2, "its rows")
     check(node, weight)
     rows, width = weight.shape
-    fault = b.new(8, outside=True)
-    b.faults.append(fault.buffer)
     b.add(
         "gather", 1, ids=b.spot(ids), x=b.constant(weight), out=b.result(y),
-        fault=fault, count=ids.size, rows=rows, width=width,
+        fault=b.fault(), count=ids.size, rows=rows, width=width,
     )  # fmt: skip
 
 

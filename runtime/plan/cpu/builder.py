@@ -89,19 +89,25 @@ class Builder:
 
     forms: by a value's place, the layouts that it lies in, and where. views: where a
     value is that only looks at another one's elements, and its distances along axes.
-    read: the places of all values that a node reads, or that are results. faults:
-    where records note that a value is none that they can have.
+    read: the places of all values that a node reads, or that are results. off: kernels
+    to leave out, by name.
     """
 
-    def __init__(self, library: Library, threads: int, read: set[int]):
+    def __init__(
+        self,
+        library: Library,
+        threads: int,
+        read: set[int],
+        off: frozenset[str] = frozenset(),
+    ):
         self.rows, self.threads, self.read = library.rows, threads, read
         self.steps: list[Step] = []
         self.buffers: list[Buffer] = []
         self.forms: dict[int, dict[Layout, Spot]] = {}
         self.views: dict[int, tuple[Spot, tuple[int, ...]]] = {}
         self.constants: dict[int, Spot] = {}
-        self.faults: list[Buffer] = []
-        self.label = ""
+        self.faults: list[Buffer] = []  # one, where a record notes any
+        self.label, self.off = "", off
 
     # --- values ---
 
@@ -187,6 +193,12 @@ class Builder:
         if not held.size:
             held = np.zeros(1, dtype)
         return self.constant(Constant(lambda: held, held.shape, held.dtype))
+
+    def fault(self) -> Spot:
+        """Where records note that a value is none that they can have."""
+        if not self.faults:
+            self.faults.append(self.new(8, outside=True).buffer)
+        return Spot(self.faults[0])
 
     # --- records ---
 

@@ -13,7 +13,9 @@ from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.geometry import Adjoint, Tiles, Window, tiled
 from burnish.plan.cpu.layout import LANES, PLAIN, Layout, blocks, pixels
 from burnish.plan.cpu.table import lower, need
-from burnish.plan.graph import Constant, Node, Value, constant
+from burnish.plan.cpu.weights import fitting, packed, packed_bias
+from burnish.plan.cpu.winograd import is_faster, winograd
+from burnish.plan.graph import Constant, Node, Value
 
 _CACHE = 128 << 10
 """Bytes of input that a run of tiles may read: they stay in the second-level cache."""
@@ -49,6 +51,9 @@ def conv(b: Builder, node: Node) -> None:
     w = window_of(node, tuple(weight.shape[2:]))
     if groups > 1 and groups == x.shape[1] == weight.shape[0]:
         _depthwise(b, node, w, x, weight, bias, *residual)
+        return
+    if is_faster(b, node, w, weight):
+        winograd(b, node, w, x, weight, bias, *residual)
         return
     _dense(b, node, w, x, weight, bias, *residual)
 
@@ -94,8 +99,8 @@ def _dense(
         source, step = b.spot(x, channels), LANES
         lanes, tail = LANES, ins % LANES or LANES
     out = b.result(node.result, channels)
-    nr = _fitting(b.rows, blocks(outs), pixels(node.result.shape, 1))
-    tiles = tiled(x.shape[0], w, b.rows[nr], step, lanes, tail, True)
+    nr = fitting(b.rows, blocks(outs), pixels(node.result.shape, 1))
+    tiles = tiled(x.shape[0], w, b.rows[nr], step, lanes, tail, (LANES,))
     count = math.prod(w.kernel)
     _add(
         b, node, tiles, nr,
@@ -110,17 +115,6 @@ def _dense(
 def _rows(x: Value) -> Layout:
     """The layout with channels last: plain where they are so anyhow."""
     return PLAIN if x.shape[1] == 1 else Layout("rows", 1)
-
-
-def _fitting(rows: list[int], count: int, places: int) -> int:
-    """How many blocks of channels a tile has, a divisor of `count`."""
-    usable = [nr for nr in range(1, 5) if rows[nr] and count % nr == 0]
-    few = [nr for nr in usable if rows[nr] >= places]
-    if few:
-        return max(few)
-    return max(
-        (nr for nr in usable if nr < 4), key=lambda nr: min(rows[nr] * nr, 27 + nr)
-    )
 
 
 @lower("linear")
@@ -143,9 +137,9 @@ def linear(b: Builder, node: Node) -> None:
     source = b.spot(x, Layout("blocked", axis) if blocked else PLAIN)
     step, lanes = (LANES, LANES) if blocked else (ins, ins)
     tail = ins % LANES or LANES if blocked else ins
-    nr = _fitting(b.rows, 12, count) if outs > LANES else 1
+    nr = fitting(b.rows, 12, count) if outs > LANES else 1
     w = Window((count,), (count,), (1,), (1,), (1,), (0,))
-    tiles = tiled(1, w, b.rows[nr], step, lanes, tail, True)
+    tiles = tiled(1, w, b.rows[nr], step, lanes, tail, (LANES,))
     out = b.result(node.result)
     _add(
         b, node, tiles, nr,
@@ -175,47 +169,17 @@ def _add(
     act, low, high = node.act
     b.add(
         "conv", b.shares(flops / 8), flops=flops,
-        x=x, weight=b.constant(_packed(weight, groups, nr, depth)),
-        bias=b.constant(_bias(bias, groups, outs, n * nr * LANES)), residual=residual,
-        out=out, tiles=b.table(tiles.tiles), runs=b.table(tiles.runs),
-        to=b.table(tiles.to * out_step), n_tiles=len(tiles.tiles), chunk=chunk,
-        groups=n * groups, inner=n, nr=nr, blocks=-(-ins // depth), x_step=x_block,
-        weight_step=taps * depth, group_step=ins * taps * nr * LANES,
-        outer_x=ins // LANES * x_block, outer_out=outs // LANES * out_block,
-        out_step=out_block, width=width, by_group=by_group,
-        act=ACTIVATIONS.index(act), low=low, high=high,
+        x=x, weight=b.constant(packed(weight, groups, nr, depth)),
+        bias=b.constant(packed_bias(bias, groups, outs, n * nr * LANES)),
+        residual=residual, out=out, tiles=b.table(tiles.tiles),
+        runs=b.table(tiles.runs), to=b.table(tiles.to * out_step),
+        n_tiles=len(tiles.tiles), chunk=chunk, groups=n * groups, inner=n, nr=nr,
+        blocks=-(-ins // depth), x_step=x_block, weight_step=taps * depth,
+        group_step=ins * taps * nr * LANES, outer_x=ins // LANES * x_block,
+        outer_out=outs // LANES * out_block, out_step=out_block, width=width,
+        by_group=by_group, act=ACTIVATIONS.index(act), low=low, high=high,
         **{"from": b.table(tiles.source)},
     )  # fmt: skip
-
-
-def _packed(weight: Constant, groups: int, nr: int, depth: int) -> Constant:
-    """Weights in the order of their use: (nr blocks of outputs, block, tap, input)."""
-    wide = nr * LANES
-
-    def pack(w: Any) -> Any:
-        outs, ins = w.shape[0] // groups, w.shape[1]
-        w = w.reshape(groups, outs, ins, -1)
-        short = -outs % wide
-        w = np.pad(w, ((0, 0), (0, short), (0, 0), (0, 0)))
-        w = w.reshape(-1, wide, ins, w.shape[-1])
-        whole = ins // depth * depth
-        parts = []
-        for lo, hi, step in ((0, whole, depth), (whole, ins, ins - whole)):
-            if lo < hi:
-                part = w[:, :, lo:hi].reshape(len(w), wide, -1, step, w.shape[-1])
-                parts.append(part.transpose(0, 2, 4, 3, 1).reshape(len(w), -1))
-        return np.ascontiguousarray(np.concatenate(parts, axis=1), np.float32)
-
-    return weight.then(pack)
-
-
-def _bias(bias: Constant | None, groups: int, outs: int, wide: int) -> Constant:
-    if bias is None:
-        return constant(np.zeros(groups * wide, np.float32))
-    short = wide - outs
-    return bias.then(
-        lambda a: np.pad(a.reshape(groups, outs), ((0, 0), (0, short))).reshape(-1)
-    )
 
 
 def _depthwise(
@@ -225,7 +189,7 @@ def _depthwise(
     need(not residual, "a sum behind a depthwise convolution")
     channels = Layout("blocked", 1)
     rows = b.rows[1]
-    tiles = tiled(x.shape[0], w, rows, LANES, LANES, LANES, False)
+    tiles = tiled(x.shape[0], w, rows, LANES, LANES, LANES, (LANES, 2 * LANES))
     count, taps = x.shape[1], math.prod(w.kernel)
     short = -count % LANES
 
@@ -238,7 +202,7 @@ def _depthwise(
     b.add(
         "window", b.shares(flops / 2), flops=flops, x=b.spot(x, channels),
         out=b.result(node.result, channels), weight=b.constant(weight.then(pack)),
-        bias=b.constant(_bias(bias, 1, count, count + short)), **tables(b, tiles),
+        bias=b.constant(packed_bias(bias, 1, count, count + short)), **tables(b, tiles),
         mode=0, blocks=blocks(count), x_step=LANES * pixels(x.shape, 1),
         weight_step=LANES * taps, out_step=LANES * pixels(node.result.shape, 1),
         act=ACTIVATIONS.index(act), low=low, high=high, scale=1.0,

@@ -58,13 +58,19 @@ class Tiles(NamedTuple):
 
 
 def tiled(
-    batch: int, w: Window, rows: int, step: int, lanes: int, tail: int, wide: bool
+    batch: int,
+    w: Window,
+    rows: int,
+    step: int,
+    lanes: int,
+    tail: int,
+    pitches: tuple[int, ...] = (),
 ) -> Tiles:
     """The tables for a batch of maps.
 
     rows: the most pixels of a tile. step: floats from a pixel to the next one. lanes,
     tail: the channels that a tap reads in all blocks but the last, and in that one.
-    wide: whether kernels know tiles whose inputs are `LANES` apart.
+    pitches: how far apart the inputs of a tile may be for kernels to need no table.
     """
     axes = w.axes
     pitch = strides(w.sizes)
@@ -90,9 +96,10 @@ def tiled(
         parts = -(-int(count) // rows)
         cuts = [start + i * int(count) // max(parts, 1) for i in range(parts + 1)]
         for a, b in itertools.pairwise(cuts):
-            steps = np.diff(base[order[a:b]])
-            regular = wide and step == 16 and b - a > 1 and (steps == 16).all()
-            tiles.append((a, b - a, 16 if regular else 0, *whole, *last))
+            steps = set(np.diff(base[order[a:b]]).tolist())
+            known = steps.pop() if len(steps) == 1 else 0
+            known = known if known in pitches else 0
+            tiles.append((a, b - a, known, *whole, *last))
         start += int(count)
     tiles.sort(key=lambda tile: order[tile[0]])
     return Tiles(

@@ -21,7 +21,7 @@ def pool(b: Builder, node: Node) -> None:
     w = window_of(node, kernel)
     channels = Layout("blocked", 1)
     source = b.spot(x, channels)
-    tiles = tiled(x.shape[0], w, b.rows[1], LANES, LANES, LANES, False)
+    tiles = tiled(x.shape[0], w, b.rows[1], LANES, LANES, LANES)
     nothing = b.constant(constant([0]))
     work = node.result.size * len(tiles.runs)
     b.add(

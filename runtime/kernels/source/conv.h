@@ -1,0 +1,19 @@
+// One tile of a convolution or a product: see conv.c, which computes it.
+#pragma once
+#include "records.h"
+#include "tiles.h"
+
+enum { MOST_PIXELS = 14, MOST_BLOCKS = 4 };  // of a tile
+
+// Of the record what the kernel goes by: blocks, nr, x_step, weight_step, out_step, act.
+typedef struct {
+    const float *x, *weight, *bias, *residual;
+    float *out;
+    const int32_t *from, *to;
+    const run *runs;
+    const tile *t;
+    const conv_record *record;
+} piece;
+
+void conv_tile(const piece *p);
+int64_t tile_rows(int64_t blocks);
