@@ -38,9 +38,9 @@ REFUSED = {".ImageDecoder": "burnish.ops.picture, which imports PIL"}
 
 LAYERS = tuple(
     f"{DOMAIN}.{kind}"
-    for kind in ("DynamicQuantizeLSTM", "MatMulIntegerToFloat", "QAttention")
+    for kind in ("DynamicQuantizeLSTM", "MatMulIntegerToFloat", "QAttention", "QMoE")
 )
-"""Operators that are quantized layers in the package, and as they are in one file.
+"""Operators whose weights the package brings into another form, one file does not.
 
 They are compared without simplification, which is where layers come from.
 """
