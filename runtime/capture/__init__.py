@@ -72,7 +72,7 @@ def record(
     traced = iter([tape.argument(each) for each in given])
     own_args, own_options = mapped(
         (args, options),
-        lambda item: next(traced) if isinstance(item, Variable) else item,
+        lambda item: next(traced) if isinstance(item, Variable) else tape.plain(item),
     )
     modules = reached(function)
     before = Before(modules)

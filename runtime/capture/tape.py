@@ -46,6 +46,7 @@ class Tape:
     """Writes calls down; values that depend on arguments or parameters are `Traced`."""
 
     follows = False  #: whether `way` says which way an `if` goes
+    is_step = False  #: whether it writes down gradients and updates too
 
     def __init__(self) -> None:
         self.calls: list[Call] = []
@@ -65,6 +66,10 @@ class Tape:
         """An argument, as the function gets it."""
         self.arguments.append(Traced(real, self._place(), self))
         return self.arguments[-1]
+
+    def plain(self, item: Any) -> Any:
+        """An argument that is no tensor, as the function gets it."""
+        return item
 
     def call(
         self,

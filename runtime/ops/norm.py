@@ -215,7 +215,9 @@ def batch_norm_train(
 
     The variance is the biased one; gradients flow through the statistics.
     """
-    if _has_kernel() and recording.tape is None and namespace(x) is np:
+    tape = recording.tape
+    is_plain = namespace(x) is np if tape is None else tape.is_step
+    if is_plain and _has_kernel():
         return channel_norm(x, scale, bias, eps=eps)
     return _channel_norm(x, scale, bias, eps)
 

@@ -35,7 +35,14 @@ class GradientsParams(Mapping[str, Array]):
     def of(cls, gradients: Gradients, params: Mapping[str, Variable]) -> Self:
         """What `backward()` returned, for parameters by path."""
         found = {path: gradients.get(param) for path, param in params.items()}
-        return cls({path: g.data for path, g in found.items() if g is not None})
+        is_captured = recording.tape is not None and recording.tape.is_step
+        return cls(
+            {
+                path: g if is_captured else g.data
+                for path, g in found.items()
+                if g is not None
+            }
+        )
 
     def to(self, device: Device | str) -> Self:
         """The same gradients on another device, to be added to those there."""

@@ -117,6 +117,11 @@ class Optimizer(Rule):
                 f"{type(self).__name__}.step: expected a learning rate, a module and "
                 f"gradients, got a {type(module).__name__} for the module"
             )
+        tape = recording.tape
+        if tape is not None and tape.is_step:
+            found = _found(gradients, module)
+            tape.update(_stepped, self, learning_rate, module, found)
+            return
         params = dict(module.named_parameters())
         if isinstance(gradients, Variable) or gradients is None:
             raise InputError(
@@ -216,6 +221,24 @@ class Optimizer(Rule):
                     f"{path!r}, got {sorted(each)}"
                 )
         self._state = loaded
+
+
+def _found(gradients: Gradients | GradientsParams, module: Module) -> dict[str, Any]:
+    """The gradients of a module's parameters by path, while a step is captured."""
+    if isinstance(gradients, Gradients):
+        params = dict(module.named_parameters())
+        return {path: gradients.get(p) for path, p in params.items() if p in gradients}
+    return dict(gradients)
+
+
+def _stepped(
+    rule: Optimizer, rate: Any, module: Module, found: dict[str, Any], _: Any
+) -> None:
+    """A step that was captured, with the gradients of this run."""
+    arrays = {
+        path: g.data if isinstance(g, Variable) else g for path, g in found.items()
+    }
+    rule.step(value_of(rate), module, GradientsParams(arrays))
 
 
 def at_least_float32(dtype: Any) -> Any:

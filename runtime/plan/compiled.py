@@ -21,14 +21,16 @@ from burnish.nested import mapped
 from burnish.nn.param import Stored
 from burnish.plan.cuda import (
     GraphPlan,
+    Home,
     Reshaped,
     Room,
-    Steps,
+    StepPlan,
     WholeTape,
     listed_on_gpu,
 )
 from burnish.plan.plan import Fault, Plan
 from burnish.plan.shown import explained, listed
+from burnish.plan.steps import Steps
 from burnish.tensor import Tensor
 
 P = ParamSpec("P")
@@ -63,7 +65,7 @@ class Compiled(Generic[P, R]):
         self._function, self._off, self._precision = function, off, precision
         self._modules = list(reached(function).values())
         self._plans: OrderedDict[Any, Plan | GraphPlan | Unplanned] = OrderedDict()
-        self._steps = Steps(function, self._modules, self._room, _MOST)
+        self._steps = Steps(function, self._modules, self._on_gpu, off, _MOST)
         self._rooms: dict[int, Room] = {}
         self._quick: dict[Any, tuple[Any, Plan]] = {}
         self._by_value: set[Any] = set()
@@ -120,6 +122,9 @@ class Compiled(Generic[P, R]):
     def explain(self) -> str:
         """What runs as it is, and why, in the calls so far."""
         return explained(self._name, [*self._plans.values(), *self._steps.known])
+
+    def _on_gpu(self, index: int, homes: dict[int, Home], by_value: bool) -> StepPlan:
+        return StepPlan(self._function, self._room(index), homes, by_value)
 
     def _room(self, index: int) -> Room:
         if index not in self._rooms:

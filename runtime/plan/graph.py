@@ -14,7 +14,9 @@ import numpy as np
 
 from burnish.autodiff import Variable
 from burnish.capture import Program
+from burnish.capture.gradients import Pull
 from burnish.capture.line import Line, refs
+from burnish.capture.step import changes
 from burnish.capture.tape import Ref
 from burnish.nn.param import Stored
 from burnish.operator import Operator
@@ -103,7 +105,10 @@ class Node:
 
 
 class Graph:
-    """The nodes of a program, in order, and who reads which value."""
+    """The nodes of a program, in order, and who reads which value.
+
+    changed: the places of parameters and buffers that an update gives new values.
+    """
 
     def __init__(self, program: Program):
         self.program = program
@@ -111,8 +116,10 @@ class Graph:
         self.constants: dict[int, Constant] = {}
         self.folded: dict[int, Constant] = {}
         changed = assigned(program.lines)
+        self.changed = {place for line in program.lines for place in changes(line.call)}
         for place, item in program.fixed.items():
-            if not item.derived and id(item) not in changed:
+            is_constant = id(item) not in changed and place not in self.changed
+            if not item.derived and is_constant:
                 self.constants[place] = _held(item)
         self.nodes = [self._node(line) for line in program.lines]
         self.results = {ref.place for ref in refs(program.results)}
@@ -124,6 +131,8 @@ class Graph:
         function = call.function
         known = isinstance(function, Operator) and line.plain and not call.always
         name = function.name if known else "other"
+        if isinstance(function, Pull):
+            name = function.name
         defaults = function.defaults if known else {}
         if known and not function.variadic:
             args += [None] * (len(function.arguments) - len(args))
@@ -153,6 +162,11 @@ class Graph:
     def makers(self) -> dict[int, Node]:
         """Who gives a value, by its place."""
         return {value.place: node for node in self.nodes for value in node.results}
+
+
+def changed_by(node: Node) -> list[int]:
+    """The places of the parameters and buffers that a node gives new values."""
+    return [place for line in node.lines for place in changes(line.call)]
 
 
 def assigned(lines: list[Line]) -> set[int]:

@@ -13,6 +13,7 @@ import numpy as np
 from burnish.autodiff import Variable
 from burnish.backend import Device
 from burnish.capture import Program
+from burnish.capture.line import refs
 from burnish.kernels.direct import address
 from burnish.kernels.library import Library
 from burnish.kernels.records import WORDS
@@ -23,7 +24,7 @@ from burnish.plan.cpu.layout import PLAIN
 from burnish.plan.cpu.memory import ARENA
 from burnish.plan.fold import fold
 from burnish.plan.fuse import fuse
-from burnish.plan.graph import Graph, Node, Value
+from burnish.plan.graph import Graph, Node, Value, changed_by
 from burnish.tensor import Tensor
 
 _CPU = Device("cpu")
@@ -51,13 +52,17 @@ class Fetch(NamedTuple):
 
 @dataclasses.dataclass(slots=True)
 class Segment:
-    """Records first to behind; or, where there are none, a node that runs as it is."""
+    """Records first to behind; or, where there are none, a node that runs as it is.
+
+    done: the places of values that nobody asks for behind it.
+    """
 
     first: int
     behind: int
     node: Node | None = None
     why: str = ""
     fetched: list[Fetch] = dataclasses.field(default_factory=list)
+    done: list[int] = dataclasses.field(default_factory=list)
     given: list[tuple[int, int]] = dataclasses.field(default_factory=list)
 
 
@@ -90,6 +95,7 @@ class Plan:
             segment.fetched = [_fetch(value, spot) for value, spot in wanted]
             given = lowering.given.get(id(segment), [])
             segment.given = [(v.place, spot.buffer.slot) for v, spot in given]
+        self._let_go(graph.results | set(graph.program.fixed))
         self._arguments = [(v.place, s.buffer.slot) for v, s in lowering.arguments]
         self._results = [_fetch(value, spot) for value, spot in lowering.results]
         self._outside = [
@@ -112,6 +118,20 @@ class Plan:
         self._making = threading.Lock()
         self._refresh()
         del self._lowering
+
+    def _let_go(self, kept: set[int]) -> None:
+        """Tell every segment that runs as it is which values nobody asks for then."""
+        kept = kept | set(range(self.program.takes))
+        for segment in reversed(self.segments):
+            if segment.node is None:
+                continue
+            made = {
+                ref.place
+                for line in segment.node.lines
+                for ref in refs(line.call.results)
+            }
+            segment.done = sorted((segment.node.reads | made) - kept)
+            kept |= segment.node.reads
 
     @property
     def eager(self) -> list[tuple[Node, str]]:
@@ -156,7 +176,7 @@ class Plan:
         alive: dict[int, Any] = {}
         values = self.program.values(given)
         for place, slot in self._arguments:
-            _point(pointers, alive, slot, given[place].data)
+            _point(pointers, alive, slot, values[place].data)
         for slot, size in self._outside:
             made = np.zeros if slot in self._faults else np.empty
             _point(pointers, alive, slot, made(size, np.uint8))
@@ -175,6 +195,8 @@ class Plan:
                 line.make(values)
             for place, slot in segment.given:
                 _point(pointers, alive, slot, _array(values[place]))
+            for place in segment.done:
+                values[place] = None
             if clock is not None:
                 clock()
         for slot in self._faults:
@@ -267,10 +289,12 @@ class _Lowering:
         self.arguments = [
             (value, self.builder.source(value))
             for place, value in sorted(graph.values.items())
-            if place < _count(graph.program) and _is_known(value)
+            if self._is_given(place) and _is_known(value)
         ]
         for node in graph.nodes:
             self._node(node)
+            for place in changed_by(node):  # what was read of it is of no use now
+                self.builder.forms.pop(place, None)
         self._close()
         self.results = [
             (graph.values[place], self._outside(graph.values[place]))
@@ -343,7 +367,11 @@ class _Lowering:
     def _is_made(self, place: int) -> bool:
         """Whether a value is no argument, and kernels know where it is."""
         known = place in self.builder.forms or place in self.builder.views
-        return known and place >= _count(self.graph.program)
+        return known and not self._is_given(place)
+
+    def _is_given(self, place: int) -> bool:
+        """Whether a value is an argument, or a parameter that the program changes."""
+        return place < _count(self.graph.program) or place in self.graph.changed
 
     def _outside(self, value: Value) -> Spot:
         """Where a value lies plain, in an array that is made for this run."""

@@ -1,16 +1,21 @@
 """Plans on a GPU: a program's calls, or a step of training, as CUDA graphs."""
 
 from burnish.backend.cuda.graphs import Room
+from burnish.plan.cuda.home import Home
 from burnish.plan.cuda.plan import GraphPlan, Reshaped
 from burnish.plan.cuda.shown import listed_on_gpu
-from burnish.plan.cuda.steps import Steps
+from burnish.plan.cuda.step import StepPlan, any_numbers, cells, numbers_in
 from burnish.plan.cuda.whole import WholeTape
 
 __all__ = [
     "GraphPlan",
+    "Home",
     "Reshaped",
     "Room",
-    "Steps",
+    "StepPlan",
     "WholeTape",
+    "any_numbers",
+    "cells",
     "listed_on_gpu",
+    "numbers_in",
 ]

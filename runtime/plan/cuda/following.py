@@ -24,7 +24,7 @@ class Following:
     CaptureError. Else it is noted in `why`, and the step continues.
     """
 
-    follows = False
+    follows = is_step = False
 
     def __init__(self, for_graph: bool):
         self.for_graph, self.why = for_graph, ""

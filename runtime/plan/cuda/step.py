@@ -86,8 +86,8 @@ class StepPlan:
 
     def _first(self, args: Any, options: Any) -> Any:
         noted = Following(for_graph=False)
-        before, cells = Before(self._modules), _cells(self._function)
-        own_args, own_options = mapped((args, options), _live)
+        before, counted = Before(self._modules), cells(self._function)
+        own_args, own_options = mapped((args, options), as_live)
         with self._room.computing(), noted.running():
             made = self._function(*own_args, **own_options)
         results = mapped(made, noted.result)
@@ -97,13 +97,13 @@ class StepPlan:
         for given in leaves((args, options)):
             if isinstance(given, Variable) and given.node is not None:
                 noted.refuse("it is given a tensor that needs a gradient")
-        if cells != _cells(self._function):
+        if counted != cells(self._function):
             noted.refuse("it counts in a variable of its own; give it as an argument")
         try:
             before.check()
         except CaptureError as error:
             noted.why = noted.why or str(error)
-        self.reads_numbers |= _are_read((own_args, own_options))
+        self.reads_numbers |= are_read((own_args, own_options))
         self._read_of_schedules(noted)
         self.why = noted.why
         self._assigned = [stored for stored, _ in noted.assigned.values()]
@@ -132,7 +132,9 @@ class StepPlan:
             rest = iter(inputs)
             own_args, own_options = mapped(
                 (args, options),
-                lambda item: next(rest) if isinstance(item, Variable) else _live(item),
+                lambda item: (
+                    next(rest) if isinstance(item, Variable) else as_live(item)
+                ),
             )
             following, results = Following(for_graph=True), None
 
@@ -178,7 +180,7 @@ class StepPlan:
     def _check(self, following: Following, given: Any) -> None:
         if len(following.assigned) != len(self._changed):
             raise CaptureError("it assigns other parameters or buffers than at first")
-        if _are_read(given) and not self.reads_numbers:
+        if are_read(given) and not self.reads_numbers:
             raise CaptureError("it computes with a number that it did not use at first")
         self._read_of_schedules(following)
 
@@ -250,15 +252,15 @@ def _is_number(item: Any) -> bool:
     return isinstance(item, float)
 
 
-def _live(item: Any) -> Any:
+def as_live(item: Any) -> Any:
     return Live(float(item)) if _is_number(item) else item
 
 
-def _are_read(given: Any) -> bool:
+def are_read(given: Any) -> bool:
     return any(type(item) is Live and item.is_read for item in leaves(given))
 
 
-def _cells(function: Any) -> list[Any]:
+def cells(function: Any) -> list[Any]:
     """The numbers and words that a function closes over, as they are now."""
     function = getattr(function, "__func__", function)
     found = []

@@ -1,4 +1,4 @@
-"""Steps: a function that trains modules on a GPU, with a plan for each signature."""
+"""Steps: a function that trains modules, with a plan for each signature."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 from burnish.autodiff import recording
 from burnish.backend import Device
-from burnish.backend.cuda.graphs import Room
 from burnish.capture import CaptureError
 from burnish.capture.signature import form_of, frozen
+from burnish.kernels import library, num_threads
 from burnish.nn.module import Module
-from burnish.plan.cuda.home import Home
-from burnish.plan.cuda.step import StepPlan, any_numbers, numbers_in
+from burnish.plan.cuda import Home, StepPlan, any_numbers, numbers_in
+from burnish.plan.training import TrainingPlan
 
 
 class Refused:
@@ -25,38 +25,41 @@ class Refused:
 
 
 class Steps:
-    """Calls of a function as steps of training; see `StepPlan`.
+    """Calls of a function as steps of training; see `StepPlan` and `TrainingPlan`.
 
-    room: of a GPU. most: signatures that are kept.
+    on_gpu: makes a plan for the GPU of a number. off: rules and kernels that a CPU's
+    plans leave out. most: signatures that are kept.
     """
 
     def __init__(
         self,
         function: Callable[..., Any],
         modules: list[Module],
-        room: Callable[[int], Room],
+        on_gpu: Callable[[int, dict[int, Home], bool], StepPlan],
+        off: frozenset[str],
         most: int,
     ):
         self._function, self._modules, self._most = function, modules, most
-        self._room = room
+        self._on_gpu, self._off = on_gpu, off
         self._homes: dict[int, Home] = {}
-        self._plans: OrderedDict[Any, StepPlan] = OrderedDict()
+        self._plans: OrderedDict[Any, StepPlan | TrainingPlan] = OrderedDict()
         self._by_value: set[Any] = set()
         self._refused: dict[str, Refused] = {}
         self._lock = threading.RLock()
 
     @property
-    def known(self) -> list[StepPlan | Refused]:
+    def known(self) -> list[StepPlan | TrainingPlan | Refused]:
         """What calls so far have become."""
         return [*self._plans.values(), *self._refused.values()]
 
     @property
     def are_made(self) -> bool:
-        """Whether calls are steps: a module is on a GPU's autodiff device."""
+        """Whether calls are steps: a module is on an autodiff device."""
         devices = [module.device for module in self._modules]
-        return not recording.paused and any(
-            device.is_autodiff and device.kind == "cuda" for device in devices
-        )
+        kinds = {device.kind for device in devices if device.is_autodiff}
+        if recording.paused or not kinds:
+            return False
+        return "cuda" in kinds or library() is not None
 
     def __call__(self, args: Any, options: Any) -> Any:
         """What the function gives."""
@@ -83,9 +86,10 @@ class Steps:
 
     def _key(self, args: Any, options: Any) -> Any:
         form = form_of(any_numbers((args, options)), [])
-        return frozen(form), tuple(module.device for module in self._modules)
+        devices = tuple(module.device for module in self._modules)
+        return frozen(form), devices, num_threads()
 
-    def _found(self, args: Any, options: Any) -> StepPlan | Refused:
+    def _found(self, args: Any, options: Any) -> StepPlan | TrainingPlan | Refused:
         """The plan of a call, made if there is none; or why there can be none."""
         try:
             key = self._key(args, options)
@@ -100,13 +104,16 @@ class Steps:
                     names = ", ".join(sorted(f"'{place}'" for place in places))
                     why = f"{names}: a step is for one device"
                     return self._refused.setdefault(why, Refused(why))
-                room = self._room(places.pop().index)
-                made = StepPlan(self._function, room, self._homes, by_value)
-                self._plans[key] = made
+                self._plans[key] = self._new(places.pop(), by_value)
             self._plans.move_to_end(key)
             while len(self._plans) > self._most:
                 self._plans.popitem(last=False)
             return self._plans[key]
+
+    def _new(self, place: Device, by_value: bool) -> StepPlan | TrainingPlan:
+        if place.kind == "cpu":
+            return TrainingPlan(self._function, by_value, self._off)
+        return self._on_gpu(place.index, self._homes, by_value)
 
     def _places(self) -> set[Device]:
         """Where parameters and buffers are; where there are none, the modules."""

@@ -1,0 +1,120 @@
+"""Gradients of a captured function: what its calls pass back, written down as calls.
+
+An operator whose rules are made of operators that kernels know is differentiated by
+them, one call for each. The rules of any other are one call, `Pull`, of plain arrays,
+as they are without a capture.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from burnish.autodiff import Gradients, Variable
+from burnish.capture.tape import Call, Ref
+from burnish.nested import leaves
+from burnish.nn.param import Stored
+from burnish.operator import Operator
+from burnish.tensor import Tensor
+
+_IN_PARTS = {
+    *("conv", "linear", "matmul", "relu", "relu6", "cast"),
+    *("add", "sub", "mul", "neg", "reshape", "transpose", "reduce_sum", "reduce_mean"),
+}
+"""Operators whose rules are written down as the operators that they consist of."""
+
+
+class Pull:
+    """The gradient rules of an operator as one call.
+
+    Its arguments: the gradients of the results, None for those that nothing depends
+    on; the results; the operator's arguments. It gives the gradient of each argument
+    that needs one.
+    """
+
+    def __init__(self, of: Operator[Any, Any, Any], options: Any, needed: list[bool]):
+        self.of, self.options, self.needed = of, options, needed
+        self.name = f"{of.name} gradient"
+        self.__name__ = self.name
+
+    def __call__(self, *given: Any) -> list[Any]:
+        count = (len(given) - len(self.needed)) // 2
+        arrays = [a.data if isinstance(a, Variable) else a for a in given]
+        g, y, args = arrays[:count], arrays[count : 2 * count], arrays[2 * count :]
+        several = (tuple(g), tuple(y)) if count > 1 else (g[0], y[0])
+        return self.of.pull(*several, tuple(args), self.options, self.needed)
+
+
+class Walk:
+    """One `backward()` over the calls that a tape has written down.
+
+    tape: whose. made: its values by place. changed: when parameters got new values, as
+    how many calls there were.
+    """
+
+    def __init__(self, tape: Any, made: dict[int, Any], changed: dict[int, int]):
+        self._tape, self._made, self._changed = tape, made, changed
+        self._pending: dict[int, Any] = {}
+
+    def gradients(self, output: Any, gradient: Any) -> Gradients:
+        """The gradients of `output` by every leaf, as values of the capture."""
+        self._pending[output.place] = gradient
+        for index, call in reversed([*enumerate(self._tape.calls)]):
+            places = [each and each.place for each in leaves(call.results)]
+            if any(place in self._pending for place in places):
+                self._pull(index, call, places)
+        found = Gradients()
+        for place, gradient in self._pending.items():
+            leaf = self._made[place]
+            if leaf.node is not None:
+                found._found[leaf.node] = gradient
+        return found
+
+    def _pull(self, index: int, call: Call, places: list[int | None]) -> None:
+        g = [None if p is None else self._pending.pop(p, None) for p in places]
+        args = [self._value(arg) for arg in call.args]
+        needed = [getattr(arg, "node", None) is not None for arg in args]
+        if not any(needed):
+            return
+        results = [None if p is None else self._made[p] for p in places]
+        self._check(index, call, args, results)
+        function = call.function
+        if function.name in _IN_PARTS:
+            parts = function.pull(g[0], results[0], tuple(args), call.options, needed)
+        else:
+            pull = Pull(function, call.options, needed)
+            parts = self._tape.call(pull, (*g, *results, *args), {})
+        for arg, need, part in zip(args, needed, parts, strict=True):
+            if need and part is not None:
+                self._add(arg, part)
+
+    def _check(self, index: int, call: Call, args: list[Any], made: list[Any]) -> None:
+        """Refuse what would not be differentiated as without a capture."""
+        nodes = [each.node for each in made if each is not None]
+        node = next(filter(None, nodes), None)
+        if not isinstance(call.function, Operator):
+            name = getattr(call.function, "__name__", "a function")
+            self._tape.refuse(f"the gradient of {name} is no operator's")
+        if node is None or node.operator is not call.function:
+            self._tape.refuse(f"{call.function.name} is recorded in a way of its own")
+        for arg, ref in zip(args, call.args, strict=True):
+            if isinstance(ref, Ref) and self._tape.ref(arg).place != ref.place:
+                self._tape.refuse("a value is changed by inplace()")
+            if isinstance(arg, Stored):
+                if arg.derived:
+                    self._tape.refuse(f"a {type(arg).__name__} is made of others")
+                if self._changed.get(id(arg), 0) > index:
+                    self._tape.refuse("gradients are asked for behind an update")
+        if any(isinstance(each, Ref) for each in leaves(call.options)):
+            self._tape.refuse(f"an option of {call.function.name} is a tensor")
+
+    def _value(self, arg: Any) -> Any:
+        return self._made[arg.place] if isinstance(arg, Ref) else arg
+
+    def _add(self, arg: Any, part: Any) -> None:
+        if not isinstance(part, Variable):
+            part = Tensor.wrap(np.asarray(part), arg.device.inner())
+        place = self._tape.ref(arg).place
+        before = self._pending.get(place)
+        self._pending[place] = part if before is None else before + part

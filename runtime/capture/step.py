@@ -1,0 +1,106 @@
+"""StepTape: what writes a whole step of training down, updates and gradients too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from burnish.autodiff import Gradients, Variable, recording
+from burnish.backend.cuda.live import Live
+from burnish.capture.gradients import Walk
+from burnish.capture.tape import Call, Tape
+from burnish.nested import leaves
+from burnish.nn.param import Stored
+from burnish.tensor import Tensor
+
+
+class StepTape(Tape):
+    """A tape whose function asks for gradients and updates parameters.
+
+    rates: schedules that the step asks for a rate, and the number that it gets.
+    numbers: the floats among the arguments, which may be others in each run.
+    has_gradients: whether it asks for any.
+    """
+
+    is_step = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rates: list[tuple[Any, Live]] = []
+        self.numbers: list[Live] = []
+        self.has_gradients = False
+        self.changed: dict[int, int] = {}
+        self.made: dict[int, Any] = {}
+
+    def argument(self, real: Variable) -> Any:
+        made = super().argument(real)
+        self.made[made.place] = made
+        return made
+
+    def plain(self, item: Any) -> Any:
+        """A float may be another one in each run."""
+        if not isinstance(item, float):
+            return item
+        self.numbers.append(Live(float(item)))
+        return self.numbers[-1]
+
+    def ref(self, value: Any) -> Any:
+        found = super().ref(value)
+        if isinstance(value, Variable):
+            self.made.setdefault(found.place, value)
+        return found
+
+    def assign(self, stored: Stored, value: Any, dtype: Any) -> None:
+        super().assign(stored, value, dtype)
+        self.changed[id(stored)] = len(self.calls)
+
+    def backward(self, output: Any, gradient: Any, create_graph: bool) -> Gradients:
+        """The gradients, as values of the capture."""
+        if create_graph:
+            self.refuse("gradients of gradients are asked for")
+        if output.node is None or (gradient is None and output.real.size != 1):
+            self.refuse("backward() of what has no gradient")
+        if output.device.is_balanced:
+            self.refuse("a balanced device computes values again for the gradients")
+        self.has_gradients = True
+        if gradient is None:
+            ones = np.ones(output.shape, output.dtype)
+            gradient = Tensor.wrap(ones, output.device.inner())
+        paused = recording.paused, self._paused
+        recording.paused = self._paused = True  # what is computed has no gradient
+        try:
+            return Walk(self, self.made, self.changed).gradients(output, gradient)
+        finally:
+            recording.paused, self._paused = paused
+
+    def update(
+        self, step: Any, rule: Any, rate: Any, module: Any, found: dict[str, Any]
+    ) -> None:
+        """An optimizer's step, which happens in each run and not in the capture."""
+        params = dict(module.named_parameters())
+        stored = {path: params[path] for path in found if path in params}
+        self._write(step, ((rule, rate, module, found, stored), {}), None, True)
+        for each in stored.values():
+            self.changed[id(each)] = len(self.calls)
+
+    def rate(self, schedule: Any) -> Any:
+        """A schedule's next rate, which each run asks for anew."""
+        recording.tape = None
+        try:
+            value = schedule.step()
+        finally:
+            recording.tape = self
+        schedule.count -= 1
+        self.rates.append((schedule, Live(value, lambda rate: rate)))
+        return self.rates[-1][1]
+
+
+def changes(call: Call) -> list[Any]:
+    """The places of the parameters and buffers that a call gives new values."""
+    name = getattr(call.function, "__name__", "")
+    if name == "_assign":
+        return [call.args[0].place]
+    if name == "_stepped":
+        return [each.place for each in leaves(call.args[4])]
+    return []

@@ -1,0 +1,108 @@
+"""TrainingPlan: a step of training on a CPU as a plan.
+
+Its forward pass, loss, gradients and running statistics are a program, whose calls
+become records of kernels; optimizers step in between, as they do without a plan. What
+Python works out for each step, rates, is given anew to every run.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from burnish.autodiff import Variable, no_grad
+from burnish.capture import CaptureError, written
+from burnish.capture.step import StepTape
+from burnish.kernels import library, num_threads
+from burnish.nested import leaves, mapped
+from burnish.plan.cuda import cells, numbers_in
+from burnish.plan.plan import Plan
+from burnish.tensor import Tensor
+
+
+class TrainingPlan:
+    """What calls of a function that trains become, for arguments of one kind.
+
+    why: why calls run as they are; "" where they do not.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], by_value: bool, off: frozenset[str]
+    ):
+        self._function, self._off = function, off
+        self.by_value = by_value  # whether numbers of the call are part of it
+        self.reads_numbers = by_value
+        self.why = ""
+        self._plan: Plan | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def summary(self) -> str:
+        """What it is made of, in words, and what runs as it is."""
+        if self._plan is None:
+            return "planned with its next call"
+        plain = [f"{node.label}: {why}" for node, why in self._plan.eager]
+        counted = {text: plain.count(text) for text in plain}
+        told = "".join(f"\n  {count} x {text}" for text, count in counted.items())
+        return f"one plan, {len(self._plan.steps)} records; as they are:{told}"
+
+    def __call__(self, args: Any, options: Any) -> Any:
+        """The function's results; its effects happen as in a plain call."""
+        with self._lock:
+            if self._is_planned(args, options):
+                return self._run(args, options)
+        return self._function(*args, **options)
+
+    def _is_planned(self, args: Any, options: Any) -> bool:
+        if self._plan is not None:
+            try:
+                self._plan.program.check()
+            except CaptureError:
+                self._plan = None
+        if self._plan is None and not self.why:
+            try:
+                self._make(args, options)
+            except CaptureError as error:
+                self.why = str(error)
+            except Exception as error:  # the plain call says it, or can do it
+                self.why = f"planning failed: {type(error).__name__}: {error}"
+        return self._plan is not None
+
+    def _make(self, args: Any, options: Any) -> None:
+        tape, before = StepTape(), cells(self._function)
+        program = written(tape, self._function, args, options)
+        if not tape.has_gradients:
+            raise CaptureError("plans are for inference, or for steps with gradients")
+        if cells(self._function) != before:
+            raise CaptureError(
+                "it counts in a variable of its own; give it as an argument"
+            )
+        if any(rate.is_read for _, rate in tape.rates):
+            raise CaptureError("a schedule's rate is computed with in Python")
+        self.reads_numbers |= any(number.is_read for number in tape.numbers)
+        kernels = library()
+        if kernels is None:
+            raise CaptureError("there are no kernels; burnish kernels info says why")
+        self._numbers, self._rates = tape.numbers, tape.rates
+        with no_grad():
+            self._plan = Plan(program, kernels, num_threads(), self._off)
+
+    def _run(self, args: Any, options: Any) -> Any:
+        assert self._plan is not None
+        items = leaves((args, options))
+        given = [item for item in items if isinstance(item, Variable)]
+        for each, number in zip(self._numbers, numbers_in(items), strict=True):
+            each.value = number
+        for schedule, rate in self._rates:
+            rate.value = schedule.step()
+        with no_grad():
+            made = self._plan(given)
+        return mapped(made, _detached)
+
+
+def _detached(item: Any) -> Any:
+    """A tensor without the node that a plain call may have left."""
+    if isinstance(item, Variable) and item.node is not None:
+        return Tensor.wrap(item.data, item.device)
+    return item

@@ -1,0 +1,236 @@
+"""A planned step of training beside the plain one, step for step."""
+
+import numpy as np
+import pytest
+
+import burnish
+from burnish import Tensor, nn, ops, optim
+from burnish.errors import InputError
+from burnish.kernels import library
+
+pytestmark = pytest.mark.skipif(library() is None, reason="there is no compiler")
+
+
+def mlp():
+    return nn.Sequential(nn.Linear(20, 33), nn.ReLU(), nn.Linear(33, 5)), (8, 20)
+
+
+def dropped():
+    layers = nn.Linear(20, 64), nn.Dropout(0.4), nn.GELU(), nn.Linear(64, 5)
+    return nn.Sequential(*layers), (8, 20)
+
+
+class Block(nn.Module):
+    def __init__(self, ins: int, outs: int, stride: int, groups: int = 1):
+        self.conv1 = nn.Conv2d(ins, outs, 3, stride=stride, padding=1, bias=False)
+        self.norm1 = nn.BatchNorm2d(outs)
+        self.conv2 = nn.Conv2d(outs, outs, 3, padding=1, groups=groups)
+        self.norm2 = nn.BatchNorm2d(outs)
+        self.side = nn.Conv2d(ins, outs, 1, stride=stride)
+
+    def forward(self, x):
+        y = ops.relu(self.norm1(self.conv1(x)))
+        return ops.relu(self.norm2(self.conv2(y)) + self.side(x))
+
+
+def residual():
+    layers = (
+        nn.Conv2d(3, 20, 5, stride=2, padding=2),
+        nn.BatchNorm2d(20),
+        nn.ReLU(),
+        nn.MaxPool2d(3, 2, 1),
+        Block(20, 32, 1),
+        Block(32, 48, 2),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(48, 5),
+    )
+    return nn.Sequential(*layers), (3, 3, 23, 19)
+
+
+def depthwise():
+    layers = (
+        nn.Conv2d(3, 32, 3, stride=2, padding=1),
+        nn.BatchNorm2d(32),
+        nn.ReLU6(),
+        nn.Conv2d(32, 32, 3, stride=2, padding=1, groups=32, bias=False),
+        nn.BatchNorm2d(32),
+        nn.ReLU6(),
+        nn.Conv2d(32, 40, 1),
+        Block(40, 40, 1, groups=40),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(40, 5),
+    )
+    return nn.Sequential(*layers), (2, 3, 17, 21)
+
+
+def digits():
+    layers = (
+        nn.Conv2d(1, 8, 3),
+        nn.Dropout(0.5),
+        nn.Conv2d(8, 16, 3),
+        nn.ReLU(),
+        nn.AdaptiveAvgPool2d(4),
+        nn.Flatten(),
+        nn.Linear(256, 5),
+    )
+    return nn.Sequential(*layers), (4, 1, 28, 28)
+
+
+def narrow():
+    layers = (
+        nn.Conv1d(4, 24, 3, padding=1, dilation=2),
+        nn.ReLU(),
+        nn.Conv1d(24, 24, 5, stride=3),
+        nn.Flatten(),
+        nn.Linear(24 * 9, 5),
+    )
+    return nn.Sequential(*layers), (3, 4, 33)
+
+
+NETWORKS = [mlp, dropped, residual, depthwise, digits, narrow]
+
+
+def losses(network, planned, *, rule=None, steps=4, freeze=()):
+    """The losses of some steps, and the state behind them."""
+    burnish.seed(7)
+    model, shape = network()
+    model = model.to("cpu:autodiff")
+    for path, param in model.named_parameters():
+        param.freeze(any(part in path for part in freeze))
+    optimizer = optim.SGD(momentum=0.9) if rule is None else rule()
+
+    def step(x, labels, rate):
+        loss = nn.cross_entropy(model(x), labels)
+        optimizer.step(rate, model, loss.backward())
+        return loss
+
+    fast = burnish.compile(step) if planned else step
+    rng = np.random.default_rng(1)
+    found = []
+    for i in range(steps):
+        x = Tensor(rng.normal(size=shape).astype(np.float32))
+        labels = Tensor(rng.integers(0, 5, shape[0]))
+        found.append(fast(x, labels, 0.01 / (1 + i)).item())
+    if planned:
+        assert "one plan" in fast.explain(), fast.explain()
+        assert len(fast._steps.known) == 1
+    return found, {path: np.array(a) for path, a in model.state_dict().items()}
+
+
+def alike(network, **options):
+    plain, fast = (losses(network, planned, **options) for planned in (False, True))
+    np.testing.assert_allclose(fast[0], plain[0], rtol=2e-3, atol=1e-5)
+    for path, array in plain[1].items():
+        scale = np.abs(array).max() + 1e-3
+        np.testing.assert_allclose(
+            fast[1][path], array, atol=5e-3 * scale, err_msg=path
+        )
+
+
+@pytest.mark.parametrize("network", NETWORKS, ids=lambda each: each.__name__)
+def test_a_planned_step_is_the_plain_one(network):
+    alike(network)
+
+
+RULES = {
+    "sgd": optim.SGD,
+    "adamw": optim.AdamW,
+    "clipped": lambda: optim.Adam(clip=optim.ClipGlobalNorm(0.1)),
+    "rmsprop": optim.RMSprop,
+    "adagrad": optim.Adagrad,
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_every_optimizer_steps_in_a_plan(rule):
+    alike(mlp, rule=RULES[rule])
+
+
+def test_frozen_parameters_stay():
+    alike(residual, freeze=("0.weight", "norm1"))
+
+
+def test_the_same_bits_in_every_run():
+    first, second = (losses(residual, True) for _ in range(2))
+    assert first[0] == second[0]
+    for path, array in first[1].items():
+        np.testing.assert_array_equal(array, second[1][path])
+
+
+def test_a_schedule_within_the_step_goes_on():
+    model, shape = mlp()
+    model = model.to("cpu:autodiff")
+    optimizer, schedule = optim.SGD(), optim.Linear(0.1, 0.0, 4)
+    x, labels = Tensor(np.ones(shape, np.float32)), Tensor(np.zeros(8, np.int64))
+
+    @burnish.compile
+    def step(x, labels):
+        loss = nn.cross_entropy(model(x), labels)
+        optimizer.step(schedule.step(), model, loss.backward())
+        return loss
+
+    found = [step(x, labels).item() for _ in range(5)]
+    assert schedule.count == 5
+    assert found[3] > found[4]
+    assert "one plan" in step.explain()
+    before = {path: np.array(p.data) for path, p in model.named_parameters()}
+    step(x, labels)  # at a rate of 0
+    for path, param in model.named_parameters():
+        np.testing.assert_array_equal(param.data, before[path])
+
+
+def test_parameters_are_the_modules_own():
+    model, shape = mlp()
+    model = model.to("cpu:autodiff")
+    optimizer = optim.SGD()
+    x, labels = Tensor(np.ones(shape, np.float32)), Tensor(np.zeros(8, np.int64))
+
+    @burnish.compile
+    def step(x, labels):
+        loss = nn.cross_entropy(model(x), labels)
+        optimizer.step(0.1, model, loss.backward())
+        return loss
+
+    first = step(x, labels).item()
+    kept = {path: p.data for path, p in model.named_parameters()}
+    copies = {path: np.array(array) for path, array in kept.items()}
+    second = step(x, labels).item()
+    for path, array in kept.items():  # arrays that were read never change
+        np.testing.assert_array_equal(array, copies[path])
+    model.load_state_dict(copies)
+    assert step(x, labels).item() == second != first
+
+
+def test_what_no_plan_can_have_runs_as_it_is():
+    model, shape = mlp()
+    model = model.to("cpu:autodiff")
+    optimizer = optim.SGD()
+    x, labels = Tensor(np.ones(shape, np.float32)), Tensor(np.zeros(8, np.int64))
+
+    @burnish.compile
+    def step(x, labels):
+        loss = nn.cross_entropy(model(x), labels)
+        optimizer.step(0.1, model, loss.backward())
+        return float(loss.data)
+
+    first = step(x, labels)
+    assert step(x, labels) < first
+    assert "values of a tensor" in step.explain()
+
+
+def test_an_error_of_the_step_is_the_plain_one():
+    model, _ = mlp()
+    model = model.to("cpu:autodiff")
+    optimizer = optim.SGD()
+
+    @burnish.compile
+    def step(x):
+        optimizer.step(0.1, model, model(x).sum().backward())
+
+    before = {path: np.array(p.data) for path, p in model.named_parameters()}
+    with pytest.raises(InputError, match="features"):
+        step(Tensor(np.ones((2, 3), np.float32)))
+    for path, param in model.named_parameters():
+        np.testing.assert_array_equal(param.data, before[path])
