@@ -72,7 +72,7 @@ def processor() -> str:
 
 @functools.cache
 def sources() -> dict[str, str]:
-    """The text of every file by its name, with the headers that records make."""
+    """The text of every file by its name, with the headers that are made here."""
     if not SOURCES.is_dir():
         raise KernelError("kernels: this copy of burnish has no sources to build")
     files = {
@@ -80,7 +80,10 @@ def sources() -> dict[str, str]:
         for file in sorted(SOURCES.iterdir(), key=lambda file: file.name)
         if file.name.endswith((".c", ".h"))
     }
-    return files | {"records.h": records.header(), "table.h": records.table()}
+    files |= {"records.h": records.header(), "table.h": records.table()}
+    text = "\1".join(f"{name}\0{text}" for name, text in files.items())
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return files | {"identity.h": f'#pragma once\n#define IDENTITY "{digest}"\n'}
 
 
 def folder() -> Path:

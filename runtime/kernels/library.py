@@ -12,10 +12,15 @@ from burnish.errors import KernelError
 
 _lock = threading.Lock()
 _found: dict[str, Library | None] = {}
+_opened: list[Library] = []
 
 
 class Library:
-    """A loaded library: `run` executes records, outside of the interpreter's lock."""
+    """A loaded library: `run` executes records, outside of the interpreter's lock.
+
+    identity: the digest of its sources, the records' layout among them. fits: whether
+    this processor has the instructions that it was compiled to. width: of its vectors.
+    """
 
     def __init__(self, file: Path):
         import ctypes
@@ -33,6 +38,13 @@ class Library:
         loaded.tile_rows.argtypes = [number]
         self.rows: list[int] = [loaded.tile_rows(i) for i in range(5)]
         self.width: int = loaded.vector_width()
+        try:
+            loaded.library_identity.restype = ctypes.c_char_p
+            loaded.processor_fits.restype = number
+            self.identity: str = loaded.library_identity().decode()
+            self.fits = bool(loaded.processor_fits())
+        except AttributeError as error:
+            raise KernelError(f"kernels: {file} is of another release") from error
 
 
 def library() -> Library | None:
@@ -57,6 +69,20 @@ def built_before() -> Library | None:
         if "before" not in _found:
             _found["before"] = _load(build_it=False)
         return _found["before"]
+
+
+def opened_once(file: Path, identity: str) -> Library:
+    """The library of a file; the one that has this identity where it is open already.
+
+    Each has threads of its own, so that a process with several models wants one. Raises
+    KernelError for a file that cannot be loaded.
+    """
+    with _lock:
+        for known in (*_found.values(), *_opened):
+            if known is not None and known.identity == identity and known.fits:
+                return known
+        _opened.append(Library(file))
+        return _opened[-1]
 
 
 def _load(build_it: bool = True) -> Library | None:

@@ -12,7 +12,8 @@ from typing import NamedTuple
 WORDS = 64
 """Numbers in a record."""
 
-_PLACE = 40  # bits of a reference that tell the place in its array, in bytes
+PLACE = 40
+"""Bits of a reference that tell the place in its array, in bytes."""
 
 
 class Record(NamedTuple):
@@ -181,7 +182,7 @@ vectors of places in a block."""
 
 def reference(array: int, place: int = 0) -> int:
     """A place, in bytes, in an array of the call."""
-    return array << _PLACE | place
+    return array << PLACE | place
 
 
 def packed(name: str, shares: int, **values: float) -> bytes:

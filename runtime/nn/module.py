@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeAlias, TypeVar
 
 from burnish import serialize
@@ -29,6 +30,7 @@ from burnish.nn.quantized import arrays, inputs_installed
 from burnish.nn.reparameterize import Reparameterizer
 
 Path: TypeAlias = str | os.PathLike[str]
+_ENDING, _PLANNED = ".safetensors", ".plan.safetensors"
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
 
@@ -37,6 +39,7 @@ class Forward(Protocol[P, R_co]):
     """A module as type checkers see it: it is called as its `forward` is."""
 
     on_input: Module | None
+    _ahead: Any
 
     def forward(self, *args: P.args, **options: P.kwargs) -> R_co: ...
 
@@ -46,6 +49,7 @@ class Module(Holder):
 
     device: Device = Device("cpu")
     on_input: Module | None = None  #: what the first argument goes through, if anything
+    _ahead: Any = None  #: plans that were made ahead of time: see `burnish.planned`
 
     def forward(self, *args: Any, **options: Any) -> Any:
         raise TypeError(f"{type(self).__name__} has no forward method")
@@ -53,6 +57,10 @@ class Module(Holder):
     def __call__(self: Forward[P, R_co], *args: P.args, **options: P.kwargs) -> R_co:
         if recording.tape is not None:
             return recording.tape.enter(self, args, options)
+        if self._ahead is not None:
+            made = self._ahead(self, args, options)
+            if made is not NotImplemented:
+                return made
         if self.on_input is not None:
             return _on_input(self, args, options)
         return self.forward(*args, **options)
@@ -373,6 +381,10 @@ class Module(Holder):
         if not any(t.persistent or t.is_loaded for _, t in model.named_tensors()):
             return model  # there is nothing to read
         path = record.beside(cls)
+        if not (checked or config) and _is_planned(path):
+            planned = import_module("burnish.planned")  # which stands on this module
+            if planned.attach(model, path):
+                return model
         source: Any = path if isinstance(path, os.PathLike) else path.read_bytes()
         if checked:
             record.refuse_changed(source, f"{path}")
@@ -422,6 +434,12 @@ class Module(Holder):
     def _repr_html_(self) -> str:
         """What a notebook shows: boxes to open, and parameters as bars."""
         return notebook.page(self)
+
+
+def _is_planned(weights: Any) -> bool:
+    """Whether there is a plan file beside a weights file."""
+    plain = isinstance(weights, os.PathLike)  # not in an archive
+    return plain and os.path.isfile(f"{os.fspath(weights)[: -len(_ENDING)]}{_PLANNED}")
 
 
 def _stored(attributes: Mapping[str, Any]) -> Iterator[tuple[str, Stored]]:

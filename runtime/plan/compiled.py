@@ -119,6 +119,13 @@ class Compiled(Generic[P, R]):
         shown = listed if isinstance(found, Plan) else listed_on_gpu
         return shown(self._name, found, given)
 
+    def planned(
+        self, *args: P.args, **options: P.kwargs
+    ) -> Plan | GraphPlan | Unplanned:
+        """The plan of a call with such arguments, made if there is none."""
+        found: Plan | GraphPlan | Unplanned = self._found(args, options)[0]
+        return found
+
     def explain(self) -> str:
         """What runs as it is, and why, in the calls so far."""
         return explained(self._name, [*self._plans.values(), *self._steps.known])

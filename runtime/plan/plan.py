@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import operator
 import threading
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -21,33 +22,14 @@ from burnish.nn.param import Stored, version
 from burnish.plan.cpu import LOWERED, Builder, Declined, Memory, placed
 from burnish.plan.cpu.builder import Spot
 from burnish.plan.cpu.layout import PLAIN
-from burnish.plan.cpu.memory import ARENA
 from burnish.plan.fold import fold
 from burnish.plan.fuse import fuse
 from burnish.plan.graph import Graph, Node, Value, changed_by
+from burnish.planned.space import Fault, Fetch, Space, point
 from burnish.tensor import Tensor
 
 _CPU = Device("cpu")
-_ALIGNED = 64
 _RECORD = 8 * WORDS
-
-
-class Fault(Exception):
-    """A call that its plan cannot compute: the function as it is has to."""
-
-
-class Fetch(NamedTuple):
-    """Where a value that leaves the records is: in which array, from which byte."""
-
-    place: int
-    slot: int
-    offset: int
-    shape: tuple[int, ...]
-    dtype: Any
-
-    def of(self, alive: dict[int, Any]) -> Tensor:
-        array = np.ndarray(self.shape, self.dtype, alive[self.slot], self.offset)
-        return Tensor.wrap(array, _CPU)
 
 
 @dataclasses.dataclass(slots=True)
@@ -67,7 +49,13 @@ class Segment:
 
 
 class Plan:
-    """What a program becomes for arguments of one kind; called with its tensors."""
+    """What a program becomes for arguments of one kind; called with its tensors.
+
+    arguments: (place, slot) of tensors of the call. results: how values leave arrays.
+    outside: (slot, size) of arrays that a run makes. faults: slots that say that a call
+    cannot be computed. sizes: bytes by slot, of arrays that are neither the arena nor
+    constants. known: arrays of folded values by their place.
+    """
 
     def __init__(
         self,
@@ -96,25 +84,28 @@ class Plan:
             given = lowering.given.get(id(segment), [])
             segment.given = [(v.place, spot.buffer.slot) for v, spot in given]
         self._let_go(graph.results | set(graph.program.fixed))
-        self._arguments = [(v.place, s.buffer.slot) for v, s in lowering.arguments]
-        self._results = [_fetch(value, spot) for value, spot in lowering.results]
-        self._outside = [
+        self.arguments = [(v.place, s.buffer.slot) for v, s in lowering.arguments]
+        self.results = [_fetch(value, spot) for value, spot in lowering.results]
+        self.outside = [
             (buffer.slot, buffer.size) for buffer in lowering.made if buffer.slot >= 0
         ]
-        self._faults = [b.slot for b in lowering.builder.faults if b.slot >= 0]
+        sources = [*lowering.arguments, *itertools.chain(*lowering.given.values())]
+        self.sizes = {s.buffer.slot: v.size * v.dtype.itemsize for v, s in sources}
+        self.sizes |= dict(self.outside)
+        self.faults = [b.slot for b in lowering.builder.faults if b.slot >= 0]
         self._folded = [
             (place, constant) for place, constant in lowering.folded.items()
         ]
         self._records = memory.records
         self._address = address(self._records)
-        sources = {id(s): s for c in memory.constants.values() for s in c.sources}
+        read = {id(s): s for c in memory.constants.values() for s in c.sources}
         for _, constant in self._folded:
-            sources |= {id(s): s for s in constant.sources}
-        self._sources: list[Stored] = list(sources.values())
+            read |= {id(s): s for s in constant.sources}
+        self._sources: list[Stored] = list(read.values())
         self._seen: list[Any] = []
         self._arrays: dict[int, Any] = {}
-        self._known: dict[int, Any] = {}
-        self._free: list[_Space] = []
+        self.known: dict[int, Any] = {}
+        self._free: list[Space] = []
         self._making = threading.Lock()
         self._refresh()
         del self._lowering
@@ -165,22 +156,22 @@ class Plan:
         try:
             space = self._free.pop()
         except IndexError:
-            space = _Space(self.memory)
+            space = Space(self.memory.arena, self.memory.slots)
         try:
             return self._run(space, given, clock)
         finally:
             self._free.append(space)
 
-    def _run(self, space: _Space, given: list[Any], clock: Any) -> Any:
+    def _run(self, space: Space, given: list[Any], clock: Any) -> Any:
         pointers = space.filled(self._arrays)
         alive: dict[int, Any] = {}
         values = self.program.values(given)
-        for place, slot in self._arguments:
-            _point(pointers, alive, slot, values[place].data)
-        for slot, size in self._outside:
-            made = np.zeros if slot in self._faults else np.empty
-            _point(pointers, alive, slot, made(size, np.uint8))
-        for place, array in self._known.items():
+        for place, slot in self.arguments:
+            point(pointers, alive, slot, values[place].data)
+        for slot, size in self.outside:
+            made = np.zeros if slot in self.faults else np.empty
+            point(pointers, alive, slot, made(size, np.uint8))
+        for place, array in self.known.items():
             values[place] = Tensor.wrap(array, _CPU)
         base = space.table
         if clock is not None:
@@ -194,15 +185,15 @@ class Plan:
             for line in segment.node.lines:
                 line.make(values)
             for place, slot in segment.given:
-                _point(pointers, alive, slot, _array(values[place]))
+                point(pointers, alive, slot, _array(values[place]))
             for place in segment.done:
                 values[place] = None
             if clock is not None:
                 clock()
-        for slot in self._faults:
+        for slot in self.faults:
             if alive[slot].any():
                 raise Fault
-        for fetch in self._results:
+        for fetch in self.results:
             values[fetch.place] = fetch.of(alive)
         return self.program.filled(values)
 
@@ -232,41 +223,14 @@ class Plan:
                     id(s) in changed for s in constant.sources
                 ):
                     arrays[slot] = np.ascontiguousarray(constant.make())
-            self._known = {place: constant.make() for place, constant in self._folded}
+            self.known = {place: constant.make() for place, constant in self._folded}
             self._arrays = arrays
             self._seen = [version(source) for source in self._sources]
-
-
-class _Space:
-    """An arena and a table of arrays: one for each run that goes on at a time."""
-
-    def __init__(self, memory: Memory):
-        self._arena = np.empty(memory.arena + _ALIGNED, np.uint8)
-        self._pointers = np.zeros(memory.slots, np.int64)
-        start = address(self._arena)
-        self._pointers[ARENA] = -(-start // _ALIGNED) * _ALIGNED
-        self.table = address(self._pointers)
-        self._of: Any = None
-
-    def filled(self, arrays: dict[int, Any]) -> Any:
-        """The table, with the constants that there are now."""
-        if self._of is not arrays:
-            for slot, array in arrays.items():
-                self._pointers[slot] = address(array)
-            self._of = arrays
-        return self._pointers
 
 
 def _array(made: Any) -> Any:
     """The array of what a line gives: a tensor, or the array that a step gives."""
     return made.data if isinstance(made, Variable) else made
-
-
-def _point(pointers: Any, alive: dict[int, Any], slot: int, array: Any) -> None:
-    if not array.flags.c_contiguous:
-        array = np.ascontiguousarray(array)
-    alive[slot] = array
-    pointers[slot] = address(array)
 
 
 def _fetch(value: Value, spot: Spot) -> Fetch:

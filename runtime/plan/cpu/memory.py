@@ -9,10 +9,9 @@ import numpy as np
 from burnish.kernels.records import packed
 from burnish.plan.cpu.builder import Buffer, Builder, Spot
 from burnish.plan.graph import Constant
+from burnish.planned.space import ARENA
 
 _ALIGNED = 64
-ARENA = 0
-"""The arena's number among the arrays of a call."""
 
 
 class Memory(NamedTuple):

@@ -34,19 +34,19 @@ def canaries(monkeypatch):
         layouts[place] = taken
         return place
 
-    class Guarded(plans._Space):
-        def __init__(self, memory):
-            super().__init__(memory)
+    class Guarded(plans.Space):
+        def __init__(self, arena, slots):
+            super().__init__(arena, slots)
             self._arena[:] = 0xFF
-            spaces.append((self, layouts[memory.arena]))
+            spaces.append((self, layouts[arena]))
 
     monkeypatch.setattr(memory, "_arranged", apart)
-    monkeypatch.setattr(plans, "_Space", Guarded)
+    monkeypatch.setattr(plans, "Space", Guarded)
     yield
     assert spaces
     for space, taken in spaces:
         free = np.ones(len(space._arena), bool)
-        start = int(space._pointers[memory.ARENA]) - address(space._arena)
+        start = int(space.pointers[memory.ARENA]) - address(space._arena)
         for place, size in taken:
             free[start + place : start + place + size] = False
         assert (space._arena[free] == 0xFF).all(), "a kernel wrote beside a buffer"

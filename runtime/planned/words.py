@@ -1,0 +1,75 @@
+"""Values of a plan as JSON: places, numbers, words, and containers of them.
+
+A place is ["place", n], a number or a word ["is", x]; ["float", "inf"], ["dtype", s],
+["slice", [a, b, c]], ["tuple", items], ["list", items], ["dict", [[key, item], ...]].
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+_LITERAL = (bool, int, str, type(None))
+_DEEPEST = 32
+
+
+class Unwritable(Exception):
+    """A value that a plan file has no words for; says what it is."""
+
+
+def told(value: Any, place: Callable[[Any], int | None]) -> list[Any]:
+    """A value in JSON. place: the number of what is a place, None for other values."""
+    number = place(value)
+    if number is not None:
+        return ["place", number]
+    if isinstance(value, np.generic):
+        raise Unwritable(f"a number of {type(value).__name__}")
+    if type(value) in _LITERAL:
+        return ["is", value]
+    if type(value) is float:
+        return ["is", value] if math.isfinite(value) else ["float", str(value)]
+    if isinstance(value, np.dtype):
+        return ["dtype", value.str]
+    if type(value) is slice:
+        parts = (value.start, value.stop, value.step)
+        return ["slice", [told(part, place) for part in parts]]
+    if type(value) in (tuple, list):
+        return [type(value).__name__, [told(item, place) for item in value]]
+    if type(value) is dict and all(type(key) in (str, int) for key in value):
+        return ["dict", [[key, told(item, place)] for key, item in value.items()]]
+    raise Unwritable(f"a {type(value).__name__}")
+
+
+def read(said: Any, place: Callable[[int], Any], deep: int = 0) -> Any:
+    """The value that `told` wrote. place: what stands at a place.
+
+    Raises ValueError, TypeError or KeyError for what it did not write.
+    """
+    kind, value = said
+    if deep > _DEEPEST:
+        raise ValueError("containers too deep")
+
+    def items() -> list[Any]:
+        return [read(item, place, deep + 1) for item in value]
+
+    match kind:
+        case "place" if type(value) is int:
+            return place(value)
+        case "is" if type(value) in (*_LITERAL, float):
+            return value
+        case "float":
+            return float(value)
+        case "dtype":
+            return np.dtype(value)
+        case "slice":
+            return slice(*items())
+        case "tuple":
+            return tuple(items())
+        case "list":
+            return items()
+        case "dict":
+            return {key: read(item, place, deep + 1) for key, item in value}
+    raise ValueError(f"{kind!r} is no value of a plan")
