@@ -120,6 +120,39 @@ RECORDS = (
         "x g taps out space",
         f"batch channels multiplier n_taps {_GRID} {_COPY} room",
     ),
+    _record(
+        "pack",
+        "x out",
+        "groups outs ins taps wide depth group_step out_step in_step",
+    ),
+    _record(
+        "conv_weight",
+        "x g runs starts out space",
+        "ins outs taps chunks x_by g_by x_block g_block room",
+    ),
+    _record(
+        "window_weight",
+        "x g runs starts out space",
+        "channels taps chunks x_by g_by x_block g_block room",
+    ),
+    _record(
+        "channel_norm",
+        "x scale bias out mean var",
+        "pixels channels has_low",
+        "eps low high",
+    ),
+    _record(
+        "channel_norm_gradient",
+        "g x y mean var scale out dscale dbias",
+        "pixels channels",
+        "eps above below",
+    ),
+    _record(
+        "max_gradient",
+        "g x out",
+        "planes size0 size1 place0 place1 step0 step1 kernel0 kernel1 dilation0 "
+        "dilation1 before0 before1",
+    ),
     _record("gate", "g x out", "count has_below", "above below slope"),
     _record(
         "max_pool_gradient",

@@ -131,9 +131,9 @@ class Graph:
         function = call.function
         known = isinstance(function, Operator) and line.plain and not call.always
         name = function.name if known else "other"
-        if isinstance(function, Pull):
-            name = function.name
         defaults = function.defaults if known else {}
+        if isinstance(function, Pull):
+            name, defaults = function.name, {**function.of.defaults, **function.options}
         if known and not function.variadic:
             args += [None] * (len(function.arguments) - len(args))
         return Node(name, args, {**defaults, **call.options}, results, [line])

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from burnish.kernels.records import ACTIVATIONS
 from burnish.ops._window import each, pairs
-from burnish.plan.cpu.builder import Builder
+from burnish.plan.cpu.builder import Builder, Spot
 from burnish.plan.cpu.geometry import Adjoint, Tiles, Window, tiled
 from burnish.plan.cpu.layout import LANES, PLAIN, Layout, blocks, pixels
 from burnish.plan.cpu.table import lower, need
-from burnish.plan.cpu.weights import fitting, packed, packed_bias
+from burnish.plan.cpu.weights import biases, channel_weights, fitting, weights
 from burnish.plan.cpu.winograd import is_faster, winograd
 from burnish.plan.graph import Constant, Node, Value
+
+Packed = Callable[[int, int], Spot]
+"""Where weights are, packed for so many blocks of outputs and channels in a row."""
 
 _CACHE = 128 << 10
 """Bytes of input that a run of tiles may read: they stay in the second-level cache."""
@@ -44,15 +48,15 @@ def window_of(node: Node, kernel: tuple[int, ...]) -> Window:
 @lower("conv")
 def conv(b: Builder, node: Node) -> None:
     x, weight, bias, *residual = node.args
-    need(isinstance(weight, Constant), "its weight is no parameter")
-    need(bias is None or isinstance(bias, Constant), "its bias is no parameter")
+    need(isinstance(x, Value), "its input is a parameter")
     check(node, x, weight, bias)
     groups = node.options["groups"]
     w = window_of(node, tuple(weight.shape[2:]))
     if groups > 1 and groups == x.shape[1] == weight.shape[0]:
-        _depthwise(b, node, w, x, weight, bias, *residual)
+        taps, packed = math.prod(w.kernel), channel_weights(b, weight)
+        channelwise(b, node, w, x, packed, taps, bias, *residual)
         return
-    if is_faster(b, node, w, weight):
+    if isinstance(weight, Constant) and is_faster(b, node, w, weight):
         winograd(b, node, w, x, weight, bias, *residual)
         return
     _dense(b, node, w, x, weight, bias, *residual)
@@ -76,17 +80,34 @@ def conv_transpose(b: Builder, node: Node) -> None:
 
     w = Adjoint(*window_of(node, kernel))
     if ins == outs == 1 < groups:
-        _depthwise(b, node, w, x, weight.then(turned), bias, *residual)
+        packed = channel_weights(b, weight.then(turned))
+        channelwise(b, node, w, x, packed, math.prod(kernel), bias, *residual)
     else:
         _dense(b, node, w, x, weight.then(turned), bias, *residual)
 
 
 def _dense(
-    b: Builder, node: Node, w: Window, x: Value, weight: Constant, bias: Any,
+    b: Builder, node: Node, w: Window, x: Value, weight: Constant | Value, bias: Any,
     *residual: Any,
 ) -> None:  # fmt: skip
     groups = node.options["groups"]
     ins, outs = weight.shape[1], weight.shape[0] // groups
+
+    def packed(nr: int, depth: int) -> Spot:
+        return weights(b, weight, groups, nr, depth)
+
+    dense(b, node, w, x, packed, ins, outs, bias, *residual)
+
+
+def dense(
+    b: Builder, node: Node, w: Window, x: Value, packed: Packed, ins: int, outs: int,
+    bias: Any, *residual: Any,
+) -> None:  # fmt: skip
+    """A convolution of maps; packed: gives the weights for tiles and a depth.
+
+    ins, outs: channels of a group.
+    """
+    groups = node.options["groups"]
     need(
         groups == 1 or (ins % LANES == 0 and outs % LANES == 0),
         f"groups of {ins} channels in and {outs} out",
@@ -105,7 +126,7 @@ def _dense(
     _add(
         b, node, tiles, nr,
         x=source, step=step, ins=ins, taps=count, groups=groups, outs=outs,
-        weight=weight, bias=bias, out=out, out_step=LANES,
+        weight=packed, bias=bias, out=out, out_step=LANES,
         x_block=LANES * pixels(x.shape, 1),
         out_block=LANES * pixels(node.result.shape, 1),
         residual=b.spot(residual[0], channels) if residual else None, width=0,
@@ -143,8 +164,9 @@ def linear(b: Builder, node: Node) -> None:
     out = b.result(node.result)
     _add(
         b, node, tiles, nr,
-        x=source, step=step, ins=ins, taps=1, groups=1, outs=outs, weight=weight,
-        bias=bias, out=out, out_step=outs, x_block=LANES * count, out_block=LANES,
+        x=source, step=step, ins=ins, taps=1, groups=1, outs=outs,
+        weight=lambda nr, depth: weights(b, weight, 1, nr, depth), bias=bias, out=out,
+        out_step=outs, x_block=LANES * count, out_block=LANES,
         residual=b.spot(residual[0]) if residual else None,
         width=outs if outs % (nr * LANES) else 0,
     )  # fmt: skip
@@ -152,7 +174,7 @@ def linear(b: Builder, node: Node) -> None:
 
 def _add(
     b: Builder, node: Node, tiles: Tiles, nr: int, *, x: Any, step: int, ins: int,
-    taps: int, groups: int, outs: int, weight: Constant, bias: Constant | None,
+    taps: int, groups: int, outs: int, weight: Packed, bias: Any,
     out: Any, out_step: int, x_block: int, out_block: int, residual: Any, width: int,
 ) -> None:  # fmt: skip
     whole = step != LANES or x_block == 0
@@ -161,16 +183,16 @@ def _add(
     flops = 2 * len(tiles.source) * ins * taps * outs * groups
     rows = b.rows[nr]
     chunk = max(1, _CACHE // (4 * ins * rows))
-    weights = 4 * ins * taps * outs
+    size = 4 * ins * taps * outs
     need(
         max(abs(tiles.source).max(initial=0), len(tiles.to) * out_step) < 2**31, "size"
     )
-    by_group = weights > 4 * len(tiles.source) * ins or len(tiles.tiles) < 16
+    by_group = size > 4 * len(tiles.source) * ins or len(tiles.tiles) < 16
     act, low, high = node.act
     b.add(
         "conv", b.shares(flops / 8), flops=flops,
-        x=x, weight=b.constant(packed(weight, groups, nr, depth)),
-        bias=b.constant(packed_bias(bias, groups, outs, n * nr * LANES)),
+        x=x, weight=weight(nr, depth),
+        bias=biases(b, bias, groups, outs, n * nr * LANES),
         residual=residual, out=out, tiles=b.table(tiles.tiles),
         runs=b.table(tiles.runs), to=b.table(tiles.to * out_step),
         n_tiles=len(tiles.tiles), chunk=chunk, groups=n * groups, inner=n, nr=nr,
@@ -182,27 +204,22 @@ def _add(
     )  # fmt: skip
 
 
-def _depthwise(
-    b: Builder, node: Node, w: Window, x: Value, weight: Constant, bias: Any,
+def channelwise(
+    b: Builder, node: Node, w: Window, x: Value, weight: Spot, taps: int, bias: Any,
     *residual: Any,
 ) -> None:  # fmt: skip
+    """A convolution whose channels each have weights of their own."""
     need(not residual, "a sum behind a depthwise convolution")
     channels = Layout("blocked", 1)
     rows = b.rows[1]
     tiles = tiled(x.shape[0], w, rows, LANES, LANES, LANES, (LANES, 2 * LANES))
-    count, taps = x.shape[1], math.prod(w.kernel)
-    short = -count % LANES
-
-    def pack(a: Any) -> Any:
-        a = np.pad(a.reshape(count, taps), ((0, short), (0, 0)))
-        return np.ascontiguousarray(a.reshape(-1, LANES, taps).transpose(0, 2, 1))
-
+    count = x.shape[1]
     act, low, high = node.act
     flops = 2 * node.result.size * taps
     b.add(
         "window", b.shares(flops / 2), flops=flops, x=b.spot(x, channels),
-        out=b.result(node.result, channels), weight=b.constant(weight.then(pack)),
-        bias=b.constant(packed_bias(bias, 1, count, count + short)), **tables(b, tiles),
+        out=b.result(node.result, channels), weight=weight,
+        bias=biases(b, bias, 1, count, LANES * blocks(count)), **tables(b, tiles),
         mode=0, blocks=blocks(count), x_step=LANES * pixels(x.shape, 1),
         weight_step=LANES * taps, out_step=LANES * pixels(node.result.shape, 1),
         act=ACTIVATIONS.index(act), low=low, high=high, scale=1.0,

@@ -2,12 +2,75 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from burnish.plan.cpu.builder import Builder, Spot
 from burnish.plan.cpu.layout import LANES
-from burnish.plan.graph import Constant, constant
+from burnish.plan.graph import Constant, Value, constant
+
+
+def weights(
+    b: Builder, weight: Constant | Value, groups: int, nr: int, depth: int
+) -> Spot:
+    """Where a weight lies packed: once, or anew in each run where a step changes it."""
+    if isinstance(weight, Constant):
+        return b.constant(packed(weight, groups, nr, depth))
+    outs, ins = weight.shape[0] // groups, weight.shape[1]
+    taps = math.prod(weight.shape[2:])
+    return _pack(
+        b, weight, groups, outs, ins, taps, nr * LANES, depth,
+        outs * ins * taps, ins * taps, taps,
+    )  # fmt: skip
+
+
+def turned_weights(b: Builder, weight: Value, groups: int, nr: int, depth: int) -> Spot:
+    """A convolution's weight for its gradient to the input: outputs are what go in."""
+    ins, outs = weight.shape[0] // groups, weight.shape[1]
+    taps = math.prod(weight.shape[2:])
+    return _pack(
+        b, weight, groups, outs, ins, taps, nr * LANES, depth,
+        ins * outs * taps, taps, outs * taps,
+    )  # fmt: skip
+
+
+def channel_weights(b: Builder, weight: Constant | Value) -> Spot:
+    """A weight for each channel: (blocks of channels, tap, channel)."""
+    count, taps = weight.shape[0], math.prod(weight.shape[1:])
+    if isinstance(weight, Value):
+        return _pack(b, weight, 1, count, 1, taps, LANES, 1, 0, taps, taps)
+    short = -count % LANES
+
+    def pack(a: Any) -> Any:
+        a = np.pad(a.reshape(count, taps), ((0, short), (0, 0)))
+        return np.ascontiguousarray(a.reshape(-1, LANES, taps).transpose(0, 2, 1))
+
+    return b.constant(weight.then(pack))
+
+
+def biases(
+    b: Builder, bias: Constant | Value | None, groups: int, outs: int, wide: int
+) -> Spot:
+    """Where a bias lies with zeros behind the outputs of every group."""
+    if not isinstance(bias, Value):
+        return b.constant(packed_bias(bias, groups, outs, wide))
+    return _pack(b, bias, groups, outs, 1, 1, wide, 1, outs, 1, 0)
+
+
+def _pack(
+    b: Builder, x: Value, groups: int, outs: int, ins: int, taps: int, wide: int,
+    depth: int, group_step: int, out_step: int, in_step: int,
+) -> Spot:  # fmt: skip
+    size = groups * -(-outs // wide) * wide * ins * taps
+    out = b.new(4 * size)
+    b.add(
+        "pack", b.shares(size), x=b.spot(x), out=out, groups=groups, outs=outs,
+        ins=ins, taps=taps, wide=wide, depth=depth, group_step=group_step,
+        out_step=out_step, in_step=in_step,
+    )  # fmt: skip
+    return out
 
 
 def packed(weight: Constant, groups: int, nr: int, depth: int) -> Constant:

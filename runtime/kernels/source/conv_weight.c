@@ -1,0 +1,144 @@
+// Gradients of convolutions to their weights, from maps in blocks of 16 channels.
+//
+// A tile is some channels in times some blocks of channels out, for one tap, held in
+// registers while it goes through runs of places. Runs are in chunks of places, whose
+// elements stay in the first cache for all channels and taps; the sums of a chunk are
+// added to those of the chunks before. A unit is a tile's channels out and up to
+// UNIT_BLOCKS blocks of channels in, so that numbers do not depend on the threads.
+#include "call.h"
+
+#if WIDTH == 16
+enum { INS = 8, OUT_BLOCKS = 2 };
+#else
+enum { INS = 4, OUT_BLOCKS = 1 };
+#endif
+enum { UNIT_BLOCKS = 4 };
+
+typedef struct {
+    int32_t x, g, count;
+} run;
+
+// blocks: of channels out; 1 where a second one is missing.
+INLINE void tile(const int ins, const int blocks, const conv_weight_record *r,
+                 const run *runs, const run *end, const float *x, const float *g,
+                 float *sums, int64_t step) {
+    const int n = blocks * PARTS;
+    vec acc[INS][OUT_BLOCKS * PARTS];
+    UNROLLED for (int i = 0; i < ins; i++) UNROLLED for (int j = 0; j < n; j++)
+        acc[i][j] = (vec){0};
+    const int64_t x_by = r->x_by, g_by = r->g_by, g_block = r->g_block;
+    for (; runs < end; runs++) {
+        const float *xs = x + runs->x, *gs = g + runs->g;
+        for (int64_t k = runs->count; k > 0; k--, xs += x_by, gs += g_by) {
+            vec v[OUT_BLOCKS * PARTS];
+            UNROLLED for (int j = 0; j < n; j++)
+                v[j] = load(gs + j / PARTS * g_block + j % PARTS * WIDTH);
+            UNROLLED for (int i = 0; i < ins; i++) {
+                const vec s = all(xs[i]);
+                UNROLLED for (int j = 0; j < n; j++) acc[i][j] = s * v[j] + acc[i][j];
+            }
+        }
+    }
+    UNROLLED for (int i = 0; i < ins; i++) UNROLLED for (int j = 0; j < n; j++) {
+        float *to = sums + i * step + j * WIDTH;
+        store(to, load(to) + acc[i][j]);
+    }
+}
+
+// sums (in, tap, OUT_BLOCKS * LANES) -> out (out, in, tap)
+static void write_out(const conv_weight_record *r, const float *sums, float *out,
+                      int64_t outs, int64_t count) {
+    const int64_t wide = OUT_BLOCKS * LANES, row = r->ins * r->taps;
+    for (int64_t start = 0; start < count; start += LANES) {
+        const int64_t some = count - start < LANES ? count - start : LANES;
+        for (int64_t o = 0; o < outs; o++)
+            for (int64_t i = 0; i < some; i++)
+                out[o * row + start + i] = sums[(start + i) * wide + o];
+    }
+}
+
+void conv_weight(const void *record, const call *c, int64_t part, int64_t parts) {
+    const conv_weight_record *r = record;
+    const run *runs = at(c, r->runs);
+    const int32_t *starts = at(c, r->starts);  // of every chunk's every tap
+    const int64_t taps = r->taps, wide = OUT_BLOCKS * LANES;
+    const int64_t out_blocks = (r->outs + LANES - 1) / LANES;
+    const int64_t columns = (out_blocks + OUT_BLOCKS - 1) / OUT_BLOCKS;
+    const int64_t all_ins = (r->ins + INS - 1) / INS * INS;
+    const int64_t rows = (all_ins + UNIT_BLOCKS * LANES - 1) / (UNIT_BLOCKS * LANES);
+    float *sums = (float *)at(c, r->space) + part * r->room;
+    SHARE(columns * rows);
+    for (int64_t u = first; u < behind; u++) {
+        const int64_t block = u / rows * OUT_BLOCKS, low = u % rows * UNIT_BLOCKS * LANES;
+        const int64_t left = all_ins - low;
+        const int64_t ins = left < UNIT_BLOCKS * LANES ? left : UNIT_BLOCKS * LANES;
+        const int is_one = OUT_BLOCKS == 1 || block + 1 == out_blocks;
+        const float *g = (const float *)at(c, r->g) + block * r->g_block;
+        memset(sums, 0, sizeof(float) * ins * taps * wide);
+        for (int64_t chunk = 0; chunk < r->chunks; chunk++)
+            for (int64_t i = 0; i < ins; i += INS) {
+                const int64_t channel = low + i;
+                const float *x = (const float *)at(c, r->x)
+                                 + channel / LANES * r->x_block + channel % LANES;
+                const int is_few = r->ins - channel <= INS / 2;
+                for (int64_t t = 0; t < taps; t++) {
+                    const int32_t *s = starts + chunk * taps + t;
+                    if (s[0] == s[1]) continue;
+                    float *to = sums + (i * taps + t) * wide;
+                    const run *from = runs + s[0], *end = runs + s[1];
+                    if (is_few && is_one)
+                        tile(INS / 2, 1, r, from, end, x, g, to, taps * wide);
+                    else if (is_few)
+                        tile(INS / 2, OUT_BLOCKS, r, from, end, x, g, to, taps * wide);
+                    else if (is_one)
+                        tile(INS, 1, r, from, end, x, g, to, taps * wide);
+                    else
+                        tile(INS, OUT_BLOCKS, r, from, end, x, g, to, taps * wide);
+                }
+            }
+        const int64_t outs = r->outs - block * LANES < wide ? r->outs - block * LANES : wide;
+        const int64_t real = r->ins - low < ins ? r->ins - low : ins;
+        write_out(r, sums,
+                  (float *)at(c, r->out) + block * LANES * r->ins * taps + low * taps, outs,
+                  real * taps);
+    }
+}
+
+// The same where every channel has weights of its own: out (channel, tap). Shares are
+// blocks of channels.
+void window_weight(const void *record, const call *c, int64_t part, int64_t parts) {
+    const window_weight_record *r = record;
+    const run *runs = at(c, r->runs);
+    const int32_t *starts = at(c, r->starts);
+    float *sums = (float *)at(c, r->space) + part * r->room;
+    SHARE((r->channels + LANES - 1) / LANES);
+    for (int64_t u = first; u < behind; u++) {
+        const float *x = (const float *)at(c, r->x) + u * r->x_block;
+        const float *g = (const float *)at(c, r->g) + u * r->g_block;
+        memset(sums, 0, sizeof(float) * r->taps * LANES);
+        for (int64_t k = 0; k < r->chunks * r->taps; k++) {
+            vec acc[4][PARTS] = {{{0}}};
+            for (const run *s = runs + starts[k]; s < runs + starts[k + 1]; s++) {
+                const float *xs = x + s->x, *gs = g + s->g;
+                const int64_t x_by = r->x_by, g_by = r->g_by;
+                int64_t i = s->count;
+                for (; i >= 4; i -= 4, xs += 4 * x_by, gs += 4 * g_by)
+                    UNROLLED for (int q = 0; q < 4; q++)
+                        UNROLLED for (int j = 0; j < PARTS; j++)
+                            acc[q][j] += load(xs + q * x_by + j * WIDTH)
+                                         * load(gs + q * g_by + j * WIDTH);
+                for (; i > 0; i--, xs += x_by, gs += g_by)
+                    UNROLLED for (int j = 0; j < PARTS; j++)
+                        acc[0][j] += load(xs + j * WIDTH) * load(gs + j * WIDTH);
+            }
+            float *to = sums + k % r->taps * LANES;
+            UNROLLED for (int j = 0; j < PARTS; j++)
+                store(to + j * WIDTH, load(to + j * WIDTH) + ((acc[0][j] + acc[1][j])
+                                                              + (acc[2][j] + acc[3][j])));
+        }
+        const int64_t left = r->channels - u * LANES, some = left < LANES ? left : LANES;
+        float *out = (float *)at(c, r->out) + u * LANES * r->taps;
+        for (int64_t i = 0; i < some; i++)
+            for (int64_t t = 0; t < r->taps; t++) out[i * r->taps + t] = sums[t * LANES + i];
+    }
+}

@@ -1,0 +1,132 @@
+"""Kernels of gradients against the plain ones in double precision, on odd shapes."""
+
+import numpy as np
+import pytest
+
+import burnish
+from burnish import nn, ops, optim
+from burnish.kernels import library
+
+TRIALS = 12
+
+pytestmark = [
+    pytest.mark.usefixtures("canaries"),
+    pytest.mark.skipif(library() is None, reason="there is no compiler"),
+]
+
+
+class Held(nn.Module):
+    """Arrays as parameters, so that a step may ask for their gradients."""
+
+    def __init__(self, arrays, dtype):
+        for name, array in arrays.items():
+            setattr(self, name, nn.Param(array.astype(dtype)))
+
+
+def gradients(function, arrays, dtype, planned, factor):
+    """The gradients of the sum of a function of the arrays times a factor."""
+    held = Held(arrays, dtype).to("cpu:autodiff")
+    names = list(arrays)
+
+    def step(factor):
+        made = function(*(getattr(held, name) for name in names))
+        found = (made * factor).sum().backward()
+        optim.SGD().step(0.0, held, found)  # so that none is a constant of the plan
+        return [getattr(held, name).grad(found) for name in names]
+
+    fast = burnish.compile(step) if planned else step
+    found = [each.numpy() for each in fast(burnish.Tensor(factor.astype(dtype)))]
+    if planned:
+        assert "one plan" in fast.explain(), fast.explain()
+    return found, fast.explain() if planned else ""
+
+
+def exact(function, *given):
+    """Gradients of a plan beside those in double precision; says what had no kernel."""
+    arrays = {f"a{i}": array for i, array in enumerate(given)}
+    held = Held(arrays, np.float32)
+    shape = function(*(getattr(held, name) for name in arrays)).shape
+    factor = np.random.default_rng(3).normal(size=shape)
+    fast, told = gradients(function, arrays, np.float32, True, factor)
+    wide, _ = gradients(function, arrays, np.float64, False, factor)
+    for one, other in zip(fast, wide, strict=True):
+        scale = np.abs(other).max() + 1e-6
+        assert one.shape == other.shape
+        np.testing.assert_allclose(one, other, atol=2e-5 * scale, rtol=2e-5)
+    return told
+
+
+def normal(random, *shape):
+    return random.standard_normal(shape)
+
+
+@pytest.mark.parametrize("seed", range(TRIALS))
+def test_convolutions(seed):
+    random = np.random.default_rng(seed)
+    rank = int(random.integers(1, 4))
+    ins, outs = (int(random.choice([1, 3, 4, 16, 20, 33, 72])) for _ in range(2))
+    kernel = [int(random.integers(1, 4)) for _ in range(rank)]
+    sizes = [int(random.integers(4, 11)) for _ in range(rank)]
+    options = {
+        "stride": int(random.integers(1, 4)),
+        "padding": int(random.integers(0, 3)),
+        "dilation": int(random.integers(1, 3)) if min(sizes) > 6 else 1,
+    }
+    batch = int(random.choice([1, 2, 5, 19]))
+
+    def function(x, weight, bias):
+        return ops.conv(ops.relu(x), weight, bias, **options)
+
+    x, weight = normal(random, batch, ins, *sizes), normal(random, outs, ins, *kernel)
+    told = exact(function, x, weight, normal(random, outs))
+    assert "conv" not in told
+
+
+@pytest.mark.parametrize("seed", range(TRIALS // 2))
+def test_a_weight_for_each_channel(seed):
+    random = np.random.default_rng(seed)
+    channels = int(random.choice([2, 16, 24, 40]))
+    size = [int(random.integers(3, 14)) for _ in range(2)]
+    kernel = int(random.choice([1, 3, 5]))
+    options = {"stride": int(random.integers(1, 3)), "padding": kernel // 2}
+    x = normal(random, 3, channels, *size)
+    told = exact(
+        lambda x, weight: ops.conv(x, weight, **options, groups=channels),
+        x,
+        normal(random, channels, 1, kernel, kernel),
+    )
+    assert "conv" not in told
+
+
+@pytest.mark.parametrize("channels", [1, 16, 19, 50])
+@pytest.mark.parametrize("pixels", [(1, 1), (7, 5), (40, 13)])
+@pytest.mark.parametrize("act", ["none", "relu", "relu6"])
+def test_batch_norm(channels, pixels, act):
+    random = np.random.default_rng(channels)
+    acts = {"none": lambda x: x, "relu": ops.relu, "relu6": ops.relu6}
+
+    def function(x, scale, bias):
+        y, _, _ = ops.batch_norm_train(x * 1.0, scale, bias)
+        return acts[act](y)
+
+    x = 2 + 3 * normal(random, 4, channels, *pixels)
+    told = exact(function, x, 1 + normal(random, channels), normal(random, channels))
+    assert "channel_norm" not in told
+
+
+@pytest.mark.parametrize("seed", range(TRIALS // 2))
+def test_the_greatest_of_windows(seed):
+    random = np.random.default_rng(seed)
+    options = {
+        "kernel_size": int(random.integers(2, 4)),
+        "stride": int(random.integers(1, 4)),
+        "padding": int(random.integers(0, 2)),
+    }
+    x = normal(random, 2, int(random.choice([3, 16, 21])), 9, 7)
+    assert "max_pool" not in exact(lambda x: ops.max_pool(x * 2.0, **options), x)
+
+
+def test_equal_numbers_and_places_without_any():
+    x = np.zeros((2, 17, 5, 6))
+    exact(lambda x: ops.max_pool(ops.relu(x), kernel_size=3, stride=2, padding=1), x)
+    exact(lambda x: ops.relu6(ops.relu(x)), x)
