@@ -21,7 +21,7 @@ class Account:
     missed: dict[str, dict[tuple[str, str], None]] = field(default_factory=dict)
 
     def did(self, what: str, where: str) -> None:
-        """The step did this; what it had left there before is of no interest now."""
+        """Record a change; it replaces what the step recorded as left there."""
         self.missed.pop(where, None)
         self.done.setdefault(what, {})[where] = None
 

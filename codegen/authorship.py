@@ -1,4 +1,4 @@
-"""Did an author give this name, or did a tool count: the one place that decides.
+"""Classify names: given by the model's author, or numbered by a tool.
 
 Files hold both. Of a torch module's weight its path is the author's; "onnx::MatMul_12",
 "t41", "unsqueeze_5", "dense/MatMul:0" and PaddlePaddle's "conv2d_0.w_0" are counts of
@@ -93,7 +93,7 @@ def is_numbered(name: str) -> bool:
 
 
 def as_given(name: str) -> str:
-    """A name as it was in the model that a tool inlined: without what it put before."""
+    """A name without the prefix that a tool added when it inlined a model."""
     return name[found.end() :] if (found := _INLINED.match(name)) else name
 
 

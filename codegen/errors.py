@@ -122,7 +122,7 @@ class UsageError(ConversionError):
     exit_code = 2
 
 
-# --- what is added to an error on its way up ---
+# --- context that is added to an error on its way up ---
 
 #: What the extras bring, by import name.
 EXTRAS = frozenset(

@@ -63,7 +63,7 @@ class Options:
 
     @classmethod
     def of(cls, spelled: str) -> Self:
-        """The options that `spelled` gives back; what it never says is left out."""
+        """The options that `spelled` returns, without those that it never writes."""
         words = shlex.split(spelled)
         pairs = dict(pairwise(words))
         on = {word: _switch(word) in words for word in _SWITCHES}
@@ -77,7 +77,7 @@ def _switch(word: str) -> str:
 
 
 def usual_name(path: Path) -> str:
-    """The name of the module that a model gets where no other is asked for."""
+    """The default name of a model's module."""
     if path.is_dir():
         return Identifier.module(path.resolve().name)
     if not (path.exists() and is_weights(path)):

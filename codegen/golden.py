@@ -107,7 +107,7 @@ def _outputs(model: Any, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
 
 
 def _kept(number: int, y: np.ndarray, by_chance: bool) -> dict[str, np.ndarray]:
-    """What is kept of an output; of one that is drawn by chance its shape."""
+    """The recorded part of an output; only the shape of a random one."""
     at = f"output/{number}"
     said = {f"{at}/shape": np.array(y.shape, np.int64)}
     if by_chance:

@@ -112,6 +112,6 @@ def _numbered(wanted: str, number: int) -> str:
 
 
 def plain(text: str) -> str:
-    """Text of a file as it may stand inside a docstring."""
+    """Text of a file, escaped for use inside a docstring."""
     kept = "".join(c if c.isalnum() or c in " ._-/:" else "_" for c in text)
     return kept.encode("ascii", "replace").decode()[:50]

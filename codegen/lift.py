@@ -44,7 +44,7 @@ from burnish.codegen.weights.sharing import unified
 from burnish.errors import BurnishError
 
 _IN_ITS_WORDS = ("pytorch", "burnish")
-"""Producers that say of their tensors what PyTorch's exporter says."""
+"""Producers that annotate tensors as PyTorch's exporter does."""
 _MADE_BY_EXPORTERS = re.compile(
     r"(?:val_|onnx::|_val_|const|scalar_tensor|\d)|.*(?:/Constant|_const_|__)"
 )
@@ -258,7 +258,7 @@ class _Lifter:
         return self.measures.get(expression)
 
     def _with_sizes(self, expression: Expression, scope: Scope) -> Expression:
-        """The expression with one name for one size, wherever a rule asks for it."""
+        """The expression with one variable for each size that rules read."""
         if self._measured(expression) is not None:
             return self._number(expression, "", "int64", scope)
         return expression.rebuilt(lambda child: self._with_sizes(child, scope))
@@ -362,7 +362,7 @@ def _all_nodes(graph: ir.Graph) -> Iterator[ir.Node]:
 
 
 def _described(expression: Expression, value: ir.Value) -> Expression:
-    """The expression with what the graph knows of its type."""
+    """The expression with the type that the graph infers for it."""
     object.__setattr__(expression, "dtype", _dtype(value))
     object.__setattr__(expression, "shape", _shape(value))
     return expression

@@ -71,7 +71,7 @@ class Settled:
 
 
 def settle(generated: Generated, folder: Path, existing: Existing) -> Settled:
-    """Decide what is written where files are already; nothing is written.
+    """Decide for each output whether an existing file is replaced; nothing is written.
 
     Raises OwnershipError for a file that is somebody's and stays, and UsageError where
     an output would replace an input.
@@ -106,7 +106,7 @@ def keeping(paths: Iterable[Path]) -> Iterator[list[Path]]:
 
 
 def _keep(path: Path) -> Path:
-    """A second name for what is at `path`, one that nobody has yet."""
+    """A hard link to or copy of `path` under an unused name."""
     number = 1
     while os.path.lexists(
         kept := path.with_name(f"{path.name}.bak{number if number > 1 else ''}")

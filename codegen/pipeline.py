@@ -248,7 +248,7 @@ def write(
 def put(
     settled: Settled, *, progress: Progress | None = None
 ) -> tuple[list[Path], list[Path]]:
-    """Write what was settled; the files written, and those kept under other names."""
+    """Write the outputs; returns the files written, and backups of replaced ones."""
     made = settled.generated
     with keeping(settled.kept) as kept:
         files = write_files(

@@ -1,4 +1,4 @@
-"""What of a model's weights is written, where, and what the source says of it."""
+"""Decide how weights are stored: in a file beside the source or embedded in it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from burnish.codegen.weights.entries import Entry, as_text, entries
 from burnish.codegen.weights.quantized import quantized
 
 EMBED_AS_TEXT = 8 * 1024 * 1024
-"""Embedded weights up to this many bytes stand in the source, larger ones beside it."""
+"""Weights up to this many bytes are embedded in the source, others beside it."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Stored:
 
     @property
     def where(self) -> str:
-        """What the source's header says of weights and options."""
+        """The header's lines on weights and options."""
         where = "no weights"
         if self.in_source:
             where = "weights at the end"
@@ -85,7 +85,7 @@ class Stored:
         )
 
     def _settled(self, text: str) -> str:
-        """A source as written: with its digest, and the runtime where asked for."""
+        """The final source: with its digest, and the runtime for `--standalone`."""
         if self.options.standalone:
             from burnish.codegen.standalone import refuse_dtypes, standalone
 
@@ -118,7 +118,7 @@ def stored(
 
 
 def module_name(options: Options, path: Path) -> str:
-    """The name that was asked for, or the one that the file suggests.
+    """The requested name, or one derived from the file's name.
 
     Raises UsageError for a name that no module can have.
     """

@@ -24,7 +24,7 @@ def _escaped(letter: str) -> str:
 
 
 class Filtered:
-    """A text stream; what is written to it arrives escaped, line by line.
+    """A text stream that escapes control characters, line by line.
 
     behind: the stream itself, for output that carries colours of our own.
     """

@@ -10,7 +10,7 @@ _FACTS = re.compile(
     r"[0-9a-f]{64}\.$",
     re.MULTILINE | re.DOTALL,
 )
-"""What a header says of the model and the text: never a conflict, the new one holds."""
+"""Header lines on the model and the text: the new version wins, never a conflict."""
 
 
 def merged(base: str, yours: str, new: str) -> tuple[str, int]:

@@ -134,7 +134,7 @@ def compare(name: str, got: Any, expected: Any, rtol: float | None = None) -> Co
 def _reference(
     source: Source, given: Mapping[str, Path], dims: Mapping[str, int], seed: int
 ) -> tuple[dict[str, np.ndarray], list[Any], str]:
-    """Inputs that the reference takes, and what it makes of them."""
+    """Inputs that the reference accepts, and its outputs."""
     open_dims = feeds.dimensions(source.model)
     sizes = feeds.sizes(source.model)
     sizes = sizes if open_dims.keys() - dims.keys() else sizes[:1]

@@ -107,7 +107,7 @@ def _is_none(value: ast.expr | None) -> bool:
 
 
 def _results(tree: ast.Module) -> dict[ast.FunctionDef, str]:
-    """What every function gives, told by its `return` statements."""
+    """The return type of every function, inferred from its `return` statements."""
     found: dict[ast.FunctionDef, str] = {}
     forwards: dict[str, str] = {}
     for made, owner in _functions(tree):

@@ -29,7 +29,7 @@ from burnish.codegen.signature import LINES
 from burnish.serialize import LazyTensor, open_weights
 
 FAMILIES = (audio, clip, decoders, encoders, gpt2, t5, vision)
-"""Their import registers what they write."""
+"""Importing these modules registers their architectures."""
 
 
 def is_model_folder(path: Path) -> bool:
@@ -38,7 +38,7 @@ def is_model_folder(path: Path) -> bool:
 
 
 def unknown(folder: Path) -> str:
-    """Why no template writes what a configuration describes; "" where one does.
+    """Why no template supports the configuration; "" if one does.
 
     Raises ReadError for a config.json that is none.
     """

@@ -23,9 +23,9 @@ _EMPTY: tuple[Any, ...] = (None, False, [], {}, "")
 
 
 class Config:
-    """The keys of a configuration; every reader says what it takes when there is none.
+    """The keys of a configuration; every accessor has a default for a missing key.
 
-    null is as good as absent. Problems are collected, so that `finish` tells them all.
+    null counts as absent. Problems are collected, so that `finish` reports them all.
     stored: the weights by name, which decide what the configuration leaves open.
     """
 
@@ -99,7 +99,7 @@ class Config:
         return value
 
     def size(self, key: str, default: int | None, least: int = 1) -> int:
-        """A whole number, at least `least`; a default of None: it has to be there."""
+        """An integer of at least `least`; required where the default is None."""
         value = self.raw(key, default)
         if type(value) is not int or not least <= value < _LARGEST:
             self.refuse(key, f"a whole number from {least}", value)

@@ -17,11 +17,11 @@ Values = dict[str, Any]
 
 @dataclass(frozen=True)
 class Family:
-    """Model types that one template writes.
+    """The model types of one template.
 
     prefixes: what class names start with, by model type ("bert": "Bert").
     heads: what may follow ("Model", "ForMaskedLM"), the base model first.
-    values: what the template wants to know, from the configuration and the head.
+    values: the template's variables, from the configuration and the head.
     base: the attribute that holds the base model in one with a head ("bert").
     """
 

@@ -20,11 +20,11 @@ ACTIVATIONS = (
     "mish",
     "linear",
 )
-"""What `hidden_act` may say."""
+"""The supported values of `hidden_act`."""
 
 
 def accepts(*names: str, axes: str = "batch, time", **others: str) -> str:
-    """The decorator that says what forward takes; masks may be of any dtype.
+    """The `@nn.accepts` decorator of a forward; masks may have any dtype.
 
     others: specs of arguments that are neither ids nor masks.
     """
@@ -41,7 +41,7 @@ def accepts(*names: str, axes: str = "batch, time", **others: str) -> str:
 def drops(
     sizes: dict[str, Any], dropout: float, attention_dropout: float
 ) -> dict[str, Any]:
-    """What templates write of dropout: nothing where a probability is 0.
+    """Template variables of dropout; empty where the probability is 0.
 
     Others become arguments of the constructor, at the end of `sizes`; `drop`,
     `attention_drop` and `drops` are how they are handed on.

@@ -49,7 +49,7 @@ class Facts:
     """What phases share besides the program.
 
     flat: one class, whatever structure there is. by_number: features of one number are
-    the same size, where no data flow tells which are. names: names of attributes that
+    the same size, where data flow does not say. names: names of attributes that
     the recovered structure gives, by the layer's or weight's id. reasons: what
     `--explain` says of scopes. classes: small to large, the model last; weights: their
     paths. said: what merging explains, until the classes have their names.
@@ -81,7 +81,7 @@ def arrange(program: Program, flat: bool = False, explain: Explain = silent) -> 
 
 
 def finished(classes: list[ClassPlan], explain: Explain) -> list[ClassPlan]:
-    """Classes without a program (weights alone told of them), by the last phases."""
+    """Run the last phases on classes inferred from weights alone, without a program."""
     facts = Facts(explain, by_number=True, classes=classes)
     nothing = Program([], {}, Block([], []), [], [])
     run(PHASES[PHASES.index(merge_classes) :], nothing, facts)
@@ -118,18 +118,18 @@ def forget_counted_layers(program: Program, facts: Facts) -> None:
 
 
 def read_scopes(program: Program, facts: Facts) -> None:
-    """Keep of each statement's scope what a module can be; nothing where it is flat."""
+    """Reduce scopes to the parts that can be modules; no scopes for `--flat`."""
     for statement in program.body.statements:
         scope = () if facts.flat else module_scope(statement)
         statement.scope = tuple(
             replace(level, name=level.name or "_") for level in scope
         )
     if facts.flat:
-        facts.explain("scopes: left aside, one flat class was asked for")
+        facts.explain("scopes: ignored, one flat class was requested")
 
 
 def recover_structure(program: Program, facts: Facts) -> None:
-    """Give scopes to a program that has next to none, by what the graph repeats."""
+    """Recover scopes of a program that has next to none from repeated subgraphs."""
     if not facts.flat and _is_nameless(program.body.statements, facts.explain):
         for statement in program.body.statements:
             statement.scope = ()
@@ -168,7 +168,7 @@ def merge_classes(program: Program, facts: Facts) -> None:
 
 
 def name_classes(program: Program, facts: Facts) -> None:
-    """Name classes as the source does; explain what was decided, by those names."""
+    """Name classes as the source does; explain decisions by those names."""
     names = _name(facts.classes)
     if facts.explain is not silent:
         for line in facts.reasons.lines(facts.classes, names, facts.said):
@@ -187,7 +187,7 @@ def write_comprehensions(program: Program, facts: Facts) -> None:
 
 
 PHASES: tuple[Phase, ...] = (
-    forget_counted_layers,  # before what they are called is taken for a module tree
+    forget_counted_layers,  # before their names are taken for a module tree
     stack_tensors,  # while a join's operands are beside it, in one list of statements
     read_scopes,  # the author's module tree, as far as the file has it
     recover_structure,  # where the file has none
@@ -207,11 +207,11 @@ NEEDED: tuple[Phase, ...] = (read_scopes, build_classes, name_classes)
 def _is_nameless(statements: Sequence[Statement], explain: Explain) -> bool:
     """Whether next to none of the layers says where it is from."""
     layers = [s for s in statements if holds_weights(s)]
-    asked, what = (layers, "layers") if layers else (statements, "statements")
-    named = sum(bool(s.scope) for s in asked)
-    nameless = named * _FEW <= len(asked)
+    counted, what = (layers, "layers") if layers else (statements, "statements")
+    named = sum(bool(s.scope) for s in counted)
+    nameless = named * _FEW <= len(counted)
     explain(
-        f"scopes: {named} of {len(asked)} {what} say which module they are of"
+        f"scopes: {named} of {len(counted)} {what} say which module they are of"
         + ("; what the graph repeats is looked for" if nameless else "")
     )
     return nameless

@@ -91,7 +91,7 @@ def infer(path: Path, explain: Explain) -> Inferred:
 def _tie(
     model: ClassPlan, root: Node, held: list[tuple[str, Weight]], found: Checkpoint
 ) -> list[tuple[str, Weight]]:
-    """Let what the file keeps once be one, in the model's constructor.
+    """Tie weights in the model's constructor that the file stores once.
 
     The weights that are left: a shared one under its first name.
     """
@@ -130,7 +130,7 @@ def _reached(root: Node, name: str) -> Expression | None:
 
 
 def _said(leaves: list[Leaf]) -> tuple[str, ...]:
-    """What weights do not tell of these layers, and what they have instead."""
+    """Hyperparameters that weights do not determine, and the defaults used."""
     kinds = {leaf.kind for leaf in leaves}
     told = []
     if any(leaf.rank and "Conv" in leaf.kind for leaf in leaves):

@@ -136,7 +136,7 @@ def turned(row: Sequence[Node]) -> frozenset[Node]:
 
 
 def in_chain(row: Sequence[Node]) -> list[Node]:
-    """The row in the order whose sizes chain best, near the one that it has.
+    """The order of a run of layers whose sizes chain best, near the given one.
 
     Layers move only where that makes one more size fit.
     """
@@ -157,7 +157,7 @@ def in_chain(row: Sequence[Node]) -> list[Node]:
 
 
 def _moves(order: list[Node]) -> list[list[Node]]:
-    """The orders in which a run of layers stands elsewhere, short runs first."""
+    """Orders with a run of layers moved elsewhere, short runs first."""
     found = []
     longest = len(order) // 2 if len(order) <= _SHORT else 1
     for length in range(1, longest + 1):

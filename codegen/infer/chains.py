@@ -15,7 +15,7 @@ _APART = re.compile(r"expert|head|branch|classifiers|convs$")
 
 
 def joined(name: str, parts: dict[int, Part]) -> Part:
-    """What holds these parts by their numbers; name: what it is called itself.
+    """The container of numbered parts; name: its own name.
 
     A number that is missing held something without weights, which only a Sequential
     has: so the rest is one. Equal parts are a list, which also runs from the first to
@@ -82,7 +82,7 @@ def _filled(parts: dict[int, Part]) -> list[Expression]:
 
 
 def _fits(parts: list[Part]) -> bool:
-    """Whether what each gives is what the next one takes, as far as is known."""
+    """Whether output and input sizes of neighbours agree, where known."""
     return all(
         one.gives is None or other.takes is None or one.gives == other.takes
         for one, other in pairwise(parts)

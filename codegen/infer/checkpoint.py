@@ -68,7 +68,7 @@ def _is_sorted(tensors: dict[str, LazyTensor]) -> bool:
 
 
 def _model(weights: Weights, notes: list[str]) -> Weights:
-    """What lies below the key under which the file has the model."""
+    """The subtree of a checkpoint that holds the model."""
     found = weights
     while holder := _holder(found):
         found = found.under(holder)

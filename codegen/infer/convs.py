@@ -58,7 +58,7 @@ def _transposed_groups(
 def _groups(
     node: Node, around: Around, outs: int, second: int, kernel: tuple[int, ...]
 ) -> int:
-    """How many groups: 1, unless what comes before is that many times wider."""
+    """The number of groups: 1, unless the input is a multiple as wide."""
     before = around.before
     if before is None or before.gives is None:
         return outs if _DEPTHWISE.search(node.name) and second == 1 else 1

@@ -1,4 +1,4 @@
-"""Write what is certain of a forward; a named method stands for each open step.
+"""Write the determined statements of a forward, and a method stub for each open step.
 
 Weights say what a module owns, never how it is joined. Certain are: a Sequential, which
 runs by its numbers; a list of equal blocks whose features fit; a BatchNorm right behind
@@ -42,7 +42,7 @@ _GATED = (("gate_proj", "up_proj", "down_proj"), ("w1", "w3", "w2"))
 
 @dataclass
 class _Writer:
-    """Statements so far; `x` is what the last one gave."""
+    """Statements so far; `x` is the result of the last one."""
 
     x: Expression
     statements: list[Statement] = field(default_factory=list)
@@ -133,7 +133,7 @@ def _is_table(part: Part) -> bool:
 
 
 def _follows(one: Part, other: Part) -> bool:
-    """Whether nothing stands between: a convolution or Linear, then its BatchNorm."""
+    """Whether a BatchNorm directly follows its convolution or Linear."""
     if one.leaf is None or other.leaf is None:
         return False
     norm = other.leaf.kind.startswith("BatchNorm")
@@ -162,7 +162,7 @@ def _item(name: str) -> str:
 
 
 def _attention(writer: _Writer, parts: Mapping[str, Part]) -> bool:
-    """Projections in and out, and what is between them as the step."""
+    """Input and output projections, with a stub for the step between."""
     names = list(parts)
     if any(part.leaf is None for part in parts.values()):
         return False

@@ -73,7 +73,7 @@ def layers(root: Node, doubt: Doubt) -> dict[Node, Leaf]:
 
 
 def _tops(root: Node, chained: bool = False) -> Iterator[tuple[Node, bool]]:
-    """Nodes with tensors, and whether they stand in a numbered row of layers."""
+    """Nodes with tensors, and whether they are in a numbered run of layers."""
     if root.tensors:
         yield root, chained
         if _rule(root) is recurrent.attention:

@@ -1,4 +1,4 @@
-"""Infer one layer from its tensors; its neighbours decide what they leave open."""
+"""Infer one layer from its tensors, and from neighbours where these are ambiguous."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Leaf:
 
 @dataclass
 class Around:
-    """What is known where a layer stands.
+    """The context of a layer.
 
     before: the layer before it, in the file's order; after: the tensors' shapes of the
     module behind it. chained: whether the layer before is known to feed it.
@@ -55,7 +55,7 @@ class Around:
 
 @dataclass(frozen=True)
 class Facts:
-    """What the whole model tells: its convolutions' rank, whether it is GPT-2's kind.
+    """Facts of the whole model: its convolutions' rank, whether it is like GPT-2.
 
     rank: the commonest rank of convolutions, 0 without any.
     transposed: whether some Linear is stored as (in, out).
@@ -99,7 +99,7 @@ def dense(node: Node, around: Around) -> Leaf | None:
 
 
 def _feeds_as_table(node: Node, around: Around) -> bool:
-    """Whether the first module's columns, not its rows, are what the next one takes.
+    """Whether the first module's columns, not its rows, are the next one's input size.
 
     Two matrices that take the same are no evidence, unless they are numbered.
     """

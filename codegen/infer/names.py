@@ -16,7 +16,7 @@ _CLASSES = {"h": "Block", "mlp": "MLP", "model": "Base", "transformer": "Base"}
 
 
 def usable(name: str) -> bool:
-    """Whether a name of the file can stand behind `self.` in the source."""
+    """Whether a name of the file is a valid attribute name."""
     return (
         name.isidentifier()
         and name.isascii()

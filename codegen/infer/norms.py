@@ -40,7 +40,7 @@ def batch_norm(node: Node, around: Around) -> Leaf | None:
 
 
 def _rank(width: int, around: Around) -> int:
-    """The rank of what is normalized: of the convolution before, or of most."""
+    """The rank of a norm's input: that of the convolution before, or the commonest."""
     before = around.before
     if before is not None and before.gives == width and before.rank is not None:
         return before.rank

@@ -81,7 +81,7 @@ def _worded(items: Sequence[Expression], shapes: _Shapes) -> Iterator[Expression
 def _told(
     words: tuple[object, ...], members: Mapping[str, Expression], shapes: _Shapes
 ) -> str:
-    """A step of a forward: between which attributes it stands."""
+    """An open step of a forward, and the attributes before and after it."""
     kind, *rest = map(str, words)
     held = [members[name] for name in rest if name in members]
     match kind:
@@ -162,7 +162,7 @@ def _is_made(item: Expression) -> bool:
 
 
 def _size(made: Call, last: bool) -> str | None:
-    """The features, as they stand in the constructor."""
+    """The feature sizes, as written in the constructor."""
     kind = made.function.removeprefix("nn.")
     words = [text(arg, {}) for arg in made.args]
     if kind.startswith(("Conv", "Linear")):

@@ -54,7 +54,7 @@ _STATISTICS = ("running_", "num_batches")
 
 @dataclass(frozen=True)
 class NodeContext:
-    """What a rule may ask of its node beside inputs and attributes."""
+    """Facts of a node beside its inputs and attributes, for rules that need them."""
 
     name: str
     version: int
@@ -73,7 +73,7 @@ class UnfitError(ValueError):
 
 @dataclass(frozen=True)
 class Rule:
-    """One operator's meaning from opset version `since` on."""
+    """One operator's import rule from opset version `since` on."""
 
     op_type: str
     domain: str
@@ -120,7 +120,7 @@ def onnx_op(
     twin: Twin | None = None,
     macs: Macs | None = None,
 ) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
-    """Declare what an ONNX operator means from opset version `since` on.
+    """Declare the rule of an ONNX operator from opset version `since` on.
 
     when: the nodes that the rule answers for; others are expanded to the operator's
     definition. traits: what passes know of an operator of ONNX's or ours, whatever its
@@ -160,7 +160,7 @@ def find(domain: str, op_type: str, version: int) -> Rule | None:
 
 
 def has_rule(node: ir.Node, version: int) -> bool:
-    """Whether a rule says what the node means."""
+    """Whether the node has an import rule."""
     rule = find(node.domain, node.op_type, version)
     return rule is not None and (rule.when is None or rule.when(node))
 

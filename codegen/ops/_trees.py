@@ -27,7 +27,7 @@ _LEAF = 255
 
 @dataclass(frozen=True)
 class Trees:
-    """The buffers of a TreeEnsemble layer; None for what it does not need."""
+    """The buffers of a TreeEnsemble layer; None for those that it does not need."""
 
     roots: np.ndarray
     features: np.ndarray

@@ -137,7 +137,7 @@ def named(
     dtype: str | None = None,
     shape: Shape | None = None,
 ) -> Value:
-    """A statement that gives the expression a name, for what is used twice."""
+    """Assign the expression to a variable, because it is used twice."""
     value = Value(hint, dtype or expression.dtype, shape or expression.shape)
     node.emit(Assign((value,), (), expression))
     return value

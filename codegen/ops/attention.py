@@ -20,7 +20,7 @@ from burnish.codegen.program import Call, Expression, Literal, Method
 
 
 def _common(node: ir.Node) -> bool:
-    """No cache, no window, no precision of its own, only Y asked for."""
+    """Whether attention has no cache, window or precision, and one output."""
     q, k, _, mask, *others = [*node.inputs, None, None][: max(4, len(node.inputs))]
     if any(value is not None for value in others):
         return False
@@ -186,7 +186,7 @@ def _attended(
 
 
 def _is_usual(scale: float | None, q: Expression) -> bool:
-    """Whether a scale is the one that attention has by itself."""
+    """Whether a scale is attention's default."""
     width = q.shape[-1] if q.shape else None
     if scale is None or not isinstance(width, int) or width == 0:
         return False

@@ -105,7 +105,7 @@ _USUAL = {
     **dict.fromkeys(("int8", "int16", "int32", "int64", "uint8", "uint16"), "int64"),
     "bool": "bool",
 }
-"""What a choice between two Python numbers is, by what the file has it as."""
+"""The host type of a choice between two Python numbers, from its dtype in the file."""
 
 
 @onnx_op("IsNaN", traits=ELEMENTWISE)

@@ -33,7 +33,7 @@ from burnish.codegen.program import (
 )
 
 _ENDLESS = 2**31 - 1
-"""From here on a trip count means "until the condition says so"."""
+"""The trip count from which on a loop runs until its condition is false."""
 
 
 @onnx_op("If", traits=OWN_SHAPE)

@@ -160,7 +160,7 @@ def _total(
     extra: int,
     output_shape: list[int] | None,
 ) -> Any:
-    """How much padding gives the output size that is asked for."""
+    """The padding that gives the requested output size."""
     length = _plain(kernel)
     if not isinstance(length, int):
         raise UnfitError("expected kernel_shape, or weights whose sizes are known")

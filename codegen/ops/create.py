@@ -184,7 +184,7 @@ def multinomial(
     sample_size: int = 1,
     seed: float | None = None,
 ) -> Result:
-    """Gumbel noise makes the greatest log probability a draw."""
+    """Sampling by the Gumbel-max trick."""
     shape = (size(input_, 0), Literal(sample_size), size(input_, 1))
     noise = call("log", UnaryOp("-", call("log", made("rand", *shape))))
     noisy = BinOp("-", method(input_, "unsqueeze", 1), noise)

@@ -36,7 +36,7 @@ def _product(
     a_zero: Expression | None,
     b_zero: Expression | None,
 ) -> Expression:
-    """Exact, in int32; a's zero points stand for rows, b's for columns."""
+    """An exact product in int32; a's zero points are per row, b's per column."""
     if a_zero is not None and a_zero.rank == 1:
         a_zero = method(a_zero, "unsqueeze", -1)
     return BinOp("@", _centered(a, a_zero), _centered(b, b_zero))

@@ -23,14 +23,14 @@ from burnish.codegen.program import Expression, Layer, Literal, Weight
 from burnish.lowbit import QuantScheme
 
 ON_INPUT = "burnish.on_input"
-"""Beside a node: how its layer rounds what it is given, in JSON; {} is dynamic."""
+"""Metadata key: the quantization of a layer's input, in JSON; {} is dynamic."""
 
 
 @onnx_op("FakeQuantize", domain="burnish", traits=SAME_SHAPE)
 def fake_quantize(
     x: Expression, scale: Expression, zero_point: Expression, *, axis: int = 1
 ) -> Result:
-    """x as whole numbers of 8 bits stand for it, in its own type."""
+    """Fake quantization: x rounded to 8 bits, in its own dtype."""
     scales, zeros = known(scale), known(zero_point)
     assert scales is not None
     assert zeros is not None

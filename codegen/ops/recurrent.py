@@ -1,4 +1,4 @@
-"""Recurrent networks: PyTorch's layer where ONNX asks for nothing more, else a call.
+"""Recurrent networks: PyTorch's layer where it covers the node, else a call.
 
 ONNX results are (T, D, N, H) and states (D, N, H), T time, N batch, D directions; the
 layers' results are (T, N, D * H). ONNX's gates stand in another order.
@@ -269,7 +269,7 @@ def _weights(
 
 
 def _rounding(W: Expression, node: NodeContext) -> dict[str, Weight]:
-    """What rounds the input and each step's states, where the node says so."""
+    """The input quantizer of a recurrent layer, if the node has one."""
     assert isinstance(W, Weight)
     return {} if node.on_input is None else on_input(node.on_input, W.path)
 

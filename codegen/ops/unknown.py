@@ -1,4 +1,4 @@
-"""Operators without a rule, as calls of methods that somebody is to write."""
+"""Operators without a rule, as calls of method stubs for the user to fill in."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Unknown:
         inputs: list[Expression | None],
         attributes: Mapping[str, Any],
     ) -> Unwritten:
-        """The call that stands for a node: inputs by place, attributes by name."""
+        """The call for a node: inputs are positional, attributes are keywords."""
         names = Names()
         options = tuple(
             (names.new(Identifier.attribute(name)), operand(value))

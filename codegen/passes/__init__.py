@@ -47,8 +47,8 @@ Pass = Callable[[ir.Model, Account], bool]
 PASSES: tuple[Pass, ...] = (
     decide_branches,  # before they are inlined
     inline_constant_if,  # before all that looks at a branch that never runs
-    mark_folded,  # while the file still tells what constants were made of
-    unfold_weights,  # before all else: what is tied is told by names
+    mark_folded,  # while names still show what constants were computed from
+    unfold_weights,  # first: tied weights are recognized by names
     untie_weights,  # before the identities that tell of it are gone
     follow_sizes,  # so that what changes no shape is seen to change none
     drop_identities,  # so that patterns see real producers
@@ -61,10 +61,10 @@ PASSES: tuple[Pass, ...] = (
     heads_apart,  # before views merge: it removes some of them
     merge_views,  # patterns know a swap of axes as one Transpose
     fuse_known_forms,  # before folding, which would tear the patterns
-    share_masks,  # behind the fusion of attentions, which tells what a mask is
+    share_masks,  # after attention fusion, which identifies masks
     tie_weights,  # behind the fusion of products with their sums
     chain_concats,  # layers that take all before them take one tensor
-    fold_constants,  # what is known now need not be computed later
+    fold_constants,  # known values are not computed at run time
     widen_integers,  # behind the patterns, which know tables as the file has them
     drop_dead,  # last: the others leave orphans
 )
@@ -106,7 +106,7 @@ def run(
 
 
 def places(model: ir.Model) -> dict[str, int]:
-    """What accounts speak of, in the order of the file."""
+    """The nodes that accounts refer to, in the order of the file."""
     names = [*(v.name for v in model.graph.inputs), *model.graph.initializers]
     names += map(label, all_nodes(model))
     return {name: place for place, name in enumerate(names) if name}

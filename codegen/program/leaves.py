@@ -154,7 +154,7 @@ def walk(expression: Expression) -> Iterator[Expression]:
 
 
 def exchanged(values: Mapping[Any, Expression]) -> Change:
-    """What puts others in the place of values, as many as are known by then."""
+    """A substitution of values, which may be extended while it is used."""
 
     def change(expression: Expression) -> Expression:
         if isinstance(expression, Value):

@@ -1,4 +1,4 @@
-"""Parse expressions of a program's text: Python's syntax, and words for the rest."""
+"""Parse expressions of a program's text: Python's syntax with a few keywords."""
 
 from __future__ import annotations
 

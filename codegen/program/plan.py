@@ -48,7 +48,7 @@ class Program:
 
 @dataclass(eq=False)
 class ClassPlan:
-    """One class of the source: what it owns and what it computes.
+    """One class of the source: its members and its forward.
 
     contract: the shapes that it takes and gives; about: what else is said about it.
     members: attribute and constructor, in order; parameters: the constructor's own,
@@ -76,7 +76,7 @@ class ClassPlan:
 def held(
     made: Expression | None, places: Sequence[str | int], base: str = "nn.Sequential"
 ) -> Expression | None:
-    """What is at a place of what a constructor makes: a list, or a Sequential.
+    """An item of a constructed list or Sequential.
 
     base: what a class extends that calls the constructor of that.
     """

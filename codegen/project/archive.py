@@ -1,4 +1,4 @@
-"""Source distributions, corrected after a backend without hooks has made them."""
+"""Add models to and remove generated files from a finished source distribution."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class build_burnish(Command):
         return update.modules(self.project)
 
     def get_source_files(self) -> list[str]:
-        """The models: what a source distribution has to carry."""
+        """The model files, which a source distribution contains."""
         from burnish.codegen.project import update
 
         files = (path for t in self.project.models for path in update.inputs(t))
@@ -65,7 +65,7 @@ class build_burnish(Command):
         return list(self.get_output_mapping())
 
     def get_output_mapping(self) -> dict[str, str]:
-        """Each file of the build, and where it lies when that is editable."""
+        """Each file of the build, and its path in an editable install."""
         from burnish.codegen.project import update
 
         packages = self.project.packages
@@ -99,7 +99,7 @@ def finalize(distribution: Distribution) -> None:
 
 
 def _without_generated(whole: type) -> type:
-    """An `sdist` that leaves out what is generated."""
+    """An `sdist` without generated files."""
 
     class sdist(whole):  # type: ignore[misc]
         def make_distribution(self) -> None:

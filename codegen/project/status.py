@@ -1,4 +1,4 @@
-"""Are the modules of a project as a build would make them? Nothing is converted."""
+"""Check by digests whether a project's modules are current; nothing is converted."""
 
 from __future__ import annotations
 

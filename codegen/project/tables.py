@@ -212,7 +212,7 @@ def _digests(keys: _Keys) -> Mapping[str, str] | None:
 
 
 def _inside(root: Path, keys: _Keys, key: str, said: str) -> Path:
-    """A path of the project: what lies elsewhere is not there where it is built."""
+    """A path inside the project; files outside do not exist where it is built."""
     pure = PurePosixPath(said)
     if pure.is_absolute() or Path(said).is_absolute() or ".." in pure.parts:
         raise keys.wrong(key, "a path inside the project, relative to its folder", said)
@@ -231,7 +231,7 @@ def _refuse_twice(models: Iterable[Table]) -> None:
 
 
 class _Keys:
-    """The keys of one table, asked for by name and type."""
+    """The keys of one table, read by name and type."""
 
     def __init__(self, label: str, said: Any):
         self.label = label

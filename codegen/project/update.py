@@ -1,4 +1,4 @@
-"""The modules of a project, generated and brought up to date.
+"""Generate and update the modules of a project.
 
 What a user changed is never replaced, and nothing is written where nothing changed.
 """
@@ -97,7 +97,7 @@ def up_to_date(
 
 
 def cleaned(project: Project) -> list[Path]:
-    """Remove what was generated and nobody has changed; the paths that are gone.
+    """Remove unedited generated files; returns their paths.
 
     Edited source stays, with its weights, and so do weights that a model is read from.
     """
@@ -145,7 +145,7 @@ def within(project: Project, path: Path) -> str:
 
 
 def inputs(table: Table) -> tuple[Path, ...]:
-    """The files of a model, as far as a look at it tells; it is not converted."""
+    """The files of a model without converting it."""
     from burnish.codegen.readers import read
     from burnish.serialize import is_weights
 
@@ -216,7 +216,7 @@ def _check_dtype(table: Table, made: Generated) -> None:
 
 
 def _check_pin(table: Table, files: Iterable[Path]) -> None:
-    """Raise ReadError for files that are not the ones that were pinned."""
+    """Raise ReadError for files whose digest differs from the pinned one."""
     found = {path.name: digest(path) for path in files}
     said = dict(table.sha256 or {})
     if list(said) == [""]:
@@ -270,7 +270,7 @@ def _put(project: Project, module: Module, into: Path | None) -> Updated:
 
 
 def _is_there(settled: Settled) -> bool:
-    """Whether the files are the ones that would be written, byte by byte."""
+    """Whether the files equal the outputs, byte by byte."""
     if not settled.source.is_file():
         return False
     held = settled.source.read_bytes().decode(errors="replace")

@@ -1,4 +1,4 @@
-"""A build backend (PEP 517, PEP 660) around another one that has no hooks.
+"""A build backend (PEP 517, PEP 660) that wraps another one without build hooks.
 
     [build-system]
     requires = ["uv_build", "burnish[codegen]"]

@@ -1,4 +1,4 @@
-"""Files to Graph; the format is told by content, not by suffix."""
+"""Files to Graph; the format is detected by content, not by suffix."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["FileTensor", "Source", "in_files", "read", "valid_or_refused"]
 
 @dataclass(frozen=True)
 class Source:
-    """A model as it was read, and what the reader has to say about it.
+    """A model as it was read, with the reader's notes.
 
     `model` is normal: functions inlined, nodes sorted, names unique, constants and
     subgraph initializers lifted to the main graph's initializers, opset 16 or newer.
@@ -36,7 +36,7 @@ class Source:
 
 
 def read(path: str | Path, *, explain: Explain | None = None) -> Source:
-    """Read a model file; weights stay in the file until somebody asks for them."""
+    """Read a model file; weights stay in the file until they are used."""
     path = Path(path)
     file = open_file(path)
     notes: list[str] = []

@@ -71,7 +71,7 @@ def _address_space() -> int:
 
 
 def _limit(memory: int, seconds: int) -> None:
-    """Bounds for one call; what a platform does not have is left to the caller."""
+    """Resource limits of one call, as far as the platform has them."""
     if resource is None:
         return
     used = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])

@@ -1,4 +1,4 @@
-"""Inputs that bodies declare although their values come from outside, by name.
+"""Remove inputs of control-flow bodies that are in fact captured outer values.
 
 The specification gives a body of Loop, Scan or SequenceMap the inputs that its operator
 feeds and one of If none. Some tools list what a body reads from outside among them.

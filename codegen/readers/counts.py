@@ -1,4 +1,4 @@
-"""How many parts a model may have: each is an object here, whatever little it says."""
+"""Limits on the number of nodes, tensors and attributes of a model."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ _MAGIC = (
 
 
 def open_file(path: Path) -> MappedFile:
-    """The file, mapped; a ReadError that says what it is if it is no ONNX model."""
+    """The memory-mapped file; ReadError with the detected format if it is not ONNX."""
     file = _mapped(path)
     kind = recognise(file.data)
     if kind.advice:

@@ -95,7 +95,7 @@ def _once(model: ir.Model, has_rule: HasRule, account: Account) -> bool:
 
 
 def _body(node: ir.Node, version: int) -> Any:
-    """The FunctionProto that says what the node means; None when there is none."""
+    """The FunctionProto that defines the node's operator, or None."""
     if not onnx.defs.has(node.op_type, node.domain):
         return None
     try:

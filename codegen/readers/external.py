@@ -15,7 +15,7 @@ from burnish.codegen.readers.tensors import FileTensor, MappedFile
 
 
 class _Files:
-    """Opens each external file once and collects what is wrong."""
+    """Opens each external file once and collects problems."""
 
     def __init__(self, model: MappedFile) -> None:
         self.folder = model.path.parent
@@ -43,7 +43,7 @@ class _Files:
 
     @property
     def repeated(self) -> int:
-        """Bytes that tensors take beyond what the files hold: some are read again."""
+        """Bytes of tensors beyond the files' sizes: overlapping tensors count twice."""
         held = sum(file.size for file in self.opened.values() if file is not None)
         return max(0, self.read - held)
 
@@ -81,7 +81,7 @@ def _stays_inside(folder: Path, location: str) -> bool:
 
 
 def attach(model: ir.Model, file: MappedFile, budget: Budget) -> None:
-    """Give every tensor that lies in a file its mapped form, in place.
+    """Memory-map every tensor with external data, in place.
 
     budget: counts bytes of files that are more than one tensor.
     """

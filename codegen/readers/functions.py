@@ -61,7 +61,7 @@ class _Growth:
 
 
 def check_growth(message: Any) -> None:
-    """Refuse calls that double what they call, and so become too many nodes."""
+    """Refuse nested calls that expand to too many nodes."""
     growth, nodes = _Growth(message), list(proto.nodes(message.graph))
     written = len(nodes) + sum(map(len, growth.functions.values()))
     inlined, most = growth.size(nodes), _FEW + _TIMES * written
@@ -105,7 +105,7 @@ def align_opsets(message: Any, explain: Explain) -> Any:
 
 
 def _is_known(message: Any, odd: list[Any]) -> bool:
-    """Whether rules say what each node of these functions means, in its own opset.
+    """Whether each node of these functions has a rule in the function's opset.
 
     And that of an old model, which would be converted as a whole.
     """

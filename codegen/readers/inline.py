@@ -1,4 +1,4 @@
-"""Inline calls of model-local functions, in time that grows with what they become.
+"""Inline calls of model-local functions, in time linear in the result.
 
 onnx-ir's own pass finds names by counting from one again for each, and compares every
 function with all others.
@@ -46,7 +46,7 @@ class _Names:
 
 
 class _Inliner:
-    """Inlines what is called in graphs of one model."""
+    """Inlines the calls in the graphs of one model."""
 
     def __init__(self, model: ir.Model):
         self.functions, self.opsets = dict(model.functions), model.opset_imports
@@ -97,7 +97,7 @@ class _Inliner:
     def _body(
         self, call: ir.Node, function: ir.Function
     ) -> tuple[list[ir.Node], list[ir.Value]]:
-        """Copies of a function's nodes for a call, and what the call's outputs are."""
+        """Copies of a function's nodes for one call, and the call's outputs."""
         self._check(call, function)
         copy = _Copy(call, function, self.values, self.nodes)
         nodes = [copy.node(node) for node in function]

@@ -19,7 +19,7 @@ _LIMIT = 1 << 40
 
 
 def check_tensor(where: str, tensor: Any) -> None:
-    """The data is as long as the shape and dtype say, or lies where a file can be."""
+    """Check the length of inline data against shape and dtype."""
     try:
         dtype = ir.DataType(tensor.data_type)
         known = dtype is not ir.DataType.UNDEFINED

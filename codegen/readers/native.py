@@ -41,7 +41,7 @@ class NativeError(Exception):
 
 
 class LimitError(NativeError):
-    """ONNX's C++ asked for too much, or crashed."""
+    """ONNX's C++ exceeded its limits, or crashed."""
 
 
 def infer_shapes(message: Any, *, data_prop: bool) -> Any:

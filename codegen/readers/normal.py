@@ -75,7 +75,7 @@ def _first_line(error: BaseException) -> str:
 
 
 def _check_values(model: ir.Model) -> None:
-    """Everything that is read is produced by somebody, and something is asked for."""
+    """Check that every value read has a producer, and that the graph has outputs."""
     if not model.graph.outputs:
         raise ReadError("expected a graph with outputs, got none; export it again")
     missing = []

@@ -35,7 +35,7 @@ def bring_up(model: ir.Model, declared: int, explain: Explain) -> ir.Model:
 
 
 def is_native(model: ir.Model, opset: int) -> bool:
-    """Whether every node has a rule that says what it means in this opset."""
+    """Whether every node has a rule in this opset."""
     return all(
         node.domain != "" or _has_own_rule(node, node.version or opset)
         for graph in model.graphs()
@@ -53,7 +53,7 @@ def _has_own_rule(node: ir.Node, opset: int) -> bool:
 
 
 def convert(model: ir.Model, declared: int, target: int) -> ir.Model:
-    """The model at opset `target`, with what the converter loses put back."""
+    """The model at opset `target`, with metadata that the converter loses restored."""
     model.ir_version = max(model.ir_version or 0, 10)
     old_scan.hide(model, declared, target)
     message: Any = ir.to_proto(model)

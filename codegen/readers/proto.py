@@ -235,10 +235,7 @@ def _infos(body: Any) -> Iterator[Any]:
 
 
 def _check_shape(info: Any) -> None:
-    """A shape has few dimensions; what is negative, or a text, is not known.
-
-    Nor is a type whose elements are of no type.
-    """
+    """Check the rank; make negative dimensions and invalid types unknown."""
     kind = info.type.tensor_type
     if info.type.HasField("tensor_type") and kind.elem_type not in _DTYPES:
         info.ClearField("type")

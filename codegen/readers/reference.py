@@ -72,7 +72,7 @@ def _reference(path: Path, feeds: dict[str, np.ndarray]) -> tuple[list[Any], str
 
 
 def _is_sorted(graph: onnx.GraphProto) -> bool:
-    """Whether every node of the graph itself stands behind those that it reads."""
+    """Whether the nodes of the main graph are in topological order."""
     later = {name for node in graph.node for name in node.output if name}
     for node in graph.node:
         if later.intersection(node.input):

@@ -146,7 +146,7 @@ def _show_inside(graph: Any, numbers: dict[str, Any]) -> None:
 
 
 def _is_no_size(node: ir.Node) -> bool:
-    """Whether a node adds or multiplies what is certainly no shape."""
+    """Whether a node is arithmetic on tensors that cannot be shapes."""
     return (
         node.op_type in ("Add", "Sub", "Mul")
         and node.domain == ""

@@ -84,7 +84,7 @@ def annotated(plan: Plan, optional: Iterable[Value]) -> dict[str, Annotations]:
 
 
 def declared(value: Value) -> str:
-    """The type of a value by what the model file says of it."""
+    """The type of a value, from the model file's dtype and rank."""
     if not value.host:
         return "Tensor" if value.dtype else "Any"
     kinds = {"int": "int", "uint": "int", "float": "float", "bool": "bool"}
@@ -115,7 +115,7 @@ class _Interpreter:
     # --- constructors ---
 
     def constructed(self, plan: ClassPlan) -> None:
-        """Complete a class's parameters, and pass types on to what it constructs."""
+        """Complete a class's parameters, and propagate types to constructed members."""
         own = self.classes[plan.name].parameters
         for name in plan.parameters:
             given = [own[name]] if name in own else []
@@ -291,7 +291,7 @@ def _of_constant(value: object) -> str:
 
 
 def _of_argument(given: Expression, own: dict[str, str]) -> str:
-    """The type of what a constructor is given, an expression over another's."""
+    """The type of an argument, an expression over another constructor's."""
     match given:
         case Literal(value=value):
             return _of_constant(value)
@@ -329,7 +329,7 @@ def _of_function(name: str) -> str:
 
 
 def _of_member(target: Type, name: str) -> str:
-    """The type of an attribute, or of what a method gives."""
+    """The type of an attribute, or of a method's result."""
     if target != "Tensor":
         return "Any"
     member = inspect.getattr_static(Tensor, name, None)

@@ -1,4 +1,4 @@
-"""Lay out the body of `forward`: what is nested, what has a line of its own."""
+"""Lay out the body of `forward`: which expressions nest, which get a variable."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def forward(
 
 
 def _steps(block: Block) -> Iterable[Value]:
-    """What steps that are to be written take and give: each stands on its own line."""
+    """Inputs and outputs of method stubs; each call gets a line of its own."""
     for statement in block.statements:
         made = statement.expression if isinstance(statement, Assign) else None
         if isinstance(made, ModuleCall) and isinstance(made.target, Call):
@@ -88,7 +88,7 @@ def _tried(
 def _middle(
     lines: list[str], nested: Nested, block: Block, names: dict[Value, str]
 ) -> list[Value]:
-    """What to take out of a crowded statement: about half; what is returned last.
+    """Choose the subexpression of a long statement to assign first: about half of it.
 
     Of many parts the longer half goes at once: thousands are no thousand trials. Of
     many results each goes, with what it is made of.
@@ -107,7 +107,7 @@ def _middle(
 
 
 def _too_long(lines: list[str], block: Block, place: int) -> bool:
-    """Broken, though it holds an expression that could stand alone.
+    """Whether a broken statement contains an expression worth a variable.
 
     What is returned may have its arguments on a line of their own; control flow has
     lines of its own anyway.

@@ -105,7 +105,7 @@ def _choice(
 
 
 def _links(expression: Expression, names: Names) -> list[str]:
-    """`a.b(1).c(2).d(3)` as `a.b(1)`, `.c(2)`, `.d(3)`: cut behind what is called."""
+    """`a.b(1).c(2).d(3)` as `a.b(1)`, `.c(2)`, `.d(3)`: split after each call."""
     whole = text(expression, names)
     if not isinstance(expression, Attribute | Subscript | Method):
         return [whole]

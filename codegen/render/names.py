@@ -103,7 +103,7 @@ class _Namer:
     # --- blocks ---
 
     def block(self, block: Block, outer: frozenset[str]) -> None:
-        """Name what the block defines; `outer` are names that must stay as they are."""
+        """Name the block's definitions; names in `outer` are taken."""
         last = _last_uses(block)
         own = {t for s in block.statements for t in s.targets}
         held = _Held(last)
@@ -322,7 +322,7 @@ class _Held:
                 self.ends[self.last[value]].append(names[value])
 
     def after(self, place: int) -> Collection[str]:
-        """The names that are read behind a place, asked for in order."""
+        """Liveness of names: those read after a position; queried in order."""
         for name in self.ends.pop(place, ()):
             self.names[name] -= 1
             if not self.names[name]:
@@ -376,7 +376,7 @@ def _reads(statement: Statement) -> list[Value]:
 
 
 def _operands(statement: Statement) -> list[Value]:
-    """What a statement computes with; a tensor asked only for its shape is none."""
+    """The operands of a statement, without tensors of which only the shape is read."""
     found: dict[Value, None] = {}
 
     def look(expression: Expression) -> None:

@@ -31,7 +31,7 @@ from burnish.codegen.render.words import attribute, literal, text
 
 @dataclass(frozen=True)
 class Header:
-    """What the page tells of the model and where it comes from, line by line."""
+    """The header lines: the model, and its origin."""
 
     title: str
     lines: tuple[str, ...]
@@ -102,7 +102,7 @@ def _types(plan: Plan, header: Header) -> dict[str, Annotations]:
 def _imports(
     plan: Plan, types: Mapping[str, Annotations], more: tuple[str, ...]
 ) -> list[str]:
-    """Import lines for what the classes use, sorted as a linter sorts them."""
+    """Import lines for the names that classes use, in isort's order."""
     names = {name for each in plan.classes for name in _functions(each)}
     for each in plan.classes if types else ():
         names |= set(re.findall(r"\w+", types[each.name].words()))
@@ -249,7 +249,7 @@ def _parameter(name: str, word: str, default: str) -> str:
 
 
 def _documented(contract: str, about: str) -> list[str]:
-    """A class's docstring: its shape contract, or else what is said about it."""
+    """A class's docstring: its shape contract, or its description."""
     line = f'    """{contract or about}"""'
     if not contract and not about:
         return []

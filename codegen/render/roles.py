@@ -43,7 +43,7 @@ _ROUNDS = 3
 
 
 def roles_of(plan: Plan) -> Roles:
-    """A name for every value whose place says what it is."""
+    """A name for every value with a recognizable role."""
     finder = _Finder(plan)
     for _ in range(_ROUNDS):
         before = len(finder.roles)
@@ -113,7 +113,7 @@ class _Finder:
             self.roles.setdefault(value, role)
 
     def _came_from(self, statement: Assign, inputs: list[Value]) -> None:
-        """`q = q * cos + ...`: what a query is made of is one already."""
+        """`q = q * cos + ...`: the operands of a query are queries as well."""
         role = self.roles.get(statement.targets[0])
         if role is None:
             return

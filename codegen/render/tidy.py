@@ -175,7 +175,7 @@ def _handed_on(
 def _with_blocks(
     statement: Statement, uses: Counter[Expression], pinned: set[Value]
 ) -> tuple[Statement, Nested]:
-    """The statement with its blocks tidied, and what was nested inside them."""
+    """The statement with its blocks tidied, and the values nested inside them."""
     tidy = [_nested(block, uses, pinned) for block in statement.blocks()]
     inside: Nested = {}
     for _, absorbed in tidy:

@@ -1,4 +1,4 @@
-"""Methods for operators that nobody knows: their types, and where to fill them in."""
+"""Method stubs for unsupported operators: their types and docstrings."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def methods(plan: ClassPlan) -> list[list[str]]:
 
 
 def _calls(block: Block) -> Iterator[tuple[tuple[Value, ...], Unwritten]]:
-    """Every call, and the values that it makes where it stands alone."""
+    """Every call, and its results if it is a statement of its own."""
     for statement in block.statements:
         for expression in statement.expressions():
             for part in walk(expression):
@@ -155,7 +155,7 @@ def _joined(kinds: set[str]) -> str:
 
 
 def _documented(method: _Method) -> list[str]:
-    """What it stands for; the shapes on a line of their own where they fit none."""
+    """The stub's docstring; shapes get a line of their own if they do not fit."""
     line = f'        """To fill in: {plain(method.kind.rpartition(" (")[0])}'
     whole = f'{line}, {method.shapes}"""'
     if method.shapes and fits(whole):

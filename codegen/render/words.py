@@ -116,7 +116,7 @@ def _negative(expression: UnaryOp | Literal) -> Expression:
 
 
 def repeated(expression: Repeat, names: Names) -> tuple[str, str, str, str]:
-    """A comprehension: its bracket, what it makes, `for i in range(n)`, its bracket."""
+    """The parts of a comprehension: bracket, item, `for i in range(n)`, bracket."""
     item, count = text(expression.item, names), text(expression.count, names)
     if expression.name is not None:
         item = f"{text(expression.name, names)}: {item}"

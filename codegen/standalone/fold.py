@@ -1,4 +1,4 @@
-"""The runtime's source as it is for NumPy alone, without recording.
+"""Partially evaluate the runtime's source for NumPy alone, without recording.
 
 What is known beforehand is put in its place: `namespace(x)` is `np`, no tape records,
 nothing trains. Branches that are never taken then go, and so do statements behind a
@@ -160,7 +160,7 @@ class _Finder:
         return None
 
     def _joined(self, node: ast.BoolOp) -> str | None:
-        """`and` and `or` without what is known of their operands."""
+        """Simplify `and` and `or` by operands of known truth."""
         decides = isinstance(node.op, ast.Or)
         kept: list[ast.expr] = []
         for value in node.values:
@@ -254,7 +254,7 @@ class _Finder:
                 yield Edit(self.places.start(name), self.places.stop(name), _LIBRARY)
 
     def _without_library(self, node: ast.Assign) -> Edit | None:
-        """`xp = np` taken away, also from among others that one line assigns."""
+        """Remove `xp = np`, also from assignments to several names."""
         target, value, places = node.targets[0], node.value, self.places
         if _is_name(target, "xp") and _is_name(value, _LIBRARY):
             pad = " " * node.col_offset
@@ -274,7 +274,7 @@ class _Finder:
 
 
 def _is_small(node: ast.expr) -> bool:
-    """Whether an expression is as short as what is known; others are not spelled."""
+    """Whether an expression is short enough to be repeated."""
     match node:
         case ast.Name() | ast.Attribute(value=ast.Name()):
             return True

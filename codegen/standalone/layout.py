@@ -1,4 +1,4 @@
-"""How the definitions in one file are laid out: headings, comments, lines, names."""
+"""Lay out the definitions of a single file: headings, comments, lines, names."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def candidates(symbol: Symbol) -> Iterator[str]:
 
 
 def heading(module: str) -> str:
-    """A line that says what a module of the runtime holds."""
+    """A heading: the summary of a module of the runtime."""
     said = ast.get_docstring(page(module).tree) or module
     first = said.splitlines()[0].rstrip(".")
     return f"# --- {first} ---" if len(first) <= 78 else f"# {first}"
@@ -129,7 +129,7 @@ def with_comments(text: str, start: int) -> int:
 
 
 def with_docstring(found: Page, stmt: ast.stmt, stop: int) -> int:
-    """The end of the text that says what an assigned name is."""
+    """The end of the docstring behind an assignment."""
     body = found.tree.body
     number = body.index(stmt) + 1
     assigned = isinstance(stmt, ast.Assign | ast.AnnAssign) and number < len(body)

@@ -1,4 +1,4 @@
-"""What the names in a module's source refer to.
+"""Resolve the names in a module's source to definitions.
 
 A name in a module is a definition there, something imported from another module of the
 runtime, a module of it, or something of Python's and NumPy's own.
@@ -36,7 +36,7 @@ STANDINS = {
     "burnish.steps": "steps",
     "burnish.tensor": "tensor",
 }
-"""Modules of the runtime, and the part of `core` that stands in for each."""
+"""Modules of the runtime, and the part of `core` that replaces each."""
 
 
 class Symbol(NamedTuple):
@@ -63,7 +63,7 @@ class Outside(NamedTuple):
 
 @dataclass
 class Page:
-    """A module's source, and what is bound at its top level.
+    """A module's source, and the names bound at its top level.
 
     made: the statement that defines a name. more: statements that add to it. imported:
     what a name was imported as.
@@ -170,7 +170,7 @@ def _root(stmt: ast.stmt) -> str:
 def imports(
     stmt: ast.Import | ast.ImportFrom,
 ) -> Iterator[tuple[str, Symbol | Outside]]:
-    """Each name that an import binds, with what it stands for."""
+    """Each name that an import binds, with its target."""
     for alias in stmt.names:
         if isinstance(stmt, ast.Import):
             bound = alias.asname or alias.name.partition(".")[0]
@@ -194,7 +194,7 @@ def home(module: str) -> str:
 
 @functools.cache
 def resolved(module: str, name: str) -> Symbol | Outside | None:
-    """What a name of a module stands for, through all imports; None if unknown."""
+    """The definition of a module's name, resolved through imports; None if unknown."""
     found = page(home(module))
     if name in found.made:
         return Symbol(found.name, name)

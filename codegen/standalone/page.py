@@ -1,4 +1,4 @@
-"""One file: the runtime's definitions that a model reaches, in order, under one roof.
+"""Write the single file: the model, and the definitions of the runtime that it reaches.
 
 Each definition keeps its own text and comments. What changes are names that two
 modules have, or that are looked up in another module, and members that nobody asks for.
@@ -50,7 +50,7 @@ _KEPT_NAMES = frozenset(
     )
 )
 _FIRST = ("arrays", "operator", "steps")
-"""The parts of `core` that everything stands on."""
+"""The parts of `core` that every page contains."""
 
 _ANY = Outside("typing", "Any", "Any")
 _NAMESPACE = Outside("types", "SimpleNamespace", "SimpleNamespace")
@@ -65,7 +65,7 @@ class Runtime:
 
 
 def runtime(model: Page) -> Runtime:
-    """What a model's page needs, as text that stands before it."""
+    """The definitions that a model's page needs, as text."""
     reached = reach(model)
     writer = _Writer(reached, model)
     text = writer.written()
@@ -179,7 +179,7 @@ class _Writer:
         return list(order)
 
     def _before(self, symbol: Symbol) -> list[Symbol]:
-        """What a definition needs while it is made: also what is called for it."""
+        """The names that a definition evaluates when it is executed, through calls."""
         found: dict[Symbol, None] = {}
         called: set[Symbol] = set()
 
@@ -274,7 +274,7 @@ class _Writer:
             yield Edit(places.start(use.node), places.stop(use.node), name)
 
     def _notes(self, symbol: Symbol, stmt: ast.stmt, found: Page) -> Iterator[Edit]:
-        """Annotations, `Any` where they name what is not there."""
+        """Annotations, with `Any` for names that the file does not define."""
         for part in self._parts(symbol, stmt):
             for note in notes_in(part):
                 every = list(uses(found, note, note=True))
@@ -317,7 +317,7 @@ class _Writer:
     def _left_out(
         self, symbol: Symbol, node: ast.ClassDef, found: Page
     ) -> Iterator[Edit]:
-        """Members that nobody asks for, with the comments above them."""
+        """Unused members, with the comments above them."""
         places = found.places
         kept = {id(stmt) for stmt in self._taken(symbol, node)}
         body = node.body
@@ -334,7 +334,7 @@ class _Writer:
             yield Edit(last, last, f"{' ' * body[0].col_offset}pass\n")
 
     def _spaces(self) -> list[str]:
-        """`ops`, `nn` and the like, with what is asked of them."""
+        """Namespaces such as `ops` and `nn`, with the attributes that are used."""
         parts = ["# --- The names that the model calls these by ---"]
         spaces = dict(self.reached.spaces)
         if init := spaces.pop(INIT, {}):

@@ -1,4 +1,4 @@
-"""What of the runtime a model reaches: definitions, and members of classes.
+"""Reachability: the definitions and class members of the runtime that a model uses.
 
 Names are followed from the model's source through that of the runtime. A member of a
 class is taken where an attribute of its name is asked for anywhere; of `Tensor`, where
@@ -69,7 +69,7 @@ _FUNCTIONS = {
     name: f"__{name}__"
     for name in ("abs", "round", "len", "iter", "int", "float", "bool")
 } | {"range": "__index__"}
-"""Python's functions, and what they ask of an object."""
+"""Python's built-in functions, and the special methods that they call."""
 
 _ITEMS = ("__getitem__", "__iter__", "__len__")
 _ALWAYS = frozenset(("__bool__", "__int__", "__float__", "__index__", "__hash__"))
@@ -98,7 +98,7 @@ INIT = "burnish.nn.init"
 
 _PUBLIC = ("forward", "from_bytes", "from_embedded", "from_file", "load_state_dict")
 _OF_RESULTS = ("dtype", "item", "numpy", "shape", "tolist")
-"""What users of a model ask of it, and of tensors that it gives."""
+"""The attributes of models and of result tensors that users may read."""
 
 
 def reach(model: Page) -> Reached:
@@ -133,7 +133,7 @@ def definition(symbol: Symbol) -> list[ast.stmt]:
 
 
 def members(node: ast.ClassDef) -> Iterator[tuple[str, ast.stmt]]:
-    """The named members of a class; what has no name is part of the class itself."""
+    """The named members of a class."""
     for stmt in node.body:
         if isinstance(stmt, ast.FunctionDef):
             yield stmt.name, stmt
@@ -165,7 +165,7 @@ class _Search:
                 return
 
     def look(self, found: Page, node: ast.AST, of_arrays: bool) -> None:
-        """Note what a statement uses and asks for."""
+        """Record the names and attributes that a statement uses."""
         _refuse_packages(found, node)
         for use in uses(found, node):
             self._use(use, of_arrays, found.name == MODEL)
@@ -280,7 +280,7 @@ def _without_notes(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _asked(node: ast.AST) -> tuple[str, ...]:
-    """The attributes that a node asks of what it works on."""
+    """The attributes that a node reads from its operands."""
     match node:
         case ast.Attribute(attr=name):
             return (name,)

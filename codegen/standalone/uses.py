@@ -166,7 +166,7 @@ class _Walker:
     def _named(
         self, name: str, scopes: list[_Scope], annotation: bool
     ) -> Symbol | Outside | None:
-        """What a name stands for, None for what is local or Python's."""
+        """The definition that a name refers to; None for local and built-in names."""
         for depth, scope in enumerate(reversed(scopes)):
             if scope.is_class and depth:
                 continue
@@ -193,7 +193,7 @@ class _Walker:
 
 
 def unknown(page: str, module: str, name: str) -> ConversionError:
-    """The error for what a single file cannot hold."""
+    """The error for code that a single file cannot contain."""
     return ConversionError(
         f"--standalone: {page} uses {module}.{name}, which has no form for NumPy "
         f"alone; generate without --standalone, for use with the package burnish"

@@ -91,7 +91,7 @@ def _evaluated(
     try:
         result = function(version, attributes, *arrays)
     except (_Symbolic, ArithmeticError, IndexError, TypeError, ValueError):
-        return None  # of what nothing can be computed, the operator's rule tells
+        return None  # the operator's rule reports it
     return None if result is None or result.array.size > _LONGEST else result
 
 

@@ -44,7 +44,7 @@ class Size:
 
     @classmethod
     def _hidden(cls, terms: frozenset[tuple[Term, int]]) -> Size:
-        """A name that no reader will see, and that tells whether it is natural."""
+        """An internal symbol that records whether it is nonnegative."""
         name = f"?{hashlib.sha256(repr(sorted(terms)).encode()).hexdigest()}"
         parts = {((name,), 1)}
         if any(n < 0 for _, n in terms):
@@ -120,7 +120,7 @@ class Size:
 
     @property
     def nonnegative(self) -> bool:
-        """Whether the size can be no negative number, as far as its form tells."""
+        """Whether the size's form proves that it is nonnegative."""
         return all(n > 0 for _, n in self.terms)
 
     @property

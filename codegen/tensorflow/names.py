@@ -53,7 +53,7 @@ def path_of(name: str) -> Path | None:
 
 
 def is_own(name: str) -> bool:
-    """Whether an operator's name is the one that its author's code gave it."""
+    """Whether the author's code gave an operator's name."""
     return "/" in name and _TAIL.search(name) is None
 
 

@@ -1,4 +1,4 @@
-"""Give operators without weights the scope of their neighbours.
+"""Assign operators without weights to the scope of their neighbours.
 
 Keras counts its activations and sums through the whole model ("re_lu_7"), so they stand
 beside the blocks that they are part of; and what a converter makes it only counts.
@@ -100,7 +100,7 @@ def _cluster(
 
 
 def _neighbours(node: ir.Node) -> Iterator[ir.Node | None]:
-    """Who makes what a node reads, and who reads what it makes; None for the model."""
+    """Producers of a node's inputs, and its outputs' readers; None for the model."""
     for value in _read(node):
         yield value.producer()
     for value in node.outputs:

@@ -205,7 +205,7 @@ def _sole(items: Sequence[Item]) -> str:
 
 
 def _count_anew(items: Sequence[Item]) -> None:
-    """Numbers that Keras gave go on from the first of their name in this scope."""
+    """Renumber Keras' counted names from the first in this scope."""
     names: dict[str, list[str]] = defaultdict(list)
     for name in _by_name(items):
         names[_COUNT.sub("", name)].append(name)
@@ -249,7 +249,7 @@ def _bare(items: Iterable[Item]) -> frozenset[tuple[str, ...]]:
 
 
 def _counted(name: str) -> tuple[str, int]:
-    """A name's stem and number: block_3, block2c; what has none is before 1."""
+    """A name's stem and number: block_3, block2c; 0 without a number."""
     if lettered := _LETTERED.fullmatch(name):
         return lettered[1], ord(lettered[2]) - ord("a")
     counted = _COUNTED.fullmatch(name)

@@ -31,7 +31,7 @@ _UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 @dataclass(frozen=True)
 class Result:
-    """One generated file and what is the matter with it.
+    """One generated file and its state.
 
     model: the model file's name. states: all that apply, ("current",) alone where
     nothing is the matter; state: the first of them. reason: in words.

@@ -124,7 +124,7 @@ def _reload(
 
 
 def _show(model: nn.Module, images: np.ndarray) -> None:
-    """A few digits, without their margins, over what the model takes them for."""
+    """A few digits, cropped, with the model's predictions."""
     some = images[:8]
     logits = model(train.normalised(some)).numpy()
     shares = np.exp(logits - logits.max(1, keepdims=True))

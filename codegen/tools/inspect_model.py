@@ -1,4 +1,4 @@
-"""Summarize a model file: operators, parameters, shapes, and what is unsupported."""
+"""Summarize a model file: operators, parameters, shapes, unsupported operators."""
 
 from __future__ import annotations
 

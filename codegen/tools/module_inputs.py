@@ -1,4 +1,4 @@
-"""Make inputs for a generated module, from what its `@nn.accepts` says of them."""
+"""Make inputs for a generated module from its `@nn.accepts` decorator."""
 
 from __future__ import annotations
 

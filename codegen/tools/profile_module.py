@@ -113,7 +113,7 @@ def _problem(
     return made
 
 
-# --- what is told ---
+# --- output ---
 
 
 def summarised(found: Profiled) -> dict[str, Any]:

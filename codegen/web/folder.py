@@ -1,4 +1,4 @@
-"""Write the folder of a page: what a browser fetches, and nothing else."""
+"""Write the folder of a web page: the files that a browser fetches."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def _template(name: str) -> Traversable:
     return resources.files("burnish.templates") / "web" / name
 
 
-# --- what is there already ---
+# --- existing files ---
 
 
 def _taken(folder: Path) -> dict[Path, str]:

@@ -1,4 +1,4 @@
-"""Say what a page offers for each input of a model: a picture, ids or numbers."""
+"""Choose the form field of each model input: a picture, ids or numbers."""
 
 from __future__ import annotations
 

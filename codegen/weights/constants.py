@@ -42,7 +42,7 @@ _NORMS = frozenset(
 
 
 def mark(value: ir.Value) -> None:
-    """Say that the value is a constant of the graph."""
+    """Mark the value as a constant of the graph."""
     value.metadata_props[_MARK] = "yes"
 
 
@@ -52,7 +52,7 @@ def is_marked(value: ir.Value) -> bool:
 
 
 def mark_weight(node: ir.Node) -> None:
-    """Say that a Constant, which a pass made of weights, is a weight as well."""
+    """Mark a Constant that a pass computed from weights as a weight."""
     node.metadata_props[_TRAINS] = "yes"
 
 
@@ -62,7 +62,7 @@ def makes_weight(node: ir.Node) -> bool:
 
 
 def is_parameter(value: ir.Value) -> bool:
-    """Whether it is what an author of PyTorch called so, and of no layer of PyTorch.
+    """Whether the value is an `nn.Parameter` outside of PyTorch's layers.
 
     The newer exporter says so. The older one gives nodes names with a slash in front,
     and with them what they make: what has none is a parameter.

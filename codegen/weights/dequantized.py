@@ -1,4 +1,4 @@
-"""Weights that a file stores as small numbers, read as what they stand for.
+"""Lazily dequantized weights: codes stay in the file, values are computed when read.
 
 A tensor computes its values, its scales or its zero points, in one shape. So a weight
 that passes have turned, cut or joined can be read once as each of them, and stored in
@@ -111,7 +111,7 @@ def _asking(part: str) -> Iterator[_Asked]:
 
 
 def small(every: Iterable[Entry]) -> tuple[Entry, ...]:
-    """Entries with the small numbers of the file for what still stands for them."""
+    """The entries, with codes and scales for dequantized weights that can keep them."""
     return tuple(part for entry in every for part in _parts(entry))
 
 

@@ -1,4 +1,4 @@
-"""Origins: the model file's tensors, whose values can be exchanged while weights read.
+"""Origins: the model file's tensors that weights are computed from, replaceable.
 
 What a generated weight was made of shows when it is read again while the file's tensors
 hold other numbers: `burnish export --onto` inverts that. Passes say here what reading
@@ -21,7 +21,7 @@ Use = tuple[str, int]
 
 
 class Origin(ir.LazyTensor):
-    """A tensor of the model file, or one that a pass has put in its place.
+    """A tensor of the model file, or a pass' replacement.
 
     held: its values. uses: who read it before all passes; of a copy, who reads that.
     copies: tensors that passes made of it, which train apart. made_by: the tensor that
@@ -98,7 +98,7 @@ def copied(tensor: ir.TensorProtocol, uses: Iterable[Use]) -> ir.LazyTensor:
 def replaced(
     old: ir.TensorProtocol | None, new: ir.TensorProtocol | None, how: How
 ) -> ir.TensorProtocol | None:
-    """The tensor to read in the place of `old`, which is `how` of it from now on."""
+    """Replace the tensor `old`, which becomes the function `how` of the new one."""
     if not isinstance(old, Origin) or new is None:
         return new
     made = new if isinstance(new, Origin) else Origin(old.origin, new)
@@ -107,7 +107,7 @@ def replaced(
 
 
 def is_exchanged() -> bool:
-    """Whether what is read now may have other values than in the model file."""
+    """Whether values may differ from the model file's."""
     return _reading.get() is not None
 
 

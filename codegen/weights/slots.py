@@ -1,4 +1,4 @@
-"""Constants of the graph that stand where a layer has its weights.
+"""Find Constant nodes in weight positions of layers; they become parameters.
 
 A model that was frozen has its weights as Constant nodes: in branches and bodies, or
 everywhere. Beside weights that are initializers, Constants of the main graph are what
@@ -121,7 +121,7 @@ def _is_weight(node: ir.Node) -> bool:
 
 
 def _all_fit(node: ir.Node, shape: Shape) -> bool:
-    """Whether every use of what it makes is as a layer's weight."""
+    """Whether every use of a Constant is as a layer's weight."""
     uses = list(node.outputs[0].uses())
     return bool(uses) and all(_fits(user, place, shape) for user, place in uses)
 

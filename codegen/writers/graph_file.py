@@ -1,4 +1,4 @@
-"""An ONNX file with other values in its tensors; everything else stays as it is."""
+"""Rewrite the tensors' values of an ONNX file; everything else is copied."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ class GraphFile:
         return self.path.parent / str(ExternalDataInfo(tensor).location)
 
     def _move(self, tensor: Any, out: BinaryIO, name: str) -> None:
-        """Append the tensor's bytes, and say so in its entry."""
+        """Append the tensor's bytes, and record their offset."""
         out.write(b"\0" * (-out.tell() % _ALIGNED))
         start, info = out.tell(), ExternalDataInfo(tensor)
         if id(tensor) in self.new:

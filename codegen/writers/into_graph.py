@@ -155,7 +155,7 @@ def _assign(
 
 
 def _value(origin: Origin, new: Mapping[Origin, np.ndarray]) -> np.ndarray:
-    """What an origin holds from now on, by itself or by what stands for it."""
+    """The new values of an origin, direct or computed from its replacement's."""
     held = np.asarray(origin.held.numpy())
     if origin.made_by is None:
         return new.get(origin, held)

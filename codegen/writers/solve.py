@@ -31,7 +31,7 @@ _NEAR = {2: 1e-2, 4: 1e-5, 8: 1e-12}
 
 @dataclass
 class Asked:
-    """One weight: what it was, what it is to be, and where its elements are."""
+    """One weight: old values, new values, and the origins of its elements."""
 
     entry: Entry
     before: np.ndarray
@@ -78,7 +78,7 @@ def _asked(entry: Entry, given: np.ndarray) -> Asked:
 
 
 def _placed(one: Asked, readers: Mapping[Origin, int]) -> Places | None:
-    """Where the elements are; None for what is not asked for and cannot be told."""
+    """The origins of elements; None for unneeded elements of unknown origin."""
     places = copied_from(one.entry, one.origins)
     if (places.known | ~one.changed).all():
         return places

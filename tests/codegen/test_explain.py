@@ -144,7 +144,7 @@ def test_sizes_and_parts_that_make_one_class(tmp_path: Path) -> None:
 
 def test_flat_and_nameless_say_so(tmp_path: Path) -> None:
     graph, x = blocks(["Relu", "Relu"])
-    assert "scopes: left aside, one flat class was asked for" in graph.told(
+    assert "scopes: ignored, one flat class was requested" in graph.told(
         x, tmp_path, flat=True
     )
     graph, x = Scoped(), "x"

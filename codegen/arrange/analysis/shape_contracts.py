@@ -68,7 +68,7 @@ def has(value: Value, size: str) -> bool:
 
 
 def size_of(value: Value, size: str) -> Expression:
-    """The size of that name, asked of the value."""
+    """The expression that reads a named size from the value's shape."""
     assert value.shape is not None
     place = value.shape.index(size)
     return Subscript(Attribute(value, "shape"), (Literal(place),))
@@ -77,7 +77,7 @@ def size_of(value: Value, size: str) -> Expression:
 def sizes_of(
     tensors: Sequence[Value], sizes: Mapping[Value, str]
 ) -> dict[Value, Expression]:
-    """Sizes by their names, asked of the first tensor that has one, axis by axis."""
+    """Named sizes, each read from the shape of the first tensor that has it."""
     found = {}
     for tensor in tensors:
         for size in dict.fromkeys(tensor.shape or ()):

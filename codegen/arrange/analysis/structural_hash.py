@@ -25,12 +25,12 @@ def signature(plan: ClassPlan) -> str:
     return repr((plan.base, inputs, members, shared, _block(plan.block, numbers)))
 
 
-def told(expression: Expression) -> Any:
+def expression_hash(expression: Expression) -> Any:
     """What is equal for expressions that say the same."""
     return _text(expression, {})
 
 
-def told_as(
+def hash_under(
     part: Statement | list[Expression], known: Mapping[Value, Value], *, mine: bool
 ) -> Any:
     """What is equal for statements or results that say the same in two classes.

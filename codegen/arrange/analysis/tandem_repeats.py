@@ -52,7 +52,7 @@ def best_run(sequence: Sequence[int], weights: Sequence[int]) -> Run | None:
 
 
 def _runs(sequence: Sequence[int], period: int) -> list[Run]:
-    """Where the sequence equals itself `period` places on, for at least that long."""
+    """Where the sequence equals itself shifted by `period`, for at least one period."""
     found = []
     length = 0
     for place in range(len(sequence) - period + 1):

@@ -1,4 +1,4 @@
-"""Ties from outside reach what a class ties inside: every path of one weight is set."""
+"""Propagate tied weights into classes that tie them too: all paths are set."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ def _averaged(made: Expression, _: Shape | None) -> _Found | None:
 
 
 def _padded(made: Expression, _: Shape | None) -> _Found | None:
-    """Symmetric padding as `nn.ZeroPad2d` and its like."""
+    """Symmetric padding as a layer: `nn.ZeroPad2d` and the other padding layers."""
     match made:
         case Call(function="ops.pad", args=(x,)) if x.rank in (3, 4, 5):
             options = dict(made.options)

@@ -18,7 +18,7 @@ from burnish.codegen.program import Expression, Layer, ModuleCall, Value, Weight
 
 
 @dataclass
-class Told:
+class Hints:
     """Facts on the whole program that all its classes share.
 
     names and places: what scopes say of a layer (by its id): its attribute, "" for what
@@ -43,12 +43,12 @@ class Owner:
 
     def __init__(
         self,
-        told: Told,
+        hints: Hints,
         members: Members,
         uses: Counter[Weight],
         sizes: dict[Value, Value],
     ):
-        self.told = told
+        self.hints = hints
         self.members = members
         self.uses = uses
         self.sizes = sizes
@@ -59,10 +59,10 @@ class Owner:
         if isinstance(expression, Layer):
             inputs = tuple(map(self, expression.inputs))
             made, weights = constructor(expression), layer_weights(expression)
-            if place := self.told.places.get(id(expression)):
+            if place := self.hints.places.get(id(expression)):
                 own = self.members.place(*place, made, weights)
             else:
-                name = self.told.names.get(id(expression))
+                name = self.hints.names.get(id(expression))
                 name = layer_name(expression) if name is None else name
                 own = self.members.add(name, made, weights)
             return ModuleCall(own, inputs) if inputs else own
@@ -73,8 +73,8 @@ class Owner:
         return expression.rebuilt(self)
 
     def _weight(self, weight: Weight) -> Expression:
-        name = weight_name(weight, self.told.roles.get(weight, ""))
-        if self.uses[weight] < self.told.weight_uses[weight]:
+        name = weight_name(weight, self.hints.roles.get(weight, ""))
+        if self.uses[weight] < self.hints.weight_uses[weight]:
             value = Value(name, weight.dtype, weight.shape)
             return self.outside.setdefault(weight, value)
         if weight not in self.attributes:

@@ -17,7 +17,7 @@ from burnish.codegen.arrange.analysis.shape_contracts import (
 from burnish.codegen.arrange.analysis.structural_hash import signature
 from burnish.codegen.arrange.analysis.ties import extend_ties
 from burnish.codegen.arrange.classes.as_layer import Submodule, function_part
-from burnish.codegen.arrange.classes.bind import Owner, Told
+from burnish.codegen.arrange.classes.bind import Hints, Owner
 from burnish.codegen.arrange.classes.branches import are_twins, enter, names_of
 from burnish.codegen.arrange.classes.containers import (
     as_loop,
@@ -107,13 +107,13 @@ class Builder:
                 number := number_of_places(statement)
             ):
                 self.places[statement.targets[0]] = number, statement.expression
-        self.told = Told(
+        self.hints = Hints(
             Counter(free_weights(program.body.statements)),
             uses_of(program.body),
             names,
         )
-        self.told.tied.update(tied(program.body))
-        self.told.weight_uses.update(
+        self.hints.tied.update(tied(program.body))
+        self.hints.weight_uses.update(
             r for r in program.body.results if isinstance(r, Weight)
         )
 
@@ -121,14 +121,14 @@ class Builder:
         """The classes, the model last, and the path of every weight."""
         items = grouped(self.program.body.statements, self.reasons.decide)
         results = self.program.body.results
-        members, block, _ = self._body(items, results, self.told.weight_uses, {})
+        members, block, _ = self._body(items, results, self.hints.weight_uses, {})
         model = members.plan("Model", self.program.inputs, block)
         plans = [*self.classes.values(), model]
         extend_ties(plans)
         return plans, members.weights
 
     def _read_by(self, block: Block) -> None:
-        """Note which statement reads which value; -1 stands for the results."""
+        """Record the statements that read each value; -1 is the block's results."""
         for statement in block.statements:
             for value in used(statement):
                 self.readers[value].add(id(statement))
@@ -173,7 +173,7 @@ class Builder:
                 part = self._attention(item) or self._made(item, item.level.name)
                 own = members.add(item.level.name, part.constructor, part.weights)
                 statements += part.calls(own)
-        owner = Owner(self.told, members, uses, sizes)
+        owner = Owner(self.hints, members, uses, sizes)
         block = Block(statements, results).rebuilt(owner)
         block = pruned(block if self.flat else rolled(block))
         return members, block, owner.outside
@@ -186,9 +186,9 @@ class Builder:
         for expression in leaves(group):
             if isinstance(expression, Layer):
                 held = map(id, expression.weights.values())
-                alone = self.told.tied.isdisjoint(held)
-                told = weights_say(expression, group) if alone else None
-                self.told.name(expression, told or name)
+                alone = self.hints.tied.isdisjoint(held)
+                attribute = weights_say(expression, group) if alone else None
+                self.hints.name(expression, attribute or name)
 
     def _made(self, group: Group, name: str) -> Submodule:
         """A group as a class of its own, or as the Sequential that it was."""
@@ -200,8 +200,8 @@ class Builder:
         uses = Counter(free_weights(statements_of(group)))
         members, block, outside = self._body(group.items, list(outputs), uses, local)
         values = [*inputs, *outside.values()]
-        told = "" if group.level.kind in LISTS else group.level.kind
-        kind = Identifier.class_name(class_word(told or name))
+        declared = "" if group.level.kind in LISTS else group.level.kind
+        kind = Identifier.class_name(class_word(declared or name))
         plan = members.plan(kind, values, block)
         plan.contract = contract(values, outputs)
         with_lengths(plan)
@@ -253,7 +253,7 @@ class Builder:
     def _branch(self, block: Block, outputs: tuple[Value, ...], kind: str) -> Submodule:
         """A branch as a class of its own."""
         for expression in every_expression(block):
-            self.told.names.pop(id(expression), None)
+            self.hints.names.pop(id(expression), None)
         ends = Assign((), (), ListOrTuple(tuple(block.results)))
         group = Group(Level(kind), [*block.statements, ends])
         inputs, local = self._inputs(group)
@@ -309,10 +309,10 @@ class Builder:
         """
         children = [item for item in group.items if isinstance(item, Group)]
         names = [self._told_name(child) for child in children]
-        told = group.level.kind == "Sequential" or not all(
+        is_sequence = group.level.kind == "Sequential" or not all(
             name.replace(".", "").isidentifier() for name in names
         )
-        if not told or len(children) < len(group.items):
+        if not is_sequence or len(children) < len(group.items):
             return None
         if len(set(names)) < len(names) or any(
             hasattr(nn.Sequential, n) for n in names
@@ -372,7 +372,7 @@ class Builder:
                 layer = inner_layer(child)
                 if parts[n] is None and (is_function(child) or layer is not None):
                     if layer is not None:
-                        self.told.name(layer, "")
+                        self.hints.name(layer, "")
                     parts[n] = self._made(child, function_word(child))
         return parts
 
@@ -418,7 +418,7 @@ class Builder:
         if is_transparent(child):
             for expression in leaves(child):
                 if isinstance(expression, Layer):
-                    self.told.places[id(expression)] = (name, number)
+                    self.hints.places[id(expression)] = (name, number)
             return statements_of(child)
         part = self._attention(child) or self._part(child, name)
         part = part or self._made(child, name)

@@ -75,16 +75,16 @@ class Reasons:
     def _classes(
         self, classes: Sequence[ClassPlan], names: Mapping[str, str], said: list[str]
     ) -> Iterator[str]:
-        """Lines on classes: their scopes, what was merged, the nearest other."""
+        """Lines on classes: their scopes, merged classes, the most similar class."""
         made = {new: old for old, new in names.items()}
-        told: dict[str, list[str]] = defaultdict(list)
+        by_class: dict[str, list[str]] = defaultdict(list)
         for line in said:
             found = _ABOUT.match(line)
-            told[found[1] if found else ""].append(line)
+            by_class[found[1] if found else ""].append(line)
         kinds: dict[str, list[ClassPlan]] = defaultdict(list)
         for plan in classes:
             own = made.get(plan.name, "")
-            scopes, lines = self.formed.get(own, []), told.pop(own, [])
+            scopes, lines = self.formed.get(own, []), by_class.pop(own, [])
             same = kinds[_base(plan.name)]
             if scopes or lines or same:
                 yield f"class {plan.name}" + (f": {_places(scopes)}" if scopes else "")
@@ -94,7 +94,7 @@ class Reasons:
                 twin = _nearest(plan, same[:_COMPARED])
                 yield f"  not {twin.name}: {difference(plan, twin)}"
             same.append(plan)
-        for line in (line for lines in told.values() for line in lines):
+        for line in (line for lines in by_class.values() for line in lines):
             yield self._renamed(line, names)
 
     def _renamed(self, line: str, names: Mapping[str, str]) -> str:

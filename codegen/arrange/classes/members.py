@@ -301,7 +301,7 @@ def stored(weight: Weight) -> Call:
 
 
 def layer_name(layer: Layer) -> str:
-    """A layer's attribute by what the file calls its weights, else by its kind."""
+    """A layer's attribute, from its weights' names in the file or its kind."""
     for weight in layer.weights.values():
         parts = weight.path.split(".")
         if len(parts) > 1 and parts[-2].isidentifier():
@@ -323,7 +323,7 @@ def weights_say(layer: Layer, group: Group) -> str | None:
 
 
 def weight_name(weight: Weight, use: str = "") -> str:
-    """A free weight's attribute by what the file calls it, else by its use."""
+    """A free weight's attribute, from its name in the file or its use."""
     if weight.source is not None and weight.source.named:
         return weight.path.rpartition(".")[2]
     if use == "bias" and not weight.trained and is_mask(weight):

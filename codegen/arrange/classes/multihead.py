@@ -158,9 +158,9 @@ def weights_of(
     statements: Sequence[Statement], order: Sequence[int]
 ) -> list[WeightPath]:
     """The parameters of the group under the layer's names for them."""
-    told = _projections(statements)
-    assert told is not None
-    layers = told.ordered(order)
+    projections = _projections(statements)
+    assert projections is not None
+    layers = projections.ordered(order)
     found = [("in_proj_weight", _stacked([e.weights["weight"] for e in layers.inward]))]
     if "bias" in layers.out.weights:
         found += [
@@ -262,7 +262,7 @@ def _agreeing(
     layers: _Projections,
     sizes: dict[str, int],
 ) -> AttentionForm | None:
-    """The way of calling the layer that gives what the statements give."""
+    """The call of the layer whose result equals the statements'."""
     rng = np.random.default_rng(0)
     modules = {
         id(e): nn.Linear(e.args[0], e.args[1], "bias" in e.weights)

@@ -219,7 +219,7 @@ class _Turns:
         sign, amount = ("+", numbers[0]) if numbers[0] > 0 else ("-", -numbers[0])
         return BinOp(sign, by, Literal(amount))
 
-    # --- what is read behind the loop ---
+    # --- values that are live after the loop ---
 
     def _lists(
         self,

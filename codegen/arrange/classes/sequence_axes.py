@@ -39,7 +39,7 @@ def with_lengths(plan: ClassPlan) -> None:
         return
     batch, number = rows.shape[:2]
     sizes = [Value("", "int64", (), host=True, nonnegative=True) for _ in range(2)]
-    asked: dict[int, Value] = {}
+    read: dict[int, Value] = {}
 
     def change(expression: Expression) -> Expression:
         made = expression.rebuilt(change)
@@ -52,21 +52,19 @@ def with_lengths(plan: ClassPlan) -> None:
                 if isinstance(first, Literal):
                     if batch is None or first.value not in (-1, batch):
                         return made
-                    first = asked.setdefault(0, sizes[0])
+                    first = read.setdefault(0, sizes[0])
                     last = [*last[:-1], Literal(-1)]
-                length = asked.setdefault(1, sizes[1])
+                length = read.setdefault(1, sizes[1])
                 return Method(made.target, "reshape", (first, length, *last))
         return made
 
     block = plan.block.rebuilt(change)
-    if not asked:
+    if not read:
         return
     place = sum(map(_asks, block.statements))
     new = [
-        Assign(
-            (asked[axis],), (), Subscript(Attribute(rows, "shape"), (Literal(axis),))
-        )
-        for axis in sorted(asked)
+        Assign((read[axis],), (), Subscript(Attribute(rows, "shape"), (Literal(axis),)))
+        for axis in sorted(read)
     ]
     statements = [*block.statements[:place], *new, *block.statements[place:]]
     plan.block = Block(statements, block.results)
@@ -74,16 +72,16 @@ def with_lengths(plan: ClassPlan) -> None:
 
 def _asked_first(plan: ClassPlan) -> Block:
     """The block with sizes read from the inputs' shapes, at the start."""
-    asked: dict[Value, str] = {}
+    read: dict[Value, str] = {}
     for statement in plan.block.statements:
         size = symbol(statement.expression) if isinstance(statement, Assign) else None
         if size is not None and statement.targets[0].host:
-            asked[statement.targets[0]] = size
+            read[statement.targets[0]] = size
     tensors = [value for value in plan.inputs if not value.host]
-    known = sizes_of(tensors, asked)
+    known = sizes_of(tensors, read)
     first: dict[str, Value] = {}
     same: dict[Expression, Expression] = {
-        value: first.setdefault(asked[value], value) for value in known
+        value: first.setdefault(read[value], value) for value in known
     }
     start: list[Statement] = [
         Assign((value,), (), known[value]) for value in first.values()

@@ -88,7 +88,7 @@ def _of_each(tied: SizeUses, cut: Product, number: int) -> Product:
 
 
 def _widen(tied: SizeUses, cut: Product, dim: Node, number: int) -> None:
-    """Let what is cut be the width, or so many times the width."""
+    """Express the size that is split as the width, or as a multiple of it."""
     whole = tied.ties.find(cut.whole)
     size = tied.number(whole)
     if whole in tied.terms or size != cut.times * number:

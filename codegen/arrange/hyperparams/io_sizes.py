@@ -41,25 +41,25 @@ def name_words(tied: SizeUses) -> None:
 
 
 def name_results(tied: SizeUses, outputs: list[str]) -> None:
-    """How many classes the last layer tells apart, or how many numbers it gives.
+    """Name the output size of the last layer: `classes`, or `outputs`.
 
     outputs: what the file calls the model's results.
     """
     names = [name.lower() for name in outputs]
-    tells_apart = any(map(_CLASSES.search, names))
-    untold = any(map(_UNTOLD.match, names))
+    has_classes = any(map(_CLASSES.search, names))
+    unnamed = any(map(_UNTOLD.match, names))
     _, results = tied.ties.outlines[tied.classes[-1].name]
     ends = {tied.ties.find(dims[-1]) for dims in results if dims}
     for root, uses, size in list(tied.roots()):
         made = [use for use in uses if use.slot.parameter == "out_features"]
-        told = tells_apart or all(_HEAD.match(u.slot.attribute) for u in made)
-        if {root} != ends or not made or not _is_made(uses) or not told:
+        is_head = has_classes or all(_HEAD.match(u.slot.attribute) for u in made)
+        if {root} != ends or not made or not _is_made(uses) or not is_head:
             continue
         if any(use.slot.attribute == "lm_head" for use in uses):
             tied.call(root, "vocab")
             _rows(tied, size)
         else:
-            classes = tells_apart or untold
+            classes = has_classes or unnamed
             tied.call(root, "classes" if classes else "outputs")
 
 
@@ -121,7 +121,7 @@ def _is_table(use: Use) -> bool:
 
 
 def _is_made(uses: list[Use]) -> bool:
-    """Whether features are what a layer gives, or a bias added to them."""
+    """Whether features are a layer's result, or a layer's result plus a bias."""
     return {use.slot.parameter for use in uses} <= {"out_features", "size"}
 
 

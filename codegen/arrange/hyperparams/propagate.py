@@ -1,7 +1,8 @@
 """Dimension unification: which sizes of a program are equal, along its data flow.
 
-A class's sizes are numbered (`slots_of`). What a layer takes as features is what the
-layer before it gave; what is added has one shape; a part's input is its owner's value.
+A class's sizes are numbered (`slots_of`). The input features of a layer equal the
+output features of the layer before it; summands have one shape; so do an argument and
+the parameter of the called module.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _ANY = -1
 
 
 def read(classes: Sequence[ClassPlan]) -> Ties:
-    """What the classes' data flow tells of their sizes."""
+    """The equalities of sizes that follow from the classes' data flow."""
     ties = Ties({plan.name: plan.parameters for plan in classes})
     outlines = {plan.name: _Outline(ties, plan) for plan in classes}
     for outline in outlines.values():
@@ -61,7 +62,7 @@ def read(classes: Sequence[ClassPlan]) -> Ties:
 
 
 class _Outline:
-    """Reads one class: the sizes of what goes in and of what comes out."""
+    """Abstract interpretation of one class: the sizes of its inputs and results."""
 
     def __init__(self, sizes: Ties, plan: ClassPlan):
         self.sizes = sizes
@@ -122,7 +123,7 @@ class _Outline:
             self._assigned(statement)
 
     def _looped(self, loop: Loop) -> None:
-        """The body again, now that it is known what the loop runs over."""
+        """Interpret the body again with the sizes of the loop's sequence."""
         self._block(loop.body)
         for target, result in zip(loop.targets, loop.body.results, strict=False):
             self.sizes.alike(self._value(target), self.dims(result))
@@ -149,7 +150,7 @@ class _Outline:
     # --- expressions ---
 
     def dims(self, expression: Expression, own: Dims | None = None) -> Dims | None:
-        """The sizes of what an expression gives.
+        """The sizes of an expression's result.
 
         own: those that it is known to have.
         """
@@ -391,8 +392,10 @@ class _Outline:
     ) -> list[Dims | None] | None:
         if isinstance(made, Conditional):
             found = self._part(made.then, inputs)
-            told = isinstance(made.otherwise, Literal)  # it is called where it is there
-            return found if told else None
+            is_optional = isinstance(
+                made.otherwise, Literal
+            )  # it is called where it is there
+            return found if is_optional else None
         if isinstance(made, Repeat):
             return self._part(made.item, inputs)
         if isinstance(made, ListOrTuple):
@@ -466,7 +469,7 @@ class _Outline:
 
 
 def _in_order(made: Call) -> Iterator[Expression]:
-    """What a Sequential runs; of what it repeats, two."""
+    """The modules of a Sequential; two of each repeat."""
     named = len(made.args) == 1 and isinstance(made.args[0], Keyed)
     for part in made.args[0].children() if named else made.args:
         yield from (part, part) if isinstance(part, Repeat) else (part,)

@@ -95,7 +95,7 @@ class _Writer:
         self.is_model = is_model
         self.attributes = {attribute for attribute, _ in plan.members}
         self.own: set[str] = set()
-        self.told: dict[str, str] = {}
+        self.names_of: dict[str, str] = {}
 
     def run(self) -> None:
         plan, parameters = self.plan, self.arguments.ties.parameters
@@ -154,9 +154,9 @@ class _Writer:
 
     def _attribute(self, name: str) -> str:
         """What an argument is called where the module keeps it."""
-        if name not in self.told:
-            self.told[name] = free(Identifier(name), self.attributes)
-        return self.told[name]
+        if name not in self.names_of:
+            self.names_of[name] = free(Identifier(name), self.attributes)
+        return self.names_of[name]
 
     def _held(self, name: str) -> Expression:
         """An argument as the forward reads it."""
@@ -175,7 +175,7 @@ class _Writer:
             for expression in every_expression(block)
             if isinstance(expression, SelfAttr)
         }
-        return [name for name, told in self.told.items() if told in read]
+        return [name for name, attribute in self.names_of.items() if attribute in read]
 
     # --- parts ---
 
@@ -190,7 +190,7 @@ class _Writer:
         self.own.update(names)
         return replace(made, args=(*map(Name, names), *made.args))
 
-    # --- what is kept ---
+    # --- attributes ---
 
     def _is_derived(self) -> bool:
         """Whether the width of a head is to be worked out here."""
@@ -199,7 +199,7 @@ class _Writer:
         return self.is_model or bool(self.own & {"dim", "heads"})
 
     def _kept(self, held: list[str]) -> list[tuple[str, Expression]]:
-        """Attributes for what the forward reads."""
+        """Attributes for the sizes that the forward reads."""
         self.own.update(HEAD_DIM if name == HALF else name for name in held)
         values: dict[str, Expression] = {name: Name(name) for name in held}
         if HEAD_DIM in self.own and self._is_derived():
@@ -209,7 +209,9 @@ class _Writer:
         if HALF in held:
             whole = self._held(HEAD_DIM) if HEAD_DIM in held else values.get(HEAD_DIM)
             values[HALF] = BinOp("//", whole or Name(HEAD_DIM), Literal(2))
-        return [(self.told[name], values[name]) for name in sorted(held, key=_place)]
+        return [
+            (self.names_of[name], values[name]) for name in sorted(held, key=_place)
+        ]
 
     def _spelled_out(
         self, members: list[tuple[str, Expression]], held: list[str]
@@ -234,8 +236,8 @@ class _Writer:
         results = [value for value in plan.block.results if isinstance(value, Value)]
         if len(results) == len(plan.block.results):
             before, after = map(self._shapes, (plan.inputs, results))
-            told, usual = contract(before, after), contract(plan.inputs, results)
-            plan.contract = _replaced(plan.contract, usual, told)
+            renamed, usual = contract(before, after), contract(plan.inputs, results)
+            plan.contract = _replaced(plan.contract, usual, renamed)
 
     def _shapes(self, values: Iterable[Value]) -> list[Value]:
         return [
@@ -263,11 +265,11 @@ def _is_head_dim(made: Expression) -> bool:
 _SIZES = re.compile(r"[^(),]+")
 
 
-def _replaced(contract: str, usual: str, told: str) -> str:
+def _replaced(contract: str, usual: str, renamed: str) -> str:
     """The contract with the renamed shapes."""
     if contract == usual:
-        return told
-    sizes, others, names = (_SIZES.findall(t) for t in (contract, usual, told))
+        return renamed
+    sizes, others, names = (_SIZES.findall(t) for t in (contract, usual, renamed))
     if not len(sizes) == len(others) == len(names):
         return contract
     known = iter(

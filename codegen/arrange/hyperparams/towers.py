@@ -101,13 +101,13 @@ def _between(tied: SizeUses, tower: str, dim: int) -> list[Node]:
     return tied.of_one_number(
         lambda uses, size: (
             size != dim
-            and all(_is_told(tied, use) for use in uses)
+            and all(_is_evident(tied, use) for use in uses)
             and _inside(tied, uses) == {tower}
         )
     )
 
 
-def _is_told(tied: SizeUses, use: Use) -> bool:
+def _is_evident(tied: SizeUses, use: Use) -> bool:
     """Whether features are an argument of one of the source's own classes."""
     own = use.slot.callee in tied.ties.parameters
     return own and use.slot.parameter.endswith("features")

@@ -70,7 +70,7 @@ def _factors(ties: Ties, whole: Node, parts: Dims) -> Dims:
 
 
 def unsqueezed(ties: Ties, before: Dims | None, axes: object) -> Dims | None:
-    """With axes of length 1, counted in what comes out."""
+    """Insert axes of length 1, counted in the result's axes."""
     places = [axes] if isinstance(axes, int) else axes
     if before is None or not isinstance(places, tuple | list):
         return None

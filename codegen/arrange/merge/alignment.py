@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from burnish.codegen.arrange.analysis.schedule import read_in
-from burnish.codegen.arrange.analysis.structural_hash import told_as
+from burnish.codegen.arrange.analysis.structural_hash import hash_under
 from burnish.codegen.arrange.merge.optional_parts import switch_of
 from burnish.codegen.program import Block, If, Statement, Value
 
 _STEPS = 4000
 """The search gives up after this many steps; it is exponential in the worst case."""
 _RUN = 40
-"""The most statements that one switch holds."""
+"""The most statements under one condition; longer gaps are no optional part."""
 
 Taken = tuple[int, int, Value, Value]
 """Statements that the other class lacks: start, end, new value, bypassed value."""
@@ -46,8 +46,8 @@ class Alignment:
             return None
         mine, theirs = self.whole.statements, self.other.statements
         if i == len(mine) and j == len(theirs):
-            one = told_as(self.whole.results, known, mine=True)
-            two = told_as(self.other.results, known, mine=False)
+            one = hash_under(self.whole.results, known, mine=True)
+            two = hash_under(self.other.results, known, mine=False)
             return Laid((), {}) if one == two else None
         if i == len(mine):
             return None
@@ -105,7 +105,7 @@ def _matched(
     """The mapping of both classes' values, extended by two equal statements."""
     if len(one.targets) != len(two.targets) or type(one) is not type(two):
         return None
-    if told_as(one, known, mine=True) != told_as(two, known, mine=False):
+    if hash_under(one, known, mine=True) != hash_under(two, known, mine=False):
         return None
     return known | dict(zip(one.targets, two.targets, strict=True))
 

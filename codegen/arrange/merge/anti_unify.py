@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from burnish.codegen.arrange.analysis.structural_hash import told
+from burnish.codegen.arrange.analysis.structural_hash import expression_hash
 from burnish.codegen.arrange.merge.alignment import Alignment
 from burnish.codegen.arrange.merge.optional_parts import (
     Run,
@@ -139,7 +139,7 @@ class _Unifier:
 
     def _made(self, one: _Pair, two: _Pair) -> _Found | None:
         """The anti-unifier of two constructors."""
-        if told(one.opened) == told(two.opened):
+        if expression_hash(one.opened) == expression_hash(two.opened):
             return _Found(one.made)
         match one.made, two.made:
             case Call(), Call() if _is_function(one.made) and _is_function(two.made):

@@ -35,13 +35,13 @@ _TELLING = 3
 class Condition:
     """The condition under which the parts of one switch exist.
 
-    asked: what the constructor asks; name: the attribute that the forward asks, and the
-    argument, where `asked` is one. switches: all that say the same. column: in which of
+    test: what the constructor asks; name: the attribute that the forward asks, and the
+    argument, where `test` is one. switches: all that say the same. column: in which of
     the classes they are on. module: the one member that they switch, if what is given
     to it bypasses it otherwise. has_items: the parts are items of a Sequential.
     """
 
-    asked: Expression
+    test: Expression
     name: str
     switches: frozenset[str]
     column: Column
@@ -69,18 +69,18 @@ def conditions(
         switches = frozenset(part.switch for part in parts)
         module, size = _module(parts), _optional_size(table, column)
         if module:
-            asked: Expression = Name(size or module)
+            test: Expression = Name(size or module)
             own = size is None
-            found.append(Condition(asked, module, switches, column, own, module))
+            found.append(Condition(test, module, switches, column, own, module))
             continue
         relation = _relation(table, column)
         wanted = size or _name(parts, whole.inputs)
         name = free(Identifier(wanted), taken - {size or ""})
         taken.add(name)
-        asked = Name(name) if relation is None else relation
+        test = Name(name) if relation is None else relation
         own = size is None and relation is None
         items = any(part.item is not None for part in parts)
-        found.append(Condition(asked, name, switches, column, own, has_items=items))
+        found.append(Condition(test, name, switches, column, own, has_items=items))
     return found
 
 

@@ -62,16 +62,16 @@ def merged(
         lambda _slot, _size: table.spelled(next(places)),
         defaults,
     )
-    asked = conditions(kind.whole, kind.choices, table)
-    taken = {*table.names.values(), *table.attributes, *(c.name for c in asked)}
+    tests = conditions(kind.whole, kind.choices, table)
+    taken = {*table.names.values(), *table.attributes, *(c.name for c in tests)}
     called = activations(kind.whole, kind.choices, taken)
-    plan = _modules(plan, asked)
+    plan = _modules(plan, tests)
     names = {switch: name for switch, (name, _) in called.items()}
-    plan = _asking(plan, asked, names)
+    plan = _with_tests(plan, tests, names)
     held: list[tuple[str, Expression]] = [(name, Name(name)) for name in table.held]
-    held += [(c.name, c.asked) for c in asked if c.is_held and _is_asked(plan, c.name)]
+    held += [(c.name, c.test) for c in tests if c.is_held and _is_tested(plan, c.name)]
     usual = table.usual()
-    flags = {c.name: False for c in asked if c.is_argument}
+    flags = {c.name: False for c in tests if c.is_argument}
     functions = dict(called.values())
     required = [name for name in table.names.values() if name not in usual]
     plan.defaults = usual | flags
@@ -88,7 +88,7 @@ def merged(
         written = {n: v for n, v in usual.items() if given.get(n, v) != v}
         options = [(name, said(given[name])) for name in written]
         options += [
-            (c.name, Literal(True)) for c in asked if c.is_argument and c.column[i]
+            (c.name, Literal(True)) for c in tests if c.is_argument and c.column[i]
         ]
         calls[each.name] = Call(plan.name, tuple(sizes), tuple(options))
     return Merged(plan, calls)
@@ -100,14 +100,14 @@ def _function(column: tuple[object, ...], place: int) -> object:
     return next(f for f in column if f is not ABSENT) if found is ABSENT else found
 
 
-def _modules(plan: ClassPlan, asked: list[Condition]) -> ClassPlan:
+def _modules(plan: ClassPlan, tests: list[Condition]) -> ClassPlan:
     """An optional part that is one module is `nn.Identity()` where it is absent."""
-    for condition in asked:
+    for condition in tests:
         if condition.module:
             whole = dict(plan.members)[condition.module]
             assert isinstance(whole, Conditional)
             plan = resolved(plan, dict.fromkeys(condition.switches, True))
-            other = replace(whole, condition=condition.asked)
+            other = replace(whole, condition=condition.test)
             other = replace(other, otherwise=Call("nn.Identity"))
             plan.members = [
                 (name, other if name == condition.module else made)
@@ -116,16 +116,16 @@ def _modules(plan: ClassPlan, asked: list[Condition]) -> ClassPlan:
     return plan
 
 
-def _asking(
-    plan: ClassPlan, asked: list[Condition], names: Mapping[str, str]
+def _with_tests(
+    plan: ClassPlan, tests: list[Condition], names: Mapping[str, str]
 ) -> ClassPlan:
     """The class with conditions and arguments in place of its switches."""
-    by_switch = {switch: c for c in asked for switch in c.switches}
+    by_switch = {switch: c for c in tests for switch in c.switches}
 
     def change(made: Expression) -> Expression:
         made = made.rebuilt(change)
         if isinstance(made, Name) and made.text in by_switch:
-            return by_switch[made.text].asked
+            return by_switch[made.text].test
         if isinstance(made, Call) and made.function in names:
             return replace(made, function=names[made.function])
         return made
@@ -143,7 +143,7 @@ def _asking(
     )
 
 
-def _is_asked(plan: ClassPlan, name: str) -> bool:
+def _is_tested(plan: ClassPlan, name: str) -> bool:
     """Whether the forward reads a condition."""
     return any(
         isinstance(s, If)

@@ -36,7 +36,7 @@ _MOST = 3
 """Sizes of a forward that may become attributes; more hide what differs."""
 
 _SWITCHES = 3
-"""Conditions that one class may have; more read worse than two classes."""
+"""The most conditions of one class; with more, two classes are easier to read."""
 
 _MEMBERS = 2
 """Members that may be made on a condition, for the same reason."""
@@ -59,13 +59,13 @@ def sized(classes: list[ClassPlan], explain: Explain) -> list[ClassPlan]:
 
     With state threading through lists, if fewer classes are left so.
     """
-    handing, told = handed_on(classes), list[str]()
+    handing, reasons = handed_on(classes), list[str]()
     if handing is not None:
-        fewer = _Sizer(told.append).run([replace(plan) for plan in handing])
+        fewer = _Sizer(reasons.append).run([replace(plan) for plan in handing])
     said: list[str] = []
     found = _Sizer(said.append).run([replace(plan) for plan in classes])
     if handing is not None and len(fewer) < len(found):
-        found, said = fewer, told
+        found, said = fewer, reasons
     for line in said:
         explain(line)
     return found
@@ -137,7 +137,7 @@ class _Sizer:
         return plan.tower + _word(plan) + signature(self._opened(plan, exact))
 
     def _united(self, kinds: list[Kind]) -> list[Kind]:
-        """The kinds; one that lacks parts of another is merged with it."""
+        """The kinds, after merging each that lacks parts of another with it."""
         words: dict[tuple[str, str], list[Kind]] = {}
         for kind in kinds:
             key = kind.whole.tower, _word(kind.whole)
@@ -203,10 +203,10 @@ class _Sizer:
         own = [name for key, name in table.names.items() if ABSENT in key[1]]
         if len(own) > _OPTIONAL:
             return "the parts have sizes of their own"
-        asked = conditions(kind.whole, kind.choices, table)
-        if len(asked) > _SWITCHES:
+        tests = conditions(kind.whole, kind.choices, table)
+        if len(tests) > _SWITCHES:
             return f"over {_SWITCHES} conditions"
-        items = [c.column for c in asked if c.has_items]
+        items = [c.column for c in tests if c.has_items]
         for one, other in combinations(items, 2):
             if not any(a and b for a, b in zip(one, other, strict=True)):
                 return "one part stands in place of another"
@@ -343,7 +343,7 @@ def _used(plan: ClassPlan) -> list[str]:
 
 
 def _reached(name: str, below: dict[str, set[str]]) -> set[str]:
-    """The classes that one contains, at any depth."""
+    """The classes contained in a class, at any depth."""
     found: set[str] = set()
     waiting = list(below[name])
     while waiting:

@@ -138,8 +138,8 @@ class Table:
             for base in bases:
                 pairs = _pairs(base[1], column)
                 parts = {a // b if b and a % b == 0 else 0 for a, b in pairs}
-                told = base[0] == kind and len(set(column)) >= _TELLING
-                if told and len(parts) == 1 and (by := parts.pop()) in _TIMES:
+                is_affine = base[0] == kind and len(set(column)) >= _TELLING
+                if is_affine and len(parts) == 1 and (by := parts.pop()) in _TIMES:
                     return "//", by, base
         inner = self._is_inner(key)
         least = 2 if inner else _TELLING
@@ -148,7 +148,7 @@ class Table:
             if base[0] != kind or len({size for size, _ in pairs}) < least:
                 continue
             if self._is_inner(base) and not inner:
-                continue  # a layer's size is not told by how its result is cut
+                continue  # a reshape of its result does not determine a layer's size
             if inner and all(size == by * by for size, by in pairs):
                 return "**", 2, base
             times = {size // by if by and size % by == 0 else 0 for size, by in pairs}
@@ -182,24 +182,24 @@ class Table:
             if other[0] == kind
             and all(a in (ABSENT, b) for a, b in zip(column, other[1], strict=True))
         ]
-        asked = {slot.parameter for slot in self._uses(key)}
-        same = [k for k in found if asked & {s.parameter for s in self._uses(k)}]
-        if any(parameter.startswith("out_") for parameter in asked):
+        parameters = {slot.parameter for slot in self._uses(key)}
+        same = [k for k in found if parameters & {s.parameter for s in self._uses(k)}]
+        if any(parameter.startswith("out_") for parameter in parameters):
             same.reverse()
         return next(iter([*same, *found]), None)
 
     def _uses(self, key: Key) -> list[Slot]:
         return [s for s, k in zip(self.slots, self.keys, strict=True) if k == key]
 
-    # --- what they are called ---
+    # --- names ---
 
     def _name(self, key: Key) -> str:
         """A name for a size that varies, by where it is used."""
         uses = self._uses(key)
-        asked = dict.fromkeys(slot.parameter for slot in uses)
-        first = next(iter(asked))
+        parameters = dict.fromkeys(slot.parameter for slot in uses)
+        first = next(iter(parameters))
         wanted = next(
-            (short for pair, short in _SHARED.items() if pair <= asked.keys()),
+            (short for pair, short in _SHARED.items() if pair <= parameters.keys()),
             "features" if first == "normalized_shape" else first,
         )
         if any(isinstance(value, bool) for value in key[1]):
@@ -295,8 +295,10 @@ def _role(uses: list[Slot]) -> str:
     for (_, rank), where in places.items():
         last = "features" if where == [rank - 1] else ""
         found.append(_ROLES.get((rank, tuple(sorted(where))), last))
-    asked = {slot.parameter for slot in uses}
-    usual = asked.pop() if len(asked) == 1 and asked <= _SHAPED else "size"
+    parameters = {slot.parameter for slot in uses}
+    usual = (
+        parameters.pop() if len(parameters) == 1 and parameters <= _SHAPED else "size"
+    )
     return next((role for role in found if role), usual)
 
 

@@ -36,7 +36,7 @@ class Roles:
     def __init__(self, flow: Flow):
         self.flow = flow
 
-    # --- what it is ---
+    # --- kinds of groups ---
 
     def attentions(self, statements: Sequence[Statement]) -> list[Statement]:
         """The statements that weigh values by scores."""
@@ -59,7 +59,7 @@ class Roles:
         )
 
     def kind(self, statements: Sequence[Statement]) -> str:
-        """A class name by what is inside."""
+        """A class name from the layers and operators inside."""
         attentions = self.attentions(statements)
         convs = [e for s in statements for e in layers_of(s) if _is_conv(e)]
         count = sum(map(dense, statements))
@@ -73,7 +73,7 @@ class Roles:
         return "MLP" if count == len(list(_linears(statements))) > 1 else "Block"
 
     def part(self, statements: Sequence[Statement]) -> str:
-        """The attribute of what stands on one branch of a sum."""
+        """The attribute of a group on one branch of a residual sum."""
         kind = self.kind(statements)
         return {"Attention": "attention", "MLP": "mlp"}.get(kind, "block")
 
@@ -117,8 +117,8 @@ class Roles:
         found: dict[str, list[Layer]] = {}
         for statement in statements:
             for layer in layers_of(statement):
-                told = id(layer) in named or has_name(layer)
-                if not told and layer.weights:
+                is_named = id(layer) in named or has_name(layer)
+                if not is_named and layer.weights:
                     found.setdefault(self._base(layer), []).append(layer)
         return found
 

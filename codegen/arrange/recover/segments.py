@@ -163,7 +163,7 @@ class Flow:
         return None
 
     def in_order(self, statements: list[Statement]) -> list[Statement]:
-        """The statements in the order in which their results ask for them."""
+        """The statements in demand order: depth first from the results."""
         if any(map(_random, statements)):
             return statements
         inside = {id(s): s for s in statements}
@@ -202,7 +202,7 @@ def dense(statement: Statement) -> int:
 
 
 def _random(statement: Statement) -> bool:
-    """Whether its place among others decides what it computes."""
+    """Whether the statement's position matters: random or stateful."""
     if not isinstance(statement, Assign):
         return True
     return any(

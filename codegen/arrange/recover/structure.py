@@ -2,7 +2,7 @@
 
 segments   the graph is cut where a single tensor is live
 tandem_repeats  segments of one form that recur, alone or in a row, are units
-roles      a unit is named by what it holds, its layers by what they do
+roles      a unit is named after its contents, its layers after their roles
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Unit:
         return [s for segment in self.segments for s in segment.statements]
 
     def weights(self) -> tuple[int, ...]:
-        """What tells it from other modules; units that read the same are one module."""
+        """The unit's weights; units with equal weights are calls of one module."""
         return tuple(w for s in self.statements for w in weights_of(s))
 
     def changes_size(self) -> bool:
@@ -97,7 +97,7 @@ def structure(program: Program, explain: Explain) -> dict[int, str]:
             elif len(modules) == 1:
                 scope = (Level(singular(stage.name), unit.kind),)
             _scoped(unit, scope, roles, names)
-        explain(_told(stage))
+        explain(_explained(stage))
     rest = [s for s in body.statements if not s.scope]
     names |= roles.names(rest)
     _name_head(rest, flow, names, bool(best))
@@ -106,19 +106,19 @@ def structure(program: Program, explain: Explain) -> dict[int, str]:
 
 
 def _ask_inputs(program: Program) -> None:
-    """Sizes that have a name are asked of the model's inputs, once, before all else."""
+    """Read each named size from the inputs' shapes once, at the start."""
     first: list[Statement] = []
     rest: list[Statement] = []
-    asked: dict[str, Value] = {}
+    known: dict[str, Value] = {}
     again: dict[Expression, Value] = {}
     for statement in program.body.statements:
         size = symbol(statement.expression) if isinstance(statement, Assign) else None
         source = next((v for v in program.inputs if size and has(v, size)), None)
         if size and source is not None and isinstance(statement, Assign):
-            if size in asked:
-                again[statement.targets[0]] = asked[size]
+            if size in known:
+                again[statement.targets[0]] = known[size]
                 continue
-            asked[size] = statement.targets[0]
+            known[size] = statement.targets[0]
             first.append(replace(statement, expression=size_of(source, size)))
         else:
             rest.append(statement)
@@ -287,7 +287,7 @@ def _stages(units: Sequence[Unit]) -> list[tuple[Stage, bool]]:
 
 
 def _by_size(row: list[Unit]) -> list[list[Unit]]:
-    """A row of units cut before those that change the size of what they are given."""
+    """Split a run of units before each unit that changes the size of its input."""
     parts: list[list[Unit]] = []
     for unit in row:
         if not parts or unit.changes_size():
@@ -307,7 +307,7 @@ def _list_name(stage: Stage, lists: list[Stage], number: int) -> str:
     return "layers" if kinds[0].endswith("Layer") else "blocks"
 
 
-def _told(stage: Stage) -> str:
+def _explained(stage: Stage) -> str:
     unit = stage.units[0]
     what = f"{len(unit.segments)} segments" if len(unit.segments) > 1 else "one segment"
     count = len(stage.units)
@@ -350,7 +350,7 @@ def _again(word: str, number: int) -> str:
 
 
 def _branch(segment: Segment, roles: Roles) -> list[Statement]:
-    """What stands beside the residual, behind its norm; [] where it is no module."""
+    """Statements between a norm and the residual sum; [] where they are no module."""
     inside = {id(s): s for s in segment.statements}
     for total in reversed(segment.statements):
         made = expression(total)

@@ -23,7 +23,7 @@ from burnish.codegen.program import (
 )
 
 LISTS = frozenset(("ModuleDict", "ModuleList", "Sequential"))
-"""Kinds that say nothing of what is in them."""
+"""Container kinds, which say nothing about their contents."""
 
 
 def module_scope(statement: Statement) -> tuple[Level, ...]:
@@ -98,8 +98,8 @@ def holds_numbered(group: Group) -> bool:
     """A list of modules: nothing but children whose names are numbers, few unused."""
     children = [item.level for item in group.items if isinstance(item, Group)]
     names = [level.name for level in children]
-    told = {(level.name, level.call) for level in children}
-    if len(names) < len(group.items) or len(told) < len(names):
+    distinct = {(level.name, level.call) for level in children}
+    if len(names) < len(group.items) or len(distinct) < len(names):
         return False
     if not all(is_number(name) for name in names):
         return False
@@ -119,18 +119,18 @@ def extended(items: Sequence[Item]) -> list[Item]:
 def numbered(group: Group) -> list[tuple[int, Group]]:
     """Numbered children with their number; a folded layer with that of its weights.
 
-    One that is called again stands there again.
+    A child that is called twice is listed twice.
     """
     children = [item for item in group.items if isinstance(item, Group)]
-    told = [_told_number(child, group.level.name) for child in children]
+    declared = [_declared_number(child, group.level.name) for child in children]
     own = [int(child.level.name) for child in children]
-    numbers = [own[i] if n is None else n for i, n in enumerate(told)]
+    numbers = [own[i] if n is None else n for i, n in enumerate(declared)]
     if len(set(numbers)) < len(set(own)):
         numbers = own
     return list(zip(numbers, children, strict=True))
 
 
-def _told_number(child: Group, container: str) -> int | None:
+def _declared_number(child: Group, container: str) -> int | None:
     """The number in the path of a lone layer's weights: "features.0.weight"."""
     if is_transparent(child):
         for expression in leaves(child):

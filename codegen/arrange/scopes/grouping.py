@@ -39,8 +39,8 @@ def grouped(items: list[Statement], decide: Decide, depth: int = 0) -> list[Item
     """The statements with those of one scope below `depth` gathered into groups.
 
     Statements that would have to run in the middle of a module join it, but for a list
-    of modules. A scope that cannot stand together even so is dissolved: its inner
-    scopes carry its name in front of theirs, and `decide` is told of it.
+    of modules. A scope that still cannot be contiguous is dissolved: its inner
+    scopes carry its name in front of theirs, and `decide` receives it.
     """
     row = _Row(items)
     members = _members(items, depth)

@@ -81,7 +81,7 @@ def _is_list(scope: Scope, depth: int) -> bool:
 
 
 def _least(scope: Scope) -> int:
-    """The least depth for a buffer: any, if it is in an item of a list."""
+    """The minimal depth of a hoisted buffer: any, if it is in an item of a list."""
     in_list = any(level.name.isdigit() for level in scope)
     return 0 if in_list else len(scope)
 

@@ -27,17 +27,17 @@ def with_uncalled(statements: Sequence[Statement]) -> None:
 def _complete(statements: Sequence[Statement]) -> None:
     """Put the modules that are missing between those of the scopes."""
     reads = Counter(id(w) for s in statements for w in _of_layers(s))
-    told: dict[_Path, set[_Path]] = defaultdict(set)
+    children: dict[_Path, set[_Path]] = defaultdict(set)
     for statement in statements:
         path = _names(statement.scope)
         for weight in _of_layers(statement):
             if reads[id(weight)] == 1:
                 for before, after in _aligned(path, _module(weight)):
-                    told[before].add(after)
+                    children[before].add(after)
         for weight in _free(statement):
             if _is_part(path, _module(weight)):
-                told[path].add(_module(weight))
-    whole = {path: found.pop() for path, found in told.items() if len(found) == 1}
+                children[path].add(_module(weight))
+    whole = {path: found.pop() for path, found in children.items() if len(found) == 1}
     for statement in statements:
         path = _names(statement.scope)
         known = [n for n in range(len(path), 0, -1) if path[:n] in whole]

@@ -61,7 +61,7 @@ def _wanted(value: ir.Value, steps: int = _LONGEST) -> int | None:
 
 
 def _taken(user: ir.Node, place: int, steps: int) -> int | None:
-    """The rank of the input at a place, by the operator or by what is behind it."""
+    """The rank that an operator requires of an input, or that its readers require."""
     if user.domain:
         stacked = (user.domain, user.op_type, place) == ("burnish", "Recurrent", 0)
         return 3 if stacked else None
@@ -95,7 +95,7 @@ def _axes(node: ir.Node) -> int | None:
 
 
 def _decide(model: ir.Model, node: ir.Node, truth: bool) -> None:
-    """Make the condition constant here, and of what asks the same where this runs."""
+    """Make the condition constant, and equal conditions that this one dominates."""
     root, negated = _root(node.inputs[0])
     inside = {id(each) for each in g.owner(node).all_nodes()}
     for other in list(g.all_nodes(model)):
@@ -110,7 +110,7 @@ def _decide(model: ir.Model, node: ir.Node, truth: bool) -> None:
 
 
 def _root(value: ir.Value | None) -> tuple[ir.Value | None, bool]:
-    """What a condition asks, and whether for the contrary."""
+    """The value that a condition tests, and whether it is negated."""
     negated = False
     while value is not None and (maker := value.producer()) is not None:
         asked = maker.inputs[0] if maker.inputs else None

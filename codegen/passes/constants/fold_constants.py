@@ -1,4 +1,4 @@
-"""Constant folding; values that are random, large or slow to make are left.
+"""Constant folding, except for results that are random, large or expensive.
 
 Changes of layout of one large weight (Transpose, Reshape, ...) are folded lazily: the
 array is made when somebody asks, and dropped again.
@@ -242,7 +242,7 @@ def _detached(node: ir.Node) -> ir.Node:
 
 
 def _result_bytes(node: ir.Node, inputs: list[ir.TensorProtocol | None]) -> int:
-    """How large the result will be; operators that grow their input say so here."""
+    """The result's size, with a bound for operators that enlarge their input."""
     output = node.outputs[0]
     item = (
         output.dtype.itemsize

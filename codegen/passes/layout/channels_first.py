@@ -278,7 +278,7 @@ class _Move:
         return made.outputs[0]
 
     def _end(self, node: ir.Node, value: ir.Value) -> None:
-        """A Transpose to channels first, of what has them first already."""
+        """A redundant Transpose to channels first."""
         if not g.forward(node, value):
             made = ir.Node("", "Identity", [value], name=node.name)
             ir.convenience.replace_nodes_and_values(

@@ -1,4 +1,4 @@
-"""Layers that run on each slice of an axis, and are concatenated, run on all at once.
+"""Apply layers once to a whole axis instead of slice by slice with a Concat.
 
 Keras' TimeDistributed of a known length comes unrolled: a Slice and a Squeeze for each
 step, the same layer on every one, and a Concat of what comes out. A layer that works on
@@ -125,7 +125,7 @@ def _form(node: ir.Node) -> tuple[object, ...]:
 
 
 def _write(concat: ir.Node, step: _Step) -> None:
-    """The step's nodes on all of x, in the place of the Concat."""
+    """Apply the step's nodes to all of x, and replace the Concat."""
     value, made = step.x, []
     for node in step.nodes:
         gemm = node.op_type == "Gemm"  # which takes matrices alone

@@ -99,7 +99,7 @@ def _moves(chain: list[ir.Node]) -> bool:
 
 
 def _order(node: ir.Node) -> list[int]:
-    """The axes of what comes in, in the order in which a Transpose has them."""
+    """The input's axes in the order of a Transpose."""
     if node.op_type != "Transpose":
         return []
     perm = node.attributes.get("perm")
@@ -161,7 +161,7 @@ def _sizes(value: ir.Value | None) -> list[Size] | None:
     return [size for size in dims if size is not None]
 
 
-# --- what a chain does ---
+# --- the effect of a chain ---
 
 
 def _step(node: ir.Node, axes: Axes, cuts: dict[Atom, list[Atom]]) -> Axes | None:

@@ -1,4 +1,4 @@
-"""Elements repeated along an axis by Expand and Reshape become one Resize.
+"""Rewrite nearest-neighbour upsampling by Expand and Reshape as one Resize.
 
 Keras' UpSampling comes as an axis of length 1 behind the one that grows, a Tile of it
 and a Reshape of both into one, for each axis that grows, with Transposes of the

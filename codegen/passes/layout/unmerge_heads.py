@@ -134,7 +134,7 @@ _ON_SIZES = frozenset(
 
 
 def _readers(value: ir.Value, root: ir.Node) -> int:
-    """How many read a tensor; those that ask its size for `root` alone do not count."""
+    """The number of readers, without those that read its shape for `root` alone."""
     users = {user for user, _ in value.uses()}
     return sum(
         user is root or user.op_type != "Shape" or not _for(user, root)

@@ -1,4 +1,4 @@
-"""What the passes on quantization ask of constants, and how they make nodes."""
+"""Helpers of quantization passes: scales and zero points, insertion of nodes."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def is_small(value: ir.Value | None) -> bool:
 
 
 def is_dequantized(value: ir.Value | None) -> bool:
-    """Whether it is a weight that stands for small numbers."""
+    """Whether the value is a dequantized weight."""
     return isinstance(constant(value), Dequantized)
 
 
@@ -91,7 +91,7 @@ def held(
 def put(
     old: ir.Node, op_type: str, inputs: Sequence[ir.Value | None], domain: str = ""
 ) -> ir.Node:
-    """A new node before another one, of which it has name and scope."""
+    """Insert a node before another one, with the other's name and scope."""
     node = ir.Node(domain, op_type, list(inputs), name=old.name)
     node.metadata_props.update(old.metadata_props)
     owner(old).insert_before(old, node)

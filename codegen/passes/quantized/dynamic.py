@@ -1,4 +1,4 @@
-"""Products of inputs that are quantized with the range of their own values."""
+"""Dynamically quantized products: ranges are computed from the inputs."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _scaled(node: ir.Node) -> _Scaled | None:
 
 
 def _static(node: ir.Node, before: ir.Node, step: ir.Value) -> ir.Value:
-    """What is multiplied, as the floats that it stands for."""
+    """An operand of a product, dequantized."""
     x, zero = node.inputs[0], (*node.inputs, None)[2]
     made = put(before, "DequantizeLinear", [x, step, zero])
     made.outputs[0].type = ir.TensorType(ir.DataType.FLOAT)

@@ -1,4 +1,4 @@
-"""Products of quantized tensors, as products between roundings."""
+"""Rewrite integer products as float products of dequantized operands."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PRODUCTS = {"QLinearConv": "Conv", "QLinearMatMul": "MatMul"}
 
 
 def integer_operators(model: ir.Model, account: Account) -> bool:
-    """Dequantize what they take, and quantize what they give."""
+    """Dequantize the inputs, and quantize the outputs."""
     changed = False
     for node in all_nodes(model):
         plain = _PRODUCTS.get(node.op_type)

@@ -1,4 +1,4 @@
-"""Roundings in front of a layer with small weights are that layer's."""
+"""Fold the quantization of an input into the quantized layer that reads it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PRODUCTS = having(Trait.PRODUCT) | {"Conv"}
 
 
 def round_inputs(model: ir.Model, account: Account) -> None:
-    """Say beside layers how they round; what only they read is rounded there alone."""
+    """Annotate layers with their inputs' quantization; remove it from the graph."""
     for node in all_nodes(model):
         if node.op_type not in _PRODUCTS or node.domain or len(node.inputs) < 2:
             continue
@@ -38,7 +38,7 @@ def round_inputs(model: ir.Model, account: Account) -> None:
 
 
 def _scale_before(value: ir.Value | None) -> Scale | None:
-    """How a value was rounded, behind what only moves numbers."""
+    """The scale by which a value was quantized, through nodes that select elements."""
     maker = None if value is None else value.producer()
     while maker is not None and not maker.domain and maker.op_type in MOVES:
         value = maker.inputs[0]
@@ -55,7 +55,7 @@ def _scale_before(value: ir.Value | None) -> Scale | None:
 
 
 def _drop(node: ir.Node) -> None:
-    """Let layers that round read what was not rounded, where nobody else reads it."""
+    """Let quantizing layers read the unquantized value, unless others read it."""
     output, source = node.outputs[0], node.inputs[0]
     rounding = [
         index == 0 and ON_INPUT in reader.metadata_props

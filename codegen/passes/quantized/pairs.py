@@ -1,4 +1,4 @@
-"""QuantizeLinear and the DequantizeLinear behind it are one rounding."""
+"""Merge QuantizeLinear and DequantizeLinear to one FakeQuantize."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def fake_quantize_pairs(
 
 
 def _measure_rounded(node: ir.Node) -> None:
-    """Ask what was rounded for its sizes, so that nobody else reads what was not."""
+    """Read sizes from the quantized value, so that the other has one reader."""
     source = node.inputs[0]
     for reader, index in list(source.uses() if source is not None else ()):
         if reader.op_type in ("Shape", "Size") and reader.graph is node.graph:
@@ -74,7 +74,7 @@ def _measure_rounded(node: ir.Node) -> None:
 
 
 def move_floats(model: ir.Model) -> None:
-    """Let what moves numbers move floats, not the whole ones that stand for them."""
+    """Move DequantizeLinear before nodes that select elements."""
     for node in all_nodes(model):
         if node.op_type == "DequantizeLinear" and node.graph and not node.domain:
             _above_moves(node)
@@ -87,7 +87,7 @@ def move_floats(model: ir.Model) -> None:
 
 
 def _behind_moves(node: ir.Node) -> list[ir.Node]:
-    """Quantize again behind moves what is dequantized before them: it is the same."""
+    """Propagate scales through nodes that select elements."""
     small, made = node.outputs[0], []
     for reader, index in list(small.uses()):
         if reader.op_type in ("Shape", "Size") and not reader.domain:
@@ -182,7 +182,7 @@ def _rounded_weight(
 
 
 def _cut_off(node: ir.Node, value: ir.Value) -> ir.Value:
-    """The ReLU that quantizers leave out, where the least number stands for 0."""
+    """Restore the ReLU that quantizers omit where the lowest code means 0."""
     maker = value.producer()
     if maker is None or maker.domain or maker.op_type not in _SUMS:
         return value
@@ -211,7 +211,7 @@ def _is_rounded(value: ir.Value, scale: Scale) -> bool:
 
 
 def _start(value: ir.Value) -> ir.Value:
-    """A value before what only moves numbers or takes the greatest."""
+    """The source of a value, through selections, MaxPool and ReLU."""
     maker = value.producer()
     while maker is not None and not maker.domain and maker.inputs[0] is not None:
         if maker.op_type not in MOVES and maker.op_type not in ("MaxPool", "Relu"):

@@ -1,4 +1,4 @@
-"""Find the author's module that each rounding belongs to."""
+"""Find the author's module of each quantization node."""
 
 from __future__ import annotations
 

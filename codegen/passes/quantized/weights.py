@@ -1,4 +1,4 @@
-"""Weights that the file stores in few bits, as the numbers that they stand for."""
+"""Dequantize weights of few bits lazily: parameters that keep the file's codes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WHOLE = frozenset(
 
 
 def dequantize_weights(model: ir.Model, account: Account) -> bool:
-    """Put one weight in the place of every DequantizeLinear of the same constants."""
+    """Replace every DequantizeLinear of the same constants by one weight."""
     made: dict[object, ir.Value] = {}
     changed = False
     for node in all_nodes(model):
@@ -92,7 +92,7 @@ def _weight(model: ir.Model, node: ir.Node) -> ir.Value:
 
 
 def _plain(tensor: ir.TensorProtocol) -> ir.TensorProtocol:
-    """The values that small numbers stand for, as a weight of its own."""
+    """The dequantized values as a weight of their own."""
 
     def read() -> ir.TensorProtocol:
         return ir.tensor(np.asarray(tensor.numpy()), dtype=tensor.dtype)

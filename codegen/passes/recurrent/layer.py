@@ -59,7 +59,7 @@ def _is_zero(value: ir.Value | None) -> bool:
 
 
 def as_layer(model: ir.Model, node: ir.Node) -> bool:
-    """Rewrite a node that asks for nothing but what PyTorch's layer does."""
+    """Rewrite a node that PyTorch's layer covers."""
     if node.op_type not in STATES or node.domain or not _is_plain(node):
         return False
     y = node.outputs[0]
@@ -194,7 +194,7 @@ def _hand_on(model: ir.Model, made: ir.Node, end: ir.Node, directions: int) -> N
 def _four_axes(
     model: ir.Model, end: ir.Node, turned: ir.Value, last: ir.Value, directions: int
 ) -> None:
-    """Who asks for the shape of (T, N, D, H) asks (T, N, D * H) with axes parted."""
+    """Let readers of the shape (T, N, D, H) read (T, N, D * H) with split axes."""
     readers = [reader for reader, _ in turned.uses() if reader is not end]
     if not readers:
         return

@@ -185,7 +185,7 @@ def _constants(
     return found
 
 
-# --- what it becomes ---
+# --- rewriting ---
 
 
 def _axes_node(kind: str, value: ir.Value, axes: ir.Value, name: str) -> ir.Node:
@@ -194,7 +194,7 @@ def _axes_node(kind: str, value: ir.Value, axes: ir.Value, name: str) -> ir.Node
 
 
 def _write(model: ir.Model, loop: _Loop, sequence: ir.Value, cell: Cell) -> None:
-    """The layer in the place of the loop, from the same state."""
+    """Replace the loop by the layer, with the same initial state."""
     node, state = loop.node, loop.state
     start, last = node.inputs[2 + state], node.outputs[state]
     assert start is not None

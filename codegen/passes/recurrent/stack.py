@@ -1,4 +1,4 @@
-"""Stack recurrent layers in a row; batch first where the axes are swapped."""
+"""Merge consecutive recurrent layers to one of several layers; set `batch_first`."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ _ARITHMETIC = {"Add": np.add, "Div": np.divide, "Mul": np.multiply, "Sub": np.su
 def _weight(
     like: ir.Value, read: Callable[[], ir.TensorProtocol], flat: bool = False
 ) -> ir.Node:
-    """A Constant that trains, made when somebody asks for it."""
+    """A trainable Constant, computed on first use."""
     tensor = constant(like)
     assert tensor is not None
     shape = tuple(tensor.shape.numpy())

@@ -1,4 +1,4 @@
-"""Restore the author's weights where an exporter stored what it computed from them.
+"""Restore the author's weights where an exporter folded operators into them.
 
 torch's newer exporter writes beside a constant what it was made of ("folded_from") and
 calls it by the function that made it: `exp`, folded from `logit_scale`, is a parameter
@@ -41,7 +41,7 @@ _CURVES: dict[str, tuple[str, origin.How, origin.How]] = {
 
 
 def unfold_weights(model: ir.Model, account: Account) -> bool:
-    """Put parameters in the place of constants that were made of one alone."""
+    """Replace constants that were computed from one parameter by that parameter."""
     changed = False
     named: dict[str, ir.Value] = {}
     for value in list(model.graph.initializers.values()):

@@ -1,4 +1,4 @@
-"""What stands in a single file in the place of the runtime's engine and modules.
+"""Minimal replacements of the runtime's engine and modules for single files.
 
 Operators, layers and their helpers are the runtime's own source. The parts here are
 smaller forms of what records gradients, moves between devices, and reads and writes

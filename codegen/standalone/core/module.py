@@ -182,7 +182,7 @@ Holder = Module
 
 
 def copied(value: Any, seen: dict[int, Any]) -> Any:
-    """A value with new modules and tensors; what it holds twice, it still does.
+    """A deep copy of modules and tensors that preserves sharing.
 
     seen: the copy of each module and tensor, by its id.
     """

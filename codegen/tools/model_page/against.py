@@ -1,4 +1,4 @@
-"""What two models differ in: modules, shapes, values of weights, source."""
+"""Compare two models: modules, shapes, values of weights, source."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BLOCK = 1 << 20
 
 @dataclass(frozen=True)
 class Changed:
-    """One module, or one tensor, and what is another than in the other model."""
+    """One module or tensor, and its differences from the other model."""
 
     path: str
     what: str
@@ -67,7 +67,7 @@ class Differences:
 
     @property
     def summary(self) -> str:
-        """One line: how much of what is different."""
+        """A summary line: counts of differences by kind."""
         counts = (
             (len(self.added), "module", "added"),
             (len(self.removed), "module", "removed"),

@@ -1,4 +1,4 @@
-"""What is known of a model, as a tree of boxes: one a module."""
+"""Data of the page: a tree of boxes, one for each module."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Operator:
-    """How often an operator of the runtime ran in one pass, and what it cost."""
+    """Calls and cost of one operator of the runtime in one pass."""
 
     name: str
     calls: int

@@ -1,4 +1,4 @@
-"""Look at a model: make its source and its module, run it once, name its sizes."""
+"""Inspect a model: generate and load its module, run it once, name its sizes."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def examined(
 
 
 def _fill(model: Any, made: Generated, computed: bool) -> None:
-    """Give the model its weights; one that is not computed gets zeros in no memory."""
+    """Load the weights; uncomputed ones become zeros that take no memory."""
     kinds = {path: t.dtype for path, t in model.named_tensors(remove_duplicate=False)}
 
     def value(entry: Entry) -> np.ndarray:

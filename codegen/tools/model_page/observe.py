@@ -1,4 +1,4 @@
-"""Run a model once and write down what flows through each of its modules."""
+"""Run a model once and record the tensors that enter and leave each module."""
 
 from __future__ import annotations
 

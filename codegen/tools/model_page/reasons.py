@@ -1,4 +1,4 @@
-"""Which lines of `--explain` speak of which module."""
+"""Assign the lines of `--explain` to modules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of sizes: which axes follow an open dimension of the inputs, and how.
+"""Name axes that depend on dynamic dimensions of the inputs.
 
 The model runs once more for each name, with another size; an axis that changes follows
 that name. Products are left out of these runs, only their shapes count.

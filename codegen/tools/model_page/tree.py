@@ -1,4 +1,4 @@
-"""The tree of boxes of a model: what each module holds, is made by, and did."""
+"""Build the tree of boxes: members, constructor and observed calls of each module."""
 
 from __future__ import annotations
 

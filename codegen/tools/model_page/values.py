@@ -1,4 +1,4 @@
-"""How a tensor's values are spread, from a sample of those of a large one."""
+"""Histogram and statistics of a tensor's values; large tensors are sampled."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BINS = 24
 
 
 def histogram(array: Any) -> Histogram | None:
-    """Of numbers; None of text, of no values, and of ones that are never finite."""
+    """Statistics of numbers; None for text, empty and never finite tensors."""
     taken = sample(np.asarray(array))
     if taken is None or taken.size == 0:
         return None

@@ -1,4 +1,4 @@
-"""Write a look at a model as one HTML file."""
+"""Write the inspection of a model as one HTML file."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Shown:
 
 @dataclass
 class Run:
-    """Operators that follow each other, and what the last one gives."""
+    """Consecutive operators, and the result of the last one."""
 
     steps: list[Step]
     output: str
@@ -143,7 +143,7 @@ class _Pages:
             made.more += 1
 
     def _bars(self, box: Box) -> list[tuple[str, str, str, str]]:
-        """Word, number, share of the whole model's, and what is said of it."""
+        """Label, number, share of the model's total, and a remark."""
         whole = self.whole
         memory, all_memory = (each.bytes + each.result_bytes for each in (box, whole))
         return [
@@ -178,7 +178,7 @@ def _child(box: Box, path: str) -> Box | None:
 
 
 def _again(box: Box, step: Step) -> Step:
-    """A call of a module whose box stands elsewhere, by its name."""
+    """A reference to a module whose box is elsewhere."""
     if not step.module:
         return step
     inside = f"{box.path}." if box.path else ""
@@ -218,7 +218,7 @@ def drawn(histogram: Histogram) -> str:
 
 
 def spread(histogram: Histogram) -> str:
-    """`-0.21 to 0.2, mean 0.001, deviation 0.05`, and what is odd."""
+    """`-0.21 to 0.2, mean 0.001, deviation 0.05`, and anomalies."""
     said = (
         f"{histogram.low:.3g} to {histogram.high:.3g}, mean {histogram.mean:.3g}, "
         f"deviation {histogram.deviation:.3g}"

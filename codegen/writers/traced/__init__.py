@@ -1,4 +1,4 @@
-"""Modules as ONNX models: what they do is written down, then said in ONNX's nodes.
+"""Export modules to ONNX: record their calls, then emit ONNX nodes.
 
 In: a module and example inputs. Out: a graph with the module's names and scopes.
 Invariant: every operator and layer has its way back in one table (`operators/`), and

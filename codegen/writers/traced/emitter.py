@@ -72,7 +72,7 @@ class Emitter:
         return values[0] if outputs == 1 else tuple(values)
 
     def value(self, item: Any) -> ir.Value:
-        """What stands for an argument in the graph."""
+        """The graph value of an argument."""
         if isinstance(item, ir.Value):
             return item
         if isinstance(item, Ref):
@@ -217,7 +217,7 @@ class Emitter:
         return made
 
     def block(self, block: Block) -> Iterable[Any]:
-        """Write the calls of a block; what it gives."""
+        """Emit the calls of a block; returns its results."""
         call = self.call
         for each in block.calls:
             self.write(each)
@@ -225,7 +225,7 @@ class Emitter:
         return list(block.results)
 
     def taken(self, ref: Ref, what: str = "taken") -> ir.Value:
-        """A value that a body is given, in the place of `ref`."""
+        """A body's input that replaces `ref`."""
         shape = ir.Shape([n if type(n) is int else None for n in ref.shape])
         value = ir.Value(name=f"{what}_{next(self._labels)}", shape=shape)
         value.type = ir.TensorType(data_type(ref.dtype))

@@ -306,7 +306,7 @@ def _shared(program: Recorded) -> dict[int, Path]:
 
 
 def _drop_unread(emit: Emitter, results: Sequence[ir.Value]) -> None:
-    """Take out nodes whose readers took what goes into them."""
+    """Dead code elimination: nodes without readers."""
     asked = {id(value) for value in results}
     for node in reversed(emit.nodes):
         if not any(made.uses() or id(made) in asked for made in node.outputs):
@@ -370,7 +370,7 @@ def _results(
     names: Sequence[str] | None,
     words: Mapping[Size, str],
 ) -> list[ir.Value]:
-    """The graph's outputs, each a value of its own with the name asked for."""
+    """The graph's outputs: distinct values with the requested names."""
     found = [each for each in leaves(program.results) if each is not None]
     names = names or _names(program.results, len(found))
     if len(names) != len(found):

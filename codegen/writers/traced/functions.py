@@ -1,4 +1,4 @@
-"""Modules as FunctionProto: every call of a module becomes one node."""
+"""Export modules as FunctionProtos: each call of a module becomes one node."""
 
 from __future__ import annotations
 

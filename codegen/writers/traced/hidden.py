@@ -1,4 +1,4 @@
-"""Tell state of Python's that a loop's rounds leave to the next: a counter, a list.
+"""Detect Python state that loop iterations carry: a counter, a list.
 
 What a round does is compared for the first rounds alone. A later one may differ where
 something outlives a round that is no tensor: an attribute, a global, what a function
@@ -38,7 +38,7 @@ class Watch:
         self._looks: dict[Any, list[Seen]] = {}
 
     def look(self, asking: Asking, at: Any, frame: types.FrameType | None) -> None:
-        """Look at what the functions from the loop inwards can see.
+        """Snapshot the variables visible to the functions from the loop inwards.
 
         at: which call it is; frame: what makes it.
         """
@@ -74,7 +74,7 @@ class Watch:
 def _look_around(
     found: Seen, frame: types.FrameType, known: set[int], is_loops: bool
 ) -> None:
-    """What one function sees; the loop's own names are told by its source."""
+    """The variables of one function, without the loop's own names."""
     code, held = frame.f_code, dict(frame.f_locals)
     outer = {name: held.pop(name) for name in code.co_freevars if name in held}
     outer |= {n: frame.f_globals[n] for n in code.co_names if n in frame.f_globals}

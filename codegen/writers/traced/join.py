@@ -1,4 +1,4 @@
-"""Two ways of a program as one: what they share comes after the `if`."""
+"""Join two control-flow paths: their common suffix follows the `if`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from burnish.nn.param import Stored
 
 
 class _NoFit(Exception):
-    """Two values cannot stand in one place."""
+    """Two values cannot be merged."""
 
 
 def join(decision: Decision, then: Block, otherwise: Block, seen: Seen) -> Block:

@@ -1,4 +1,4 @@
-"""Which loop of the source asks a tensor for its value: `while x > 0`, `range(n)`."""
+"""Find the loop whose condition reads a tensor's value: `while x > 0`, `range(n)`."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class Asking(NamedTuple):
         return self.node.body[0].lineno <= line <= (self.node.end_lineno or line)
 
     def is_in(self, other: Asking | None) -> bool:
-        """Whether another question is asked by the same run of the same loop."""
+        """Whether two reads come from the same execution of the same loop."""
         return (
             other is not None and other.frame is self.frame and other.node is self.node
         )
 
 
 def truth_asked(frame: FrameType, line: str) -> Asking | None:
-    """The loop that ends where a tensor says so; None for an `if`.
+    """The `while` loop whose condition reads a tensor; None for an `if`.
 
     That is a `while`, or a `for` over `range` that begins with `if ...: break`.
     """
@@ -61,7 +61,7 @@ def truth_asked(frame: FrameType, line: str) -> Asking | None:
 
 
 def count_asked(frame: FrameType, line: str) -> Asking | None:
-    """The loop `for ... in range(n)` that asks a tensor how many rounds it has."""
+    """The loop `for ... in range(n)` whose trip count is a tensor's value."""
     _, place = place_of(frame)
     for node in _loops(frame.f_code.co_filename):
         if isinstance(node, ast.For) and place in map(_span, _counts(node)):
@@ -76,7 +76,7 @@ def may_break(node: ast.While | ast.For) -> bool:
 
 
 def _counts(node: ast.For) -> list[ast.expr]:
-    """What asks a tensor in `range(n)`, `range(n.item())`, `range(int(n.item()))`."""
+    """The tensor of `range(n)`, `range(n.item())`, `range(int(n.item()))`."""
     call = node.iter
     if not (
         isinstance(call, ast.Call)
@@ -231,7 +231,7 @@ def _span(node: ast.expr | ast.stmt) -> tuple[int, ...]:
 
 
 def place_of(frame: FrameType) -> Place:
-    """Where the instruction that runs stands in the source."""
+    """The source position of the running instruction."""
     positions = list(frame.f_code.co_positions())[frame.f_lasti // 2]
     line, end_line, column, end_column = (each or 0 for each in positions)
     return frame.f_code.co_filename, (line, column, end_line, end_column)

@@ -1,4 +1,4 @@
-"""Rounds of a loop as one body: what goes from round to round, and what comes out."""
+"""Unify recorded loop iterations to one body with loop-carried values and outputs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def repeat(*given: Any, body: Block, stays: bool, counted: Any) -> Any:
 
 
 def rolled(loop: Unrolled, seen: Seen) -> Block:
-    """The loop as one call, and what comes after it."""
+    """The loop as one call, and the calls after it."""
     try:
         return _Rounds(loop, seen).block()
     except _Unlike as error:
@@ -73,12 +73,12 @@ def _difference(*rounds: Done) -> str:
 
 
 class _Column:
-    """A value that goes from round to round: what it is before each one."""
+    """A loop-carried value, with its value before each iteration."""
 
     def __init__(self, values: Sequence[Any], inside: Ref):
         self.values, self.inside = list(values), inside
         self.first: Any = values[0]
-        self.after: Any = None  # what it is after a round, in the words of the body
+        self.after: Any = None  # its value after an iteration, in terms of the body
 
 
 class _Rounds:
@@ -243,7 +243,7 @@ class _Rounds:
             return None
         return self._next(*self.loop.conditions[1:3])
 
-    # --- what comes after it ---
+    # --- after the loop ---
 
     def _rest(self) -> Block:
         """What follows any number of rounds, as it follows three."""
@@ -313,7 +313,7 @@ class _Rounds:
         return self._after(none, one, two, three, known)
 
     def _after(self, none: Any, one: Any, two: Any, three: Any, known: bool) -> Any:
-        """A value after the loop, for what it is after none to three rounds."""
+        """A value after the loop, from its values after zero to three iterations."""
         if not isinstance(one, Ref) or (
             self._equal(one, two, three) and (not known or self._equal(none, one))
         ):

@@ -1,4 +1,4 @@
-"""Sizes that differ between captures, and the calls of several captures as one."""
+"""Unify several captures: integers that differ become sizes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from burnish.capture.tape import Ref
 
 
 class Size(int):
-    """A whole number that depends on dynamic axes: what it was in every capture.
+    """An integer that depends on dynamic axes, with its value in every capture.
 
     Arithmetic gives a Size, or a plain integer where all captures agree.
     """

@@ -1,4 +1,4 @@
-"""The way back: which ONNX nodes say what an operator or a layer of Burnish does."""
+"""Registry of export rules: operators and layers of Burnish to ONNX nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write down what a module does, layer by layer, going one way at every `if`."""
+"""Record a module's calls on one control-flow path."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Done(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Calls in a row, what is kept of them, and places that it is given values in."""
+    """A block: calls, its results, and its inputs."""
 
     calls: list[Done]
     results: Any
@@ -125,7 +125,7 @@ class Recorded:
 
 
 class Decision(NamedTuple):
-    """A question that Python asked a tensor: after how many calls, and where."""
+    """A read of a tensor's value by Python: after how many calls, and where."""
 
     condition: Ref
     start: int
@@ -318,7 +318,7 @@ def _at() -> At:
 
 
 def line_of(frame: FrameType | None) -> str:
-    """The file and line that asks a tensor for its value."""
+    """The file and line that read a tensor's value."""
     if frame is None:
         return "somewhere"
     return f"{FilePath(frame.f_code.co_filename).name}:{frame.f_lineno}"

@@ -1,4 +1,4 @@
-"""Line up the first iterations of a loop, and what follows after each count of them."""
+"""Align the recorded iterations of a loop, and the calls after each trip count."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from burnish.nested import mapped
 
 
 class Unrolled(NamedTuple):
-    """A loop's first three rounds, and what comes after none to three of them.
+    """A loop's first three iterations, and the calls after zero to three of them.
 
     conditions: what is asked before each round, and after the last one.
     """
@@ -26,7 +26,7 @@ class Unrolled(NamedTuple):
 
 
 def again(condition: Any, *, end: Block, rounds: Block) -> Any:
-    """What stands for one question of a loop while its ways are followed."""
+    """Placeholder of one condition of a loop, while its paths are unified."""
     raise AssertionError("it is written, never called")
 
 

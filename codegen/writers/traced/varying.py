@@ -1,4 +1,4 @@
-"""Constants that Python made out of dynamic sizes, told by their values."""
+"""Find constants that Python computed from dynamic sizes, by their values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every way that a module can go, as one program with an `if` where they part."""
+"""Record every control-flow path of a module as one program with `if` nodes."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def recorded(module: Module, args: Sequence[Any]) -> Recorded:
 
 
 class _Ways:
-    """Runs a module once for each way, and joins what they do."""
+    """Runs a module once for each path, and joins the recordings."""
 
     def __init__(self, module: Module, args: Sequence[Any]):
         self.module, self.args, self.seen = module, args, Seen()
@@ -77,7 +77,7 @@ class _Ways:
                 tape.watch.check(decision.asking.node, rounds, decision.line)
 
     def follow(self, ways: tuple[int, ...], tape: LayerTape, start: int) -> Block:
-        """What is done after these decisions, of which `tape` is one way."""
+        """The program after these decisions; `tape` is one of its paths."""
         if len(tape.decisions) == len(ways):
             return Block(tape.done[start:], tape.results)
         decision = tape.decisions[len(ways)]
@@ -176,7 +176,7 @@ def _alive(calls: list[Done], wanted: set[int]) -> list[Done]:
 
 
 def _wanted_of(call: Done, wanted: set[int]) -> Done:
-    """An `if` with the results that are asked for alone."""
+    """An `if` with its unused results removed."""
     kept = [i for i, ref in enumerate(call.results) if ref.place in wanted]
     blocks = {}
     for name, block in call.options.items():

@@ -22,7 +22,7 @@ from burnish.codegen.passes.rules.attention.masks import (
 from burnish.codegen.passes.shapes.dims import Dims, declared
 from burnish.codegen.symbolic.sizes import ONE
 
-# --- what an attention's mask says of places ---
+# --- the mask of attention by position ---
 
 
 @dataclass(frozen=True)

@@ -200,7 +200,7 @@ def _is_upper_triangle(value: ir.Value, wide: bool = False) -> bool:
 
 
 def hides_what_follows(value: ir.Value, wide: bool = False) -> bool:
-    """Whether numbers are 0 up to the query's place and hide what comes after."""
+    """Whether a mask is causal: 0 up to the query's position, hidden after it."""
     if not _square(value, wide):
         return False
     node = value.producer()

@@ -135,7 +135,7 @@ def _scale(found: Match) -> float | None:
     return result or None
 
 
-# --- what is written ---
+# --- rewriting ---
 
 
 def _attention(found: Match) -> list[ir.Node]:

@@ -1,4 +1,4 @@
-"""The way back to ONNX of every operator and layer, by family."""
+"""Export rules of operators and layers, by family."""
 
 from burnish.codegen.writers.traced.operators import (
     activation,

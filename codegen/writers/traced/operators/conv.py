@@ -22,7 +22,7 @@ def window(
     padding: Any,
     dilation: Any,
 ) -> dict[str, Any]:
-    """ONNX's attributes of a window; what is the default is left out."""
+    """ONNX's attributes of a window, without defaults."""
     rank = len(kernel)
     strides, dilations = each(stride, rank, "stride"), each(dilation, rank, "dilation")
     found: dict[str, Any] = {"kernel_shape": list(kernel)}

@@ -276,7 +276,7 @@ for _name, _op in (
 
 @writes("moved_array", *(f"step {name}" for name in _STEPS))
 def itself(emit: Emitter, x: Any, *_: Any, **_options: Any) -> Any:
-    """The same values; a dtype that was asked for is the result's."""
+    """Identity, or a cast to the requested dtype."""
     if x.dtype != emit.result.dtype:
         return emit.cast(x, emit.result.dtype)
     return emit.value(x)

@@ -1,4 +1,4 @@
-"""Picking elements and putting them in place."""
+"""Indexing, gathering and scattering."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def is_mask(item: Any) -> bool:
 
 
 def _depth(item: Any) -> int:
-    """How many axes an item of an index stands for."""
+    """The number of axes that an item of an index consumes."""
     if is_mask(item):
         return len(item.shape)
     return 1

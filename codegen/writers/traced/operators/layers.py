@@ -1,4 +1,4 @@
-"""What layers do between operators: masks, bags, long rows."""
+"""Steps of layers between operators: masks, bags, max-norm."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def scales(emit: Emitter, rows: Any, *, max_norm: float, norm_type: float) -> An
 def shortened(
     emit: Emitter, weight: Any, ids: Any, *, max_norm: float, norm_type: float
 ) -> Any:
-    """All rows at most so long, those that nobody asks for as well."""
+    """Limit the norm of every row of the table, also of unused rows."""
     by = scales(emit, weight, max_norm=max_norm, norm_type=norm_type)
     return emit("Mul", weight, by)
 

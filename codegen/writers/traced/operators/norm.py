@@ -21,7 +21,7 @@ def layer_norm_from(
     axis: int,
     eps: float,
 ) -> Any:
-    """Without a weight ones take its place, which ONNX asks for."""
+    """The weight, or ones, because ONNX requires a scale."""
     scale = _ones(x, axis) if weight is None else weight
     return emit("LayerNormalization", x, scale, bias, axis=axis, epsilon=eps)
 

@@ -1,4 +1,4 @@
-"""Numbers rounded to small ones: scales, zero points, and what they stand for."""
+"""Quantization: scales, zero points, dequantized values."""
 
 from __future__ import annotations
 

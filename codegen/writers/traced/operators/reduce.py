@@ -32,7 +32,7 @@ writers.update((name, _reduce(op)) for name, op in _REDUCE.items())
 
 
 def reduced(emit: Emitter, op: str, x: Any, axes: Any, keepdims: bool) -> Any:
-    """A reduction over axes; over none it changes only what one element becomes."""
+    """A reduction over axes; over no axes only the elementwise part applies."""
     if not emit.rank:
         axes = []
     if axes is not None and not several(axes):
@@ -194,7 +194,7 @@ def logsumexp(emit: Emitter, x: Any, axis: Any = None, keepdims: bool = False) -
 
 @writes("cum_max", "cum_min", "running_product")
 def so_far(emit: Emitter, x: Any, *, axis: int) -> Any:
-    """A Scan that keeps what it has of the elements before."""
+    """A Scan that carries the result of earlier elements."""
     assert emit.call is not None
     kind, axis = np.dtype(x.dtype), axis % len(x.shape)
     if kind.kind == "b":  # ONNX compares numbers alone

@@ -199,7 +199,7 @@ def trilu(emit: Emitter, x: Any, *, k: int, upper: bool) -> Any:
 
 @writes("diag_embed")
 def diag_embed(emit: Emitter, x: Any, offset: int, shape: Any) -> Any:
-    """x as rows, of which a mask keeps the diagonal."""
+    """The diagonal of x, by a mask over rows."""
     *lead, count = x.shape
     rows, columns = shape or (emit.result.shape[-2:])
     if any(isinstance(n, Size) for n in (count, rows, columns)):
