@@ -215,9 +215,7 @@ def batch_norm_train(
 
     The variance is the biased one; gradients flow through the statistics.
     """
-    tape = recording.tape
-    is_plain = namespace(x) is np if tape is None else tape.is_step
-    if is_plain and _has_kernel():
+    if _has_kernel() and _is_on_cpu(x):
         return channel_norm(x, scale, bias, eps=eps)
     return _channel_norm(x, scale, bias, eps)
 
@@ -226,6 +224,12 @@ def _has_kernel():
     from burnish.kernels import direct
 
     return direct.usable() is not None
+
+
+def _is_on_cpu(x):
+    """Whether an array, or a recorded one of a step of training, is for kernels."""
+    tape = recording.tape
+    return namespace(x) is np if tape is None else tape.is_step
 
 
 @operator
