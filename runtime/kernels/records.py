@@ -121,6 +121,11 @@ RECORDS = (
         f"batch channels multiplier n_taps {_GRID} {_COPY} room",
     ),
     _record(
+        "trees",
+        "x roots features thresholds yes no modes missing out fault",
+        "rows width trees nodes leaves",
+    ),
+    _record(
         "pack",
         "x out",
         "groups outs ins taps wide depth group_step out_step in_step",

@@ -146,7 +146,6 @@ from burnish.ops.classical import (
     probit,
     softmax_zero,
     svm_kernel,
-    tree_ensemble,
 )
 from burnish.ops.clip import clip
 from burnish.ops.compare import (
@@ -375,6 +374,7 @@ from burnish.ops.text import (
     tf_idf_vectorizer,
 )
 from burnish.ops.training import adagrad_step, adam_step, momentum_step
+from burnish.ops.trees import tree_ensemble
 
 _memory_bound.mark()
 

@@ -10,7 +10,7 @@ from math import prod
 
 import numpy as np
 
-from burnish.ops import conv, norm, pool
+from burnish.ops import conv, norm, pool, trees
 from burnish.ops._slopes import gated
 from burnish.ops._window import window
 
@@ -22,8 +22,11 @@ def _suits(*arrays):
     """Whether kernels take these arrays, of which the first is the largest."""
     if any(a is not None and a.dtype != np.float32 for a in arrays):
         return False
-    if arrays[0].size < _FEW or not arrays[0].size:
-        return False
+    return arrays[0].size >= _FEW and arrays[0].size > 0 and _usable()
+
+
+def _usable():
+    """Whether the library was built before."""
     from burnish.kernels import direct
 
     return direct.usable() is not None
@@ -189,3 +192,63 @@ def _(g, y, x, scale=None, bias=None, *, eps):
 
 def _sizes(x):
     return {"count": len(x), "channels": x.shape[1], "inner": prod(x.shape[2:])}
+
+
+# --- trees ---
+
+_STEPS = 64
+"""What a walk down a tree costs, in elements."""
+
+
+@trees.tree_ensemble.on("numpy")
+def _(
+    x, roots, features, thresholds, yes, no, targets, weights, modes=None, missing=None,
+    members=None, *, outputs, aggregate="sum",
+):  # fmt: skip
+    nodes = trees.Nodes(features, thresholds, yes, no, modes, missing, members)
+    if _walks(x, roots, nodes):
+        walk = _walking(nodes, len(targets))
+        try:
+            return trees.counted(x, walk, roots, targets, weights, outputs, aggregate)
+        except LookupError:
+            pass  # a place that is none: the plain form says of what
+    return trees.tree_ensemble.value(
+        x, roots, *nodes[:4], targets, weights, *nodes[4:], outputs=outputs,
+        aggregate=aggregate,
+    )  # fmt: skip
+
+
+def _walks(x, roots, nodes):
+    """Whether the kernel goes down such trees."""
+    whole = (roots, nodes.features, nodes.yes, nodes.no)
+    return (
+        x.ndim == 2
+        and nodes.members is None
+        and x.dtype == nodes.thresholds.dtype == np.float32
+        and all(a.dtype == np.int64 and a.ndim == 1 for a in whole)
+        and nodes.thresholds.shape == nodes.yes.shape == nodes.no.shape
+        and nodes.features.shape == nodes.yes.shape
+        and len(roots) * len(x) > 0
+        and _usable()
+    )
+
+
+def _walking(nodes, leaves):
+    """`trees.walking` by the kernel."""
+    asked = {n: _dense(getattr(nodes, n)) for n in nodes._fields[:4]}
+    modes = None if nodes.modes is None else _dense(nodes.modes).view(np.uint8)
+    missing = None if nodes.missing is None else _dense(nodes.missing).view(np.uint8)
+
+    def walk(x, roots):
+        leaf = np.empty((len(roots), len(x)), np.int64)
+        fault = np.zeros(1, np.int64)
+        _launch(
+            "trees", leaf.size * _STEPS, x=_dense(x), roots=_dense(roots), **asked,
+            modes=modes, missing=missing, out=leaf, fault=fault, rows=len(x),
+            width=x.shape[1], trees=len(roots), nodes=len(asked["yes"]), leaves=leaves,
+        )  # fmt: skip
+        if fault[0]:
+            raise LookupError
+        return leaf
+
+    return walk

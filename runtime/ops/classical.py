@@ -1,7 +1,7 @@
-"""Models that are not networks: trees, lookups, votes. N rows, T trees, C targets.
+"""Models that are not networks: lookups, support vectors, votes. N rows, F features.
 
-Which leaf a row reaches and which key a value equals change in steps, so these have no
-gradient and say so when asked.
+Which key a value equals and which class wins change in steps, so these have no gradient
+and say so when asked.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from burnish.backend import Array, as_indices, namespace
-from burnish.errors import DeviceError, InputError
+from burnish.backend import Array, namespace
+from burnish.errors import DeviceError
 from burnish.operator import composed, operator
 from burnish.ops._tables import beside
 from burnish.ops.arithmetic import abs_
@@ -20,131 +20,6 @@ from burnish.ops.compare import where
 from burnish.ops.elementary import exp, log, sqrt, tanh
 from burnish.ops.linear import matmul
 from burnish.ops.reduce import reduce_max, reduce_sum
-
-MEMBER = 6
-_BLOCK = 1 << 18  # places on the way at a time: what the caches of a CPU hold
-_START = {"sum": 0.0, "average": 0.0, "min": math.inf, "max": -math.inf}
-
-
-@operator
-def tree_ensemble(
-    x,
-    roots,
-    features,
-    thresholds,
-    yes,
-    no,
-    targets,
-    weights,
-    modes=None,
-    missing=None,
-    members=None,
-    *,
-    outputs: int,
-    aggregate: str = "sum",
-) -> Array:
-    """What the leaves that each row of x reaches say of each target: (N, F) -> (N, C)
-
-    roots (T,): the trees' first nodes. A node compares x[:, features] with thresholds;
-    yes and no say where to go on: a node, or ~leaf. targets, weights (leaves, votes):
-    what a leaf adds to which target; votes for target `outputs` count for nothing.
-    modes: 0 <=, 1 <, 2 >=, 3 >, 4 ==, 5 !=, 6 in members[threshold]; <= by default.
-    missing: whether nan answers yes. aggregate: "sum", "average", "min" or "max".
-    """
-    xp = namespace(x)
-    if len(x.shape) != 2:
-        raise InputError(f"tree_ensemble: expected x (N, F), got {x.shape}")
-    leaves = len(targets)
-    walk = _Walk(xp, leaves, features, thresholds, yes, no, modes, missing, members)
-    size = max(_BLOCK // max(len(roots), 1), 1) if xp is np else max(len(x), 1)
-    total = [xp.zeros((0, outputs), weights.dtype)]
-    for start in range(0, len(x), size):
-        leaf = walk.leaves(x[start : start + size], roots)
-        votes = weights[leaf]
-        rows = xp.arange(len(leaf)).reshape(-1, 1, 1)
-        spots = (rows * (outputs + 1) + targets[leaf]).ravel()
-        room = len(leaf) * (outputs + 1)
-        sums = _gathered(xp, spots, votes.ravel(), room, aggregate)
-        sums = sums.reshape(len(leaf), outputs + 1)[:, :outputs]
-        sums = sums / len(roots) if aggregate == "average" else sums
-        total.append(sums.astype(weights.dtype))
-    return xp.concatenate(total)
-
-
-class _Walk:
-    """Rows going down all trees at once; a leaf leads to itself, whatever the answer.
-
-    Leaves are numbered behind the nodes here.
-    """
-
-    def __init__(self, xp, leaves, features, thresholds, yes, no, *others):
-        self.xp = xp
-        self.nodes = count = len(features)
-        modes, missing, members = others
-        self.features = self.extended(as_indices(features), leaves)
-        self.thresholds = self.extended(thresholds, leaves)
-        self.modes = self.extended(modes, leaves)
-        self.missing = self.extended(missing, leaves)
-        self.members = members
-        sides = [xp.where(c < 0, count + ~c, c) for c in map(as_indices, (no, yes))]
-        ends = xp.arange(count, count + leaves)
-        self.next = xp.stack([xp.append(c, ends) for c in sides], axis=1).ravel()
-
-    def extended(self, array, leaves):
-        """An array of nodes with zeros for the leaves; None as it is."""
-        if array is None:
-            return None
-        return self.xp.append(array, self.xp.zeros(leaves, array.dtype))
-
-    def leaves(self, x, roots):
-        """The leaf that each row reaches in each tree: (N, F) -> (N, T)"""
-        xp = self.xp
-        flat = xp.ascontiguousarray(x).ravel()
-        first = xp.arange(len(x)).reshape(-1, 1) * x.shape[1]
-        roots = as_indices(roots)
-        place = xp.where(roots < 0, self.nodes + ~roots, roots)
-        place = xp.broadcast_to(place, (len(x), len(roots)))
-        while (place < self.nodes).any():
-            value = flat.take(first + self.features.take(place))
-            place = self.next.take(2 * place + self.answer(value, place))
-        return place - self.nodes
-
-    def answer(self, value, node):
-        """What each node says to each value."""
-        xp, threshold = self.xp, self.thresholds.take(node)
-        if self.modes is None:
-            yes = value <= threshold
-        else:
-            yes = self.compared(value, threshold, self.modes.take(node))
-        if self.missing is None:
-            return yes
-        return yes | (xp.isnan(value) & self.missing.take(node))
-
-    def compared(self, value, threshold, mode):
-        xp = self.xp
-        asked = (
-            value <= threshold,
-            value < threshold,
-            value >= threshold,
-            value > threshold,
-            value == threshold,
-            value != threshold,
-        )
-        yes = xp.select([mode == i for i in range(len(asked))], asked, False)
-        if self.members is None:
-            return yes
-        chosen = xp.where(mode == MEMBER, threshold, 0).astype(np.int64)
-        inside = (self.members[chosen] == value[..., None]).any(axis=-1)
-        return xp.where(mode == MEMBER, inside, yes)
-
-
-def _gathered(xp: Any, spots: Any, votes: Any, size: int, aggregate: str) -> Any:
-    """The sum, least or greatest of the votes for each spot; 0 where nobody votes."""
-    if aggregate in ("sum", "average"):
-        return xp.bincount(as_indices(spots), votes.astype(np.float64), size)
-    total = xp.full(size, _START[aggregate], votes.dtype)
-    (xp.minimum if aggregate == "min" else xp.maximum).at(total, spots, votes)
-    return xp.where(xp.isinf(total), 0, total)
 
 
 @operator

@@ -8,8 +8,9 @@ import sys
 import pytest
 from onnx import TensorProto, helper
 
-from burnish.codegen.readers import read
+from burnish.codegen.readers import _wire, read
 from burnish.codegen.readers._wire import _header, _number
+from burnish.codegen.readers._wire import fields as _fields
 from tests.harness.attempts import measured
 
 COUNT, ROWS = 16, 4096
@@ -89,3 +90,21 @@ def test_pages_go_with_the_array(giant, monkeypatch):
     assert not released
     del array
     assert released == [(tensor.offset, SIZE)]
+
+
+def test_lists_of_numbers_are_not_gone_through_one_by_one(monkeypatch):
+    """Of trees, which have millions in attributes."""
+    seen = []
+    monkeypatch.setattr(_wire, "fields", lambda *a: _counted(seen, *a))
+    floats = {"floats": [0.5] * 5000, "ints": [7] * 5000, "texts": ["LEAF"] * 5000}
+    node = helper.make_node("Trees", ["x"], ["y"], domain="d", **floats)
+    graph = helper.make_graph([node], "g", [], [])
+    data = helper.make_model(graph).SerializeToString()
+    assert _wire.slim(data) == data
+    assert len(seen) < 30
+
+
+def _counted(seen, *args):
+    for field in _fields(*args):
+        seen.append(field)
+        yield field

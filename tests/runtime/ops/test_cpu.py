@@ -12,7 +12,7 @@ import burnish
 from burnish import nn, optim
 from burnish.errors import InputError
 from burnish.kernels import direct, library
-from burnish.ops import _cpu
+from burnish.ops import _cpu, tree_ensemble
 from burnish.ops._slopes import gated
 from burnish.ops.norm import channel_norm
 
@@ -426,3 +426,56 @@ def test_a_rule_of_the_users_has_no_kernel(launched):
     for one, old in zip(bag.parameters(), before, strict=True):
         np.testing.assert_allclose(one.data, old - 0.25, 1e-6)
     assert not launched
+
+
+# --- trees ---
+
+
+def forest(seed, trees=7, depth=6, width=5):
+    """Arrays of full trees, of nodes that ask at random, with two votes a leaf."""
+    rng = np.random.default_rng(seed)
+    inner = 2**depth - 1
+    child = 2 * np.arange(inner) + np.array([[1], [2]])
+    tree = np.arange(trees)[:, None, None]
+    sides = np.where(
+        child < inner, child + tree * inner, ~(child - inner + tree * (inner + 1))
+    )
+    leaves = trees * (inner + 1)
+    return {
+        "roots": np.arange(trees) * inner,
+        "features": rng.integers(0, width, trees * inner),
+        "thresholds": rng.integers(-1, 2, trees * inner).astype(np.float32),
+        "yes": sides[:, 0].ravel(),
+        "no": sides[:, 1].ravel(),
+        "targets": rng.integers(0, 4, (leaves, 2)),
+        "weights": rng.standard_normal((leaves, 2)).astype(np.float32),
+        "modes": rng.integers(0, 6, trees * inner).astype(np.uint8),
+        "missing": rng.random(trees * inner) < 0.5,
+    }
+
+
+@pytest.mark.parametrize("aggregate", ["sum", "average", "min", "max"])
+@pytest.mark.parametrize("bare", [(), ("modes",), ("missing",), ("modes", "missing")])
+@pytest.mark.parametrize("rows", [1, 9, 100])
+def test_trees(rows, bare, aggregate, launched):
+    x = np.rint(values(rows, 5))
+    x[::4, 1] = np.nan
+    trees = forest(rows) | dict.fromkeys(bare)
+    ours = tree_ensemble(x, *trees.values(), outputs=3, aggregate=aggregate)
+    plain = tree_ensemble.value(x, *trees.values(), outputs=3, aggregate=aggregate)
+    np.testing.assert_array_equal(ours, plain)
+    assert launched == ["trees"]
+
+
+def test_trees_of_broken_arrays_are_refused_as_without_a_kernel():
+    trees = forest(0)
+    for name, place in (("features", 5), ("yes", 10**6), ("no", -(10**6))):
+        broken = trees | {name: np.full_like(trees[name], place)}
+        with pytest.raises(Exception, match=r"out of bounds|index"):
+            tree_ensemble(values(3, 5), *broken.values(), outputs=3)
+    circle = trees | {
+        "yes": np.zeros_like(trees["yes"]),
+        "no": np.zeros_like(trees["no"]),
+    }
+    with pytest.raises(InputError, match="lead back to themselves"):
+        tree_ensemble(values(3, 5), *circle.values(), outputs=3)
