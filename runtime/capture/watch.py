@@ -19,8 +19,8 @@ from burnish.nn.module import Module
 from burnish.nn.param import Stored
 
 _SETTINGS = (bool, int, float, str, type(None))
-_DEVICE, _DTYPE = attrgetter("device"), attrgetter("dtype")
-_TRAINABLE = attrgetter("trainable")
+_DEVICE = attrgetter("device")
+_STORED = attrgetter("device", "dtype", "trainable")
 
 
 def named(modules: dict[str, Module]) -> dict[int, str]:
@@ -63,7 +63,8 @@ class Watch:
         counted = [*self._counts, *((own, len(own), "") for own, _, _ in self._names)]
         self._sized, self._sizes, _ = _columns(counted, 3)
         self._own, self._reads, self._values, _ = _columns(self._settings, 4)
-        self._items, self._places, self._dtypes, self._learn = _columns(self._stored, 4)
+        self._items = [item for item, *_ in self._stored]
+        self._were = [tuple(were) for _, *were in self._stored]
 
     def _is_same(self) -> bool:
         """Whether modules are what they were; False also where a closer look is due."""
@@ -72,9 +73,7 @@ class Watch:
             and all(map(eq, map(len, self._sized), self._sizes))
             and all(map(is_, map(getitem, self._holders, self._keys), self._held))
             and all(map(eq, map(call, self._reads, self._own), self._values))
-            and all(map(is_, map(_DEVICE, self._items), self._places))
-            and all(map(is_, map(_TRAINABLE, self._items), self._learn))
-            and all(map(is_, map(_DTYPE, self._items), self._dtypes))
+            and all(map(eq, map(_STORED, self._items), self._were))
         )
 
     def _keep(self, own: dict[str, Any], where: str) -> None:

@@ -28,9 +28,10 @@ from burnish.plan.cuda import (
     WholeTape,
     listed_on_gpu,
 )
-from burnish.plan.plan import Fault, Plan
+from burnish.plan.plan import Plan
 from burnish.plan.shown import explained, listed
 from burnish.plan.steps import Steps
+from burnish.planned.space import Fault
 from burnish.tensor import Tensor
 
 P = ParamSpec("P")

@@ -25,7 +25,7 @@ from burnish.plan.cpu.layout import PLAIN
 from burnish.plan.fold import fold
 from burnish.plan.fuse import fuse
 from burnish.plan.graph import Graph, Node, Value, changed_by
-from burnish.planned.space import Fault, Fetch, Space, point
+from burnish.planned.space import Ends, Fetch, Space, aligned, point
 from burnish.tensor import Tensor
 
 _CPU = Device("cpu")
@@ -36,7 +36,8 @@ _RECORD = 8 * WORDS
 class Segment:
     """Records first to behind; or, where there are none, a node that runs as it is.
 
-    done: the places of values that nobody asks for behind it.
+    done: the places of values that nobody asks for behind it. threads: how many the
+    records are for; one where none of them is split.
     """
 
     first: int
@@ -46,6 +47,7 @@ class Segment:
     fetched: list[Fetch] = dataclasses.field(default_factory=list)
     done: list[int] = dataclasses.field(default_factory=list)
     given: list[tuple[int, int]] = dataclasses.field(default_factory=list)
+    threads: int = 1
 
 
 class Plan:
@@ -83,6 +85,9 @@ class Plan:
             segment.fetched = [_fetch(value, spot) for value, spot in wanted]
             given = lowering.given.get(id(segment), [])
             segment.given = [(v.place, spot.buffer.slot) for v, spot in given]
+            parts = self.steps[segment.first : segment.behind]
+            if any(step.shares > 1 for step in parts):
+                segment.threads = self._threads
         self._let_go(graph.results | set(graph.program.fixed))
         self.arguments = [(v.place, s.buffer.slot) for v, s in lowering.arguments]
         self.results = [_fetch(value, spot) for value, spot in lowering.results]
@@ -93,6 +98,9 @@ class Plan:
         self.sizes = {s.buffer.slot: v.size * v.dtype.itemsize for v, s in sources}
         self.sizes |= dict(self.outside)
         self.faults = [b.slot for b in lowering.builder.faults if b.slot >= 0]
+        arguments = [_fetch(value, spot) for value, spot in lowering.arguments]
+        whole = not self.eager
+        self._ends = Ends(arguments, self.results, self.outside, self.faults, whole)
         self._folded = [
             (place, constant) for place, constant in lowering.folded.items()
         ]
@@ -157,6 +165,7 @@ class Plan:
             space = self._free.pop()
         except IndexError:
             space = Space(self.memory.arena, self.memory.slots)
+            self._ends.settle(space)
         try:
             return self._run(space, given, clock)
         finally:
@@ -166,11 +175,7 @@ class Plan:
         pointers = space.filled(self._arrays)
         alive: dict[int, Any] = {}
         values = self.program.values(given)
-        for place, slot in self.arguments:
-            point(pointers, alive, slot, values[place].data)
-        for slot, size in self.outside:
-            made = np.zeros if slot in self.faults else np.empty
-            point(pointers, alive, slot, made(size, np.uint8))
+        self._ends.enter(space, alive, values)
         for place, array in self.known.items():
             values[place] = Tensor.wrap(array, _CPU)
         base = space.table
@@ -190,15 +195,11 @@ class Plan:
                 values[place] = None
             if clock is not None:
                 clock()
-        for slot in self.faults:
-            if alive[slot].any():
-                raise Fault
-        for fetch in self.results:
-            values[fetch.place] = fetch.of(alive)
+        self._ends.leave(space, alive, values)
         return self.program.filled(values)
 
     def _execute(self, segment: Segment, base: int, clock: Any) -> None:
-        run, threads = self._library.run, self._threads
+        run, threads = self._library.run, segment.threads
         first = self._address + segment.first * _RECORD
         count = segment.behind - segment.first
         if clock is None:
@@ -222,7 +223,7 @@ class Plan:
                 if slot not in arrays or any(
                     id(s) in changed for s in constant.sources
                 ):
-                    arrays[slot] = np.ascontiguousarray(constant.make())
+                    arrays[slot] = aligned(constant.make())
             self.known = {place: constant.make() for place, constant in self._folded}
             self._arrays = arrays
             self._seen = [version(source) for source in self._sources]

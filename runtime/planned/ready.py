@@ -14,7 +14,7 @@ from burnish.kernels.records import WORDS
 from burnish.operator import registry
 from burnish.planned import words
 from burnish.planned.file import Call, Parts
-from burnish.planned.space import Fault, Space, point
+from burnish.planned.space import Ends, Fault, Fetch, Space, point
 from burnish.tensor import Tensor
 
 _CPU = Device("cpu")
@@ -50,10 +50,23 @@ class Ready:
             for number, segment in enumerate(parts.segments)
             if isinstance(segment, Call)
         }
+        shares = parts.records[:, 1]
+        self._is_split = [
+            not isinstance(each, Call) and bool((shares[slice(*each)] > 1).any())
+            for each in parts.segments
+        ]
         self._folded = {
             place: Tensor.wrap(_array(constants, start, shape, dtype), _CPU)
             for place, start, shape, dtype in parts.folded
         }
+        kinds = [parts.kinds[place] for place in parts.takes]
+        self._ends = Ends(
+            [Fetch(p, slot, 0, kinds[p][1], kinds[p][0]) for p, slot in parts.given],
+            parts.fetched,
+            parts.outside,
+            parts.faults,
+            not self._calls,
+        )
         result = parts.results
         self._only = result[1] if result[0] == "place" else None
         self._free: list[Space] = []
@@ -72,18 +85,14 @@ class Ready:
     def _space(self) -> Space:
         made = Space(self.parts.arena, len(self.parts.slots))
         made.pointers[self._packed] = self._base + self._starts[self._packed]
-        return made
+        return self._ends.settle(made)
 
     def _run(self, space: Space, given: list[Any]) -> Any:
         parts, pointers = self.parts, space.pointers
         alive: dict[int, Any] = {}
-        for place, slot in parts.given:
-            point(pointers, alive, slot, given[place].data)
-        for slot, size in parts.outside:
-            made = np.zeros if slot in parts.faults else np.empty
-            point(pointers, alive, slot, made(size, np.uint8))
         values: dict[int, Any] = {**self._held, **self._folded}
         values.update(enumerate(given))
+        self._ends.enter(space, alive, values)
         run, threads = self._library.run, num_threads()
         for number, segment in enumerate(parts.segments):
             if isinstance(segment, Call):
@@ -91,12 +100,9 @@ class Ready:
                 continue
             first, behind = segment
             start = self._address + first * _RECORD
-            run(start, behind - first, space.table, threads)
-        for slot in parts.faults:
-            if alive[slot].any():
-                raise Fault
-        for fetch in parts.fetched:
-            values[fetch.place] = fetch.of(alive)
+            count = threads if self._is_split[number] else 1
+            run(start, behind - first, space.table, count)
+        self._ends.leave(space, alive, values)
         if self._only is not None:
             return values[self._only]
         return words.read(parts.results, values.__getitem__)

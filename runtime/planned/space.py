@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,12 @@ from burnish.tensor import Tensor
 ARENA = 0
 """The arena's number among the arrays of a call."""
 
-_ALIGNED = 64
+ALIGNED = 64
+"""Bytes of a cache line, and of the widest vector: where arrays begin."""
+
+_SMALL = 1 << 14
+"""Bytes of an argument or a result that are copied: to find its address is slower."""
+
 _CPU = Device("cpu")
 
 
@@ -30,21 +36,34 @@ class Fetch(NamedTuple):
     shape: tuple[int, ...]
     dtype: Any
 
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    def array(self, arrays: dict[int, Any]) -> Any:
+        return np.ndarray(self.shape, self.dtype, arrays[self.slot], self.offset)
+
     def of(self, alive: dict[int, Any]) -> Tensor:
-        array = np.ndarray(self.shape, self.dtype, alive[self.slot], self.offset)
-        return Tensor.wrap(array, _CPU)
+        return Tensor.wrap(self.array(alive), _CPU)
 
 
 class Space:
-    """An arena and a table of arrays: one for each run that goes on at a time."""
+    """An arena and a table of arrays: one for each run that goes on at a time.
+
+    taken, given: its own arrays for arguments and results, by their place. noted: those
+    where records note a fault. `Ends` makes them.
+    """
 
     def __init__(self, arena: int, slots: int):
-        self._arena = np.empty(arena + _ALIGNED, np.uint8)
+        self._arena = np.empty(arena + ALIGNED, np.uint8)
         self.pointers = np.zeros(slots, np.int64)
         start = address(self._arena)
-        self.pointers[ARENA] = -(-start // _ALIGNED) * _ALIGNED
+        self.pointers[ARENA] = -(-start // ALIGNED) * ALIGNED
         self.table = address(self.pointers)
         self._of: Any = None
+        self.taken: list[tuple[int, Any]] = []
+        self.given: list[tuple[int, Any]] = []
+        self.noted: list[Any] = []
 
     def filled(self, arrays: dict[int, Any]) -> Any:
         """The table, with the constants that there are now."""
@@ -61,3 +80,75 @@ def point(pointers: Any, alive: dict[int, Any], slot: int, array: Any) -> None:
         array = np.ascontiguousarray(array)
     alive[slot] = array
     pointers[slot] = address(array)
+
+
+def aligned(array: Any) -> Any:
+    """The array, dense and at the beginning of a cache line."""
+    array = np.ascontiguousarray(array)
+    if address(array) % ALIGNED == 0:
+        return array
+    space = np.empty(array.nbytes + ALIGNED, np.uint8)
+    start = -address(space) % ALIGNED
+    held = space[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    held[...] = array
+    return held
+
+
+class Ends:
+    """How the arguments of a run get into arrays, and its results out of them.
+
+    What is small is copied to and from arrays that belong to a space; other arguments
+    are pointed to, other results are arrays that a run makes.
+
+    outside: (slot, size) of arrays that a run makes. faults: slots that say that a call
+    cannot be computed. is_whole: no step runs as it is; one that does may keep what it
+    is given, which is new in each run then.
+    """
+
+    def __init__(
+        self,
+        arguments: list[Fetch],
+        results: list[Fetch],
+        outside: list[tuple[int, int]],
+        faults: list[int],
+        is_whole: bool,
+    ):
+        most = _SMALL if is_whole else -1
+        self._copied = [each for each in arguments if each.size <= most]
+        self._pointed = [(e.place, e.slot) for e in arguments if e.size > most]
+        self._held = {n: size for n, size in outside if size <= most or n in faults}
+        self._held |= {each.slot: each.size for each in self._copied}
+        self._made = [(n, size) for n, size in outside if n not in self._held]
+        self._own = [each for each in results if each.slot in self._held]
+        self._results = [each for each in results if each.slot not in self._held]
+        self._faults = faults
+
+    def settle(self, space: Space) -> Space:
+        """Give a space its own arrays."""
+        held = {n: aligned(np.zeros(size, np.uint8)) for n, size in self._held.items()}
+        for slot, array in held.items():
+            space.pointers[slot] = address(array)
+        space.taken = [(each.place, each.array(held)) for each in self._copied]
+        space.given = [(each.place, each.array(held)) for each in self._own]
+        space.noted = [held[slot] for slot in self._faults]
+        return space
+
+    def enter(self, space: Space, alive: dict[int, Any], values: Any) -> None:
+        """Let the slots have the call's arguments."""
+        for place, own in space.taken:
+            own[...] = values[place].data
+        for place, slot in self._pointed:
+            point(space.pointers, alive, slot, values[place].data)
+        for slot, size in self._made:
+            point(space.pointers, alive, slot, np.empty(size, np.uint8))
+
+    def leave(self, space: Space, alive: dict[int, Any], values: Any) -> None:
+        """Put the results among the values; raises Fault where there are none."""
+        for noted in space.noted:
+            if noted[0]:
+                noted[0] = 0
+                raise Fault
+        for place, own in space.given:
+            values[place] = Tensor.wrap(own.copy(), _CPU)
+        for fetch in self._results:
+            values[fetch.place] = fetch.of(alive)

@@ -49,8 +49,10 @@ INLINE void multiply(const int R, const int NR, const int stride, const piece *p
                 for (; k < until; k++, w += NR * LANES) {
                     vec ws[V];
                     UNROLLED for (int j = 0; j < n; j++) ws[j] = load(w + WIDTH * j);
-                    UNROLLED for (int j = 0; j < NR; j++)
-                        __builtin_prefetch(w + AHEAD + j * LANES, 0, 3);
+                    if (R > 2) {  // with fewer rows it costs more than it brings
+                        UNROLLED for (int j = 0; j < NR; j++)
+                            __builtin_prefetch(w + AHEAD + j * LANES, 0, 3);
+                    }
                     UNROLLED for (int r = 0; r < R; r++) {
                         vec s = all(stride ? at[0][r * stride + k] : at[r][k]);
                         UNROLLED for (int j = 0; j < n; j++)
