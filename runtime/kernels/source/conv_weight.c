@@ -6,6 +6,7 @@
 // added to those of the chunks before. A unit is a tile's channels out and up to
 // UNIT_BLOCKS blocks of channels in, so that numbers do not depend on the threads.
 #include "call.h"
+#include "turn.h"
 
 #if WIDTH == 16
 enum { INS = 8, OUT_BLOCKS = 2 };
@@ -49,11 +50,22 @@ INLINE void tile(const int ins, const int blocks, const conv_weight_record *r,
 static void write_out(const conv_weight_record *r, const float *sums, float *out,
                       int64_t outs, int64_t count) {
     const int64_t wide = OUT_BLOCKS * LANES, row = r->ins * r->taps;
-    for (int64_t start = 0; start < count; start += LANES) {
-        const int64_t some = count - start < LANES ? count - start : LANES;
-        for (int64_t o = 0; o < outs; o++)
-            for (int64_t i = 0; i < some; i++)
-                out[o * row + start + i] = sums[(start + i) * wide + o];
+    for (int64_t start = 0; start < count; start += WIDTH) {
+        const int64_t left = count - start, some = left < WIDTH ? left : WIDTH;
+        for (int64_t low = 0; low < outs; low += WIDTH) {
+            vec rows[WIDTH];
+            UNROLLED for (int i = 0; i < WIDTH; i++)
+                rows[i] = i < some ? load(sums + (start + i) * wide + low) : (vec){0};
+            turn(rows);
+            float *to = out + low * row + start;
+            UNROLLED for (int i = 0; i < WIDTH; i++) {
+                if (low + i >= outs) break;
+                if (some == WIDTH)
+                    store(to + i * row, rows[i]);
+                else
+                    store_some(to + i * row, rows[i], some);
+            }
+        }
     }
 }
 

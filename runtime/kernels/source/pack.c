@@ -3,28 +3,74 @@
 // Of (group, output, input, tap), whose distances are told, they become (group, `wide`
 // outputs, `depth` inputs, tap, input, output), zeros behind the last output.
 #include "call.h"
+#include "turn.h"
+
+typedef struct {
+    int64_t out_step, taps, depth, wide;
+    const float *end;  // of the weights
+} shape;
+
+// Columns, (input, tap), that lie side by side, of `some` outputs out of WIDTH.
+static void columns(const shape *s, const float *x, int64_t some, int64_t input,
+                    int64_t count, float *out) {
+    int64_t k = input, t = 0;
+    for (int64_t start = 0; start < count; start += WIDTH) {
+        const int64_t left = count - start, n = left < WIDTH ? left : WIDTH;
+        vec rows[WIDTH];
+        UNROLLED for (int i = 0; i < WIDTH; i++) {
+            const float *from = x + i * s->out_step + start;
+            rows[i] = i >= some                   ? (vec){0}
+                      : from + WIDTH <= s->end ? load(from)
+                                                  : load_some(from, n);
+        }
+        turn(rows);
+        for (int64_t j = 0; j < n; j++) {
+            store(out + (t * s->depth + k) * s->wide, rows[j]);
+            if (++t == s->taps) t = 0, k++;
+        }
+    }
+}
+
+// The inputs of one block for WIDTH outputs.
+static void block(const pack_record *r, const shape *s, const float *x, int64_t some,
+                  float *out) {
+    if (r->in_step == s->taps) {
+        columns(s, x, some, 0, s->depth * s->taps, out);
+        return;
+    }
+    for (int64_t k = 0; k < s->depth; k++, x += r->in_step) {
+        if (s->taps > 1) {
+            columns(s, x, some, k, s->taps, out);
+            continue;
+        }
+        vec v = {0};
+        if (r->out_step == 1 && some == WIDTH)
+            v = load(x);
+        else
+            for (int64_t i = 0; i < some; i++) v[i] = x[i * r->out_step];
+        store(out + k * s->wide, v);
+    }
+}
 
 void pack(const void *record, const call *c, int64_t part, int64_t parts) {
     const pack_record *r = record;
     const int64_t panels = (r->outs + r->wide - 1) / r->wide, taps = r->taps;
+    const float *all_of = at(c, r->x);
     SHARE(r->groups * panels);
     for (int64_t u = first; u < behind; u++) {
         const int64_t out = u % panels * r->wide;
-        const int64_t some = r->outs - out < r->wide ? r->outs - out : r->wide;
-        const float *x = (const float *)at(c, r->x) + u / panels * r->group_step
-                         + out * r->out_step;
+        const float *x = all_of + u / panels * r->group_step + out * r->out_step;
         float *to = (float *)at(c, r->out) + u * r->ins * taps * r->wide;
         for (int64_t start = 0; start < r->ins; start += r->depth) {
             const int64_t left = r->ins - start;
-            const int64_t depth = left < r->depth ? left : r->depth;
-            for (int64_t k = 0; k < depth; k++)
-                for (int64_t t = 0; t < taps; t++) {
-                    const float *from = x + (start + k) * r->in_step + t;
-                    float *row = to + (t * depth + k) * r->wide;
-                    for (int64_t i = 0; i < some; i++) row[i] = from[i * r->out_step];
-                    for (int64_t i = some; i < r->wide; i++) row[i] = 0;
-                }
-            to += depth * taps * r->wide;
+            const shape s = {r->out_step, taps, left < r->depth ? left : r->depth, r->wide,
+                             all_of + r->groups * r->outs * r->ins * taps};
+            for (int64_t lane = 0; lane < r->wide; lane += WIDTH) {
+                const int64_t rest = r->outs - out - lane;
+                const int64_t some = rest < 0 ? 0 : rest < WIDTH ? rest : WIDTH;
+                block(r, &s, x + start * r->in_step + lane * r->out_step, some, to + lane);
+            }
+            to += s.depth * taps * r->wide;
         }
     }
 }
