@@ -1,10 +1,10 @@
 """Training steps beside PyTorch's: convolutional networks, a transformer, optimizers.
 
-    python benchmarks/training.py [--threads 1] [--rounds 7] [--only TEXT]
+    python benchmarks/training.py [--threads 1] [--rounds 7] [--only TEXT] [--plain]
 
 A step is the forward pass, the loss, the gradients and the update of Adam, PyTorch's
-fused; all in float32. Kernels are used where they were built before, by `burnish
-kernels build`. That of an optimizer alone updates the transformer's weights by the same
+fused; all in float32. Ours is a plan of `burnish.compile`, or with --plain the function
+as it is, which uses kernels where they were built before, by `burnish kernels build`. That of an optimizer alone updates the transformer's weights by the same
 gradients over and over; PyTorch's is fused where it has a fused form. What is printed:
 milliseconds of each, and PyTorch's time divided by Burnish's.
 """
@@ -86,19 +86,21 @@ def transformer(nn: Any, gelu: Any, attend: Any) -> Any:
     return Model()
 
 
-def our_step(model: Any, x: Any, labels: Any) -> Callable[[], Any]:
+def our_step(model: Any, x: Any, labels: Any, is_plain: bool) -> Callable[[], Any]:
+    import burnish
     from burnish import Tensor, nn, optim
 
     model = model.to("cpu:autodiff")
     adam = optim.Adam()
     data, wanted = Tensor(x), Tensor(labels)
 
-    def step() -> Any:
+    def step(data: Any, wanted: Any) -> Any:
         loss = nn.cross_entropy(model(data), wanted)
         adam.step(RATE, model, loss.backward())
-        return float(loss.data)
+        return loss
 
-    return step
+    fast = step if is_plain else burnish.compile(step)
+    return lambda: fast(data, wanted).item()
 
 
 def their_step(model: Any, x: Any, labels: Any) -> Callable[[], Any]:
@@ -142,7 +144,7 @@ def networks() -> Iterator[tuple[str, Callable[[Any, Any], Any], Any]]:
     yield "transformer, 8 x 128 words", words_model, rng.integers(0, 5000, (8, 128))
 
 
-def timings(rounds: int, only: str) -> Iterator[Timing]:
+def timings(rounds: int, only: str, is_plain: bool) -> Iterator[Timing]:
     import torch
 
     from burnish import nn, ops
@@ -154,7 +156,7 @@ def timings(rounds: int, only: str) -> Iterator[Timing]:
         ours, theirs = make(nn, ops), make(torch.nn, torch.nn.functional)
         state = {k: v.numpy().copy() for k, v in theirs.state_dict().items()}
         ours.load_state_dict(state)
-        one = our_step(ours, x, labels[: len(x)])
+        one = our_step(ours, x, labels[: len(x)], is_plain)
         other = their_step(theirs, x, labels[: len(x)])
         yield measure(name, one, other, rounds)
     yield from optimizers(rounds, only)
@@ -206,9 +208,10 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--only", default="", help="rows whose name has this text")
+    parser.add_argument("--plain", action="store_true", help="without a plan")
     options = parser.parse_args()
     limit_threads(options.threads)
-    report(timings(options.rounds, options.only))
+    report(timings(options.rounds, options.only, options.plain))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from burnish.operator import Operator
 from burnish.tensor import Tensor
 
 _IN_PARTS = {
-    *("conv", "linear", "matmul", "relu", "relu6", "cast"),
+    *("conv", "matmul", "relu", "relu6", "cast"),
     *("add", "sub", "mul", "neg", "reshape", "transpose", "reduce_sum", "reduce_mean"),
 }
 """Operators whose rules are written down as the operators that they consist of."""

@@ -143,15 +143,26 @@ def linear(b: Builder, node: Node) -> None:
     """x (..., K) times weight (O, K) or, of matmul, (K, O)."""
     x, weight, bias, *residual = node.args
     need(isinstance(x, Value) and x.shape, "its first argument is a parameter")
-    need(isinstance(weight, Constant), "its weight is no parameter")
     need(len(weight.shape) == 2, "its weight is no matrix")
-    need(bias is None or isinstance(bias, Constant), "its bias is no parameter")
     check(node, x, weight, bias)
     if node.options.get("turned"):
         weight = weight.then(np.transpose)
     outs, ins = weight.shape
-    if bias is not None:
+    if isinstance(bias, Constant):
         bias = bias.then(lambda a: np.broadcast_to(a, (outs,)))
+    need(bias is None or bias.shape == (outs,), "its bias is another vector")
+
+    def packed(nr: int, depth: int) -> Spot:
+        return weights(b, weight, 1, nr, depth)
+
+    times(b, node, x, packed, ins, outs, bias, *residual)
+
+
+def times(
+    b: Builder, node: Node, x: Value, packed: Packed, ins: int, outs: int, bias: Any,
+    *residual: Any,
+) -> None:  # fmt: skip
+    """x (..., ins) times a matrix: the node's first result, (..., outs)."""
     count = x.size // ins
     axis = len(x.shape) - 1
     blocked = b.blocked_axis(x) == axis
@@ -164,9 +175,8 @@ def linear(b: Builder, node: Node) -> None:
     out = b.result(node.result)
     _add(
         b, node, tiles, nr,
-        x=source, step=step, ins=ins, taps=1, groups=1, outs=outs,
-        weight=lambda nr, depth: weights(b, weight, 1, nr, depth), bias=bias, out=out,
-        out_step=outs, x_block=LANES * count, out_block=LANES,
+        x=source, step=step, ins=ins, taps=1, groups=1, outs=outs, weight=packed,
+        bias=bias, out=out, out_step=outs, x_block=LANES * count, out_block=LANES,
         residual=b.spot(residual[0]) if residual else None,
         width=outs if outs % (nr * LANES) else 0,
     )  # fmt: skip

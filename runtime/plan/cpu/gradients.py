@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from burnish.kernels.records import REDUCTIONS
 from burnish.ops._window import each, pairs
 from burnish.plan.cpu.builder import Builder, Spot
-from burnish.plan.cpu.conv import channelwise, check, dense, window_of
+from burnish.plan.cpu.conv import channelwise, check, dense, times, window_of
 from burnish.plan.cpu.geometry import Adjoint, Window
 from burnish.plan.cpu.layout import LANES, PLAIN, Layout, blocks, length, pixels
-from burnish.plan.cpu.runs import runs_of
+from burnish.plan.cpu.runs import Runs, runs_of
 from burnish.plan.cpu.table import lower, need
 from burnish.plan.cpu.weights import channel_weights, turned_weights
 from burnish.plan.graph import Constant, Node, Value
@@ -59,37 +60,78 @@ def to_weight(b: Builder, node: Node) -> None:
     w = Window(x.shape[2:], g.shape[2:], kernel, stride, dilation, before)
     is_channelwise = 1 < groups == x.shape[1] == g.shape[1]
     need(groups == 1 or is_channelwise, f"{groups} groups")
-    runs = runs_of(x.shape[0], w)
-    taps = math.prod(kernel)
+    runs, taps = runs_of(x.shape[0], w), math.prod(kernel)
+    x_block, g_block = (LANES * pixels(value.shape, 1) for value in (x, g))
     given = {
         "x": b.spot(x, _MAPS),
         "g": b.spot(g, _MAPS),
-        "out": b.result(node.result),
-        "runs": b.table(runs.runs),
-        "starts": b.table(runs.starts),
-        "taps": taps,
-        "chunks": runs.chunks,
         "x_by": runs.x_by,
         "g_by": runs.g_by,
-        "x_block": LANES * pixels(x.shape, 1),
-        "g_block": LANES * pixels(g.shape, 1),
+        "x_block": x_block,
+        "g_block": g_block,
     }
-    flops = 2 * g.size * taps * (1 if is_channelwise else x.shape[1])
-    if is_channelwise:
-        shares = b.shares(flops / 2, most=blocks(x.shape[1]))
-        room = taps * LANES
-        b.add(
-            "window_weight", shares, flops=flops, channels=x.shape[1], room=room,
-            space=b.new(4 * shares * room), **given,
-        )  # fmt: skip
+    out = b.result(node.result)
+    if not is_channelwise:
+        ins, outs = x.shape[1], g.shape[1]
+        weight_sums(b, runs, taps, ins, outs, pixels(g.shape, 1), out, **given)
         return
-    units = -(-g.shape[1] // _WIDE) * -(-x.shape[1] // _UNIT)
+    flops = 2 * g.size * taps
+    shares = b.shares(flops / 2, most=blocks(x.shape[1]))
+    room = taps * LANES
+    b.add(
+        "window_weight", shares, flops=flops, channels=x.shape[1], taps=taps, room=room,
+        runs=b.table(runs.runs), starts=b.table(runs.starts), chunks=runs.chunks,
+        space=b.new(4 * shares * room), out=out, **given,
+    )  # fmt: skip
+
+
+def weight_sums(
+    b: Builder, runs: Runs, taps: int, ins: int, outs: int, places: int, out: Spot,
+    **given: Any,
+) -> None:  # fmt: skip
+    """The gradient of a weight that goes from all channels in to all channels out."""
+    flops = 2 * places * taps * ins * outs
+    units = -(-outs // _WIDE) * -(-ins // _UNIT)
     shares = b.shares(flops / 8, most=units)
     room = _UNIT * taps * _WIDE
     b.add(
-        "conv_weight", shares, flops=flops, ins=x.shape[1], outs=g.shape[1], room=room,
-        space=b.new(4 * shares * room), **given,
+        "conv_weight", shares, flops=flops, ins=ins, outs=outs, taps=taps, room=room,
+        runs=b.table(runs.runs), starts=b.table(runs.starts), chunks=runs.chunks,
+        space=b.new(4 * shares * room), out=out, **given,
     )  # fmt: skip
+
+
+@lower("linear gradient")
+def linear_gradient(b: Builder, node: Node) -> None:
+    """g (..., O), of x (..., K) and weight (O, K)."""
+    g, _, x, weight, *_ = node.args
+    for value in (g, x, weight):
+        need(isinstance(value, Value), "one of its inputs is a parameter")
+    check(node, g, x, weight)
+    outs, ins = weight.shape
+    need(ins % LANES == 0 and outs % LANES == 0, f"{ins} features in and {outs} out")
+    needed = [*node.lines[-1].function.needed, False][:3]
+    results = iter(node.results)
+    to_x, to_weight, to_bias = (next(results) if each else None for each in needed)
+    count = x.size // ins
+
+    def turned(nr: int, depth: int) -> Spot:
+        return turned_weights(b, weight, 1, nr, depth)
+
+    if to_x is not None:
+        times(b, node, g, turned, outs, ins, None)
+    if to_weight is not None:
+        w = Window((count,), (count,), (1,), (1,), (1,), (0,))
+        weight_sums(
+            b, runs_of(1, w, ins, outs), 1, ins, outs, count, b.result(to_weight),
+            x=b.spot(x), g=b.spot(g), x_by=ins, g_by=outs, x_block=LANES,
+            g_block=LANES,
+        )  # fmt: skip
+    if to_bias is not None:
+        b.add(
+            "reduce", 1, x=b.spot(g), out=b.result(to_bias), outer=1, width=count,
+            inner=outs, mode=REDUCTIONS["sum"], scale=1.0,
+        )  # fmt: skip
 
 
 @lower("channel_norm")

@@ -27,10 +27,11 @@ class Runs(NamedTuple):
     g_by: int
 
 
-def runs_of(batch: int, w: Window) -> Runs:
+def runs_of(batch: int, w: Window, x_step: int = LANES, g_step: int = LANES) -> Runs:
     """The tables for a batch of maps; a run goes along the batch where maps are small.
 
-    A window of one tap that goes over all places goes over them as one row.
+    A window of one tap that goes over all places goes over them as one row. x_step,
+    g_step: floats from a place to the next one.
     """
     if math.prod(w.kernel) == 1 and set(w.stride) == {1} and w.sizes == w.out:
         count = batch * math.prod(w.out)
@@ -54,7 +55,8 @@ def runs_of(batch: int, w: Window) -> Runs:
     along = len(sizes) - 1 if w.out[-1] >= batch else 0
     rows, starts, chunks = _rows(axes, sizes, along)
     x_by, g_by = steps[along]
-    return Runs(rows, starts, chunks, x_by * LANES, g_by * LANES)
+    rows *= [x_step, g_step, 1]
+    return Runs(rows, starts, chunks, x_by * x_step, g_by * g_step)
 
 
 def _rows(axes: Any, sizes: list[int], along: int) -> tuple[Any, Any, int]:
@@ -88,7 +90,7 @@ def _rows(axes: Any, sizes: list[int], along: int) -> tuple[Any, Any, int]:
             chunk = place // together * pieces + part
             row = np.empty((len(place), 5), np.int64)
             row[:, 0], row[:, 1] = chunk, number
-            row[:, 2], row[:, 3] = (x + xs[first]) * LANES, (g + gs[first]) * LANES
+            row[:, 2], row[:, 3] = x + xs[first], g + gs[first]
             row[:, 4] = inside.sum()
             found.append(row)
     table = np.concatenate(found) if found else np.zeros((0, 5), np.int64)

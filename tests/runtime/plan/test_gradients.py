@@ -98,6 +98,15 @@ def test_a_weight_for_each_channel(seed):
     assert "conv" not in told
 
 
+@pytest.mark.parametrize("ins", [16, 48, 64])
+@pytest.mark.parametrize("outs", [16, 48, 80])
+@pytest.mark.parametrize("lead", [(1,), (7, 50)])
+def test_products_with_weights(ins, outs, lead):
+    random = np.random.default_rng(ins)
+    given = normal(random, *lead, ins), normal(random, outs, ins), normal(random, outs)
+    assert "linear" not in exact(lambda x, w, b: ops.linear(x * 1.0, w, b), *given)
+
+
 @pytest.mark.parametrize("channels", [1, 16, 19, 50])
 @pytest.mark.parametrize("pixels", [(1, 1), (7, 5), (40, 13)])
 @pytest.mark.parametrize("act", ["none", "relu", "relu6"])
