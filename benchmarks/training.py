@@ -4,8 +4,9 @@
 
 A step is the forward pass, the loss, the gradients and the update of Adam, PyTorch's
 fused; all in float32. Ours is a plan of `burnish.compile`, or with --plain the function
-as it is, which uses kernels where they were built before, by `burnish kernels build`. That of an optimizer alone updates the transformer's weights by the same
-gradients over and over; PyTorch's is fused where it has a fused form. What is printed:
+as it is, which uses kernels where they were built before, by `burnish kernels build`.
+That of an optimizer alone updates the transformer's weights by the same gradients over
+and over; PyTorch's is fused where it has a fused form. What is printed:
 milliseconds of each, and PyTorch's time divided by Burnish's.
 """
 

@@ -21,6 +21,13 @@ from burnish.plan.graph import Constant, Node, Value
 Packed = Callable[[int, int], Spot]
 """Where weights are, packed for so many blocks of outputs and channels in a row."""
 
+_COLLIDING = 256
+"""Numbers in a row, or a multiple of them, with which rows of a tile would lie in the
+same few places of the first-level cache; blocks are side by side."""
+
+_MANY_ROWS = 64
+"""Rows from which on it pays to bring them into blocks."""
+
 _CACHE = 128 << 10
 """Bytes of input that a run of tiles may read: they stay in the second-level cache."""
 
@@ -158,15 +165,22 @@ def linear(b: Builder, node: Node) -> None:
     times(b, node, x, packed, ins, outs, bias, *residual)
 
 
+def rows_layout(b: Builder, x: Value) -> Layout:
+    """How rows of numbers, along the last axis, are read for products."""
+    axis = len(x.shape) - 1
+    collide = x.shape[axis] % _COLLIDING == 0 and pixels(x.shape, axis) >= _MANY_ROWS
+    is_blocked = b.blocked_axis(x) == axis or collide
+    return Layout("blocked", axis) if is_blocked else PLAIN
+
+
 def times(
     b: Builder, node: Node, x: Value, packed: Packed, ins: int, outs: int, bias: Any,
     *residual: Any,
 ) -> None:  # fmt: skip
     """x (..., ins) times a matrix: the node's first result, (..., outs)."""
     count = x.size // ins
-    axis = len(x.shape) - 1
-    blocked = b.blocked_axis(x) == axis
-    source = b.spot(x, Layout("blocked", axis) if blocked else PLAIN)
+    layout = rows_layout(b, x)
+    source, blocked = b.spot(x, layout), layout != PLAIN
     step, lanes = (LANES, LANES) if blocked else (ins, ins)
     tail = ins % LANES or LANES if blocked else ins
     nr = fitting(b.rows, 12, count) if outs > LANES else 1

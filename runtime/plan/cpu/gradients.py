@@ -8,7 +8,14 @@ from typing import Any
 from burnish.kernels.records import REDUCTIONS
 from burnish.ops._window import each, pairs
 from burnish.plan.cpu.builder import Builder, Spot
-from burnish.plan.cpu.conv import channelwise, check, dense, times, window_of
+from burnish.plan.cpu.conv import (
+    channelwise,
+    check,
+    dense,
+    rows_layout,
+    times,
+    window_of,
+)
 from burnish.plan.cpu.geometry import Adjoint, Window
 from burnish.plan.cpu.layout import LANES, PLAIN, Layout, blocks, length, pixels
 from burnish.plan.cpu.runs import Runs, runs_of
@@ -122,10 +129,16 @@ def linear_gradient(b: Builder, node: Node) -> None:
         times(b, node, g, turned, outs, ins, None)
     if to_weight is not None:
         w = Window((count,), (count,), (1,), (1,), (1,), (0,))
+        in_rows, out_rows = (rows_layout(b, value) for value in (x, g))
+        steps = [
+            ins if in_rows == PLAIN else LANES,
+            outs if out_rows == PLAIN else LANES,
+        ]
+        block = [LANES if step > LANES else LANES * count for step in steps]
         weight_sums(
-            b, runs_of(1, w, ins, outs), 1, ins, outs, count, b.result(to_weight),
-            x=b.spot(x), g=b.spot(g), x_by=ins, g_by=outs, x_block=LANES,
-            g_block=LANES,
+            b, runs_of(1, w, *steps), 1, ins, outs, count, b.result(to_weight),
+            x=b.spot(x, in_rows), g=b.spot(g, out_rows), x_by=steps[0], g_by=steps[1],
+            x_block=block[0], g_block=block[1],
         )  # fmt: skip
     if to_bias is not None:
         b.add(
