@@ -24,13 +24,16 @@ _IN_PARTS = {
 }
 """Operators whose rules are written down as the operators that they consist of."""
 
+_UNREAD = ("channel_norm", "linear")
+"""Operators whose rules do not look at their first result, which need not be kept."""
+
 
 class Pull:
     """The gradient rules of an operator as one call.
 
     Its arguments: the gradients of the results, None for those that nothing depends
-    on; the results; the operator's arguments. It gives the gradient of each argument
-    that needs one.
+    on; the results, None for one that the rules do not look at; the operator's
+    arguments. It gives the gradient of each argument that needs one.
     """
 
     def __init__(self, of: Operator[Any, Any, Any], options: Any, needed: list[bool]):
@@ -83,6 +86,8 @@ class Walk:
         if function.name in _IN_PARTS:
             parts = function.pull(g[0], results[0], tuple(args), call.options, needed)
         else:
+            if function.name in _UNREAD:
+                results[0] = None
             pull = Pull(function, call.options, needed)
             parts = self._tape.call(pull, (*g, *results, *args), {})
         for arg, need, part in zip(args, needed, parts, strict=True):

@@ -46,7 +46,7 @@ def relu6(x) -> Array:
 
 @relu6.vjp
 def _(g, y, x):
-    return gated(g, x, above=0, below=6)
+    return gated(g, y, above=0, below=6)
 
 
 @operator

@@ -15,6 +15,7 @@ from burnish.ops._window import pairs
 from burnish.plan.attention import attend, turn_back
 from burnish.plan.fold import scale_and_shift
 from burnish.plan.graph import Array, Constant, Graph, Node, Value, combined
+from burnish.plan.norms import NORM, bounded_norm, gated_norm
 from burnish.plan.programs import chain, to_program
 
 
@@ -68,8 +69,9 @@ def _apply(graph: Graph, rule: Rule) -> None:
         gone = [nodes[j] for j in joined]
         for j in joined:
             nodes[j] = None
-        nodes[i] = made
-        owner.update((id(line), i) for line in made.lines)
+        place = min(joined) if made.name == NORM else i
+        nodes[place] = made
+        owner.update((id(line), place) for line in made.lines)
         around.replace(gone, made)
     graph.nodes = [each for each in nodes if each is not None]
 
@@ -254,6 +256,8 @@ def programs(node: Node, around: Around) -> Node | None:
 
 
 RULES: tuple[Rule, ...] = (
+    bounded_norm,
+    gated_norm,
     product,  # so that the next ones see products alone
     swish,
     padded_conv,
