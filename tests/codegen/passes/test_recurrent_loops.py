@@ -32,6 +32,7 @@ CELLS = {
         r = Sigmoid(r0) rh = Mul(r, h) g0 = MatMul(rh, Rh) g1 = Add(ih, g0)
         g = Tanh(g1) m = Sub(one, z) o = Mul(m, g) w = Mul(z, h) n = Add(w, o)""",
 }
+BOUNDED = CELLS["RNN, relu"].replace("n = Relu(d)", "e = Relu(d) n = Min(e, bound)")
 LINES = {
     "RNN": "self.rnn = nn.RNN(3, 4)",
     "RNN, relu": 'self.rnn = nn.RNN(3, 4, bias=False, nonlinearity="relu")',
@@ -62,6 +63,7 @@ def _loop(cell: str, *, step: str = "", steps: int = TIME, first: int = 0) -> An
     numbers = {
         "zero": np.array([0]),
         "one": np.float32(1),
+        "bound": np.float32(9),
         "next": np.array(1),
         "most": np.array(TIME),
         "steps": np.array(steps),
@@ -137,8 +139,13 @@ def test_a_loop_over_time_is_a_layer(cell, tmp_path):
         ("RNN", {"steps": TIME - 1}),
         ("RNN", {"first": 1}),
         ("GRU", {"step": CELLS["GRU"].replace("Sub(one, z)", "Sub(z, one)")}),
+        # no state of a draw from the standard normal distribution reaches the bound
+        ("RNN, relu", {"step": BOUNDED}),
     ],
-    ids=["sigmoid", "residual", "one step less", "from the second on", "another sign"],
+    ids=[
+        *("sigmoid", "residual", "one step less", "from the second on"),
+        *("another sign", "bounded"),
+    ],
 )
 def test_other_loops_stay_loops(cell, changes, tmp_path):
     text = _source(_loop(cell, **changes), tmp_path)

@@ -1,0 +1,265 @@
+"""Trials of attention: run statements and `nn.MultiheadAttention` on sampled inputs.
+
+Empirical: a form is accepted where the results are equal in several draws of several
+sizes. Sizes that the exporter wrote down as numbers are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from burnish import Tensor, nn
+from burnish.codegen.arrange.classes.interpreter import Numbers, Untried, run
+from burnish.codegen.program import Layer, Literal, Statement, Value, walk
+
+_BATCH, _TIME = 3, (5, 7, 4)
+_CLOSE = 2e-4
+_DRAWS = ((1, 0, 4.0), (2, 0, 0.25), (3, 2, 1.0), (4, 5, 1.0))
+"""Further draws: the seed, how much larger sizes are, and the inputs' magnitude.
+
+They reject a bound or a window that the first draw does not reach.
+"""
+
+
+@dataclass(frozen=True)
+class AttentionForm:
+    """How a group is called as the layer.
+
+    inputs: query, key, value by their places among the group's inputs, and for each
+    whether its first two axes change places. mask: the place of another input and the
+    argument that it is. weighs: the place of the attention's weights in the results.
+    """
+
+    embed_dim: int
+    num_heads: int
+    batch_first: bool
+    inputs: tuple[tuple[int, bool], ...]
+    mask: tuple[int, str] | None
+    is_causal: bool
+    weighs: int | None
+    order: tuple[int, ...] = ()  #: the layers of queries, keys and values
+
+
+@dataclass(frozen=True)
+class Projections:
+    """The layers of a group: those of queries, keys and values, and the last one."""
+
+    inward: tuple[Layer, ...]
+    out: Layer
+
+    @property
+    def width(self) -> int:
+        return int(self.out.args[0])
+
+    def ordered(self, order: Sequence[int]) -> Projections:
+        """The layers inward in another order."""
+        return replace(self, inward=tuple(self.inward[place] for place in order))
+
+
+def sizes_to_try(
+    statements: Sequence[Statement], inputs: Sequence[Value]
+) -> Iterator[dict[str, int]]:
+    """Numbers for the sizes that have names; such as exporters wrote down too."""
+    places: dict[str, int] = {}
+    for value in inputs:
+        for axis, size in enumerate(value.shape or ()):
+            if isinstance(size, str):
+                places.setdefault(size, axis)
+    names = list(places)
+    plain = {name: (_BATCH, *_TIME)[i % 4] for i, name in enumerate(names)}
+    yield plain
+    for batch in (0, 1):  # by more than one name
+        yield plain | {
+            n: _BATCH if a == batch else plain[n] + 6 for n, a in places.items()
+        }
+    if len(names) <= 3:
+        for size, name in product(sorted(_written(statements)), names):
+            yield plain | {name: size}
+
+
+def _written(statements: Sequence[Statement]) -> set[int]:
+    """Integers in the statements, which may be sizes that the exporter fixed."""
+    return {
+        e.value
+        for s in statements
+        for root in s.expressions()
+        for e in walk(root)
+        if isinstance(e, Literal) and type(e.value) is int and 1 < e.value < 4096
+    }
+
+
+@dataclass
+class _Draw:
+    """A group's results on random weights and inputs."""
+
+    layers: Projections
+    modules: dict[int, nn.Linear]
+    given: list[Tensor]
+    wanted: list[np.ndarray]
+
+    def agrees(self, way: AttentionForm) -> bool:
+        """Whether the layer gives the same results."""
+        layers, modules = self.layers, self.modules
+        layer = nn.MultiheadAttention(
+            layers.width,
+            way.num_heads,
+            bias="bias" in layers.out.weights,
+            batch_first=way.batch_first,
+        )
+        _fill(layer, [modules[id(e)] for e in layers.inward], modules[id(layers.out)])
+        try:
+            made = _called(layer, way, self.given)
+        except (ValueError, IndexError, TypeError):
+            return False
+        results = [
+            made[1 if place == way.weighs else 0] for place in range(len(self.wanted))
+        ]
+        return all(
+            result.shape == want.shape
+            and np.allclose(result, want, _CLOSE, _CLOSE, equal_nan=True)
+            for result, want in zip(results, self.wanted, strict=True)
+        )
+
+
+def agreeing(
+    statements: Sequence[Statement],
+    inputs: Sequence[Value],
+    outputs: Sequence[Value],
+    layers: Projections,
+    sizes: dict[str, int],
+) -> AttentionForm | None:
+    """The call of the layer whose results equal the statements' in every draw.
+
+    Raises Untried where they are equal in the first draw alone.
+    """
+
+    def draw(seed: int, sizes: dict[str, int], scale: float) -> _Draw:
+        rng = np.random.default_rng(seed)
+        given = {v: _input(rng, v, sizes, scale) for v in inputs}
+        return _drawn(rng, statements, given, outputs, layers)
+
+    first = draw(0, sizes, 1.0)
+    fixed = _written(statements)
+    for way in _ways(statements, inputs, outputs, layers.width):
+        if not first.agrees(way):
+            continue
+        for seed, larger, scale in _DRAWS:
+            other = {n: s if s in fixed else s + larger for n, s in sizes.items()}
+            try:
+                further = draw(seed, other, scale)
+            except (ValueError, IndexError, TypeError, KeyError):
+                continue  # not at these sizes
+            if not further.agrees(way):
+                raise Untried("it is the layer for some inputs only")
+        return way
+    return None
+
+
+def _drawn(
+    rng: np.random.Generator,
+    statements: Sequence[Statement],
+    given: Numbers,
+    outputs: Sequence[Value],
+    layers: Projections,
+) -> _Draw:
+    modules = {
+        id(e): nn.Linear(e.args[0], e.args[1], "bias" in e.weights)
+        for e in (*layers.inward, layers.out)
+    }
+    for module in modules.values():
+        for parameter in module.parameters():
+            parameter.assign(_random(rng, parameter.shape) * 0.5)
+    found = run(statements, given, modules)
+    wanted = [np.asarray(found[output].numpy()) for output in outputs]
+    return _Draw(layers, modules, list(given.values()), wanted)
+
+
+def _ways(
+    statements: Sequence[Statement],
+    inputs: Sequence[Value],
+    outputs: Sequence[Value],
+    width: int,
+) -> Iterator[AttentionForm]:
+    """Every way of calling the layer that inputs and results allow, likely first."""
+    lasts = {t.shape[-1] for s in statements for t in s.targets if t.shape}
+    heads = [
+        width // d for d in lasts if isinstance(d, int) and d <= width and not width % d
+    ]
+    wide = [i for i, v in enumerate(inputs) if v.shape and v.shape[-1] == width]
+    rest = [i for i in range(len(inputs)) if i not in wide]
+    if len(rest) > 1 or not wide:
+        return
+    masks: list[tuple[int, str] | None] = [None]
+    if rest:
+        masks = [(rest[0], name) for name in ("attn_mask", "key_padding_mask")]
+    weighs: list[int | None] = [*range(len(outputs))] if len(outputs) > 1 else [None]
+    flips = [(False, False), (False, True), (True, False)]
+    for mask, first, head, causal, place, order, flip in product(
+        masks,
+        (True, False),
+        sorted(set(heads)),
+        (False, True) if not rest else (False,),
+        weighs,
+        _orders(wide),
+        flips if len(wide) > 1 else flips[:1],
+    ):
+        q, k, v = order
+        given = ((q, flip[0]), (k, flip[1]), (v, flip[1]))
+        yield AttentionForm(width, head, first, given, mask, causal, place)
+
+
+def _orders(wide: list[int]) -> list[tuple[int, int, int]]:
+    """Which inputs are query, key and value."""
+    if len(wide) == 1:
+        return [(wide[0],) * 3]
+    if len(wide) == 2:
+        return [(a, b, b) for a, b in (wide, wide[::-1])]
+    a, b, c = wide[:3]
+    return [(a, b, c), (a, c, b), (b, a, c), (b, c, a), (c, a, b), (c, b, a)]
+
+
+def _called(
+    layer: nn.MultiheadAttention, way: AttentionForm, given: list[Tensor]
+) -> tuple[np.ndarray, np.ndarray]:
+    q, k, v = (
+        given[place].transpose(1, 0, 2) if flip else given[place]
+        for place, flip in way.inputs
+    )
+    options: dict[str, Any] = {}
+    if way.mask:
+        options[way.mask[1]] = given[way.mask[0]]
+    y, weights = layer(q, k, v, is_causal=way.is_causal, **options)
+    assert weights is not None
+    return y.numpy(), weights.numpy()
+
+
+def _fill(
+    layer: nn.MultiheadAttention, inward: list[nn.Module], out: nn.Module
+) -> None:
+    state = {f"out_proj.{name}": array for name, array in out.state_dict().items()}
+    for name in inward[0].state_dict():
+        parts = [part.state_dict()[name] for part in inward]
+        state[f"in_proj_{name}"] = np.concatenate(parts)
+    layer.load_state_dict(state)
+
+
+def _input(
+    rng: np.random.Generator, value: Value, sizes: dict[str, int], scale: float
+) -> Tensor:
+    if value.host or value.shape is None or None in value.shape:
+        raise Untried(value.hint)
+    shape = [sizes[d] if isinstance(d, str) else d or 0 for d in value.shape]
+    if value.dtype == "bool":
+        masked = rng.random(shape) < 0.3
+        masked[..., 0] = False
+        return Tensor(masked)
+    return Tensor(_random(rng, shape) * np.float32(scale))
+
+
+def _random(rng: np.random.Generator, shape: Sequence[int]) -> np.ndarray:
+    return rng.normal(size=shape).astype(np.float32)

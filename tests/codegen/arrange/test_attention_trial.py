@@ -1,0 +1,66 @@
+"""Statements as `nn.MultiheadAttention`: equal results in draws of several sizes."""
+
+from __future__ import annotations
+
+import pytest
+
+from burnish.codegen.arrange.classes.multihead import multihead
+from burnish.codegen.program import Assign, Program
+
+TEXT = """
+weight q "q": float32[4, 4]
+weight k "k": float32[4, 4]
+weight v "v": float32[4, 4]
+weight o "out_proj.w": float32[4, 4]
+input x: float32[batch, time, 4]
+a: float32[batch, time, 4] = nn.Linear(4, 4, bias=False, weight=q)(x)
+b: float32[batch, time, 4] = nn.Linear(4, 4, bias=False, weight=k)(x)
+c: float32[batch, time, 4] = nn.Linear(4, 4, bias=False, weight=v)(x)
+q1: float32[batch, time, 2, 2] = a.reshape((x.shape[0], -1, 2, 2))
+k1: float32[batch, time, 2, 2] = b.reshape((x.shape[0], -1, 2, 2))
+v1: float32[batch, time, 2, 2] = c.reshape((x.shape[0], -1, 2, 2))
+q2: float32[batch, 2, time, 2] = q1.transpose(0, 2, 1, 3)
+k2: float32[batch, 2, time, 2] = {keys}.transpose(0, 2, 1, 3)
+v2: float32[batch, 2, time, 2] = {values}.transpose(0, 2, 1, 3)
+y1: float32[batch, 2, time, 2] = ops.scaled_dot_product_attention(q2, k2, v2{options})
+y2: float32[batch, time, 2, 2] = y1.transpose(0, 2, 1, 3)
+y3: float32[batch, time, 4] = y2.flatten(2)
+y: float32[batch, time, 4] = nn.Linear(4, 4, bias=False, weight=o)(y3)
+return y
+output "y": float32[batch, time, 4]
+"""
+
+
+WINDOW = "_slice(None, None), _slice(None, 7)"
+
+
+def _found(keys: str = "k1", values: str = "v1", options: str = "") -> object:
+    text = TEXT.format(keys=keys, values=values, options=options)
+    program = Program.parse(text)
+    statements = program.body.statements
+    last = statements[-1]
+    assert isinstance(last, Assign)
+    return multihead(statements, program.inputs, list(last.targets))
+
+
+@pytest.mark.parametrize("options", ["", ", is_causal=True"])
+def test_attention_of_one_tensor_is_the_layer(options: str) -> None:
+    found = _found(options=options)
+    assert found is not None
+    assert found.num_heads == 2
+    assert found.is_causal == bool(options)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"options": ", scale=0.5"},
+        # the same as the layer up to seven positions, the length of the first draw
+        {"keys": f"k1[{WINDOW}]", "values": f"v1[{WINDOW}]"},
+        # the same for inputs from the standard normal distribution
+        {"keys": "k1.clip(-4.0, 4.0)"},
+    ],
+    ids=["scale", "window", "bounded keys"],
+)
+def test_what_agrees_at_small_sizes_only_is_not(changes: dict[str, str]) -> None:
+    assert _found(**changes) is None
