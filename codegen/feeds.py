@@ -51,6 +51,11 @@ def sizes(model: ir.Model) -> tuple[int, ...]:
     return _IMAGES if any(map(_is_image, model.graph.inputs)) else SIZES
 
 
+def names_of(value: ir.Value) -> list[str]:
+    """The names of an input's open dimensions."""
+    return [name for _, _, name in _open_dims(value)]
+
+
 def _is_image(value: ir.Value) -> bool:
     """Whether it is a batch of images of any height and width."""
     axes = {axis for axis, _, _ in _open_dims(value)}

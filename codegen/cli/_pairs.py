@@ -36,6 +36,19 @@ def sizes(texts: Iterable[str]) -> dict[str, int]:
     return {name: int(value) for name, value in pairs}
 
 
+def choices(texts: Iterable[str]) -> dict[str, list[int]]:
+    """What --dim was given where it may have several sizes: batch=1,8."""
+    found: dict[str, list[int]] = {}
+    for name, value in _pairs("--dim", texts):
+        for part in value.split(","):
+            if not part.isdecimal():
+                raise UsageError(
+                    f"--dim {name}: expected whole numbers such as 1,8, got {value!r}"
+                )
+            found.setdefault(name, []).append(int(part))
+    return found
+
+
 def files(texts: Iterable[str]) -> dict[str, Path]:
     """What --input was given."""
     return {name: Path(value) for name, value in _pairs("--input", texts)}

@@ -31,6 +31,9 @@ _OF_TABLES: dict[str, Any] = {
     "selftest": False,
     "allow_unknown": False,
     "dequantize": False,
+    "compiled": False,
+    "dim": [],
+    "input": [],
     "template_dir": None,
     "rules": [],
 }
@@ -42,9 +45,12 @@ def run(options: argparse.Namespace) -> int:
         if getattr(options, name) != usual:
             said = name.replace("_", "-")
             word = said if usual is not True else f"no-{said}"
+            where = "it stands in pyproject.toml"
+            if name in ("compiled", "dim", "input"):
+                where = "run it where they are deployed, on each model"
             raise UsageError(
                 f"--{word}: expected a MODEL beside it; for the models of a project "
-                f"it stands in pyproject.toml"
+                f"{where}"
             )
     project = expected_project(Path())
     if options.watch and options.existing != "keep":

@@ -17,10 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from burnish.codegen.cli import _project
+from burnish.codegen.cli import _compiled, _project
 from burnish.codegen.errors import already, noting, others
 
 if TYPE_CHECKING:
+    from burnish.codegen.compiled import Call
     from burnish.codegen.generated import Generated
     from burnish.codegen.ownership import Settled
     from burnish.codegen.tools.console import Listener
@@ -42,7 +43,8 @@ class Written:
 
     kept: the files that were there before, under their new names. conflicts: places in
     the source that are marked, because both sides changed. unknown: operators that
-    methods to fill in stand for, and their nodes.
+    methods to fill in stand for, and their nodes. plans: the arguments of the calls
+    that --compiled plans; unplanned: why none could be.
     """
 
     model: str
@@ -53,6 +55,8 @@ class Written:
     conflicts: int
     notes: list[str]
     unknown: dict[str, list[str]]
+    plans: list[str]
+    unplanned: list[str]
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
@@ -115,6 +119,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
         action="store_true",
         help="operators that nobody knows become methods to fill in",
     )
+    _compiled.arguments(command)
     add("--template-dir", type=Path, metavar="DIR", help="templates that replace ours")
     add(
         "--rules",
@@ -149,6 +154,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from burnish.codegen import pipeline, rules
+    from burnish.codegen.compiled import check_owned
     from burnish.codegen.errors import UsageError
     from burnish.codegen.model_gen import refuse_one_name_twice
     from burnish.codegen.tools import console
@@ -165,6 +171,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"--template-dir: {options.template_dir} is not a folder")
     rules.load(options.rules)
     with console.progress() as listen:
+        calls = _compiled.calls(options)
         made = _generated(options, listen)
         refuse_one_name_twice(made)
         if options.existing == "diff":
@@ -173,6 +180,8 @@ def run(options: argparse.Namespace) -> int:
         with noting(lambda: others(len(made))):
             settled = [pipeline.settle(g, options.out, options.existing) for g in made]
             pages = [_page(each, options) for each in settled] if options.web else []
+            for each in settled if calls else ():
+                check_owned(each.source, options.existing)
         written: list[Written] = []
         for number, each in enumerate(settled):
             listen("writing files", number, len(made))
@@ -181,13 +190,27 @@ def run(options: argparse.Namespace) -> int:
             if pages:
                 more, old = _write_page(pages[number], each)
                 files, kept = [*files, *more], [*kept, *old]
-            written.append(_written(options.models[number], each, files, kept))
+            result = _written(options.models[number], each, files, kept)
+            written.append(result)
+            if calls:
+                listen("planning", number, len(made))
+                _plan(result, each, calls[number], options.existing)
     if options.json:
         console.emit({"generated": written})
     else:
         for result in written:
             _tell(result, options.weights)
-    return int(any(result.conflicts for result in written))
+    return int(any(result.conflicts or result.unplanned for result in written))
+
+
+def _plan(result: Written, of: Settled, calls: list[Call], existing: str) -> None:
+    """Plan the calls of a module that was written, and add what became of them."""
+    planned, kept = _compiled.planned(of.source, calls, existing)
+    result.files.extend(planned.files)
+    result.kept.extend(kept)
+    result.plans.extend(planned.plans if planned.files else ())
+    result.unplanned.extend(planned.reasons)
+    result.notes.extend(planned.notes)
 
 
 def _page(settled: Settled, options: argparse.Namespace) -> web.Page:
@@ -272,6 +295,8 @@ def _written(
         settled.conflicts,
         list(made.notes),
         dict(made.unknown),
+        [],
+        [],
     )
 
 
@@ -289,6 +314,10 @@ def _tell(result: Written, has_weights: bool) -> None:
     if result.conflicts:
         conflicts = console.count(result.conflicts, "conflict")
         console.say(f"{source}: {conflicts}, marked <<<<<<< and >>>>>>>")
+    for kind in result.plans:
+        console.say(f"planned: {kind}")
+    for reason in result.unplanned:
+        console.say(f"not planned: {source}: {reason}; burnish.compile runs it")
     console.say(console.count(result.parameters, "parameter"))
     open_ends = result.unknown or result.conflicts or not has_weights
     if not (open_ends or is_weights(result.model)):

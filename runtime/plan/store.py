@@ -14,7 +14,7 @@ import numpy as np
 from burnish.capture.line import Line, refs
 from burnish.capture.signature import argument_names
 from burnish.capture.tape import Ref
-from burnish.kernels import Library, library
+from burnish.kernels import library
 from burnish.kernels.records import WORDS
 from burnish.nn.module import Module
 from burnish.nn.param import Stored
@@ -44,8 +44,10 @@ def write(
     calls: Sequence[Sequence[Tensor]],
     weights: Path,
     metadata: Mapping[str, str] | None = None,
-) -> Library:
-    """Plan a model for calls like these, and write the plans; the library they are for.
+) -> list[tuple[str, str]]:
+    """Plan a model for calls like these, and write the plans.
+
+    Returns what runs as it is between records, and why. They are for `library()`.
 
     model: of a class in a file, loaded from `weights`. Raises Unstorable where a call
     cannot be planned, or what runs between its records cannot be written down, and
@@ -63,10 +65,11 @@ def write(
         "source": _bytes(source.read_bytes()),
         "weights": _bytes(head),
     }
-    plans = []
+    plans, eager = [], []
     for number, args in enumerate(calls):
         plan = _planned(model, args)
         said, slots = _Written(plan, model, constants).said()
+        eager += [(node.label, why) for node, why in plan.eager]
         plans.append({**_kinds(plan, args), **said, "given": plan.arguments})
         records = plan.memory.records.view(np.int64).reshape(-1, WORDS)
         tensors |= {f"{number}.records": records, f"{number}.slots": slots}
@@ -82,7 +85,7 @@ def write(
     }
     told = {**(metadata or {}), KEY: json.dumps(page, separators=(",", ":"))}
     _put(path, tensors, constants, told)
-    return kernels
+    return eager
 
 
 def _planned(model: Module, args: Sequence[Tensor]) -> Plan:

@@ -2,7 +2,7 @@
 
     model = Model.from_file()      # NAME.plan.safetensors and NAME.kernels.so are used
     y = model(x)                   # by a plan, where there is one for such arguments
-    print(planned.explain(model))  # which plans there are, and why one does not run
+    print(explain(model))          # which plans there are, and why one does not run
 
 `burnish generate --compiled` writes both files; `burnish.plan.store` knows how.
 """

@@ -132,6 +132,11 @@ class Ahead:
         """A copy of the model has no plans: they are bound to this one."""
         return type(None), ()
 
+    @property
+    def refusals(self) -> list[str]:
+        """Why calls so far ran as they are, each reason once."""
+        return [*filter(None, [self._over]), *self._why_not]
+
     def told(self) -> str:
         """The plans, and what ran as it is."""
         lines = [f"{self.said.path}: {len(self.said.plans)} plans, {self.library.file}"]

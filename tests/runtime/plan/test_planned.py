@@ -69,8 +69,8 @@ def made(tmp_path_factory):
     imported(folder)().save_file(weights)
     model = imported(folder).from_file()
     plans = folder / "net.plan.safetensors"
-    library = store.write(plans, model, [*map(tensors, CALLS)], weights)
-    shutil.copy(library.file, folder / "net.kernels.so")
+    store.write(plans, model, [*map(tensors, CALLS)], weights)
+    shutil.copy(store.library().file, folder / "net.kernels.so")
     return folder
 
 
