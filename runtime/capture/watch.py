@@ -7,7 +7,8 @@ modules and parameters there are, their settings and devices, tensors from outsi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from operator import attrgetter, call, eq, getitem, is_, itemgetter
+from itertools import chain
+from operator import attrgetter, eq, is_, itemgetter
 from typing import Any
 
 from burnish.autodiff import recording
@@ -19,8 +20,7 @@ from burnish.nn.module import Module
 from burnish.nn.param import Stored
 
 _SETTINGS = (bool, int, float, str, type(None))
-_DEVICE = attrgetter("device")
-_STORED = attrgetter("device", "dtype", "trainable")
+_STORED = attrgetter("device", "_dtype", "trainable")
 
 
 def named(modules: dict[str, Module]) -> dict[int, str]:
@@ -56,23 +56,26 @@ class Watch:
         self._outside = [(ref, array) for ref, array in seen if ref() is not None]
 
     def _freeze(self) -> None:
-        """The same in columns, which are compared in a fraction of the time."""
-        self._modules = [module for module, _, _ in self._devices]
-        self._on = [device for _, device, _ in self._devices]
-        self._holders, self._keys, self._held, _ = _columns(self._parts, 4)
-        counted = [*self._counts, *((own, len(own), "") for own, _, _ in self._names)]
-        self._sized, self._sizes, _ = _columns(counted, 3)
-        self._own, self._reads, self._values, _ = _columns(self._settings, 4)
+        """Take everything as it is now, to be compared by identity in a loop in C."""
+        holders = [own for own, _, _ in self._names] + [h for h, _, _ in self._counts]
+        self._dicts = [each for each in holders if isinstance(each, dict)]
+        self._lists = [each for each in holders if not isinstance(each, dict)]
+        self._sizes = [*map(len, self._dicts), *map(len, self._lists)]
+        self._kept = [*self._all()]
         self._items = [item for item, *_ in self._stored]
-        self._were = [tuple(were) for _, *were in self._stored]
+        self._were = [*map(_STORED, self._items)]
+
+    def _all(self) -> Iterator[Any]:
+        """What modules and their containers hold."""
+        own = map(dict.values, self._dicts)
+        return chain(chain.from_iterable(own), chain.from_iterable(self._lists))
 
     def _is_same(self) -> bool:
         """Whether modules are what they were; False also where a closer look is due."""
+        lengths = chain(map(len, self._dicts), map(len, self._lists))
         return (
-            all(map(is_, map(_DEVICE, self._modules), self._on))
-            and all(map(eq, map(len, self._sized), self._sizes))
-            and all(map(is_, map(getitem, self._holders, self._keys), self._held))
-            and all(map(eq, map(call, self._reads, self._own), self._values))
+            all(map(eq, lengths, self._sizes))
+            and all(map(is_, self._all(), self._kept))
             and all(map(eq, map(_STORED, self._items), self._were))
         )
 
@@ -106,6 +109,7 @@ class Watch:
             if not self._is_same():
                 self._check_modules()
                 self._check_stored()
+                self._freeze()  # settings of the same values may be other objects
             self._check_outside()
         except (KeyError, IndexError) as error:
             _changed("a module", f"it has no {error.args[0]!r}")
@@ -185,11 +189,6 @@ def _settings(module: Module, where: str) -> Iterator[tuple[Any, Any, Any, str]]
     if names:
         read = itemgetter(*names)
         yield own, read, read(own), where
-
-
-def _columns(rows: list[Any], width: int) -> list[tuple[Any, ...]]:
-    """The columns of a table, also of one without rows."""
-    return list(zip(*rows, strict=True)) if rows else [()] * width
 
 
 def _count(own: dict[str, Any]) -> int:
