@@ -45,8 +45,8 @@ class Pull:
         count = (len(given) - len(self.needed)) // 2
         arrays = [a.data if isinstance(a, Variable) else a for a in given]
         g, y, args = arrays[:count], arrays[count : 2 * count], arrays[2 * count :]
-        several = (tuple(g), tuple(y)) if count > 1 else (g[0], y[0])
-        return self.of.pull(*several, tuple(args), self.options, self.needed)
+        out, back = (tuple(y), tuple(g)) if count > 1 else (y[0], g[0])
+        return self.of.pull(back, out, tuple(args), self.options, self.needed)
 
 
 class Walk:

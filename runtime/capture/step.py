@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,9 @@ from burnish.autodiff import Gradients, Variable, recording
 from burnish.backend.cuda.live import Live
 from burnish.capture.gradients import Walk
 from burnish.capture.tape import Call, Tape
+from burnish.capture.traced import Traced
+from burnish.capture.where import refusal
+from burnish.errors import CaptureError
 from burnish.nested import leaves
 from burnish.nn.param import Stored
 from burnish.tensor import Tensor
@@ -83,6 +88,15 @@ class StepTape(Tape):
         self._write(step, ((rule, rate, module, found, stored), {}), None, True)
         for each in stored.values():
             self.changed[id(each)] = len(self.calls)
+
+    def check_kept(self) -> None:
+        """Raises CaptureError for a value of the step that is kept behind its end."""
+        values = [weakref.ref(v) for v in self.made.values() if isinstance(v, Traced)]
+        self.made.clear()
+        self.arguments.clear()
+        gc.collect()
+        if any(value() is not None for value in values):
+            raise CaptureError(refusal("a tensor is kept that is no result; return it"))
 
     def rate(self, schedule: Any) -> Any:
         """A schedule's next rate, which each run asks for anew."""

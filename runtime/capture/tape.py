@@ -108,7 +108,7 @@ class Tape:
             stored.assign(self._real(value), dtype)
         self._write(_assign, ((stored, value), {"dtype": dtype}), None, True)
 
-    def backward(self, *given: Any) -> NoReturn:
+    def backward(self, output: Any, gradient: Any, create_graph: bool) -> Any:
         """Raises CaptureError: a program is differentiated from outside."""
         self.refuse("backward() of what a program gives is for outside of it")
 

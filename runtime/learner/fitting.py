@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -82,7 +83,7 @@ class Fitting:
         batches = self.together.part(batches)
         loop = Loop("train", epoch, self.epochs, batches, done)
         self.together.restore(start.state.random)  # what was skipped drew nothing
-        fast = compile(self._whole_step) if self.compile else None
+        fast = self._planned_step
         for iteration, batch in loop:
             rate = self._rate()
             if fast is not None and size_of(batch):
@@ -138,6 +139,11 @@ class Fitting:
         if isinstance(gradients, Gradients):
             gradients = GradientsParams.from_grads(gradients, self.model)
         return item, gradients
+
+    @functools.cached_property
+    def _planned_step(self) -> Any:
+        """`_whole_step` as plans, which all epochs share; None without `compile`."""
+        return compile(self._whole_step) if self.compile else None
 
     def _whole_step(self, batch: Any, rate: float) -> tuple[Any, Any]:
         """A batch, and the optimizer's step: the item's class, and what it holds."""

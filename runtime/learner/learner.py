@@ -55,8 +55,8 @@ class Learner:
     recorder: how they are written; None is `DefaultRecorder()`, from whose files a run
     goes on bit for bit. With another precision what is loaded is rounded.
     accumulate: batches an optimizer step; their gradients are averaged.
-    compile: whole steps, from batch to optimizer, are `burnish.compile`d: on a GPU one
-    CUDA graph for batches of one shape. For one process and accumulate=1.
+    compile: whole steps, from batch to optimizer, are `burnish.compile`d: one plan
+    for batches of one shape. For one process and accumulate=1.
     resume: the epoch to go on after, or "last" for the latest checkpoint, where there
     is one; overwrite: start anew in a directory that holds a run.
     log: the application log's name in the directory; None installs none.

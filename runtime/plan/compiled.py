@@ -327,8 +327,9 @@ def compile(
     shapes and dtypes plans it; later ones run the plan: a table of kernels on a CPU,
     CUDA graphs on a GPU. Parameters stay the module's: one that is assigned new values
     is taken up. What a plan cannot have runs as it is in between, `explain()` says what
-    and why; so does everything where gradients are recorded. Results are those of the
-    plain call within 1e-5 of their scale.
+    and why; so does everything where gradients are recorded for outside. A function
+    that asks for gradients itself and updates parameters is one plan, a step of
+    training. Results are those of the plain call within 1e-5 of their scale.
 
     precision: "fp32", or "tf32", with which a GPU rounds what float32 products multiply
     to 11 bits and sums in float32, which is faster; a CPU does not round. off: rules

@@ -72,6 +72,7 @@ class TrainingPlan:
     def _make(self, args: Any, options: Any) -> None:
         tape, before = StepTape(), cells(self._function)
         program = written(tape, self._function, args, options)
+        tape.check_kept()
         if not tape.has_gradients:
             raise CaptureError("plans are for inference, or for steps with gradients")
         if cells(self._function) != before:

@@ -87,7 +87,10 @@ def test_compiled_steps_are_the_plain_ones(learner, rate):
         made = learner(rate=copy.deepcopy(rate), compile=is_compiled)
         runs.append((made.fit(train_batches(), valid_batches()), made))
     (one, plain), (other, compiled) = runs
-    assert same(one, other)
+    for path, param in one.named_parameters():  # kernels round otherwise
+        np.testing.assert_allclose(
+            dict(other.named_parameters())[path].data, param.data, 1e-4, 1e-5
+        )
     assert plain.schedule.count == compiled.schedule.count
     assert str(plain.summary) == str(compiled.summary)
 

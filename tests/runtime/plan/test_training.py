@@ -159,6 +159,20 @@ def test_the_same_bits_in_every_run():
         np.testing.assert_array_equal(array, second[1][path])
 
 
+def test_the_same_bits_for_any_number_of_threads():
+    before, found = burnish.num_threads(), []
+    try:
+        for count in (1, 2, 5):
+            burnish.set_num_threads(count)
+            found.append(losses(residual, True))
+    finally:
+        burnish.set_num_threads(before)
+    for each in found[1:]:
+        assert each[0] == found[0][0]
+        for path, array in each[1].items():
+            np.testing.assert_array_equal(array, found[0][1][path])
+
+
 def test_a_schedule_within_the_step_goes_on():
     model, shape = mlp()
     model = model.to("cpu:autodiff")
@@ -218,6 +232,24 @@ def test_what_no_plan_can_have_runs_as_it_is():
     first = step(x, labels)
     assert step(x, labels) < first
     assert "values of a tensor" in step.explain()
+
+
+def test_a_tensor_that_is_kept_is_the_one_of_its_call():
+    model, shape = mlp()
+    model = model.to("cpu:autodiff")
+    optimizer, kept = optim.SGD(), []
+    x, labels = Tensor(np.ones(shape, np.float32)), Tensor(np.zeros(8, np.int64))
+
+    @burnish.compile
+    def step(x, labels):
+        loss = nn.cross_entropy(model(x), labels)
+        kept.append(loss)
+        optimizer.step(0.1, model, loss.backward())
+        return loss
+
+    found = [step(x, labels).item() for _ in range(3)]
+    assert [each.item() for each in kept[-3:]] == found
+    assert "is kept" in step.explain()
 
 
 def test_an_error_of_the_step_is_the_plain_one():
