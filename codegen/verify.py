@@ -70,13 +70,14 @@ def verify(
     fed, expected, by = _reference(source, inputs or {}, dims or {}, seed)
     got = _run(file, fed)
     names = [value.name or "" for value in source.model.graph.outputs]
+    within = _coarsest(source) if rtol is None else rtol
     if len(got) != len(names):
         raise VerifyError(
             f"{file}: expected {len(names)} outputs ({', '.join(names)}), "
             f"got {len(got)}"
         )
     outputs = tuple(
-        compare(name, mine, theirs, rtol)
+        compare(name, mine, theirs, within)
         for name, mine, theirs in zip(names, got, expected, strict=True)
     )
     return Report(
@@ -88,6 +89,13 @@ def verify(
         notes=(*source.notes, *_random(source)),
         agrees=all(output.agrees for output in outputs),
     )
+
+
+def _coarsest(source: Source) -> float | None:
+    """What is allowed where a step of the model is computed in half precision."""
+    values = (value for node in all_nodes(source.model) for value in node.outputs)
+    kinds = {str(value.dtype).lower() for value in values}
+    return max((_COARSE[kind] for kind in kinds & _COARSE.keys()), default=None)
 
 
 def compare(name: str, got: Any, expected: Any, rtol: float | None = None) -> Compared:

@@ -28,7 +28,7 @@ from burnish.codegen.passes.cse.chain_concats import chain_concats
 from burnish.codegen.passes.cse.share_angles import share_angles
 from burnish.codegen.passes.cse.share_masks import share_masks
 from burnish.codegen.passes.fuse import Supported, fuse_known_forms
-from burnish.codegen.passes.graph import all_nodes, label
+from burnish.codegen.passes.graph import all_nodes, label, separate_names
 from burnish.codegen.passes.layout.channels_first import channels_first
 from burnish.codegen.passes.layout.join_slices import join_slices
 from burnish.codegen.passes.layout.merge_views import merge_views
@@ -102,6 +102,7 @@ def run(
         changed |= again
         if not again:
             break
+        separate_names(model)
     return changed
 
 

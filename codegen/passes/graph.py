@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator
 
@@ -180,3 +181,21 @@ def behind_identities(value: ir.Value) -> ir.Value:
 def elements(dims: tuple[int, ...]) -> int:
     """How many elements a shape holds."""
     return math.prod(dims)
+
+
+def separate_names(model: ir.Model) -> None:
+    """Rename nodes' outputs that are called as a weight is.
+
+    onnx_ir calls unnamed values `val_0` and so on, as PyTorch's exporter calls weights,
+    without looking at these.
+    """
+    weights = {name for graph in model.graphs() for name in graph.initializers}
+    outputs = [value for node in all_nodes(model) for value in node.outputs]
+    if not any(value.name in weights for value in outputs):
+        return
+    taken = weights | {value.name for value in outputs if value.name}
+    for value in outputs:
+        if value.name in weights:
+            tries = (f"{value.name}_{number}" for number in itertools.count(1))
+            value.name = next(name for name in tries if name not in taken)
+            taken.add(value.name)

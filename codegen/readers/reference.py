@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any
 
@@ -51,11 +52,22 @@ def _session(runtime: Any, path: Path, exact: str) -> Any:
     """exact: sums of 8 bits never saturate, also on processors where they would."""
     options = runtime.SessionOptions()
     options.log_severity_level = 4
-    options.intra_op_num_threads = 2
+    options.intra_op_num_threads = 1 if _shares_ranges(path) else 2
     options.add_session_config_entry("session.x64quantprecision", exact)
+    # blocks of few bits are multiplied as floats: by default it rounds activations
+    options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "1")
     return runtime.InferenceSession(
         str(path), options, providers=["CPUExecutionProvider"]
     )
+
+
+def _shares_ranges(path: Path) -> bool:
+    """Whether the file has LSTMs whose rows are quantized by one range.
+
+    onnxruntime's threads share the rows, and each part would have a range of its own.
+    """
+    with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
+        return data.find(b"DynamicQuantizeLSTM") >= 0
 
 
 def _reference(path: Path, feeds: dict[str, np.ndarray]) -> tuple[list[Any], str]:

@@ -7,6 +7,7 @@ import onnx
 import pytest
 
 from burnish.codegen.errors import UsageError, VerifyError
+from burnish.codegen.pipeline import generate, write
 from burnish.codegen.readers import reference
 from burnish.codegen.verify import compare, verify
 
@@ -172,3 +173,36 @@ g (float["any.0", 3, "any.1", "any.2"] x) => (float[a, 3, b, c] y)
     assert report.agrees
     assert report.inputs == {"x": "float32[2, 3, 64, 64]"}
     assert report.outputs[0].shape == (2, 3, 4, 4)
+
+
+def cast_between(kind: int) -> onnx.ModelProto:
+    nodes = [
+        onnx.helper.make_node("Cast", ["x"], ["narrow"], to=kind),
+        onnx.helper.make_node("Exp", ["narrow"], ["raised"]),
+        onnx.helper.make_node("Cast", ["raised"], ["y"], to=onnx.TensorProto.FLOAT),
+    ]
+    x, y = (
+        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [4])
+        for name in "xy"
+    )
+    graph = onnx.helper.make_graph(nodes, "g", [x], [y])
+    opsets = [onnx.helper.make_opsetid("", 18)]
+    return onnx.helper.make_model(graph, opset_imports=opsets, ir_version=9)
+
+
+@pytest.mark.parametrize(
+    ("kind", "allowed"),
+    [
+        (onnx.TensorProto.FLOAT, 1e-4),
+        (onnx.TensorProto.FLOAT16, 5e-3),
+        (onnx.TensorProto.BFLOAT16, 4e-2),
+    ],
+)
+def test_half_precision_inside_allows_its_own_difference(tmp_path, kind, allowed):
+    file = tmp_path / "half.onnx"
+    onnx.save(cast_between(kind), file)
+    write(generate(file), tmp_path / "out")
+    (output,) = verify(file, tmp_path / "out").outputs
+    scale = output.max_abs / output.max_rel if output.max_rel else None
+    assert output.agrees
+    assert scale is None or output.limit == pytest.approx(1e-6 + allowed * scale)

@@ -82,8 +82,9 @@ def nhwc_max_pool(
     strides: Any = None,
 ) -> Any:
     """(N, H, W, C)"""
+    axes = 2 + len(kernel_shape)
     y = op.MaxPool(
-        to_channels_first(op, x, True),
+        to_channels_first(op, x, axes),
         auto_pad=auto_pad,
         ceil_mode=ceil_mode,
         dilations=dilations,
@@ -91,4 +92,4 @@ def nhwc_max_pool(
         pads=pads,
         strides=strides,
     )
-    return to_channels_last(op, y, x, True)
+    return to_channels_last(op, y, axes)

@@ -129,8 +129,9 @@ def nhwc_conv(
     strides: Any = None,
 ) -> Any:
     """X (N, H, W, C), W (M, kH, kW, C / group), result (N, H, W, M)"""
+    axes = rank(W)
     y = op.Conv(
-        *(to_channels_first(op, X, True), to_channels_first(op, W, True), B),
+        *(to_channels_first(op, X, axes), to_channels_first(op, W, axes), B),
         auto_pad=auto_pad,
         dilations=dilations,
         group=group,
@@ -138,7 +139,7 @@ def nhwc_conv(
         pads=pads,
         strides=strides,
     )
-    return to_channels_last(op, y, X, True)
+    return to_channels_last(op, y, axes)
 
 
 # --- weights in blocks of few bits ---

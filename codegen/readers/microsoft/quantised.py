@@ -138,10 +138,11 @@ def qlinear_global_average_pool(
     *,
     channels_last: int = 0,
 ) -> Any:
-    x = to_channels_first(op, X, channels_last)
+    axes = rank(X) if channels_last else 0
+    x = to_channels_first(op, X, axes)
     y = op.GlobalAveragePool(op.DequantizeLinear(x, x_scale, x_zero_point))
     y = op.QuantizeLinear(y, y_scale, y_zero_point)
-    return to_channels_last(op, y, X, channels_last)
+    return to_channels_last(op, y, axes)
 
 
 @microsoft("QLinearAveragePool")
@@ -161,7 +162,8 @@ def qlinear_average_pool(
     pads: Any = None,
     strides: Any = None,
 ) -> Any:
-    x = to_channels_first(op, X, channels_last)
+    axes = 2 + len(kernel_shape) if channels_last else 0
+    x = to_channels_first(op, X, axes)
     y = op.AveragePool(
         op.DequantizeLinear(x, x_scale, x_zero_point),
         auto_pad=auto_pad,
@@ -172,7 +174,7 @@ def qlinear_average_pool(
         strides=strides,
     )
     y = op.QuantizeLinear(y, y_scale, y_zero_point)
-    return to_channels_last(op, y, X, channels_last)
+    return to_channels_last(op, y, axes)
 
 
 @microsoft("QLinearConv")
@@ -196,8 +198,9 @@ def qlinear_conv(
     pads: Any = None,
     strides: Any = None,
 ) -> Any:
+    axes = rank(w) if channels_last else 0
     y = op.QLinearConv(
-        *(to_channels_first(op, x, channels_last), x_scale, x_zero_point),
+        *(to_channels_first(op, x, axes), x_scale, x_zero_point),
         *(w, w_scale, w_zero_point, y_scale, y_zero_point, B),
         auto_pad=auto_pad,
         dilations=dilations,
@@ -206,4 +209,4 @@ def qlinear_conv(
         pads=pads,
         strides=strides,
     )
-    return to_channels_last(op, y, x, channels_last)
+    return to_channels_last(op, y, axes)

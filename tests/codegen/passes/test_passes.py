@@ -10,6 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from burnish.codegen import passes
 from burnish.codegen.account import Account, Accounts
+from burnish.codegen.passes.graph import separate_names
 from burnish.codegen.passes.weights.untie import untie_weights
 from burnish.codegen.readers.normal import lift_constants
 from burnish.codegen.readers.shapes import infer
@@ -530,3 +531,15 @@ def test_transposed_weights_of_the_older_exporter_are_untied_by_node_names():
     assert untie_weights(model, Account())
     found = [node.inputs[1].name for node in model.graph if len(node.inputs) > 1]
     assert found == ["onnx::MatMul_41", "onnx::MatMul_1000000"]
+
+
+def test_a_value_that_onnx_ir_names_is_none_of_the_weights():
+    """PyTorch's exporter calls weights `val_0`, as onnx_ir calls what has no name."""
+    weight = ir.Value(name="val_0", const_value=ir.tensor(np.ones(2, np.float32)))
+    x = ir.Value(name="x", shape=ir.Shape([2]), type=ir.TensorType(ir.DataType.FLOAT))
+    first = ir.node("Add", [x, weight], outputs=[ir.Value(name="val_0")])
+    second = ir.node("Exp", [first.outputs[0]], outputs=[ir.Value(name="y")])
+    graph = ir.Graph([x], second.outputs, nodes=[first, second], initializers=[weight])
+    separate_names(ir.Model(graph, ir_version=9))
+    assert first.outputs[0].name == "val_0_1"
+    assert weight.name == "val_0"

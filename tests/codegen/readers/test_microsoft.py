@@ -519,3 +519,32 @@ def test_nodes_inherit_name_and_metadata(tmp_path: Path) -> None:
     assert [n.op_type for n in source.model.graph] == ["Add", "LayerNormalization"]
     assert {n.metadata_props["scope"] for n in source.model.graph} == {"a.b"}
     assert "SkipLayerNormalization" in source.notes[-1]
+
+
+def test_channels_last_convolutions_in_a_row_need_no_shapes() -> None:
+    """Ranks come from the weights, however many convolutions there are."""
+    scale, point = numpy_helper.from_array(F4(0.1), "s"), U1(3)
+    held = [scale, numpy_helper.from_array(point, "p")]
+    held.append(numpy_helper.from_array(whole(U1, 2, 2, 1, 1), "w"))
+    nodes = [
+        helper.make_node(
+            "QLinearConv",
+            [f"v{i}", "s", "p", "w", "s", "p", "s", "p"],
+            [f"v{i + 1}"],
+            domain=DOMAIN,
+            channels_last=1,
+        )
+        for i in range(20)
+    ]
+    info = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [info("v0", onnx.TensorProto.UINT8, [1, 4, 4, 2])],
+        [info("v20", onnx.TensorProto.UINT8, None)],
+        held,
+    )
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid(DOMAIN, 1)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=9)
+    (y,) = BurnishBackend.run_model(model, [whole(U1, 1, 4, 4, 2)])
+    assert y.shape == (1, 4, 4, 2)
