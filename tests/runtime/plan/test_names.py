@@ -1,5 +1,6 @@
 """Rules and kernels name operators, arguments and options that there are."""
 
+from burnish.capture.gradients import _IN_PARTS, _UNREAD
 from burnish.operator import registry
 from burnish.plan.cpu import LOWERED
 from burnish.plan.programs import _OPERATORS
@@ -8,8 +9,12 @@ JOINED = {"linear", "program", "attention"}  # made by rules
 
 READ = {
     "batch_norm": "x running_mean running_var weight bias eps",
+    "channel_norm": "x scale bias eps",
     "clip": "x min max",
     "conv": "x weight bias stride padding dilation groups",
+    "conv_input_gradient": "g weight sizes padding stride dilation groups",
+    "conv_weight_gradient": "x g kernel padding stride dilation groups",
+    "gated": "g x above below slope",
     "hard_sigmoid": "x alpha beta",
     "hard_tanh": "x low high",
     "layer_norm_from": "x weight bias axis eps",
@@ -29,8 +34,9 @@ READ = {
 
 
 def test_operators_are_there():
-    used = (LOWERED.keys() - JOINED) | _OPERATORS.keys() | READ.keys()
-    assert used <= registry.keys()
+    lowered = {name.removesuffix(" gradient") for name in LOWERED.keys() - JOINED}
+    assert lowered | _OPERATORS.keys() | READ.keys() <= registry.keys()
+    assert {*_IN_PARTS, *_UNREAD} <= registry.keys()
 
 
 def test_arguments_and_options_are_those_that_rules_read():
