@@ -1,4 +1,4 @@
-"""What a constructor's arguments may be: annotations say it, and names set bounds.
+"""Validate constructor arguments: types from annotations, bounds from names.
 
 Layers, losses, optimizers and schedules are checked before they are built. A name means
 the same wherever it stands: a `kernel_size` is 1 or more in every layer.

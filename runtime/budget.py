@@ -1,4 +1,4 @@
-"""How much memory and work a file may ask for: one count for all that reads it.
+"""Limits on the memory and work that reading a file may take, shared by all readers.
 
 A few bytes can stand for any number of values, so whoever makes something out of a file
 counts it first: `budget.take(bytes)`, `budget.step(steps)`. All that reads one model

@@ -1,4 +1,4 @@
-"""Less memory for `backward()`: what is cheap to compute is computed again.
+"""Gradient checkpointing: recompute cheap results in `backward()` to save memory.
 
 Two ways. On a balanced device (`"cpu:autodiff:balanced"`) nodes do not hold what
 memory-bound operators gave: elementwise ones, reshapes, normalizations. They compute it

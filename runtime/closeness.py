@@ -1,4 +1,4 @@
-"""How close two tensors are, told level by level."""
+"""Compare two tensors at several tolerances."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `Tensor.random` draws from.
+"""Distributions for `Tensor.random`.
 
 from burnish.distributions import Normal
 Tensor.random((2, 3), Normal(0.0, 0.02))

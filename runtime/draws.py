@@ -1,4 +1,4 @@
-"""Random arrays, as `burnish.rng` draws them; a captured program draws them anew."""
+"""Random arrays from `burnish.rng`; a captured program draws new ones in each run."""
 
 from __future__ import annotations
 

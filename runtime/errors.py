@@ -1,4 +1,4 @@
-"""What the runtime raises: every message says where, what was expected, what came.
+"""The runtime's exceptions; messages name the place, the expected and the given value.
 
 BurnishError
 ├── ArgumentError    arguments that a function's signature lacks (also a TypeError)

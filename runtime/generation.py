@@ -1,4 +1,4 @@
-"""Writing on: what a model remembers of earlier positions, and the choice of tokens.
+"""Text generation: a key/value cache, and sampling of tokens.
 
 A language model's forward takes a `Cache` and gives logits of the last position. The
 loop below feeds it one token at a time:

@@ -1,4 +1,4 @@
-"""Names that files give of other files: they stay in the folder that they are about."""
+"""Check that paths in a file stay inside its folder."""
 
 from __future__ import annotations
 

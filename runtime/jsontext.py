@@ -1,4 +1,4 @@
-"""JSON out of files: what its values take is counted before they are made."""
+"""Parse JSON from untrusted files within a memory budget."""
 
 from __future__ import annotations
 

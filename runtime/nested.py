@@ -1,4 +1,4 @@
-"""Values in lists, tuples and dicts."""
+"""Flatten and map nested lists, tuples and dicts (pytrees)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values out of files as words in a message: short, whatever the value is."""
+"""Short representations of untrusted values for messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a program does between operators: read values, and draw numbers.
+"""Steps of a program besides operators: reading values, drawing random numbers.
 
 A captured program (`burnish.capture`) calls again what was called on tensors. What
 Python computes from their plain arrays in between would be a constant of it, so that

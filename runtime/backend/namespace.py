@@ -1,4 +1,4 @@
-"""The array library, asked of the arrays themselves. The only place that knows CuPy."""
+"""The array library of arrays: NumPy or CuPy. The only module that imports CuPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a place that holds arrays can tell and be told; `Device` is one."""
+"""The interface of devices: properties and actions; `Device` implements it."""
 
 from __future__ import annotations
 

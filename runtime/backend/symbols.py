@@ -1,4 +1,4 @@
-"""Formulas of arrays, run once on symbols to be written down as a kernel's body.
+"""Trace array formulas on symbols to generate the body of a kernel.
 
 A formula is a function of arrays that works element by element: NumPy's arithmetic,
 `namespace(x)`'s functions with `out=`, arrays that are changed in place. Run on symbols

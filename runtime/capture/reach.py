@@ -1,4 +1,4 @@
-"""The modules that a function works with, by the names that it has for them."""
+"""Find the modules that a function uses, through closures, globals and attributes."""
 
 from __future__ import annotations
 

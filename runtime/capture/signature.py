@@ -1,4 +1,4 @@
-"""What a program is called with: tensors of fixed kinds, fixed numbers and words."""
+"""The signature of a captured program: tensors by dtype and shape, fixed constants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tape: every call on tensors that a function makes while it is captured."""
+"""The tape: records every tensor operation of a function during capture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a captured function reads besides its arguments: is it what it was?
+"""Guards: check that globals and attributes read during capture are unchanged.
 
 A program reads parameters and buffers as they are. Everything else was read once: which
 modules and parameters there are, their settings and devices, tensors from outside.

@@ -1,4 +1,4 @@
-"""Values in memory that several processes see: pickled, their arrays as they are.
+"""Values in shared memory: pickled, with arrays stored without copies.
 
 Only the process that made a block removes it, so nothing outlives its owner.
 """

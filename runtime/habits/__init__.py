@@ -1,4 +1,4 @@
-"""What PyTorch and NumPy call something that has another name or form here.
+"""Hints for names of PyTorch and NumPy that differ in Burnish.
 
 Asked only where an attribute is missing, so that the error says what to write instead.
 """

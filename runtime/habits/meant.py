@@ -1,4 +1,4 @@
-"""The error for a missing attribute: what to write for another library's word."""
+"""The error for a missing attribute, with Burnish's name for another library's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What to write for the methods of PyTorch's modules and optimizers."""
+"""Replacements for the methods of PyTorch's modules and optimizers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What to write for the names of PyTorch's packages: torch, nn, optim, data."""
+"""Replacements for names of PyTorch's packages: torch, nn, optim, data."""
 
 from __future__ import annotations
 

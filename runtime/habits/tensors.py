@@ -1,4 +1,4 @@
-"""What to write for the methods of PyTorch's tensors and NumPy's arrays."""
+"""Replacements for methods of PyTorch's tensors and NumPy's arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run leaves in its directory, and where an earlier one stopped.
+"""The files of a run's directory, and the state of an interrupted run.
 
 DIRECTORY/experiment.log, metrics.json, checkpoint/, train/epoch-1/Loss.log, valid/...
 """

@@ -1,4 +1,4 @@
-"""Who is told of a run: metric loggers and a renderer."""
+"""Observers of a run: metric loggers and a renderer."""
 
 from __future__ import annotations
 

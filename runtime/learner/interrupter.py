@@ -1,4 +1,4 @@
-"""A hand on a running learner: stop it from another thread, or with Ctrl-C."""
+"""Stop a running learner from another thread, or with Ctrl-C."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The application log: what a program and its libraries say during a run."""
+"""The application log: messages of Python's `logging` during a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One epoch's batches: where it is, how long it took, where its tensors go."""
+"""Iterate over the batches of an epoch: progress, timing, transfer to the device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps: what a learner does with one batch, and what comes of it."""
+"""Training and validation steps on one batch, and their outputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One batch over several processes: each works on its part, all know the whole."""
+"""Data parallelism: split each batch over processes, and reduce the results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a run has learned what it can."""
+"""Early stopping."""
 
 from __future__ import annotations
 

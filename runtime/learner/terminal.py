@@ -1,4 +1,4 @@
-"""Which renderer a run has when none is given."""
+"""Choose the default renderer of a run."""
 
 from __future__ import annotations
 

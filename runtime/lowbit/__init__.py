@@ -1,4 +1,4 @@
-"""Arrays of small numbers: the schemes, and tensors that are held so.
+"""Quantized arrays: schemes, and tensors in a few bits.
 
 `burnish.quantization` is the page for users; this is what modules need of it.
 """

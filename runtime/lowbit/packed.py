@@ -1,4 +1,4 @@
-"""Packed: an array as small numbers, with all that is needed to read them."""
+"""Packed: a quantized array with its scales, zero points and scheme."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""QuantScheme: everything that says how numbers become small ones."""
+"""QuantScheme: data type, granularity and storage of quantization."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""QuantizedTensor: what `tensor.quantize(scheme)` gives."""
+"""QuantizedTensor: the result of `tensor.quantize(scheme)`."""
 
 from __future__ import annotations
 

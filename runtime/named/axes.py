@@ -1,4 +1,4 @@
-"""Names of axes and their sizes: what fits, and what is said where it does not."""
+"""Check and align named axes; errors for those that do not match."""
 
 from __future__ import annotations
 

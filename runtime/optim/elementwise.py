@@ -1,4 +1,4 @@
-"""Optimizers whose elements do not know of one another, computed piece by piece."""
+"""Elementwise optimizers, computed in chunks."""
 
 from __future__ import annotations
 

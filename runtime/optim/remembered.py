@@ -1,4 +1,4 @@
-"""What an optimizer remembers, as a record: named arrays, saved and taken up again."""
+"""An optimizer's state as a record: named arrays, saved and restored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Folding: what parameters alone decide is computed once, for each of their values."""
+"""Constant folding: compute functions of parameters once per version of the values."""
 
 from __future__ import annotations
 

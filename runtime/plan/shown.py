@@ -1,4 +1,4 @@
-"""Plans as text: what their steps are, and what is none."""
+"""Plans as text: compiled steps, and calls that stay eager."""
 
 from __future__ import annotations
 

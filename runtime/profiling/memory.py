@@ -1,4 +1,4 @@
-"""Live memory: bytes of the arrays that operators gave and that somebody holds."""
+"""Live memory: bytes of operators' results that are still referenced."""
 
 from __future__ import annotations
 

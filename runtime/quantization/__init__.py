@@ -1,4 +1,4 @@
-"""Models in small numbers: weights, what layers are given, and training for both.
+"""Quantization of models: weights, activations, and quantization-aware training.
 
 from burnish.quantization import Calibration, Level, Quantizer, QuantScheme
 

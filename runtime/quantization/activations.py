@@ -1,4 +1,4 @@
-"""Post-training quantization of what layers are given, beside their weights.
+"""Post-training quantization of activations.
 
 A layer's input is rounded to small numbers in front of it (`layer.on_input`); the layer
 then computes with their values in floating point. NumPy multiplies matrices of integers

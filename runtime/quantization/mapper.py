@@ -1,4 +1,4 @@
-"""Dequantize: plain numbers again."""
+"""Dequantize a model's weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Observer: sees what a layer is given, and says which range it has."""
+"""Observer: records the range of a layer's inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all recorders do; `recorders` says which there are."""
+"""The base class of recorders; `recorders` lists them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is recorded, taken apart: arrays by name, and the plain values around them."""
+"""Flatten recorded state to arrays by name and a tree of plain values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one door to weights files: told apart by content, opened without reading them."""
+"""Open weights files of any format: detected by content, tensors are read lazily."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands for the classes and objects that a file names and nobody imports."""
+"""Placeholders for classes and objects of a pickle, which are never imported."""
 
 from __future__ import annotations
 

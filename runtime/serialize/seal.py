@@ -1,4 +1,4 @@
-"""A digest in a file's own metadata, by which a change to the file shows.
+"""Detect changes of a file by a digest in its own metadata.
 
 It is the sha256 of the whole file, names and values, with zeros in its own place.
 """

@@ -1,4 +1,4 @@
-"""Filter: which tensors of a file or a module something is meant for."""
+"""Filter: select tensors of a file or a module by path."""
 
 from __future__ import annotations
 

@@ -42,19 +42,19 @@ def cell_of(step: Step, weights: Sequence[np.ndarray], size: int) -> Cell | None
     rng = np.random.default_rng(0)
     for kernel, recurrent, biases in _parts(weights, size):
         draws = [
-            tuple(
-                (scale * rng.normal(size=(batch, width))).astype(kernel.dtype)
-                for width in (kernel.shape[0], size)
+            (
+                (scale * rng.normal(size=(batch, len(kernel)))).astype(kernel.dtype),
+                (scale * rng.normal(size=(batch, size))).astype(kernel.dtype),
             )
             for batch, scale in _DRAWS
         ]
-        wanted = [_result(step, *draw) for draw in draws]
+        wanted = [_result(step, x, h) for x, h in draws]
         if wanted[0] is None or wanted[1] is None:
             continue  # not of this size
         for cell in _cells(kernel, recurrent, biases, size):
             if all(
-                want is None or _is_close(_run(cell, *draw, size), want)
-                for draw, want in zip(draws, wanted, strict=True)
+                want is None or _is_close(_run(cell, x, h, size), want)
+                for (x, h), want in zip(draws, wanted, strict=True)
             ):
                 return cell
     return None

@@ -1,4 +1,4 @@
-"""Attention in three kernels, for what nobody will ask gradients of."""
+"""Attention in three kernels, for inference only."""
 
 from __future__ import annotations
 

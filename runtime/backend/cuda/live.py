@@ -1,4 +1,4 @@
-"""Numbers that the launches of a captured call are given anew by the host each time."""
+"""Kernel arguments of captured launches that the host updates before each replay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cross entropy at classes, without waiting for the GPU to look at the classes."""
+"""Cross entropy with class targets, without synchronizing with the GPU."""
 
 from __future__ import annotations
 

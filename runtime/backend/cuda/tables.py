@@ -1,4 +1,4 @@
-"""Tables of the host on a GPU: brought there once, so that graphs may read them."""
+"""Host tables copied to a GPU once, so that CUDA graphs can read them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lowering for processors: what kernels a node becomes, and where arrays lie."""
+"""Lowering for CPUs: kernels for nodes, and memory layout of arrays."""
 
 from burnish.plan.cpu import (
     along,

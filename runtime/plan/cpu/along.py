@@ -1,4 +1,4 @@
-"""What moves along axes: places by number, resizing, rolling, padding."""
+"""Lower gathers, resizing, rolling and padding along axes."""
 
 from __future__ import annotations
 

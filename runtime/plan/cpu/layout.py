@@ -1,4 +1,4 @@
-"""Where the elements of a value lie.
+"""Memory layout of a value: strides, offsets, channel blocks.
 
 plain: as NumPy has them. blocked: [C/16][pixels][16] for the channels of one axis, the
 other axes in their order among the pixels; what is behind the last channel is anything.

@@ -1,4 +1,4 @@
-"""Where buffers lie: an arena that they share in turn, arrays of parameters, others."""
+"""Memory planning: buffers share an arena by liveness; parameters have their own."""
 
 from __future__ import annotations
 

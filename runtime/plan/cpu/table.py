@@ -1,4 +1,4 @@
-"""Which function lowers which operator."""
+"""The table of lowering functions by operator."""
 
 from __future__ import annotations
 

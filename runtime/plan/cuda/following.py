@@ -1,4 +1,4 @@
-"""Following: a step of training runs as it is; what it reads and changes is noted."""
+"""Following: run a training step eagerly and record its reads and writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Home: where the graphs of a function keep a parameter or buffer that they change."""
+"""Home: the fixed GPU storage of a parameter or buffer that CUDA graphs update."""
 
 from __future__ import annotations
 

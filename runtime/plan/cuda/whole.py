@@ -1,4 +1,4 @@
-"""What is one call on a GPU, though it is made of operators."""
+"""Composite operators that are one launch on a GPU."""
 
 from __future__ import annotations
 
