@@ -17,6 +17,7 @@ from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.shapes.dims import declared, numbers
 
 _LEAST = 3
+"""Two slices are more often halves with roles of their own, such as a gate."""
 _ELEMENTWISE = having(Trait.ELEMENTWISE | Trait.BROADCAST)
 _LAYERS = having(Trait.PRODUCT)
 
