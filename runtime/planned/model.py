@@ -6,6 +6,7 @@ import os
 import sys
 import weakref
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ class Ahead:
 
     def __init__(self, model: Module, said: Said, library: Library):
         self.said, self.library = said, library
-        self._owner = weakref.ref(model)
+        self._owner: Callable[[], Any] = weakref.ref(model)
         held = dict(model.named_tensors())
         self._ready: dict[Any, Ready] = {}
         for parts in said.plans:
