@@ -179,7 +179,7 @@ _FUNCTIONS: dict[str, Callable[..., Symbol]] = {
     "sign": _function("{0} > 0 ? (wide)1 : {0} < 0 ? (wide)-1 : {0}"),
     "power": _function("pow((wide){0}, (wide){1})"),
     "copysign": _function("copysign((wide){0}, (wide){1})"),
-    "normcdf": _function("normcdf({0})"),
+    "normcdf": _function("normal_share({0})"),
     "maximum": _function("{0} > {1} || {0} != {0} ? {0} : {1}"),
     "minimum": _function("{0} < {1} || {0} != {0} ? {0} : {1}"),
     "where": _function("{0} ? {1} : {2}"),

@@ -9,8 +9,17 @@ from __future__ import annotations
 from math import prod
 
 from burnish.backend import namespace
-from burnish.backend.cuda import cublaslt, fused, loss, rows, windows
+from burnish.backend.cuda import (
+    cublaslt,
+    cudnn,
+    depthwise,
+    fused,
+    loss,
+    rows,
+    windows,
+)
 from burnish.ops import activation, arithmetic, attention, conv, linear, norm, pool
+from burnish.ops import clip as clipping
 from burnish.ops import loss as losses
 from burnish.ops._blocks import blockwise, positive
 from burnish.ops._shapes import unbroadcast
@@ -38,6 +47,28 @@ _fused(arithmetic.div, lambda a, b: a / b)
 @activation.relu.on("cupy")
 def _(x):
     return blockwise(positive, x)
+
+
+@activation.relu6.on("cupy")
+def _(x):
+    return _held(x, 0, 6, activation.relu6.value)
+
+
+@clipping.clip.on("cupy")
+def _(x, min=None, max=None):
+    if not all(isinstance(bound, int | float) for bound in (min, max)):
+        return clipping.clip.value(x, min, max)
+    return _held(x, min, max, lambda x: clipping.clip.value(x, min, max))
+
+
+def _held(x, low, high, plain):
+    """x between two numbers."""
+    y = fused.evaluated(_bounded, (x, low, high)) if x.dtype.kind == "f" else None
+    return plain(x) if y is None else y
+
+
+def _bounded(x, low, high):
+    return namespace(x).clip(x, low, high)
 
 
 @activation.softmax.on("cupy")
@@ -187,12 +218,20 @@ def _matrix(x):
 @conv.conv.on("cupy")
 def _(x, weight, bias=None, *, stride=1, padding=0, dilation=1, groups=1):
     options = {"stride": stride, "padding": padding, "dilation": dilation}
-    plain = groups == 1 and x.ndim == weight.ndim and x.shape[1:2] == weight.shape[1:2]
-    if not plain or x.ndim < 3 or not _alike(x, weight, bias):
+    fits = x.ndim == weight.ndim and x.shape[1:2] == (weight.shape[1] * groups,)
+    if not fits or x.ndim < 3 or not _alike(x, weight, bias) or len(weight) % groups:
         return conv.conv.value(x, weight, bias, groups=groups, **options)
     kernel = weight.shape[2:]
     w = window("conv", x.shape[2:], kernel, stride, padding, dilation)
-    y = cublaslt.matmul(weight.reshape(len(weight), -1), _columns(x, w))
+    if depthwise.fits(x, weight, groups):
+        return depthwise.depthwise(x, depthwise.taps(weight), w, bias)
+    y = None
+    if cudnn.pays(x, groups):
+        if (y := cudnn.conv(x, weight, w, groups, bias)) is not None:
+            return y
+        y = cudnn.conv(x, weight, w, groups)
+    elif groups == 1:
+        y = cublaslt.matmul(weight.reshape(len(weight), -1), _columns(x, w))
     if y is None:
         return conv.conv.value(x, weight, bias, groups=groups, **options)
     y = y.reshape(len(x), len(weight), *w.out)
@@ -210,6 +249,10 @@ def _added(y, bias):
 def _(g, y, x, weight, bias, **options):
     if not g.size:
         return NotImplemented
+    turned = g.transpose(0, *range(2, g.ndim), 1)
+    if turned._c_contiguous:
+        sizes = g.size // g.shape[1], g.shape[1], 1
+        return _or_plain(rows.channel_sums(turned, *sizes))
     return _or_plain(rows.channel_sums(g, len(g), g.shape[1], prod(g.shape[2:])))
 
 
@@ -225,6 +268,10 @@ def _(g, weight, *, sizes, padding, stride=1, dilation=1, groups=1):
     pads = tuple(map(tuple, padding))
     w = conv.window_of(g, weight.shape[2:], stride, pads, dilation)
     cols = None
+    if _alike(g, weight) and groups > 1:
+        cols = _by_channel(g, weight, w, sizes, groups)
+        if cols is not None:
+            return cols
     if groups == 1 and _alike(g, weight):
         slopes = g.reshape(*g.shape[:2], prod(w.out))
         cols = cublaslt.matmul(weight.reshape(len(weight), -1).T, slopes)
@@ -235,11 +282,21 @@ def _(g, weight, *, sizes, padding, stride=1, dilation=1, groups=1):
     return windows.spread_columns(cols, (len(g), weight.shape[1], *sizes), w)
 
 
+def _by_channel(g, weight, w, sizes, groups):
+    """A depthwise convolution's input gradient: one by the flipped kernel, or None."""
+    around = depthwise.flipped(w, sizes)
+    if around is None or not depthwise.fits(g, weight, groups):
+        return None
+    if min(map(min, around.pads)) < 0:
+        return None
+    return depthwise.depthwise(g, depthwise.taps(weight)[::-1].copy(), around)
+
+
 @conv.conv_weight_gradient.on("cupy")
 def _(x, g, *, kernel, padding, stride=1, dilation=1, groups=1):
+    pads = tuple(map(tuple, padding))
+    w = conv.window_of(g, kernel, stride, pads, dilation)
     if groups == 1 and _alike(x, g):
-        pads = tuple(map(tuple, padding))
-        w = conv.window_of(g, kernel, stride, pads, dilation)
         total = None
         for part in conv._parts(len(x), x.shape[1] // _ROOM + 1, w):
             cols = windows.columns(x[part], x.shape[2:], w, together=True)
@@ -266,13 +323,20 @@ def _alike(*given):
     return rows.takes(*held) and windows.fits(*(a.shape for a in held))
 
 
+def _reduced(form, x, w):
+    """The "sum" or the "max" under each window, channels-last where x is."""
+    if depthwise.pools(x, w):
+        return depthwise.pooled(form, x, w)
+    return windows.reduced(form, x, w)
+
+
 @pool.max_pool.on("cupy")
 def _(x, *, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
     options = (kernel_size, stride, padding, dilation, ceil_mode)
     w = pool.window_of("max_pool", x, *options)
     if not windows.takes(x):
         return pool.max_pool.value(x, **dict(zip(_POOL, options, strict=True)))
-    return windows.reduced("max", x, w)
+    return _reduced("max", x, w)
 
 
 @pool.window_sum.on("cupy")
@@ -281,7 +345,7 @@ def _(x, *, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
     w = pool.window_of("window_sum", x, *options)
     if not windows.takes(x):
         return pool.window_sum.value(x, **dict(zip(_POOL, options, strict=True)))
-    return windows.reduced("sum", x, w)
+    return _reduced("sum", x, w)
 
 
 @pool.window_spread.on("cupy")

@@ -16,6 +16,7 @@ from burnish.ops._tables import beside
 from burnish.ops.adaptive import adaptive_avg_pool
 from burnish.ops.compare import where
 from burnish.ops.index import take_slices
+from burnish.ops.linear import matmul
 
 _SPARSE = 8  # a gather costs about as much as this many multiplications of a product
 
@@ -169,9 +170,9 @@ def _(g, y, x, index, weight, *, axis, size):
 def _product(x, matrix, axis):
     matrix = beside(x, matrix.astype(x.dtype))
     if axis == x.ndim - 1:
-        return x @ matrix.T
+        return matmul.value(x, matrix.T)
     lead = x.shape[: axis + 1]
-    y = matrix @ x.reshape(*lead, prod(x.shape[axis + 1 :]))
+    y = matmul.value(matrix, x.reshape(*lead, prod(x.shape[axis + 1 :])))
     return y.reshape(*lead[:-1], len(matrix), *x.shape[axis + 1 :])
 
 

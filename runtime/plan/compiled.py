@@ -42,8 +42,8 @@ _MOST = 32
 """Signatures whose plans are kept; the one that was not used longest goes first."""
 
 
-PRECISIONS = ("fp32", "tf32")
-"""What products of float32 may be computed in."""
+PRECISIONS = ("fp32", "tf32", "fp16")
+"""What float32 may be computed in on a GPU."""
 
 
 class Unplanned:
@@ -86,6 +86,7 @@ class Compiled(Generic[P, R]):
             except CaptureError:  # which the long way finds too
                 pass
         if self._steps.are_made:
+            self._check_step()
             return self._steps(args, options)
         found, given = self._found(args, options)
         if quick and isinstance(found, Plan):
@@ -133,6 +134,14 @@ class Compiled(Generic[P, R]):
 
     def _on_gpu(self, index: int, homes: dict[int, Home], by_value: bool) -> StepPlan:
         return StepPlan(self._function, self._room(index), homes, by_value)
+
+    def _check_step(self) -> None:
+        if self._precision not in ("fp32", "tf32"):
+            raise InputError(
+                "compile: expected precision 'fp32' or 'tf32' for a step of training, "
+                f"got {self._precision!r}, which is for inference: gradients that are "
+                "too small for it would be lost"
+            )
 
     def _room(self, index: int) -> Room:
         if index not in self._rooms:
@@ -331,9 +340,11 @@ def compile(
     that asks for gradients itself and updates parameters is one plan, a step of
     training. Results are those of the plain call within 1e-5 of their scale.
 
-    precision: "fp32", or "tf32", with which a GPU rounds what float32 products multiply
-    to 11 bits and sums in float32, which is faster; a CPU does not round. off: rules
-    and kernels of a CPU's plans to leave out, by name.
+    precision: "fp32"; "tf32", with which a GPU rounds what float32 products multiply to
+    11 bits and sums in float32; or "fp16", with which float32 arguments, parameters and
+    what is computed from them are float16 on a GPU, sums, norms and softmax float32
+    inside, and results float32 again: for inference. Both are faster; a CPU does not
+    round. off: rules and kernels of a CPU's plans to leave out, by name.
     """
     if not callable(function):
         raise InputError(
@@ -341,6 +352,9 @@ def compile(
             f"got a {type(function).__name__}"
         )
     if precision not in PRECISIONS:
-        names = " or ".join(map(repr, PRECISIONS))
-        raise InputError(f"compile: expected precision {names}, got {precision!r}")
+        *names, last = map(repr, PRECISIONS)
+        raise InputError(
+            f"compile: expected precision {', '.join(names)} or {last}, "
+            f"got {precision!r}"
+        )
     return Compiled(function, frozenset(off), precision)

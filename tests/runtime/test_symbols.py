@@ -21,7 +21,7 @@ G = np.cos(X)
 HEAD = """#include <math.h>
 #include <stdbool.h>
 typedef double wide;
-static double normcdf(double x) { return 0.5 * erfc(-x * 0.70710678118654752440); }
+static double normal_share(double x) { return 0.5 * erfc(-x * 0.70710678118654752440); }
 """
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="there is no C compiler")

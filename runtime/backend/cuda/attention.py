@@ -1,4 +1,4 @@
-"""Attention in three kernels, for inference only."""
+"""Attention in one kernel, or in three, for what nobody will ask gradients of."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ from typing import Any
 import numpy as np
 
 from burnish.backend.cuda import cublaslt
+from burnish.backend.cuda.kernels import ELEMENTS, by_value, kernel
 from burnish.backend.cuda.rows import launch, takes
+
+_MASKS = (np.dtype(bool), np.dtype(np.float16), np.dtype(np.float32))
+_LOG2E = 1.4426950408889634
+_BLOCKS = 132
+"""Fewer blocks of queries leave parts of a GPU idle: smaller ones then."""
 
 
 def attended(q: Any, k: Any, v: Any, mask: Any, scale: float, is_causal: bool) -> Any:
@@ -18,24 +24,94 @@ def attended(q: Any, k: Any, v: Any, mask: Any, scale: float, is_causal: bool) -
     """
     if not 2 <= q.ndim <= 4 or not takes(q, k, v) or q.shape[:-2] != k.shape[:-2]:
         return None
+    shape = (*q.shape[:-1], k.shape[-2])
+    told = _described(mask, shape)
+    if told is None or v.shape[:-1] != k.shape[:-1]:
+        return None
+    y = _in_one(q, k, v, mask, told, scale, is_causal)
+    return _in_three(q, k, v, mask, told, scale, is_causal) if y is None else y
+
+
+def _described(mask: Any, shape: tuple[int, ...]) -> Any:
+    """(kind of the mask, its strides along four axes); None for another mask."""
+    if mask is None:
+        return "", (0, 0, 0, 0)
+    if mask.dtype not in _MASKS or mask.ndim > len(shape):
+        return None
+    lead, size = len(shape) - mask.ndim, mask.itemsize
+    if any(o not in (1, n) for n, o in zip(shape[lead:], mask.shape, strict=True)):
+        return None
+    found = tuple(
+        0 if n == 1 else step // size
+        for n, step in zip(mask.shape, mask.strides, strict=True)
+    )
+    kind = "allowed" if mask.dtype == bool else "added"
+    return kind, (0,) * (4 - len(found)) + found
+
+
+def _in_one(
+    q: Any, k: Any, v: Any, mask: Any, told: Any, scale: float, is_causal: bool
+) -> Any:
+    """By matrix instructions: half precision, or single where products are TF32."""
+    import cupy
+
+    d, kind = q.shape[-1], q.dtype.char
+    if kind not in "ef" or (kind == "f" and not cublaslt.rounds()):
+        return None
+    if d % 16 or d > 128 or v.shape[-1] != d or not all(map(_in_packs, (q, k, v))):
+        return None
+    n, h = (1, 1, *q.shape[:-2])[-2:]
+    t = q.shape[-2]
+    warps = 4 if n * h * -(-t // 64) >= _BLOCKS else 2
+    blocks = (-(-t // (16 * warps)), n * h)
+    if n * h >= 1 << 16:
+        return None
+    y = cupy.ndarray((n, t, h, d), q.dtype).transpose(0, 2, 1, 3)
+    made = kernel(
+        "attention",
+        element=ELEMENTS[q.dtype.name],
+        wide="float",
+        d=d,
+        keys=32 if kind == "f" and d > 64 else 64,
+        warps=warps,
+        mask=told[0],
+        told="bool" if mask is None else ELEMENTS[mask.dtype.name],
+        by_query=bool(told[1][2]),
+        causal=is_causal,
+    )
+    steps = [step for array in (q, k, v, y) for step in _steps(array)]
+    sizes = by_value(np.array([*steps, *told[1], h], np.int64))
+    lengths = np.int32(t), np.int32(k.shape[-2])
+    given = (q, k, v, y, q if mask is None else mask, np.float32(scale * _LOG2E))
+    made(blocks, (32 * warps,), (*given, *lengths, sizes))
+    return y.reshape(q.shape) if q.ndim == 4 else y.reshape(*q.shape[:-1], d)
+
+
+def _steps(array: Any) -> list[int]:
+    """Elements from one batch, head and row to the next."""
+    steps = [step // array.itemsize for step in array.strides[:-1]]
+    return [0] * (3 - len(steps)) + steps
+
+
+def _in_packs(array: Any) -> bool:
+    """Whether 16 bytes of a row can be read at a time."""
+    *steps, last = array.strides
+    return (
+        last == array.itemsize
+        and not array.data.ptr & 15
+        and not any(step & 15 for step in steps)
+    )
+
+
+def _in_three(
+    q: Any, k: Any, v: Any, mask: Any, told: Any, scale: float, is_causal: bool
+) -> Any:
+    if mask is not None and mask.dtype not in (np.dtype(bool), q.dtype):
+        return None
     scores = cublaslt.matmul(q, k.swapaxes(-1, -2), scale=scale)
     if scores is None:
         return None
-    shape = scores.shape
-    kind, steps = "", (0, 0, 0, 0)
-    if mask is not None:
-        kind = "allowed" if mask.dtype == bool else "added"
-        if mask.dtype not in (np.dtype(bool), q.dtype) or mask.ndim > len(shape):
-            return None
-        lead, size = len(shape) - mask.ndim, mask.itemsize
-        for n, own in zip(shape[lead:], mask.shape, strict=True):
-            if own not in (1, n):
-                return None
-        found = tuple(
-            0 if n == 1 else step // size
-            for n, step in zip(mask.shape, mask.strides, strict=True)
-        )
-        steps = (0,) * (4 - len(found)) + found
+    shape, (kind, steps) = scores.shape, told
     heads = shape[-3] if len(shape) > 2 else 1
     rows, n = scores.size // shape[-1], shape[-1]
     done = launch(

@@ -14,11 +14,13 @@ from collections.abc import Iterator
 from math import prod
 from typing import Any, NamedTuple
 
+from burnish.backend.cuda.found import shared_library
+
 _TYPES = {"e": (2, 68, 0), "f": (0, 68, 0), "d": (1, 70, 1), "tf32": (0, 77, 0)}
 """By dtype: CUDA's data type, the type to compute in, the type of alpha and beta."""
 
-WORKSPACE = 32 << 20
-"""Bytes that a product may use beside its arrays."""
+WORKSPACE = 64 << 20
+"""Bytes that a product, or a convolution, may use beside its arrays."""
 _MANY = 1024  # products that are remembered in a thread
 
 # attributes of descriptors, layouts and preferences, as cublasLt.h numbers them
@@ -81,20 +83,8 @@ class _Library:
 @functools.cache
 def library() -> _Library | None:
     """cublasLt from its wheel or the system's libraries; None where it is missing."""
-    import ctypes
-    import importlib.util
-    from pathlib import Path
-
-    names: list[str] = []
-    spec = importlib.util.find_spec("nvidia")
-    for place in (spec and spec.submodule_search_locations) or ():
-        names += map(str, sorted(Path(place).glob("*/lib/libcublasLt.so.*")))
-    for name in (*names, "libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"):
-        try:
-            return _Library(ctypes.CDLL(name))
-        except OSError:
-            continue
-    return None
+    found = shared_library("libcublasLt", ("13", "12"))
+    return None if found is None else _Library(found)
 
 
 class _Held(threading.local):
@@ -105,7 +95,7 @@ class _Held(threading.local):
         self.linears: dict[Any, Any] = {}
         self.products: dict[Any, _Product | None] = {}
         self.scratch: Any = None  # the workspace, where a caller has its own
-        self.tf32 = False
+        self.tf32 = self.convolves = False
 
 
 _held = _Held()
@@ -113,17 +103,24 @@ _workspaces: dict[tuple[int, int], Any] = {}
 
 
 @contextlib.contextmanager
-def told(room: Any, tf32: bool) -> Iterator[None]:
+def told(room: Any, tf32: bool, convolves: bool = False) -> Iterator[None]:
     """In the `with` block this thread's products use this array of WORKSPACE bytes.
 
-    tf32: those of single precision round what they multiply to 11 bits.
+    tf32: those of single precision round what they multiply to 11 bits. convolves:
+    convolutions that may round are cuDNN's, if it is there.
     """
-    before = _held.scratch, _held.tf32
-    _held.scratch, _held.tf32 = room, tf32
+    held = _held
+    before = held.scratch, held.tf32, held.convolves
+    held.scratch, held.tf32, held.convolves = room, tf32, convolves
     try:
         yield
     finally:
-        _held.scratch, _held.tf32 = before
+        held.scratch, held.tf32, held.convolves = before
+
+
+def convolves() -> bool:
+    """Whether this thread's convolutions may be cuDNN's."""
+    return _held.convolves
 
 
 def matmul(a: Any, b: Any, bias: Any = None, *, scale: float = 1.0) -> Any:
@@ -333,9 +330,7 @@ class _Product:
                 self.pointer.value = self.bias = place
                 lt.describe(*self.bias_at)
         stream = cupy.cuda.get_current_stream().ptr
-        room = _held.scratch
-        if room is None:
-            room = _workspace(given["device"], stream)
+        room = workspace(given["device"])
         out = given["y"]
         status = lt.run(
             *self.start,
@@ -357,11 +352,18 @@ class _Product:
             raise RuntimeError(f"cublasLtMatmul: status {status}")
 
 
-def _workspace(device: int, stream: int) -> Any:
-    """The workspace of a stream, made when it is first asked for."""
+def rounds() -> bool:
+    """Whether this thread's products of single precision are TF32."""
+    return _held.tf32
+
+
+def workspace(device: int) -> Any:
+    """The WORKSPACE bytes of the current stream; a caller's own, where it has some."""
     import cupy
 
-    where = (device, stream)
+    if _held.scratch is not None:
+        return _held.scratch
+    where = (device, cupy.cuda.get_current_stream().ptr)
     if where not in _workspaces:
         _workspaces[where] = cupy.ndarray(WORKSPACE, "uint8")
     return _workspaces[where]

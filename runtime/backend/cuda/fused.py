@@ -38,6 +38,19 @@ def evaluated(
     """
     import cupy
 
+    if any(isinstance(a, cupy.ndarray) and not a._c_contiguous for a in arrays):
+        turned = _turned(arrays)
+        if turned is not None:
+            y = _evaluated(formula, turned, writes)
+            return None if y is None else y.transpose(0, -1, *range(1, y.ndim - 1))
+    return _evaluated(formula, arrays, writes)
+
+
+def _evaluated(
+    formula: Callable[..., Any], arrays: tuple[Any, ...], writes: bool
+) -> Any:
+    import cupy
+
     code = getattr(formula, "__code__", None)
     key: list[Any] = [id(code), writes]
     if code is not None and formula.__closure__:
@@ -72,6 +85,26 @@ def evaluated(
         given += (y, y.size, not places & 15)
         recipe.kernel((recipe.blocks,), (_THREADS,), tuple(given))
     return y
+
+
+def _turned(arrays: tuple[Any, ...]) -> Any:
+    """The arrays with channels behind the spatial axes, where the greatest lies so."""
+    import cupy
+
+    held = [a for a in arrays if isinstance(a, cupy.ndarray)]
+    whole = max(held, key=lambda a: (a.size, a.ndim, not a._c_contiguous))
+    rank = whole.ndim
+    order = (0, *range(2, rank), 1)
+    if rank < 3 or whole._c_contiguous or not whole.transpose(order)._c_contiguous:
+        return None
+    if any(a.ndim > rank for a in held):
+        return None
+    return tuple(
+        a.reshape((1,) * (rank - a.ndim) + a.shape).transpose(order)
+        if isinstance(a, cupy.ndarray)
+        else a
+        for a in arrays
+    )
 
 
 def _recipe(

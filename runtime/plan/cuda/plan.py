@@ -51,7 +51,8 @@ class GraphPlan:
         self._sources = _sources(program)
         self._results = {ref.place for ref in refs(program.results)}
         self._assigned = assigned(program.lines)
-        self.units = units(program, room.kept)
+        self.units = units(program, room.kept, room.precision)
+        self._half = self.units[0].half if self.units else None
         self.stretches: list[Stretch] = []
         self._seen: list[Any] = []
         self._build(given)
@@ -105,8 +106,13 @@ class GraphPlan:
                 for place, target in stretch.given:
                     graphs.copied_into(target, _array(values[place]))
             for place in self._made:
-                values[place] = copied(values[place])
+                values[place] = self._result(place, values[place])
             return self.program.filled(values)
+
+    def _result(self, place: int, made: Any) -> Any:
+        """A result that no later run writes to."""
+        wide = made if self._half is None else self._half.widened(place, made)
+        return copied(made) if wide is made else wide
 
     def _run(self, unit: Unit, values: list[Any]) -> None:
         try:
@@ -117,7 +123,11 @@ class GraphPlan:
     def seconds(self, given: list[Any]) -> list[float]:
         """How long each unit takes on the GPU, in a graph of its own."""
         found = []
-        with self._room.building(), self._room.computing(), _Undone(self.program):
+        with (
+            self._room.building(),
+            self._room.computing(convolves=True),
+            _Undone(self.program),
+        ):
             values = self.program.values([copied(tensor) for tensor in given])
             for unit in self.units:
                 unit.make(values)
@@ -141,10 +151,14 @@ class GraphPlan:
     def _build(self, given: list[Any]) -> None:
         """Make the graphs, for the parameters that there are now."""
         program, room = self.program, self._room
-        with room.building(), room.computing(), _Undone(program):
+        with room.building(), room.computing(convolves=True), _Undone(program):
             values = program.values(given)
+            if self._half is not None:
+                self._half.is_tried = True
             for unit in self.units:  # compiles kernels, fills what is kept
                 unit.run(values)
+            if self._half is not None:
+                self._half.is_tried = False
             self._seen = [version(source) for source in self._sources]
             with room.allocating():
                 inputs = [copied(tensor) for tensor in given]
@@ -159,6 +173,8 @@ class GraphPlan:
                 first = behind + 1
             for place, value in self._kept.items():
                 self._values[place] = value
+            for place in self._results & set(program.fixed):  # given as they are
+                self._values[place] = program.fixed[place]
         if not any(stretch.graph for stretch in self.stretches):
             why = next((each.why for each in self.stretches), "there is none")
             raise CaptureError(f"no call can be in a CUDA graph: {why}")
@@ -216,7 +232,8 @@ class GraphPlan:
         unit.make(values)
         stretch = Stretch([unit], why=why)
         with self._room.allocating():
-            for ref in unit.gives:
+            made = [ref for ref in unit.gives if values[ref.place] is not None]
+            for ref in made:
                 values[ref.place] = copied(values[ref.place])
                 stretch.given.append((ref.place, _array(values[ref.place])))
         self.stretches.append(stretch)

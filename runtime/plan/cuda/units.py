@@ -13,6 +13,8 @@ from burnish.capture import Program
 from burnish.capture.line import Line, refs
 from burnish.nn.param import Stored
 from burnish.ops.linear import linear
+from burnish.plan.cuda.convs import FusedConv, chain
+from burnish.plan.cuda.half import DTYPES, Half
 
 FEW = 512
 """Rows of a product that do not fill a GPU by themselves."""
@@ -23,12 +25,14 @@ class Unit:
     """Lines that are run as one.
 
     joined: computes what they give, or says that it cannot. done: the places that no
-    later unit reads.
+    later unit reads. half: what rounds values to half precision, if anything does.
     """
 
     lines: list[Line]
     joined: Callable[[list[Any]], bool] | None = None
     done: tuple[int, ...] = ()
+    half: Half | None = None
+    dtype: Any = None  # of half precision
 
     @property
     def label(self) -> str:
@@ -53,6 +57,13 @@ class Unit:
 
     def make(self, values: list[Any]) -> None:
         """Compute what it gives; all values stay."""
+        if self.half is None:
+            self.compute(values)
+        else:
+            self.half.compute(self, values, self.dtype)
+
+    def compute(self, values: list[Any]) -> None:
+        """Compute what it gives of values as they are."""
         if self.joined is None or not self.joined(values):
             for line in self.lines:
                 line.make(values)
@@ -64,15 +75,25 @@ class Unit:
             values[place] = None
 
 
-def units(program: Program, kept: dict[Any, Any]) -> list[Unit]:
-    """A program's lines, with products of the same few rows as one.
+def units(
+    program: Program, kept: dict[Any, Any], precision: str = "fp32"
+) -> list[Unit]:
+    """A program's lines: products of the same few rows, and convolutions, joined.
 
     kept: where joined weights are, for all programs of a function.
     """
     found: list[Unit] = []
     beside: dict[Any, Unit] = {}
     fixed, stays = program.fixed, not program.has_effects
+    behind = _chains(program) if stays else {}
+    inside = {id(line) for lines in behind.values() for line in lines}
     for line in program.lines:
+        if id(line) in behind:
+            lines = behind[id(line)]
+            found.append(Unit(lines, FusedConv(lines, fixed, kept)))
+            continue
+        if id(line) in inside:
+            continue
         key = _product(line, fixed) if stays else None
         if key in beside:
             beside[key].lines.append(line)
@@ -81,13 +102,39 @@ def units(program: Program, kept: dict[Any, Any]) -> list[Unit]:
         if key is not None:
             beside[key] = found[-1]
     for unit in found:
-        if len(unit.lines) > 1:
+        if len(unit.lines) > 1 and unit.joined is None:
             unit.joined = _Products(unit.lines, fixed, kept)
     asked = {ref.place for ref in refs(program.results)} | set(fixed)
     for unit in reversed(found):
         used = {ref.place for ref in (*unit.reads, *unit.gives)}
         unit.done = tuple(sorted(used - asked))
         asked |= used
+    if precision in DTYPES:
+        half = Half(program, found, kept)
+        for unit in found:
+            unit.half, unit.dtype = half, DTYPES[precision]
+    return found
+
+
+def _chains(program: Program) -> dict[int, list[Line]]:
+    """Convolutions and what is computed with them, by the `id` of the last line."""
+    readers: dict[int, list[Line | None]] = {}
+    for line in program.lines:
+        for ref in refs((line.call.args, line.call.options)):
+            readers.setdefault(ref.place, []).append(line)
+    for ref in refs(program.results):
+        readers.setdefault(ref.place, []).append(None)
+    found: dict[int, list[Line]] = {}
+    fixed, taken = program.fixed, set[int]()
+    for line in program.lines:
+        own = []
+        for each in chain(line, readers, fixed):
+            if id(each) in taken:  # a sum of two convolutions is the first one's
+                break
+            own.append(each)
+        taken |= set(map(id, own))
+        if own:
+            found[id(own[-1])] = own
     return found
 
 
@@ -117,20 +164,22 @@ class _Products:
         self._own = [[fixed[ref.place] for ref in refs(column)] for column in columns]
         self._kept = kept
 
-    def _whole(self) -> list[Any]:
+    def _whole(self, dtype: Any) -> list[Any]:
         """The weights as one, and the biases: made anew where one is another array."""
         arrays = [[item.data for item in items] for items in self._own]
-        key = tuple(id(item) for items in self._own for item in items)
+        key = (*(id(item) for items in self._own for item in items), dtype)
         of = [array for several in arrays for array in several]
         known, whole = self._kept.get(key, ([], []))
         if len(known) != len(of) or any(map(operator.is_not, known, of)):
-            whole = [graphs.joined(several) for several in arrays]
+            whole = [
+                graphs.joined(several).astype(dtype, copy=False) for several in arrays
+            ]
             self._kept[key] = of, whole
         return whole
 
     def __call__(self, values: list[Any]) -> bool:
         x = values[self._x]
-        y = cublaslt.linear(x.data, *self._whole())
+        y = cublaslt.linear(x.data, *self._whole(x.data.dtype))
         if y is None:
             return False
         start = 0

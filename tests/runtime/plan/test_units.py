@@ -58,5 +58,7 @@ def test_precision_is_a_known_one():
     model = Heads()
     fast = burnish.compile(model, precision="tf32")
     np.testing.assert_allclose(fast(x), model(x), 1e-5)
-    with pytest.raises(InputError, match="expected precision 'fp32' or 'tf32', got"):
+    with pytest.raises(
+        InputError, match="expected precision 'fp32', 'tf32' or 'fp16', got"
+    ):
         burnish.compile(model, precision="fp64")
