@@ -1,11 +1,13 @@
-"""From the start of a process to the first result, on the MNIST model.
+"""From the start of a process to the first result.
 
     python benchmarks/cold_start.py [processes]
+    python benchmarks/cold_start.py [processes] MODEL.onnx [NAME=SIZE,...]
 
-Four ways, each a process of its own that reads a picture and prints the digit: one file
-for NumPy alone (weights inside, and beside it), the package, and onnxruntime on the
-model file. They take turns. Prints the median and the least wall time, what NumPy alone
-takes of it, and the bytes that each way needs beside NumPy.
+The MNIST model in four ways, each a process of its own that reads a picture and prints
+the digit: one file for NumPy alone (weights inside, and beside it), the package, and
+onnxruntime on the model file. With a model file: what `burnish generate --compiled`
+writes for it, and onnxruntime. They take turns. Prints the median and the least wall
+time, what NumPy alone takes of it, and the bytes that each way needs beside NumPy.
 """
 
 from __future__ import annotations
@@ -21,7 +23,10 @@ from statistics import median
 
 import numpy as np
 
+from burnish.codegen.cli._pairs import choices
+from burnish.codegen.compiled import calls
 from burnish.codegen.pipeline import Options, generate, write
+from burnish.codegen.readers import read
 
 OURS = """
 import numpy as np
@@ -35,6 +40,43 @@ import onnxruntime
 session = onnxruntime.InferenceSession("mnist.onnx")
 print(session.run(None, {"images": np.load("picture.npy")})[0].argmax())
 """
+
+
+COMPILED = """
+import numpy as np
+from burnish import Tensor
+from compiled import Model
+model = Model.from_file()
+assert model._ahead is not None
+made = model(*(Tensor(x) for x in np.load("inputs.npz").values()))
+print((made[0] if isinstance(made, tuple) else made).numpy().argmax())
+"""
+OF_FILE = """
+import numpy as np
+import onnxruntime
+session = onnxruntime.InferenceSession({model!r})
+print(session.run(None, dict(np.load("inputs.npz")))[0].argmax())
+"""
+
+
+def of_file(processes: int, model: Path, dims: list[str], folder: Path) -> None:
+    """What is planned ahead of time for a model file, beside onnxruntime."""
+    chosen = choices(dims)
+    command = [sys.executable, "-m", "burnish", "generate", str(model), "--compiled"]
+    command += ["--name", "compiled", "-o", str(folder)]
+    command += [word for text in dims for word in ("--dim", text)]
+    subprocess.run(command, check=True, capture_output=True)
+    (given, *_) = calls(model, dims=chosen)
+    names = [value.name for value in read(model).model.graph.inputs]
+    np.savez(folder / "inputs.npz", **dict(zip(names, given, strict=True)))
+    ways = {"NumPy": "import numpy", "compiled": COMPILED}
+    files = [file for file in folder.iterdir() if file.stem.startswith("compiled")]
+    sizes = {"NumPy": 0, "compiled": sum(file.stat().st_size for file in files)}
+    sizes["compiled"] += _size("burnish")
+    if util.find_spec("onnxruntime"):
+        ways["onnxruntime"] = OF_FILE.format(model=str(model.resolve()))
+        sizes["onnxruntime"] = model.stat().st_size + _size("onnxruntime")
+    race(processes, ways, sizes, folder)
 
 
 def main(processes: int, folder: Path) -> None:
@@ -57,6 +99,13 @@ def main(processes: int, folder: Path) -> None:
     if util.find_spec("onnxruntime"):
         ways["onnxruntime"] = PEER
         sizes["onnxruntime"] = model.stat().st_size + _size("onnxruntime")
+    race(processes, ways, sizes, folder)
+
+
+def race(
+    processes: int, ways: dict[str, str], sizes: dict[str, int], folder: Path
+) -> None:
+    """Run each way in turn, and print what it took."""
     times: dict[str, list[float]] = {name: [] for name in ways}
     for turn in range(processes + 1):
         for name, program in ways.items():
@@ -93,4 +142,9 @@ def _size(package: str) -> int:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as made:
-        main(int(sys.argv[1]) if len(sys.argv) > 1 else 9, Path(made))
+        words = sys.argv[1:]
+        count = int(words.pop(0)) if words and words[0].isdecimal() else 9
+        if words:
+            of_file(count, Path(words[0]), words[1:], Path(made))
+        else:
+            main(count, Path(made))

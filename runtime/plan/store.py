@@ -230,7 +230,7 @@ class _Constants:
     def start(self, array: Any) -> int:
         """Where an array's bytes begin; it is added if need be."""
         held = np.ascontiguousarray(array)
-        digest = hashlib.sha256(held).digest() + held.nbytes.to_bytes(8, "little")
+        digest = hashlib.sha256(held.data).digest() + held.nbytes.to_bytes(8, "little")
         if digest not in self._known:
             self._known[digest] = self.size
             self.arrays.append(held)

@@ -6,6 +6,7 @@ import os
 import sys
 import weakref
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,10 @@ PLAN, LIBRARY = ".plan.safetensors", ".kernels.so"
 """What stands instead of a weights file's ending in the names of the two files."""
 
 _CPU = Device("cpu")
+_MOST = 32
+"""Reasons that are counted one by one."""
+_NUMBERS: dict[type, str] = {bool: "b", int: "if", float: "f"}
+"""The kinds of dtypes that Python's numbers become."""
 _refused: weakref.WeakKeyDictionary[Module, str] = weakref.WeakKeyDictionary()
 
 
@@ -40,7 +45,7 @@ class Ahead:
 
     def __init__(self, model: Module, said: Said, library: Library):
         self.said, self.library = said, library
-        self._owner = weakref.ref(model)
+        self._owner: Callable[[], Any] = weakref.ref(model)
         held = dict(model.named_tensors())
         self._ready: dict[Any, Ready] = {}
         for parts in said.plans:
@@ -49,8 +54,8 @@ class Ahead:
         self._by_value = any(
             each[2] is not None for kind in self._ready for each in kind
         )
-        self._takes: Any = getattr(type(model).forward, "inputs", {})
-        self._forward = type(model).forward
+        self._forward: Any = type(model).forward
+        self._takes: Any = getattr(self._forward, "inputs", {})
         self._why_not: Counter[str] = Counter()
         self._over = ""
         self._unchanged: Any = None
@@ -60,11 +65,13 @@ class Ahead:
         self._unchanged = Unchanged(model, lent)
 
     def __call__(self, model: Any, args: Any, options: Any) -> Any:
+        """The results of a call; NotImplemented where the model runs as it is."""
         if self._owner() is not model or self._over:
             return NotImplemented
         found = self._found(args, options)
         if isinstance(found, str):
-            self._why_not[found] += 1
+            known = found in self._why_not or len(self._why_not) < _MOST
+            self._why_not[found if known else "other arguments"] += 1
             return NotImplemented
         if type(model).forward is not self._forward:
             why = "forward is another one"
@@ -124,9 +131,13 @@ class Ahead:
             return None
         if type(arg) is np.ndarray:
             return Tensor.wrap(arg, _CPU)
-        if type(arg) in (bool, int, float) and wanted.dtype is not None:
-            return Tensor(np.asarray(arg, wanted.dtype))
-        return None
+        kinds = _NUMBERS.get(type(arg), "")
+        if wanted.dtype is None or wanted.dtype.kind not in kinds:
+            return None
+        try:
+            return Tensor.wrap(np.asarray(arg, wanted.dtype), _CPU)
+        except OverflowError:
+            return None
 
     def __reduce__(self) -> Any:
         """A copy of the model has no plans: they are bound to this one."""

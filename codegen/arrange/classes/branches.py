@@ -10,6 +10,7 @@ from burnish.codegen.arrange.scopes.grouping import leaves
 from burnish.codegen.program import Block, If, Layer, Weight
 
 _LEAST = 2
+"""Dense layers of a branch; one layer is no class of its own, equal by accident."""
 
 
 def are_twins(statement: If) -> bool:

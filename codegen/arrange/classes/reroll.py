@@ -32,6 +32,7 @@ from burnish.codegen.program import (
 _LIST = frozenset(("ops.stack", "ops.concat"))
 _OPEN = Name("#")
 _SEVERAL = 4
+"""Two iterations of fewer statements are as short written out as a loop."""
 
 
 def rolled(block: Block) -> Block:

@@ -36,6 +36,7 @@ from burnish.codegen.program import (
 
 _REACHES = (4, 8, 16, 32)
 _LEAST = 2
+"""Dense layers of a unit; a module around a single layer only hides it."""
 _CLASS = 4
 """How many statements a class has to save: what its own lines are worth."""
 

@@ -18,6 +18,7 @@ _HANDED_ON = having(Trait.ELEMENTWISE)
 _RECURRENT = having(Trait.RECURRENT)
 _STATES = (0, 5, 6)
 _LONGEST = 64
+"""Readers in a row that are followed from the result of an If: bounds recursion."""
 
 
 def decide_branches(model: ir.Model, account: Account) -> bool:

@@ -17,6 +17,7 @@ from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.shapes.dims import declared, numbers
 
 _LEAST = 3
+"""Two steps are more often a pair, such as both inputs of a siamese network."""
 _ELEMENTWISE = having(Trait.ELEMENTWISE | Trait.BROADCAST)
 _LAYERS = having(Trait.PRODUCT)
 

@@ -2,28 +2,32 @@
 #pragma once
 #include "vector.h"
 
-#if defined(__clang__)
-INLINE vec mixed(vec a, vec b, ivec from) {
-    vec y;
-    for (int i = 0; i < WIDTH; i++) y[i] = from[i] < WIDTH ? a[from[i]] : b[from[i] - WIDTH];
-    return y;
-}
-#else
-INLINE vec mixed(vec a, vec b, ivec from) { return __builtin_shuffle(a, b, from); }
-#endif
-
 // Swap the two off-diagonal squares of `half` elements in every square of twice as many.
 INLINE void swap_squares(const int half, vec *rows) {
+#if !defined(__clang__)
     ivec one, two;
     UNROLLED for (int i = 0; i < WIDTH; i++) {
         one[i] = i & half ? WIDTH + i - half : i;
         two[i] = i & half ? WIDTH + i : i + half;
     }
+#endif
     UNROLLED for (int i = 0; i < WIDTH; i++) {
         if (i & half) continue;
         const vec a = rows[i], b = rows[i + half];
-        rows[i] = mixed(a, b, one);
-        rows[i + half] = mixed(a, b, two);
+#if defined(__clang__)  // which has no __builtin_shuffle, and sees one in this
+        vec p = a, q = b;
+        UNROLLED for (int k = 0; k < WIDTH; k++) {
+            if (k & half)
+                p[k] = b[k - half];
+            else
+                q[k] = a[k + half];
+        }
+        rows[i] = p;
+        rows[i + half] = q;
+#else
+        rows[i] = __builtin_shuffle(a, b, one);
+        rows[i + half] = __builtin_shuffle(a, b, two);
+#endif
     }
 }
 

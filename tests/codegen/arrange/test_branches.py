@@ -80,3 +80,24 @@ def test_branches_that_do_different_things_stay_statements(other):
 def test_flat_code_spells_both_out():
     text = check_source(choice(8, 6, branch("small")), feeds=feeds(True), flat=True)
     assert text.count("class ") == 1
+
+
+def test_branches_of_one_layer_stay_statements():
+    """A class around one layer says nothing; two linear layers have one form."""
+
+    def one(name: str) -> onnx.GraphProto:
+        made = [node("Gemm", f"x {name}.fc.weight", f"{name}w", transB=1)]
+        kind = onnx.TensorProto.FLOAT
+        result = helper.make_tensor_value_info(f"{name}w", kind, ["batch", 2])
+        return helper.make_graph(made, name, [], [result])
+
+    held = {f"{name}.fc.weight": floats(2, 4, seed=n) for n, name in enumerate("ab")}
+    nodes = [
+        node("If", "flag", "z", then_branch=one("a"), else_branch=one("b")),
+        node("Sigmoid", "z", "y"),
+    ]
+    flag = (onnx.TensorProto.BOOL, ())
+    text = check_source(
+        graph(nodes, held, x=("batch", 4), flag=flag), feeds=feeds(True)
+    )
+    assert text.count("class ") == 1
