@@ -73,7 +73,8 @@ class Ahead:
             known = found in self._why_not or len(self._why_not) < _MOST
             self._why_not[found if known else "other arguments"] += 1
             return NotImplemented
-        if type(model).forward is not self._forward:
+        kind: Any = type(model)
+        if kind.forward is not self._forward:
             why = "forward is another one"
         else:
             why = self._unchanged()

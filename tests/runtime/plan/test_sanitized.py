@@ -41,11 +41,10 @@ def test_kernels_read_and_write_what_is_theirs(tmp_path):
         "UBSAN_OPTIONS": "print_stacktrace=1",
         "PYTHONMALLOC": "malloc",
     }
-    plans = Path(__file__).with_name("test_kernels.py")
-    gradients = Path(__file__).with_name("test_gradients.py")
-    eager = Path(__file__).parents[1] / "ops" / "test_cpu.py"
-    words = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-x"]
-    words += [str(plans), str(gradients), str(eager)]
+    names = ("test_kernels.py", "test_winograd.py", "test_gradients.py")
+    files = [Path(__file__).with_name(name) for name in names]
+    files.append(Path(__file__).parents[1] / "ops" / "test_cpu.py")
+    words = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-x", *map(str, files)]
     done = subprocess.run(
         words, env={**os.environ, **setting}, capture_output=True, text=True
     )
