@@ -45,6 +45,9 @@ _MOST = 32
 PRECISIONS = ("fp32", "tf32", "fp16")
 """What float32 may be computed in on a GPU."""
 
+_ROUNDS_MORE = {"winograd": 1e-5}
+"""Kernels of a CPU that round more than a sum, and the least tolerance with them."""
+
 
 class Unplanned:
     """Calls of a signature that run as they are, and why."""
@@ -328,7 +331,11 @@ def _numbers(given: list[Any]) -> tuple[Any, ...]:
 
 
 def compile(
-    function: Callable[P, R], *, precision: str = "fp32", off: tuple[str, ...] = ()
+    function: Callable[P, R],
+    *,
+    precision: str = "fp32",
+    tolerance: float = 0.0,
+    off: tuple[str, ...] = (),
 ) -> Compiled[P, R]:
     """A function that gives `function`'s numbers, computed by a plan of kernels.
 
@@ -344,7 +351,10 @@ def compile(
     11 bits and sums in float32; or "fp16", with which float32 arguments, parameters and
     what is computed from them are float16 on a GPU, sums, norms and softmax float32
     inside, and results float32 again: for inference. Both are faster; a CPU does not
-    round. off: rules and kernels of a CPU's plans to leave out, by name.
+    round. tolerance: the error, of the results' scale, within which a CPU's plan may
+    take kernels that round more than a sum does; from 1e-5 on 3 x 3 convolutions are
+    computed by Winograd's algorithm. off: rules and kernels of a CPU's plans to leave
+    out, by name.
     """
     if not callable(function):
         raise InputError(
@@ -357,4 +367,9 @@ def compile(
             f"compile: expected precision {', '.join(names)} or {last}, "
             f"got {precision!r}"
         )
-    return Compiled(function, frozenset(off), precision)
+    if not 0 <= tolerance < 1:
+        raise InputError(
+            f"compile: expected a tolerance from 0 to below 1, got {tolerance!r}"
+        )
+    inexact = {name for name, least in _ROUNDS_MORE.items() if tolerance < least}
+    return Compiled(function, frozenset({*off, *inexact}), precision)

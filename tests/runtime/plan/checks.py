@@ -12,9 +12,9 @@ from burnish.nested import leaves
 TOLERANCE = 1e-5  # of the largest number, as `burnish.compile` promises
 
 
-def check(function: Any, *args: Any, off: tuple[str, ...] = ()) -> Any:
+def check(function: Any, *args: Any, **options: Any) -> Any:
     """A compiled function gives the plain one's numbers, twice; the compiled one."""
-    fast = burnish.compile(function, off=off)
+    fast = burnish.compile(function, **options)
     wanted = function(*args)
     for _ in range(2):
         same(fast(*args), wanted)

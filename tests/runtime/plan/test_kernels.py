@@ -35,9 +35,9 @@ class Draw:
         return options[self.random.integers(len(options))]
 
 
-def exact(function, *args, constants=()):
+def exact(function, *args, constants=(), **options):
     """The compiled function agrees with the plain one, and that one with float64."""
-    fast = check(lambda *given: function(*given, *constants), *args)
+    fast = check(lambda *given: function(*given, *constants), *args, **options)
     assert records(fast)
     wanted = function(*mapped(args, wide), *mapped(list(constants), wide))
     ours = fast(*args)
