@@ -115,11 +115,9 @@ class Graph:
         self.values: dict[int, Value] = {}
         self.constants: dict[int, Constant] = {}
         self.folded: dict[int, Constant] = {}
-        changed = assigned(program.lines)
         self.changed = {place for line in program.lines for place in changes(line.call)}
         for place, item in program.fixed.items():
-            is_constant = id(item) not in changed and place not in self.changed
-            if not item.derived and is_constant:
+            if not item.derived and place not in self.changed:
                 self.constants[place] = _held(item)
         self.nodes = [self._node(line) for line in program.lines]
         self.results = {ref.place for ref in refs(program.results)}
@@ -169,13 +167,10 @@ def changed_by(node: Node) -> list[int]:
     return [place for line in node.lines for place in changes(line.call)]
 
 
-def assigned(lines: list[Line]) -> set[int]:
-    """The parameters and buffers that the program itself gives new values."""
-    found: set[int] = set()
-    for line in lines:
-        if line.call.function.__name__ == "_assign":
-            found.update(id(arg) for arg in line.call.args)
-    return found
+def assigned(program: Program) -> set[int]:
+    """The `id` of each parameter and buffer that a program itself gives new values."""
+    places = {place for line in program.lines for place in changes(line.call)}
+    return {id(program.fixed[place]) for place in places}
 
 
 def _held(item: Variable) -> Constant:

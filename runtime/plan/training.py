@@ -95,10 +95,16 @@ class TrainingPlan:
         given = [item for item in items if isinstance(item, Variable)]
         for each, number in zip(self._numbers, numbers_in(items), strict=True):
             each.value = number
+        counts = [schedule.count for schedule, _ in self._rates]
         for schedule, rate in self._rates:
             rate.value = schedule.step()
-        with no_grad():
-            made = self._plan(given)
+        try:
+            with no_grad():
+                made = self._plan(given)
+        except Exception:
+            for (schedule, _), count in zip(self._rates, counts, strict=True):
+                schedule.count = count  # the step was none
+            raise
         return mapped(made, _detached)
 
 

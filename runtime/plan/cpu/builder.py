@@ -19,6 +19,7 @@ from burnish.plan.cpu.layout import (
     pixels,
     strides,
 )
+from burnish.plan.cpu.table import Declined, need
 from burnish.plan.graph import Constant, Node, Value
 
 
@@ -99,6 +100,7 @@ class Builder:
         threads: int,
         read: set[int],
         off: frozenset[str] = frozenset(),
+        may_fault: bool = True,
     ):
         self.rows, self.threads, self.read = library.rows, threads, read
         self.steps: list[Step] = []
@@ -107,7 +109,7 @@ class Builder:
         self.views: dict[int, tuple[Spot, tuple[int, ...]]] = {}
         self.constants: dict[int, Spot] = {}
         self.faults: list[Buffer] = []  # one, where a record notes any
-        self.label, self.off = "", off
+        self.label, self.off, self.may_fault = "", off, may_fault
 
     # --- values ---
 
@@ -195,7 +197,11 @@ class Builder:
         return self.constant(Constant(lambda: held, held.shape, held.dtype))
 
     def fault(self) -> Spot:
-        """Where records note that a value is none that they can have."""
+        """Where records note that a value is none that they can have.
+
+        A call with effects cannot be made once more as it is: it has no such records.
+        """
+        need(self.may_fault, "a value may be none that kernels can have")
         if not self.faults:
             self.faults.append(self.new(8, outside=True).buffer)
         return Spot(self.faults[0])
@@ -268,8 +274,6 @@ class Builder:
                 merged.append((n, a, b))
         merged = _inner_last(merged)
         if len(merged) > 6:
-            from burnish.plan.cpu.table import Declined
-
             raise Declined(f"its copy has {len(merged)} axes")
         merged = [(1, 0, 0)] * (6 - len(merged)) + merged
         fields: dict[str, int] = {}

@@ -34,7 +34,7 @@ def is_faster(b: Builder, node: Node, w: Window, weight: Constant) -> bool:
     """
     outs, ins = weight.shape[:2]
     plain = w.kernel == (3, 3) and w.stride == w.dilation == (1, 1)
-    if not plain or isinstance(w, Adjoint) or "winograd" in b.off:
+    if not plain or isinstance(w, Adjoint) or "winograd" in b.off or not b.may_fault:
         return False
     if node.options["groups"] > 1 or min(ins, outs) < 2 * LANES:
         return False

@@ -50,7 +50,7 @@ class GraphPlan:
         self.by_value = False  # whether whole numbers of the call are part of it
         self._sources = _sources(program)
         self._results = {ref.place for ref in refs(program.results)}
-        self._assigned = assigned(program.lines)
+        self._assigned = assigned(program)
         self.units = units(program, room.kept, room.precision)
         self._half = self.units[0].half if self.units else None
         self.stretches: list[Stretch] = []
@@ -243,7 +243,7 @@ class _Undone:
     """At the end of the `with` block draws and parameters are where they were."""
 
     def __init__(self, program: Program):
-        changed = assigned(program.lines)
+        changed = assigned(program)
         self._held = [
             item
             for item in program.fixed.values()
@@ -265,7 +265,7 @@ def _sources(program: Program) -> list[Stored]:
     found = {id(i): i for i in program.fixed.values() if isinstance(i, Stored)}
     for module in program.watched.values():
         found |= {id(item): item for _, item in module.named_tensors()}
-    changed = assigned(program.lines)
+    changed = assigned(program)
     return [item for item in found.values() if id(item) not in changed]
 
 

@@ -268,6 +268,35 @@ def test_an_error_of_the_step_is_the_plain_one():
         np.testing.assert_array_equal(param.data, before[path])
 
 
+@pytest.mark.parametrize("is_frozen", [False, True])
+@pytest.mark.parametrize(("word", "label"), [(10, 0), (0, 3)])
+def test_values_that_no_row_and_no_class_has_change_nothing(is_frozen, word, label):
+    model = nn.Sequential(nn.Embedding(10, 32), nn.Flatten(), nn.Linear(64, 3))
+    if is_frozen:
+        model[0].freeze()
+    model = model.to("cpu:autodiff")
+    optimizer, schedule = optim.AdamW(), optim.Linear(0.1, 0.0, 9)
+
+    @burnish.compile
+    def step(words, labels):
+        loss = nn.cross_entropy(model(words), labels)
+        optimizer.step(schedule.step(), model, loss.backward())
+        return loss
+
+    words, labels = np.arange(8).reshape(4, 2), np.arange(4) % 3
+    for _ in range(2):
+        step(Tensor(words), Tensor(labels))
+    assert "one plan" in step.explain()
+    before = {path: np.array(a) for path, a in model.state_dict().items()}
+    words[1, 1] += word
+    labels[0] += label
+    with pytest.raises(InputError, match=r"expected (ids|classes) from 0 to"):
+        step(Tensor(words), Tensor(labels))
+    for path, array in model.state_dict().items():
+        np.testing.assert_array_equal(array, before[path])
+    assert schedule.count == 2
+
+
 def test_a_parameter_is_read_as_the_update_before_left_it():
     def run(planned):
         burnish.seed(3)
