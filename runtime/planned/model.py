@@ -151,7 +151,7 @@ class Ahead:
 
     def told(self) -> str:
         """The plans, and what ran as it is."""
-        lines = [f"{self.said.path}: {len(self.said.plans)} plans, {self.library.file}"]
+        lines = [f"{self.said.path}, by {self.library.file}:"]
         for parts in self.said.plans:
             kinds = ", ".join(map(_kind, parts.kinds))
             lines.append(f"    ({kinds}): {len(parts.records)} records")
