@@ -19,6 +19,7 @@ from burnish.codegen.readers.microsoft._masks import triangle
 from burnish.codegen.readers.microsoft.attentions import attended, by_head
 
 _HEADS_FIRST = [0, 2, 1, 3]
+_LOWEST = float(np.finfo(np.float32).min)
 
 
 @microsoft("GroupQueryAttention")
@@ -35,13 +36,21 @@ def group_query_attention(
     sin_cache: Any = None,
     position_ids: Any = None,
     attention_bias: Any = None,
+    head_sink: Any = None,
+    k_scale: Any = None,
+    v_scale: Any = None,
+    q_norm_weight: Any = None,
+    k_norm_weight: Any = None,
     *,
     causal: int = 1,
     do_rotary: int = 0,
+    k_norm_epsilon: float | None = None,
     k_quant_type: str = "NONE",
     kv_num_heads: int,
     local_window_size: int = -1,
     num_heads: int,
+    q_norm_epsilon: float | None = None,
+    qk_norm_epsilon: float = 1e-6,
     qk_output: int = 0,
     rotary_interleaved: int = 0,
     scale: float = 0.0,
@@ -53,11 +62,13 @@ def group_query_attention(
 
     Without a past every row starts at 0; what is behind a row's end is padding.
     """
-    if smooth_softmax not in (0, -1):
-        raise Unreadable("expected an ordinary softmax")
     if not causal or qk_output or {k_quant_type, v_quant_type} != {"NONE"}:
         raise Unreadable("expected causal attention with a cache of its own type")
     q, k, v = _parts(op, query, key, value, num_heads, kv_num_heads)
+    if q_norm_weight is not None:
+        q = _normed(op, q, q_norm_weight, q_norm_epsilon or qk_norm_epsilon)
+    if k_norm_weight is not None:
+        k = _normed(op, k, k_norm_weight, k_norm_epsilon or qk_norm_epsilon)
     cache = None
     if past_key is not None:
         cache = Cache(op, q, seqlens_k, total_sequence_length, missing=1)
@@ -71,7 +82,9 @@ def group_query_attention(
             _rotated(op, x, places, cos_cache, sin_cache, rotary_interleaved)
             for x in (q, k)
         )
-    own = cache is not None or local_window_size > 0
+    if head_sink is None and smooth_softmax == 1:
+        head_sink = op.Expand(op.number(0.0, query), [num_heads])
+    own = cache is not None or local_window_size > 0 or head_sink is not None
     seen_k, seen_v, mask = k, v, attention_bias
     if cache is not None:
         k, v = cache.with_new(past_key, k), cache.with_new(past_value, v)
@@ -82,11 +95,13 @@ def group_query_attention(
             if cache is None
             else cache.mask(local_window_size)
         )
-        if mask is None:
-            mask = seen
-        else:
-            low = float(np.finfo(np.float32).min)
-            mask = op.Where(seen, mask, op.number(low, mask))
+        if head_sink is not None and mask is None:
+            mask = op.number(0.0, query)
+        low = op.number(_LOWEST, query)
+        mask = seen if mask is None else op.Where(seen, mask, low)
+    if head_sink is not None:
+        mask = _with_sink(op, mask, head_sink, num_heads)
+        seen_k, seen_v = (op.Pad(x, [0, 0, 0, 0, 0, 0, 1, 0]) for x in (seen_k, seen_v))
     y = attended(
         *(op, q, seen_k, seen_v),
         mask=mask,
@@ -165,6 +180,18 @@ def _parts(
         query, key, value = op.split(query, 2, sizes)
     counts = ((query, heads), (key, kv_heads), (value, kv_heads))
     return [by_head(op, x, count) for x, count in counts]
+
+
+def _normed(op: Builder, x: Any, weight: Any, epsilon: float) -> Any:
+    """RMS norm over the features of each head."""
+    return op.RMSNormalization(x, weight, axis=-1, epsilon=epsilon)
+
+
+def _with_sink(op: Builder, mask: Any, sink: Any, heads: int) -> Any:
+    """An additive mask with one key more, of zeros: each head's sink is its score."""
+    mask = op.Expand(mask, [1, heads, 1, 1])
+    shape = op.Shape(op.Slice(mask, [0], [1], [-1]))
+    return op.Concat(mask, op.Expand(op.Reshape(sink, [1, -1, 1, 1]), shape), axis=-1)
 
 
 def _rotated(

@@ -327,6 +327,31 @@ CASES = [
             (fixed(np.array(5, I4)), (None, None, None, x(1, 2, 1, 5)), {}),
         )
     ),
+    *(  # softmax with one term more
+        case(
+            "GroupQueryAttention",
+            *(x(2, 5, 64), None, None, x(2, 1, 0, 16), x(2, 1, 0, 16), *LENGTHS),
+            *(*WIDE, None, *more),
+            num_heads=2,
+            kv_num_heads=1,
+            do_rotary=1,
+            outputs=3,
+            **options,
+        )
+        for more, options in (
+            ((), {"smooth_softmax": 1}),
+            ((None, fixed(x(2))), {}),
+            ((x(1, 2, 5, 5), fixed(x(2))), {"local_window_size": 3, "softcap": 0.5}),
+        )
+    ),
+    case(
+        "GroupQueryAttention",  # a sink over a cache
+        *(x(2, 1, 32), x(2, 1, 16), x(2, 1, 16), cache(9, 4, 2), cache(9, 4, 2)),
+        *(np.array([4, 2], I4), fixed(np.array(5, I4)), *(None,) * 4, fixed(x(2))),
+        num_heads=2,
+        kv_num_heads=1,
+        outputs=3,
+    ),
     case(
         "GroupQueryAttention",  # a prompt in a cache with room
         *(x(2, 5, 64), None, None, cache(9, 0, 0), cache(9, 0, 0), *LENGTHS, *WIDE),

@@ -134,6 +134,29 @@ COLUMNS = np.array([[0, 0, 1, 1, 2, 0, 3], [0, 1, 0, 2, 2, 3, 0]], I4)
 """Two layouts of blocks of two keys, for heads in turns."""
 
 
+def heads_with_norms() -> Any:
+    """Causal; two heads of queries share one of keys."""
+    q, k, v = x(2, 3, 2, 16), x(2, 3, 1, 16), x(2, 3, 1, 16)
+    gains = w(16), w(16)
+    normed = [
+        a / np.sqrt((a**2).mean(-1, keepdims=True) + 1e-5) * np.asarray(gain)
+        for a, gain in zip((q, k), gains, strict=True)
+    ]
+    scores = np.einsum("bihd,bjd->bhij", normed[0], normed[1][:, :, 0]) / 4
+    shares = softmax(np.where(np.tri(3, dtype=bool), scores, -np.inf))
+    model = case(
+        "GroupQueryAttention",
+        *(a.reshape(2, 3, -1) for a in (q, k, v)),
+        *(None, None, np.array([2, 2], I4), fixed(np.array(3, I4)), *[None] * 7),
+        *gains,
+        num_heads=2,
+        kv_num_heads=1,
+        qk_norm_epsilon=1e-5,
+    )
+    y = np.einsum("bhij,bjd->bihd", shares, v[:, :, 0])
+    return model, [y.reshape(2, 3, 32)]
+
+
 def sparse(*lengths: int, **options: Any) -> Any:
     """One new token each, 4 heads that share two of keys; lengths with it."""
     q, k, v = x(2, 1, 64), x(2, 1, 32), x(2, 1, 32)
@@ -168,6 +191,7 @@ FORMULAS = {
     "PackedAttention": packed_attention(),
     "PackedMultiHeadAttention": packed_heads(together=False),
     "PackedMultiHeadAttention, together": packed_heads(together=True),
+    "GroupQueryAttention with norms": heads_with_norms(),
     "SparseAttention": sparse(7, 7),
     "SparseAttention of rows of two lengths": sparse(7, 4),
 }
