@@ -160,6 +160,13 @@ RECORDS = (
     ),
     _record("gate", "g x out", "count has_below", "above below slope"),
     _record(
+        "layer_norm_gradient",
+        "g x weight out dweight dbias",
+        "rows width center",
+        "eps",
+    ),
+    _record("softmax_gradient", "g y out", "rows width is_log"),
+    _record(
         "max_pool_gradient",
         "g x out",
         f"planes {_GRID} kernel0 kernel1 kernel2 dilation0 dilation1 dilation2 before0 "
@@ -202,7 +209,8 @@ ACTIVATIONS = (
 _STEPS = (
     "add sub mul div max min neg abs exp sqrt erf square reciprocal log log1p expm1 "
     "sin cos pow floor ceil rint trunc greater at_least less at_most equal unequal "
-    "and or not where"
+    "and or not where gelu_slope gelu_tanh_slope swish_slope hard_swish_slope "
+    "sigmoid_slope tanh_slope"
 )
 STEPS = {name: i for i, name in enumerate(_STEPS.split())}
 """Operators of element-wise programs by number; activations follow."""

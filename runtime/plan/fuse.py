@@ -17,6 +17,7 @@ from burnish.plan.fold import scale_and_shift
 from burnish.plan.graph import Array, Constant, Graph, Node, Value, combined
 from burnish.plan.norms import NORM, bounded_norm, gated_norm
 from burnish.plan.programs import chain, to_program
+from burnish.plan.slopes import slope
 
 
 class Around:
@@ -251,8 +252,8 @@ def activation(node: Node) -> tuple[str, float, float] | None:
 
 
 def programs(node: Node, around: Around) -> Node | None:
-    """An element-wise operator -> a program of one step."""
-    return to_program(node, activation(node))
+    """An element-wise operator, or an activation's gradient -> a program."""
+    return slope(node) or to_program(node, activation(node))
 
 
 RULES: tuple[Rule, ...] = (

@@ -3,6 +3,7 @@
 
 #include "activation.h"
 #include "call.h"
+#include "slopes.h"
 
 enum { TILE = 512, REGISTERS = 16 };
 
@@ -96,6 +97,12 @@ static void step(const instruction *s, const float *a, const float *b, const flo
     case DO_OR: TRUTH((x != 0.f) | (y != 0.f))
     case DO_NOT: TRUTH(x == 0.f)
     case DO_WHERE: EACH(choose((ivec)(x != 0.f), y, z))
+    case DO_GELU_SLOPE: EACH(gelu_slope(x))
+    case DO_GELU_TANH_SLOPE: EACH(gelu_tanh_slope(x))
+    case DO_SWISH_SLOPE: EACH(swish_slope(x, low))
+    case DO_HARD_SWISH_SLOPE: EACH(hard_swish_slope(x))
+    case DO_SIGMOID_SLOPE: EACH(x * (1.f - x))
+    case DO_TANH_SLOPE: EACH(1.f - x * x)
     default:
         n = (n + LANES - 1) / LANES * LANES;
         memcpy(out, a, 4 * (size_t)n);

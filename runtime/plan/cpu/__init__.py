@@ -8,6 +8,7 @@ from burnish.plan.cpu import (
     gradients,
     joined,
     recurrent,
+    row_gradients,
     rows,
     window,
 )
@@ -29,6 +30,7 @@ __all__ = [
     "lower",
     "placed",
     "recurrent",
+    "row_gradients",
     "rows",
     "window",
 ]

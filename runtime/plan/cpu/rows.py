@@ -72,12 +72,13 @@ def layer_norm(b: Builder, node: Node) -> None:
     width = math.prod(shape)
     spots = []
     for scale in (*scales, None)[:2]:
-        need(scale is None or isinstance(scale, Constant), "its weight is no parameter")
-        if scale is not None:
+        if isinstance(scale, Constant):
             scale = scale.then(
                 lambda a: np.ascontiguousarray(np.broadcast_to(a, shape)).reshape(-1)
             )
-        spots.append(None if scale is None else b.constant(scale))
+        elif scale is not None:
+            need(scale.size == width, "its weight broadcasts")
+        spots.append(None if scale is None else b.spot(scale))
     b.add(
         "layer_norm", b.shares(8 * x.size), x=b.spot(x), weight=spots[0],
         bias=spots[1], out=b.result(node.result), rows=x.size // width, width=width,

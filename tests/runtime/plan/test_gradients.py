@@ -6,6 +6,7 @@ import pytest
 import burnish
 from burnish import nn, ops, optim
 from burnish.kernels import library
+from burnish.ops.attention import softmax_or_zero
 
 TRIALS = 12
 
@@ -139,3 +140,62 @@ def test_equal_numbers_and_places_without_any():
     x = np.zeros((2, 17, 5, 6))
     exact(lambda x: ops.max_pool(ops.relu(x), kernel_size=3, stride=2, padding=1), x)
     exact(lambda x: ops.relu6(ops.relu(x)), x)
+
+
+@pytest.mark.parametrize("width", [1, 3, 16, 37, 300])
+@pytest.mark.parametrize("lead", [(1,), (5, 9), (131,)])
+@pytest.mark.parametrize("is_centered", [True, False])
+def test_norms_of_rows(width, lead, is_centered):
+    random = np.random.default_rng(width)
+
+    def function(x, weight, bias):
+        if is_centered:
+            return ops.layer_norm(x * 1.0, width, weight, bias)
+        return ops.rms_norm(x * 1.0, width, weight, eps=0.1) + bias
+
+    x = 2 + 3 * normal(random, *lead, width)
+    told = exact(function, x, 1 + normal(random, width), normal(random, width))
+    assert "norm" not in told
+
+
+def test_a_norm_without_a_weight_and_one_of_two_axes():
+    random = np.random.default_rng(0)
+    x, weight = normal(random, 40, 3, 7), normal(random, 3, 7)
+    assert "norm" not in exact(lambda x: ops.layer_norm(x * 1.0, 7), x)
+    told = exact(lambda x, w: ops.layer_norm(x * 1.0, (3, 7), w), x, weight)
+    assert "norm" not in told
+
+
+ACTIVATIONS = {
+    "gelu": ops.gelu,
+    "gelu by tanh": lambda x: ops.gelu(x, approximate="tanh"),
+    "swish": ops.swish,
+    "swish with a number": lambda x: ops.swish(x, alpha=1.7),
+    "hard_swish": ops.hard_swish,
+    "sigmoid": ops.sigmoid,
+    "tanh": ops.tanh,
+    "softplus": ops.softplus,
+}
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+@pytest.mark.parametrize("shape", [(1,), (3, 700), (5, 17, 31)])
+def test_activations(name, shape):
+    x = 3 * normal(np.random.default_rng(1), *shape)
+    told = exact(lambda x: ACTIVATIONS[name](x * 1.0), x)
+    assert f"{name} gradient" not in told
+    assert "as they are:\n  1 x stepped" in told
+
+
+ROWS = {
+    "softmax": lambda x: ops.softmax(x, axis=-1),
+    "log_softmax": lambda x: ops.log_softmax(x, axis=-1),
+    "softmax_or_zero": softmax_or_zero,
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("width", [1, 3, 16, 37, 300])
+def test_softmax(name, width):
+    x = 2 * normal(np.random.default_rng(width), 3, 5, width)
+    assert "softmax" not in exact(lambda x: ROWS[name](x * 1.0), x)

@@ -1,0 +1,103 @@
+// Gradients of layer norm, RMS norm and softmax, over rows of a matrix.
+#include "call.h"
+#include "functions.h"
+#include "rows.h"
+
+enum { CHUNK = 32 };  // rows whose parts of a weight's gradient are added up at a time
+
+// Adds v to n elements, a vector or some of one.
+INLINE void add_to(float *to, vec v, int64_t n) {
+    if (n == WIDTH)
+        store(to, load(to) + v);
+    else
+        store_some(to, load_some(to, n) + v, n);
+}
+
+INLINE vec load_up_to(const float *p, int64_t n) {
+    return n == WIDTH ? load(p) : load_some(p, n);
+}
+
+// A vector at a time: `some` is how many of its elements there are.
+#define VECTORS(n, body)                                        \
+    {                                                           \
+        int64_t i = 0;                                          \
+        for (; i + WIDTH <= (n); i += WIDTH) {                  \
+            const int64_t some = WIDTH;                         \
+            body;                                               \
+        }                                                       \
+        const int64_t some = (n)-i;                             \
+        if (some) { body; }                                     \
+    }
+
+// out: the gradient of x, unless it is 0. dweight, dbias: what the row adds to them.
+static void norm_row(const float *g, const float *x, const float *weight, float *out,
+                     float *dweight, float *dbias, int64_t n, int center, float eps) {
+    const float mean = center ? row_sum(x, n) / (float)n : 0;
+    const float scale = 1 / sqrtf(row_squares(x, n, mean) / (float)n + eps);
+    vec plain = {0}, along = {0};
+    VECTORS(n, {
+        const vec v = (load_up_to(x + i, some) - mean) * scale;
+        vec d = load_up_to(g + i, some);
+        if (dweight) add_to(dweight + i, d * v, some);
+        if (dbias) add_to(dbias + i, d, some);
+        if (weight) d *= load_up_to(weight + i, some);
+        plain += d;
+        along += d * v;
+    })
+    if (!out) return;
+    const float shift = center ? sum_of(plain) / (float)n : 0;
+    const float slope = sum_of(along) / (float)n;
+    VECTORS(n, {
+        const vec v = (load_up_to(x + i, some) - mean) * scale;
+        vec d = load_up_to(g + i, some);
+        if (weight) d *= load_up_to(weight + i, some);
+        store_some(out + i, (d - shift - v * slope) * scale, some);
+    })
+}
+
+// Units are chunks of rows, each with its own sums, which `reduce` adds up: so they do
+// not depend on how many threads there are.
+void layer_norm_gradient(const void *record, const call *c, int64_t part, int64_t parts) {
+    const layer_norm_gradient_record *r = record;
+    const float *weight = at(c, r->weight);
+    const int64_t n = r->width;
+    SHARE((r->rows + CHUNK - 1) / CHUNK);
+    for (int64_t u = first; u < behind; u++) {
+        const int64_t end = (u + 1) * CHUNK < r->rows ? (u + 1) * CHUNK : r->rows;
+        float *sums[2] = {at(c, r->dweight), at(c, r->dbias)};
+        for (int k = 0; k < 2; k++)
+            if (sums[k]) memset(sums[k] += u * n, 0, 4 * (size_t)n);
+        float *out = at(c, r->out);
+        for (int64_t row = u * CHUNK; row < end; row++)
+            norm_row((const float *)at(c, r->g) + row * n,
+                     (const float *)at(c, r->x) + row * n, weight,
+                     out ? out + row * n : 0, sums[0], sums[1], n, (int)r->center,
+                     (float)r->eps);
+    }
+}
+
+// y: what the softmax, or its logarithm, was.
+void softmax_gradient(const void *record, const call *c, int64_t part, int64_t parts) {
+    const softmax_gradient_record *r = record;
+    const int64_t n = r->width;
+    SHARE(r->rows);
+    for (int64_t u = first; u < behind; u++) {
+        const float *g = (const float *)at(c, r->g) + u * n;
+        const float *y = (const float *)at(c, r->y) + u * n;
+        float *out = (float *)at(c, r->out) + u * n;
+        vec sums = {0};
+        if (r->is_log) {
+            const float total = row_sum(g, n);
+            VECTORS(n, store_some(out + i,
+                                  load_up_to(g + i, some)
+                                      - exponential(load_up_to(y + i, some)) * total,
+                                  some))
+            continue;
+        }
+        VECTORS(n, sums += load_up_to(g + i, some) * load_up_to(y + i, some))
+        const float total = sum_of(sums);
+        VECTORS(n, store_some(out + i,
+                              (load_up_to(g + i, some) - total) * load_up_to(y + i, some),
+                              some))
+    }
+}

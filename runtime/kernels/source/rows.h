@@ -1,0 +1,50 @@
+// Sums along a row of a matrix, and its greatest element.
+#pragma once
+#include <math.h>
+
+#include "vector.h"
+
+// Whole vectors of a row of n, then what is left of it, zeros or `empty` behind.
+#define OVER(n, body, some)                            \
+    {                                                  \
+        int64_t i = 0;                                 \
+        for (; i + WIDTH <= (n); i += WIDTH) { body; } \
+        const int64_t rest = (n)-i;                    \
+        if (rest) { some; }                            \
+    }
+
+static inline float row_sum(const float *x, int64_t n) {
+    vec s[4] = {{0}};
+    int64_t i = 0;
+    for (; i + 4 * WIDTH <= n; i += 4 * WIDTH)
+        UNROLLED for (int u = 0; u < 4; u++) s[u] += load(x + i + u * WIDTH);
+    for (; i + WIDTH <= n; i += WIDTH) s[0] += load(x + i);
+    float total = sum_of((s[0] + s[1]) + (s[2] + s[3]));
+    for (; i < n; i++) total += x[i];
+    return total;
+}
+
+static inline float row_greatest(const float *x, int64_t n) {
+    if (n < WIDTH) {
+        float most = x[0];
+        for (int64_t i = 1; i < n; i++) most = most != most || most > x[i] ? most : x[i];
+        return most;
+    }
+    vec m = all(-INFINITY);
+    OVER(n, m = greater(m, load(x + i)),
+         for (int64_t k = 0; k < rest; k++) m = greater(m, all(x[i + k])))
+    return greatest_of(m);
+}
+
+static inline float row_squares(const float *x, int64_t n, float mean) {
+    vec s[2] = {{0}};
+    int64_t i = 0;
+    for (; i + 2 * WIDTH <= n; i += 2 * WIDTH)
+        UNROLLED for (int u = 0; u < 2; u++) {
+            vec d = load(x + i + u * WIDTH) - mean;
+            s[u] += d * d;
+        }
+    float total = sum_of(s[0] + s[1]);
+    for (; i < n; i++) total += (x[i] - mean) * (x[i] - mean);
+    return total;
+}

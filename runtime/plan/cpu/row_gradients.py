@@ -1,0 +1,69 @@
+"""Gradients of layer norm, RMS norm and softmax, over rows of plain values."""
+
+from __future__ import annotations
+
+import math
+
+from burnish.kernels.records import REDUCTIONS
+from burnish.plan.cpu.builder import Builder, Spot
+from burnish.plan.cpu.conv import check
+from burnish.plan.cpu.table import lower, need
+from burnish.plan.graph import Node, Value
+
+_CHUNK = 32  # rows with a sum of their own, as in row_gradients.c
+
+
+@lower("layer_norm_from gradient", "rms_norm_from gradient")
+def layer_norm_gradient(b: Builder, node: Node) -> None:
+    """g and x, and the weight if there is one; the row's mean is found once more."""
+    g, _, x, *scales = node.args
+    need(isinstance(g, Value) and isinstance(x, Value), "it is of parameters alone")
+    need(x.shape, "its input has no axes")
+    weight = scales[0] if scales else None
+    check(node, g, x, weight)
+    axis = node.options["axis"] % len(x.shape)
+    width = math.prod(x.shape[axis:])
+    needed = [*node.lines[-1].function.needed, False, False][:3]
+    results = iter(node.results)
+    to_x, *to_scales = (next(results) if each else None for each in needed)
+    for scale in (weight, *to_scales):
+        need(scale is None or scale.size == width, "its weight broadcasts")
+    rows = x.size // width
+    chunks = -(-rows // _CHUNK)
+    sums = [_sums(b, scale, chunks) for scale in to_scales]
+    b.add(
+        "layer_norm_gradient", b.shares(12 * x.size, most=chunks), g=b.spot(g),
+        x=b.spot(x), weight=None if weight is None else b.spot(weight),
+        out=None if to_x is None else b.result(to_x), dweight=sums[0], dbias=sums[1],
+        rows=rows, width=width, center=node.name.startswith("layer_norm"),
+        eps=node.options["eps"],
+    )  # fmt: skip
+    for part, scale in zip(sums, to_scales, strict=True):
+        if scale is not None and chunks > 1:
+            b.add(
+                "reduce", 1, x=part, out=b.result(scale), outer=1, width=chunks,
+                inner=width, mode=REDUCTIONS["sum"], scale=1.0,
+            )  # fmt: skip
+
+
+def _sums(b: Builder, scale: Value | None, chunks: int) -> Spot | None:
+    """Where the sums of chunks go; that of a single one is the result."""
+    if scale is None:
+        return None
+    return b.result(scale) if chunks == 1 else b.new(4 * chunks * scale.size)
+
+
+@lower("softmax gradient", "softmax_or_zero gradient", "log_softmax gradient")
+def softmax_gradient(b: Builder, node: Node) -> None:
+    g, y = node.args[:2]
+    need(isinstance(g, Value) and isinstance(y, Value), "it is of parameters alone")
+    need(y.shape, "its input has no axes")
+    check(node, g, y)
+    axis = node.options.get("axis", -1) % len(y.shape)
+    need(math.prod(y.shape[axis + 1 :]) == 1, "it is not along the last axis")
+    width = y.shape[axis]
+    b.add(
+        "softmax_gradient", b.shares(6 * y.size), g=b.spot(g), y=b.spot(y),
+        out=b.result(node.result), rows=y.size // width, width=width,
+        is_log=node.name.startswith("log"),
+    )  # fmt: skip
