@@ -24,7 +24,10 @@ _IN_PARTS = {
 }
 """Operators whose rules are written down as the operators that they consist of."""
 
-_UNREAD = ("channel_norm", "layer_norm_from", "linear", "rms_norm_from")
+_UNREAD = {
+    *("channel_norm", "layer_norm_from", "linear", "rms_norm_from"),
+    "softmax_cross_entropy",
+}
 """Operators whose rules do not look at their first result, which need not be kept."""
 
 

@@ -82,7 +82,8 @@ RECORDS = (
     _record(
         "matmul",
         "a b out space",
-        "size0 size1 size2 rows k n a0 a1 a2 a_row b0 b1 b2 b_row b_column room",
+        "size0 size1 size2 rows k n a0 a1 a2 a_row a_column b0 b1 b2 b_row b_column "
+        "room",
     ),
     _record("gather", "ids x out fault", "count rows width"),
     _record("resample", "x index weight out", "outer size places inner taps"),
@@ -166,6 +167,10 @@ RECORDS = (
         "eps",
     ),
     _record("softmax_gradient", "g y out", "rows width is_log"),
+    _record("cross_entropy", "x classes by softmax out", "rows width"),
+    _record(
+        "cross_entropy_gradient", "g softmax classes by out", "rows width is_summed"
+    ),
     _record(
         "max_pool_gradient",
         "g x out",

@@ -4,6 +4,14 @@
 
 enum { CHUNK = 48 };  // rows of a unit
 
+INLINE void some_rows(const matmul_record *r, int64_t few, const float *x, const float *w,
+                      float *y, int64_t ys) {
+    if (r->a_column == 1)
+        products(few, x, r->a_row, r->k, w, y, ys);
+    else
+        products_of_columns(few, x, r->a_column, r->k, w, y, ys);
+}
+
 static void rows_times(const matmul_record *r, const float *a, const float *w,
                        float *out, int64_t rows) {
     float aside[MOST_ROWS * LANES];
@@ -14,10 +22,10 @@ static void rows_times(const matmul_record *r, const float *a, const float *w,
             const float *x = a + i * r->a_row;
             float *y = out + i * r->n + j;
             if (some == LANES) {
-                products(few, x, r->a_row, r->k, w + j * r->k, y, r->n);
+                some_rows(r, few, x, w + j * r->k, y, r->n);
                 continue;
             }
-            products(few, x, r->a_row, r->k, w + j * r->k, aside, LANES);
+            some_rows(r, few, x, w + j * r->k, aside, LANES);
             for (int64_t k = 0; k < few; k++)
                 memcpy(y + k * r->n, aside + k * LANES, 4 * (size_t)some);
         }

@@ -1,4 +1,4 @@
-// Over rows of a matrix: softmax, layer and RMS norm; and reductions of an axis.
+// Over rows of a matrix: softmax, cross entropy, layer and RMS norm; and reductions of an axis.
 #include <math.h>
 
 #include "call.h"
@@ -100,6 +100,24 @@ void softmax(const void *record, const call *c, int64_t part, int64_t parts) {
             log_softmax_row(x, out, r->width);
         else
             softmax_row(x, out, r->width, (int)r->zero_if_empty);
+    }
+}
+
+// -log(softmax(x)) at a class times a share of the row's; NaN where there is no such class.
+void cross_entropy(const void *record, const call *c, int64_t part, int64_t parts) {
+    const cross_entropy_record *r = record;
+    const int64_t *classes = at(c, r->classes), n = r->width;
+    const float *by = at(c, r->by);
+    float *out = at(c, r->out);
+    SHARE(r->rows);
+    for (int64_t u = first; u < behind; u++) {
+        const float *x = (const float *)at(c, r->x) + u * n;
+        float *y = (float *)at(c, r->softmax) + u * n;
+        const float most = row_greatest(x, n), total = powers(x, y, n, most);
+        times(y, n, 1 / total);
+        const int64_t chosen = classes[u];
+        const float at_class = chosen >= 0 && chosen < n ? x[chosen] : NAN;
+        out[u] = (most - at_class + logf(total)) * by[u];
     }
 }
 

@@ -4,9 +4,9 @@
 
 enum { MOST_ROWS = 6 };
 
-// R rows of x (distance xs) times a panel w (k, LANES), to y (distance ys).
-INLINE void product(const int R, const float *x, int64_t xs, int64_t k, const float *w,
-                    float *y, int64_t ys) {
+// R rows of x (distances xs, xi) times a panel w (k, LANES), to y (distance ys).
+INLINE void product(const int R, const float *x, int64_t xs, int64_t xi, int64_t k,
+                    const float *w, float *y, int64_t ys) {
     vec acc[MOST_ROWS][PARTS];
     UNROLLED for (int r = 0; r < R; r++) UNROLLED for (int v = 0; v < PARTS; v++)
         acc[r][v] = (vec){0};
@@ -14,7 +14,7 @@ INLINE void product(const int R, const float *x, int64_t xs, int64_t k, const fl
         vec row[PARTS];
         UNROLLED for (int v = 0; v < PARTS; v++) row[v] = load(w + v * WIDTH);
         UNROLLED for (int r = 0; r < R; r++) {
-            vec s = all(x[r * xs + i]);
+            vec s = all(x[r * xs + i * xi]);
             UNROLLED for (int v = 0; v < PARTS; v++) acc[r][v] += s * row[v];
         }
     }
@@ -25,12 +25,25 @@ INLINE void product(const int R, const float *x, int64_t xs, int64_t k, const fl
 static inline void products(int64_t rows, const float *x, int64_t xs, int64_t k,
                             const float *w, float *y, int64_t ys) {
     switch (rows) {
-    case 1: product(1, x, xs, k, w, y, ys); break;
-    case 2: product(2, x, xs, k, w, y, ys); break;
-    case 3: product(3, x, xs, k, w, y, ys); break;
-    case 4: product(4, x, xs, k, w, y, ys); break;
-    case 5: product(5, x, xs, k, w, y, ys); break;
-    default: product(6, x, xs, k, w, y, ys);
+    case 1: product(1, x, xs, 1, k, w, y, ys); break;
+    case 2: product(2, x, xs, 1, k, w, y, ys); break;
+    case 3: product(3, x, xs, 1, k, w, y, ys); break;
+    case 4: product(4, x, xs, 1, k, w, y, ys); break;
+    case 5: product(5, x, xs, 1, k, w, y, ys); break;
+    default: product(6, x, xs, 1, k, w, y, ys);
+    }
+}
+
+// The same of rows that lie side by side: an element's next one is xi behind it.
+static inline void products_of_columns(int64_t rows, const float *x, int64_t xi, int64_t k,
+                                       const float *w, float *y, int64_t ys) {
+    switch (rows) {
+    case 1: product(1, x, 1, xi, k, w, y, ys); break;
+    case 2: product(2, x, 1, xi, k, w, y, ys); break;
+    case 3: product(3, x, 1, xi, k, w, y, ys); break;
+    case 4: product(4, x, 1, xi, k, w, y, ys); break;
+    case 5: product(5, x, 1, xi, k, w, y, ys); break;
+    default: product(6, x, 1, xi, k, w, y, ys);
     }
 }
 

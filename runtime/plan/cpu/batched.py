@@ -27,7 +27,7 @@ def matmul(b: Builder, node: Node) -> None:
     need(k, "it sums nothing")
     fields = {}
     for name, arg in zip("ab", node.args, strict=True):
-        spot, steps = _strided(b, arg, contiguous=name == "a")
+        spot, steps = _strided(b, arg, in_lines=name == "a")
         lead = (0,) * (_BATCH + 2 - len(steps))
         sizes = (1,) * len(lead) + arg.shape
         steps = (*lead, *steps)
@@ -35,8 +35,7 @@ def matmul(b: Builder, node: Node) -> None:
         for i in range(_BATCH):
             fields[f"{name}{i}"] = steps[i] if sizes[i] != 1 else 0
         fields[f"{name}_row"] = steps[-2]
-        if name == "b":
-            fields["b_column"] = steps[-1]
+        fields[f"{name}_column"] = 1 if arg.shape[-1] == 1 else steps[-1]
     flops = 2 * math.prod(shape) * k
     shares = b.shares(flops / 8, math.prod(batch) * -(-rows // _ROWS))
     room = k * LANES * blocks(n)
@@ -48,12 +47,16 @@ def matmul(b: Builder, node: Node) -> None:
 
 
 def _strided(
-    b: Builder, arg: Value | Constant, contiguous: bool
+    b: Builder, arg: Value | Constant, in_lines: bool
 ) -> tuple[object, tuple[int, ...]]:
-    """Where an operand lies, and its distances; its rows contiguous if they have to."""
+    """Where an operand lies, and its distances.
+
+    in_lines: its rows or its columns have to be contiguous.
+    """
     if isinstance(arg, Constant):
         return b.constant(arg), strides(arg.shape)
     spot, steps = b.strided(arg)
-    if contiguous and steps[-1] != 1 and arg.shape[-1] != 1:
+    is_in_lines = 1 in (steps[-1], steps[-2], *arg.shape[-2:])
+    if in_lines and not is_in_lines:
         return b.spot(arg), strides(arg.shape)
     return spot, steps

@@ -187,10 +187,18 @@ def test_activations(name, shape):
     assert "as they are:\n  1 x stepped" in told
 
 
+def _classes(x):
+    return burnish.Tensor(np.arange(15) * 7 % x.shape[-1])
+
+
 ROWS = {
     "softmax": lambda x: ops.softmax(x, axis=-1),
     "log_softmax": lambda x: ops.log_softmax(x, axis=-1),
     "softmax_or_zero": softmax_or_zero,
+    "cross entropy": lambda x: nn.cross_entropy(x.reshape(15, -1), _classes(x)),
+    "losses": lambda x: nn.cross_entropy(
+        x.reshape(15, -1), _classes(x), reduction="none", ignore_index=0
+    ),
 }
 
 
@@ -199,3 +207,27 @@ ROWS = {
 def test_softmax(name, width):
     x = 2 * normal(np.random.default_rng(width), 3, 5, width)
     assert "softmax" not in exact(lambda x: ROWS[name](x * 1.0), x)
+
+
+@pytest.mark.parametrize("mask", ["none", "causal", "booleans", "numbers"])
+@pytest.mark.parametrize("sizes", [(1, 1, 3), (7, 19, 16), (33, 20, 5)])
+def test_attention(mask, sizes):
+    random = np.random.default_rng(len(mask))
+    queries, keys, size = sizes
+    q = normal(random, 2, queries, 3, size)
+    k, v = (normal(random, 2, keys, 3, size) for _ in range(2))
+    given = {
+        "none": None,
+        "causal": None,
+        "booleans": burnish.Tensor(random.random((2, 1, 1, keys)) > 0.3),
+        "numbers": burnish.Tensor(normal(random, queries, keys).astype(np.float32)),
+    }[mask]
+
+    def function(q, k, v):
+        q, k, v = (part.transpose((0, 2, 1, 3)) * 1.0 for part in (q, k, v))
+        is_causal = mask == "causal"
+        return ops.scaled_dot_product_attention(q, k, v, given, is_causal=is_causal)
+
+    told = exact(function, q, k, v)
+    assert "softmax" not in told
+    assert "matmul" not in told
