@@ -20,7 +20,8 @@ from burnish.tensor import Tensor
 
 _IN_PARTS = {
     *("conv", "matmul", "relu", "relu6", "cast"),
-    *("add", "sub", "mul", "neg", "reshape", "transpose", "reduce_sum", "reduce_mean"),
+    *("add", "sub", "mul", "div", "neg", "where", "exp", "sqrt", "square"),
+    *("reshape", "transpose", "reduce_sum", "reduce_mean"),
 }
 """Operators whose rules are written down as the operators that they consist of."""
 

@@ -231,3 +231,24 @@ def test_attention(mask, sizes):
     told = exact(function, q, k, v)
     assert "softmax" not in told
     assert "matmul" not in told
+
+
+def test_a_loss_and_formulas_of_elements():
+    random = np.random.default_rng(2)
+    held = Held({"x": normal(random, 6, 5), "y": normal(random, 6, 1)}, np.float32)
+    held.to("cpu:autodiff")
+
+    @burnish.compile
+    def step(classes, mask):
+        x = ops.exp(held.x) / ops.sqrt(ops.square(held.y) + 1.0)
+        loss = nn.cross_entropy(ops.where(mask, x, 2.0), classes)
+        found = loss.backward()
+        optim.SGD().step(0.0, held, found)
+        return held.x.grad(found), held.y.grad(found)
+
+    mask = random.random((6, 5)) > 0.3
+    given = burnish.Tensor(np.arange(6) % 5), burnish.Tensor(mask)
+    wanted = step.__wrapped__(*given)
+    for ours, plain in zip(step(*given), wanted, strict=True):
+        np.testing.assert_allclose(ours.numpy(), plain.numpy(), rtol=1e-5, atol=1e-6)
+    assert step.explain().count("gradient") == 0, step.explain()
