@@ -89,7 +89,33 @@ def narrow():
     return nn.Sequential(*layers), (3, 4, 33)
 
 
-NETWORKS = [mlp, dropped, residual, depthwise, digits, narrow]
+class Attending(nn.Module):
+    """Positions that look at those before them, and at themselves."""
+
+    def __init__(self, width: int, heads: int):
+        self.heads = heads
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.RMSNorm(width)
+        self.qkv = [nn.Linear(width, width) for _ in range(3)]
+        self.wide, self.back = nn.Linear(width, 64), nn.Linear(64, width)
+        self.head = nn.Linear(width, 5)
+
+    def forward(self, x):
+        n, t, width = x.shape
+        z = self.norm1(x)
+        q, k, v = (
+            layer(z).reshape(n, t, self.heads, -1).swapaxes(1, 2) for layer in self.qkv
+        )
+        y = ops.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + y.swapaxes(1, 2).reshape(n, t, width)
+        x = x + self.back(ops.gelu(self.wide(self.norm2(x))))
+        return self.head(ops.silu(x).mean(axis=1))
+
+
+def attending():
+    return Attending(48, 3), (5, 37, 48)
+
+
+NETWORKS = [mlp, dropped, residual, depthwise, digits, narrow, attending]
 
 
 def losses(network, planned, *, rule=None, steps=4, freeze=()):
@@ -159,12 +185,13 @@ def test_the_same_bits_in_every_run():
         np.testing.assert_array_equal(array, second[1][path])
 
 
-def test_the_same_bits_for_any_number_of_threads():
+@pytest.mark.parametrize("network", [residual, attending])
+def test_the_same_bits_for_any_number_of_threads(network):
     before, found = burnish.num_threads(), []
     try:
         for count in (1, 2, 5):
             burnish.set_num_threads(count)
-            found.append(losses(residual, True))
+            found.append(losses(network, True))
     finally:
         burnish.set_num_threads(before)
     for each in found[1:]:
