@@ -28,8 +28,8 @@ def cross_entropy(b: Builder, node: Node) -> None:
     )  # fmt: skip
     if not is_summed:
         return
-    if isinstance(offset, int | float | np.number):
-        offset = constant(np.float32(offset))
+    if not isinstance(offset, Value | Constant):
+        offset = constant(np.float32(offset or 0))
     check(node, offset)
     b.copy((1,), b.spot(offset), (1,), Spot(out.buffer, 4 * rows), (1,))
     b.add(
@@ -57,6 +57,7 @@ def _rows(node: Node, x: Any, classes: Any, shares: Any) -> tuple[int, int]:
     """How many rows there are, and classes in each."""
     known = isinstance(x, Value) and isinstance(classes, Value | Constant)
     need(known and isinstance(shares, Value | Constant), "it is of parameters alone")
+    need(x.shape, "its input has no axes")
     check(node, x, shares)
     need(classes.dtype == np.int64, f"its classes are {classes.dtype}")
     axis = node.options["axis"] % len(x.shape)

@@ -7,6 +7,7 @@ import burnish
 from burnish import nn, ops, optim
 from burnish.kernels import library
 from burnish.ops.attention import softmax_or_zero
+from burnish.ops.loss import softmax_cross_entropy
 
 TRIALS = 12
 
@@ -252,3 +253,59 @@ def test_a_loss_and_formulas_of_elements():
     for ours, plain in zip(step(*given), wanted, strict=True):
         np.testing.assert_allclose(ours.numpy(), plain.numpy(), rtol=1e-5, atol=1e-6)
     assert step.explain().count("gradient") == 0, step.explain()
+
+
+def _weighed(x, weight):
+    return ops.layer_norm(x, 7, weight) + ops.rms_norm(x, 7, weight, eps=0.1)
+
+
+def _attended(x, weight):
+    q, k = x.reshape(5, 3, 7), (x * weight).reshape(5, 3, 7)
+    y = ops.scaled_dot_product_attention(q, k, q * 2.0, is_causal=True)
+    return y.reshape(15, 7)
+
+
+def _losses(x, weight):
+    shares = burnish.Tensor(np.linspace(0.5, 2, 15).astype(x.dtype))
+    made = softmax_cross_entropy(x * weight, _classes(x), shares, summed=True)
+    return made[0] * np.ones(3, x.dtype)
+
+
+FORMULAS = {
+    "shares of losses": _losses,
+    "norms": _weighed,
+    "attention": _attended,
+    "cross entropy": lambda x, w: nn.cross_entropy(x * w, _classes(x)),
+    "softmax": lambda x, w: ops.softmax(x * w) + ops.log_softmax(x - w),
+    "activations": lambda x, w: (
+        ops.gelu(x * w)
+        + ops.gelu(x, approximate="tanh") * ops.tanh(w)
+        + ops.swish(x) * ops.sigmoid(w)
+        + ops.hard_swish(x) / ops.softplus(w)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_central_differences(name):
+    """In double precision, of the sum of the result times a factor."""
+    random = np.random.default_rng(5)
+    given = {"x": normal(random, 15, 7), "w": 1 + 0.3 * normal(random, 7)}
+    function = FORMULAS[name]
+
+    def result(arrays):
+        return function(*(burnish.Tensor(array) for array in arrays.values())).numpy()
+
+    factor = normal(random, *result(given).shape)
+    found, _ = gradients(function, given, np.float32, True, factor)
+    for key, ours in zip(given, found, strict=True):
+        wanted = np.zeros(given[key].shape)
+        for place in np.ndindex(wanted.shape):
+            ends = []
+            for step in (1e-6, -1e-6):
+                moved = {k: array.copy() for k, array in given.items()}
+                moved[key][place] += step
+                ends.append((result(moved) * factor).sum())
+            wanted[place] = (ends[0] - ends[1]) / 2e-6
+        atol = 3e-5 * np.abs(wanted).max()
+        np.testing.assert_allclose(ours, wanted, rtol=3e-5, atol=atol, err_msg=key)
