@@ -26,6 +26,7 @@ from burnish.plan.graph import Constant, Node, Value
 _MAPS = Layout("blocked", 1)
 _UNIT = 64  # channels in that a share of a weight's gradient has at most
 _WIDE = 32  # and channels out
+_FEW_ROWS = 512  # of odd widths: with more, copies to blocks cost what a kernel saves
 
 
 @lower("conv_input_gradient")
@@ -116,7 +117,11 @@ def linear_gradient(b: Builder, node: Node) -> None:
         need(isinstance(value, Value), "one of its inputs is a parameter")
     check(node, g, x, weight)
     outs, ins = weight.shape
-    need(ins % LANES == 0 and outs % LANES == 0, f"{ins} features in and {outs} out")
+    is_whole = ins % LANES == 0 and outs % LANES == 0
+    need(
+        is_whole or x.size <= _FEW_ROWS * ins,
+        f"{ins} features in and {outs} out, of {x.size // ins} rows",
+    )
     needed = [*node.lines[-1].function.needed, False][:3]
     results = iter(node.results)
     to_x, to_weight, to_bias = (next(results) if each else None for each in needed)
@@ -129,7 +134,7 @@ def linear_gradient(b: Builder, node: Node) -> None:
         times(b, node, g, turned, outs, ins, None)
     if to_weight is not None:
         w = Window((count,), (count,), (1,), (1,), (1,), (0,))
-        in_rows, out_rows = (rows_layout(b, value) for value in (x, g))
+        in_rows, out_rows = (_whole_rows(b, value) for value in (x, g))
         steps = [
             ins if in_rows == PLAIN else LANES,
             outs if out_rows == PLAIN else LANES,
@@ -145,6 +150,12 @@ def linear_gradient(b: Builder, node: Node) -> None:
             "reduce", 1, x=b.spot(g), out=b.result(to_bias), outer=1, width=count,
             inner=outs, mode=REDUCTIONS["sum"], scale=1.0,
         )  # fmt: skip
+
+
+def _whole_rows(b: Builder, x: Value) -> Layout:
+    """How rows are read in whole vectors: in blocks where the last one is not full."""
+    axis = len(x.shape) - 1
+    return Layout("blocked", axis) if x.shape[axis] % LANES else rows_layout(b, x)
 
 
 @lower("channel_norm")

@@ -100,8 +100,8 @@ def test_a_weight_for_each_channel(seed):
     assert "conv" not in told
 
 
-@pytest.mark.parametrize("ins", [16, 48, 64])
-@pytest.mark.parametrize("outs", [16, 48, 80])
+@pytest.mark.parametrize("ins", [3, 16, 37, 48, 64])
+@pytest.mark.parametrize("outs", [1, 10, 16, 48, 80])
 @pytest.mark.parametrize("lead", [(1,), (7, 50)])
 def test_products_with_weights(ins, outs, lead):
     random = np.random.default_rng(ins)
