@@ -123,7 +123,7 @@ def compiled(source: str | Path, planned: Sequence[Call]) -> Planned:
         plain = model_of(module, source, weights)
         given = [[Tensor(array) for array in call] for call in planned]
         try:
-            told = store.write(plan, plain, given, weights, {MODULE: source.stem})
+            unplanned = store.write(plan, plain, given, weights, {MODULE: source.stem})
         except store.Unstorable as error:
             return Planned((), kinds, tuple(error.reasons))
         try:
@@ -136,7 +136,7 @@ def compiled(source: str | Path, planned: Sequence[Call]) -> Planned:
         plan.unlink()
         kernels.unlink()
         return Planned((), kinds, reasons)
-    notes = [f"{label}: runs as it is: {why}" for label, why in told]
+    notes = [f"{label}: runs as it is: {why}" for label, why in unplanned]
     return Planned((plan, kernels), kinds, (), tuple(dict.fromkeys(notes)))
 
 
@@ -164,9 +164,9 @@ def _differences(kind: Any, plain: Any, calls: Sequence[Sequence[Tensor]]) -> An
         ):
             if not isinstance(theirs, Tensor):
                 continue
-            told = compare("", ours.numpy(), theirs.numpy())
-            if not told.agrees:
-                found.append(f"its numbers differ from the source's: {told.reason}")
+            compared = compare("", ours.numpy(), theirs.numpy())
+            if not compared.agrees:
+                found.append(f"its numbers differ from the source's: {compared.reason}")
     if model._ahead is None or model._ahead.refusals:
         found.append("the plans that were written do not run")
     return tuple(dict.fromkeys(found))

@@ -16,7 +16,7 @@ from burnish.capture import CaptureError, written
 from burnish.capture.step import StepTape
 from burnish.kernels import library, num_threads
 from burnish.nested import leaves, mapped
-from burnish.plan.cuda import cells, numbers_in
+from burnish.plan.arguments import cells, numbers_in
 from burnish.plan.plan import Plan
 from burnish.tensor import Tensor
 

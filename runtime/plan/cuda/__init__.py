@@ -4,7 +4,7 @@ from burnish.backend.cuda.graphs import Room
 from burnish.plan.cuda.home import Home
 from burnish.plan.cuda.plan import GraphPlan, Reshaped
 from burnish.plan.cuda.shown import listed_on_gpu
-from burnish.plan.cuda.step import StepPlan, any_numbers, cells, numbers_in
+from burnish.plan.cuda.step import StepPlan
 from burnish.plan.cuda.whole import WholeTape
 
 __all__ = [
@@ -14,8 +14,5 @@ __all__ = [
     "Room",
     "StepPlan",
     "WholeTape",
-    "any_numbers",
-    "cells",
     "listed_on_gpu",
-    "numbers_in",
 ]

@@ -1,0 +1,47 @@
+"""What a step of training computes with besides tensors: numbers and closures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from burnish.backend.cuda.live import Live
+from burnish.capture import CaptureError
+from burnish.nested import leaves, mapped
+
+
+def numbers_in(given: Any) -> tuple[float, ...]:
+    """The numbers among a call's arguments that may be others in each call."""
+    return tuple(float(item) for item in leaves(given) if _is_number(item))
+
+
+def any_numbers(given: Any) -> Any:
+    """Arguments with the class instead of each such number."""
+    return mapped(given, lambda item: float if _is_number(item) else item)
+
+
+def _is_number(item: Any) -> bool:
+    if isinstance(item, float) and getattr(item, "groups", None):
+        raise CaptureError("groups of parameters have rates of their own")
+    return isinstance(item, float)
+
+
+def as_live(item: Any) -> Any:
+    return Live(float(item)) if _is_number(item) else item
+
+
+def are_read(given: Any) -> bool:
+    return any(type(item) is Live and item.is_read for item in leaves(given))
+
+
+def cells(function: Any) -> list[Any]:
+    """The numbers and words that a function closes over, as they are now."""
+    function = getattr(function, "__func__", function)
+    found = []
+    for cell in getattr(function, "__closure__", None) or ():
+        try:
+            value = cell.cell_contents
+        except ValueError:  # it has no value yet
+            continue
+        if isinstance(value, bool | int | float | str):
+            found.append(value)
+    return found
