@@ -149,4 +149,4 @@ def pad_constant(b: Builder, node: Node) -> None:
 
 def _at(spot: Spot, place: Any, distances: Any) -> Spot:
     elements = sum(p * d for p, d in zip(place, distances, strict=True))
-    return Spot(spot.buffer, spot.offset + 4 * elements)
+    return spot.beyond(elements)

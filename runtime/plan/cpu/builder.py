@@ -66,6 +66,10 @@ class Spot(NamedTuple):
             return self
         return Spot(home.buffer, home.offset + self.offset).root
 
+    def beyond(self, floats: int) -> Spot:
+        """The place so many floats further."""
+        return Spot(self.buffer, self.offset + 4 * floats)
+
     @property
     def reference(self) -> int:
         """What a record says for it, once buffers have their places."""
@@ -297,12 +301,8 @@ class Builder:
                 continue
             sizes = split(shape, axis, cut)
             x, y = (places(shape, layout, axis, cut) for layout in (a, b))
-            self.copy(sizes, _moved(source, x[1]), x[0], _moved(target, y[1]), y[0])
+            self.copy(sizes, source.beyond(x[1]), x[0], target.beyond(y[1]), y[0])
         self.label = label
-
-
-def _moved(spot: Spot, elements: int) -> Spot:
-    return Spot(spot.buffer, spot.offset + 4 * elements)
 
 
 def split(shape: tuple[int, ...], axis: int, cut: Any) -> tuple[int, ...]:

@@ -12,11 +12,21 @@ from burnish.kernels.records import ACTIVATIONS
 from burnish.ops._window import each, pairs
 from burnish.plan.cpu.builder import Builder, Spot
 from burnish.plan.cpu.geometry import Adjoint, Tiles, Window, tiled
+from burnish.plan.cpu.grouped import (
+    Groups,
+    is_split_faster,
+    merged,
+    merged_weight,
+    part_weight,
+    split,
+)
 from burnish.plan.cpu.layout import LANES, PLAIN, Layout, blocks, pixels
 from burnish.plan.cpu.table import lower, need
 from burnish.plan.cpu.weights import biases, channel_weights, fitting, weights
 from burnish.plan.cpu.winograd import is_faster, winograd
 from burnish.plan.graph import Constant, Node, Value
+
+CHANNELS = Layout("blocked", 1)
 
 Packed = Callable[[int, int], Spot]
 """Where weights are, packed for so many blocks of outputs and channels in a row."""
@@ -97,46 +107,72 @@ def _dense(
     b: Builder, node: Node, w: Window, x: Value, weight: Constant | Value, bias: Any,
     *residual: Any,
 ) -> None:  # fmt: skip
-    groups = node.options["groups"]
-    ins, outs = weight.shape[1], weight.shape[0] // groups
+    count = node.options["groups"]
+    g = Groups(count, weight.shape[1], weight.shape[0] // count)
+    if not g.are_blocks:
+        refusal = f"groups of {g.ins} channels in and {g.outs} out"
+        need(isinstance(weight, Constant) and not isinstance(bias, Value), refusal)
+        if is_split_faster(g):
+            _in_parts(b, node, w, x, weight, g, bias, *residual)
+            return
+        weight, g = merged_weight(weight, g), merged(g)
 
     def packed(nr: int, depth: int) -> Spot:
-        return weights(b, weight, groups, nr, depth)
+        return weights(b, weight, g.count, nr, depth)
 
-    dense(b, node, w, x, packed, ins, outs, bias, *residual)
+    dense(b, node, w, x, packed, g, bias, *residual)
 
 
 def dense(
-    b: Builder, node: Node, w: Window, x: Value, packed: Packed, ins: int, outs: int,
-    bias: Any, *residual: Any,
+    b: Builder, node: Node, w: Window, x: Value, packed: Packed, g: Groups, bias: Any,
+    *residual: Any,
 ) -> None:  # fmt: skip
-    """A convolution of maps; packed: gives the weights for tiles and a depth.
+    """A convolution of maps; packed: gives the weights for tiles and a depth."""
+    need(g.are_blocks, f"groups of {g.ins} channels in and {g.outs} out")
+    is_narrow = x.shape[1] < LANES and not b.has(x, CHANNELS)
+    source = b.spot(x, _rows(x) if is_narrow else CHANNELS)
+    step = x.shape[1] if is_narrow else LANES
+    out = b.result(node.result, CHANNELS)
+    extra = b.spot(residual[0], CHANNELS) if residual else None
+    _maps(b, node, w, x, source, step, packed, g, bias, out, extra)
 
-    ins, outs: channels of a group.
-    """
-    groups = node.options["groups"]
-    need(
-        groups == 1 or (ins % LANES == 0 and outs % LANES == 0),
-        f"groups of {ins} channels in and {outs} out",
-    )
-    channels = Layout("blocked", 1)
-    if x.shape[1] < LANES and not b.has(x, channels):
-        source, step = b.spot(x, _rows(x)), x.shape[1]
-        lanes = tail = step
-    else:
-        source, step = b.spot(x, channels), LANES
-        lanes, tail = LANES, ins % LANES or LANES
-    out = b.result(node.result, channels)
-    nr = fitting(b.rows, blocks(outs), pixels(node.result.shape, 1))
+
+def _in_parts(
+    b: Builder, node: Node, w: Window, x: Value, weight: Constant, g: Groups,
+    bias: Constant | None, *residual: Any,
+) -> None:  # fmt: skip
+    """Groups that begin within a block of channels: a dense convolution a part."""
+    source, out = b.spot(x, CHANNELS), b.result(node.result, CHANNELS)
+    extra = b.spot(residual[0], CHANNELS) if residual else None
+    places = pixels(x.shape, 1), pixels(node.result.shape, 1)
+    for part in split(g):
+        own = part_weight(weight, g, part)
+        at, chosen = part.outs.start * places[1], slice(part.outs.start, part.outs.stop)
+        own_bias = bias and bias.then(lambda a, chosen=chosen: a[chosen])
+
+        def packed(nr: int, depth: int, own: Constant = own) -> Spot:
+            return weights(b, own, 1, nr, depth)
+
+        _maps(
+            b, node, w, x, source.beyond(part.ins.start * places[0]), LANES, packed,
+            Groups(1, len(part.ins), len(part.outs)), own_bias, out.beyond(at),
+            None if extra is None else extra.beyond(at),
+        )  # fmt: skip
+
+
+def _maps(
+    b: Builder, node: Node, w: Window, x: Value, source: Spot, step: int,
+    packed: Packed, g: Groups, bias: Any, out: Spot, residual: Spot | None,
+) -> None:  # fmt: skip
+    lanes, tail = (LANES, g.ins % LANES or LANES) if step == LANES else (step, step)
+    nr = fitting(b.rows, blocks(g.outs), pixels(node.result.shape, 1))
     tiles = tiled(x.shape[0], w, b.rows[nr], step, lanes, tail, (LANES,))
-    count = math.prod(w.kernel)
     _add(
         b, node, tiles, nr,
-        x=source, step=step, ins=ins, taps=count, groups=groups, outs=outs,
-        weight=packed, bias=bias, out=out, out_step=LANES,
+        x=source, step=step, ins=g.ins, taps=math.prod(w.kernel), groups=g.count,
+        outs=g.outs, weight=packed, bias=bias, out=out, out_step=LANES,
         x_block=LANES * pixels(x.shape, 1),
-        out_block=LANES * pixels(node.result.shape, 1),
-        residual=b.spot(residual[0], channels) if residual else None, width=0,
+        out_block=LANES * pixels(node.result.shape, 1), residual=residual, width=0,
     )  # fmt: skip
 
 
@@ -234,15 +270,14 @@ def channelwise(
 ) -> None:  # fmt: skip
     """A convolution whose channels each have weights of their own."""
     need(not residual, "a sum behind a depthwise convolution")
-    channels = Layout("blocked", 1)
     rows = b.rows[1]
     tiles = tiled(x.shape[0], w, rows, LANES, LANES, LANES, (LANES, 2 * LANES))
     count = x.shape[1]
     act, low, high = node.act
     flops = 2 * node.result.size * taps
     b.add(
-        "window", b.shares(flops / 2), flops=flops, x=b.spot(x, channels),
-        out=b.result(node.result, channels), weight=weight,
+        "window", b.shares(flops / 2), flops=flops, x=b.spot(x, CHANNELS),
+        out=b.result(node.result, CHANNELS), weight=weight,
         bias=biases(b, bias, 1, count, LANES * blocks(count)), **tables(b, tiles),
         mode=0, blocks=blocks(count), x_step=LANES * pixels(x.shape, 1),
         weight_step=LANES * taps, out_step=LANES * pixels(node.result.shape, 1),

@@ -17,6 +17,7 @@ from burnish.plan.cpu.conv import (
     window_of,
 )
 from burnish.plan.cpu.geometry import Adjoint, Window
+from burnish.plan.cpu.grouped import Groups
 from burnish.plan.cpu.layout import LANES, PLAIN, Layout, blocks, length, pixels
 from burnish.plan.cpu.runs import Runs, runs_of
 from burnish.plan.cpu.table import lower, need
@@ -49,7 +50,8 @@ def to_input(b: Builder, node: Node) -> None:
     def turned(nr: int, depth: int) -> Spot:
         return turned_weights(b, weight, groups, nr, depth)
 
-    dense(b, node, w, g, turned, weight.shape[0] // groups, outs, None)
+    shape = Groups(groups, weight.shape[0] // groups, outs)
+    dense(b, node, w, g, turned, shape, None)
 
 
 @lower("conv_weight_gradient")

@@ -69,7 +69,7 @@ def split(b: Builder, node: Node) -> None:
     for y in node.results:
         if not _part_of_blocks(b, x, y, axis, start):
             spot, distances = b.strided(x)
-            moved = Spot(spot.buffer, spot.offset + 4 * start * distances[axis])
+            moved = spot.beyond(start * distances[axis])
             _see(b, y, moved, distances)
         start += y.shape[axis]
 
@@ -80,7 +80,7 @@ def _part_of_blocks(b: Builder, x: Value, y: Value, axis: int, start: int) -> bo
         return False
     channels = Layout("blocked", axis)
     spot = b.spot(x, channels)
-    place = Spot(spot.buffer, spot.offset + 4 * start * pixels(x.shape, axis))
+    place = spot.beyond(start * pixels(x.shape, axis))
     b.alias(y, channels, place)
     return True
 
@@ -171,7 +171,7 @@ def concat(b: Builder, node: Node) -> None:
         out, place = b.result(y, channels), 0
         for x in node.args:
             size = blocks(x.shape[axis]) * LANES * pixels(x.shape, axis)
-            part = Spot(out.buffer, out.offset + 4 * place)
+            part = out.beyond(place)
             _put(b, x, channels, size, part)
             place += size
         return
@@ -184,9 +184,7 @@ def concat(b: Builder, node: Node) -> None:
             source, distances = b.strided(x)
         if 0 in x.shape:
             continue
-        b.copy(
-            x.shape, source, distances, Spot(out.buffer, out.offset + 4 * place), dense
-        )
+        b.copy(x.shape, source, distances, out.beyond(place), dense)
         place += x.shape[axis] * dense[axis]
 
 

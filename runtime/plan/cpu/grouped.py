@@ -1,0 +1,102 @@
+"""Grouped convolutions whose groups are no whole blocks of channels, as dense ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from burnish.plan.cpu.layout import LANES, blocks
+from burnish.plan.graph import Constant
+
+_SAVED = 1.5
+"""Times fewer products with which unequal parts pay: each is a record of its own."""
+
+
+class Groups(NamedTuple):
+    """A grouped convolution: channels in and out are those of one group."""
+
+    count: int
+    ins: int
+    outs: int
+
+    @property
+    def are_blocks(self) -> bool:
+        whole = self.ins % LANES == 0 and self.outs % LANES == 0
+        return self.count == 1 or whole
+
+
+class Part(NamedTuple):
+    """Channels out and the range of channels in that they need."""
+
+    outs: range
+    ins: range
+
+    @property
+    def products(self) -> int:
+        return blocks(len(self.outs)) * blocks(len(self.ins))
+
+
+def merged(g: Groups) -> Groups:
+    """Neighbours merged, with zeros between them, until groups are whole blocks."""
+    for many in range(1, g.count + 1):
+        wide = Groups(g.count // many, many * g.ins, many * g.outs)
+        if g.count % many == 0 and wide.are_blocks:
+            return wide
+    raise AssertionError("one group is always whole")
+
+
+def split(g: Groups) -> list[Part]:
+    """Blocks of channels out with the blocks of channels in that their groups have."""
+    parts: list[Part] = []
+    for first in range(0, g.count * g.outs, LANES):
+        behind = min(first + LANES, g.count * g.outs)
+        low = first // g.outs * g.ins // LANES * LANES
+        high = -(-behind // g.outs) * g.ins
+        ins = range(low, min(blocks(high) * LANES, g.count * g.ins))
+        if parts and parts[-1].ins == ins:
+            first = parts.pop().outs.start
+        parts.append(Part(range(first, behind), ins))
+    return parts
+
+
+def is_split_faster(g: Groups) -> bool:
+    """Whether parts of unequal sizes take far fewer products than merged groups."""
+    wide = merged(g)
+    whole = wide.count * blocks(wide.outs) * blocks(wide.ins)
+    return sum(part.products for part in split(g)) * _SAVED < whole
+
+
+def merged_weight(weight: Constant, g: Groups) -> Constant:
+    """The weight of merged groups: zero where a channel is of another group."""
+    wide = merged(g)
+    if wide == g:
+        return weight
+    parts = [
+        Part(range(o, o + wide.outs), range(i, i + wide.ins))
+        for o, i in zip(
+            range(0, g.count * g.outs, wide.outs),
+            range(0, g.count * g.ins, wide.ins),
+            strict=True,
+        )
+    ]
+    return weight.then(lambda a: np.concatenate(list(_dense(a, g, parts))))
+
+
+def part_weight(weight: Constant, g: Groups, part: Part) -> Constant:
+    """The dense weight of one part."""
+    return weight.then(lambda a: next(_dense(a, g, [part])))
+
+
+def _dense(a: Any, g: Groups, parts: Iterable[Part]) -> Iterator[Any]:
+    """a (outs of all groups, ins of one, *kernel) as dense weights."""
+    for outs, ins in parts:
+        made = np.zeros((len(outs), len(ins), *a.shape[2:]), a.dtype)
+        for group in range(outs.start // g.outs, math.ceil(outs.stop / g.outs)):
+            low = max(outs.start, group * g.outs)
+            high = min(outs.stop, (group + 1) * g.outs)
+            at = group * g.ins - ins.start
+            made[low - outs.start : high - outs.start, at : at + g.ins] = a[low:high]
+        yield made
