@@ -16,28 +16,19 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
-import multiprocessing
-import os
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
-import traceback
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from beside import TURN, seconds
+from race import Run, means, race
 from workloads import WORKLOADS, make
 
 CONTENDERS = ("compiled", "rounded", "onnxruntime", "plain", "torch", "torch.compile")
 TOLERANCES = {"compiled": 0.0, "rounded": 1e-5}
 """What the compiled ones may round more than a sum does: see `burnish.compile`."""
 GALLERY = ("mnist", "silero_vad", "attacut", "open_nsfw")
-
-Run = Callable[[], Any]
 
 
 def gallery_run(kind: str, name: str, threads: int) -> Run:
@@ -95,30 +86,19 @@ def torch_run(kind: str, name: str, batch: int, threads: int) -> Run:
     return run
 
 
-def contender(kind: str, name: str, setting: dict[str, Any], pipe: Any) -> None:
-    """A process: makes a run, then answers every question with its seconds."""
+def made(kind: str, name: str, setting: dict[str, Any]) -> tuple[Run, Any]:
+    """What a contender runs, and its first result."""
     import numpy as np
 
-    try:
-        threads, batch = setting["threads"], setting["batch"]
-        if name in GALLERY:
-            run = gallery_run(kind, name, threads)
-        elif kind.startswith("torch"):
-            run = torch_run(kind, name, batch, threads)
-        else:
-            file = Path(setting["files"], f"{name}-b{batch}.onnx")
-            run = file_run(kind, file, dict(np.load(file.with_suffix(".npz"))), threads)
-        first = result_of(run())
-        run()
-        times = max(1, round(TURN / seconds(run, 1)))
-    except Exception as error:
-        pipe.send(f"{type(error).__name__}: {str(error)[:200]}")
-        if os.environ.get("BENCHMARK_ERRORS"):
-            traceback.print_exc()
-        return
-    pipe.send(first)
-    while pipe.recv():
-        pipe.send(min(seconds(run, times) for _ in range(4)))
+    threads, batch = setting["threads"], setting["batch"]
+    if name in GALLERY:
+        run = gallery_run(kind, name, threads)
+    elif kind.startswith("torch"):
+        run = torch_run(kind, name, batch, threads)
+    else:
+        file = Path(setting["files"], f"{name}-b{batch}.onnx")
+        run = file_run(kind, file, dict(np.load(file.with_suffix(".npz"))), threads)
+    return run, result_of(run())
 
 
 def result_of(made: Any) -> Any:
@@ -135,55 +115,13 @@ def apart(one: Any, other: Any) -> float:
     return float(abs(one - other).max() / max(1e-6, abs(other).max()))
 
 
-def wait_for_idle(most: float) -> None:
-    """Return once all processors have been idle for a moment, or after a while."""
-    end = time.perf_counter() + most
-    while time.perf_counter() < end:
-        before = _idle()
-        time.sleep(0.02)
-        idle, whole = (b - a for a, b in zip(before, _idle(), strict=True))
-        if idle >= 0.9 * whole:
-            return
-
-
-def _idle() -> tuple[int, int]:
-    """Ticks that processors were idle, and all ticks."""
-    ticks = [int(n) for n in Path("/proc/stat").read_text().splitlines()[0].split()[1:]]
-    return ticks[3], sum(ticks)
-
-
-def race(name: str, kinds: list[str], setting: dict[str, Any]) -> dict[str, Any]:
+def compared(name: str, kinds: list[str], setting: dict[str, Any]) -> dict[str, Any]:
     """Each contender's seconds, or why it has none; how far numbers are apart."""
-    context = multiprocessing.get_context("spawn")
-    os.environ.update(dict.fromkeys(LIMITS, str(setting["threads"])))
-    pipes, workers, found = {}, [], {}
-    for kind in kinds:
-        pipes[kind], theirs = context.Pipe()
-        given = (kind, name, setting, theirs)
-        worker = context.Process(target=contender, args=given, daemon=True)
-        worker.start()
-        workers.append(worker)
-    firsts = {kind: pipe.recv() for kind, pipe in pipes.items()}
-    found = {kind: made for kind, made in firsts.items() if isinstance(made, str)}
-    racing = {kind: pipe for kind, pipe in pipes.items() if kind not in found}
-    samples: dict[str, list[float]] = {kind: [] for kind in racing}
-    for _ in range(setting["rounds"]):
-        for kind, pipe in racing.items():
-            wait_for_idle(setting["patience"])
-            pipe.send(True)
-            samples[kind].append(pipe.recv())
-    for pipe in racing.values():
-        pipe.send(False)
-    for worker in workers:
-        worker.join()
-    third = max(1, setting["rounds"] // 3)
-    took = {k: statistics.median(sorted(v)[:third]) for k, v in samples.items()}
+    took, firsts, failed = race(made, name, kinds, setting)
+    found: dict[str, Any] = {**failed, **took}
     if {"compiled", "onnxruntime"} <= set(took):
         found["apart"] = apart(firsts["compiled"], firsts["onnxruntime"])
-    return {**found, **took}
-
-
-LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    return found
 
 
 def exported(folder: Path, name: str, batch: int) -> str:
@@ -215,9 +153,9 @@ def table(options: argparse.Namespace) -> list[dict[str, Any]]:
             for threads in map(int, options.threads.split(",")):
                 setting = {"threads": threads, "batch": batch}
                 setting |= {"files": str(options.files), "rounds": options.rounds}
-                setting["patience"] = options.patience
+                setting |= {"patience": options.patience, "chunks": 4}
                 own = [k for k in kinds if name not in GALLERY or "torch" not in k]
-                took = race(name, own, setting)
+                took = compared(name, own, setting)
                 row = {"name": name, "batch": batch, "threads": threads, **took}
                 print(shown(row, kinds), flush=True)
                 rows.append(row)
@@ -246,25 +184,6 @@ def shown(row: dict[str, Any], kinds: list[str]) -> str:
     return f"{head} {' '.join(cells)} {''.join(ratios)}{differ} {'; '.join(notes)}"
 
 
-def means(rows: list[dict[str, Any]], kinds: list[str]) -> str:
-    """Geometric means of the ratios, for each number of threads."""
-    lines = []
-    for threads in sorted({row["threads"] for row in rows}):
-        for kind in kinds:
-            logs = [
-                math.log(row[kind] / row["compiled"])
-                for row in rows
-                if row["threads"] == threads
-                and isinstance(row.get(kind), float)
-                and isinstance(row.get("compiled"), float)
-            ]
-            if logs and kind != "compiled":
-                mean = math.exp(sum(logs) / len(logs))
-                text = f"{kind} / compiled, geometric mean of {len(logs)}: {mean:.2f}"
-                lines.append(f"{threads} threads: {text}")
-    return "\n".join(lines)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--threads", default="1,2")
@@ -283,7 +202,7 @@ def main() -> None:
         parser.error(f"--contenders: expected some of {CONTENDERS}, got {unknown}")
     print(f"{'':24} " + " ".join(f"{kind:>11}" for kind in kinds) + "  ratios, apart")
     rows = table(options)
-    print(means(rows, kinds))
+    print(means(rows, "compiled", kinds))
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1), encoding="utf-8")
 

@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from training import RATE, cnn
+from networks import cnn
+from training import RATE
 
 WIDTH, HEADS, DEPTH, WORDS = 768, 12, 12, 30522
 

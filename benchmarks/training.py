@@ -1,218 +1,338 @@
-"""Training steps beside PyTorch's: convolutional networks, a transformer, optimizers.
+"""Training steps beside PyTorch's: time, memory, and whether losses agree.
 
-    python benchmarks/training.py [--threads 1] [--rounds 7] [--only TEXT] [--plain]
+    python benchmarks/training.py [--threads 1,2] [--only TEXT,TEXT] [--rounds 6]
+        [--contenders planned,plain,torch,channels_last,torch.compile]
+        [--own-time] [--explain] [--patience 2] [--json FILE]
 
 A step is the forward pass, the loss, the gradients and the update of Adam, PyTorch's
-fused; all in float32. Ours is a plan of `burnish.compile`, or with --plain the function
-as it is, which uses kernels where they were built before, by `burnish kernels build`.
-That of an optimizer alone updates the transformer's weights by the same gradients over
-and over; PyTorch's is fused where it has a fused form. What is printed:
-milliseconds of each, and PyTorch's time divided by Burnish's.
+fused; all in float32, from the same weights. "planned" is a plan of `burnish.compile`;
+"plain" is the function as it is, which uses kernels where they were built before, by
+`burnish kernels build`; "channels_last" is PyTorch in that memory format.
+Each contender is a process of its own, asked in turn. What is printed for each row:
+the milliseconds of each (the processor's own with --own-time, for one thread), every
+other contender's time divided by the planned one's; MB that a step holds at its peak
+more than the imported library; how far the losses of the first and the third step are
+from PyTorch's; at the end the geometric means.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
-from typing import Any
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
-from beside import Timing, limit_threads, measure, report
-from networks import mobilenet_v2, resnet18
+from networks import (
+    cnn,
+    convnext_t,
+    efficientnet_b0,
+    gan,
+    mobilenet_v2,
+    resnet18,
+    resnet50,
+    unet,
+)
+from race import Run, means, race
+from sequences import tagger, transformer, vit
 
 RATE = 1e-3
+CONTENDERS = ("planned", "plain", "torch", "channels_last", "torch.compile")
+_DEFAULT = "planned,plain,torch,channels_last"
 
 
-def cnn(nn: Any, relu: Any) -> Any:
-    """The guide's classifier of digits: (N, 1, 28, 28) -> (N, 10)"""
+class Row(NamedTuple):
+    """make: of nn and functions, the network. images, words: the inputs' shape.
 
-    class Model(nn.Module):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__()
-            self.conv1 = nn.Conv2d(1, 8, 3)
-            self.conv2 = nn.Conv2d(8, 16, 3)
-            self.pool = nn.AdaptiveAvgPool2d(8)
-            self.dropout = nn.Dropout(0.5)
-            self.linear1 = nn.Linear(16 * 8 * 8, 512)
-            self.linear2 = nn.Linear(512, 10)
+    classes: of the labels; `labels` is their shape. trained: texts of which a name has
+    one where its parameter is trained; () trains all. reads_places: whether the network
+    takes the positions of words or patches, so many, too.
+    """
 
-        def forward(self, x: Any) -> Any:
-            x = self.dropout(self.conv1(x))
-            x = relu(self.dropout(self.conv2(x)))
-            x = self.pool(x).reshape(x.shape[0], 16 * 8 * 8)
-            return self.linear2(relu(self.dropout(self.linear1(x))))
-
-    return Model()
+    make: Callable[[Any, Any], Any]
+    images: tuple[int, ...] = ()
+    words: tuple[int, ...] = ()
+    labels: tuple[int, ...] = ()
+    classes: int = 10
+    places: int = 0
+    trained: tuple[str, ...] = ()
 
 
-def transformer(nn: Any, gelu: Any, attend: Any) -> Any:
-    """Words (N, T) -> (N, 10): two layers, the first position decides"""
-    width, heads = 256, 8
-
-    class Block(nn.Module):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__()
-            self.norm1 = nn.LayerNorm(width)
-            self.query = nn.Linear(width, width)
-            self.key = nn.Linear(width, width)
-            self.value = nn.Linear(width, width)
-            self.out = nn.Linear(width, width)
-            self.norm2 = nn.LayerNorm(width)
-            self.linear1 = nn.Linear(width, 4 * width)
-            self.linear2 = nn.Linear(4 * width, width)
-
-        def forward(self, x: Any) -> Any:
-            n, t, _ = x.shape
-            z = self.norm1(x)
-            q, k, v = (
-                layer(z).reshape(n, t, heads, width // heads).swapaxes(1, 2)
-                for layer in (self.query, self.key, self.value)
-            )
-            y = attend(q, k, v).swapaxes(1, 2).reshape(n, t, width)
-            x = x + self.out(y)
-            return x + self.linear2(gelu(self.linear1(self.norm2(x))))
-
-    class Model(nn.Module):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__()
-            self.embedding = nn.Embedding(5000, width)
-            self.block1 = Block()
-            self.block2 = Block()
-            self.head = nn.Linear(width, 10)
-
-        def forward(self, words: Any) -> Any:
-            x = self.block2(self.block1(self.embedding(words)))
-            return self.head(x[:, 0])
-
-    return Model()
+def _pictures(make: Callable[[Any], Any], count: int, size: int) -> Row:
+    return Row(lambda nn, _: make(nn), (count, 3, size, size))
 
 
-def our_step(model: Any, x: Any, labels: Any, is_plain: bool) -> Callable[[], Any]:
+def _words(count: int, length: int, **sizes: Any) -> Row:
+    return Row(
+        lambda nn, f: transformer(nn, f, **sizes),
+        words=(count, length),
+        places=length,
+    )
+
+
+ROWS = {
+    "guide CNN, 64 x 28": Row(lambda nn, f: cnn(nn, f.relu), (64, 1, 28, 28)),
+    "ResNet-18, 16 x 32": _pictures(resnet18, 16, 32),
+    "ResNet-18, 8 x 112": _pictures(resnet18, 8, 112),
+    "ResNet-18, 2 x 224": _pictures(resnet18, 2, 224),
+    "ResNet-50, 8 x 32": _pictures(resnet50, 8, 32),
+    "ResNet-50, 4 x 112": _pictures(resnet50, 4, 112),
+    "ResNet-50, 1 x 224": _pictures(resnet50, 1, 224),
+    "MobileNetV2, 16 x 96": _pictures(mobilenet_v2, 16, 96),
+    "EfficientNet-B0, 8 x 96": _pictures(efficientnet_b0, 8, 96),
+    "ConvNeXt-T, 4 x 64": _pictures(convnext_t, 4, 64),
+    "ViT, 8 x 64": Row(vit, (8, 3, 64, 64), places=64),
+    "transformer of 2, 8 x 128": _words(8, 128),
+    "transformer of 6, 4 x 128": _words(4, 128, depth=6),
+    "MiniLM, 4 x 64": _words(4, 64, depth=6, width=384, heads=12),
+    "GPT-2 small, LoRA, 1 x 64": Row(
+        lambda nn, f: transformer(
+            nn, f, depth=12, width=768, heads=12, is_causal=True, rank=8
+        ),
+        words=(1, 64),
+        places=64,
+        labels=(1, 64),
+        classes=5000,
+        trained=(".down.", ".up."),
+    ),
+    "LSTM, 16 x 32": Row(
+        lambda nn, _: tagger(nn), words=(16, 32), labels=(16, 32), classes=20
+    ),
+    "U-Net, 2 x 64": Row(unet, (2, 3, 64, 64), labels=(2, 64, 64), classes=2),
+    "Wasserstein GAN, 16 x 32": Row(lambda nn, _: gan(nn), (16, 3, 32, 32)),
+}
+
+
+def given(row: Row) -> tuple[list[Any], Any]:
+    """The inputs of a row, and its labels."""
+    rng = np.random.default_rng(0)
+    first = rng.integers(0, 5000, row.words)
+    if row.images:
+        first = rng.normal(size=row.images).astype(np.float32)
+    inputs = [first, np.arange(row.places)] if row.places else [first]
+    labels = rng.integers(0, row.classes, row.labels or first.shape[:1])
+    if row.make is ROWS["Wasserstein GAN, 16 x 32"].make:
+        labels = rng.normal(size=(len(first), 64, 1, 1)).astype(np.float32)
+    return inputs, labels
+
+
+def weights(model: Any) -> dict[str, Any]:
+    """The same weights for both libraries, by the names and shapes of parameters."""
+    found = {}
+    for i, (name, param) in enumerate(sorted(model.named_parameters())):
+        shape = tuple(param.shape)
+        if len(shape) > 1:
+            limit = float(np.prod(shape[1:])) ** -0.5
+            rng = np.random.default_rng(i)
+            found[name] = rng.uniform(-limit, limit, shape).astype(np.float32)
+        else:
+            is_scale = "weight" in name
+            found[name] = np.full(shape, float(is_scale), np.float32)
+    return found
+
+
+def _is_trained(row: Row, name: str) -> bool:
+    return not row.trained or any(text in name for text in row.trained)
+
+
+def our_step(row: Row, kind: str, threads: int) -> tuple[Run, Callable[[], str]]:
     import burnish
-    from burnish import Tensor, nn, optim
+    from burnish import Tensor, nn, ops, optim
 
-    model = model.to("cpu:autodiff")
-    adam = optim.Adam()
-    data, wanted = Tensor(x), Tensor(labels)
+    class Functions:
+        gelu, relu = staticmethod(ops.gelu), staticmethod(ops.relu)
+        cat = staticmethod(ops.concat)
+        scaled_dot_product_attention = staticmethod(ops.scaled_dot_product_attention)
 
-    def step(data: Any, wanted: Any) -> Any:
-        loss = nn.cross_entropy(model(data), wanted)
+    burnish.set_num_threads(threads)
+    models = row.make(nn, Functions)
+    models = [models] if isinstance(models, nn.Module) else list(models)
+    for model in models:
+        model.load_state_dict({**model.state_dict(), **weights(model)})
+        for name, param in model.named_parameters():
+            param.trainable = _is_trained(row, name)
+        model.to("cpu:autodiff")
+    inputs, labels = given(row)
+    adams = [optim.Adam() for _ in models]
+    tensors, wanted = [Tensor(each) for each in inputs], Tensor(labels)
+
+    model, adam, critic, other_adam = models[0], adams[0], models[-1], adams[-1]
+
+    def step(wanted: Any, *tensors: Any) -> Any:
+        made = model(*tensors)
+        made = made.reshape(-1, made.shape[-1]) if row.words else made
+        labels = wanted.reshape(-1) if row.words else wanted
+        loss = nn.cross_entropy(made, labels)
         adam.step(RATE, model, loss.backward())
         return loss
 
-    fast = step if is_plain else burnish.compile(step)
-    return lambda: fast(data, wanted).item()
+    def turns(noise: Any, images: Any) -> Any:
+        fake = model(noise)
+        loss = critic(fake.detach()).mean() - critic(images).mean()
+        other_adam.step(RATE, critic, loss.backward())
+        other = -critic(fake).mean()
+        adam.step(RATE, model, other.backward())
+        return loss + other
+
+    function = step if len(models) == 1 else turns
+    fast = burnish.compile(function) if kind == "planned" else function
+
+    def told() -> str:
+        return fast.explain() if kind == "planned" else ""
+
+    return lambda: fast(wanted, *tensors).item(), told
 
 
-def their_step(model: Any, x: Any, labels: Any) -> Callable[[], Any]:
+def their_step(row: Row, kind: str, threads: int) -> tuple[Run, Callable[[], str]]:
     import torch
 
-    adam = torch.optim.Adam(model.parameters(), RATE, fused=True)
-    data, wanted = torch.from_numpy(x), torch.from_numpy(labels)
+    class Functions:
+        gelu, relu = torch.nn.functional.gelu, torch.relu
+        cat = torch.cat
+        scaled_dot_product_attention = torch.nn.functional.scaled_dot_product_attention
+
+    torch.set_num_threads(threads)
+    models = row.make(torch.nn, Functions)
+    models = [models] if isinstance(models, torch.nn.Module) else list(models)
+    inputs, labels = given(row)
+    tensors, wanted = [torch.from_numpy(each) for each in inputs], torch.tensor(labels)
+    adams = []
+    for i, model in enumerate(models):
+        state = {k: torch.from_numpy(v) for k, v in weights(model).items()}
+        model.load_state_dict(state, strict=False)
+        for name, param in model.named_parameters():
+            param.requires_grad_(_is_trained(row, name))
+        if kind == "channels_last":
+            models[i] = model = model.to(memory_format=torch.channels_last)
+        trained = [p for p in model.parameters() if p.requires_grad]
+        adams.append(torch.optim.Adam(trained, RATE, fused=True))
+        if kind == "torch.compile":
+            models[i] = torch.compile(model)
+    if kind == "channels_last" and row.images:
+        tensors[0] = tensors[0].to(memory_format=torch.channels_last)
 
     def step() -> Any:
-        adam.zero_grad()
-        loss = torch.nn.functional.cross_entropy(model(data), wanted)
+        adams[0].zero_grad()
+        made = models[0](*tensors)
+        made = made.reshape(-1, made.shape[-1]) if row.words else made
+        labels = wanted.reshape(-1) if row.words else wanted
+        loss = torch.nn.functional.cross_entropy(made, labels)
         loss.backward()
-        adam.step()
+        adams[0].step()
         return loss.item()
 
-    return step
+    def turns() -> Any:
+        generator, critic = models
+        adams[1].zero_grad()
+        fake = generator(wanted)
+        loss = critic(fake.detach()).mean() - critic(tensors[0]).mean()
+        loss.backward()
+        adams[1].step()
+        adams[0].zero_grad()
+        for param in critic.parameters():
+            param.requires_grad_(False)
+        other = -critic(fake).mean()
+        other.backward()
+        for param in critic.parameters():
+            param.requires_grad_(True)
+        adams[0].step()
+        return (loss + other).item()
+
+    return (step if len(models) == 1 else turns), str
 
 
-def networks() -> Iterator[tuple[str, Callable[[Any, Any], Any], Any]]:
-    """Names, what makes a network of a library's nn and functions, and inputs."""
-    rng = np.random.default_rng(0)
+def made(kind: str, name: str, setting: dict[str, Any]) -> tuple[Run, Any]:
+    """A contender's step; the losses of its first three, and the MB at its peak."""
+    is_ours = kind in ("planned", "plain")
+    if is_ours:
+        from burnish.kernels import library
 
-    def images(*shape: int) -> Any:
-        return rng.normal(size=shape).astype(np.float32)
-
-    def words_model(of: Any, functions: Any) -> Any:
-        attend = functions.scaled_dot_product_attention
-        return transformer(of, functions.gelu, attend)
-
-    yield (
-        "guide CNN, 64 x 1 x 28 x 28",
-        lambda of, functions: cnn(of, functions.relu),
-        images(64, 1, 28, 28),
-    )
-    for name, make, size in (
-        ("ResNet-18, 16 x 3 x 32 x 32", resnet18, 32),
-        ("ResNet-18, 16 x 3 x 112 x 112", resnet18, 112),
-        ("MobileNetV2, 16 x 3 x 96 x 96", mobilenet_v2, 96),
-    ):
-        yield name, lambda of, _, make=make: make(of), images(16, 3, size, size)
-    yield "transformer, 8 x 128 words", words_model, rng.integers(0, 5000, (8, 128))
+        library()
+    else:
+        import torch.optim  # noqa: F401
+    before = _memory("VmRSS")
+    find = our_step if is_ours else their_step
+    run, told = find(ROWS[name], kind, setting["threads"])
+    losses = [run() for _ in range(3)]
+    if setting["explain"] and kind == "planned":
+        print(told(), flush=True)
+    return run, (losses, _peak(run) - before)
 
 
-def timings(rounds: int, only: str, is_plain: bool) -> Iterator[Timing]:
-    import torch
-
-    from burnish import nn, ops
-
-    labels = np.random.default_rng(0).integers(0, 10, 64)
-    for name, make, x in networks():
-        if only.lower() not in name.lower():
-            continue
-        ours, theirs = make(nn, ops), make(torch.nn, torch.nn.functional)
-        state = {k: v.numpy().copy() for k, v in theirs.state_dict().items()}
-        ours.load_state_dict(state)
-        one = our_step(ours, x, labels[: len(x)], is_plain)
-        other = their_step(theirs, x, labels[: len(x)])
-        yield measure(name, one, other, rounds)
-    yield from optimizers(rounds, only)
+def _peak(run: Run) -> float:
+    """The most MB that this process has while the step runs; Linux says it."""
+    Path("/proc/self/clear_refs").write_text("5")
+    run()
+    return _memory("VmHWM")
 
 
-OPTIMIZERS: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("SGD", {}),
-    ("SGD", {"momentum": 0.9}),
-    *((name, {}) for name in ("Adam", "AdamW", "NAdam", "RAdam", "Adamax")),
-    *((name, {}) for name in ("Adagrad", "Adadelta", "RMSprop", "Rprop")),
-)
+def _memory(field: str) -> float:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(field):
+            return int(line.split()[1]) / 1024
+    raise KeyError(field)
 
 
-_FUSED = ("SGD", "Adam", "AdamW", "Adagrad")
+def shown(row: dict[str, Any], kinds: list[str]) -> str:
+    cells, ratios, memory, notes = [], [], [], []
+    for kind in kinds:
+        took, of_ours = row.get(kind), row.get("planned")
+        known = isinstance(took, float)
+        cells.append(f"{took * 1e3:9.2f}ms" if known else f"{'-':>11}")
+        memory.append(f"{row['memory'].get(kind, 0):6.0f}")
+        if isinstance(took, str):
+            notes.append(f"{kind}: {took}")
+        if kind != "planned":
+            both = known and isinstance(of_ours, float)
+            ratios.append(f"{took / of_ours:6.2f}" if both else f"{'-':>6}")
+    text = f"{''.join(ratios)}  {''.join(memory)}"
+    apart = " ".join(f"{each:.0e}" for each in row["apart"])
+    head = f"{row['name']:26} {row['threads']}t"
+    return f"{head}{''.join(cells)} {text}  {apart} {'; '.join(notes)}"
 
 
-def optimizers(rounds: int, only: str) -> Iterator[Timing]:
-    """A step of each on a transformer's weights."""
-    import torch
-
-    from burnish import Tensor, nn, ops, optim
-
-    words = np.random.default_rng(0).integers(0, 5000, (2, 16))
-    for name, options in OPTIMIZERS:
-        given = ", ".join(f"{k}={v}" for k, v in options.items())
-        if only.lower() not in f"{name}({given})".lower():
-            continue
-        attend = ops.scaled_dot_product_attention
-        ours = transformer(nn, ops.gelu, attend).to("cpu:autodiff")
-        grads = ours(Tensor(words)).sum().backward()
-        rule = getattr(optim, name)(**options)
-        peers = [
-            torch.nn.Parameter(torch.from_numpy(np.array(p.data)))
-            for p in ours.parameters()
-        ]
-        for peer in peers:
-            peer.grad = torch.ones_like(peer)
-        fused = {"fused": True} if name in _FUSED else {}
-        peer_rule = getattr(torch.optim, name)(peers, RATE, **options, **fused)
-
-        def one(rule: Any = rule, model: Any = ours, grads: Any = grads) -> None:
-            rule.step(RATE, model, grads)
-
-        yield measure(f"{name}({given})", one, peer_rule.step, rounds)
+def table(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """A line for each network and number of threads, printed as they come."""
+    kinds, rows = options.contenders.split(","), []
+    wanted = options.only.lower().split(",")
+    for name in (n for n in ROWS if any(text in n.lower() for text in wanted)):
+        for threads in map(int, options.threads.split(",")):
+            setting = {"threads": threads, "rounds": options.rounds, "chunks": 2}
+            setting["explain"] = options.explain
+            setting |= {"patience": options.patience, "own_time": options.own_time}
+            own = [k for k in kinds if ROWS[name].images or k != "channels_last"]
+            took, firsts, failed = race(made, name, own, setting)
+            row: dict[str, Any] = {"name": name, "threads": threads, **failed, **took}
+            row["memory"] = {kind: memory for kind, (_, memory) in firsts.items()}
+            row["apart"] = []
+            if {"planned", "torch"} <= set(firsts):
+                ours, theirs = firsts["planned"][0], firsts["torch"][0]
+                row["apart"] = [abs(ours[i] / theirs[i] - 1) for i in (0, 2)]
+            print(shown(row, kinds), flush=True)
+            rows.append(row)
+    return rows
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--only", default="", help="rows whose name has this text")
-    parser.add_argument("--plain", action="store_true", help="without a plan")
+    parser.add_argument("--threads", default="1")
+    parser.add_argument("--only", default="", help="rows whose name has one of these")
+    parser.add_argument("--contenders", default=_DEFAULT)
+    parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--own-time", action="store_true")
+    parser.add_argument("--explain", action="store_true")
+    parser.add_argument("--patience", type=float, default=2.0)
+    parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    limit_threads(options.threads)
-    report(timings(options.rounds, options.only, options.plain))
+    kinds = options.contenders.split(",")
+    if unknown := set(kinds) - set(CONTENDERS):
+        parser.error(f"--contenders: expected some of {CONTENDERS}, got {unknown}")
+    print(f"{'':29}" + "".join(f"{kind:>11}" for kind in kinds), "ratios, MB, apart")
+    rows = table(options)
+    print(means(rows, "planned", kinds))
+    if options.json:
+        options.json.write_text(json.dumps(rows, indent=1), encoding="utf-8")
 
 
 if __name__ == "__main__":
