@@ -8,9 +8,19 @@ when the source is rendered.
 leaves       values, weights, constants, literals
 expressions  calls, operators, indexing, layers
 statements   assignments, branches, loops, and blocks of them
+dataflow     who makes and who reads a value, and orders that follow from it
 plan         a whole program, and the classes that it is arranged in
 """
 
+from burnish.codegen.program.dataflow import (
+    Flow,
+    defined,
+    demand_order,
+    last_uses,
+    operands,
+    reads,
+    values_in,
+)
 from burnish.codegen.program.expressions import (
     Attribute,
     BinOp,
@@ -48,6 +58,7 @@ from burnish.codegen.program.plan import (
     ClassPlan,
     Plan,
     Program,
+    called_by,
     held,
 )
 from burnish.codegen.program.pruning import (
@@ -77,6 +88,7 @@ __all__ = [
     "Constant",
     "Dim",
     "Expression",
+    "Flow",
     "Host",
     "If",
     "Keyed",
@@ -104,9 +116,16 @@ __all__ = [
     "Value",
     "Weight",
     "attributes_used",
+    "called_by",
+    "defined",
+    "demand_order",
     "every_expression",
     "exchanged",
     "held",
+    "last_uses",
+    "operands",
     "pruned",
+    "reads",
+    "values_in",
     "walk",
 ]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from burnish.codegen.program.expressions import (
@@ -13,7 +14,7 @@ from burnish.codegen.program.expressions import (
     Repeat,
     UnaryOp,
 )
-from burnish.codegen.program.leaves import Expression, Shape, Value, Weight
+from burnish.codegen.program.leaves import Expression, Shape, Value, Weight, walk
 from burnish.codegen.program.parsed import parsed
 from burnish.codegen.program.printed import printed
 from burnish.codegen.program.statements import Block
@@ -71,6 +72,16 @@ class ClassPlan:
     shared: list[tuple[Expression, Expression]] = field(default_factory=list)
     divided: list[tuple[str, str, int]] = field(default_factory=list)
     tower: str = ""
+
+    def calls(self) -> list[str]:
+        """The functions and classes that its constructor calls, each once."""
+        return called_by(made for _, made in self.members)
+
+
+def called_by(constructors: Iterable[Expression]) -> list[str]:
+    """The functions and classes that constructors call, each once, in order."""
+    parts = chain.from_iterable(map(walk, constructors))
+    return list(dict.fromkeys(e.function for e in parts if isinstance(e, Call)))
 
 
 def held(

@@ -139,9 +139,9 @@ class Loop(Statement):
         )
 
 
-def every_expression(block: Block) -> Iterator[Expression]:
-    """Every expression of a block and of the blocks inside it, with their parts."""
-    return _within(block, walk)
+def every_expression(of: Block | Statement) -> Iterator[Expression]:
+    """Every expression of a block or statement and of the blocks inside, with parts."""
+    return _within(of, walk)
 
 
 def attributes_used(block: Block) -> Iterator[str]:
@@ -152,15 +152,20 @@ def attributes_used(block: Block) -> Iterator[str]:
     return _within(block, _taken)
 
 
-def _within(block: Block, parts: Callable[[Expression], Iterator[T]]) -> Iterator[T]:
+def _within(
+    of: Block | Statement, parts: Callable[[Expression], Iterator[T]]
+) -> Iterator[T]:
     """The parts of each expression, in the order of the statements."""
-    for statement in block.statements:
-        for expression in statement.expressions():
-            yield from parts(expression)
-        for inner in statement.blocks():
-            yield from _within(inner, parts)
-    for result in block.results:
-        yield from parts(result)
+    if isinstance(of, Block):
+        for statement in of.statements:
+            yield from _within(statement, parts)
+        for result in of.results:
+            yield from parts(result)
+        return
+    for expression in of.expressions():
+        yield from parts(expression)
+    for inner in of.blocks():
+        yield from _within(inner, parts)
 
 
 def _taken(expression: Expression) -> Iterator[str]:

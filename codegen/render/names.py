@@ -7,7 +7,6 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from itertools import chain
 
 from burnish.codegen.arrange.analysis.shape_contracts import symbol
-from burnish.codegen.arrange.scopes.grouping import block_values
 from burnish.codegen.authorship import is_hint
 from burnish.codegen.identifier import Identifier, free
 from burnish.codegen.program import (
@@ -25,8 +24,10 @@ from burnish.codegen.program import (
     Statement,
     Subscript,
     Value,
-    every_expression,
-    walk,
+    defined,
+    last_uses,
+    reads,
+    values_in,
 )
 
 _LETTERS = ("x", "y", "z", "u", "v", "w")
@@ -104,7 +105,7 @@ class _Namer:
 
     def block(self, block: Block, outer: frozenset[str]) -> None:
         """Name the block's definitions; names in `outer` are taken."""
-        last = _last_uses(block)
+        last = last_uses(block)
         own = {t for s in block.statements for t in s.targets}
         held = _Held(last)
         held.add((v for v in last if v in self.names), self.names)
@@ -187,10 +188,10 @@ class _Namer:
     def _inside(self, statement: Statement) -> frozenset[str]:
         """The names of outer values that a statement's blocks read."""
         return frozenset(
-            self.names[e]
+            self.names[value]
             for block in statement.blocks()
-            for e in every_expression(block)
-            if isinstance(e, Value) and e in self.names
+            for value in reads(block)
+            if value in self.names
         )
 
     def _if(self, statement: If, live: _Either) -> None:
@@ -212,10 +213,10 @@ class _Namer:
             self._give(target, name)
             taken.add(name)
         for block in statement.blocks():
-            defined = set(block_values(block))
+            own = set(defined(block))
             for result, target in zip(block.results, statement.targets, strict=True):
                 once = block.results.count(result) == 1
-                if isinstance(result, Value) and result in defined and once:
+                if isinstance(result, Value) and result in own and once:
                     self._give(result, self.names.get(result, self.names[target]))
             self.block(block, frozenset(taken))
 
@@ -236,11 +237,9 @@ class _Namer:
     def _loop(self, statement: Loop, live: _Either, dying: list[Value]) -> None:
         heads = (statement.items, statement.count, statement.condition)
         read = {
-            self.names[v]
-            for head in heads
-            if head is not None
-            for v in walk(head)
-            if isinstance(v, Value) and v in self.names
+            self.names[value]
+            for value in values_in(head for head in heads if head is not None)
+            if value in self.names
         }  # the head is evaluated when the carried values have their names already
         taken = set(live) | self._inside(statement) | self.fixed | read
         inside = self._inside(statement) | self.fixed
@@ -278,7 +277,7 @@ class _Namer:
 
     def _force_results(self, statement: Loop) -> None:
         """A carried value's next one takes its name where the old one is done with."""
-        body, last = statement.body, _last_uses(statement.body)
+        body, last = statement.body, last_uses(statement.body)
         made = {t: i for i, s in enumerate(body.statements) for t in s.targets}
         offset = 1 if statement.going is not None else 0
         results = body.results[offset : offset + len(statement.carried)]
@@ -336,8 +335,8 @@ def _is_done(value: Value, block: Block) -> bool:
     result = block.results[0]
     if not isinstance(result, Value) or result not in made:
         return True
-    reads = [i for i, s in enumerate(block.statements) if value in _reads(s)]
-    return not reads or reads[-1] <= made[result]
+    read = [i for i, s in enumerate(block.statements) if value in set(reads(s))]
+    return not read or read[-1] <= made[result]
 
 
 def _first_free(names: Iterable[str], taken: Container[str]) -> str:
@@ -346,33 +345,6 @@ def _first_free(names: Iterable[str], taken: Container[str]) -> str:
         if name not in taken:
             return name
     return free(Identifier(names[0]), taken)
-
-
-def _last_uses(block: Block) -> dict[Value, int]:
-    """Where each value is read last: a statement's place; behind all for results."""
-    last: dict[Value, int] = {}
-    for place, statement in enumerate(block.statements):
-        for value in _reads(statement):
-            last[value] = place
-    for result in block.results:
-        for part in walk(result):
-            if isinstance(part, Value):
-                last[part] = len(block.statements)
-    return last
-
-
-def _reads(statement: Statement) -> list[Value]:
-    """What a statement reads, its blocks included, in order and without repeats."""
-    found: dict[Value, None] = {}
-    for expression in statement.expressions():
-        for part in walk(expression):
-            if isinstance(part, Value):
-                found[part] = None
-    for block in statement.blocks():
-        for part in every_expression(block):
-            if isinstance(part, Value):
-                found[part] = None
-    return list(found)
 
 
 def _operands(statement: Statement) -> list[Value]:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from burnish.codegen.program import demand_order
 from burnish.codegen.standalone.fold import Edit, applied
 from burnish.codegen.standalone.layout import (
     broken,
@@ -136,47 +137,27 @@ class _Writer:
     def _ordered(self) -> list[Symbol]:
         """Definitions in the runtime's order, each behind what making it takes."""
         rank = {name: n for n, name in enumerate(self._modules())}
-        made: dict[Symbol, None] = {}
-
-        def emit(symbol: Symbol) -> None:
-            if symbol in made or symbol in open_:
-                return
-            open_.add(symbol)
-            for other in self._before(symbol):
-                emit(other)
-            made[symbol] = None
-
-        open_: set[Symbol] = set()
-        for symbol in sorted(
+        symbols = sorted(
             self.reached.symbols,
             key=lambda s: (rank[s.module], page(s.module).made[s.name].lineno, s.name),
-        ):
-            emit(symbol)
-        return list(made)
+        )
+        return [*demand_order(symbols, self._before)]
 
     def _modules(self) -> list[str]:
         """Modules of reached definitions, each behind those that it imports."""
         wanted = {symbol.module for symbol in self.reached.symbols}
-        order: dict[str, None] = {}
-        seen: set[str] = set()
 
-        def visit(module: str) -> None:
-            if module in seen:
-                return
-            seen.add(module)
+        def imports(module: str) -> Iterator[str]:
             for target in page(module).imported.values():
                 if isinstance(target, Symbol):
-                    for near in (target.module, f"{target.module}.{target.name}"):
-                        if home(near) in wanted:
-                            visit(home(near))
-            order[module] = None
+                    near = (target.module, f"{target.module}.{target.name}")
+                    yield from (own for own in map(home, near) if own in wanted)
 
         core = [f"{CORE}.{part}" for part in dict.fromkeys(STANDINS.values())]
         first = ["burnish.errors", *(f"{CORE}.{part}" for part in _FIRST)]
         rest = sorted(wanted.difference(core))
-        for module in (name for name in (*first, *rest, *core) if name in wanted):
-            visit(module)
-        return list(order)
+        ends = (name for name in (*first, *rest, *core) if name in wanted)
+        return [*demand_order(ends, imports)]
 
     def _before(self, symbol: Symbol) -> list[Symbol]:
         """The names that a definition evaluates when it is executed, through calls."""

@@ -6,7 +6,6 @@ has them where another one calls an attention: in this form both read alike.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -20,9 +19,13 @@ from burnish.codegen.program import (
     Call,
     ClassPlan,
     Expression,
+    Flow,
     Literal,
     Statement,
     Value,
+    demand_order,
+    reads,
+    values_in,
 )
 
 
@@ -31,58 +34,18 @@ def in_order(block: Block) -> Block:
 
     Sizes that are read from the inputs' shapes come first.
     """
-    maker = {target: s for s in block.statements for target in s.targets}
-    done: dict[int, Statement] = {}
-
-    def put(values: list[Value]) -> None:
-        waiting = [maker[v] for v in reversed(values) if v in maker]
-        while waiting:
-            statement = waiting[-1]
-            if id(statement) in done:
-                waiting.pop()
-                continue
-            needed = [maker[v] for v in read(statement) if v in maker]
-            open_ = [s for s in needed if id(s) not in done]
-            if open_:
-                waiting += open_[::-1]
-            else:
-                done[id(statement)] = waiting.pop()
-
-    needed = set(read_in(block))
-    for statement in block.statements:
-        asked = all(target.host and target in needed for target in statement.targets)
-        if asked and not any(value in maker for value in read(statement)):
-            put(list(statement.targets))
-    for result in block.results:
-        put(list(values_of(result)))
-    return Block(list(done.values()), block.results)
+    flow, needed = Flow(block), set(reads(block))
+    sizes = (
+        s for s in block.statements if all(t.host and t in needed for t in s.targets)
+    )
+    first = [s for s in sizes if not flow.makers(s)]
+    ends = [flow.maker[v] for v in values_in(block.results) if v in flow.maker]
+    return Block([*demand_order([*first, *ends], flow.makers)], block.results)
 
 
 def as_needed(plan: ClassPlan) -> ClassPlan:
     """The class with its statements in the order in which they are needed."""
     return replace(plan, block=in_order(plan.block))
-
-
-def read(statement: Statement) -> list[Value]:
-    """The values that a statement reads, in its blocks too."""
-    found = [v for top in statement.expressions() for v in values_of(top)]
-    for block in statement.blocks():
-        found += read_in(block)
-    return found
-
-
-def read_in(block: Block) -> list[Value]:
-    """The values that a block's statements and results read."""
-    found = [v for s in block.statements for v in read(s)]
-    return [*found, *(v for result in block.results for v in values_of(result))]
-
-
-def values_of(expression: Expression) -> Iterator[Value]:
-    """The values of an expression, from left to right."""
-    if isinstance(expression, Value):
-        yield expression
-    for child in expression.children():
-        yield from values_of(child)
 
 
 def attends(block: Block) -> bool:

@@ -42,7 +42,7 @@ class Submodule:
     weights: list[WeightPath]
     inputs: tuple[Value | Weight, ...]
     outputs: tuple[Value, ...]
-    statements: set[int] = field(default_factory=set)
+    statements: set[Statement] = field(default_factory=set)
 
     def call(self, own: Expression) -> Assign:
         """The statement that calls it as the attribute `own`."""
@@ -63,11 +63,11 @@ def function_part(statement: Statement) -> Submodule | None:
         values = tuple(v for v in expression.inputs if isinstance(v, Value))
         if len(values) != len(expression.inputs):
             return None
-        return Submodule(made, weights, values, outputs, {id(statement)})
+        return Submodule(made, weights, values, outputs, {statement})
     for form in _FORMS:
         found = form(expression, outputs[0].shape)
         if found is not None and isinstance(found[1], Value):
-            return Submodule(found[0], [], (found[1],), outputs, {id(statement)})
+            return Submodule(found[0], [], (found[1],), outputs, {statement})
     return None
 
 

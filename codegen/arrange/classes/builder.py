@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
 
@@ -50,14 +50,13 @@ from burnish.codegen.arrange.scopes.group_kind import (
 from burnish.codegen.arrange.scopes.grouping import (
     Group,
     Item,
-    defined,
     grouped,
     leaves,
+    operands_of,
     part_of_list,
     scope_of,
     statements_of,
-    used,
-    values_in,
+    targets_of,
 )
 from burnish.codegen.identifier import Identifier
 from burnish.codegen.program import (
@@ -66,6 +65,7 @@ from burnish.codegen.program import (
     Call,
     ClassPlan,
     Expression,
+    Flow,
     If,
     Keyed,
     Layer,
@@ -96,10 +96,9 @@ class Builder:
         self.reasons = reasons
         self.classes: dict[str, ClassPlan] = {}
         self.wanted: Counter[str] = Counter()
-        self.readers: dict[Value, set[int]] = defaultdict(set)
+        self.flow = Flow(program.body)
         self.symbols: dict[Value, str] = {}
         self.places: dict[Value, tuple[Value, Expression]] = {}
-        self._read_by(program.body)
         for statement in program.body.statements:
             if isinstance(statement, Assign) and (size := symbol(statement.expression)):
                 self.symbols[statement.targets[0]] = size
@@ -127,13 +126,10 @@ class Builder:
         extend_ties(plans)
         return plans, members.weights
 
-    def _read_by(self, block: Block) -> None:
-        """Record the statements that read each value; -1 is the block's results."""
-        for statement in block.statements:
-            for value in used(statement):
-                self.readers[value].add(id(statement))
-        for value in values_in(block.results):
-            self.readers[value].add(-1)
+    def _outputs(self, group: Group) -> list[Value]:
+        """The values of a group that are read outside of it."""
+        inside = set(statements_of(group))
+        return [v for v in targets_of(group) if self.flow.is_read_outside(v, inside)]
 
     # --- one class ---
 
@@ -194,8 +190,7 @@ class Builder:
         """A group as a class of its own, or as the Sequential that it was."""
         if (sequence := self._named_sequence(group)) is not None:
             return sequence
-        inside = {id(statement) for statement in statements_of(group)}
-        outputs = tuple(v for v in defined(group) if self.readers[v] - inside)
+        outputs = tuple(self._outputs(group))
         inputs, local = self._inputs(group)
         uses = Counter(free_weights(statements_of(group)))
         members, block, outside = self._body(group.items, list(outputs), uses, local)
@@ -208,7 +203,9 @@ class Builder:
         known = self._known(plan)
         given: tuple[Value | Weight, ...] = (*inputs, *outside)
         self.reasons.is_class(known, scope_of(group))
-        return Submodule(Call(known), members.weights, given, outputs, inside)
+        return Submodule(
+            Call(known), members.weights, given, outputs, set(statements_of(group))
+        )
 
     def _parametrized(self, group: Group, members: Members) -> list[Statement]:
         """Parametrizations as a ModuleDict by the parameters' names."""
@@ -232,11 +229,9 @@ class Builder:
         statements = statements_of(group)
         if not may_be(statements):
             return None
-        inside = {id(statement) for statement in statements}
-        outputs = [v for v in defined(group) if self.readers[v] - inside]
         inputs, local = self._inputs(group)
         sizes = [Assign((value,), (), size) for value, size in local.items()]
-        return attention([*sizes, *statements], inputs, outputs)
+        return attention([*sizes, *statements], inputs, self._outputs(group))
 
     def _twins(self, statement: If, members: Members) -> If:
         """An If whose branches are equal modules with weights of their own."""
@@ -258,7 +253,7 @@ class Builder:
         group = Group(Level(kind), [*block.statements, ends])
         inputs, local = self._inputs(group)
         uses = Counter(free_weights(statements_of(group)))
-        self._read_by(block)
+        self.flow.add(block)
         items = grouped(block.statements, self.reasons.decide)
         members, made, outside = self._body(items, block.results, uses, local)
         values = [*inputs, *outside.values()]
@@ -276,7 +271,7 @@ class Builder:
         axis that a tensor has.
         """
         main = {v for e in leaves(group) if isinstance(e, Layer) for v in e.inputs}
-        read = list(dict.fromkeys(used(group)))
+        read = list(dict.fromkeys(operands_of(group)))
         read.sort(key=lambda value: (value.host, value not in main))
         tensors = [v for v in read if not v.host and v not in self.places]
         numbers = dict.fromkeys(self.places.get(value, (value,))[0] for value in read)
@@ -379,11 +374,11 @@ class Builder:
     def _is_row(self, children: list[Group]) -> bool:
         """Whether each takes exactly one value, the result of the one before."""
         for child, following in pairwise(children):
-            within = {id(statement) for statement in statements_of(child)}
-            given = [v for v in defined(child) if self.readers[v] - within]
-            readers = {id(statement) for statement in statements_of(following)}
-            taken, _ = self._inputs(following)
-            if len(given) != 1 or given != taken or self.readers[given[0]] - readers:
+            given, (taken, _) = self._outputs(child), self._inputs(following)
+            readers = set(statements_of(following))
+            if len(given) != 1 or given != taken:
+                return False
+            if self.flow.is_read_outside(given[0], readers):
                 return False
         return True
 
@@ -430,6 +425,6 @@ class Builder:
         for part, following in pairwise(parts):
             if len(part.outputs) != 1 or part.outputs[0] not in following.inputs:
                 return False
-            if not self.readers[part.outputs[0]] <= following.statements:
+            if self.flow.is_read_outside(part.outputs[0], following.statements):
                 return False
         return len(parts[-1].outputs) == 1

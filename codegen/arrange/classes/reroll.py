@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from burnish.codegen.arrange.analysis.structural_hash import outline
 from burnish.codegen.arrange.analysis.tandem_repeats import best_run
-from burnish.codegen.arrange.scopes.grouping import block_values, bound, leaves
+from burnish.codegen.arrange.scopes.grouping import leaves
 from burnish.codegen.program import (
     BinOp,
     Block,
@@ -27,6 +27,7 @@ from burnish.codegen.program import (
     Statement,
     Subscript,
     Value,
+    defined,
 )
 
 _LIST = frozenset(("ops.stack", "ops.concat"))
@@ -144,7 +145,7 @@ class _Turns:
 
     def __init__(self, turns: list[list[Statement]]):
         self.turns = turns
-        self.made = [[v for s in turn for v in _defined(s)] for turn in turns]
+        self.made = [[v for s in turn for v in defined(s)] for turn in turns]
         self.places = [{v: i for i, v in enumerate(made)} for made in self.made]
         self.carried: dict[tuple[Value, int], _Carried] = {}
         self.index = Value("i", "int64", (), host=True, nonnegative=True)
@@ -270,11 +271,3 @@ class _Turns:
             held = lists[self.made[0][place]]
             return replace(expression, args=(held,))  # type: ignore[type-var]
         return expression.rebuilt(lambda child: self._read(child, lists))
-
-
-def _defined(statement: Statement) -> Iterator[Value]:
-    """Every value that a statement defines, for itself or for others."""
-    yield from statement.targets
-    yield from bound(statement)
-    for inner in statement.blocks():
-        yield from block_values(inner)

@@ -11,7 +11,7 @@ from burnish.codegen.arrange.analysis.size_slots import Slot, slots_of
 from burnish.codegen.arrange.hyperparams.propagate import read
 from burnish.codegen.arrange.hyperparams.size_classes import Node
 from burnish.codegen.arrange.hyperparams.terms import Term
-from burnish.codegen.program import Call, ClassPlan, Expression, walk
+from burnish.codegen.program import ClassPlan, called_by, demand_order
 
 FEATURES = frozenset(
     ("in_features", "out_features", "normalized_shape", "embedding_dim")
@@ -66,16 +66,12 @@ class SizeUses:
     @cached_property
     def towers(self) -> dict[str, str]:
         """The first word of the model's attribute that holds a class; "" for two."""
-        holders = {plan.name: set(_made(plan.members)) for plan in self.classes}
+        calls = {plan.name: plan.calls() for plan in self.classes}
         words: dict[str, str] = {}
         for attribute, made in self.classes[-1].members:
-            waiting, seen = set(_made([(attribute, made)])), set()
-            while waiting:
-                name = waiting.pop()
-                seen.add(name)
-                waiting |= holders.get(name, set()) - seen
+            inner = demand_order(called_by([made]), lambda name: calls.get(name, ()))
             word = attribute.partition("_")[0]
-            words.update({name: "" if name in words else word for name in seen})
+            words.update({name: "" if name in words else word for name in inner})
         return words
 
     def call(self, root: Node, name: str) -> None:
@@ -124,11 +120,3 @@ class SizeUses:
     def is_embedded(self, root: Node) -> bool:
         """Whether an embedding is so wide."""
         return any(use.slot.parameter == "embedding_dim" for use in self.uses[root])
-
-
-def _made(members: list[tuple[str, Expression]]) -> Iterator[str]:
-    """What the constructors of members call."""
-    for _, made in members:
-        for part in walk(made):
-            if isinstance(part, Call):
-                yield part.function

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from burnish.codegen.arrange.analysis.schedule import read_in
 from burnish.codegen.arrange.analysis.structural_hash import hash_under
 from burnish.codegen.arrange.merge.optional_parts import switch_of
-from burnish.codegen.program import Block, If, Statement, Value
+from burnish.codegen.program import Block, If, Statement, Value, reads
 
 _STEPS = 4000
 """The search gives up after this many steps; it is exponential in the worst case."""
@@ -117,11 +116,11 @@ def _passed(
     inside = block.statements[start:end]
     made = {target for s in inside for target in s.targets}
     rest = Block(block.statements[end:], block.results)
-    given = list(dict.fromkeys(v for v in read_in(rest) if v in made))
+    given = list(dict.fromkeys(v for v in reads(rest) if v in made))
     if len(given) != 1 or given[0].host:
         return []
     result = given[0]
-    read = dict.fromkeys(read_in(Block(inside, [])))
+    read = dict.fromkeys(reads(Block(inside, [])))
     entries = [v for v in read if v in known and v not in made and not v.host]
     same = [v for v in entries if _sizes(v) == _sizes(result)]
     return [(entry, result) for entry in same or entries if entry.rank == result.rank]

@@ -29,6 +29,7 @@ from burnish.codegen.program import (
     Expression,
     Literal,
     Name,
+    demand_order,
     walk,
 )
 
@@ -293,7 +294,7 @@ def _weight(plan: ClassPlan) -> int:
 
 def _levels(classes: list[ClassPlan]) -> list[list[ClassPlan]]:
     """Classes by nesting depth, those of one name on one level."""
-    used = {plan.name: _used(plan) for plan in classes}
+    used = {plan.name: plan.calls() for plan in classes}
     word = {plan.name: _word(plan) for plan in classes}
     below: dict[str, set[str]] = {}
     for plan in classes:
@@ -320,35 +321,15 @@ def _levels(classes: list[ClassPlan]) -> list[list[ClassPlan]]:
 
 def _small_to_large(classes: list[ClassPlan]) -> list[ClassPlan]:
     """The classes in topological order of their constructors."""
-    by_name = {plan.name: plan for plan in classes}
-    done: dict[str, ClassPlan] = {}
-
-    def add(plan: ClassPlan) -> None:
-        if plan.name in done:
-            return
-        for name in _used(plan):
-            if name in by_name:
-                add(by_name[name])
-        done[plan.name] = plan
-
-    for plan in classes:
-        add(plan)
-    return list(done.values())
-
-
-def _used(plan: ClassPlan) -> list[str]:
-    """What the constructors of a class call."""
-    made = (e for _, top in plan.members for e in walk(top))
-    return list(dict.fromkeys(e.function for e in made if isinstance(e, Call)))
+    known = {plan.name: plan for plan in classes}
+    return [
+        *demand_order(
+            classes,
+            lambda plan: [known[name] for name in plan.calls() if name in known],
+        )
+    ]
 
 
 def _reached(name: str, below: dict[str, set[str]]) -> set[str]:
     """The classes contained in a class, at any depth."""
-    found: set[str] = set()
-    waiting = list(below[name])
-    while waiting:
-        inner = waiting.pop()
-        if inner not in found:
-            found.add(inner)
-            waiting += below[inner]
-    return found
+    return set(demand_order(below[name], below.__getitem__))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from burnish.codegen.arrange.analysis.structural_hash import outline
-from burnish.codegen.arrange.scopes.grouping import leaves, used
+from burnish.codegen.arrange.scopes.grouping import leaves
 from burnish.codegen.program import (
     Assign,
     Block,
@@ -18,6 +18,7 @@ from burnish.codegen.program import (
     Statement,
     Value,
     exchanged,
+    operands,
 )
 
 Path = tuple[str | int, ...]
@@ -43,7 +44,7 @@ def looped(
             for place, path in zip(range(start, end, period), paths, strict=True)
         ]
         carried = _carried(turns)
-        read = {value for s in (*before, *after) for value in used(s)}
+        read = {value for s in (*before, *after) for value in operands(s)}
         if carried and _hand_on(turns, carried, read.union(block.results)):
             item = Value(singular)
             loop = _written(turns, carried, _calling(paths[0], item))

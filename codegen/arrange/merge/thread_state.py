@@ -7,10 +7,9 @@ that makes it or not, and a loop.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from burnish.codegen.arrange.analysis.schedule import read
 from burnish.codegen.program import (
     Assign,
     Block,
@@ -22,7 +21,8 @@ from burnish.codegen.program import (
     SelfAttr,
     Statement,
     Value,
-    walk,
+    demand_order,
+    reads,
 )
 
 Path = tuple[str | int, ...]
@@ -96,7 +96,7 @@ class _Row:
         for number, value in enumerate(given):
             places = {_only(each, value) for each in inputs[1:]}
             taken = places.pop()
-            readers = [s for s in self.plan.block.statements if value in read(s)]
+            readers = [s for s in self.plan.block.statements if value in reads(s)]
             others = {id(s) for s in readers} - {id(call) for call in row[1:]}
             kept = value not in self.plan.block.results
             if taken is not None and not places and not others and kept:
@@ -247,17 +247,10 @@ def _with_part(plan: ClassPlan, path: Path, name: str) -> list[tuple[str, Expres
 
 def _reached(known: dict[str, ClassPlan], root: str) -> list[ClassPlan]:
     """The classes that the model contains, in topological order."""
-    found: set[str] = set()
-    waiting = [root]
-    while waiting:
-        name = waiting.pop()
-        if name in known and name not in found:
-            found.add(name)
-            waiting += _calls(known[name])
-    plans = [plan for name, plan in known.items() if name in found and name != root]
+
+    def inner(name: str) -> list[str]:
+        return [called for called in known[name].calls() if called in known]
+
+    found = set(demand_order([root], inner)) - {root}
+    plans = [plan for name, plan in known.items() if name in found]
     return [*plans, known[root]]
-
-
-def _calls(plan: ClassPlan) -> Iterator[str]:
-    for _, top in plan.members:
-        yield from (made.function for made in walk(top) if isinstance(made, Call))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 
-from burnish.codegen.arrange.recover.segments import Flow, dense
+from burnish.codegen.arrange.recover.segments import dense
 from burnish.codegen.arrange.scopes.group_kind import has_name, without_rank
 from burnish.codegen.arrange.scopes.grouping import leaves
 from burnish.codegen.ops import Trait, functions
@@ -14,6 +14,7 @@ from burnish.codegen.program import (
     BinOp,
     Call,
     Expression,
+    Flow,
     Layer,
     Statement,
     Value,
@@ -99,14 +100,10 @@ class Roles:
         """Convolutions of size 1 on the short way round a residual block."""
         convs = [s for s in statements if any(map(_is_conv, layers_of(s)))]
         for statement in convs:
-            read = [v for v in self.flow.reads[id(statement)] if not v.host]
+            read = [v for v in self.flow.reads[statement] if not v.host]
             beside = [s for s in convs if s is not statement]
-            shared = any(set(read) & set(self.flow.reads[id(s)]) for s in beside)
-            ends = [
-                expression(reader)
-                for target in statement.targets
-                for reader in self.flow.readers.get(target, ())
-            ]
+            shared = any(set(read) & set(self.flow.reads[s]) for s in beside)
+            ends = [expression(reader) for reader in self.flow.readers_of(statement)]
             adds = all(isinstance(e, BinOp) and e.operator == "+" for e in ends)
             if shared and ends and adds:
                 yield from (c for c in layers_of(statement) if _is_small(c))
@@ -136,7 +133,7 @@ class Roles:
             maker = self.flow.maker.get(index)
             if maker is None:
                 return True
-            read = [v for v in self.flow.reads[id(maker)] if not v.host]
+            read = [v for v in self.flow.reads[maker] if not v.host]
             if len(read) != 1:
                 return False
             index = read[0]
@@ -189,9 +186,8 @@ class Roles:
             if not waiting:
                 return None
             statement = waiting.pop(0)
-            for value in self.flow.reads[id(statement)]:
-                maker = self.flow.maker.get(value)
-                if maker is None or id(maker) not in inside or dense(maker):
+            for maker in self.flow.makers(statement):
+                if id(maker) not in inside or dense(maker):
                     continue
                 made = expression(maker)
                 if isinstance(made, BinOp) and made.operator == "@":
@@ -204,14 +200,13 @@ class Roles:
         for _ in range(8):
             if not waiting:
                 return None
-            for target in waiting.pop(0).targets:
-                for reader in self.flow.readers.get(target, ()):
-                    if id(reader) not in inside or dense(reader):
-                        continue
-                    made = expression(reader)
-                    if isinstance(made, BinOp) and made.operator == "@":
-                        return reader
-                    waiting.append(reader)
+            for reader in self.flow.readers_of(waiting.pop(0)):
+                if id(reader) not in inside or dense(reader):
+                    continue
+                made = expression(reader)
+                if isinstance(made, BinOp) and made.operator == "@":
+                    return reader
+                waiting.append(reader)
         return None
 
     def _layers_before(self, end: Expression, inside: set[int]) -> list[Layer]:
@@ -235,7 +230,7 @@ class Roles:
             if dense(maker):
                 found.append(maker)
             else:
-                waiting += [v for v in self.flow.reads[id(maker)] if not v.host]
+                waiting += [v for v in self.flow.reads[maker] if not v.host]
         return found
 
     def _dense_behind(self, start: Statement, inside: set[int]) -> list[Statement]:

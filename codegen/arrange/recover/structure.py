@@ -16,7 +16,7 @@ from burnish.codegen.arrange.analysis.shape_contracts import has, size_of, symbo
 from burnish.codegen.arrange.analysis.structural_hash import outline
 from burnish.codegen.arrange.analysis.tandem_repeats import Run, best_run, places_of
 from burnish.codegen.arrange.recover.layer_roles import Roles, expression, layers_of
-from burnish.codegen.arrange.recover.segments import Flow, Segment, dense
+from burnish.codegen.arrange.recover.segments import Cuts, Segment, dense
 from burnish.codegen.arrange.scopes.group_kind import singular
 from burnish.codegen.arrange.scopes.grouping import holds_weights, weights_of
 from burnish.codegen.errors import Explain
@@ -26,12 +26,14 @@ from burnish.codegen.program import (
     BinOp,
     Block,
     Expression,
+    Flow,
     Layer,
     Level,
     Program,
     Scope,
     Statement,
     Value,
+    demand_order,
 )
 
 _REACHES = (4, 8, 16, 32)
@@ -71,12 +73,12 @@ def structure(program: Program, explain: Explain) -> dict[int, str]:
     """Give statements scopes and an order; the layers' names, by their ids."""
     _ask_inputs(program)
     body = program.body
-    flow = Flow(body.statements, body.results)
-    roles = Roles(flow)
+    cuts = Cuts(body)
+    roles = Roles(cuts.flow)
     best: list[Unit] = []
     most = 0
     for reach in _REACHES:
-        segments = _trimmed(flow.segments(reach))
+        segments = _trimmed(cuts.segments(reach))
         for word, worth in ((_kind_or_form, 5), (_form, 4)):
             units = _units(segments, [word(segment, roles) for segment in segments])
             if (saved := _saved(units) * worth) > most:  # kinds may still become one
@@ -101,8 +103,8 @@ def structure(program: Program, explain: Explain) -> dict[int, str]:
         explain(_explained(stage))
     rest = [s for s in body.statements if not s.scope]
     names |= roles.names(rest)
-    _name_head(rest, flow, names, bool(best))
-    body.statements = _ordered(body.statements, best, flow)
+    _name_head(rest, cuts.flow, names, bool(best))
+    body.statements = _ordered(body.statements, best, cuts.flow)
     return names
 
 
@@ -352,7 +354,7 @@ def _again(word: str, number: int) -> str:
 
 def _branch(segment: Segment, roles: Roles) -> list[Statement]:
     """Statements between a norm and the residual sum; [] where they are no module."""
-    inside = {id(s): s for s in segment.statements}
+    inside = set(segment.statements)
     for total in reversed(segment.statements):
         made = expression(total)
         if isinstance(made, BinOp) and made.operator == "+":
@@ -360,16 +362,12 @@ def _branch(segment: Segment, roles: Roles) -> list[Statement]:
     else:
         return []
     ends = [v for v in (made.left, made.right) if isinstance(v, Value)]
-    inner = [
-        v
-        for v in ends
-        if (m := roles.flow.maker.get(v)) is not None and id(m) in inside
-    ]
+    inner = [v for v in ends if roles.flow.maker.get(v) in inside]
     if len(ends) != 2 or len(inner) != 1 or segment.entry is None:
         return []
-    cone = _cone(inner[0], inside, roles.flow)
+    cone = _cone(inner[0], segment, roles.flow)
     heads = [
-        s for s in cone if segment.entry in roles.flow.reads[id(s)] and not _on_host(s)
+        s for s in cone if segment.entry in roles.flow.reads[s] and not _on_host(s)
     ]
     if len(heads) == 1 and _is_norm(heads[0]):
         cone.remove(heads[0])
@@ -384,16 +382,15 @@ def _on_host(statement: Statement) -> bool:
     return all(target.host for target in statement.targets)
 
 
-def _cone(end: Value, inside: dict[int, Statement], flow: Flow) -> list[Statement]:
+def _cone(end: Value, segment: Segment, flow: Flow) -> list[Statement]:
     """The statements of a segment that a value comes from."""
-    found: set[int] = set()
-    waiting = [end]
-    while waiting:
-        maker = flow.maker.get(waiting.pop())
-        if maker is not None and id(maker) in inside and id(maker) not in found:
-            found.add(id(maker))
-            waiting += flow.reads[id(maker)]
-    return [s for key, s in inside.items() if key in found]
+    inside = set(segment.statements)
+    found = set(
+        demand_order(
+            [flow.maker[end]], lambda s: [m for m in flow.makers(s) if m in inside]
+        )
+    )
+    return [s for s in segment.statements if s in found]
 
 
 def _is_norm(statement: Statement) -> bool:
@@ -408,7 +405,7 @@ def _name_head(
     for statement in reversed(rest):
         found = list(layers_of(statement))
         if found and found[0].kind == "Linear":
-            read = [r for t in statement.targets for r in flow.readers.get(t, ())]
+            read = flow.readers_of(statement)
             if has_units and not any(map(dense, read)):
                 names[id(found[0])] = "head"
         if found:
@@ -419,22 +416,9 @@ def _ordered(
     statements: list[Statement], units: list[Unit], flow: Flow
 ) -> list[Statement]:
     """The statements with those of each unit together, in the unit's own order."""
-    owners = {id(s): unit for unit in units for s in unit.statements}
-    wanted: dict[int, Statement] = {}
+    owners = {s: unit for unit in units for s in unit.statements}
+    wanted: dict[Statement, None] = {}
     for statement in statements:
-        unit = owners.get(id(statement))
-        for each in unit.statements if unit else [statement]:
-            wanted.setdefault(id(each), each)
-    done: dict[int, Statement] = {}
-    stack = [(s, False) for s in reversed(wanted.values())]
-    while stack:
-        statement, ready = stack.pop()
-        if id(statement) in done:
-            continue
-        if ready:
-            done[id(statement)] = statement
-            continue
-        stack.append((statement, True))
-        makers = (flow.maker.get(v) for v in reversed(flow.reads[id(statement)]))
-        stack += [(m, False) for m in makers if m is not None and id(m) not in done]
-    return list(done.values())
+        unit = owners.get(statement)
+        wanted |= dict.fromkeys(unit.statements if unit else [statement])
+    return [*demand_order(wanted, flow.makers)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, TypeGuard
 
@@ -19,7 +19,7 @@ from burnish.codegen.program import (
     Value,
     Weight,
     every_expression,
-    walk,
+    operands,
 )
 
 
@@ -151,14 +151,14 @@ class _Row:
         for item in self.slots[first : last + 1]:
             if item is None:
                 continue
-            needs = set(used(item))
+            needs = set(operands_of(item))
             if isinstance(item, Statement) and id(item) in inside:
                 amid.update((id(late[v]), late[v]) for v in needs & late.keys())
                 group.items.append(item)
-                made.update(defined(item))
+                made.update(targets_of(item))
             elif needs & made or needs & late.keys():
                 after.append(item)
-                late.update((value, item) for value in defined(item))
+                late.update((value, item) for value in targets_of(item))
             else:
                 before.append(item)
         if amid:
@@ -174,75 +174,28 @@ class _Row:
 
 def _with_makers(amid: dict[int, Item], items: list[Item]) -> list[Item]:
     """Those of the items that are in `amid`, or that those there need."""
-    wanted = {value for item in amid.values() for value in used(item)}
+    wanted = {value for item in amid.values() for value in operands_of(item)}
     found = []
     for item in reversed(items):
-        if id(item) in amid or not wanted.isdisjoint(defined(item)):
-            wanted.update(used(item))
+        if id(item) in amid or not wanted.isdisjoint(targets_of(item)):
+            wanted.update(operands_of(item))
             found.append(item)
     return found[::-1]
 
 
-def defined(item: Item) -> Iterator[Value]:
+def targets_of(item: Item) -> Iterator[Value]:
     """The values that an item defines for those behind it."""
-    if isinstance(item, Group):
-        for inner in item.items:
-            yield from defined(inner)
-    else:
-        yield from item.targets
+    return (target for s in statements_of(item) for target in s.targets)
 
 
 def leaves(item: Item) -> Iterator[Expression]:
     """Every expression inside an item, blocks included."""
-    if isinstance(item, Group):
-        for inner in item.items:
-            yield from leaves(inner)
-        return
-    for expression in item.expressions():
-        yield from walk(expression)
-    for block in item.blocks():
-        yield from every_expression(block)
+    return (e for s in statements_of(item) for e in every_expression(s))
 
 
-def used(item: Item) -> Iterator[Value]:
+def operands_of(item: Item) -> Iterator[Value]:
     """The values that an item reads and that it does not define itself."""
-    own = set(defined(item)) | set(_inner_values(item))
-    for expression in leaves(item):
-        if isinstance(expression, Value) and expression not in own:
-            yield expression
-
-
-def values_in(results: Iterable[Expression]) -> Iterator[Value]:
-    """The values that results are made of: `state` of `state[0]`."""
-    for result in results:
-        yield from (part for part in walk(result) if isinstance(part, Value))
-
-
-def _inner_values(item: Item) -> Iterator[Value]:
-    """The values that only live inside an item's blocks."""
-    if isinstance(item, Group):
-        for inner in item.items:
-            yield from _inner_values(inner)
-        return
-    yield from bound(item)
-    for block in item.blocks():
-        yield from block_values(block)
-
-
-def bound(statement: Statement) -> Iterator[Value]:
-    """The values that a loop binds for its body."""
-    for name in ("index", "going"):
-        value = getattr(statement, name, None)
-        if value is not None:
-            yield value
-    yield from getattr(statement, "carried", ())
-
-
-def block_values(block: Block) -> Iterator[Value]:
-    """Every value that a block's statements define, at any depth."""
-    for statement in block.statements:
-        yield from statement.targets
-        yield from _inner_values(statement)
+    return operands(Block(statements_of(item), []))
 
 
 def scope_of(group: Group) -> Scope:

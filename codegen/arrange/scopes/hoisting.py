@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from burnish.codegen.arrange.scopes.grouping import leaves, used, values_in
+from burnish.codegen.arrange.scopes.grouping import leaves
 from burnish.codegen.program import (
     Assign,
     Expression,
@@ -19,6 +19,8 @@ from burnish.codegen.program import (
     Statement,
     Value,
     Weight,
+    operands,
+    values_in,
 )
 
 
@@ -38,7 +40,7 @@ def hoist(statements: Sequence[Statement], results: Sequence[Expression]) -> Non
                 depth -= 1  # a model that is a list itself has nothing around it
             if base[id(statement)] <= depth:
                 statement.scope = statement.scope[:depth]
-        for value in used(statement):
+        for value in operands(statement):
             readers[value].append(statement.scope)
 
 
@@ -48,7 +50,7 @@ def _shallowest(statements: Sequence[Statement]) -> dict[int, int]:
     base: dict[int, int] = {}
     for statement in statements:
         depth = 0
-        for value in used(statement):
+        for value in operands(statement):
             maker = makers.get(value)
             if maker is not None:
                 shared = common(statement.scope, maker.scope)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.passes.constants.evaluate import evaluate
 from burnish.codegen.passes.graph import constant
+from burnish.codegen.program import demand_order
 
 
 class Unknown(Exception):
@@ -52,16 +53,9 @@ class Evaluator:
 
 def _before(value: ir.Value, known: Mapping[ir.Value, object]) -> Iterator[ir.Node]:
     """The nodes between the known values and a value, in topological order."""
-    seen: set[ir.Node] = set()
-    waiting = [(value, False)]
-    while waiting:
-        each, ready = waiting.pop()
-        maker = each.producer()
-        if each in known or maker is None or (maker in seen and not ready):
-            continue
-        if ready:
-            yield maker
-            continue
-        seen.add(maker)
-        waiting.append((each, True))
-        waiting += [(v, False) for v in reversed(maker.inputs) if v is not None]
+
+    def makers(values: Iterable[ir.Value | None]) -> list[ir.Node]:
+        found = (v.producer() for v in values if v is not None and v not in known)
+        return [node for node in found if node is not None]
+
+    return demand_order(makers([value]), lambda node: makers(node.inputs))
