@@ -53,6 +53,11 @@ _MOST = 0.75
 """Where a quarter of the layers has other names, somebody gave names."""
 
 
+def is_by_pytorch(producer: str | None) -> bool:
+    """Whether this producer annotates tensors as PyTorch's exporter does."""
+    return (producer or "").lower() in ("pytorch", "burnish")
+
+
 def is_path(name: str) -> bool:
     """Whether it is spelled as an author's path: "scale", "encoder.fc.weight"."""
     return _PATH.fullmatch(name) is not None

@@ -43,8 +43,6 @@ from burnish.codegen.weights import constants
 from burnish.codegen.weights.sharing import unified
 from burnish.errors import BurnishError
 
-_IN_ITS_WORDS = ("pytorch", "burnish")
-"""Producers that annotate tensors as PyTorch's exporter does."""
 _MADE_BY_EXPORTERS = re.compile(
     r"(?:val_|onnx::|_val_|const|scalar_tensor|\d)|.*(?:/Constant|_const_|__)"
 )
@@ -78,7 +76,7 @@ class _Lifter:
         self.sources = sources
         self.opsets = dict(model.opset_imports)
         self.opsets.setdefault("burnish", 1)
-        self._by_pytorch = (model.producer_name or "").lower() in _IN_ITS_WORDS
+        self._by_pytorch = authorship.is_by_pytorch(model.producer_name)
         self.known: dict[ir.Value, Expression] = {}
         self.statements: list[Statement] = []
         self.sizes: dict[Any, Expression] = {}

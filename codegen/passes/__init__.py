@@ -24,6 +24,7 @@ from burnish.codegen.passes.constants.drop_identities import drop_identities
 from burnish.codegen.passes.constants.fold_constants import fold_constants
 from burnish.codegen.passes.constants.inline_if import inline_constant_if
 from burnish.codegen.passes.constants.mark_folded import mark_folded
+from burnish.codegen.passes.constants.merge_branches import merge_branches
 from burnish.codegen.passes.cse.chain_concats import chain_concats
 from burnish.codegen.passes.cse.share_angles import share_angles
 from burnish.codegen.passes.cse.share_masks import share_masks
@@ -47,6 +48,7 @@ Pass = Callable[[ir.Model, Account], bool]
 PASSES: tuple[Pass, ...] = (
     decide_branches,  # before they are inlined
     inline_constant_if,  # before all that looks at a branch that never runs
+    merge_branches,  # before weights that both branches read are untied
     mark_folded,  # while names still show what constants were computed from
     unfold_weights,  # first: tied weights are recognized by names
     untie_weights,  # before the identities that tell of it are gone

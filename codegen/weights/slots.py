@@ -1,8 +1,9 @@
 """Find Constant nodes in weight positions of layers; they become parameters.
 
 A model that was frozen has its weights as Constant nodes: in branches and bodies, or
-everywhere. Beside weights that are initializers, Constants of the main graph are what
-their author computes with.
+everywhere. Beside weights that are initializers, a Constant that a product of the main
+graph reads is a table of the author's. PyTorch writes buffers that are not saved as
+Constants, filters of convolutions too, and the weights of scripted recurrent layers.
 """
 
 from __future__ import annotations
@@ -35,6 +36,10 @@ _SLOTS = {
     "RMSNormalization": frozenset((1,)),
     "RNN": _RECURRENT,
 }
+_ONLY_LAYERS = frozenset(_SLOTS) - {"MatMul"}
+"""Operators whose constants are weights, whatever else the file has."""
+_FILTERED = frozenset(("Conv", "ConvTranspose", "Gemm"))
+"""Those that PyTorch's authors also call with tensors of their own."""
 _CHANNELS = frozenset(("BatchNormalization", "Conv", "ConvTranspose"))
 _PER_CHANNEL = frozenset(("Add", "Mul"))
 _MOST_FILLED = 256 << 20  # bytes written of weights whose values the file only says
@@ -43,14 +48,29 @@ _VIEWS = frozenset(("Cast", "Identity", "Reshape", "Squeeze", "Transpose", "Unsq
 
 def weights_among_constants(model: ir.Model) -> set[ir.Node]:
     """The Constant nodes that are weights of layers."""
-    held = _trained(model) > 0
-    graphs = [g for g in model.graphs() if not (held and g is model.graph)]
+    layers = None
+    if _trained(model):
+        by_pytorch = authorship.is_by_pytorch(model.producer_name)
+        layers = _ONLY_LAYERS - (_FILTERED if by_pytorch else frozenset())
     return {
         node
-        for graph in graphs
+        for graph in model.graphs()
         for node in graph
-        if node.op_type == "Constant" and node.domain == "" and _is_weight(node)
+        if node.op_type == "Constant"
+        and node.domain == ""
+        and _is_weight(node)
+        and (layers is None or graph is not model.graph or _is_read_by(node, layers))
     }
+
+
+def _is_read_by(node: ir.Node, operators: frozenset[str]) -> bool:
+    """Whether these alone read a Constant, or views of it."""
+    users = [user for user, _ in node.outputs[0].uses()]
+    return all(
+        user.op_type in operators
+        or (user.op_type in _VIEWS and _is_read_by(user, operators))
+        for user in users
+    )
 
 
 def _trained(model: ir.Model) -> int:

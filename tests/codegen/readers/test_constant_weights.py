@@ -254,6 +254,48 @@ def test_a_table_beside_weights_stays_a_table(tmp_path):
     assert generate(path).parameters == 24
 
 
+@pytest.mark.parametrize("producer", ["", "pytorch"])
+def test_a_recurrent_layers_constants_train_beside_weights(producer, tmp_path):
+    """A scripted GRU has its weights as Constants, its neighbours' are initializers."""
+    nodes = [
+        N("MatMul", ["x", "fc.weight"], ["h"]),
+        *(constant("/Constant_1", 1, 15, 6), constant("/Constant_2", 1, 15, 5)),
+        constant("/Constant_3", 1, 30),
+        N(
+            "GRU",
+            ["h", "/Constant_1", "/Constant_2", "/Constant_3"],
+            ["y"],
+            hidden_size=5,
+        ),
+    ]
+    weight = floats("fc.weight", RANDOM.normal(size=(4, 6)))
+    path = tmp_path / "scripted.onnx"
+    made = model(nodes, [info("x", [2, 3, 4])], tensors=[weight])
+    made.producer_name = producer
+    onnx.save(made, path)
+    generated = generate(path)
+    assert generated.parameters == 24 + 15 * 6 + 15 * 5 + 30
+    write(generated, tmp_path)
+    load_class(tmp_path / "scripted.py").from_file(tmp_path / "scripted.safetensors")
+
+
+@pytest.mark.parametrize(("producer", "more"), [("", 54 + 2), ("pytorch", 0)])
+def test_a_filter_beside_weights_is_a_buffer_of_pytorchs_authors(
+    producer, more, tmp_path
+):
+    nodes = [
+        N("Conv", ["x", "conv.weight"], ["h"]),
+        *(constant("/Constant_1", 2, 3, 3, 3), constant("/Constant_2", 2)),
+        N("Conv", ["h", "/Constant_1", "/Constant_2"], ["y"]),
+    ]
+    weight = floats("conv.weight", RANDOM.normal(size=(3, 3, 1, 1)))
+    path = tmp_path / "filtered.onnx"
+    made = model(nodes, [info("x", [1, 3, 8, 8])], tensors=[weight])
+    made.producer_name = producer
+    onnx.save(made, path)
+    assert generate(path).parameters == 9 + more
+
+
 def test_a_threshold_is_a_number(tmp_path):
     nodes = [
         N("Greater", ["x", "limit"], ["more"]),
