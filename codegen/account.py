@@ -80,17 +80,17 @@ class Accounts:
         """The account of the step of this name."""
         return self.steps.setdefault(step, Account(self.near))
 
-    def tell(
+    def explain_all(
         self, explain: Callable[[str], None], present: Container[str] | None = None
     ) -> None:
         """A line for each step, and one below it for each thing that it did or left."""
         for step, account in self.steps.items():
             changes = sum(map(len, account.done.values()))
-            told = list(account.lines(self.order, present))
+            entries = list(account.lines(self.order, present))
             word = "no change" if not changes else f"{changes} changes"
-            if changes and len(told) == 1:
-                explain(f"{step}: {told[0]}")
+            if changes and len(entries) == 1:
+                explain(f"{step}: {entries[0]}")
                 continue
             explain(f"{step}: {'1 change' if changes == 1 else word}")
-            for line in told:
+            for line in entries:
                 explain(f"  {line}")

@@ -22,11 +22,11 @@ _OUTPUT = re.compile(r"_output_\d+$")
 _AGAIN = re.compile(r"(_\d+)+$")
 _COUNT = re.compile(r"(.*?)_?\d+", re.ASCII)
 _HINT = re.compile(r".*\d|.*[/:.].*|_|val|.*output.*")
-#: What spox puts in front of the names of a model that it inlines, in branches too.
+#: The prefix that spox gives names of a model that it inlines, in branches too.
 _INLINED = re.compile(r"(\w+?__)?Inline_\d+__", re.ASCII)
 _LONGEST_HINT = 24
-#: What torch's tracer calls the first result of a function; later ones it counts. Words
-#: that a person would call a value too, as "mean" or "mask", are none of them.
+#: Names that torch's tracer gives the first result of a function; later ones have a
+#: number. Words that an author would use too, such as "mean" or "mask", are not here.
 _TRACED = re.compile(
     r"_*(abs|addmm|add|arange|baddbmm|bmm|cat|ceil|chunk|clamp|clone|contiguous|copy|cos"
     r"|detach|div|einsum|eq|expand|exp|flatten|flip|floordiv|floor|gather"
@@ -37,7 +37,7 @@ _TRACED = re.compile(
     r"|type_as|unbind|unflatten|unfold|unsafe_view|unsqueeze|view|where)",
     re.ASCII,
 )
-#: What frameworks call a layer, without "_", before they count it.
+#: Names that frameworks give layers, without "_", before they add a number.
 _LAYER = re.compile(
     r"((sync|depthwise|separable|group)*(de)?conv(olution)?|innerproduct|fullyconnected"
     r"|((sync)?batch|layer|group|instance)norm(alization)?|linear|dense|fc|bn|ln|embedding"
@@ -45,7 +45,7 @@ _LAYER = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 SAYS_NOTHING = "val_0"
-"""What a weight is called whose name in the file is no author's."""
+"""The name of a weight whose name in the file is no author's."""
 
 _LEAST = 8
 """An author counts `conv1` to `conv5` too; fewer layers than this keep their names."""
@@ -103,7 +103,7 @@ def as_given(name: str) -> str:
 
 
 def without_count(name: str) -> str:
-    """What a tool counted: "dropout" of "dropout_1"."""
+    """A name without the number that a tool added: "dropout" of "dropout_1"."""
     return _AGAIN.sub("", name)
 
 

@@ -36,7 +36,7 @@ Call = tuple[np.ndarray, ...]
 
 @dataclass(frozen=True)
 class Planned:
-    """What became of one module's plans.
+    """The outcome of planning one module.
 
     files: the plan file and the library, none where the calls cannot be planned.
     plans: the arguments of each, in words. reasons: why there are none. notes: what

@@ -46,7 +46,7 @@ class ReadError(ConversionError):
 
 
 class UnsupportedError(ConversionError):
-    """What no import rule answers for: the whole list, never the first only.
+    """Operators without an import rule: the whole list, never the first only.
 
     `missing` is a message, or maps each kind ("ai.onnx.Foo (opset 18)") to its nodes.
     """
@@ -113,7 +113,7 @@ class VerifyError(ConversionError):
 
 
 class ExportError(ConversionError):
-    """What cannot be written as ONNX: by name, and why."""
+    """An operator or layer that cannot be written as ONNX, and why."""
 
 
 class UsageError(ConversionError):
@@ -124,7 +124,7 @@ class UsageError(ConversionError):
 
 # --- context that is added to an error on its way up ---
 
-#: What the extras bring, by import name.
+#: The extras' packages, by import name.
 EXTRAS = frozenset(
     {
         "jinja2",
@@ -163,7 +163,7 @@ on_command_line: ContextVar[bool] = ContextVar("on_command_line", default=False)
 
 
 def spelled(python: str, command: str = "") -> str:
-    """What the caller can write: an argument in Python, or an option of the command.
+    """An option as the caller writes it: an argument in Python, or a command's option.
 
     command: by default the argument's name behind two hyphens.
     """
@@ -228,10 +228,10 @@ def keep_inputs(written: Iterable[Path], inputs: Iterable[Path]) -> None:
 
 
 def others(count: int) -> str:
-    """What became of the rest of `count` models when one failed."""
+    """A sentence on the rest of `count` models when one failed."""
     return f"none of the {count} models was written" if count > 1 else ""
 
 
 def already(files: Sequence[Path]) -> str:
-    """What had been written before a model failed; "" where nothing was."""
+    """A sentence on the files written before a model failed; "" if there are none."""
     return f"written before that: {', '.join(map(str, files))}" if files else ""

@@ -22,7 +22,7 @@ class EvaluatorError(Exception):
 
 @dataclass(frozen=True)
 class _Mended:
-    """What evaluators before the version `since` of onnx have wrong; None: all have."""
+    """A bug of onnx's evaluators before the version `since`; None: of all."""
 
     operators: frozenset[str]
     since: tuple[int, int] | None
@@ -30,7 +30,7 @@ class _Mended:
     concerns: Callable[[onnx.NodeProto, set[str]], bool]
 
 
-def _goes_back(node: onnx.NodeProto, _empty: set[str]) -> bool:
+def _is_reversed(node: onnx.NodeProto, _empty: set[str]) -> bool:
     return any(a.name == "direction" and a.s != b"forward" for a in node.attribute)
 
 
@@ -53,7 +53,7 @@ def _without_condition(node: onnx.NodeProto, _empty: set[str]) -> bool:
 
 _MENDED = (
     _Mended(frozenset(("Attention",)), (1, 20), "grouped heads", _grouped),
-    _Mended(frozenset(("GRU", "LSTM", "RNN")), (1, 23), "direction", _goes_back),
+    _Mended(frozenset(("GRU", "LSTM", "RNN")), (1, 23), "direction", _is_reversed),
     _Mended(frozenset(("LSTM",)), (1, 23), "a cell state", _returns_its_cell),
     _Mended(frozenset(("Loop",)), None, "no condition", _without_condition),
     _Mended(frozenset(("Resize",)), (1, 22), "an empty roi", _empty_region),

@@ -47,7 +47,7 @@ def dimensions(model: ir.Model) -> dict[str, bool]:
 
 
 def sizes(model: ir.Model) -> tuple[int, ...]:
-    """What open dimensions may be, likely sizes first."""
+    """Sizes to try for open dimensions, likely ones first."""
     return _IMAGES if any(map(_is_image, model.graph.inputs)) else SIZES
 
 

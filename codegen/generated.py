@@ -27,7 +27,7 @@ _OFF = {"simplify": "--no-simplify", "weights": "--no-weights"}
 
 @dataclass(frozen=True)
 class Options:
-    """What decides the output.
+    """Options that decide the output.
 
     name: the module's name, by default the model file's. half: floating-point weights
     are stored in half precision. embed: the weights travel with the package, in the
@@ -93,7 +93,7 @@ class Generated:
     inputs: the files that it was made of, the model file first. again: the source of
     another model in the same way. metadata: what the weights file says beside them,
     tables above all. origin: the weights file that they come from, where it is one;
-    as_stored: that one has the same tensors under the same names. unknown: operators
+    as_stored: the origin has the same tensors under the same names. unknown: operators
     that methods to fill in stand for, and the names of their nodes.
     """
 

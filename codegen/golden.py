@@ -36,16 +36,16 @@ def golden(
     runs with no inputs that can be made up.
     """
     model = _loaded(text, weights, metadata)
-    said: dict[str, Any]
-    said, arguments = _inputs(graph, model)
+    arrays: dict[str, Any]
+    arrays, arguments = _inputs(graph, model)
     seed(0)
     first = _outputs(model, arguments)
     seed(1)
     again = _outputs(model, arguments)
     for i, (y, other) in enumerate(zip(first, again, strict=True)):
-        said |= _kept(i, y, by_chance=not _same(y, other))
+        arrays |= _kept(i, y, by_chance=not _same(y, other))
     archive = io.BytesIO()
-    np.savez(archive, **said)
+    np.savez(archive, **arrays)
     data = base64.b64encode(archive.getvalue()).decode()
     return "\n".join(textwrap.wrap(data, _COLUMNS)) + "\n"
 
@@ -61,14 +61,14 @@ def _loaded(text: str, weights: Sequence[Entry], metadata: Mapping[str, str]) ->
 
 
 def _inputs(graph: ir.Model, model: Any) -> tuple[dict[str, Any], list[np.ndarray]]:
-    """What says the inputs, and the inputs, of the first sizes that the model takes."""
+    """The inputs as recorded arrays, and as arguments: the first sizes that run."""
     problem: Exception | None = None
     for size in feeds.SIZES:
         try:
             made = feeds.make(graph, size=size, given={}, dims={}, seed=0)
-            said, arguments = _spelled(list(made.values()))
+            arrays, arguments = _spelled(list(made.values()))
             _outputs(model, arguments)
-            return said, arguments
+            return arrays, arguments
         except VerifyError as error:
             problem = error
             break
@@ -81,19 +81,19 @@ def _inputs(graph: ir.Model, model: Any) -> tuple[dict[str, Any], list[np.ndarra
 
 
 def _spelled(
-    arrays: Sequence[np.ndarray],
+    inputs: Sequence[np.ndarray],
 ) -> tuple[dict[str, np.ndarray], list[np.ndarray]]:
-    said: dict[str, np.ndarray] = {}
+    arrays: dict[str, np.ndarray] = {}
     arguments = []
-    for i, array in enumerate(arrays):
+    for i, array in enumerate(inputs):
         if array.dtype.kind == "f":
-            said[f"draw/{i}/{array.dtype}"] = np.array(array.shape, np.int64)
+            arrays[f"draw/{i}/{array.dtype}"] = np.array(array.shape, np.int64)
             arguments.append(drawn(i, array.shape, str(array.dtype)))
         else:
             text = array.dtype.kind == "O"
-            said[f"input/{i}"] = array.astype(str) if text else array
+            arrays[f"input/{i}"] = array.astype(str) if text else array
             arguments.append(array)
-    return said, arguments
+    return arrays, arguments
 
 
 def _outputs(model: Any, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -109,14 +109,14 @@ def _outputs(model: Any, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
 def _kept(number: int, y: np.ndarray, by_chance: bool) -> dict[str, np.ndarray]:
     """The recorded part of an output; only the shape of a random one."""
     at = f"output/{number}"
-    said = {f"{at}/shape": np.array(y.shape, np.int64)}
+    arrays = {f"{at}/shape": np.array(y.shape, np.int64)}
     if by_chance:
-        return said
+        return arrays
     sample = sampled(y)
     numbers = np.abs(y[np.isfinite(y)]) if y.dtype.kind in "fc" else np.zeros(0)
-    said[f"{at}/scale"] = np.array(numbers.max(initial=0), np.float64)
-    said[f"{at}/sample"] = sample.astype(str) if y.dtype.kind == "O" else sample
-    return said
+    arrays[f"{at}/scale"] = np.array(numbers.max(initial=0), np.float64)
+    arrays[f"{at}/sample"] = sample.astype(str) if y.dtype.kind == "O" else sample
+    return arrays
 
 
 def _same(a: np.ndarray, b: np.ndarray) -> bool:

@@ -54,7 +54,7 @@ _ANY = frozenset(("", "?", "-1", "none", "unk", "unknown", "dynamic", "dyn", "an
 
 
 def lift(model: ir.Model, allow_unknown: bool = False) -> Program:
-    """What the graph computes, in the runtime's words.
+    """Lower the graph to the runtime's functions and layers.
 
     allow_unknown: what has no rule becomes a call of a method that is to be written.
     Raises UnsupportedError with every operator and attribute that has no rule.
@@ -164,10 +164,10 @@ class _Lifter:
             given["node"] = self._context(node, version, scope)
         with _naming(node, rule.function):
             result = _expressions(rule.function(*inputs, **given))
-            said = node.metadata_props.get(ON_INPUT)
-            if said and not isinstance(result, tuple):
-                layer = rounding(result, said)
-                inputs[0] = rounded(inputs[0], said)
+            quantization = node.metadata_props.get(ON_INPUT)
+            if quantization and not isinstance(result, tuple):
+                layer = rounding(result, quantization)
+                inputs[0] = rounded(inputs[0], quantization)
                 result = layer or _expressions(rule.function(*inputs, **given))
         outputs = list(node.outputs)
         if isinstance(result, tuple):
@@ -271,7 +271,7 @@ class _Lifter:
         return value
 
     def read(self, value: ir.Value) -> Expression | None:
-        """What a graph value is: computed, a weight, or a known constant."""
+        """The expression of a graph value: computed, a weight, or a known constant."""
         if value not in self.known:
             self.known[value] = self._initializer(value)
         return self.known[value]
@@ -339,7 +339,7 @@ def _naming(node: ir.Node, rule: Callable[..., Any]) -> Iterator[None]:
 
 
 def _expressions(result: Any) -> Any:
-    """What a rule returned; raises TypeError where that is no Expression."""
+    """Check a rule's result; raises TypeError where it is no Expression."""
     several = isinstance(result, tuple)
     parts = [p for p in result if p is not None] if several else [result]
     if not all(isinstance(part, Expression) for part in parts):

@@ -42,7 +42,7 @@ _FOREIGN = "was not written by Burnish"
 
 @dataclass(frozen=True)
 class Settled:
-    """What is to be written, now that it is clear what may be.
+    """The files to write, once it is decided which may be replaced.
 
     text: the source, with the edits that were merged into it. weights: whether they are
     written. kept: files that go to a name of their own first. conflicts: places in the
@@ -132,11 +132,11 @@ def source_reason(path: Path, generated: Generated) -> str:
         return _FOREIGN
     if text == generated.text:
         return ""
-    said = signature_of(text)
+    signature = signature_of(text)
     header = _header_in(text)
-    if said is None:
+    if signature is None:
         return f"{_EDITED}: its header has no digest" if header else _FOREIGN
-    if not said.genuine:
+    if not signature.genuine:
         return _EDITED
     return _another(header, generated, path.parent) if header else ""
 
@@ -263,19 +263,19 @@ def _same(one: Path, other: Path) -> bool:
 
 
 def _merge(plan: Settled, yours: str) -> tuple[str, int]:
-    said = signature_of(yours)
+    signature = signature_of(yours)
     base = source_in(plan.stored)
-    if not base or (said and _digest(base) != said.digest):
-        base = _base(plan, yours, said)
+    if not base or (signature and _digest(base) != signature.digest):
+        base = _base(plan, yours, signature)
     text, conflicts = merged(base, yours, plan.text)
     windows = b"\r\n" in plan.source.read_bytes()
     return text.replace("\n", "\r\n") if windows else text, conflicts
 
 
-def _base(plan: Settled, yours: str, said: Signature | None) -> str:
+def _base(plan: Settled, yours: str, signature: Signature | None) -> str:
     """The source as it was generated before it was edited: generated once more."""
     header = _header_in(yours)
-    if header is None or said is None:
+    if header is None or signature is None:
         raise _no_base(plan.source, "its header does not tell what it was made of")
     made = plan.generated
     given = made.inputs[0].resolve()
@@ -283,11 +283,11 @@ def _base(plan: Settled, yours: str, said: Signature | None) -> str:
     for model in find(header.model, header.sha256, places):
         whole = model.parent if model.name == "config.json" else model
         text = made.again(whole, Options.of(header.options))
-        if _digest(text) == said.digest:
+        if _digest(text) == signature.digest:
             return text
         raise _no_base(
             plan.source,
-            f"{model} gives another source now than with burnish {said.version}; "
+            f"{model} gives another source now than with burnish {signature.version}; "
             f"merge with that version, the same templates and the same rules",
         )
     raise _no_base(
@@ -298,8 +298,8 @@ def _base(plan: Settled, yours: str, said: Signature | None) -> str:
 
 
 def _digest(text: str) -> str:
-    said = signature_of(text)
-    return said.digest if said and said.genuine else ""
+    signature = signature_of(text)
+    return signature.digest if signature and signature.genuine else ""
 
 
 def _no_base(path: Path, reason: str) -> ConversionError:

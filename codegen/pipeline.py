@@ -83,13 +83,13 @@ def _from_graph(
     path: Path,
     options: Options,
     template_dir: Path | None,
-    tell: Progress,
+    report: Progress,
     explain: Explain,
 ) -> Generated:
     """A model whose file has the graph."""
 
     def stage(number: int) -> None:
-        tell(_STAGES[number], number, len(_STAGES))
+        report(_STAGES[number], number, len(_STAGES))
 
     stage(0)
     source = read(path, explain=explain)
@@ -130,7 +130,7 @@ def planned(
     explain: Explain = silent,
     stage: Callable[[int], None] = lambda _: None,
 ) -> tuple[Program, Plan]:
-    """What a model that was read computes, in one list of statements and as classes."""
+    """Lower and arrange a model: one list of statements, and classes."""
     tensorflow.in_onnx_words(source.model)
     _quantized(source.model, options, explain)
     expand(source.model, has_rule, explain)
@@ -186,7 +186,7 @@ def _from_weights(
         f"{made.sha256};",
         *wrapped(f"{kept.where}."),
         *LINES,
-        *(("", *made.said) if made.said else ()),
+        *(("", *made.header_notes) if made.header_notes else ()),
     )
     title = "What weights alone tell of a model"
     top = Header(title, lines, (), {}, options.typed)
@@ -225,7 +225,7 @@ def _simplify(source: Source, explain: Explain, simplify: bool) -> None:
         if not (simplify and changed and infer(model, silent)):
             break
         changed = passes.run(model, accounts)
-    accounts.tell(explain, passes.places(model))
+    accounts.explain_all(explain, passes.places(model))
 
 
 def write(

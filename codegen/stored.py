@@ -106,7 +106,7 @@ def stored(
     *,
     of_graph: bool = False,
 ) -> Stored:
-    """What is written of the weights of the model at `path`.
+    """Decide how the weights of the model at `path` are written.
 
     of_graph: weights may be small numbers that its nodes dequantize; these stay small.
     """

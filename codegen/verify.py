@@ -39,7 +39,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Report:
-    """What `verify` found; `agrees` decides the exit code."""
+    """The result of `verify`; `agrees` decides the exit code."""
 
     model: str
     module: str
@@ -92,7 +92,7 @@ def verify(
 
 
 def _coarsest(source: Source) -> float | None:
-    """What is allowed where a step of the model is computed in half precision."""
+    """The tolerance for a model with a step in half precision; None for others."""
     values = (value for node in all_nodes(source.model) for value in node.outputs)
     kinds = {str(value.dtype).lower() for value in values}
     return max((_COARSE[kind] for kind in kinds & _COARSE.keys()), default=None)

@@ -76,12 +76,12 @@ def _signature(made: ast.FunctionDef, body: str, result: str, owner: str) -> lis
         if place.arg == "self":
             words.append("self")
             continue
-        told = known.get(f"{within}.{place.arg}") or _of_default(default)
-        said = told or known.get(place.arg, usual)
-        if _is_none(default) and said != "Any" and "None" not in said:
-            said = f"{said} | None"
+        declared = known.get(f"{within}.{place.arg}") or _of_default(default)
+        annotation = declared or known.get(place.arg, usual)
+        if _is_none(default) and annotation != "Any" and "None" not in annotation:
+            annotation = f"{annotation} | None"
         text = f" = {ast.get_source_segment(body, default)}" if default else ""
-        words.append(f"{place.arg}: {said}{text}")
+        words.append(f"{place.arg}: {annotation}{text}")
     if made.args.vararg:
         words.append(f"*{made.args.vararg.arg}: Any")
     if made.args.kwarg:

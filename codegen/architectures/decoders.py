@@ -28,7 +28,7 @@ CONTRACTS = {
 
 
 def _values(config: Config, head: str, **own: Any) -> Values:
-    """What Llama's template wants to know; `own` says how a relative differs."""
+    """Variables of Llama's template; `own` are those in which a relative differs."""
     dim = config.size("hidden_size", None)
     heads = config.size("num_attention_heads", None)
     kv_heads = config.size("num_key_value_heads", own.pop("kv_heads", heads) or heads)

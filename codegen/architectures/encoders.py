@@ -44,7 +44,7 @@ def _bert_values(
     dropout: float = 0.1,
     act: str = "gelu",
 ) -> Values:
-    """What BERT's template and those like it want to know."""
+    """Variables of BERT's template and those like it."""
     config.fixed(
         is_decoder=False, add_cross_attention=False, position_embedding_type="absolute"
     )

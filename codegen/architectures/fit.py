@@ -12,7 +12,7 @@ from burnish.codegen.errors import ReadError
 from burnish.nn import Buffer, Module
 from burnish.serialize import LazyTensor
 
-#: What old versions saved although it follows from the configuration.
+#: Buffers that old versions saved although they follow from the configuration.
 _DERIVED = re.compile(
     r"(^|\.)(position_ids|token_type_ids|inv_freq|attn\.(masked_)?bias)$"
 )

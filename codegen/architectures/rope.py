@@ -14,7 +14,7 @@ _KINDS = ("default", "linear", "dynamic", "llama3", "yarn", "longrope")
 def rope_values(
     config: Config, size: int, positions: int, theta: float = 10000.0
 ) -> tuple[dict[str, Any], float]:
-    """What the template writes, and the share of each head that is turned.
+    """Template variables, and the fraction of each head that is rotated.
 
     size: of a head. Newer configurations say all of it in `rope_parameters`, older
     ones in `rope_theta`, `rope_scaling` and `partial_rotary_factor`.
@@ -115,7 +115,7 @@ def _yarn(
 
 
 def _given_attention(given: Config, otherwise: str) -> str:
-    """What cosines and sines are multiplied by, in Python's words; "" for nothing."""
+    """The factor of cosines and sines as Python source; "" where it is 1."""
     factor = given.number("attention_factor", 0.0)
     return (brief(factor) if factor != 1 else "") if factor else otherwise
 

@@ -42,7 +42,7 @@ def _values(config: Config, head: str, every: bool, feed: str) -> Values:
     words = [*ACTIVATIONS, *(f"gated-{word}" for word in ACTIVATIONS)]
     feed = config.word("feed_forward_proj", feed, words)
     act = feed.removeprefix("gated-")
-    said = config.flag("tie_word_embeddings", True)
+    tied = config.flag("tie_word_embeddings", True)
     return {
         "sizes": sizes,
         **drops(sizes, config.rate("dropout_rate", 0.1), 0.0),
@@ -53,7 +53,7 @@ def _values(config: Config, head: str, every: bool, feed: str) -> Values:
         "furthest": config.size("relative_attention_max_distance", 128),
         "tied": not config.holds("lm_head.weight")
         or config.same("lm_head.weight", "shared.weight"),
-        "scaled": config.flag("scale_decoder_outputs", said),
+        "scaled": config.flag("scale_decoder_outputs", tied),
         "start": config.token(
             "decoder_start_token_id", config.token("pad_token_id", 0), generating=True
         ),

@@ -23,7 +23,7 @@ from burnish.codegen.arrange.scopes.group_kind import module_scope
 from burnish.codegen.arrange.scopes.grouping import every_weight, holds_weights, leaves
 from burnish.codegen.arrange.scopes.hoisting import hoist
 from burnish.codegen.arrange.scopes.missing_modules import with_uncalled
-from burnish.codegen.arrange.scopes.repeated_calls import tell_calls_apart
+from burnish.codegen.arrange.scopes.repeated_calls import distinguish_calls
 from burnish.codegen.authorship import SAYS_NOTHING, counted_layers, is_count, owner
 from burnish.codegen.errors import Explain, silent
 from burnish.codegen.identifier import Identifier, Names
@@ -46,7 +46,7 @@ _FEW = 8
 
 @dataclass
 class Facts:
-    """What phases share besides the program.
+    """State that phases share besides the program.
 
     flat: one class, whatever structure there is. by_number: features of one number are
     the same size, where data flow does not say. names: names of attributes that
@@ -62,7 +62,7 @@ class Facts:
     reasons: Reasons = field(default_factory=Reasons)
     classes: list[ClassPlan] = field(default_factory=list)
     weights: list[tuple[str, Weight]] = field(default_factory=list)
-    said: list[str] = field(default_factory=list)
+    merge_lines: list[str] = field(default_factory=list)
 
 
 Phase = Callable[[Program, Facts], None]
@@ -129,7 +129,7 @@ def read_scopes(program: Program, facts: Facts) -> None:
 
 
 def recover_structure(program: Program, facts: Facts) -> None:
-    """Recover scopes of a program that has next to none from repeated subgraphs."""
+    """Recover scopes of a program with hardly any, from repeated subgraphs."""
     if not facts.flat and _is_nameless(program.body.statements, facts.explain):
         for statement in program.body.statements:
             statement.scope = ()
@@ -139,7 +139,7 @@ def recover_structure(program: Program, facts: Facts) -> None:
 def number_calls(program: Program, facts: Facts) -> None:
     """Number the calls of a module that is called several times."""
     if not facts.flat:
-        tell_calls_apart(program.body.statements)
+        distinguish_calls(program.body.statements)
 
 
 def add_uncalled_modules(program: Program, facts: Facts) -> None:
@@ -164,14 +164,14 @@ def build_classes(program: Program, facts: Facts) -> None:
 
 def merge_classes(program: Program, facts: Facts) -> None:
     """Merge classes that differ in sizes only, or in some parts."""
-    facts.classes = sized(facts.classes, facts.said.append)
+    facts.classes = sized(facts.classes, facts.merge_lines.append)
 
 
 def name_classes(program: Program, facts: Facts) -> None:
     """Name classes as the source does; explain decisions by those names."""
     names = _name(facts.classes)
     if facts.explain is not silent:
-        for line in facts.reasons.lines(facts.classes, names, facts.said):
+        for line in facts.reasons.lines(facts.classes, names, facts.merge_lines):
             facts.explain(line)
 
 
@@ -200,12 +200,12 @@ PHASES: tuple[Phase, ...] = (
     name_sizes,  # what merging made arguments of counts as a use of a size
     write_comprehensions,  # last: the others find each constructor written out
 )
-#: What cannot be left out: without classes, or with "Block#2", there is no source.
+#: Phases that cannot be left out: source needs classes, and names without "#2".
 NEEDED: tuple[Phase, ...] = (read_scopes, build_classes, name_classes)
 
 
 def _is_nameless(statements: Sequence[Statement], explain: Explain) -> bool:
-    """Whether next to none of the layers says where it is from."""
+    """Whether hardly any of the layers has a scope."""
     layers = [s for s in statements if holds_weights(s)]
     counted, what = (layers, "layers") if layers else (statements, "statements")
     named = sum(bool(s.scope) for s in counted)

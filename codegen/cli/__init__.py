@@ -110,7 +110,7 @@ def _name(command: ModuleType) -> str:
 
 
 def _piped(words: list[str]) -> int:
-    """A command whose reader may go away (`| head`): then nobody is left to be told."""
+    """Run a command whose reader may close the pipe (`| head`), which is no error."""
     try:
         code = _started(words)
         sys.stdout.flush()
@@ -129,7 +129,7 @@ def _started(words: list[str]) -> int:
         if options.command is None:
             top.error(f"expected a COMMAND: {', '.join(map(_name, COMMANDS))}")
     except Misuse as error:
-        return _failure.tell(error.failure, "--json" in words)
+        return _failure.report(error.failure, "--json" in words)
     except SystemExit as done:  # --help, --version
         return int(done.code or 0)
     return _run(options)
@@ -145,10 +145,12 @@ def _run(options: argparse.Namespace) -> int:
     except (Exception, KeyboardInterrupt) as error:
         if options.traceback:
             _failure.show_traceback(error)
-        return _failure.tell(_told(options, error), getattr(options, "json", False))
+        return _failure.report(
+            _failure_of(options, error), getattr(options, "json", False)
+        )
 
 
-def _told(options: argparse.Namespace, error: BaseException) -> _failure.Failure:
+def _failure_of(options: argparse.Namespace, error: BaseException) -> _failure.Failure:
     match error:
         case ConversionError() | BurnishError():
             code = getattr(error, "exit_code", _failure.FAILED)

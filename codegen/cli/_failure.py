@@ -1,4 +1,4 @@
-"""What a failed command says: on stderr in words, with --json on stdout as an object.
+"""Report a failed command: in words on stderr, with --json as an object on stdout.
 
 {"error": {"command", "kind", "message", "notes", "exit_code"}}: kind is the exception's
 class ("ReadError", "UsageError", "Interrupted", "InternalError"), message its first
@@ -22,7 +22,7 @@ from burnish.codegen.tools.console import emit, say
 #: Exit codes.
 FAILED, USAGE, INTERNAL, INTERRUPTED = 1, 2, 3, 130
 
-#: What the runtime's messages advise in Python, as commands.
+#: Advice of the runtime's messages, from Python to commands.
 _IN_PYTHON = {"open_weights(..., inert=True)": "burnish inspect --inert"}
 
 _PACKAGES = ("numpy", "onnx", "onnx-ir", "onnxruntime", "cupy-cuda13x")
@@ -39,7 +39,7 @@ class Failure:
     notes: tuple[str, ...] = ()
 
 
-def tell(failure: Failure, as_json: bool) -> int:
+def report(failure: Failure, as_json: bool) -> int:
     """Say it; the exit code.
 
     Lines of a list, indented in the message, stay lines. Other line ends are escaped: a
@@ -83,7 +83,7 @@ def internal(command: str, error: BaseException, model: Path | None) -> Failure:
 
 
 def versions() -> dict[str, str]:
-    """What decides the output: Burnish, Python, and the packages that are installed."""
+    """Versions that decide the output: Burnish, Python, and installed packages."""
     found = {"burnish": __version__, "python": sys.version.split()[0]}
     for name in _PACKAGES:
         try:

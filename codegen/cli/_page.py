@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         console.emit(one[0] if apart is None else apart)
     elif apart is not None:
-        _tell(apart)
+        _report(apart)
     if target is not None and not options.json:
         console.line(target)
     for note in one[0].notes:
@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _tell(apart: Differences) -> None:
+def _report(apart: Differences) -> None:
     """Say what two models differ in."""
     from burnish.codegen.tools.console import count, line, table
 

@@ -28,7 +28,7 @@ def inputs(command: argparse.ArgumentParser) -> None:
 
 
 def sizes(texts: Iterable[str]) -> dict[str, int]:
-    """What --dim was given."""
+    """The sizes given with --dim."""
     pairs = _pairs("--dim", texts)
     for name, value in pairs:
         if not value.isdecimal():
@@ -37,7 +37,7 @@ def sizes(texts: Iterable[str]) -> dict[str, int]:
 
 
 def choices(texts: Iterable[str]) -> dict[str, list[int]]:
-    """What --dim was given where it may have several sizes: batch=1,8."""
+    """The sizes given with --dim where it may have several: batch=1,8."""
     found: dict[str, list[int]] = {}
     for name, value in _pairs("--dim", texts):
         for part in value.split(","):
@@ -50,7 +50,7 @@ def choices(texts: Iterable[str]) -> dict[str, list[int]]:
 
 
 def files(texts: Iterable[str]) -> dict[str, Path]:
-    """What --input was given."""
+    """The files given with --input."""
     return {name: Path(value) for name, value in _pairs("--input", texts)}
 
 

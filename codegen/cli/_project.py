@@ -43,9 +43,9 @@ _OF_TABLES: dict[str, Any] = {
 def run(options: argparse.Namespace) -> int:
     for name, usual in _OF_TABLES.items():
         if getattr(options, name) != usual:
-            said = name.replace("_", "-")
-            word = said if usual is not True else f"no-{said}"
-            where = "it stands in pyproject.toml"
+            flag = name.replace("_", "-")
+            word = flag if usual is not True else f"no-{flag}"
+            where = "it belongs in pyproject.toml"
             if name in ("compiled", "dim", "input"):
                 where = "run it where they are deployed, on each model"
             raise UsageError(
@@ -94,7 +94,7 @@ def _once(project: Project, options: argparse.Namespace) -> int:
         console.emit({"project": project.root, "generated": list(map(_row, done))})
     else:
         for each in done:
-            _tell(each)
+            _report(each)
     return int(any(each.module.settled.conflicts for each in done))
 
 
@@ -110,7 +110,7 @@ def _row(done: Updated) -> dict[str, Any]:
     }
 
 
-def _tell(done: Updated) -> None:
+def _report(done: Updated) -> None:
     from burnish.codegen.tools import console
 
     for path in done.written:
@@ -163,7 +163,7 @@ def _watch(root: Path, options: argparse.Namespace) -> int:
             project = tables.read(root)
             every = update.modules(project)
             for each in update.up_to_date(project, every):
-                _tell(each)
+                _report(each)
         except (ConversionError, BurnishError, OSError) as error:
             console.say(f"burnish generate: {error}")
         before = _times(root, every) | before  # what changed meanwhile has changed

@@ -36,7 +36,7 @@ class Contents:
 
 @dataclass(frozen=True)
 class Described:
-    """What config.json says of the model, and why it cannot be written as such."""
+    """The model according to config.json, and why it cannot be written as such."""
 
     model_type: str
     name: str  #: the class that is written; "" where there is no template
@@ -101,7 +101,7 @@ def _code(found: Contents) -> int:
 
 
 def contents(path: Path, inert: bool = False) -> Contents:
-    """What the file holds, from its names and sizes alone."""
+    """The contents of a weights file, from its names and sizes alone."""
     from burnish.serialize import open_weights
 
     weights = open_weights(path, inert)
@@ -124,7 +124,7 @@ def contents(path: Path, inert: bool = False) -> Contents:
 
 
 def _beside(weights: Weights) -> dict[str, str]:
-    """What the file holds below top-level keys that have no tensors."""
+    """The contents of a file below top-level keys that have no tensors."""
     tree = weights.tree if isinstance(weights.tree, dict) else {}
     named = {k if isinstance(k, str) else shown(k): value for k, value in tree.items()}
     lengths = {len(key) for key in named}

@@ -106,7 +106,7 @@ def _of_tables() -> list[Result]:
 
 
 def _diffs(results: list[Result], source: Path) -> dict[Path, str]:
-    """What `generate` would change in the sources that can be generated again."""
+    """Diffs of what `generate` would change in sources that can be generated again."""
     from burnish.codegen.difference import difference
     from burnish.codegen.errors import ConversionError
     from burnish.codegen.tools import check, console

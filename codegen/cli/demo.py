@@ -28,5 +28,5 @@ def run(options: argparse.Namespace) -> int:
 
     if options.keep and options.keep.exists() and not options.keep.is_dir():
         raise UsageError(f"--keep: expected a folder, got the file {options.keep}")
-    demo.tell(options.keep)
+    demo.print_steps(options.keep)
     return 0

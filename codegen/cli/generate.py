@@ -32,14 +32,14 @@ EXISTING = {
     "force": "replace files that were changed or are not ours; they stay as .bak",
     "merge": "bring changes made to the source into the new one",
 }
-"""What to do about files that are there already."""
+"""How to treat files that exist already."""
 
 HELP = "write a model as Python source and a weights file"
 
 
 @dataclass(frozen=True)
 class Written:
-    """What was generated from one model file; `--json` prints a list of these.
+    """The files generated from one model file; `--json` prints a list of these.
 
     kept: the files that were there before, under their new names. conflicts: places in
     the source that are marked, because both sides changed. unknown: operators that
@@ -199,7 +199,7 @@ def run(options: argparse.Namespace) -> int:
         console.emit({"generated": written})
     else:
         for result in written:
-            _tell(result, options.weights)
+            _report(result, options.weights)
     return int(any(result.conflicts or result.unplanned for result in written))
 
 
@@ -300,7 +300,7 @@ def _written(
     )
 
 
-def _tell(result: Written, has_weights: bool) -> None:
+def _report(result: Written, has_weights: bool) -> None:
     from burnish.codegen.tools import console
     from burnish.serialize import is_weights
 

@@ -63,11 +63,11 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         console.emit(found)
     else:
-        _tell(found)
+        _print(found)
     return 0 if found.convertible else 1
 
 
-def _tell(found: Inspection) -> None:
+def _print(found: Inspection) -> None:
     from burnish.codegen.tools.console import count, line, say, table
 
     by = f" by {found.producer}" if found.producer else ""

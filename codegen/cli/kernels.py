@@ -1,6 +1,6 @@
 """Build the C library that `burnish.compile` runs on, or say what there is.
 
-It is built by itself when it is first needed: `build` does so ahead, in an image for
+It is built automatically when first needed; `build` does so ahead, in an image for
 example. It needs a C compiler: cc, gcc, clang or zig (pip install ziglang), or $CC.
 """
 

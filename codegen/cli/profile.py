@@ -1,7 +1,7 @@
 """Say where a generated module's time and memory go: by module and by operator.
 
 The model runs once to warm up and then --runs times, on random inputs or on those
-given. Every operator is timed by itself, on a GPU too.
+given. Every operator is timed separately, on a GPU too.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         shown = ", ".join(f"{name} {each}" for name, each in found.inputs.items())
         console.line(f"{options.module.name} on {shown}")
-        told = text(found.profile, options.operators, options.count, options.depth)
-        for each in told.split("\n"):
+        table = text(found.profile, options.operators, options.count, options.depth)
+        for each in table.split("\n"):
             console.line(each)
     return 0

@@ -36,10 +36,10 @@ from burnish.serialize import open_weights
 class Inferred:
     """A model of a weights file.
 
-    plan: its classes and weights. files: all that it was read from, first the one that
-    names the tensors; sha256: that one's.
+    plan: its classes and weights. files: all that it was read from, the one that names
+    the tensors first; sha256: the digest of that first file.
     kind: "safetensors" or "pytorch". whole: the file has these tensors and no others,
-    under these names. said: what the page's header says beside that.
+    under these names. header_notes: further lines of the page's header.
     """
 
     plan: Plan
@@ -47,7 +47,7 @@ class Inferred:
     sha256: str
     kind: str
     whole: bool
-    said: tuple[str, ...]
+    header_notes: tuple[str, ...]
     notes: tuple[str, ...]
 
 
@@ -83,7 +83,7 @@ def infer(path: Path, explain: Explain) -> Inferred:
         identity(files[0]),
         "safetensors" if weights.kind.startswith("safetensors") else "pytorch",
         weights.kind == "safetensors" and names == set(weights),
-        _said(kinds),
+        _notes(kinds),
         (*found.notes, *summary(root, leaves, classes, doubts)),
     )
 
@@ -129,21 +129,21 @@ def _reached(root: Node, name: str) -> Expression | None:
     return reached
 
 
-def _said(leaves: list[Leaf]) -> tuple[str, ...]:
+def _notes(leaves: list[Leaf]) -> tuple[str, ...]:
     """Hyperparameters that weights do not determine, and the defaults used."""
     kinds = {leaf.kind for leaf in leaves}
-    told = []
+    defaults = []
     if any(leaf.rank and "Conv" in leaf.kind for leaf in leaves):
-        told.append("stride 1, padding 0 and dilation 1")
+        defaults.append("stride 1, padding 0 and dilation 1")
     if "MultiheadAttention" in kinds:
-        told.append("heads of 64 features")
+        defaults.append("heads of 64 features")
     if "GroupNorm" in kinds:
-        told.append("GroupNorm in 32 groups or fewer")
+        defaults.append("GroupNorm in 32 groups or fewer")
     if kinds & {"LSTM", "GRU", "RNN", "MultiheadAttention"}:
-        told.append("the batch on the second axis")
+        defaults.append("the batch on the second axis")
     if any("Norm" in kind for kind in kinds):
-        told.append("eps of each norm")
-    if not told:
+        defaults.append("eps of each norm")
+    if not defaults:
         return ()
-    words = f"Weights do not tell everything; by default: {', '.join(told)}."
+    words = f"Weights do not tell everything; by default: {', '.join(defaults)}."
     return tuple(textwrap.wrap(words, 80))

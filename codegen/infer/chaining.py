@@ -32,7 +32,7 @@ _NAMED = 0.9
 
 @dataclass(frozen=True)
 class Reading:
-    """What a layer takes and gives, None where that is open.
+    """The widths that a layer takes and gives, None where unknown.
 
     step: what it takes is a multiple of this number, in groups; 0: exactly `takes`.
     """

@@ -23,7 +23,7 @@ _HOLDERS = (
 """Where training scripts keep the model, beside an optimizer and numbers."""
 
 _WRAPPERS = ("module.", "_orig_mod.")
-"""What DataParallel and torch.compile put before every name."""
+"""The prefixes that DataParallel and torch.compile give every name."""
 
 _SHOWN = 5
 

@@ -48,7 +48,7 @@ def _transposed_groups(
     named = any(_UP.search(part) for part in node.path.split(".")[-_PATH:])
     if bias and first != second:
         return 0
-    if first != second:  # without a bias: by what stands beside it
+    if first != second:  # without a bias: by the layers beside it
         return int(around.turned)
     if named:
         around.doubt(node.path, "transposed by its name")
@@ -70,7 +70,7 @@ def _groups(
         return count
     alone = second not in around.widths or (around.beside and second != around.fed)
     if fits and width == outs and max(kernel) > 1 and alone:
-        around.doubt(node.path, "groups by the channels of what stands before")
+        around.doubt(node.path, "groups by the channels of the layer before")
         return count
     if second == 1 and outs > 1 and _DEPTHWISE.search(node.path):
         return outs

@@ -21,7 +21,7 @@ _SEVERAL = {"LSTM": 2, "GRU": 2, "RNN": 2, "MultiheadAttention": 2, "LSTMCell": 
 
 @dataclass
 class Part:
-    """What one attribute holds.
+    """The contents of one attribute.
 
     form: a module to call, a chain of modules in a list, or things without an order.
     takes, gives: features, None where that is open. leaf: it is a layer of burnish.nn.

@@ -35,7 +35,7 @@ def spelled_out(classes: list[ClassPlan]) -> None:
             words = _words(expression)
             if words is None:
                 return expression.rebuilt(worded)
-            return _step(_told(words, members, shapes))
+            return _step(_described(words, members, shapes))
 
         plan.block = plan.block.rebuilt(worded)
 
@@ -48,7 +48,7 @@ def _step(words: str) -> Call:
 
 
 def _words(expression: Expression) -> tuple[object, ...] | None:
-    """What an unworded step keeps."""
+    """The parts that an `nn.Unwritten` keeps of its step; None for others."""
     if not isinstance(expression, Call) or expression.function != "nn.Unwritten":
         return None
     (held,) = expression.args
@@ -78,7 +78,7 @@ def _worded(items: Sequence[Expression], shapes: _Shapes) -> Iterator[Expression
         yield _step(f"{words[0]}: {given} -> {taken}")
 
 
-def _told(
+def _described(
     words: tuple[object, ...], members: Mapping[str, Expression], shapes: _Shapes
 ) -> str:
     """An open step of a forward, and the attributes before and after it."""
@@ -88,10 +88,10 @@ def _told(
         case "between":
             before, after = shapes.of(held[0], True), shapes.of(held[1], False)
             line = f"{rest[0]} -> {rest[1]}"
-            told = f"{rest[0]} {before} -> {rest[1]} {after}"
+            longer = f"{rest[0]} {before} -> {rest[1]} {after}"
             if before == after:
-                told = f"{line}: {before}"
-            return told if len(told) <= _LONGEST else line
+                longer = f"{line}: {before}"
+            return longer if len(longer) <= _LONGEST else line
         case "after":
             return (
                 f"after {rest[0]} {shapes.of(held[0], True)}" if held else "all of it"
@@ -112,12 +112,12 @@ def _told(
 
 @dataclass(frozen=True)
 class _Shapes:
-    """What modules take and give, as their constructors have it."""
+    """Shapes of modules' inputs and outputs, from their constructors."""
 
     classes: Mapping[str, ClassPlan]
 
     def of(self, made: Expression, last: bool) -> str:
-        """What a module gives (`last`) or takes: `(N, 64, H, W)`."""
+        """The shape of a module's output (`last`) or input: `(N, 64, H, W)`."""
         if isinstance(made, Repeat):
             return self.of(made.item, last)
         if isinstance(made, Conditional):

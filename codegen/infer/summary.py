@@ -24,11 +24,11 @@ def summary(
     """Lines for the user, most telling first."""
     modules = sum(1 for _ in root.walk())
     kinds = Counter(leaf.kind for leaf in leaves.values())
-    said = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
-    lines = [f"{modules} modules, of these layers: {said or 'none'}"]
+    by_kind = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+    lines = [f"{modules} modules, of these layers: {by_kind or 'none'}"]
     if steps := sum(map(_steps, classes)):
-        said = "step of forward is" if steps == 1 else "steps of forward are"
-        lines.append(f"{steps} {said} to be written: look for nn.Unwritten")
+        verb = "step of forward is" if steps == 1 else "steps of forward are"
+        lines.append(f"{steps} {verb} to be written: look for nn.Unwritten")
     return (*lines, *_grouped(doubts))
 
 

@@ -1,4 +1,4 @@
-"""What every ONNX operator means, one function an operator, by family."""
+"""Import rules: one function for each ONNX operator, by family."""
 
 from burnish.codegen.ops import (
     activation,

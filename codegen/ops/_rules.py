@@ -331,7 +331,7 @@ def tensor(value: Expression, dtype: str | None = None) -> Expression:
 
 
 def whole(result: Expression) -> Expression:
-    """What a graph or a body hands back; numbers become tensors, None stays None."""
+    """A result of a graph or body; numbers become tensors, None stays None."""
     if isinstance(result, Literal) and result.value is None:
         return result
     return tensor(result)

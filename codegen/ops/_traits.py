@@ -11,9 +11,9 @@ from enum import Flag, auto
 
 
 class Trait(Flag):
-    """What operators have in common. Each has exactly one of `SHAPES`.
+    """Properties of operators. Each has exactly one of `SHAPES`.
 
-    ELEMENTWISE: each element by itself, in the shape of the first input.
+    ELEMENTWISE: maps each element, in the shape of the first input.
     BROADCAST: elementwise on operands that broadcast.
     SAME_SHAPE: the shape of the first input, whose axes differ: softmax, norms.
     REDUCTION: the axes that an attribute or the second input names are reduced.

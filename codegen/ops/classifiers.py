@@ -210,9 +210,9 @@ def svm_classifier(
         scores = named(node, linear, "scores", "float32")
         return greatest(node, labels, scores), transformed(scores, post_transform)
     count = sum(vectors_per_class)
-    said = _pairs(table.reshape(-1, count), vectors_per_class)
+    rows = _pairs(table.reshape(-1, count), vectors_per_class)
     alike = _alike(X, support_vectors or [], count, kernel_type, kernel_params)
-    scores = named(node, _linear(alike, said, rho), "scores", "float32")
+    scores = named(node, _linear(alike, rows, rho), "scores", "float32")
     votes = call("pairwise_votes", scores, classes=len(labels))
     label = greatest(node, labels, votes)
     if prob_a:
@@ -227,7 +227,7 @@ def svm_classifier(
 
 
 def _pairs(coefficients: np.ndarray, per_class: list[int]) -> np.ndarray:
-    """What each support vector says of each pair of classes: (pairs, vectors)"""
+    """Coefficients of support vectors for pairs of classes: (pairs, vectors)"""
     ends = np.cumsum(per_class)
     owner = np.repeat(np.arange(len(per_class)), per_class)
     rows = []

@@ -113,7 +113,7 @@ _DEFAULTS = {
 
 
 def _in_torchs_words(scales: Any, options: dict[str, Any]) -> dict[str, Any] | None:
-    """What `interpolate` calls it where batch and channels stay as they are."""
+    """The options of `interpolate`, if batch and channels are not resized."""
     if not isinstance(scales, tuple) or not 3 <= len(scales) <= 5:
         return None
     if scales[:2] != (1.0, 1.0) or any(
@@ -138,9 +138,11 @@ def _resize(inputs: tuple[Any, ...], **options: Any) -> Result:
         del options["nearest_mode"]
     if options["mode"] != "cubic":
         del options["cubic_coeff_a"]
-    told = _in_torchs_words(_numbers(scales), options) if sizes is None else None
-    if told is not None:
-        return call("interpolate", x, **told)
+    torch_options = (
+        _in_torchs_words(_numbers(scales), options) if sizes is None else None
+    )
+    if torch_options is not None:
+        return call("interpolate", x, **torch_options)
     return call(
         "resize_image",
         x,

@@ -44,17 +44,17 @@ def fake_quantize(
     return Layer("FakeQuantize", args, options, weights, (operand(x),))
 
 
-def rounding(result: Any, said: str) -> Layer | None:
+def rounding(result: Any, quantization: str) -> Layer | None:
     """A rule's layer with what rounds its input; None where it is no layer."""
     if not isinstance(result, Layer) or "weight" not in result.weights:
         return None
-    held = on_input(said, result.weights["weight"].path)
+    held = on_input(quantization, result.weights["weight"].path)
     return replace(result, weights=result.weights | held)
 
 
-def on_input(said: str, path: str) -> dict[str, Weight]:
+def on_input(quantization: str, path: str) -> dict[str, Weight]:
     """The tensors of what rounds a layer's input, beside a weight of that path."""
-    params, scheme = json.loads(said), QuantScheme("q8f", "affine")
+    params, scheme = json.loads(quantization), QuantScheme("q8f", "affine")
     text = scheme.to_text((), np.float32)
     arrays = {"scheme": np.frombuffer(text.encode(), np.uint8)}
     arrays["integers"] = np.ones(1, np.uint8)
@@ -64,9 +64,9 @@ def on_input(said: str, path: str) -> dict[str, Weight]:
     return {f"on_input.{n}": _buffer(array, path) for n, array in arrays.items()}
 
 
-def rounded(x: Any, said: str) -> Layer:
-    """What a node takes, rounded before it."""
-    params = json.loads(said)
+def rounded(x: Any, quantization: str) -> Layer:
+    """A node's input behind fake quantization."""
+    params = json.loads(quantization)
     if not params:
         return Layer("FakeQuantize", (), {"dynamic": True}, {}, (operand(x),))
     scale = np.array([params["scale"]], np.float32)

@@ -55,7 +55,7 @@ _OF_ONE: dict[str, Callable[[Expression], Expression]] = {
     "ReduceSumSquare": lambda x: BinOp("*", operand(x), operand(x)),
     "ReduceLogSum": lambda x: call("log", x),
 }
-"""What reducing no axis at all leaves of a value."""
+"""The elementwise part of each reduction: its result over no axis."""
 
 
 def _list(axes: Expression | None) -> Any:

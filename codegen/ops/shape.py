@@ -66,7 +66,7 @@ def reshape(
 
 
 def _before_split(data: Expression, shape: Shape | None) -> Expression | None:
-    """What was reshaped to `data`, where this reshapes it back."""
+    """The input of the Reshape that made `data`, if this one restores its shape."""
     if not (isinstance(data, Method) and data.name == "reshape" and shape):
         return None
     before = data.target

@@ -59,7 +59,7 @@ PASSES: tuple[Pass, ...] = (
     channels_first,  # so that what follows meets layers, not the axes between them
     recurrent_loops,  # so that they stack
     stack_recurrent,  # before views merge, which hide the layers' own
-    share_angles,  # so that layers are handed them
+    share_angles,  # so that they become inputs of layers
     heads_apart,  # before views merge: it removes some of them
     merge_views,  # patterns know a swap of axes as one Transpose
     fuse_known_forms,  # before folding, which would tear the patterns

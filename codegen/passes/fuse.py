@@ -76,7 +76,7 @@ def _shared(found: Match, root: ir.Node) -> str | None:
         if node is root:
             continue
         if node.graph is not root.graph:
-            return f"{node.name!r} lies in another graph"
+            return f"{node.name!r} is in another graph"
         for output in node.outputs:
             if output.is_graph_output():
                 return f"{output.name!r} is an output of the model"

@@ -22,7 +22,7 @@ def all_nodes(model: ir.Model) -> list[ir.Node]:
 
 
 def label(node: ir.Node) -> str:
-    """What a node is called where people read of it."""
+    """A node's name in messages."""
     return node.name or next((v.name for v in node.outputs if v.name), node.op_type)
 
 
@@ -169,7 +169,7 @@ def order_of(node: ir.Node, rank: int) -> list[int] | None:
 
 
 def behind_identities(value: ir.Value) -> ir.Value:
-    """What a value is a copy of."""
+    """The value behind a chain of Identity nodes."""
     maker = value.producer()
     while maker is not None and maker.op_type == "Identity" and not maker.domain:
         assert maker.inputs[0] is not None

@@ -126,7 +126,7 @@ class Rule:
     name: str
     pattern: Pattern
     check: Check
-    #: the operator, or nodes of which it is the last
+    #: the operator, or the nodes that end in it
     rewrite: Callable[[Match], ir.Node | list[ir.Node]]
     #: (domain, op_type, version) of what `rewrite` makes
     target: tuple[str, str, int]

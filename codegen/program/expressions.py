@@ -28,7 +28,7 @@ class Call(Expression):
 class Unwritten(Call):
     """`self.unknown_foo(*args, **options)`: a method that nobody has written.
 
-    operator: what it stands for; outputs: how many values it gives.
+    operator: the unsupported ONNX operator; outputs: how many values it gives.
     """
 
     operator: str = ""

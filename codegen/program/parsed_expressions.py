@@ -123,7 +123,7 @@ class Expressions:
         return Layer(kind, tuple(map(plain, made.args)), options, weights, inputs)
 
     def _special(self, name: str, args: list[ast.expr]) -> Expression:
-        """What Python's syntax has no words for."""
+        """Parse what Python's syntax lacks, written as calls of keywords."""
         match name, args:
             case "_each", [ast.List(elts=items)]:
                 return ListOrTuple(self._each(items), "[]")

@@ -56,7 +56,7 @@ class ClassPlan:
     defaults: what those have by themselves. base: the class that it extends; what is
     made under the name "" calls that one's constructor. shared: what is another's
     in the end, and that one. divided: arguments, each with one that
-    must divide it so many times. tower: classes of two towers are not laid together.
+    must divide it so many times. tower: classes of two towers are not merged.
     inputs and `block.results` are what `forward` takes and returns.
     """
 

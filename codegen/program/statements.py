@@ -147,7 +147,7 @@ def every_expression(of: Block | Statement) -> Iterator[Expression]:
 def attributes_used(block: Block) -> Iterator[str]:
     """The module's attributes in the order in which operations take them.
 
-    A weight is taken by the operation it is given to, after what that one waits for.
+    A weight is read by its operation, after the operation's other operands.
     """
     return _within(block, _taken)
 

@@ -19,10 +19,12 @@ NEEDED, RUNS_ON = "burnish[codegen]", "burnish"
 WRAPPER = "burnish.codegen.project.wrapper"
 _SETUPTOOLS = "setuptools.build_meta"
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
 
-def start(root: Path, models: Iterable[Path], package: str | None, tell: Tell) -> bool:
+def start(
+    root: Path, models: Iterable[Path], package: str | None, report: Report
+) -> bool:
     """Add a table for each model, and what its build needs; whether any was missing.
 
     package: where the modules go, by default the project's own. tell: called with a
@@ -32,12 +34,12 @@ def start(root: Path, models: Iterable[Path], package: str | None, tell: Tell) -
     path = root / tables.FILE
     document = _document(path)
     before = document.as_string()
-    said = tables.parsed(path, before)
-    place = package or _package(root, said, document)
+    project = tables.parsed(path, before)
+    place = package or _package(root, project, document)
     for model in models:
-        _add_model(document, said, root, model, place, tell)
-    _wire(document, path, tell)
-    _add(document, ("project", "dependencies"), RUNS_ON, tell, "what it runs on")
+        _add_model(document, project, root, model, place, report)
+    _wire(document, path, report)
+    _add(document, ("project", "dependencies"), RUNS_ON, report, "what it runs on")
     text = document.as_string()
     tables.parsed(path, text)
     if text == before:
@@ -59,10 +61,10 @@ def _document(path: Path) -> TOMLDocument:
         raise UsageError(f"{path}: expected TOML, got {error}") from None
 
 
-def _package(root: Path, said: tables.Project, document: TOMLDocument) -> str:
+def _package(root: Path, project: tables.Project, document: TOMLDocument) -> str:
     """The project's one package, that of its name where there are several."""
-    if said.models:
-        return said.models[0].module.rpartition(".")[0]
+    if project.models:
+        return project.models[0].module.rpartition(".")[0]
     found = [
         entry.name
         for place in (root / "src", root)
@@ -81,19 +83,19 @@ def _package(root: Path, said: tables.Project, document: TOMLDocument) -> str:
 
 def _add_model(
     document: TOMLDocument,
-    said: tables.Project,
+    project: tables.Project,
     root: Path,
     model: Path,
     package: str,
-    tell: Tell,
+    report: Report,
 ) -> None:
     whole = model.resolve()
     if not model.exists():
         raise UsageError(f"{model}: expected a model file or folder, there is none")
     if not whole.is_relative_to(root.resolve()):
         raise UsageError(f"{model}: expected a model inside {root}, where it is built")
-    if any(table.source.resolve() == whole for table in said.models):
-        tell(f"{model}: has a table already")
+    if any(table.source.resolve() == whole for table in project.models):
+        report(f"{model}: has a table already")
         return
     source = whole.relative_to(root.resolve()).as_posix()
     name = usual_name(model)
@@ -104,26 +106,26 @@ def _add_model(
     if "model" not in every:
         every.add("model", tomlkit.aot())
     every["model"].append(table)
-    tell(f"[[tool.burnish.model]]: {source} -> {table['module']}")
+    report(f"[[tool.burnish.model]]: {source} -> {table['module']}")
 
 
-def _wire(document: TOMLDocument, path: Path, tell: Tell) -> None:
-    """What the build system needs in order to call Burnish."""
+def _wire(document: TOMLDocument, path: Path, report: Report) -> None:
+    """Add to the build system what it needs in order to call Burnish."""
     system = _at(document, ("build-system",))
     if "requires" not in system:
         system["requires"] = tomlkit.item(["setuptools>=77"])
-        tell("[build-system]: setuptools, as there was none")
+        report("[build-system]: setuptools, as there was none")
     backend = str(system.get("build-backend", _SETUPTOOLS))
     if "build-backend" not in system:
         system["build-backend"] = backend
-    _add(document, ("build-system", "requires"), NEEDED, tell, "what generates")
+    _add(document, ("build-system", "requires"), NEEDED, report, "what generates")
     if backend.startswith("setuptools.") or backend == WRAPPER:
         return
     if backend.startswith("hatchling."):
         targets = document.get("tool", {}).get("hatch", {}).get("build", {})
         if "burnish" not in targets.get("hooks", {}):
             _at(document, ("tool", "hatch", "build", "hooks", "burnish"))
-            tell("[tool.hatch.build.hooks.burnish]: the hook")
+            report("[tool.hatch.build.hooks.burnish]: the hook")
         return
     if "backend-path" in system:
         raise UsageError(
@@ -132,7 +134,7 @@ def _wire(document: TOMLDocument, path: Path, tell: Tell) -> None:
         )
     system["build-backend"] = WRAPPER
     _at(document, ("tool", "burnish"))["backend"] = backend
-    tell(f"[build-system]: build-backend = {WRAPPER!r}, around {backend}")
+    report(f"[build-system]: build-backend = {WRAPPER!r}, around {backend}")
 
 
 def _at(document: Any, path: tuple[str, ...], is_super: bool = False) -> Any:
@@ -146,7 +148,7 @@ def _at(document: Any, path: tuple[str, ...], is_super: bool = False) -> Any:
 
 
 def _add(
-    document: TOMLDocument, path: tuple[str, str], wanted: str, tell: Tell, why: str
+    document: TOMLDocument, path: tuple[str, str], wanted: str, report: Report, why: str
 ) -> None:
     """A requirement, where none of that package is in the list yet."""
     table, key = path
@@ -159,4 +161,4 @@ def _add(
     if any(re.match(rf"{re.escape(wanted)}(?![\w.-])", each) for each in there):
         return
     held[key].append(wanted)
-    tell(f"[{table}]: {key}: {wanted}, {why}")
+    report(f"[{table}]: {key}: {wanted}, {why}")

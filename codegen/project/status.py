@@ -28,13 +28,13 @@ def _state(table: Table) -> Result:
         reason = "was not written by Burnish"
         return Result(table.target, model, "edited", ("edited",), reason)
     ((path, header),) = found
-    said = result(path, header, _places(table, header) if header else [])
+    state = result(path, header, _places(table, header) if header else [])
     reason = _other(table, header) if header else ""
-    if not reason or "stale" in said.states:
-        return said
-    states = ("stale", *(s for s in said.states if s != "current"))
-    reasons = "; ".join(filter(None, (reason, said.reason)))
-    return replace(said, state="stale", states=states, reason=reasons)
+    if not reason or "stale" in state.states:
+        return state
+    states = ("stale", *(s for s in state.states if s != "current"))
+    reasons = "; ".join(filter(None, (reason, state.reason)))
+    return replace(state, state="stale", states=states, reason=reasons)
 
 
 def _places(table: Table, header: Header) -> list[Path]:

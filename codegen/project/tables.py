@@ -99,10 +99,10 @@ def read(root: Path) -> Project:
 def parsed(path: Path, text: str) -> Project:
     """The project whose pyproject.toml has this text; raises as `read` does."""
     try:
-        said = tomllib.loads(text)
+        document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{path}: expected TOML, got {error}") from None
-    tool = said.get("tool", {}).get("burnish", {})
+    tool = document.get("tool", {}).get("burnish", {})
     top = _Keys(f"{path}: [tool.burnish]", tool)
     top.refuse_unknown(_TOP)
     tables = top.get("model", list, [])
@@ -133,8 +133,8 @@ def options(table: Table) -> Options:
 
 def _packages(root: Path, top: _Keys, tables: Iterable[Any]) -> Path:
     """Where packages lie: as said, else where they are found, else by src/."""
-    if (said := top.get("package-dir", str, None)) is not None:
-        return _inside(root, top, "package-dir", said)
+    if (folder := top.get("package-dir", str, None)) is not None:
+        return _inside(root, top, "package-dir", folder)
     names = (str(t.get("module", "")) for t in tables if isinstance(t, Mapping))
     first = [name.partition(".")[0] for name in names]
     for place in (root / "src", root):
@@ -143,11 +143,11 @@ def _packages(root: Path, top: _Keys, tables: Iterable[Any]) -> Path:
     return root / "src" if (root / "src").is_dir() else root
 
 
-def _table(path: Path, number: int, said: Any, packages: Path) -> Table:
+def _table(path: Path, number: int, entry: Any, packages: Path) -> Table:
     label = f"{path}: [[tool.burnish.model]] number {number + 1}"
-    if not isinstance(said, Mapping):
-        raise UsageError(f"{label}: expected a table, got {said!r}")
-    keys = _Keys(label, said)
+    if not isinstance(entry, Mapping):
+        raise UsageError(f"{label}: expected a table, got {entry!r}")
+    keys = _Keys(label, entry)
     keys.refuse_unknown(("source", "module", *_OPTIONAL))
     module = _module(keys)
     keys.label = label = f"{label} ({module})"
@@ -201,22 +201,22 @@ def _module(keys: _Keys) -> str:
 
 
 def _digests(keys: _Keys) -> Mapping[str, str] | None:
-    said = keys.get("sha256", str | dict, None)
-    if said is None:
+    written = keys.get("sha256", str | dict, None)
+    if written is None:
         return None
-    digests = {"": said} if isinstance(said, str) else said
+    digests = {"": written} if isinstance(written, str) else written
     for digest in digests.values():
         if not isinstance(digest, str) or not _DIGEST.fullmatch(digest.lower()):
             raise keys.wrong("sha256", "64 hexadecimal digits", digest)
     return {name: digest.lower() for name, digest in digests.items()}
 
 
-def _inside(root: Path, keys: _Keys, key: str, said: str) -> Path:
+def _inside(root: Path, keys: _Keys, key: str, text: str) -> Path:
     """A path inside the project; files outside do not exist where it is built."""
-    pure = PurePosixPath(said)
-    if pure.is_absolute() or Path(said).is_absolute() or ".." in pure.parts:
-        raise keys.wrong(key, "a path inside the project, relative to its folder", said)
-    return root / said
+    pure = PurePosixPath(text)
+    if pure.is_absolute() or Path(text).is_absolute() or ".." in pure.parts:
+        raise keys.wrong(key, "a path inside the project, relative to its folder", text)
+    return root / text
 
 
 def _refuse_twice(models: Iterable[Table]) -> None:
@@ -233,15 +233,15 @@ def _refuse_twice(models: Iterable[Table]) -> None:
 class _Keys:
     """The keys of one table, read by name and type."""
 
-    def __init__(self, label: str, said: Any):
+    def __init__(self, label: str, entries: Any):
         self.label = label
-        if not isinstance(said, Mapping):
-            raise UsageError(f"{label}: expected a table, got {said!r}")
-        self.said = said
+        if not isinstance(entries, Mapping):
+            raise UsageError(f"{label}: expected a table, got {entries!r}")
+        self.entries = entries
 
     def refuse_unknown(self, known: Iterable[str]) -> None:
         names = list(known)
-        for key in self.said:
+        for key in self.entries:
             if key not in names:
                 near = difflib.get_close_matches(key, names, 1)
                 meant = f" (did you mean {near[0]}?)" if near else ""
@@ -250,14 +250,14 @@ class _Keys:
                 )
 
     def need(self, key: str, kind: Any) -> Any:
-        if key not in self.said:
+        if key not in self.entries:
             raise UsageError(f"{self.label}: {key}: expected a value, there is none")
         return self.get(key, kind, None)
 
     def get(self, key: str, kind: Any, default: Any) -> Any:
-        if key not in self.said:
+        if key not in self.entries:
             return default
-        value = self.said[key]
+        value = self.entries[key]
         if not isinstance(value, kind):
             raise self.wrong(key, _KINDS[kind], value)
         return value

@@ -53,7 +53,7 @@ class Module:
 
 @dataclass(frozen=True)
 class Updated:
-    """What became of one module: the files that were written and those that were kept.
+    """The outcome for one module: the files that were written and those that were kept.
 
     written: empty where nothing changed.
     """
@@ -166,7 +166,7 @@ def _generated(
     if table.sha256 and source.is_file() and list(table.sha256) == [""]:
         _check_pin(table, (source,))
     rules.load(table.rules, project.root)
-    with _told(table):
+    with _about(table):
         made = pipeline.generate(
             source,
             options(table),
@@ -194,7 +194,7 @@ def _existing(table: Table) -> Path:
 
 
 @contextmanager
-def _told(table: Table) -> Iterator[None]:
+def _about(table: Table) -> Iterator[None]:
     """Errors inside say which table they are about."""
     try:
         with about(table.source):
@@ -218,20 +218,20 @@ def _check_dtype(table: Table, made: Generated) -> None:
 def _check_pin(table: Table, files: Iterable[Path]) -> None:
     """Raise ReadError for files whose digest differs from the pinned one."""
     found = {path.name: digest(path) for path in files}
-    said = dict(table.sha256 or {})
-    if list(said) == [""]:
+    expected = dict(table.sha256 or {})
+    if list(expected) == [""]:
         if len(found) > 1:
             line = ", ".join(f'"{name}" = "{value}"' for name, value in found.items())
             raise ReadError(
                 f"{table.label}: sha256: expected a digest for each file of the model; "
                 f"write sha256 = {{ {line} }}"
             )
-        said = dict.fromkeys(found, said[""])
-    for name in {**said, **found}:
-        if said.get(name) != found.get(name):
+        expected = dict.fromkeys(found, expected[""])
+    for name in {**expected, **found}:
+        if expected.get(name) != found.get(name):
             raise ReadError(
                 f"{table.label}: sha256: {name}: expected "
-                f"{said.get(name, 'no such file')}, got "
+                f"{expected.get(name, 'no such file')}, got "
                 f"{found.get(name, 'no such file')}: the model has changed; if it is "
                 f"meant to, write the new digest"
             )
@@ -245,7 +245,7 @@ def _settled(table: Table, made: Generated, existing: Existing) -> Settled:
 
 
 def _stopped(table: Table, error: OwnershipError) -> ConversionError:
-    """What a build says that would replace somebody's work."""
+    """The error of a build that would replace somebody's work."""
     found = "; ".join(f"{path} {reason}" for path, reason in error.taken.items())
     merge = "`burnish generate --merge` brings the changes into the new source, "
     return ConversionError(

@@ -76,20 +76,20 @@ def _generate() -> None:
 
 def _inner() -> Any:
     """The other backend."""
-    said = tables.read(Path()).backend
-    if not said:
+    backend = tables.read(Path()).backend
+    if not backend:
         raise UsageError(
             f"{Path(tables.FILE).resolve()}: [tool.burnish]: backend: expected the "
             f'backend that builds the package, such as "uv_build" or '
             f'"flit_core.buildapi"; there is none'
         )
-    module, _, place = said.partition(":")
+    module, _, place = backend.partition(":")
     try:
         found = importlib.import_module(module)
     except ImportError as error:
         raise UsageError(
             f"{Path(tables.FILE).resolve()}: [tool.burnish]: backend: expected a "
-            f"module, got {said!r} ({error}); is it among the requires of "
+            f"module, got {backend!r} ({error}); is it among the requires of "
             f"[build-system]?"
         ) from error
     return reduce(getattr, filter(None, place.split(".")), found)

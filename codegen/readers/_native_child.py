@@ -32,12 +32,12 @@ def serve(onnx: Any) -> None:
         "check": lambda *about: onnx.checker.check_model(*about) or b"",
         "body": lambda _, *about: _body(onnx, *about),
     }
-    asked, told = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    requests, replies = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # whatever C++ prints is no answer
     at_rest = _address_space()
-    while line := asked.readline():
+    while line := requests.readline():
         about = json.loads(line)
-        message = asked.read(about["size"])
+        message = requests.read(about["size"])
         _limit(at_rest + about["memory"], about["seconds"])
         try:
             status, result = b"+", calls[about["call"]](message, *about["arguments"])
@@ -48,9 +48,9 @@ def serve(onnx: Any) -> None:
         except Exception as error:
             status, result = b"-", f"{type(error).__name__}: {error}".encode()
         del message
-        told.write(status + len(result).to_bytes(8, "little"))
-        told.write(result)
-        told.flush()
+        replies.write(status + len(result).to_bytes(8, "little"))
+        replies.write(result)
+        replies.flush()
 
 
 def _body(onnx: Any, kind: list[Any], since: int, node: str, types: list[str]) -> bytes:

@@ -13,7 +13,7 @@ from mmap import mmap
 
 Buffer = bytes | mmap
 
-#: Where a tensor that was cut out says its data lies. No file name can hold a NUL.
+#: The location that replaces a removed tensor's data. No file name can hold a NUL.
 SELF = "\0model"
 #: Messages below this size are copied whole: they cannot hold a large tensor.
 LARGE = 1024

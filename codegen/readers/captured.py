@@ -39,7 +39,7 @@ def _is_graph(graph: Any) -> bool:
 
 
 def _names(body: Any) -> frozenset[str]:
-    """What a graph or a function has by name, and so its bodies may read."""
+    """The names in a graph or function, which its bodies may read."""
     given = [i if isinstance(i, str) else i.name for i in body.input]
     made = [name for node in body.node for name in node.output if name]
     held = [tensor.name for tensor in getattr(body, "initializer", ())]

@@ -167,7 +167,7 @@ class _Copy:
         self.made.update(zip(function.inputs, call.inputs, strict=False))
 
     def value(self, value: ir.Value) -> ir.Value:
-        """What a value of the function is here; ReadError when it is nothing."""
+        """The caller's value for one of the function; ReadError if there is none."""
         made = self.made.get(value)
         if made is None:
             raise ReadError(
@@ -200,7 +200,7 @@ class _Copy:
         return made
 
     def _describe(self, new: ir.Value, old: ir.Value) -> None:
-        """What is known about a value is known about its copy."""
+        """Copy type, shape and notes of a value to its copy."""
         new.type, new.const_value, new.doc_string = (
             old.type,
             old.const_value,

@@ -21,9 +21,9 @@ from typing import Any
 import onnx
 
 MEGABYTE = 1 << 20
-#: What a call may take: bytes for each byte of the message, and on top of that.
+#: Memory limit of a call: bytes for each byte of the message, and on top of that.
 TIMES, FLOOR = 10, 32 * MEGABYTE
-#: What an answer may take, likewise: the caller makes objects of it.
+#: Limit of an answer, likewise: the caller makes objects of it.
 _ANSWER_TIMES, _ANSWER_FLOOR = 4, MEGABYTE // 4
 #: Inlining copies bodies, so its answer may be so many times longer.
 _COPIES = 32
@@ -61,7 +61,7 @@ def inline_functions(message: Any) -> Any:
 
 
 def complaint(message: Any) -> str:
-    """What ONNX's checker or strict inference says against a ModelProto, or ""."""
+    """The error of ONNX's checker or strict inference on a ModelProto, or ""."""
     try:
         _ask("check", message, True, False, False)
         _ask("infer_shapes", message, True, True, True)

@@ -53,7 +53,7 @@ def _guarded(
     build: Callable[[Any, int, Budget], ir.Model],
     finish: Callable[[ir.Model], None] = lambda _: None,
 ) -> tuple[ir.Model, int]:
-    """What `build` makes of the file, its tensors attached; errors name the file.
+    """Build the model of the file, its tensors attached; errors name the file.
 
     finish: what is done when they are.
     """

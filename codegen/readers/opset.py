@@ -78,7 +78,7 @@ def convert(model: ir.Model, declared: int, target: int) -> ir.Model:
 def _restore_meaning(
     before: ir.Model, after: ir.Model, declared: int, target: int
 ) -> None:
-    """What operators meant by default then, written out now.
+    """Write out attributes whose defaults changed since that opset.
 
     Resize-10 and Upsample aligned corners asymmetrically; Hardmax-11 took all axes from
     its own on as one, which no later node says alone: it is refused.

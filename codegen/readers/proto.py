@@ -33,7 +33,7 @@ _PER_AXIS = frozenset(
 _DTYPES = frozenset(onnx.TensorProto.DataType.values()) - {0}
 _LONG_NAME = 256  # of a dimension: sums and products repeat it
 _NO_NAME = re.compile(r"\s*([+-]?\d+\s*)?")
-"""What tools write for some size: nothing, or a number that is none of the size."""
+"""Text that tools write for an unknown size: nothing, or a placeholder number."""
 
 
 def clean(model: Any, explain: Explain, budget: Budget) -> int:
@@ -111,13 +111,13 @@ def _drop_maps(graph: Any) -> None:
 def _type_vectors(graph: Any) -> None:
     given = (*graph.input, *graph.value_info)
     known = {info.name: info.type.map_type for info in given}
-    told = {info.name: info for info in (*graph.output, *graph.value_info)}
+    infos = {info.name: info for info in (*graph.output, *graph.value_info)}
     for node in graph.node:
         if node.op_type != "DictVectorizer" or node.domain != "ai.onnx.ml":
             continue
         kind = known.get(node.input[0]) if node.input else None
         name = next(iter(node.output), "")
-        info = told.get(name) or graph.value_info.add(name=name)
+        info = infos.get(name) or graph.value_info.add(name=name)
         if kind is not None and not info.type.tensor_type.elem_type:
             element = kind.value_type.tensor_type.elem_type
             info.type.tensor_type.elem_type = element

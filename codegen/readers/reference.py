@@ -29,7 +29,7 @@ def run(path: Path, feeds: Mapping[str, np.ndarray]) -> tuple[list[Any], str]:
             outputs, version = compute(path, dict(feeds))
         except ModuleNotFoundError:
             continue
-        except Exception as error:  # both raise many kinds; the last one is told
+        except Exception as error:  # both raise many kinds; the last one is reported
             problems.append(f"{name}: {_short(error)}")
         else:
             return outputs, f"{name} {version}"

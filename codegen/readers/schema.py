@@ -1,7 +1,7 @@
 """Check nodes against their operator schemas: inputs, outputs and attributes.
 
 What comes after may rely on it: a rule or a pass never meets a node without the input
-that its operator is about, or text where a number stands.
+that its operator needs, or text where a number belongs.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ _HOW = {True: " from the numbers in them", False: ""}
 _SIZES = (ir.DataType.INT32, ir.DataType.INT64)
 
 _OF_TREES = ("nodes_", "class_", "target_")
-"""What attributes of nodes and leaves start with; no shape depends on them."""
+"""Prefixes of attributes of nodes and leaves; no shape depends on them."""
 
 SMALL = 1024  # bytes; larger initializers say only their type and shape
 
@@ -43,7 +43,7 @@ def infer(model: ir.Model, explain: Explain) -> bool:
 
 
 def complaint(model: ir.Model) -> str:
-    """What ONNX's checker says against the model, weights aside; "" if it is valid."""
+    """The error of ONNX's checker, weights aside; "" if the model is valid."""
     return native.complaint(without_weights(model))
 
 

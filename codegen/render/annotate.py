@@ -180,7 +180,7 @@ class _Body:
                     self._loop(statement)
 
     def result(self, block: Block) -> str:
-        """What `forward` gives; of a call that gives all of it, what that gives."""
+        """The annotation of `forward`'s result; a returned call's own annotation."""
         last = block.statements[-1] if block.statements else None
         if isinstance(last, Assign) and [*last.targets] == block.results:
             return joined([self.type(last.expression)])
@@ -345,11 +345,15 @@ def _of_item(target: Type, keys: Sequence[Expression]) -> Type:
 
 
 def _returned(function: Callable[..., Any] | None) -> str:
-    """What a function's annotation says that it gives, of tensors."""
+    """A function's annotated result, with Tensor for Array."""
     signature = getattr(function, "__func__", getattr(function, "value", function))
-    said = getattr(signature, "__annotations__", {}).get("return")
-    words = re.sub(r"\bArray\b", "Tensor", said) if isinstance(said, str) else "Any"
-    if words != said and words.startswith("tuple["):
+    annotation = getattr(signature, "__annotations__", {}).get("return")
+    words = (
+        re.sub(r"\bArray\b", "Tensor", annotation)
+        if isinstance(annotation, str)
+        else "Any"
+    )
+    if words != annotation and words.startswith("tuple["):
         words = "tuple[Tensor, ...]"  # as the decorators of operators have it
     return words if re.fullmatch(r"[\w\[\], .|]*", words) and _known(words) else "Any"
 

@@ -289,7 +289,7 @@ class _Namer:
 
 
 class _Either:
-    """The names in any of several sets, none of which is copied."""
+    """The union of several sets of names, without a copy."""
 
     def __init__(self, *sets: Collection[str]):
         self.sets = sets
@@ -348,7 +348,7 @@ def _first_free(names: Iterable[str], taken: Container[str]) -> str:
 
 
 def _operands(statement: Statement) -> list[Value]:
-    """The operands of a statement, without tensors of which only the shape is read."""
+    """The operands of a statement, without tensors that it reads only the shape of."""
     found: dict[Value, None] = {}
 
     def look(expression: Expression) -> None:
@@ -387,7 +387,7 @@ _AXES = {
     4: ("batch", "channels", "height", "width"),
     5: ("batch", "channels", "depth", "height", "width"),
 }
-"""What the axes of a tensor mostly are, by how many there are."""
+"""The usual names of a tensor's axes, by their number."""
 
 
 def size_name(expression: Expression) -> str | None:

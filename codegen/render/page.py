@@ -222,10 +222,10 @@ def _check(whole: str, by: str, times: int) -> list[str]:
     line = f'            raise ValueError(f"{" ".join(ends)}")'
     if fits(line):
         return [asked, line]
-    told = [f'f"{" ".join(ends)}"']
-    if not fits(" " * 16 + told[0]):
-        told = [f'f"{ends[0]} "', f'f"{ends[1]}"']
-    lines = [f"                {each}" for each in told]
+    strings = [f'f"{" ".join(ends)}"']
+    if not fits(" " * 16 + strings[0]):
+        strings = [f'f"{ends[0]} "', f'f"{ends[1]}"']
+    lines = [f"                {each}" for each in strings]
     return [asked, "            raise ValueError(", *lines, "            )"]
 
 

@@ -198,7 +198,7 @@ def _adds(part: Expression) -> bool:
 
 
 def _terms(total: Expression) -> Iterator[Expression]:
-    """What is added up, or the one thing that is there."""
+    """The terms of a sum, or the one expression."""
     if isinstance(total, BinOp) and total.operator == "+":
         yield from _terms(total.left)
         yield from _terms(total.right)
@@ -217,7 +217,7 @@ def _inside(made: Expression) -> Expression | None:
 
 
 def _first(expression: Expression) -> Value | None:
-    """What an expression starts with: the x of `x * y + z` and of `x.reshape(2)`."""
+    """The leftmost value of an expression: x in `x * y + z` and in `x.reshape(2)`."""
     match expression:
         case Value():
             return expression

@@ -25,7 +25,7 @@ _USUAL = ("x", "y", "z")
 
 @dataclass
 class _Method:
-    """What the calls of one method in one class have in common."""
+    """The method stub of all its calls in one class."""
 
     kind: str
     outputs: int = 1
@@ -44,7 +44,7 @@ def methods(plan: ClassPlan) -> list[list[str]]:
         method = found.setdefault(name, _Method(call.operator))
         _add(method, call)
         if targets and not method.shapes:
-            method.shapes = _told(call, targets, bool(plan.parameters))
+            method.shapes = _signature(call, targets, bool(plan.parameters))
     return [_lines(name, method) for name, method in found.items()]
 
 
@@ -98,7 +98,7 @@ def _type(given: Expression) -> str:
     return "None" if value is None else type(value).__name__
 
 
-def _told(call: Unwritten, targets: tuple[Value, ...], resized: bool) -> str:
+def _signature(call: Unwritten, targets: tuple[Value, ...], resized: bool) -> str:
     """`float32 (batch, 3), float32 (3,) -> float32 (batch, 3)`, as the graph says."""
     before = ", ".join(
         _array(part, resized)
@@ -110,7 +110,7 @@ def _told(call: Unwritten, targets: tuple[Value, ...], resized: bool) -> str:
 
 
 def _array(value: Value, resized: bool) -> str:
-    """resized: the class is constructed in sizes, so that one call's are not all."""
+    """resized: the class has size arguments, so that one call's sizes are not all."""
     dtype = value.dtype or "any"
     if value.shape is None:
         return f"{dtype} (...)"

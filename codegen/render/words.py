@@ -188,7 +188,7 @@ def operands(expression: BinOp, names: Names) -> list[str]:
 
 
 def _simple(expression: Expression) -> bool:
-    """What a formatter writes without spaces around `**`."""
+    """Whether a formatter writes the operand without spaces around `**`."""
     if isinstance(expression, Attribute):
         return _simple(expression.target)
     if isinstance(expression, SelfAttr | Name):
@@ -199,7 +199,7 @@ def _simple(expression: Expression) -> bool:
 
 
 def _plain(expression: Expression) -> bool:
-    """What a formatter writes without spaces around `:`."""
+    """Whether a formatter writes the bound without spaces around `:`."""
     match expression:
         case UnaryOp(operator="-" | "~", operand=operand):
             return _plain(operand)

@@ -151,8 +151,8 @@ class _Finder:
                 return None
             if isinstance(node, ast.Attribute) and node.attr in _NEVER:
                 return "False"
-            if (said := _of_none(node)) is not None:
-                return said
+            if (constant := _of_none(node)) is not None:
+                return constant
             words = ast.unparse(node) if _is_small(node) else ""
             if words in self.known:
                 return str(self.known[words])

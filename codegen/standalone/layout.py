@@ -88,8 +88,8 @@ def candidates(symbol: Symbol) -> Iterator[str]:
 
 def heading(module: str) -> str:
     """A heading: the summary of a module of the runtime."""
-    said = ast.get_docstring(page(module).tree) or module
-    first = said.splitlines()[0].rstrip(".")
+    doc = ast.get_docstring(page(module).tree) or module
+    first = doc.splitlines()[0].rstrip(".")
     return f"# --- {first} ---" if len(first) <= 78 else f"# {first}"
 
 
@@ -133,5 +133,5 @@ def with_docstring(found: Page, stmt: ast.stmt, stop: int) -> int:
     body = found.tree.body
     number = body.index(stmt) + 1
     assigned = isinstance(stmt, ast.Assign | ast.AnnAssign) and number < len(body)
-    said = assigned and is_text(body[number])
-    return found.places.line_after(body[number]) if said else stop
+    has_doc = assigned and is_text(body[number])
+    return found.places.line_after(body[number]) if has_doc else stop

@@ -90,7 +90,7 @@ class Reached:
 _GENERATOR = Symbol(f"{CORE}.rng", "generator")
 
 MODEL = "model"
-"""What the page of the model itself is called."""
+"""The name of the model's own page."""
 
 SPACES = ("burnish.ops", "burnish.nn", "burnish.generation", "burnish.selftest")
 INIT = "burnish.nn.init"
@@ -102,7 +102,7 @@ _OF_RESULTS = ("dtype", "item", "numpy", "shape", "tolist")
 
 
 def reach(model: Page) -> Reached:
-    """What a model's page needs of the runtime; of layers chosen by name, those named.
+    """Definitions of the runtime that a model reaches; of layers by name, those named.
 
     It sets NAMED for the page to be written.
     """

@@ -116,8 +116,8 @@ class _Walker:
         if isinstance(node, ast.FunctionDef):
             for part in node.decorator_list:
                 yield from self.walk(part, scopes, late, annotation)
-            said = [*(a.annotation for a in every), node.returns]
-            for note in said:
+            annotations = [*(a.annotation for a in every), node.returns]
+            for note in annotations:
                 if note is not None:
                     yield from self.walk(note, scopes, late, True)
         names = {a.arg for a in every}.union(*map(stored, body))

@@ -404,4 +404,4 @@ _TABLE: dict[str, Callable[..., Host | None]] = {
 }
 
 OPERATORS = frozenset((*_TABLE, "Shape", "Size"))
-"""What may be arithmetic on sizes."""
+"""Operators that may be arithmetic on sizes."""

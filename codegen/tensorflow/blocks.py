@@ -74,7 +74,7 @@ def _blocks_of(names: Mapping[str, bool]) -> dict[str, tuple[str, str]]:
         family = _family(families[stem])
         blocks.update({f"{stem}{number}": rests for number, rests in family.items()})
     _add_others(heavy, blocks)
-    blocks = {b: rests for b, rests in blocks.items() if _stands_together(b, heavy)}
+    blocks = {b: rests for b, rests in blocks.items() if _is_contiguous(b, heavy)}
     longest = sorted(blocks, key=len, reverse=True)
     found = (
         (n, next((b for b in longest if n.startswith(f"{b}_")), "")) for n in names
@@ -128,7 +128,7 @@ def _add_others(heavy: Sequence[str], blocks: dict[str, set[str]]) -> None:
             blocks[block] = rests
 
 
-def _stands_together(block: str, heavy: Sequence[str]) -> bool:
+def _is_contiguous(block: str, heavy: Sequence[str]) -> bool:
     """Whether hardly another layer runs amid those of a block."""
     own = [place for place, name in enumerate(heavy) if name.startswith(f"{block}_")]
     return own[-1] - own[0] < 2 * len(own) - 1

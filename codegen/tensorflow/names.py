@@ -41,8 +41,8 @@ def is_tensorflows(producer: str, names: Sequence[str]) -> bool:
     paths = [name for name in names if "/" in name]
     if any(name.startswith("/") for name in paths) or 2 * len(paths) < len(names):
         return False
-    told = sum(_is_operator(_TAIL.sub("", n).rpartition("/")[2]) for n in paths)
-    return len(paths) > 2 and 2 * told > len(paths)
+    typed = sum(_is_operator(_TAIL.sub("", n).rpartition("/")[2]) for n in paths)
+    return len(paths) > 2 and 2 * typed > len(paths)
 
 
 def path_of(name: str) -> Path | None:

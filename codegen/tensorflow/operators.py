@@ -41,7 +41,7 @@ def _write(model: ir.Model, node: ir.Node) -> None:
 
 
 def _opposite(value: ir.Value, nodes: list[ir.Node]) -> ir.Value | None:
-    """What the value is the opposite of, for one more node at most."""
+    """The value's negation, with at most one more node."""
     maker = value.producer()
     if maker is not None and maker.op_type == "Neg":
         return maker.inputs[0]

@@ -2,7 +2,7 @@
 
 TensorFlow and Keras leave scopes in the names of operators and variables only, and
 converters name what they make themselves by counting. So an operator with weights is
-where its weights are, and what has no name is where those are that it stands between.
+where its weights are, and an operator without a name where its neighbours are.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from burnish.codegen.weights import constants
 
 _WEIGHTED = having(Trait.PRODUCT | Trait.CONVOLUTION) | {"Gather"}
 _ATTENTION = frozenset(("attention_output", "key", "query", "value"))
-"""What Keras' attention holds, which is one layer of its author's."""
+"""Sublayers of Keras' attention, which is one layer of its author's."""
 _VIEWS = having(Trait.VIEW)
 _LEAST = 0.5
 """Names tell of a structure where so many layers are inside of something."""
@@ -62,8 +62,8 @@ def write_scopes(model: ir.Model) -> bool:
         items[node] = Item(inner, node.op_type, node in weighted)
     blocks = shaped(list(items.values()))
     scopes = {node: item.levels for node, item in items.items()}
-    told = sum(_is_inside(scopes[node]) for node in weighted)
-    if not told or told < _LEAST * len(weighted):
+    scoped = sum(_is_inside(scopes[node]) for node in weighted)
+    if not scoped or scoped < _LEAST * len(weighted):
         return False
     fill(nodes, scopes)
     rest = [node for node in nodes if node not in weighted]
@@ -85,9 +85,9 @@ def _path(node: ir.Node) -> Path | None:
     if node.op_type in _WEIGHTED:
         for value in node.inputs:
             if value is not None and _is_weight(value) and len(value.uses()) == 1:
-                told = path_of(value.name or "")
-                if told is not None:
-                    return told
+                path = path_of(value.name or "")
+                if path is not None:
+                    return path
     name = node.name or ""
     own = path_of(name)
     if node.op_type in _VIEWS and not is_own(name):

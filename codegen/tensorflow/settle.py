@@ -20,7 +20,7 @@ _Scopes = dict[ir.Node, Scope]
 
 
 def common(paths: Sequence[tuple[_T, ...]]) -> tuple[_T, ...]:
-    """What all of the paths begin with."""
+    """The longest common prefix of the paths."""
     columns = list(zip(*paths, strict=False))
     differ = (i for i, column in enumerate(columns) if len(set(column)) > 1)
     return paths[0][: next(differ, len(columns))] if paths else ()

@@ -96,7 +96,7 @@ def _shape(
             levels = (Level(outer), Level(str(number), kind))[alone:]
         else:
             kind = kinds.get(name) or (_kind(name) if name in blocks else "")
-            kind = _told(name, parent, inside) or kind
+            kind = _known_kind(name, parent, inside) or kind
             levels = (Level(name, Identifier.class_name(kind) if kind else ""),)
         for item in inside:
             item.levels += levels
@@ -128,14 +128,14 @@ _Children = Mapping[str, Sequence[Item]]
 
 
 def _form(items: Iterable[Item]) -> frozenset[tuple[str, ...]]:
-    """What a scope with several parts does, whatever the numbers of its layers."""
-    told = {
+    """A fingerprint of a scope with several parts, without its layers' numbers."""
+    forms = {
         (*(_COUNT.sub("", part) for part in item.rest[1:]), item.word)
         for item in items
         if item.word not in _VIEWS
     }
     inner = any(len(tail) > 1 for tail in _tails(items))
-    return frozenset(told if inner else ())
+    return frozenset(forms if inner else ())
 
 
 def _renewed(children: _Children) -> set[str]:
@@ -165,7 +165,7 @@ def _kinds(children: _Children) -> dict[str, str]:
 
 
 def _shared(kinds: set[str]) -> str:
-    """What several words for one thing have in common: its last word, else none."""
+    """The last word that several names share, else ""."""
     last = {kind.rpartition("_")[2] for kind in kinds}
     return next(
         iter(kinds if len(kinds) == 1 else last if len(last) == 1 else ["block"])
@@ -181,7 +181,7 @@ def _kind(stem: str) -> str:
     return re.split(r"\d", words.rstrip("0123456789_"))[-1].strip("_") or "block"
 
 
-def _told(name: str, parent: str, items: Sequence[Item]) -> str:
+def _known_kind(name: str, parent: str, items: Sequence[Item]) -> str:
     """A class for a scope whose own name says little: "output" of an attention."""
     words = {item.word for item in items if item.has_weights}
     if not any(item.rest for item in items):

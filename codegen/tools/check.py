@@ -25,7 +25,7 @@ State: TypeAlias = Literal[
 ]
 
 
-#: What Python's parser makes of a text that is none, or that nests too deep.
+#: Errors of Python's parser for text that is no Python, or that nests too deep.
 _UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 
@@ -146,19 +146,22 @@ def _model(header: Header, places: list[Path]) -> dict[State, str]:
 
 
 def _source(path: Path) -> dict[State, str]:
-    said = signature_of(lines_ended(path.read_bytes().decode()))
-    if said is None:
+    signature = signature_of(lines_ended(path.read_bytes().decode()))
+    if signature is None:
         return {"edited": "the header has no digest"}
-    return {} if said.genuine else {"edited": "the source was changed"}
+    return {} if signature.genuine else {"edited": "the source was changed"}
 
 
 def _weights(own: Path, path: Path) -> dict[State, str]:
-    """What became of a source's weights: these are still the ones written with it."""
+    """The state of a source's weights; nothing where they are those written with it."""
     if not own.is_file():
         return {"weights missing": f"{own.name} is not there"}
     if reason := weights_reason(own):
         return {"weights changed": f"{own.name} {reason}"}
-    held, said = signature_of(source_in(own)), signature_of(path.read_text("utf-8"))
-    if held and said and held.digest != said.digest:
+    held, signature = (
+        signature_of(source_in(own)),
+        signature_of(path.read_text("utf-8")),
+    )
+    if held and signature and held.digest != signature.digest:
         return {"weights changed": f"{own.name} belongs to another source"}
     return {}

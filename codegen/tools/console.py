@@ -44,7 +44,7 @@ def emit(report: Any) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON has: a number that is not finite is null, other things are text."""
+    """A value in JSON's types: null for NaN and infinities, text for others."""
     match value:
         case None | bool() | int() | str():
             return value

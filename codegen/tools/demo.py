@@ -23,7 +23,7 @@ from burnish.models.mnist import train
 EPOCHS = 5
 
 
-def tell(keep: Path | None = None) -> None:
+def print_steps(keep: Path | None = None) -> None:
     """Generate, show, verify, use, fine-tune, save and load one small network.
 
     keep: the folder for the files; None works in one that is removed at the end.

@@ -83,4 +83,4 @@ _OPERATORS: dict[str, Macs] = {
     "gru_sequence": recurrent_steps,
     "lstm_sequence": recurrent_steps,
 }
-"""The runtime's operators, most of which have the name of their rule."""
+"""The runtime's operators; most have the name of their rule."""

@@ -65,8 +65,8 @@ def profiled(
             except Exception as error:  # the module may be edited: it raises anything
                 first = first or _problem(file, given, error)
                 continue
-            said = {name: described(each) for name, each in given.items()}
-            return Profiled(str(file), said, runs, made)
+            shapes = {name: described(each) for name, each in given.items()}
+            return Profiled(str(file), shapes, runs, made)
     assert first is not None
     raise first
 
@@ -117,7 +117,7 @@ def _problem(
 
 
 def summarised(found: Profiled) -> dict[str, Any]:
-    """What --json prints: times in milliseconds and bytes, of one run."""
+    """The object that --json prints: times in milliseconds and bytes, of one run."""
     made, runs = found.profile, found.runs
     return {
         "module": found.module,
@@ -126,12 +126,12 @@ def summarised(found: Profiled) -> dict[str, Any]:
         "milliseconds": made.total / 1e6 / runs,
         "parameter_bytes": made.parameters,
         "result_bytes_at_most": made.live,
-        "modules": [_said(row, runs) for row in made.modules()],
-        "operators": [_said(row, runs) for row in made.operators()],
+        "modules": [_row(row, runs) for row in made.modules()],
+        "operators": [_row(row, runs) for row in made.operators()],
     }
 
 
-def _said(row: Row, runs: int) -> dict[str, Any]:
+def _row(row: Row, runs: int) -> dict[str, Any]:
     return {
         "name": row.name,
         "class": row.detail,

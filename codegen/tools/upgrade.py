@@ -20,7 +20,7 @@ _ALIGNED = 64
 
 @dataclass(frozen=True)
 class Upgraded:
-    """What `upgrade` wrote."""
+    """The result of `upgrade`."""
 
     model: str
     before: int

@@ -23,7 +23,7 @@ _COPY = "burnish.copy"
 _NUMBERED = re.compile(r"[a-z]?_?\d+$")
 _MADE = re.compile(r"(arange|eye|full|linspace|ones|tril|triu|zeros)(_\d+)?$")
 _CONSTANT = re.compile(r"/(.+/)?Constant(_\d+)?_output_\d+")
-"""What tools call a Constant of torch's older exporter that they store as a weight."""
+"""Names of torch's older exporter for Constants that tools store as weights."""
 _BUFFERS = re.compile(r"(.*\.)?((original_)?inv_freq|position_ids|\w+_buffer)$")
 _OF_LAYERS = re.compile(
     r"weight|bias|running_(mean|var)|in_proj_(weight|bias)|bias_[kv]"
@@ -143,7 +143,7 @@ def _is_compared(value: ir.Value) -> bool:
 
 
 def _is_exporters(value: ir.Value, tensor: ir.TensorProtocol) -> bool:
-    """What torch's exporters made and only counted, used as no weight is used.
+    """Whether torch's exporter made the tensor: a counted name, no weight's use.
 
     A factor written as an array ([0.5]), a norm's ones or zeros, a mask's parts; what
     a function made that has no parameters, and what authors keep as buffers that are

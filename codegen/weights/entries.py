@@ -53,7 +53,7 @@ class Entry:
 
 
 def entries(weights: Iterable[tuple[str, Weight]], half: bool) -> tuple[Entry, ...]:
-    """What the weights file holds; half: floating-point numbers in half precision."""
+    """The weights file's entries; half: floating-point numbers in half precision."""
     return tuple(
         Entry(path, _stored(weight.dtype, half), weight) for path, weight in weights
     )
@@ -94,7 +94,7 @@ def write_files(
     weights file's, with its digest under the key `seal`.
     """
 
-    def told(number: int, entry: Entry) -> Callable[[], Iterator[memoryview]]:
+    def blocks_of(number: int, entry: Entry) -> Callable[[], Iterator[memoryview]]:
         def read() -> Iterator[memoryview]:
             progress("writing weights", number, len(weights))
             return entry.blocks()
@@ -115,7 +115,7 @@ def write_files(
                         entry.path,
                         _dtype(entry.dtype),
                         entry.weight.shape,
-                        told(n, entry),
+                        blocks_of(n, entry),
                     )
                     for n, entry in enumerate(weights)
                 ],

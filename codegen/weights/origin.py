@@ -24,8 +24,8 @@ class Origin(ir.LazyTensor):
     """A tensor of the model file, or a pass' replacement.
 
     held: its values. uses: who read it before all passes; of a copy, who reads that.
-    copies: tensors that passes made of it, which train apart. made_by: the tensor that
-    stands for it now, and how this one is computed from that.
+    copies: tensors that passes made of it, which train apart. made_by: the tensor from
+    which it is computed now, and how.
     """
 
     def __init__(self, name: str, held: ir.TensorProtocol, uses: Iterable[Use] = ()):
@@ -46,7 +46,7 @@ class Origin(ir.LazyTensor):
 
 @dataclass
 class Reading:
-    """What origins hold for now, and which of them were read."""
+    """The current values of origins, and which of them were read."""
 
     values: Mapping[Origin, np.ndarray]
     read: dict[Origin, None] = field(default_factory=dict)

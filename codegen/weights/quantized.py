@@ -18,7 +18,7 @@ SCHEMES = {
     "q8": QuantScheme("q8s", level=Level.channel(0)),
     "q4": QuantScheme("q4s", level=Level.block(32)),
 }
-"""What `--quantize` may be given: a scale an output of 8 bits, or 32 values of 4."""
+"""Values of `--quantize`: 8 bits with a scale an output, or 4 bits, one for 32."""
 
 
 def quantized(every: Iterable[Entry], word: str | None) -> tuple[Entry, ...]:

@@ -109,7 +109,7 @@ def store_filled(model: ir.Model, budget: Budget) -> None:
 
 
 def _filled(node: ir.Node) -> ir.LazyTensor | None:
-    """What a ConstantOfShape of floats makes; None for others, or an unknown shape."""
+    """The tensor of a ConstantOfShape of floats; None if its shape is unknown."""
     if node.op_type != "ConstantOfShape" or node.domain != "" or not node.inputs[0]:
         return None
     sizes = ir.convenience.get_const_tensor(node.inputs[0])

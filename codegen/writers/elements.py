@@ -1,7 +1,7 @@
 """Find which element of the model file each element of a weight was read from.
 
 A weight is read again while the file's tensors hold the digits of their elements'
-numbers: what comes out says where it came from, whatever was transposed, split,
+numbers: the result tells where each element came from, whatever was transposed, split,
 concatenated or reordered on the way.
 """
 

@@ -29,12 +29,12 @@ _WAYS = (
     Options(dequantize=True, flat=True),
 )
 _COUNTED = "num_batches_tracked"
-"""What PyTorch counts while it trains: no tensor of an ONNX graph."""
+"""PyTorch's counter of training steps: no tensor of an ONNX graph."""
 
 
 @dataclass(frozen=True)
 class Written:
-    """What `onto` wrote: how many tensors of the graph have other values now."""
+    """The result of `onto`: how many tensors of the graph have new values."""
 
     files: tuple[str, ...]
     tensors: int
@@ -98,7 +98,7 @@ def _is_count(path: str) -> bool:
 
 
 def _mismatch(held: Weights, made: Sequence[Entry]) -> str:
-    """What keeps the file from being this module's; "" where nothing does."""
+    """Why the file cannot be this module's; "" where it can."""
     names = {entry.path for entry in made}
     problems = []
     if missing := names - held.keys():
@@ -175,5 +175,5 @@ def _value(origin: Origin, new: Mapping[Origin, np.ndarray]) -> np.ndarray:
 
 
 def _wide(array: np.ndarray) -> np.dtype:
-    """What a function is computed in; elements that only move keep their dtype."""
+    """The dtype of computation; elements that only move keep their own."""
     return np.dtype(np.float64) if array.dtype.kind == "f" else array.dtype

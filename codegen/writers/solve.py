@@ -24,7 +24,7 @@ from burnish.codegen.writers.elements import (
 )
 
 _WHOLE = {*BITS, ir.DataType.INT32}
-"""What files of quantized models hold weights and biases in."""
+"""The dtypes of weights and biases in files of quantized models."""
 
 _NEAR = {2: 1e-2, 4: 1e-5, 8: 1e-12}
 

@@ -58,10 +58,10 @@ def _form(expression: Expression, numbers: Numbers) -> Hashable:
         case Literal(value=value):
             return _plain(value)
         case Layer(kind=kind, options=options, weights=weights, inputs=inputs):
-            said = [(n, _plain(v)) for n, v in options.items() if not _is_size(v)]
+            fixed = [(n, _plain(v)) for n, v in options.items() if not _is_size(v)]
             given = tuple(_form(e, numbers) for e in inputs)
             held = tuple(n for n in weights if not n.startswith("on_input"))
-            return kind, tuple(said), held, given
+            return kind, tuple(fixed), held, given
     parts: list[Hashable] = [type(expression).__name__]
     for entry in fields(expression):  # type: ignore[arg-type]
         parts.append(_any(getattr(expression, entry.name), numbers))

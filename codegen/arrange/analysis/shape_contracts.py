@@ -41,7 +41,7 @@ def contract(inputs: Iterable[Value], outputs: Iterable[Value]) -> str:
 
 
 def merged(one: str, other: str) -> str:
-    """What two contracts of one class have in common; other sizes become `_`."""
+    """The common part of two contracts of one class; sizes that differ become `_`."""
     if one == other:
         return one
     left, right = re.split(r"([(), ]+)", one), re.split(r"([(), ]+)", other)

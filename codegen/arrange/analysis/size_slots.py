@@ -35,7 +35,7 @@ Parameters = Mapping[str, list[str]]
 """The constructor's arguments of each class of the source."""
 
 Defaults = Mapping[str, Mapping[str, object]]
-"""What arguments of the source's own classes are where they are not written."""
+"""Defaults of the arguments of generated classes, by class and argument."""
 
 _SIZED = frozenset(("reshape", "expand", "repeat", "split"))
 _FILLED = frozenset(("Tensor.zeros", "Tensor.full"))
@@ -53,7 +53,7 @@ class Slot:
     """A place of a size: its attribute, and the callee's name for it.
 
     place: of several under one name, such as a shape's. attribute "": in the forward.
-    default: what the callee takes by itself. call: which of the forward's reshapes, and
+    default: the callee's default. call: which of the forward's reshapes, and
     rank: to how many axes. callee: whose constructor it is.
     """
 
@@ -81,13 +81,13 @@ def slots_of(
 
     def record(slot: Slot, size: Any) -> Expression:
         seen.append((slot, size))
-        return said(size)
+        return as_expression(size)
 
     changed(plan, parameters, record, defaults)
     return seen
 
 
-def said(value: Any) -> Expression:
+def as_expression(value: Any) -> Expression:
     """A size, a switch or the name of a function, as it is written."""
     return Name(value) if isinstance(value, str) else Literal(value)
 
@@ -198,7 +198,7 @@ def _shape(value: Literal, attribute: str, callee: str, change: Change) -> Expre
 def _arguments(
     function: str, parameters: Parameters, defaults: Defaults
 ) -> tuple[list[str], Mapping[str, object]]:
-    """What a constructor calls its arguments, and the sizes it has by itself."""
+    """The names of a constructor's arguments, and their defaults that are sizes."""
     if function in parameters:
         return parameters[function], defaults.get(function, {})
     return _layer_arguments(function)

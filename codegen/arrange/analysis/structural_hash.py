@@ -26,14 +26,14 @@ def signature(plan: ClassPlan) -> str:
 
 
 def expression_hash(expression: Expression) -> Any:
-    """What is equal for expressions that say the same."""
+    """A structural hash of one expression."""
     return _text(expression, {})
 
 
 def hash_under(
     part: Statement | list[Expression], known: Mapping[Value, Value], *, mine: bool
 ) -> Any:
-    """What is equal for statements or results that say the same in two classes.
+    """A structural hash of statements or results, comparable between two classes.
 
     known: what values of the one class are in the other. mine: the part is of the one.
     """
@@ -51,8 +51,8 @@ def hash_under(
 def outline(statements: Iterable[Statement]) -> tuple[str, list[Value]]:
     """Text that is equal where the same is done, and the values by first use."""
     numbers: dict[Value, int] = {}
-    said = repr([_statement(statement, numbers) for statement in statements])
-    return said, list(numbers)
+    text = repr([_statement(statement, numbers) for statement in statements])
+    return text, list(numbers)
 
 
 def _shape_of(value: Value, numbers: dict[Value, int]) -> Any:

@@ -22,7 +22,7 @@ def extend_ties(plans: Sequence[ClassPlan]) -> None:
     """Add the ties that follow, in place; plans: small to large.
 
     `self.b.fc1.bias = self.a.bias` leaves `self.b.fc2.bias` at the old parameter, if
-    the class of `b` has made that one the same as `fc1.bias`.
+    the class of `b` ties it to `fc1.bias`.
     """
     classes = {plan.name: plan for plan in plans}
     for plan in plans:

@@ -30,7 +30,7 @@ from burnish.codegen.program import (
 _TWINS = twins()
 _POOLS = {"ops.max_pool": "MaxPool", "ops.avg_pool": "AvgPool"}
 _PADS = {"constant": "ZeroPad", "reflect": "ReflectionPad", "edge": "ReplicationPad"}
-#: What a file says for the nearest place in PyTorch's way.
+#: ONNX's options of nearest interpolation as PyTorch computes it.
 _NEAREST = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
 
 

@@ -10,7 +10,7 @@ from burnish.codegen.arrange.scopes.grouping import leaves
 from burnish.codegen.program import Block, If, Layer, Weight
 
 _LEAST = 2
-"""Dense layers of a branch; one layer is no class of its own, equal by accident."""
+"""The fewest dense layers of a branch that becomes a class; one is equal by chance."""
 
 
 def are_twins(statement: If) -> bool:
@@ -22,7 +22,7 @@ def are_twins(statement: If) -> bool:
 
 
 def names_of(statement: If) -> list[str]:
-    """What the file calls the module in each branch, by the weights' first word."""
+    """Names of the module in each branch: the first word of its weights' names."""
     names = [_first_word(block) for block in statement.blocks()]
     return names if len(set(names)) == len(names) else ["branch"] * len(names)
 

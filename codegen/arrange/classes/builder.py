@@ -264,7 +264,7 @@ class Builder:
         )
 
     def _inputs(self, group: Group) -> tuple[list[Value], dict[Value, Expression]]:
-        """What a class takes: tensors, then numbers that none of them has as a size.
+        """The inputs of a class: tensors, then numbers that are no size of a tensor.
 
         What layers read comes first, masks and the like behind. The second result says
         how the class finds the other sizes itself, and places 0, 1, 2, ... along an
@@ -303,7 +303,7 @@ class Builder:
         So it is where a name is none that an attribute could have.
         """
         children = [item for item in group.items if isinstance(item, Group)]
-        names = [self._told_name(child) for child in children]
+        names = [self._item_name(child) for child in children]
         is_sequence = group.level.kind == "Sequential" or not all(
             name.replace(".", "").isidentifier() for name in names
         )
@@ -321,7 +321,7 @@ class Builder:
             return None
         return as_named_sequential(whole)
 
-    def _told_name(self, group: Group) -> str:
+    def _item_name(self, group: Group) -> str:
         """An item's name: a layer's from its weights, else the scope's."""
         layers = [e for e in leaves(group) if isinstance(e, Layer)]
         if len(layers) == 1 and is_transparent(group):

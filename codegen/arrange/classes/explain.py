@@ -56,13 +56,13 @@ class Reasons:
         self.decided[words].append(_path(scope))
 
     def lines(
-        self, classes: Sequence[ClassPlan], names: Mapping[str, str], said: list[str]
+        self, classes: Sequence[ClassPlan], names: Mapping[str, str], merged: list[str]
     ) -> Iterator[str]:
         """The lines: classes, small to large, then scopes without a class.
 
         names: final names by first names; said: lines of the merging phase.
         """
-        yield from self._classes(classes, names, said)
+        yield from self._classes(classes, names, merged)
         yield from self._scopes()
 
     def _scopes(self) -> Iterator[str]:
@@ -73,12 +73,12 @@ class Reasons:
             yield f"{_places(paths)}: {words}"
 
     def _classes(
-        self, classes: Sequence[ClassPlan], names: Mapping[str, str], said: list[str]
+        self, classes: Sequence[ClassPlan], names: Mapping[str, str], merged: list[str]
     ) -> Iterator[str]:
         """Lines on classes: their scopes, merged classes, the most similar class."""
         made = {new: old for old, new in names.items()}
         by_class: dict[str, list[str]] = defaultdict(list)
-        for line in said:
+        for line in merged:
             found = _ABOUT.match(line)
             by_class[found[1] if found else ""].append(line)
         kinds: dict[str, list[ClassPlan]] = defaultdict(list)
@@ -152,8 +152,8 @@ def difference(one: ClassPlan, other: ClassPlan) -> str:
     for name, made in mine.items():
         if apart := _apart(_built(made), _built(theirs[name])):
             return f"{name} {apart}"
-    for said in (_operators, _numbers):
-        if apart := _apart(said(one.block), said(other.block)):
+    for listed in (_operators, _numbers):
+        if apart := _apart(listed(one.block), listed(other.block)):
             return f"its forward {apart}"
     return "the order of what its forward does"
 

@@ -123,7 +123,7 @@ def _behind_words(
 
 
 def _hidden(tied: SizeUses, dim: int) -> None:
-    """What a layer widens to and the next one takes."""
+    """Name `hidden`: the one width besides `dim` between two layers."""
     takes = {tied.ties.find(taken) for taken, _ in tied.ties.layers}
     gives = {tied.ties.find(given) for _, given in tied.ties.layers}
     found: dict[int, list[Node]] = defaultdict(list)

@@ -21,7 +21,7 @@ def name_heads(tied: SizeUses, dim: Node, number: int) -> None:
     counts = sorted({tied.number(cut.factors[0]) for cut in cuts}, reverse=True)
     sizes = {tied.number(cut.factors[1]) for cut in cuts}
     if not cuts:
-        _told_heads(tied)
+        _name_num_heads(tied)
     if len(sizes) != 1 or len(counts) > 2 or counts[0] < 2:
         return
     heads, head_dim = counts[0], sizes.pop()
@@ -36,9 +36,9 @@ def name_heads(tied: SizeUses, dim: Node, number: int) -> None:
 
 
 def of_fewer_heads(tied: SizeUses) -> set[Node]:
-    """What is cut into fewer heads than something else: keys' and values' widths.
+    """Widths that are split into fewer heads than others: those of keys and values.
 
-    Where these have the width's number, that is by accident.
+    Where such a width equals the model's, the two are equal by chance.
     """
     counts = {
         tied.ties.find(cut.whole): tied.number(cut.factors[0])
@@ -55,7 +55,7 @@ def _is_layers(tied: SizeUses, root: Node) -> bool:
     return any(use.slot.parameter in FEATURES for use in uses)
 
 
-def _told_heads(tied: SizeUses) -> None:
+def _name_num_heads(tied: SizeUses) -> None:
     """Name the `num_heads` of the library's own attention layers."""
     for root in tied.of_one_number(
         lambda uses, _: {use.slot.parameter for use in uses} == {"num_heads"}
@@ -64,7 +64,7 @@ def _told_heads(tied: SizeUses) -> None:
 
 
 def _apart(tied: SizeUses, product: Product, dim: int) -> Product:
-    """What is cut into parts as wide as the model is no cut into heads."""
+    """The product without its count: parts as wide as the model are not heads."""
     if not product.is_cut or len(product.factors) != 2:
         return product
     times, part = product.factors

@@ -44,10 +44,10 @@ def _cut(
     if not isinstance(last, SelfAttr) or last.path != (head_dim,):
         return statement
     if _is_open(heads):
-        said = count(statement.targets[0], len(before))
-        if said is None:
+        attribute = count(statement.targets[0], len(before))
+        if attribute is None:
             return statement
-        heads = said
+        heads = attribute
     elif any(map(_is_open, before)):
         return statement
     args = (*before, heads, Literal(_OPEN))

@@ -266,7 +266,7 @@ class _Outline:
         return after
 
     def _expanded(self, before: Dims | None, shape: Expression) -> Dims | None:
-        """What is repeated along axes of length 1, and along new ones."""
+        """Shape transfer of expand: axes of length 1 and new axes grow."""
         if not isinstance(shape, ListOrTuple):
             return None
         after = [self.size(item) for item in shape.items]
@@ -438,7 +438,7 @@ class _Outline:
         return [local(shape) for shape in given]
 
     def _layer(self, made: Call, x: Dims | None) -> Dims | None:
-        """What one of the library's layers takes and gives."""
+        """Shape transfer of one of the library's layers."""
         kind, args = made.function.removeprefix("nn."), made.args
         first = self.size(args[0]) if args else None
         second = self.size(args[1]) if len(args) > 1 else None

@@ -52,8 +52,8 @@ _ABOUT = {
 class Arguments:
     """The arguments, the file's values, and their uses.
 
-    terms: what sizes are, by what stands for them in `ties`. needed: the arguments of
-    the classes that are written.
+    terms: the term of each size, by its union-find root in `ties`. needed: the
+    arguments of the classes that are written.
     """
 
     values: dict[str, int]
@@ -81,7 +81,7 @@ def _place(name: str) -> tuple[int, str]:
 
 
 def _about(names: Iterable[str]) -> str:
-    """What arguments are, in their order: "dim features, depth layers"."""
+    """Describe arguments in their order: "dim features, depth layers"."""
     kinds = groupby(names, kind)
     return ", ".join(_ABOUT[k].replace(k, " and ".join(each), 1) for k, each in kinds)
 
@@ -153,7 +153,7 @@ class _Writer:
         return self._held(HALF) if term == _HALVED else term.spelled(self._held)
 
     def _attribute(self, name: str) -> str:
-        """What an argument is called where the module keeps it."""
+        """The name of the attribute in which the module keeps an argument."""
         if name not in self.names_of:
             self.names_of[name] = free(Identifier(name), self.attributes)
         return self.names_of[name]
@@ -246,14 +246,14 @@ class _Writer:
             else replace(
                 value,
                 shape=tuple(
-                    self._said(("dim", id(value), axis), size)
+                    self._renamed_size(("dim", id(value), axis), size)
                     for axis, size in enumerate(value.shape)
                 ),
             )
             for value in values
         ]
 
-    def _said(self, node: Node, size: int | str | None) -> int | str | None:
+    def _renamed_size(self, node: Node, size: int | str | None) -> int | str | None:
         term = self.arguments.term(node)
         return size if term is None else str(term)
 

@@ -19,7 +19,7 @@ ORDER = (
     *("dim", "depth", "heads", "kv_heads", HEAD_DIM, HALF, "hidden", "width", "vocab"),
     *("positions", "classes", "outputs"),
 )
-"""What sizes are called, in the order of a constructor's arguments."""
+"""Names of hyperparameters, in the order of a constructor's arguments."""
 
 _CUT = ("heads", HEAD_DIM)
 

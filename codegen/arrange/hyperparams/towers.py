@@ -73,7 +73,7 @@ def _inside(tied: SizeUses, uses: list[Use]) -> set[str]:
 
 
 def _single(tied: SizeUses, tower: str, parameters: frozenset[str]) -> list[Node]:
-    """What classes of a tower hand to such parameters, where it is one number."""
+    """The sizes that a tower's classes pass to such parameters, if all are equal."""
     return tied.of_one_number(
         lambda uses, _: (
             {use.slot.parameter for use in uses} <= parameters

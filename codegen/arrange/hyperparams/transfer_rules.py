@@ -10,7 +10,7 @@ from burnish.codegen.program import Expression, Literal, Method
 
 
 def split(ties: Ties, whole: Dims | None, parts: list[Dims | None]) -> None:
-    """What was split: one axis is shared out, the others stay."""
+    """Shape transfer of split: the parts of one axis add up, other axes are equal."""
     for part in parts:
         ties.kept(part, whole)
     first = parts[0]
@@ -32,7 +32,7 @@ _FEW = (2, 3)
 
 
 def reshaped(ties: Ties, before: Dims, after: Dims) -> None:
-    """What stays at both ends; between them, one axis of several or several of one."""
+    """Shape transfer of reshape: equal ends, between them one axis merged or split."""
     before, after = list(before), list(after)
     while before and after and ties.of(before[0]) == 1 != ties.of(after[0]):
         before = before[1:]
@@ -125,7 +125,7 @@ def conv(
 
 
 def moved(ties: Ties, kind: str, args: tuple[Expression, ...], x: Dims) -> Dims | None:
-    """What layers without weights make of axes: pools, Permute, and plain Flatten."""
+    """Shape transfer of layers without weights: pools, Permute, and plain Flatten."""
     if kind == "Permute":
         order = args[0].value if args and isinstance(args[0], Literal) else None
         if not isinstance(order, tuple) or sorted(order) != list(range(len(x))):
@@ -138,7 +138,7 @@ def moved(ties: Ties, kind: str, args: tuple[Expression, ...], x: Dims) -> Dims 
 
 
 def broadcast(ties: Ties, shapes: list[Dims | None]) -> Dims | None:
-    """What shapes give together, as arithmetic lays them over each other."""
+    """Shape transfer of broadcasting."""
     known = [shape for shape in shapes if shape]
     if not known or len(known) < len(shapes):
         return known[0] if len(known) == 1 else None

@@ -19,7 +19,7 @@ Taken = tuple[int, int, Value, Value]
 
 
 @dataclass(frozen=True)
-class Laid:
+class Aligned:
     """An alignment of two forwards: optional runs, and choices of old switches."""
 
     runs: tuple[Taken, ...]
@@ -33,12 +33,12 @@ class Alignment:
         self.whole, self.other = whole, other
         self.steps = 0
 
-    def run(self, start: Mapping[Value, Value]) -> Laid | None:
+    def run(self, start: Mapping[Value, Value]) -> Aligned | None:
         return self._from(0, 0, dict(start), free=True)
 
     def _from(
         self, i: int, j: int, known: dict[Value, Value], free: bool
-    ) -> Laid | None:
+    ) -> Aligned | None:
         """Align the rest from two positions. free: a gap may start here."""
         self.steps += 1
         if self.steps > _STEPS:
@@ -47,7 +47,7 @@ class Alignment:
         if i == len(mine) and j == len(theirs):
             one = hash_under(self.whole.results, known, mine=True)
             two = hash_under(self.other.results, known, mine=False)
-            return Laid((), {}) if one == two else None
+            return Aligned((), {}) if one == two else None
         if i == len(mine):
             return None
         switch = switch_of(mine[i])
@@ -61,7 +61,7 @@ class Alignment:
 
     def _switched(
         self, i: int, j: int, known: dict[Value, Value], switch: str
-    ) -> Laid | None:
+    ) -> Aligned | None:
         """Align optional statements: present, or absent."""
         statement = self.whole.statements[i]
         assert isinstance(statement, If)
@@ -83,7 +83,7 @@ class Alignment:
                 return replace(found, choices=found.choices | {switch: choice})
         return None
 
-    def _without(self, i: int, j: int, known: dict[Value, Value]) -> Laid | None:
+    def _without(self, i: int, j: int, known: dict[Value, Value]) -> Aligned | None:
         """Align the rest with a gap: the next statements are bypassed."""
         mine = self.whole.statements
         for end in range(i + 1, min(len(mine), i + _RUN) + 1):

@@ -28,7 +28,7 @@ _FEW = 3
 """Up to this many statements are named by their operators, more by their members."""
 
 _TELLING = 3
-"""Two sizes that are equal in fewer classes may be equal by accident."""
+"""Two sizes that are equal in fewer classes may be equal by chance."""
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from itertools import count
 from burnish.codegen.arrange.analysis.size_slots import (
     Defaults,
     Parameters,
+    as_expression,
     changed,
-    said,
 )
 from burnish.codegen.arrange.merge.conditions import Condition, activations, conditions
 from burnish.codegen.arrange.merge.optional_parts import resolved, switch_of
@@ -83,10 +83,10 @@ def merged(
     calls = {}
     for i, each in enumerate(kind.plans):
         given = table.given(i)
-        sizes = [said(given[name]) for name in required]
-        sizes += [said(_function(column, i)) for column in functions.values()]
+        sizes = [as_expression(given[name]) for name in required]
+        sizes += [as_expression(_function(column, i)) for column in functions.values()]
         written = {n: v for n, v in usual.items() if given.get(n, v) != v}
-        options = [(name, said(given[name])) for name in written]
+        options = [(name, as_expression(given[name])) for name in written]
         options += [
             (c.name, Literal(True)) for c in tests if c.is_argument and c.column[i]
         ]
@@ -164,15 +164,15 @@ def _contract(contracts: list[str], names: Mapping[tuple[object, ...], str]) -> 
     words: list[str] = []
     found: dict[str, tuple[str, ...]] = {}
     for column in zip(*parts, strict=True):
-        said = {word for word in column if word != "_" and not word.isdigit()}
+        symbols = {word for word in column if word != "_" and not word.isdigit()}
         if len(set(column)) == 1:
             word = column[0]
         elif all(word.isdigit() for word in column):
             word = names.get(tuple(map(int, column)), "_")
-        elif words and words[-1].endswith("(") and len(said) > 1:
+        elif words and words[-1].endswith("(") and len(symbols) > 1:
             word = "batch"
         else:
-            word = said.pop() if len(said) == 1 else "_"
+            word = symbols.pop() if len(symbols) == 1 else "_"
         same = found.setdefault(word, column) == column
         words.append(word if same or len(set(column)) == 1 else "_")
     return "".join(words)

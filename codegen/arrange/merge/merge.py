@@ -63,11 +63,11 @@ def sized(classes: list[ClassPlan], explain: Explain) -> list[ClassPlan]:
     handing, reasons = handed_on(classes), list[str]()
     if handing is not None:
         fewer = _Sizer(reasons.append).run([replace(plan) for plan in handing])
-    said: list[str] = []
-    found = _Sizer(said.append).run([replace(plan) for plan in classes])
+    explained: list[str] = []
+    found = _Sizer(explained.append).run([replace(plan) for plan in classes])
     if handing is not None and len(fewer) < len(found):
-        found, said = fewer, reasons
-    for line in said:
+        found, explained = fewer, reasons
+    for line in explained:
         explain(line)
     return found
 
@@ -210,7 +210,7 @@ class _Sizer:
         items = [c.column for c in tests if c.has_items]
         for one, other in combinations(items, 2):
             if not any(a and b for a, b in zip(one, other, strict=True)):
-                return "one part stands in place of another"
+                return "one part takes the place of another"
         parts = parts_of(kind.whole)
         if sum(bool(part.member) for part in parts) > _MEMBERS:
             return f"over {_MEMBERS} members would be made on a condition"

@@ -124,16 +124,16 @@ def _hand_on(
 def _written(turns: list[_Turn], carried: dict[int, int], calling: Change) -> Loop:
     """The loop, with the first turn's statements as its body."""
     first, last = turns[0], turns[-1]
-    stands = {
+    renamed = {
         value: _any_of([turn.values[place] for turn in turns])
         for place, value in enumerate(first.values)
         if place in carried.values() or value in first.own
     }
-    change = exchanged(stands)
+    change = exchanged(renamed)
 
     body: list[Statement] = [
         Assign(
-            tuple(stands[target] for target in s.targets),
+            tuple(renamed[target] for target in s.targets),
             s.scope,
             change(calling(s.expression)),
         )
@@ -141,9 +141,9 @@ def _written(turns: list[_Turn], carried: dict[int, int], calling: Change) -> Lo
     ]
     return Loop(
         tuple(last.values[end] for end in carried),
-        carried=tuple(stands[first.values[place]] for place in carried.values()),
+        carried=tuple(renamed[first.values[place]] for place in carried.values()),
         initial=tuple(first.values[place] for place in carried.values()),
-        body=Block(body, [stands[first.values[end]] for end in carried]),
+        body=Block(body, [renamed[first.values[end]] for end in carried]),
     )
 
 

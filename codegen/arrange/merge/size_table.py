@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from burnish.codegen.arrange.analysis.size_slots import Slot, said
+from burnish.codegen.arrange.analysis.size_slots import Slot, as_expression
 from burnish.codegen.identifier import Identifier, free
 from burnish.codegen.program import (
     BinOp,
@@ -29,7 +29,7 @@ _ROLES = {
 _CUT = frozenset(("size", *_ROLES.values()))
 
 _TELLING = 3
-"""A size that is a multiple in fewer classes may be so by accident."""
+"""A size that is a multiple in fewer classes may be one by chance."""
 
 _TIMES = (2, 3, 4, 6)
 """The factors of multiples that are looked for."""
@@ -267,7 +267,7 @@ class Table:
         """The expression for a column: a literal, an argument, a multiple of one."""
         slot, key = self.slots[place], self.keys[place]
         if not _varies(key[1]):
-            return said(next(size for size in key[1] if size is not ABSENT))
+            return as_expression(next(size for size in key[1] if size is not ABSENT))
         root = self._root(key)
         name = self.names[root]
         known: Expression = Name(name) if slot.attribute else SelfAttr((name,))

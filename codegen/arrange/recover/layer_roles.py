@@ -148,7 +148,7 @@ class Roles:
     def _ends(
         self, attention: Statement, inside: set[int]
     ) -> tuple[list[Expression], Statement]:
-        """What is compared, and weighed; and the statement that does the latter."""
+        """Queries, keys and values, and the statement that weighs the values."""
         made = expression(attention)
         assert isinstance(made, Call)
         if made.function == _ATTENTION:

@@ -203,7 +203,7 @@ def _holds(segment: Segment) -> bool:
 
 
 def _kind_or_form(segment: Segment, roles: Roles) -> object:
-    """What makes segments alike: a known kind of module, else their form."""
+    """The key by which segments are alike: a known kind of module, else their form."""
     kind = roles.kind(segment.statements) if segment.weight >= _LEAST else "Block"
     return _form(segment, roles) if kind == "Block" else kind
 
@@ -316,7 +316,7 @@ def _explained(stage: Stage) -> str:
     count = len(stage.units)
     return (
         f"structure: {stage.name} holds {count} {unit.kind}"
-        f" ({len(unit.statements)} statements in {what}; the form stands {unit.times}"
+        f" ({len(unit.statements)} statements in {what}; the form occurs {unit.times}"
         " times)"
     )
 

@@ -82,7 +82,7 @@ def inner_layer(group: Group) -> Layer | None:
 
 
 def function_word(group: Group) -> str:
-    """What a class with functions is called: by its layer, else by its last step."""
+    """The name of a class with functions: by its layer, else by its last step."""
     if (layer := inner_layer(group)) is not None:
         return layer.kind
     *_, last = statements_of(group)

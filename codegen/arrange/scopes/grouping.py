@@ -86,7 +86,7 @@ def _members(items: list[Statement], depth: int) -> dict[Level, list[Statement]]
 
 
 def _named(item: Item, depth: int) -> str:
-    """What explains an item: its module, else its kind of statement."""
+    """A description of an item: its module, else its kind of statement."""
     if isinstance(item, Group):
         return plain(item.level.name)
     if len(item.scope) > depth:

@@ -19,7 +19,7 @@ _AGAIN = re.compile(r"(.+)_(\d+)")
 _Path = tuple[str, ...]
 
 
-def tell_calls_apart(statements: Sequence[Statement]) -> None:
+def distinguish_calls(statements: Sequence[Statement]) -> None:
     """Number the calls of modules that are called several times, in place."""
     weights = {id(s): weights_of(s) for s in statements}
     read = [key for s in statements if s.scope for key in weights[id(s)]]

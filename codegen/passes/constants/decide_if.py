@@ -30,7 +30,7 @@ def decide_branches(model: ir.Model, account: Account) -> bool:
         wrong = [name for name in _BRANCHES if _contradicts(node, name)]
         if len(wrong) != 1:
             continue
-        account.did("If of which one branch fits the ranks behind it", g.label(node))
+        account.did("If with one branch that fits the ranks behind it", g.label(node))
         _decide(model, node, wrong == ["else_branch"])
         changed = True
     return changed

@@ -205,7 +205,7 @@ _EITHER = {"Add": 0.0, "And": 1.0, "Mul": 1.0, "Or": 0.0}
 _FAR = 2**31 - 1
 """From here on a bound means "to the end"."""
 _FAR_IN_TENSORFLOW = 10**9
-"""What its exporter writes for that."""
+"""The value that TensorFlow's exporter writes for it."""
 
 
 def _takes_all(node: ir.Node) -> bool:

@@ -143,7 +143,7 @@ def results(
     inputs: list[ir.TensorProtocol | None],
     account: Account,
 ) -> list[ir.TensorProtocol] | None:
-    """What the node makes of inputs that are known (None: not, or left out)."""
+    """The node's outputs for known inputs (None: unknown, or left out)."""
     static = _static(node)
     if static is not None:
         return static
@@ -225,7 +225,7 @@ def _maker(
         except Exception as error:  # the evaluator raises many kinds
             raise ReadError(
                 f"node {name!r} ({twin.op_type}): expected inputs that fit each other, "
-                f"got ones of which ONNX says: {error}; export the model again"
+                f"got an error from ONNX: {error}; export the model again"
             ) from error
         return ir.tensor(np.asarray(made), dtype=dtype)
 
@@ -269,7 +269,7 @@ def _product(values: object) -> float:
 
 
 def _all_pairs(inputs: list[np.ndarray | None]) -> float:
-    """What broadcasting, gathering and products make at most."""
+    """The most elements that broadcasting, gathering and products make."""
     return _product([i.size for i in inputs if i is not None])
 
 

@@ -11,7 +11,7 @@ from burnish.codegen.passes.graph import all_nodes, constant, label, let_go, own
 
 
 def inline_constant_if(model: ir.Model, account: Account) -> bool:
-    """Move the taken branch's nodes to where the If stood.
+    """Replace an If of a constant condition by the taken branch's nodes.
 
     The other branch may not fit the shapes that are known here, since it never runs.
     """
@@ -40,7 +40,7 @@ def inline_constant_if(model: ir.Model, account: Account) -> bool:
 def _known(
     model: ir.Model, choices: list[ir.Node]
 ) -> dict[ir.Value | None, ir.TensorProtocol]:
-    """What is constant among the conditions and all that they are computed from."""
+    """The constants among the conditions and among all that they are computed from."""
     known: dict[ir.Value | None, ir.TensorProtocol] = {}
     makers: set[ir.Node] = set()
     waiting = [node.inputs[0] for node in choices]

@@ -34,8 +34,12 @@ def mark_folded(model: ir.Model, account: Account) -> bool:
     """Mark initializers that are constants."""
     changed = False
     for value in model.graph.initializers.values():
-        told = value.metadata_props.get(_FROM)
-        if told is None or constants.is_marked(value) or not _is_constant(value, told):
+        origins = value.metadata_props.get(_FROM)
+        if (
+            origins is None
+            or constants.is_marked(value)
+            or not _is_constant(value, origins)
+        ):
             continue
         constants.mark(value)
         account.did("number that was computed of numbers", value.name or "")
@@ -43,9 +47,9 @@ def mark_folded(model: ir.Model, account: Account) -> bool:
     return changed
 
 
-def _is_constant(value: ir.Value, told: str) -> bool:
+def _is_constant(value: ir.Value, origins: str) -> bool:
     try:
-        names = ast.literal_eval(told)
+        names = ast.literal_eval(origins)
     except (SyntaxError, ValueError):
         return False
     if all(_OF_NODES.fullmatch(str(name)) for name in names):

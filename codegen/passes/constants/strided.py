@@ -14,7 +14,7 @@ from burnish.codegen.passes.shapes.dims import declared
 
 
 def read_in_order(node: ir.Node) -> ir.Value | None:
-    """What a Gather takes all elements of, each in its place; None if it does not."""
+    """The input of a Gather that takes all elements in order; None for other nodes."""
     if node.op_type != "Gather" or attribute(node, "axis", 0):
         return None
     flat, places = node.inputs

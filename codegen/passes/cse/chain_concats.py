@@ -32,7 +32,7 @@ def _chained(graph: ir.Graph | ir.Function, account: Account) -> bool:
                 node.resize_inputs(1 + len(inputs) - length)
                 for place, value in enumerate((start, *inputs[length:])):
                     node.replace_input_with(place, value)
-                account.did("Concat that goes on from an earlier one", label(node))
+                account.did("Concat that extends an earlier one", label(node))
                 changed = True
                 break
         made.setdefault((axis, *inputs), node.outputs[0])

@@ -1,6 +1,6 @@
 """Remove the transposes that TensorFlow's exporters put around channels-last operators.
 
-What lies between Transposes and does not care for the order of axes is a region with
+Nodes between Transposes that do not depend on the order of axes are a region with
 channels last. It is written for channels first where that needs fewer Transposes, or
 as many, and these stand at the model's inputs and outputs.
 """
@@ -143,7 +143,7 @@ def _made(region: Region, value: ir.Value) -> list[ir.Value]:
 def _read(
     region: Region, value: ir.Value, user: ir.Node, graph: object
 ) -> list[ir.Value]:
-    """What reads the value: more values with channels last."""
+    """The outputs of the value's readers: further values with channels last."""
     if user in region.nodes or user in region.ends:
         return []
     order = _order(user)

@@ -24,7 +24,7 @@ _LAYERS = having(Trait.PRODUCT)
 
 @dataclass
 class _Step:
-    """What is done with the elements from `index` on, one along the axis of x."""
+    """The computation on one slice of x: elements along the axis, from `index` on."""
 
     x: ir.Value
     axis: int
@@ -47,7 +47,7 @@ def join_slices(model: ir.Model, account: Account) -> bool:
 
 
 def _step(concat: ir.Node, value: ir.Value | None) -> _Step | None:
-    """What a Concat's input comes from, where that is a slice and layers."""
+    """The step behind a Concat's input: a slice, then layers; None for others."""
     grow = g.made_for(concat, value)
     if grow is None or grow.op_type != "Unsqueeze" or grow.domain:
         return None

@@ -80,7 +80,7 @@ def _chain(last: ir.Node) -> list[ir.Node]:
 
 
 def _form(chain: list[ir.Node]) -> tuple[object, ...]:
-    """What a chain does, whatever the sizes."""
+    """A fingerprint of a chain without its sizes."""
     return tuple(
         (node.op_type, len(_sizes(node.outputs[0]) or ()), tuple(_order(node)))
         for node in chain

@@ -49,7 +49,7 @@ def repeat_elements(model: ir.Model, account: Account) -> bool:
 
 
 def _repeat(merge: ir.Node) -> _Repeat | None:
-    """What a Reshape ends, where it puts a repeated axis into the one before it."""
+    """The repetition that a Reshape ends by merging a repeated axis, else None."""
     turn = _maker(merge, "Transpose")
     tile = _maker(turn or merge, "Tile")
     grow = None if tile is None else _maker(tile, "Unsqueeze")

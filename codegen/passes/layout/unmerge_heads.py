@@ -48,7 +48,7 @@ def heads_apart(model: ir.Model, account: Account) -> bool:
 
 
 def _split(node: ir.Node) -> tuple[Size, Size] | None:
-    """What a Reshape splits the first of three axes into; None for another one."""
+    """The two sizes into which a Reshape splits the first of three axes, else None."""
     if node.op_type != "Reshape" or node.domain != "":
         return None
     before, after = declared(node.inputs[0]), declared(node.outputs[0])

@@ -29,7 +29,7 @@ def scale_of(node: ir.Node) -> Scale | None:
     small = node.outputs[0] if node.op_type == "QuantizeLinear" else node.inputs[0]
     dtype = zeros.dtype if zeros is not None else small.dtype if small else None
     if zeros is None and node.op_type == "QuantizeLinear":
-        dtype = _told(node)
+        dtype = _output_dtype(node)
     if dtype not in (ir.DataType.INT8, ir.DataType.UINT8):
         return None
     if scales.dtype != ir.DataType.FLOAT or attribute(node, "block_size", 0):
@@ -55,10 +55,10 @@ def _shifted(
     return held, whole.astype(np.int8)
 
 
-def _told(node: ir.Node) -> ir.DataType:
+def _output_dtype(node: ir.Node) -> ir.DataType:
     """The type of a QuantizeLinear without a zero point."""
-    said = node.attributes.get_int("output_dtype", 0)
-    return ir.DataType(said) if said else ir.DataType.UINT8
+    dtype = node.attributes.get_int("output_dtype", 0)
+    return ir.DataType(dtype) if dtype else ir.DataType.UINT8
 
 
 def same(one: Scale | None, other: Scale | None) -> bool:

@@ -29,8 +29,8 @@ def round_inputs(model: ir.Model, account: Account) -> None:
         scale = _scale_before(node.inputs[0])
         if scale is None or not is_dequantized(node.inputs[1]) or scale[0].size != 1:
             continue
-        said = {"scale": float(scale[0][0]), "zero_point": int(scale[1][0])}
-        node.metadata_props[ON_INPUT] = json.dumps(said)
+        quantization = {"scale": float(scale[0][0]), "zero_point": int(scale[1][0])}
+        node.metadata_props[ON_INPUT] = json.dumps(quantization)
         account.did("layer that rounds its input", label(node))
     for node in all_nodes(model):
         if node.op_type == "FakeQuantize" and node.domain == "burnish":

@@ -101,7 +101,7 @@ def _plain(tensor: ir.TensorProtocol) -> ir.TensorProtocol:
 
 
 def _name(model: ir.Model, node: ir.Node) -> str:
-    """What its author called the weight, where the quantizer left that."""
+    """The author's name of the weight, where the quantizer left it."""
     codes, output = node.inputs[0], node.outputs[0]
     assert codes is not None
     name = _ADDED.sub("", codes.name or "")

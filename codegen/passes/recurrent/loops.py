@@ -1,7 +1,7 @@
 """Loops over a recurrent cell become RNN or GRU nodes.
 
 TensorFlow's exporter knows the LSTM; Keras' GRU and SimpleRNN come as a Loop that reads
-x[i], goes on from the last state and collects the states.
+x[i], updates the last state and collects the states.
 """
 
 from __future__ import annotations
@@ -136,18 +136,18 @@ def _runs_through(loop: _Loop, sequence: ir.Value, run: Evaluator) -> bool:
         limit, going = (None if v is None else run(v, {}) for v in loop.node.inputs[:2])
         if going is not None and not going.item():
             return False
-        goes = [
-            _goes_on(loop, i, run) for i in sorted({0, max(count - 2, 0), count - 1})
+        continues = [
+            _continues(loop, i, run) for i in sorted({0, max(count - 2, 0), count - 1})
         ]
     except Unknown:
         return False
     most = None if limit is None else int(limit.item())
     if most is not None and most < count:
         return False
-    return all(goes[:-1]) and (most == count or not goes[-1])
+    return all(continues[:-1]) and (most == count or not continues[-1])
 
 
-def _goes_on(loop: _Loop, step: int, run: Evaluator) -> bool:
+def _continues(loop: _Loop, step: int, run: Evaluator) -> bool:
     """Whether another step follows; it must not once it has not."""
     known = {v: np.array(start + step, np.int64) for v, start in loop.counters.items()}
     known[loop.body.inputs[0]] = np.array(step, np.int64)

@@ -167,7 +167,7 @@ def _joined(before: ir.Node, parts: Sequence[ir.Value | None]) -> ir.Value:
 
 
 def _cut(value: ir.Value | None) -> tuple[ir.Value, int, int] | None:
-    """What a value is a slice of along the first axis, from where, to where."""
+    """The value that another is a slice of along the first axis, with start and end."""
     maker = None if value is None else value.producer()
     if maker is None or maker.op_type != "Slice" or len(maker.inputs) < 4:
         return None

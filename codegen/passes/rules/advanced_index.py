@@ -65,7 +65,7 @@ def _check_row(found: Match) -> str | None:
     return None
 
 
-# --- places counted through axes that are laid flat ---
+# --- flat indices into merged axes ---
 
 _FLAT = op("Flatten", Any("data"), name="flat")
 
@@ -73,9 +73,9 @@ _FLAT = op("Flatten", Any("data"), name="flat")
 def _check_flat(found: Match) -> str | None:
     data = declared(found["data"])
     if attribute(found.named["flat"], "axis", 1) != 2 or data is None:
-        return "it is not the first two axes that are laid flat"
+        return "the flattened axes are not the first two"
     if len(data) not in (2, 3) or attribute(found.named["main"], "axis", 0):
-        return "more than the first two axes are laid flat"
+        return "more than the first two axes are flattened"
     if data[1] is None or _counted(found["at"], data[1]) is None:
         return "the places are counted in other steps"
     return None
@@ -91,12 +91,12 @@ def _counted(at: ir.Value, step: Size) -> tuple[ir.Value, ir.Value] | None:
         if product is None or product.op_type != "Mul" or product.domain:
             continue
         for a, by in (product.inputs, product.inputs[::-1]):
-            if a is not None and b is not None and _said(by) == step:
+            if a is not None and b is not None and _size_of(by) == step:
                 return a, b
     return None
 
 
-def _said(value: ir.Value | None) -> Size | None:
+def _size_of(value: ir.Value | None) -> Size | None:
     """The size that a number is."""
     node = None if value is None else value.producer()
     while node is not None and node.op_type in ("Cast", "Squeeze", "Unsqueeze"):

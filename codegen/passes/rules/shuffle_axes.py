@@ -49,7 +49,7 @@ def _check_pixels(found: Match, order: list[int]) -> str | None:
 
 
 def _factor(found: Match) -> int | None:
-    """What height and width are parted by, if they are parted alike."""
+    """The factor by which height and width are split, if it is the same."""
     dims = declared(found.named["turn"].inputs[0]) or []
     one, other = [dims[i] for i in ((2, 3) if _order(found) == _SHUFFLED else (3, 5))]
     return one.value if one is not None and one == other else None

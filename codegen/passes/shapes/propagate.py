@@ -214,7 +214,7 @@ _FREE = frozenset(("Expand", "Reshape"))
 
 
 def _without_names(shape: ir.Shape | None) -> ir.Shape | None:
-    """What a file calls these sizes proves nothing."""
+    """A shape without its names: a file's names of sizes prove nothing."""
     if shape is None:
         return None
     return ir.Shape([d if isinstance(d, int) or _is_ours(d) else None for d in shape])
@@ -244,19 +244,19 @@ def _name_sizes(value: ir.Value, names: dict[str, str]) -> None:
     dims: list[int | str] = []
     roles = _ROLES.get(len(value.shape), ())
     for axis, dim in enumerate(value.shape):
-        said = dim if isinstance(dim, int) else dim.value
-        if isinstance(said, str) and _COUNTED.fullmatch(said):
+        size = dim if isinstance(dim, int) else dim.value
+        if isinstance(size, str) and _COUNTED.fullmatch(size):
             taken = axis >= len(roles) or roles[axis] in names.values()
-            said = names.setdefault(said, f"?{said}" if taken else roles[axis])
-        dims.append(_nameless(value, axis) if said is None else said)
+            size = names.setdefault(size, f"?{size}" if taken else roles[axis])
+        dims.append(_nameless(value, axis) if size is None else size)
     value.shape = ir.Shape(dims)
 
 
 def _nameless(value: ir.Value, axis: int) -> str:
     """A name that is no Python name, so that no reader will see it."""
     name = (value.name or "").encode()
-    said = name if len(name) <= _SHORT else hashlib.sha256(name).digest()
-    return f"?{said.hex()}_{axis}"
+    digest = name if len(name) <= _SHORT else hashlib.sha256(name).digest()
+    return f"?{digest.hex()}_{axis}"
 
 
 def _write(value: ir.Value, dims: Dims | None, names: dict[str, str]) -> bool:
@@ -272,9 +272,9 @@ def _write(value: ir.Value, dims: Dims | None, names: dict[str, str]) -> bool:
     made: list[int | str] = []
     for axis, size in enumerate(dims):
         noted = known[axis] if fits else None
-        said = noted if isinstance(noted, int | None) else noted.value
-        if size is None and said is not None:
-            size = parse(said).renamed(names)
+        declared = noted if isinstance(noted, int | None) else noted.value
+        if size is None and declared is not None:
+            size = parse(declared).renamed(names)
         made.append(_nameless(value, axis) if size is None else size.dim)
     before = [d if isinstance(d, int) else d.value for d in known]
     value.shape = ir.Shape(made)

@@ -93,8 +93,8 @@ def concat(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
 
 def _telling(sizes: tuple[Size | None, ...]) -> Size | None:
     """The spelling of equal sizes: a number if one is, else the first name."""
-    said = [size for size in sizes if size is not None]
-    return next((s for s in said if s.value is not None), said[0] if said else None)
+    known = [size for size in sizes if size is not None]
+    return next((s for s in known if s.value is not None), known[0] if known else None)
 
 
 def split(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:

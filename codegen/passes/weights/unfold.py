@@ -46,8 +46,8 @@ def unfold_weights(model: ir.Model, account: Account) -> bool:
     named: dict[str, ir.Value] = {}
     for value in list(model.graph.initializers.values()):
         function = _COUNT.sub("", value.name or "")
-        told = value.metadata_props.pop(_FROM, "[]")
-        made_of = _parameter(told, function == _ROWS)
+        origins = value.metadata_props.pop(_FROM, "[]")
+        made_of = _parameter(origins, function == _ROWS)
         if made_of is None or constants.is_marked(value) or value.const_value is None:
             continue
         if made_of in named and _is_copy(value, named[made_of]):
@@ -84,13 +84,13 @@ def _is_copy(value: ir.Value, other: ir.Value) -> bool:
     return alike and one.tobytes() == two.tobytes()
 
 
-def _parameter(told: str, rows: bool) -> str | None:
+def _parameter(origins: str, rows: bool) -> str | None:
     """The one parameter among the names.
 
     rows: it is an embedding's weight, and the places to read may be a buffer.
     """
     try:
-        names = ast.literal_eval(told)
+        names = ast.literal_eval(origins)
     except (SyntaxError, ValueError):
         return None
     sources = [str(name) for name in names if isinstance(name, str)]

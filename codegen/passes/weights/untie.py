@@ -27,7 +27,7 @@ from burnish.codegen.weights import constants, origin
 
 _PARAMETER = re.compile(r"[A-Za-z_]\w*(\.\w+)+")
 _COUNTED = re.compile(r"(val_|onnx::\w+_)\d+")
-#: What torch's older exporter computed from weights, such as a folded batch norm.
+#: Values that torch's older exporter computed from weights, such as a folded norm.
 _FOLDED = re.compile(r"onnx::\w+_\d+")
 #: Behind all that exporters count, and onnx-ir for the nodes that passes make.
 _BEHIND = 1_000_000
@@ -77,7 +77,7 @@ _Reader = tuple[tuple[str, ...], str, int]
 def _tables_apart(model: ir.Model, account: Account) -> bool:
     """Give each module of a list its own table, where not all of them have the same.
 
-    One that they all read was handed down to them; of several, each module has its own,
+    One that they all read was passed to them; of several, each module has its own,
     and the exporter has merged those that are equal.
     """
     tables: dict[_Reader, set[ir.Value]] = defaultdict(set)

@@ -15,7 +15,7 @@ VERSION = 23
 
 Body = Callable[..., Any]
 Shared = dict[Hashable, ir.Value]
-"""What the nodes of one model that follow each other make once."""
+"""Values that consecutive nodes of one model share."""
 
 _ALIKE = frozenset(
     ("Add", "Concat", "Conv", "Gemm", "MatMul", "Mul", "Reshape", "Split", "Transpose")
@@ -23,7 +23,7 @@ _ALIKE = frozenset(
 """Operators that give the type of what they take."""
 
 bodies: dict[str, Body] = {}
-"""What each operator of onnxruntime's means, by its name."""
+"""Function bodies of onnxruntime's operators, by name."""
 
 
 class Unreadable(Exception):
@@ -136,7 +136,7 @@ def array_of(x: ir.Value | None, what: str) -> np.ndarray:
 def body_of(
     node: ir.Node, opset: int, shared: Shared
 ) -> tuple[list[ir.Node], list[ir.Value | None], list[str]]:
-    """New nodes, what stands for each output (None: nobody reads it), and notes.
+    """New nodes, the value for each output (None: nobody reads it), and notes.
 
     Raises Unreadable when the operator, or this use of it, has no body.
     """

@@ -52,7 +52,7 @@ class Cache:
         return made
 
     def seen(self, whole: Any) -> Any:
-        """What any row has, without room behind it."""
+        """The cache up to the longest row, without the unused rest."""
         return self.op.Slice(whole, [0], self.total, [2])
 
     def mask(self, window: int = -1) -> Any:
@@ -78,7 +78,7 @@ class Cache:
 
 
 def _time(q: Any) -> Any:
-    """What tells how many new keys there are: the dimension, else the value."""
+    """The number of new keys: the dimension if it is static, else its value."""
     dim = None if q.shape is None else q.shape[2]
     known = isinstance(dim, int) or (dim is not None and dim.value is not None)
     return str(dim) if known else q

@@ -15,7 +15,7 @@ _LOWEST = float(np.finfo(np.float32).min)
 def hidden(
     op: Builder, q: Any, k: Any, mask: Any, low: float, bias: Any, causal: bool
 ) -> Any:
-    """What is added to the scores, or None; booleans where nothing but `causal` hides.
+    """The additive mask of the scores, or None; booleans if only `causal` hides keys.
 
     mask: numbers of keys that count, (batch,); where they start behind those,
     (2 * batch,); or 1 for every key that counts, (batch, keys) or (batch, time, keys).
@@ -33,15 +33,15 @@ def hidden(
 
 
 def _added(op: Builder, q: Any, k: Any, mask: Any, low: float, like: Any) -> Any:
-    """What a mask adds to scores, made once for all that have as many keys."""
+    """An additive mask, made once for all nodes that have as many keys."""
     keys = None if k.shape is None else k.shape[2]
     known = isinstance(keys, int) or (keys is not None and keys.value is not None)
-    told = (mask, str(keys) if known else k, low, None if like is None else like.dtype)
-    if told not in op.shared:
+    key = (mask, str(keys) if known else k, low, None if like is None else like.dtype)
+    if key not in op.shared:
         keep = _kept(op, q, k, mask)
         zero, filled = (_number(op, n, like) for n in (0.0, low))
-        op.shared[told] = op.Where(keep, zero, filled)
-    return op.shared[told]
+        op.shared[key] = op.Where(keep, zero, filled)
+    return op.shared[key]
 
 
 def _number(op: Builder, number: float, like: Any) -> Any:

@@ -192,7 +192,7 @@ def _whole(
 def _shares(
     op: Builder, router: Any, count: int, weights: Any = None, *, normalized: bool
 ) -> Any:
-    """What each expert counts for each token, 0 but for `count`: (tokens, experts)
+    """The weight of each expert for each token, 0 but for `count`: (tokens, experts)
 
     weights: what they count, where it is not the softmax of router.
     """

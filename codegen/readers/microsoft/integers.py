@@ -45,7 +45,7 @@ def qgemm(
 
 
 def _steps(op: Builder, a_scale: Any, b_scale: Any, alpha: float) -> Any:
-    """What one unit of the whole sums is worth: a constant where both scales are."""
+    """The scale of the integer sums: a constant where both scales are."""
     if a_scale.const_value is None or b_scale.const_value is None:
         scale = op.Mul(a_scale, b_scale)
         return scale if alpha == 1 else op.Mul(scale, op.number(alpha, a_scale))

@@ -1,4 +1,4 @@
-"""SkipLayerNormalization and its kin, and EmbedLayerNormalization."""
+"""SkipLayerNormalization and its variants, and EmbedLayerNormalization."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def transpose_matmul(
 
 
 def _turned(op: Builder, x: Any, last: int, batch: int) -> Any:
-    """The last two axes swapped; batch: the first stands before the last one at first.
+    """The last two axes swapped; batch: the first axis comes before the last at first.
 
     A vector has no two axes: nothing is swapped.
     """

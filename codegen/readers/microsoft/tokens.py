@@ -22,7 +22,7 @@ from burnish.codegen.readers.microsoft.attentions import (
 
 @microsoft("RemovePadding")
 def remove_padding(op: Builder, input_: Any, sequence_token_count: Any) -> Any:
-    """The tokens in a row (tokens, width), and where they and the padding stood.
+    """The tokens in a row (tokens, width), and the positions of tokens and padding.
 
     input_: (batch, time, width); sequence_token_count: (batch,). Then the places of
     tokens, those of padding behind them, (batch, time); the sums of counts, from 0 on;
@@ -49,7 +49,7 @@ def remove_padding(op: Builder, input_: Any, sequence_token_count: Any) -> Any:
 
 @microsoft("RestorePadding")
 def restore_padding(op: Builder, input_: Any, token_offset: Any) -> Any:
-    """Tokens in a row (tokens, width) where they stood, with zeros for the padding."""
+    """Tokens in a row (tokens, width) at their positions, with zeros as padding."""
     shape = op.Concat(op.Shape(token_offset), op.Shape(input_, start=1, end=2), axis=0)
     places = op.Cast(op.Reshape(token_offset, [-1]), to=ir.DataType.INT64)
     held = op.Slice(places, [0], op.Shape(input_, start=0, end=1), [0])

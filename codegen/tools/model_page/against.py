@@ -43,7 +43,7 @@ class Values:
 
 @dataclass(frozen=True)
 class Differences:
-    """What `--against` says; `--json` prints it. added: what only the other has."""
+    """The result of `--against`; `--json` prints it. added: only the other model's."""
 
     model: str
     other: str
@@ -75,9 +75,9 @@ class Differences:
             (len(self.tensors), "tensor", "of other kinds"),
             (len(self.values), "tensor", "of other values"),
         )
-        said = [f"{count(n, word)} {what}" for n, word, what in counts if n]
-        said += ["another source"] if self.source else ["the same source"]
-        return ", ".join(said) if self.differ else "no difference"
+        parts = [f"{count(n, word)} {what}" for n, word, what in counts if n]
+        parts += ["another source"] if self.source else ["the same source"]
+        return ", ".join(parts) if self.differ else "no difference"
 
 
 def differences(
@@ -91,8 +91,8 @@ def differences(
     return Differences(
         first.model,
         second.model,
-        tuple(_told(box) for path, box in after.items() if path not in before),
-        tuple(_told(box) for path, box in before.items() if path not in after),
+        tuple(_changed(box) for path, box in after.items() if path not in before),
+        tuple(_changed(box) for path, box in before.items() if path not in after),
         tuple(
             Changed(path, what)
             for path, box in before.items()
@@ -105,21 +105,21 @@ def differences(
     )
 
 
-def _told(box: Box) -> Changed:
+def _changed(box: Box) -> Changed:
     return Changed(box.path, f"{box.kind}({box.about})" if box.about else box.kind)
 
 
 def _changes(one: Box, other: Box) -> Iterator[str]:
-    mine, its = _told(one).what, _told(other).what
+    mine, its = _changed(one).what, _changed(other).what
     if mine != its:
         yield f"{mine} became {its}"
     for word, before, after in (
         ("takes", one.inputs, other.inputs),
         ("gives", one.outputs, other.outputs),
     ):
-        said, now = (", ".join(map(str, flows)) for flows in (before, after))
-        if said and now and said != now:
-            yield f"{word} {now}, not {said}"
+        old, new = (", ".join(map(str, flows)) for flows in (before, after))
+        if old and new and old != new:
+            yield f"{word} {new}, not {old}"
 
 
 def _tensors(

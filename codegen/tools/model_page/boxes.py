@@ -42,7 +42,7 @@ class Histogram:
 class Held:
     """A parameter or buffer that a module owns.
 
-    shares: the path of the tensor that it is, where that one came before.
+    shares: the path of an earlier tensor that it is the same object as.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Held:
 
 @dataclass(frozen=True)
 class Step:
-    """What a module's forward calls: an operator, or a module by its path."""
+    """A step of a module's forward: an operator, or a module by its path."""
 
     operator: str
     module: str
@@ -75,7 +75,7 @@ class Span:
 class Box:
     """One module, or a list of modules.
 
-    about: what stands in its brackets when it is printed. lines: its class and where it
+    about: the text in its brackets when it is printed. lines: its class and where it
     is made and called. same_as: the path of the module that it is, where that one came
     before. calls, macs and result_bytes: of one pass, with the modules in it; steps: of
     its first call. reasons: what `generate --explain` says of it.

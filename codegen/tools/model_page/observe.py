@@ -30,7 +30,7 @@ Kind = tuple[str, str, tuple[int, ...]]
 
 @dataclass
 class Seen:
-    """What one module did: the flow of its first call, the costs of all of them."""
+    """Observed calls of one module: the flow of the first, the costs of all."""
 
     calls: int = 0
     inputs: tuple[Kind, ...] = ()
@@ -171,7 +171,7 @@ def _named(module: Any, args: Any, options: Any) -> tuple[Kind, ...]:
 
 
 def _zeros(operator: Any, given: Any, options: Any) -> np.ndarray | None:
-    """What a product would give, as zeros; None where it has to be computed."""
+    """Zeros in the shape of a product; None where it has to be computed."""
     shape_of = _SHAPES.get(operator.__name__)
     if shape_of is None or not all(hasattr(a, "shape") for a in given[:2]):
         return None

@@ -25,7 +25,7 @@ def assign(root: Box, explained: Sequence[str]) -> None:
     for line in explained:
         if not line.startswith(" "):
             step = line.partition(":")[0]
-        said = line if not line.startswith(" ") else f"{step}: {line.strip()}"
+        reason = line if not line.startswith(" ") else f"{step}: {line.strip()}"
         if line.endswith(": no change") or re.search(r": \d+ changes?$", line):
             continue
         met = _CLASS.match(line)
@@ -33,7 +33,7 @@ def assign(root: Box, explained: Sequence[str]) -> None:
         for path in _paths(line):
             found += _matching(path, boxes)
         for box in {id(box): box for box in found}.values():
-            box.reasons.append(said)
+            box.reasons.append(reason)
 
 
 def _paths(line: str) -> Iterable[str]:

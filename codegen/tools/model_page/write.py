@@ -77,7 +77,7 @@ def write(found: Look, target: Path, apart: Differences | None = None) -> Path:
 
 
 def _marks(found: Look, apart: Differences) -> dict[str, str]:
-    """What is different in a module, by its path, as its box says it."""
+    """The differences of each module, by its path, as its box shows them."""
     boxes, marks = found.boxes, dict[str, str]()
     paths = [each.path for each in apart.tensors] + [each.path for each in apart.values]
     for path in paths:
@@ -90,14 +90,14 @@ def _marks(found: Look, apart: Differences) -> dict[str, str]:
 
 
 def facts(found: Look) -> list[tuple[str, str]]:
-    """What is said of the whole model: a word and a number."""
+    """Facts of the whole model: a word and a number."""
     root = found.root
-    said = [("parameters", f"{root.parameters:,}"), ("weights", size(root.bytes))]
+    facts = [("parameters", f"{root.parameters:,}"), ("weights", size(root.bytes))]
     if found.ran:
-        said.append(("FLOPs a pass", number(2 * root.macs)))
-        said.append(("results a pass", size(root.result_bytes)))
-    said.append(("modules", f"{sum(bool(b.calls) for b in root.walk()) or 1:,}"))
-    return said
+        facts.append(("FLOPs a pass", number(2 * root.macs)))
+        facts.append(("results a pass", size(root.result_bytes)))
+    facts.append(("modules", f"{sum(bool(b.calls) for b in root.walk()) or 1:,}"))
+    return facts
 
 
 class _Pages:
@@ -165,8 +165,8 @@ def _bar(
     word: str, part: int, whole: int, text: str, about: str = ""
 ) -> tuple[str, str, str, str]:
     share = 100 * part / whole if whole else 0.0
-    said = f"{word}: {about or f'{part:,}'}, {share:.1f}% of the model"
-    return word, text if part else "", f"{share:.1f}", said
+    title = f"{word}: {about or f'{part:,}'}, {share:.1f}% of the model"
+    return word, text if part else "", f"{share:.1f}", title
 
 
 def _child(box: Box, path: str) -> Box | None:
@@ -219,15 +219,15 @@ def drawn(histogram: Histogram) -> str:
 
 def spread(histogram: Histogram) -> str:
     """`-0.21 to 0.2, mean 0.001, deviation 0.05`, and anomalies."""
-    said = (
+    summary = (
         f"{histogram.low:.3g} to {histogram.high:.3g}, mean {histogram.mean:.3g}, "
         f"deviation {histogram.deviation:.3g}"
     )
     if histogram.zeros:
-        said += f", {histogram.zeros / histogram.values:.1%} zeros"
+        summary += f", {histogram.zeros / histogram.values:.1%} zeros"
     if histogram.odd:
-        said += f", {histogram.odd:,} not finite"
-    return said
+        summary += f", {histogram.odd:,} not finite"
+    return summary
 
 
 # --- source ---

@@ -200,7 +200,7 @@ class Emitter:
     def body(
         self, label: str, takes: Sequence[ir.Value], make: Callable[[], Iterable[Any]]
     ) -> ir.Graph:
-        """What `make` writes and gives as a graph, which sees the outer one."""
+        """The nodes and results of `make` as a graph that sees the outer one."""
         around = self.nodes, self.values, self._constants, self._axes, self.call
         shared, self.shared = self.shared, {}  # a body is inside of one module
         self.nodes, self.values = [], dict(self.values)
@@ -322,7 +322,7 @@ class Emitter:
 
     @property
     def results(self) -> list[Ref]:
-        """What the call that is being written gives."""
+        """The results of the call that is being written."""
         assert self.call is not None
         return refs(self.call.results)
 
@@ -346,7 +346,7 @@ class Emitter:
         self.nodes.append(node)
 
     def _within(self) -> int:
-        """What is shared by nodes: all of them, or those of one module's call."""
+        """The scope in which nodes share constants: the graph, or one module's call."""
         return self._path()[-1].number if self.apart and self._path() else 0
 
     def _path(self) -> Path:

@@ -71,7 +71,7 @@ def export(
     outputs: Sequence[str] | None = None,
     functions: bool = False,
 ) -> Exported:
-    """What `module(*examples)` does, as an ONNX model.
+    """Export `module(*examples)` as an ONNX model.
 
     examples: tensors or arrays, as the module is called; numbers among them are fixed.
     dynamic: names of the axes that may have any size, {"images": {0: "batch"}}; unless
@@ -142,7 +142,7 @@ def _checked(dynamic: Dynamic, inputs: Mapping[str, Tensor]) -> Dynamic:
 
 # --- the program, at several sizes ---
 
-#: What is added to every dynamic size in the second and third capture, or times what.
+#: How the second and third capture change every dynamic size: a sum or a product.
 _CHANGES: tuple[tuple[Callable[[int, int], int], ...], ...] = (
     (lambda n, i: n + 1 + i, lambda n, i: n + 3 + 2 * i),
     (lambda n, i: n * (2 + i), lambda n, i: n * (3 + 2 * i)),
@@ -156,7 +156,7 @@ def _program(
     inputs: Mapping[str, Tensor],
     dynamic: Dynamic,
 ) -> Recorded:
-    """What the module does, with sizes that follow the dynamic axes."""
+    """Record the module's calls, with sizes that follow the dynamic axes."""
     words = _sizes(inputs, dynamic)
     first = recorded(module, given)
     if not words:
@@ -318,7 +318,7 @@ def _drop_unread(emit: Emitter, results: Sequence[ir.Value]) -> None:
 def _words(
     program: Recorded, inputs: Mapping[str, Tensor], dynamic: Dynamic
 ) -> dict[Size, str]:
-    """What dynamic sizes are called."""
+    """The names of dynamic sizes."""
     found: dict[Size, str] = {}
     for name, ref in zip(inputs, program.arguments, strict=True):
         for axis, word in dynamic.get(name, {}).items():

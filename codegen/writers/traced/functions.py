@@ -116,7 +116,7 @@ def asked_by(nodes: Iterable[ir.Node]) -> Iterator[ir.Value]:
 
 
 def _alike(node: ir.Node, places: dict[Any, int]) -> Any:
-    """What two nodes share that do the same to values of the same places."""
+    """A structural hash of a node; its operands are hashed by their places."""
     attributes = tuple(
         (name, _content(each, places)) for name, each in sorted(node.attributes.items())
     )

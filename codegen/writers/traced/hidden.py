@@ -22,7 +22,7 @@ from burnish.codegen.writers.traced.questions import Asking, decides
 from burnish.nn.module import Module
 
 Seen = dict[str, Any]
-"""What names and attributes hold: numbers, texts, lengths."""
+"""The contents of names and attributes: numbers, texts, lengths."""
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 _DEEP = 4  # objects in objects
@@ -32,7 +32,7 @@ _MOST = 2000  # values of one look
 
 
 class Watch:
-    """What is seen at each call inside of a loop of one run."""
+    """Snapshots of Python state at each call inside a loop of one run."""
 
     def __init__(self) -> None:
         self._looks: dict[Any, list[Seen]] = {}
@@ -98,7 +98,7 @@ def _into(found: Seen, name: str, value: Any, known: set[int], room: int) -> Non
 
 
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:
-    """What an object holds, by how it is reached."""
+    """The parts of an object, with the expression that reaches each."""
     if isinstance(value, np.ndarray):
         yield ".tobytes()", value.tobytes() if value.nbytes <= _MOST else None
     elif isinstance(value, dict):
@@ -117,7 +117,7 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
         yield "", value.__func__
         yield "", value.__self__
     elif hasattr(value, "__next__"):
-        yield " (where it stands)", _place(value)
+        yield " (its position)", _place(value)
     else:
         yield from ((f".{key}", part) for key, part in _attributes(value).items())
 

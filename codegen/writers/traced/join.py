@@ -65,7 +65,7 @@ def _shared(some: list[Done], others: list[Done]) -> int:
 
 
 def outline(item: Any) -> Any:
-    """What calls share that do the same to other values at one place of a source."""
+    """A fingerprint of a call: equal for the same call of one source line."""
     if isinstance(item, Done):
         path = [each.path for each in item.path]
         given = (item.args, item.options, item.results)
@@ -133,7 +133,7 @@ class _Join:
         return self._given(a, b, a)
 
     def results(self, a: Any, b: Any) -> Any:
-        """What the whole gives; ExportError where the two ways differ in kind."""
+        """The joined result; ExportError where the two paths differ in kind."""
         try:
             return self._both(a, b, self._result)
         except _NoFit:

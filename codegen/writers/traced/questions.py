@@ -202,7 +202,7 @@ def _targets(node: ast.While | ast.For) -> set[str]:
 
 
 def _read(node: ast.AST) -> set[str]:
-    """The names in an expression of which more than the shape is read."""
+    """The names in an expression that it reads more than the shape of."""
     if isinstance(node, ast.Attribute) and node.attr in _SHAPES:
         return set()
     if isinstance(node, ast.Name):

@@ -56,7 +56,7 @@ def plain(item: Any) -> Any:
 
 
 def _difference(*rounds: Done) -> str:
-    """What three rounds do at one place, where it is not the same."""
+    """Describe what three iterations do at one place, where they differ."""
     name = rounds[0].name
     if all(each.name == name for each in rounds):
         given = [[ref.shape for ref in refs([r.args, r.options])] for r in rounds]
@@ -226,7 +226,7 @@ class _Rounds:
         return Ref(self.seen.next(), tuple(like.shape), like.dtype)
 
     def _next(self, b: Any, c: Any) -> Any:
-        """What a round gives the next one: b, where the third one begins with c."""
+        """The loop-carried value of an iteration: b, where the third begins with c."""
         if isinstance(b, Ref) and b.place in self._own:
             if not isinstance(c, Ref) or self._first[0].get(c.place) != b.place:
                 raise _Unlike("a value that comes from another step each round")
@@ -246,7 +246,7 @@ class _Rounds:
     # --- after the loop ---
 
     def _rest(self) -> Block:
-        """What follows any number of rounds, as it follows three."""
+        """The calls after the loop, for any trip count."""
         blocks = [
             stacked(end, k) if end else None for k, end in enumerate(self.loop.ends)
         ]
@@ -282,7 +282,7 @@ class _Rounds:
         return calls[3]._replace(args=args, options=options)
 
     def _within(self, *made: Any) -> None:
-        """What the calls after the loop make: the same thing, called differently."""
+        """Record that results after the loop are the same in each capture."""
         for same in zip(*map(refs, made), strict=True):
             self._inner.add(tuple(ref.place for ref in same))
 

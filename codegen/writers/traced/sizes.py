@@ -81,7 +81,7 @@ class Differ(Exception):
 
 
 def merged(*items: Any) -> Any:
-    """What several captures have in one place, sizes that differ as Size.
+    """Unify the values of several captures; integers that differ become Size.
 
     Raises Differ where they are not of one kind.
     """

@@ -62,7 +62,7 @@ class Done(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What the call is known as."""
+        """The name of the call."""
         if isinstance(self.function, Module):
             return f"nn.{type(self.function).__name__}"
         if isinstance(self.function, Operator):
@@ -71,7 +71,7 @@ class Done(NamedTuple):
 
     @property
     def blocks(self) -> list[Block]:
-        """What is done under a condition."""
+        """The blocks under a condition."""
         return [each for each in self.options.values() if isinstance(each, Block)]
 
     @property
@@ -138,7 +138,7 @@ class Decision(NamedTuple):
 
 @dataclasses.dataclass
 class Seen:
-    """What several runs of one module share, so that equal things have equal places."""
+    """Numbering shared by the runs of one module: equal things have equal places."""
 
     fixed: dict[int, tuple[Ref, Any]] = dataclasses.field(default_factory=dict)
     starts: dict[tuple[int, ...], int] = dataclasses.field(default_factory=dict)
@@ -290,7 +290,7 @@ class LayerTape(Tape):
 def run(
     module: Module, args: Sequence[Any], ways: tuple[int, ...], seen: Seen
 ) -> LayerTape:
-    """What `module(*args)` does, going these ways first."""
+    """Record `module(*args)` along these decisions first."""
     tape = LayerTape(module, ways, seen)
     try:
         _, _, results = record(tape, module, tuple(args), {})

@@ -39,7 +39,7 @@ _MOST = 256  # runs of one module
 
 
 def recorded(module: Module, args: Sequence[Any]) -> Recorded:
-    """What `module(*args)` does; raises CaptureError where that depends on values."""
+    """Record every path of `module(*args)`; CaptureError where it depends on values."""
     ways = _Ways(module, args)
     first = ways.run(())
     whole = ways.follow((), first, 0)
@@ -87,7 +87,7 @@ class _Ways:
     def _after(
         self, ways: tuple[int, ...], tape: LayerTape, decision: Decision
     ) -> Block:
-        """What is done from a decision on."""
+        """The block of calls from a decision on."""
         if self.runs > _MOST:
             raise ExportError(
                 f"export: {decision.line}: expected at most {_MOST} ways through the "
@@ -105,7 +105,7 @@ class _Ways:
         return self._counted(ways, tape, decision)
 
     def _going(self, ways: tuple[int, ...], tape: LayerTape, answer: int) -> Block:
-        """What is done after a decision with this answer."""
+        """The block of calls after a decision with this answer."""
         decision = tape.decisions[len(ways)]
         ways = (*ways, answer)
         if decision.answer != answer:

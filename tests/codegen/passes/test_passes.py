@@ -81,7 +81,7 @@ def twin(model, *steps, **feeds):
         step(model, accounts.of(step.__name__))
     if not steps:
         passes.run(model, accounts, supported=everything)
-    accounts.tell(lines.append, passes.places(model))
+    accounts.explain_all(lines.append, passes.places(model))
     for mine, theirs in zip(run(model, feeds), before, strict=True):
         assert mine.dtype == theirs.dtype
         np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=1e-6)

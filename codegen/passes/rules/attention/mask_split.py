@@ -158,7 +158,7 @@ def _is_spread(found: Match) -> str | None:
     return None
 
 
-def _says_places(found: Match) -> str | None:
+def _not_split(found: Match) -> str | None:
     rest = _rest(found)
     return rest if isinstance(rest, str) else None
 
@@ -199,14 +199,14 @@ RULES = (
     Rule(
         "Attention with places in the mask",
         _attended("burnish"),
-        _says_places,
+        _not_split,
         _with_rest,
         ("burnish", "Attention", 1),
     ),
     Rule(
         "ONNX's Attention with places in the mask",
         _attended(""),
-        _says_places,
+        _not_split,
         _with_rest,
         ("", "Attention", 23),
     ),

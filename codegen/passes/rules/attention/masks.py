@@ -109,7 +109,7 @@ def _table(value: ir.Value) -> np.ndarray | None:
 
 
 def _source(node: ir.Node | None, wide: bool) -> ir.Value | None:
-    """What a node has the elements of, cast, or spread over more axes."""
+    """The input whose elements a node has, cast or broadcast over more axes."""
     if node is None or node.domain:
         return None
     spread = wide and node.op_type == "Expand"
@@ -143,7 +143,7 @@ def is_lower_triangle(value: ir.Value, wide: bool = False) -> bool:
 
 
 def _negated_of(node: ir.Node | None) -> ir.Value | None:
-    """What a node holds just where it is 0 or False."""
+    """The boolean input that a node negates, by comparison with 0 or by Not."""
     if node is None or node.domain:
         return None
     if node.op_type == "Not":
@@ -248,7 +248,7 @@ _PICKING = frozenset(
         "Unsqueeze",
     )
 )
-"""What has no elements but those of its first input."""
+"""Operators whose output has only elements of the first input."""
 
 
 def filled(value: ir.Value | None) -> float | None:

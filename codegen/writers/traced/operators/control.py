@@ -58,7 +58,7 @@ def repeat(
 
 
 def _number(emit: Emitter, round_: ir.Value, number: Counted) -> ir.Value:
-    """What a number of Python is in a round."""
+    """The value of a Python number in one iteration."""
     kind = number.start.dtype
     made = round_ if kind == np.int64 else emit.cast(round_, kind)
     if number.step.shape or number.step != 1:

@@ -114,7 +114,7 @@ def _dynamic(emit: Emitter, x: Any, scales: Any) -> ir.Node | None:
 
 
 def _source(emit: Emitter, item: Any) -> ir.Value:
-    """What scales or zero points are, before they were brought into another shape."""
+    """Scales or zero points before they were reshaped."""
     value = emit.value(item)
     node = value.producer()
     if node is None or node.op_type != "Reshape" or node.inputs[0] is None:
