@@ -13,7 +13,7 @@ _MOST = 3
 class Account:
     """What one step did and left, by the places where, over all its rounds.
 
-    near: whether somebody will read it, so that what nearly fits is worth looking for.
+    near: whether near misses are looked for and recorded; only `--explain` reads them.
     """
 
     near: bool = False

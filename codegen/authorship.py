@@ -50,7 +50,7 @@ SAYS_NOTHING = "val_0"
 _LEAST = 8
 """An author counts `conv1` to `conv5` too; fewer layers than this keep their names."""
 _MOST = 0.75
-"""Where a quarter of the layers has other names, somebody gave names."""
+"""Where a quarter of the layers has other names, an author gave names."""
 
 
 def is_by_pytorch(producer: str | None) -> bool:

@@ -92,7 +92,7 @@ def calls(
 
 
 def check_owned(source: Path, existing: str = "keep") -> list[Path]:
-    """The files of somebody that stand in the way, where `existing` is "force".
+    """The files of others that would be replaced, where `existing` is "force".
 
     Raises OwnershipError for them elsewhere.
     """

@@ -4,7 +4,7 @@ ConversionError               base; the command prints the message and exits wit
 ├── ReadError                 the file is missing, damaged, or no model at all
 ├── UnsupportedError          operators or opsets that have no import rule, all of them
 │   └── AttributeNotHonouredError   an attribute whose value the rule does not implement
-├── OwnershipError            a file that would be replaced is somebody's
+├── OwnershipError            a file would be replaced that is not ours
 ├── ExportError                 what an ONNX graph cannot hold, or has no operator for
 ├── VerifyError               the generated module cannot be compared, or disagrees
 └── UsageError                the command was called wrongly; exits with 2
@@ -83,7 +83,7 @@ class AttributeNotHonouredError(UnsupportedError):
 
 
 class OwnershipError(ConversionError):
-    """A file that stays as it is, because somebody changed it or another wrote it.
+    """A file that is not replaced: it was edited, or Burnish did not write it.
 
     diff: whether `--diff` goes together with what was asked for.
     """

@@ -14,8 +14,8 @@ from burnish.codegen.weights.entries import Entry
 from burnish.serialize import is_weights
 
 Existing: TypeAlias = Literal["keep", "force", "merge"]
-"""What happens to a file that somebody changed, or that Burnish did not write: it stays
-and nothing is written; it is kept as .bak; the changes go into the new source."""
+"""How to treat a file that was edited, or that Burnish did not write: keep it and write
+nothing; keep it as .bak; merge the edits into the new source."""
 
 
 _SWITCHES = (
@@ -36,8 +36,8 @@ class Options:
     weights: they are written at all. quantize: "q8" or "q4", the bits of matrices.
     standalone: with the parts of the runtime that it uses, for NumPy alone. selftest:
     with golden inputs and outputs, for `python -m MODULE --selftest`.
-    allow_unknown: an operator that nobody knows becomes a method to fill in.
-    dequantize: the float model that a quantized file was made of.
+    allow_unknown: an unsupported operator becomes a method to fill in.
+    dequantize: the float model that a quantized file was made from.
     """
 
     name: str | None = None

@@ -31,7 +31,7 @@ class Identifier(str):
 
     @classmethod
     def variable(cls, text: str) -> Identifier:
-        """A lower-case name that hides no builtin and that nobody reads as a 1."""
+        """A lower-case name that hides no builtin and does not look like a 1."""
         name = cls(_snake(text))
         hides = name in _BUILTINS or name == "l"
         return super().__new__(cls, f"{name}_") if hides else name

@@ -17,7 +17,7 @@ class ModelGen:
 
     ModelGen(out_dir="my_app/models", embed_states=True).input("resnet18.onnx").run()
 
-    existing: what happens to a file there that somebody changed or that Burnish did not
+    existing: how to treat a file there that was edited or that Burnish did not
     write. "keep": it stays, and nothing is written; "force": it is kept as .bak;
     "merge": changes to the source go into the new one.
     """

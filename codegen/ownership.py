@@ -1,7 +1,7 @@
 """Decide whether an output path may be replaced: by header digest and weights mark.
 
-A file may be replaced when Burnish wrote it and nobody changed it: its digest tells.
-Everything else is somebody's work, and stays unless its owner says otherwise.
+A file may be replaced when Burnish wrote it and its digest shows that it is unedited.
+Every other file is kept unless the user asks to replace it.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Settled:
 def settle(generated: Generated, folder: Path, existing: Existing) -> Settled:
     """Decide for each output whether an existing file is replaced; nothing is written.
 
-    Raises OwnershipError for a file that is somebody's and stays, and UsageError where
+    Raises OwnershipError for a file that may not be replaced, and UsageError where
     an output would replace an input.
     """
     plan = Settled(generated, folder, generated.text, _writes_weights(generated))

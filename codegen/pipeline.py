@@ -237,7 +237,7 @@ def write(
 ) -> list[Path]:
     """Write the source, and the weights beside it; both appear whole or not at all.
 
-    existing: what happens to files that are somebody's; see `settle`. Weights that come
+    existing: how to treat files that are not ours; see `settle`. Weights that come
     from the very file that would be written stay as they are there. Raises
     OwnershipError, or UsageError where an output would replace an input.
     """

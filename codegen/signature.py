@@ -103,7 +103,7 @@ def is_generated(path: Path) -> bool:
 
 
 def is_untouched(path: Path) -> bool:
-    """Whether Burnish wrote this file and nobody changed it since."""
+    """Whether Burnish wrote this file and it is unedited."""
     try:
         found = signature_of(path.read_text("utf-8"))
     except (FileNotFoundError, IsADirectoryError, UnicodeDecodeError):

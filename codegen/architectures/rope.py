@@ -37,8 +37,8 @@ def rope_values(
         "theta": new.number("rope_theta", config.number("rope_theta", theta)),
         "attention": "",
     }
-    turned = int(size * share)
-    if turned < 2 or turned % 2:
+    rotated = int(size * share)
+    if rotated < 2 or rotated % 2:
         config.refuse("partial_rotary_factor", "an even part of every head", share)
         return made, 1.0
     scaling = {
@@ -53,7 +53,7 @@ def rope_values(
             "original_max_position_embeddings",
             config.size("original_max_position_embeddings", positions),
         )
-        made |= scaling[kind](given, turned, positions, before, made["theta"])
+        made |= scaling[kind](given, rotated, positions, before, made["theta"])
     else:
         config.ignore("original_max_position_embeddings")
         given.ignore("factor", "original_max_position_embeddings")

@@ -44,7 +44,7 @@ def drops(
     """Template variables of dropout; empty where the probability is 0.
 
     Others become arguments of the constructor, at the end of `sizes`; `drop`,
-    `attention_drop` and `drops` are how they are handed on.
+    `attention_drop` and `drops` are how they are passed on.
     """
     if dropout:
         sizes["dropout"] = dropout

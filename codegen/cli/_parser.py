@@ -30,7 +30,7 @@ class Parser(argparse.ArgumentParser):
         raise Misuse(Failure(command, "UsageError", message, USAGE, more))
 
     def refuse(self, unknown: Sequence[str]) -> NoReturn:
-        """Words that nothing takes, each beside the option that is spelled like it."""
+        """Unknown words, each with the option of the closest spelling."""
         known = [name for action in self._actions for name in action.option_strings]
         self.error("; ".join(f"unknown: {_beside(word, known)}" for word in unknown))
 

@@ -37,7 +37,7 @@ _OF_TABLES: dict[str, Any] = {
     "template_dir": None,
     "rules": [],
 }
-"""Options that a table says, with what they are where nobody gave them."""
+"""Options that a table may set, with their defaults."""
 
 
 def run(options: argparse.Namespace) -> int:

@@ -117,7 +117,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
     add(
         "--allow-unknown",
         action="store_true",
-        help="operators that nobody knows become methods to fill in",
+        help="unsupported operators become methods to fill in",
     )
     _compiled.arguments(command)
     add("--template-dir", type=Path, metavar="DIR", help="templates that replace ours")

@@ -1,9 +1,9 @@
 """Choose the kind of each layer so that sizes chain (Viterbi, then local search).
 
 Some tensors can be read in two ways: (32, 16, 3, 3) is a convolution from 16 to 32 or a
-transposed one from 32 to 16. And a file that sorts its names has lost the order. Both
-are told by the neighbours: the best reading is that in which the fewest layers take
-another number of features than the layer before gives. Viterbi's algorithm finds it for
+transposed one from 32 to 16. And a file that sorts its names has lost the order. The
+neighbours decide both: the best reading has the fewest layers whose input features
+differ from the output features of the layer before. Viterbi's algorithm finds it for
 one order; other orders are tried by moving runs of layers.
 """
 

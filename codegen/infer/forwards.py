@@ -1,9 +1,9 @@
 """Write the determined statements of a forward, and a method stub for each open step.
 
-Weights say what a module owns, never how it is joined. Certain are: a Sequential, which
-runs by its numbers; a list of equal blocks whose features fit; a BatchNorm right behind
-its convolution; the projections around attention; the two halves of a gated MLP. What
-stands elsewhere is an `nn.Unwritten` on a line of its own.
+Weights show which layers a module has, never how they are connected. Certain are: a
+Sequential, which runs in order; a list of equal blocks whose features fit; a BatchNorm
+right behind its convolution; the projections around attention; the two halves of a
+gated MLP. Every other step is an `nn.Unwritten` on a line of its own.
 """
 
 from __future__ import annotations

@@ -213,7 +213,7 @@ def rotary_embedding(
     rotary_embedding_dim: int = 0,
     node: NodeContext,
 ) -> Result:
-    """cos and sin say by their own columns how many of X's are turned."""
+    """The number of columns of cos and sin is half the number of rotated ones of X."""
     options = {"interleaved": bool(interleaved), "per_pair": True}
     flat = X.rank == 3
     cos, sin = (

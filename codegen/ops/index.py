@@ -305,6 +305,6 @@ def reverse_sequence(
     steps = named(node, method(line, "reshape", *time_line), "steps", "int64")
     column = method(sequence_lens, "reshape", *batch_line)
     lengths = named(node, column, "lengths", "int64")
-    turned = BinOp("-", BinOp("-", lengths, Literal(1)), steps)
-    places = call("where", BinOp("<", steps, lengths), turned, steps)
+    reversed_steps = BinOp("-", BinOp("-", lengths, Literal(1)), steps)
+    places = call("where", BinOp("<", steps, lengths), reversed_steps, steps)
     return call("take_along_axis", input_, places, axis=time_axis)

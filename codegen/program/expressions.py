@@ -26,7 +26,7 @@ class Call(Expression):
 
 @dataclass(frozen=True, eq=False)
 class Unwritten(Call):
-    """`self.unknown_foo(*args, **options)`: a method that nobody has written.
+    """`self.unknown_foo(*args, **options)`: a method to be filled in.
 
     operator: the unsupported ONNX operator; outputs: how many values it gives.
     """

@@ -51,11 +51,11 @@ class Program:
 class ClassPlan:
     """One class of the source: its members and its forward.
 
-    contract: the shapes that it takes and gives; about: what else is said about it.
-    members: attribute and constructor, in order; parameters: the constructor's own,
-    defaults: what those have by themselves. base: the class that it extends; what is
-    made under the name "" calls that one's constructor. shared: what is another's
-    in the end, and that one. divided: arguments, each with one that
+    contract: the shapes that it takes and gives; about: further lines of its docstring.
+    members: attribute and constructor, in order; parameters: the constructor's
+    arguments, defaults: their default values. base: the class that it extends; the
+    member "" is the call of the base's constructor. shared: paths of weights that are
+    tied, with the path that each is tied to. divided: arguments, each with one that
     must divide it so many times. tower: classes of two towers are not merged.
     inputs and `block.results` are what `forward` takes and returns.
     """

@@ -42,7 +42,7 @@ def _pruned_if(statement: If, needed: set[Expression]) -> If:
 
 
 def _pruned_loop(loop: Loop, needed: set[Expression]) -> Loop:
-    """Without lists that nobody reads, and without dead loop-carried values."""
+    """Without lists that are never read, and without dead loop-carried values."""
     states, offset = len(loop.carried), 0 if loop.going is None else 1
     first, targets = offset + states, loop.targets
     lists = [i for i in range(loop.collected) if targets[states + i] in needed]

@@ -61,10 +61,10 @@ def in_files(model: ir.Model) -> Iterator[tuple[ir.Value, FileTensor]]:
 
 @contextmanager
 def valid_or_refused(path: Path) -> Iterator[None]:
-    """An error inside that nobody raised on purpose is the file's, if it is invalid.
+    """Blame the file for an unexpected error inside, if the file is invalid.
 
-    ONNX's checker and its strict inference tell; what breaks on a valid model is a bug,
-    and stays what it is.
+    ONNX's checker and its strict inference decide; an error on a valid model is a bug
+    and is raised unchanged.
     """
     try:
         yield

@@ -19,7 +19,7 @@ SELF = "\0model"
 LARGE = 1024
 #: Protobuf's own limit on nesting.
 MAX_DEPTH = 100
-#: Parts of one kind: each becomes an object, whatever little it says.
+#: Parts of one kind: each becomes an object, however small.
 MOST = 200_000
 _OBJECTS = frozenset(("Model", "Graph", "Node", "Function"))
 

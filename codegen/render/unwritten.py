@@ -37,7 +37,7 @@ class _Method:
 
 
 def methods(plan: ClassPlan) -> list[list[str]]:
-    """The lines of every method that a class calls and nobody has written."""
+    """The lines of every method stub that a class calls."""
     found: dict[str, _Method] = {}
     for targets, call in _calls(plan.block):
         name = call.function.removeprefix("self.")

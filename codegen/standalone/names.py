@@ -130,7 +130,7 @@ def _narrowed(text: str, named: frozenset[str]) -> str:
 
 
 def _without_rules(text: str) -> str:
-    """Without gradients and kernels of other backends, which nobody can refer to."""
+    """Without gradients and kernels of other backends, which no code refers to."""
     places = Places(text)
     edits = [
         Edit(places.first_line(stmt), places.line_after(stmt), "")

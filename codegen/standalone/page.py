@@ -1,7 +1,7 @@
 """Write the single file: the model, and the definitions of the runtime that it reaches.
 
 Each definition keeps its own text and comments. What changes are names that two
-modules have, or that are looked up in another module, and members that nobody asks for.
+modules have, or that are looked up in another module, and members that nothing reads.
 """
 
 from __future__ import annotations

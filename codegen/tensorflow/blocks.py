@@ -30,9 +30,9 @@ class _Cut(NamedTuple):
 
 def blocks_of(names: Mapping[str, bool]) -> dict[str, tuple[str, str]]:
     """The block of a name and its name there, for names (that have weights) of one."""
-    turned = _number_first(names)
-    found = _blocks_of({turned[name]: weighs for name, weighs in names.items()})
-    return {name: found[turned[name]] for name in names if turned[name] in found}
+    reordered = _number_first(names)
+    found = _blocks_of({reordered[name]: weighs for name, weighs in names.items()})
+    return {name: found[reordered[name]] for name in names if reordered[name] in found}
 
 
 def _number_first(names: Mapping[str, bool]) -> dict[str, str]:
@@ -46,7 +46,7 @@ def _number_first(names: Mapping[str, bool]) -> dict[str, str]:
             parts[found[1], found[3]][found[2]] = has_weights
     common = [key for key, several in parts.items() if sum(several.values()) > 1]
     numbers = Counter(stem for stem, _ in common)
-    turned = {
+    reordered = {
         f"{stem}_{part}_{number}": f"{stem}_{number}_{part}"
         for (stem, number) in common
         for part in parts[stem, number]
@@ -55,8 +55,8 @@ def _number_first(names: Mapping[str, bool]) -> dict[str, str]:
     made = {}
     for name in names:
         cuts = (m.start() for m in re.finditer(r"_|$", name))
-        start = next((name[:cut] for cut in cuts if name[:cut] in turned), "")
-        made[name] = f"{turned[start]}{name[len(start) :]}" if start else name
+        start = next((name[:cut] for cut in cuts if name[:cut] in reordered), "")
+        made[name] = f"{reordered[start]}{name[len(start) :]}" if start else name
     return made
 
 

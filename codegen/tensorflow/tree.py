@@ -139,7 +139,7 @@ def _form(items: Iterable[Item]) -> frozenset[tuple[str, ...]]:
 
 
 def _renewed(children: _Children) -> set[str]:
-    """The scopes that are others again but for the numbers in them."""
+    """Scopes that equal another one but for the numbers in their names."""
     alike: dict[object, list[str]] = defaultdict(list)
     for name, inside in children.items():
         alike[_bare(inside)].append(name)
@@ -182,7 +182,7 @@ def _kind(stem: str) -> str:
 
 
 def _known_kind(name: str, parent: str, items: Sequence[Item]) -> str:
-    """A class for a scope whose own name says little: "output" of an attention."""
+    """A class for a scope whose own name is vague: "output" of an attention."""
     words = {item.word for item in items if item.has_weights}
     if not any(item.rest for item in items):
         if _NORM.search(name) and words == {"Add", "Mul"}:

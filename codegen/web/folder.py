@@ -35,7 +35,7 @@ class Page:
     """A page before it is written.
 
     model: the class that it runs. loader: its class method that loads the weights.
-    taken: files that are somebody's, with the reason.
+    taken: files that may not be replaced, with the reason.
     """
 
     folder: Path
@@ -51,7 +51,7 @@ def planned(module: str, text: str, folder: Path, *, loader: str, force: bool) -
 
     loader: the class method that loads the weights. Raises UsageError for
     inputs that a page has no field for, OwnershipError where a file of the page was
-    changed or is somebody's, unless forced.
+    edited or is not ours, unless forced.
     """
     model, inputs = model_in(text)
     place = folder / f"{module}_web"

@@ -1,8 +1,8 @@
 """Lazily dequantized weights: codes stay in the file, values are computed when read.
 
 A tensor computes its values, its scales or its zero points, in one shape. So a weight
-that passes have turned, cut or joined can be read once as each of them, and stored in
-small numbers again. What is no longer such a product is stored as it is.
+that passes have transposed, split or joined can be read once as each of them, and
+stored quantized again. A weight that is no such product any more is stored as float.
 """
 
 from __future__ import annotations

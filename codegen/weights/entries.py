@@ -139,7 +139,7 @@ def package(folder: Path) -> Iterator[None]:
         yield
     except BaseException:
         for place in new:
-            with suppress(OSError):  # never made, or somebody else writes there too
+            with suppress(OSError):  # never made, or another process writes there too
                 (place / "__init__.py").unlink()
                 place.rmdir()
         raise

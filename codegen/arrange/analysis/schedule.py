@@ -1,4 +1,4 @@
-"""Statements in the order of demand; attention spelled out as its steps.
+"""Statements in the order of demand; attention decomposed into its steps.
 
 Two classes that do the same can say so in two orders, and one that adds to its scores
 has them where another one calls an attention: in this form both read alike.
@@ -63,7 +63,7 @@ def spelled_out(block: Block) -> Block:
 
 
 def _call(statement: Statement) -> Call | None:
-    """The attention that a statement calls, where it can be spelled out."""
+    """The attention that a statement calls, where it can be decomposed."""
     made = statement.expression if isinstance(statement, Assign) else None
     if not isinstance(made, Call) or made.function != ATTENTION:
         return None

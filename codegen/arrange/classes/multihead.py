@@ -71,18 +71,18 @@ class Attention(Submodule):
     def calls(self, own: Expression) -> list[Statement]:
         """`self.attention(x, x, x, need_weights=False)[0]`"""
         found, outputs = self.found, self.outputs
-        turned: dict[int, Value] = {}
+        transposed: dict[int, Value] = {}
         statements: list[Statement] = []
         inputs: list[Expression] = []
         for place, flip in found.inputs:
             given = self.inputs[place]
-            if flip and place not in turned:
+            if flip and place not in transposed:
                 t, n, e = given.shape or (None,) * 3
-                turned[place] = Value("", given.dtype, (n, t, e))
+                transposed[place] = Value("", given.dtype, (n, t, e))
                 axes = (Literal(1), Literal(0), Literal(2))
                 made = Method(given, "transpose", axes)
-                statements.append(Assign((turned[place],), (), made))
-            inputs.append(turned[place] if flip else given)
+                statements.append(Assign((transposed[place],), (), made))
+            inputs.append(transposed[place] if flip else given)
         options: list[tuple[str, Expression]] = []
         if found.mask:
             place, name = found.mask
@@ -190,5 +190,5 @@ def _fits(layer: Layer) -> bool:
     all of them.
     """
     rounds = any(name.startswith("on_input") for name in layer.weights)
-    turned = layer.options.get("transposed")
-    return layer.kind == "Linear" and not turned and not rounds
+    transposed = layer.options.get("transposed")
+    return layer.kind == "Linear" and not transposed and not rounds

@@ -344,7 +344,7 @@ class _Outline:
     def _turned(
         self, x: Dims | None, tables: list[Expression], times: int
     ) -> Dims | None:
-        """Where whole heads are turned, their columns are so many times the tables'."""
+        """Whole heads that are rotated have `times` as many columns as the tables."""
         for table in map(self.dims, tables):
             columns = self.sizes.of(table[-1]) if table else None
             if not x or not table or columns is None:

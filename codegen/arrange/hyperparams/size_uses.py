@@ -31,9 +31,9 @@ class Use:
 class SizeUses:
     """Sizes by their union-find root, and the names chosen so far.
 
-    values: the arguments' values. terms: what sizes are. uses: where they stand;
-    beside: what else stands in one reshape. by_number: features of one number are the
-    same size, where no data flow tells which are.
+    values: the arguments' values. terms: the term of each size. uses: the slots of each
+    size; beside: the other sizes of the same reshape. by_number: equal numbers of
+    features are one size; used where no data flow shows which are equal.
     """
 
     def __init__(self, classes: list[ClassPlan], by_number: bool):

@@ -34,5 +34,5 @@ def axes(
     if not isinstance(made, Call) or made.function not in _AXES or leaf != "weight":
         return None
     places = _AXES[made.function]
-    turned = "transposed" in dict(made.options)
-    return [size(owner, made.args[p]) for p in (places[::-1] if turned else places)]
+    transposed = "transposed" in dict(made.options)
+    return [size(owner, made.args[p]) for p in (places[::-1] if transposed else places)]

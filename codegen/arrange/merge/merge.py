@@ -187,7 +187,7 @@ class _Sizer:
         return both if reason is None else None
 
     def _read_alike(self, one: Kind, other: Kind) -> Kind | None:
-        """Two kinds as one with statements reordered and attention spelled out."""
+        """Two kinds as one with statements reordered and attention decomposed."""
         if _word(one.whole) != _word(other.whole) or not attends(other.whole.block):
             return None
         plans = [_with(plan, spelled_out(plan.block)) for plan in other.plans]

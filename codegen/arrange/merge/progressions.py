@@ -41,7 +41,7 @@ def _call(made: Sequence[Call]) -> Call | None:
 
 
 def _with_switches(made: Sequence[Call]) -> Sequence[Call]:
-    """The calls with equal options: a boolean argument that one call has, all have."""
+    """The calls with equal options: flags that only some of them pass are added."""
     given = [dict(m.options) for m in made]
     names = list(dict.fromkeys(name for options in given for name in options))
     held = [options[name] for options in given for name in names if name in options]

@@ -128,7 +128,7 @@ class Roles:
         return _BASES.get(kind, "norm" if kind.endswith("Norm") else kind.lower())
 
     def _from_input(self, index: Expression) -> bool:
-        """Whether an index is what somebody gave, not a range of positions."""
+        """Whether an index is an input, not a range of positions."""
         while isinstance(index, Value):
             maker = self.flow.maker.get(index)
             if maker is None:

@@ -1,7 +1,7 @@
 """Constant folding, except for results that are random, large or expensive.
 
 Changes of layout of one large weight (Transpose, Reshape, ...) are folded lazily: the
-array is made when somebody asks, and dropped again.
+array is made on demand, and dropped again.
 """
 
 from __future__ import annotations

@@ -62,8 +62,8 @@ def rewrite(model: ir.Model, node: ir.Node, order: Order) -> None:
             pads, rank = g.integers(node.inputs[1]) or [], len(order)
             ends = [[*side] for side in (pads[:rank], pads[rank:])]
             back = [order.index(axis) for axis in range(rank)]
-            turned = [side[axis] for side in ends for axis in back]
-            node.replace_input_with(1, _numbers(model, node, turned))
+            permuted = [side[axis] for side in ends for axis in back]
+            node.replace_input_with(1, _numbers(model, node, permuted))
 
 
 def _axes(node: ir.Node) -> list[int] | None:

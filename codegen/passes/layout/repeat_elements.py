@@ -93,9 +93,9 @@ def _merged(tile: ir.Node, order: list[int], place: int) -> list[Size] | None:
     sizes = declared(tile.outputs[0])
     if sizes is None or None in sizes:
         return None
-    turned = [size for axis in order if (size := sizes[axis]) is not None]
-    joint = product(turned[place - 1 : place + 1])
-    return [*turned[: place - 1], joint, *turned[place + 1 :]]
+    permuted = [size for axis in order if (size := sizes[axis]) is not None]
+    joint = product(permuted[place - 1 : place + 1])
+    return [*permuted[: place - 1], joint, *permuted[place + 1 :]]
 
 
 def _outside(repeat: _Repeat) -> _Repeat:

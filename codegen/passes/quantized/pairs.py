@@ -31,7 +31,7 @@ from burnish.codegen.weights.dequantized import Dequantized
 _SUMS = frozenset(
     ("Add", "BatchNormalization", "Conv", "ConvTranspose", "Gemm", "MatMul", "Sub")
 )
-"""Operators that give numbers below 0, unless somebody cuts them off."""
+"""Operators that give numbers below 0, unless a clip follows."""
 
 
 def fake_quantize_pairs(

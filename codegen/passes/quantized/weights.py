@@ -59,8 +59,8 @@ def _turn(model: ir.Model, node: ir.Node) -> None:
         return ir.tensor(np.transpose(tensor.numpy(), order), dtype=tensor.dtype)
 
     like = ir.Value(name=tensor.name)
-    turned = ir.LazyTensor(read, tensor.dtype, shape, name=tensor.name)
-    forward(node, initializer(model, like, turned, trains=True))
+    transposed = ir.LazyTensor(read, tensor.dtype, shape, name=tensor.name)
+    forward(node, initializer(model, like, transposed, trains=True))
 
 
 def _fits(node: ir.Node) -> bool:

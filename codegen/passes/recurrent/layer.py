@@ -129,16 +129,16 @@ def _end(y: ir.Value, directions: int) -> ir.Node | None:
     user = users[0][0]
     if user.op_type == "Squeeze" and directions == 1:
         return user if _axes(user) == [1] else None
-    turned, order = user.outputs[0], perm(user)
-    if turned.is_graph_output():
+    transposed, order = user.outputs[0], perm(user)
+    if transposed.is_graph_output():
         return None
-    readers = [reader for reader, _ in turned.uses()]
+    readers = [reader for reader, _ in transposed.uses()]
     reshapes = [reader for reader in readers if reader.op_type == "Reshape"]
     if order not in ((0, 2, 1, 3), (2, 0, 1, 3)) or len(reshapes) != 1:
         return None
     if any(reader.op_type not in ("Reshape", "Shape") for reader in readers):
         return None
-    before, after = declared(turned), declared(reshapes[0].outputs[0])
+    before, after = declared(transposed), declared(reshapes[0].outputs[0])
     if before is None or after is None or None in before or len(after) != 3:
         return None
     size = before[3]
@@ -177,34 +177,34 @@ def recurrent(
 def _hand_on(model: ir.Model, made: ir.Node, end: ir.Node, directions: int) -> None:
     """Replace the results of the nodes behind the old layer by the new one's."""
     y, result, turn = made.outputs[0], end.outputs[0], end.inputs[0]
-    turned = None if end.op_type == "Squeeze" else turn
+    transposed = None if end.op_type == "Squeeze" else turn
     y.type, y.shape, last = result.type, result.shape, y
-    if turned is not None and perm(turned.producer())[0] == 2:
+    if transposed is not None and perm(transposed.producer())[0] == 2:
         y.shape = swapped(result.shape)
         last = swap(end, y)
         last.type, last.shape = result.type, result.shape
-    if turned is not None:
-        _four_axes(model, end, turned, last, directions)
+    if transposed is not None:
+        _four_axes(model, end, transposed, last, directions)
     instead(result, last)
     g.owner(end).remove(end, safe=True)
-    if turned is not None and (maker := turned.producer()) is not None:
+    if transposed is not None and (maker := transposed.producer()) is not None:
         g.owner(maker).remove(maker, safe=True)
 
 
 def _four_axes(
-    model: ir.Model, end: ir.Node, turned: ir.Value, last: ir.Value, directions: int
+    model: ir.Model, end: ir.Node, transposed: ir.Value, last: ir.Value, directions: int
 ) -> None:
     """Let readers of the shape (T, N, D, H) read (T, N, D * H) with split axes."""
-    readers = [reader for reader, _ in turned.uses() if reader is not end]
+    readers = [reader for reader, _ in transposed.uses() if reader is not end]
     if not readers:
         return
     sizes = ir.tensor(np.array([0, 0, directions, -1], np.int64))
     shape = g.initializer(model, ir.Value(name=end.name), sizes, trains=False)
-    parted = ir.Node("", "Reshape", [last, shape], name=end.name)
-    parted.outputs[0].type, parted.outputs[0].shape = turned.type, turned.shape
-    g.owner(end).insert_before(end, parted)
+    split = ir.Node("", "Reshape", [last, shape], name=end.name)
+    split.outputs[0].type, split.outputs[0].shape = transposed.type, transposed.shape
+    g.owner(end).insert_before(end, split)
     for reader in readers:
-        reader.replace_input_with(0, parted.outputs[0])
+        reader.replace_input_with(0, split.outputs[0])
 
 
 def swap(like: ir.Node, value: ir.Value) -> ir.Value:

@@ -32,7 +32,7 @@ def _equation(found: Match) -> tuple[str, str, str] | None:
 def _words(left: str, right: str, result: str) -> tuple[bool, str, str] | None:
     """Whether the factors change places, and what each of them is then.
 
-    Each is "as" it is or "turned": its last two axes swapped.
+    Each is "as" it is or "transposed": its last two axes swapped.
     """
     for swapped, a, b in ((False, left, right), (True, right, left)):
         summed = [letter for letter in a if letter in b and letter not in result]
@@ -49,7 +49,7 @@ def _words(left: str, right: str, result: str) -> tuple[bool, str, str] | None:
 
 
 def _either(term: str, lead: str, row: str, column: str) -> str:
-    ways = {f"{lead}{row}{column}": "as", f"{lead}{column}{row}": "turned"}
+    ways = {f"{lead}{row}{column}": "as", f"{lead}{column}{row}": "transposed"}
     return ways.get(term, "")
 
 
@@ -63,7 +63,7 @@ def _product(found: Match) -> list[ir.Node]:
     names = ("b", "a") if swapped else ("a", "b")
     for name, way in zip(names, ways, strict=True):
         value = found[name]
-        if way == "turned":
+        if way == "transposed":
             rank = len(equation["ab".index(name)])
             order = [*range(rank - 2), rank - 1, rank - 2]
             turn = ir.Node("", "Transpose", [value], [ir.AttrInt64s("perm", order)])

@@ -22,12 +22,17 @@ def _check_each(found: Match) -> str | None:
 
 def _check(found: Match) -> str | None:
     before, after = declared(found["x"]), declared(found.named["back"].outputs[0])
-    parted = declared(found.named["groups"].outputs[0])
-    if before is None or after is None or parted is None or None in before:
+    grouped = declared(found.named["groups"].outputs[0])
+    if before is None or after is None or grouped is None or None in before:
         return "the shapes are not known"
-    if after != before or len(before) < 3 or len(parted) < 3 or parted[0] != before[0]:
+    if (
+        after != before
+        or len(before) < 3
+        or len(grouped) < 3
+        or grouped[0] != before[0]
+    ):
         return "the result has other axes than what came in"
-    if parted[1] is None or parted[1].value is None:
+    if grouped[1] is None or grouped[1].value is None:
         return "how many groups there are is not known"
     return _check_weights(found, before)
 
@@ -62,11 +67,11 @@ def _group_norm(found: Match) -> list[ir.Node]:
         inputs.append(nodes[-1].outputs[0])
         inputs[-1].name = f"{found.named['main'].name}/{name}"  # a weight, not counted
     groups = found.named.get("groups")
-    parted = declared(found["x"] if groups is None else groups.outputs[0])
-    assert parted is not None
-    assert parted[1] is not None
+    grouped = declared(found["x"] if groups is None else groups.outputs[0])
+    assert grouped is not None
+    assert grouped[1] is not None
     epsilon = attribute(found.named["main"], "epsilon", 1e-5)
-    count = parted[1].value
+    count = grouped[1].value
     assert isinstance(epsilon, float)
     assert count is not None
     attributes = [ir.AttrInt64("num_groups", count)]

@@ -52,7 +52,7 @@ def _keeps_axes(found: Match) -> str | None:
         return "the summand is another"
     plain = (attribute(node, name, 1) == 1 for name in ("alpha", "beta"))
     if not all(plain) or attribute(node, "transA", 0):
-        return "the product is scaled or turned"
+        return "the product is scaled or transposed"
     before, between = declared(found["x"]), declared(node.inputs[0])
     after = declared(found.named["axes"].outputs[0])
     if before is None or between is None or after is None or None in before:
@@ -68,8 +68,8 @@ def _keeps_axes(found: Match) -> str | None:
 
 def _linear_on_axes(found: Match) -> ir.Node:
     inputs = [found[name] for name in ("x", "weight", "bias") if name in found.values]
-    turned = attribute(found.named["main"], "transB", 0)
-    attributes = [ir.AttrInt64("transB", 1)] if turned else []
+    transposed = attribute(found.named["main"], "transB", 0)
+    attributes = [ir.AttrInt64("transB", 1)] if transposed else []
     return ir.Node("burnish", "Linear", inputs, attributes)
 
 

@@ -40,12 +40,12 @@ def _check_pixels(found: Match, order: list[int]) -> str | None:
     before, parts, after = shapes
     many, few = (before, after) if order == _SHUFFLED else (after, before)
     if (factor := _factor(found)) is None:
-        return "height and width are not parted alike"
+        return "height and width are not split alike"
     small = [parts[i] for i in ((0, 1, 4, 5) if order == _SHUFFLED else (0, 1, 2, 4))]
     r = Size.number(factor)
     wide = [*small[:2], product([small[2], r]), product([small[3], r])]
     deep = [small[0], product([small[1], r, r]), *small[2:]]
-    return None if (many, few) == (deep, wide) else "other axes are parted"
+    return None if (many, few) == (deep, wide) else "other axes are split"
 
 
 def _factor(found: Match) -> int | None:
@@ -75,7 +75,7 @@ def _check_channels(found: Match) -> str | None:
     if before != after or len(before) < 4 or len(parts) != len(before) + 1:
         return "the result has other axes than what came in"
     if [parts[0], *parts[3:]] != [before[0], *before[2:]]:
-        return "other axes than the channels are parted"
+        return "other axes than the channels are split"
     return None if parts[1].value is not None else "the groups are not constant"
 
 

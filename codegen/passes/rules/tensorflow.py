@@ -105,13 +105,13 @@ def _check_rows(found: Match) -> str | None:
     if image is None or sizes is None or perm is None or len(image) < 3:
         return "the image's size is not known"
     if list(perm.as_ints()) != last(len(image)):
-        return "the axes are turned in another way"
+        return "the axes are permuted in another way"
     if rows is None or rows[0] != image[0] or numbers(rows[1:]) != [math.prod(sizes)]:
         return "more than the image is flattened"
     weight, node = found["weight"], found.named["main"]
     if not constants.trains(weight) or len(weight.uses()) > 1:
         return "the matrix is no weight of this layer alone"
-    return "the rows are turned" if attribute(node, "transA", 0) else None
+    return "the rows are transposed" if attribute(node, "transA", 0) else None
 
 
 def _turned_rows(found: Match) -> list[ir.Node]:

@@ -1,8 +1,8 @@
 """Tie a weight and its transposed copy that an exporter stored for a tied head.
 
-torch's exporters write `x @ weight.T` with the turned weight as a constant of its own
+torch's exporters write `x @ weight.T` with the transposed weight as another constant
 ("val_2", "onnx::MatMul_9"). Where the weight itself is in the file too, under its name,
-both are one: the head shares the embedding's.
+the two are tied: the head shares the embedding's weight.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PRODUCTS = (("", "MatMul"), ("", "Gemm"), ("burnish", "Linear"))
 
 
 def tie_weights(model: ir.Model, account: Account) -> bool:
-    """Let products with a turned copy of a named weight read that weight."""
+    """Let products with a transposed copy of a named weight read that weight."""
     named: dict[tuple[int, ...], list[ir.Value]] = defaultdict(list)
     counted: list[ir.Value] = []
     for value in model.graph.initializers.values():
@@ -61,7 +61,7 @@ def _is_turned(value: ir.Value, weight: ir.Value) -> bool:
 
 
 def _tied(model: ir.Model, value: ir.Value, weight: ir.Value, account: Account) -> bool:
-    """Let the products read the weight, turned as layers have it."""
+    """Let the products read the weight, transposed as layers have it."""
     changed = False
     for node, index in list(value.uses()):
         product = (node.domain, node.op_type)
@@ -73,6 +73,6 @@ def _tied(model: ir.Model, value: ir.Value, weight: ir.Value, account: Account) 
         node.replace_input_with(1, weight)
         node.attributes["transB"] = ir.AttrInt64("transB", 1)
         origin.replaced(value.const_value, weight.const_value, np.transpose)
-        account.did("tied weight, stored turned", g.label(node))
+        account.did("tied weight, stored transposed", g.label(node))
         changed = True
     return changed

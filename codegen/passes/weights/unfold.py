@@ -2,9 +2,9 @@
 
 torch's newer exporter writes beside a constant what it was made of ("folded_from") and
 calls it by the function that made it: `exp`, folded from `logit_scale`, is a parameter
-behind an exponential. What only copies a parameter has the parameter's name again, and
-so has a layer's weight that was turned, as products have it, and has a number now.
-Rows that were read of an embedding (of places 0, 1, 2, ...) are read of it again.
+behind an exponential. A mere copy of a parameter gets the parameter's name again, and
+so does a layer's weight that was transposed for a product and has a counted name.
+Rows that were taken from an embedding (at 0, 1, 2, ...) are taken from it again.
 """
 
 from __future__ import annotations

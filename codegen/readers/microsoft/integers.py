@@ -109,7 +109,7 @@ def dynamic_quantise_lstm(
     hidden_size: int | None = None,
     input_forget: int | None = None,
 ) -> Any:
-    """W (D, I, 4 * H) and R (D, H, 4 * H) are turned; scales are (D,) or (D, 4 * H).
+    """W (D, I, 4 * H) and R (D, H, 4 * H) transposed; scales (D,) or (D, 4 * H).
 
     X and every step's states are rounded over the range of the whole batch.
     """

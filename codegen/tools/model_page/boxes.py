@@ -76,8 +76,8 @@ class Box:
     """One module, or a list of modules.
 
     about: the text in its brackets when it is printed. lines: its class and where it
-    is made and called. same_as: the path of the module that it is, where that one came
-    before. calls, macs and result_bytes: of one pass, with the modules in it; steps: of
+    is made and called. same_as: the path of an earlier box of the same
+    module. calls, macs and result_bytes: of one pass, with the modules in it; steps: of
     its first call. reasons: what `generate --explain` says of it.
     """
 

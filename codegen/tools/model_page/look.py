@@ -115,7 +115,7 @@ def _fill(model: Any, made: Generated, computed: bool) -> None:
 
 
 def _generated(path: Path, explained: list[str]) -> Generated:
-    """With methods to fill in for operators that nobody knows."""
+    """Generate the source, with methods to fill in for unsupported operators."""
     try:
         return generate(path, explain=explained.append)
     except UnsupportedError:
@@ -187,8 +187,8 @@ def _pass(model: Any, given: Mapping[str, np.ndarray], computed: bool) -> Pass:
 def _named(model: Any, given: Mapping[str, np.ndarray], base: Pass) -> Sizes:
     """Run once more for each open dimension, to see which axes follow it.
 
-    All of these runs together have the time that one has; what is not seen by then
-    keeps its number.
+    All of these runs share the time limit of one; axes not seen by then keep their
+    numbers.
     """
     sizes, until = held_sizes(model, given), monotonic() + SECONDS
     others = {}

@@ -98,7 +98,7 @@ def _axis(found: Match, rank: int) -> str | None:
     if transpose is not None and "k" in found.values:
         perm = transpose.attributes.get("perm")
         if perm is None and rank > 2:
-            return "the keys are turned around as a whole"
+            return "the Transpose reverses all axes of the keys"
     return None
 
 
@@ -166,8 +166,8 @@ def _keys(found: Match, rank: int) -> ir.Node:
         return ir.Node("", "Transpose", [found["kt"]], [ir.AttrInt64s("perm", swap)])
     perm = found.named["transpose"].attributes.get("perm")
     order = [1, 0] if perm is None else list(perm.as_ints())
-    turned = [order[axis] for axis in swap]
-    return ir.Node("", "Transpose", [found["k"]], [ir.AttrInt64s("perm", turned)])
+    permutation = [order[axis] for axis in swap]
+    return ir.Node("", "Transpose", [found["k"]], [ir.AttrInt64s("perm", permutation)])
 
 
 def _mask(found: Match) -> tuple[ir.Value | None, bool, list[ir.Node]]:

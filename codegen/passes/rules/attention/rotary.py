@@ -81,17 +81,17 @@ def _rotary(found: Match) -> ir.Node:
 
 def _part_of(domain: str) -> Pattern:
     tables = (Any("cos"), Any("sin"))
-    turned = op("RotaryEmbedding", Any("x"), *tables, name="main", domain=domain)
-    return op("Concat", turned, Any("rest"), name="joined")
+    rotated = op("RotaryEmbedding", Any("x"), *tables, name="main", domain=domain)
+    return op("Concat", rotated, Any("rest"), name="joined")
 
 
 def _check_part(found: Match) -> str | None:
     part, rest = found["x"].producer(), found["rest"].producer()
     whole = None if part is None else part.inputs[0]
-    dims, turned = declared(whole), declared(found["x"])
-    if whole is None or not dims or not turned or dims[-1] is None:
+    dims, rotated = declared(whole), declared(found["x"])
+    if whole is None or not dims or not rotated or dims[-1] is None:
         return "the columns are not known"
-    last, count = dims[-1].value, None if turned[-1] is None else turned[-1].value
+    last, count = dims[-1].value, None if rotated[-1] is None else rotated[-1].value
     if last is None or count is None or rest is None or rest.inputs[0] is not whole:
         return "the columns are not known"
     if attribute(found.named["joined"], "axis", 0) not in (-1, len(dims) - 1):

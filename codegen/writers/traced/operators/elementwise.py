@@ -205,8 +205,8 @@ def atan2(emit: Emitter, a: Any, b: Any) -> Any:
     at_zero = emit("Mul", emit("Sign", y), half)
     safe = emit("Where", emit("Equal", x, zero), np.asarray(1, kind), x)
     angle = emit("Atan", emit("Div", y, safe))
-    turned = emit("Where", emit("Less", y, zero), emit("Neg", emit.value(pi)), pi)
-    angle = emit("Where", emit("Less", x, zero), emit("Add", angle, turned), angle)
+    opposite = emit("Where", emit("Less", y, zero), emit("Neg", emit.value(pi)), pi)
+    angle = emit("Where", emit("Less", x, zero), emit("Add", angle, opposite), angle)
     return emit("Where", emit("Equal", x, zero), at_zero, angle)
 
 

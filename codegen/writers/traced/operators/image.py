@@ -157,6 +157,6 @@ def resample(emit: Emitter, x: Any, index: Any, weight: Any, *, axis: int) -> An
     matrix = dense(np.asarray(index), np.asarray(weight), x.shape[axis])
     order = list(range(len(x.shape)))
     order[axis], order[-1] = order[-1], order[axis]
-    turned = emit("Transpose", x, perm=order)
-    made = emit("MatMul", turned, np.asarray(matrix.T, x.dtype))
+    transposed = emit("Transpose", x, perm=order)
+    made = emit("MatMul", transposed, np.asarray(matrix.T, x.dtype))
     return emit("Transpose", made, perm=order)

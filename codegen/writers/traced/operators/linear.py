@@ -74,8 +74,8 @@ def attention_weights(
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     # a Transpose of its own here: merged into that before it, k would move behind v
     order = [*range(len(k.shape))]
-    turned = emit("Transpose", k, perm=[*order[:-2], order[-1], order[-2]])
-    scores = emit("MatMul", emit("Mul", q, np.asarray(scale, kind)), turned)
+    transposed = emit("Transpose", k, perm=[*order[:-2], order[-1], order[-2]])
+    scores = emit("MatMul", emit("Mul", q, np.asarray(scale, kind)), transposed)
     if softcap > 0:
         cap = np.asarray(softcap, kind)
         scores = emit("Mul", emit("Tanh", emit("Div", scores, cap)), cap)

@@ -105,8 +105,11 @@ def _node(
     )  # fmt: skip
     if len(ends) == 1:
         return (emit("Squeeze", y, emit.ints([1])), *last)
-    turned = emit("Transpose", y, perm=[0, 2, 1, 3])
-    return (emit("Reshape", turned, emit.ints([0, 0, 2 * layer.hidden_size])), *last)
+    transposed = emit("Transpose", y, perm=[0, 2, 1, 3])
+    return (
+        emit("Reshape", transposed, emit.ints([0, 0, 2 * layer.hidden_size])),
+        *last,
+    )
 
 
 def _stacked(emit: Emitter, op: str, layer: Module, names: list[list[str]]) -> Any:
