@@ -243,7 +243,7 @@ def gemma2(config: Config, head: str) -> Values:
 
 @family("llama.py.jinja", {"phi": "Phi"}, _HEADS[:4], "model")
 def phi(config: Config, head: str) -> Values:
-    """Attention and MLP side by side behind one LayerNorm; half of a head is rotated."""
+    """Attention and MLP in parallel behind one LayerNorm; half of a head is rotated."""
     if config.values.get("partial_rotary_factor") is None:
         config.values["partial_rotary_factor"] = 0.5
     normed = config.flag("qk_layernorm", False)
