@@ -175,7 +175,7 @@ def test_an_idle_step_says_so() -> None:
     accounts, lines = Accounts(), list[str]()
     accounts.of("first").did("thing", "a")
     accounts.of("second")
-    accounts.tell(lines.append)
+    accounts.explain_all(lines.append)
     assert lines == ["first: thing: at 'a'", "second: no change"]
 
 
