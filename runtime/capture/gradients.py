@@ -19,7 +19,7 @@ from burnish.operator import Operator
 from burnish.tensor import Tensor
 
 _IN_PARTS = {
-    *("conv", "matmul", "relu", "relu6", "cast"),
+    *("conv", "conv_transpose", "matmul", "relu", "relu6", "hard_tanh", "cast"),
     *("add", "sub", "mul", "div", "neg", "where", "exp", "sqrt", "square"),
     *("reshape", "transpose", "reduce_sum", "reduce_mean"),
 }

@@ -257,10 +257,10 @@ class _Lowering:
             for place, value in sorted(graph.values.items())
             if self._is_given(place) and _is_known(value)
         ]
+        self._last = {place: node for node in graph.nodes for place in node.reads}
         for node in graph.nodes:
             self._node(node)
-            for place in changed_by(node):  # what was read of it is of no use now
-                self.builder.forms.pop(place, None)
+            self._update(node)
         self._close()
         self.results = [
             (graph.values[place], self._outside(graph.values[place]))
@@ -282,6 +282,15 @@ class _Lowering:
             self._lower(node)
         except Declined as why:
             self._as_it_is(node, str(why))
+
+    def _update(self, node: Node) -> None:
+        """What was read of the parameters that a node changes is of no use now."""
+        for place in changed_by(node):
+            known = self.builder.forms.pop(place, None)
+            if known and self._last.get(place) is not node:
+                value = self.graph.values[place]
+                updated = value, self.builder.source(value)
+                self.given[id(self.segments[-1])].append(updated)
 
     def _lower(self, node: Node) -> None:
         b = self.builder

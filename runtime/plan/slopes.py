@@ -41,4 +41,6 @@ def _known(name: str, node: Node) -> tuple[str, int, float] | None:
         return "gelu_slope" if is_exact else "gelu_tanh_slope", _OF_X, 0.0
     if name == "swish":
         return "swish_slope", _OF_X, node.options["alpha"]
+    if name == "leaky_relu":
+        return "leaky_slope", _OF_X, node.options["negative_slope"]
     return (*_SLOPES[name], 0.0) if name in _SLOPES else None

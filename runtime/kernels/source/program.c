@@ -103,6 +103,7 @@ static void step(const instruction *s, const float *a, const float *b, const flo
     case DO_HARD_SWISH_SLOPE: EACH(hard_swish_slope(x))
     case DO_SIGMOID_SLOPE: EACH(x * (1.f - x))
     case DO_TANH_SLOPE: EACH(1.f - x * x)
+    case DO_LEAKY_SLOPE: EACH(choose((ivec)(x > 0.f), all(1), all(low)))
     default:
         n = (n + LANES - 1) / LANES * LANES;
         memcpy(out, a, 4 * (size_t)n);

@@ -22,7 +22,14 @@ from burnish.plan.cpu.grouped import (
 )
 from burnish.plan.cpu.layout import LANES, PLAIN, Layout, blocks, pixels
 from burnish.plan.cpu.table import lower, need
-from burnish.plan.cpu.weights import biases, channel_weights, fitting, weights
+from burnish.plan.cpu.weights import (
+    biases,
+    channel_weights,
+    fitting,
+    turned,
+    turned_weights,
+    weights,
+)
 from burnish.plan.cpu.winograd import is_faster, winograd
 from burnish.plan.graph import Constant, Node, Value
 
@@ -79,28 +86,27 @@ def conv(b: Builder, node: Node) -> None:
     _dense(b, node, w, x, weight, bias, *residual)
 
 
-@lower("conv_transpose")
+@lower("conv_transpose", "conv_input_gradient")
 def conv_transpose(b: Builder, node: Node) -> None:
     """As a convolution whose taps differ from one place of the result to the next."""
-    x, weight, bias, *residual = node.args
+    x, weight, bias, *residual = *node.args, *[None] * (3 - len(node.args))
     need(isinstance(x, Value), "its input is a parameter")
-    need(isinstance(weight, Constant), "its weight is no parameter")
-    need(bias is None or isinstance(bias, Constant), "its bias is no parameter")
     check(node, x, weight, bias)
     groups = node.options["groups"]
-    ins, outs = weight.shape[0] // groups, weight.shape[1]
+    g = Groups(groups, weight.shape[0] // groups, weight.shape[1])
     kernel = tuple(weight.shape[2:])
-
-    def turned(a: Any) -> Any:
-        parts = a.reshape(groups, ins, outs, *kernel).swapaxes(1, 2)
-        return np.ascontiguousarray(parts).reshape(groups * outs, ins, *kernel)
-
     w = Adjoint(*window_of(node, kernel))
-    if ins == outs == 1 < groups:
-        packed = channel_weights(b, weight.then(turned))
+    if g.ins == g.outs == 1 < groups:
+        packed = channel_weights(b, weight)
         channelwise(b, node, w, x, packed, math.prod(kernel), bias, *residual)
+    elif isinstance(weight, Constant):
+        _dense(b, node, w, x, turned(weight, groups), bias, *residual)
     else:
-        _dense(b, node, w, x, weight.then(turned), bias, *residual)
+
+        def of_step(nr: int, depth: int) -> Spot:
+            return turned_weights(b, weight, groups, nr, depth)
+
+        dense(b, node, w, x, of_step, g, bias, *residual)
 
 
 def _dense(

@@ -9,49 +9,21 @@ from burnish.kernels.records import REDUCTIONS
 from burnish.ops._window import each, pairs
 from burnish.plan.cpu.builder import Builder, Spot
 from burnish.plan.cpu.conv import (
-    channelwise,
     check,
-    dense,
     rows_layout,
     times,
-    window_of,
 )
-from burnish.plan.cpu.geometry import Adjoint, Window
-from burnish.plan.cpu.grouped import Groups
+from burnish.plan.cpu.geometry import Window
 from burnish.plan.cpu.layout import LANES, PLAIN, Layout, blocks, length, pixels
 from burnish.plan.cpu.runs import Runs, runs_of
 from burnish.plan.cpu.table import lower, need
-from burnish.plan.cpu.weights import channel_weights, turned_weights
+from burnish.plan.cpu.weights import turned_weights
 from burnish.plan.graph import Constant, Node, Value
 
 _MAPS = Layout("blocked", 1)
 _UNIT = 64  # channels in that a share of a weight's gradient has at most
 _WIDE = 32  # and channels out
 _FEW_ROWS = 512  # of odd widths: with more, copies to blocks cost what a kernel saves
-
-
-@lower("conv_input_gradient")
-def to_input(b: Builder, node: Node) -> None:
-    """As a convolution whose taps differ from one place of the result to the next."""
-    g, weight = node.args[:2]
-    need(
-        isinstance(g, Value) and isinstance(weight, Value), "it is of parameters alone"
-    )
-    check(node, g, weight)
-    groups = node.options["groups"]
-    outs = weight.shape[1]
-    kernel = tuple(weight.shape[2:])
-    w = Adjoint(*window_of(node, kernel))
-    if weight.shape[0] == groups > 1 == outs:
-        packed = channel_weights(b, weight)
-        channelwise(b, node, w, g, packed, math.prod(kernel), None)
-        return
-
-    def turned(nr: int, depth: int) -> Spot:
-        return turned_weights(b, weight, groups, nr, depth)
-
-    shape = Groups(groups, weight.shape[0] // groups, outs)
-    dense(b, node, w, g, turned, shape, None)
 
 
 @lower("conv_weight_gradient")
@@ -115,7 +87,7 @@ def weight_sums(
 def linear_gradient(b: Builder, node: Node) -> None:
     """g (..., O), of x (..., K) and weight (O, K)."""
     g, _, x, weight, *_ = node.args
-    for value in (g, x, weight):
+    for value in (g, x):
         need(isinstance(value, Value), "one of its inputs is a parameter")
     check(node, g, x, weight)
     outs, ins = weight.shape

@@ -1,4 +1,4 @@
-"""Gradients of layer norm, RMS norm and softmax, over rows of plain values."""
+"""Gradients of layer norm, RMS norm and softmax over rows, and of broadcasting."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import math
 
 from burnish.kernels.records import REDUCTIONS
 from burnish.plan.cpu.builder import Builder, Spot
-from burnish.plan.cpu.conv import check
+from burnish.plan.cpu.conv import CHANNELS, check
+from burnish.plan.cpu.layout import LANES, PLAIN, blocks
 from burnish.plan.cpu.table import lower, need
 from burnish.plan.graph import Node, Value
 
@@ -27,7 +28,7 @@ def layer_norm_gradient(b: Builder, node: Node) -> None:
     results = iter(node.results)
     to_x, *to_scales = (next(results) if each else None for each in needed)
     for scale in (weight, *to_scales):
-        need(scale is None or scale.size == width, "its weight broadcasts")
+        need(scale is None or math.prod(scale.shape) == width, "its weight broadcasts")
     rows = x.size // width
     chunks = -(-rows // _CHUNK)
     sums = [_sums(b, scale, chunks) for scale in to_scales]
@@ -66,4 +67,34 @@ def softmax_gradient(b: Builder, node: Node) -> None:
         "softmax_gradient", b.shares(6 * y.size), g=b.spot(g), y=b.spot(y),
         out=b.result(node.result), rows=y.size // width, width=width,
         is_log=node.name.startswith("log"),
+    )  # fmt: skip
+
+
+@lower("sum_to")
+def sum_to(b: Builder, node: Node) -> None:
+    """Sums over all but the first axes, the last ones, or the channels."""
+    x, y = node.args[0], node.result
+    need(isinstance(x, Value) and x.size, "it is of parameters alone")
+    check(node, x)
+    rank = len(x.shape)
+    shape = (1,) * (rank - len(y.shape)) + y.shape
+    kept = [i for i in range(rank) if shape[i] != 1]
+    first, behind = (kept[0], kept[-1] + 1) if kept else (0, 0)
+    need(len(kept) == behind - first, "the axes that it keeps are apart")
+    width = x.size // y.size
+    given = {"mode": REDUCTIONS["sum"], "scale": 1.0}
+    if first == 1 and math.prod(x.shape[behind:]) > 1 and kept == [1]:
+        out = b.new(4 * LANES * blocks(y.size))
+        b.add(
+            "reduce", b.shares(x.size), x=b.spot(x, CHANNELS), out=out,
+            outer=blocks(y.size), width=width, inner=LANES, **given,
+        )  # fmt: skip
+        b.alias(y, PLAIN, out)
+        return
+    before, after = math.prod(x.shape[:first]), math.prod(x.shape[behind:])
+    need(min(before, after) == 1, "it sums axes before and behind")
+    outer, inner = (1, y.size) if before > 1 else (y.size, 1)
+    b.add(
+        "reduce", b.shares(x.size), x=b.spot(x), out=b.result(y), outer=outer,
+        width=width, inner=inner, **given,
     )  # fmt: skip

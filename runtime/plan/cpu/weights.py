@@ -26,8 +26,24 @@ def weights(
     )  # fmt: skip
 
 
-def turned_weights(b: Builder, weight: Value, groups: int, nr: int, depth: int) -> Spot:
+def turned(weight: Constant, groups: int) -> Constant:
+    """A transposed convolution's weight, (group x in, out, ...), as a convolution's."""
+    ins, outs = weight.shape[0] // groups, weight.shape[1]
+    kernel = tuple(weight.shape[2:])
+
+    def turn(a: Any) -> Any:
+        parts = a.reshape(groups, ins, outs, *kernel).swapaxes(1, 2)
+        return np.ascontiguousarray(parts).reshape(groups * outs, ins, *kernel)
+
+    return weight.then(turn)
+
+
+def turned_weights(
+    b: Builder, weight: Constant | Value, groups: int, nr: int, depth: int
+) -> Spot:
     """A convolution's weight for its gradient to the input: outputs are what go in."""
+    if isinstance(weight, Constant):
+        return weights(b, turned(weight, groups), groups, nr, depth)
     ins, outs = weight.shape[0] // groups, weight.shape[1]
     taps = math.prod(weight.shape[2:])
     return _pack(

@@ -84,6 +84,29 @@ def test_convolutions(seed):
     assert "conv" not in told
 
 
+@pytest.mark.parametrize("seed", range(TRIALS))
+def test_transposed_convolutions(seed):
+    random = np.random.default_rng(seed)
+    rank = int(random.integers(1, 4))
+    ins, outs = (int(random.choice([1, 3, 16, 20, 33])) for _ in range(2))
+    kernel = [int(random.integers(1, 5)) for _ in range(rank)]
+    stride = int(random.integers(1, 4))
+    options = {
+        "stride": stride,
+        "padding": int(random.integers(0, 1 + min(kernel) // 2)),
+        "output_padding": int(random.integers(0, stride)),
+    }
+
+    def function(x, weight, bias):
+        return ops.conv_transpose(ops.relu(x), weight, bias, **options)
+
+    sizes = [int(random.integers(2, 8)) for _ in range(rank)]
+    x, weight = normal(random, 3, ins, *sizes), normal(random, ins, outs, *kernel)
+    told = exact(function, x, weight, normal(random, outs))
+    assert "conv" not in told
+    assert "sum_to" not in told
+
+
 @pytest.mark.parametrize("seed", range(TRIALS // 2))
 def test_a_weight_for_each_channel(seed):
     random = np.random.default_rng(seed)
@@ -176,6 +199,8 @@ ACTIVATIONS = {
     "sigmoid": ops.sigmoid,
     "tanh": ops.tanh,
     "softplus": ops.softplus,
+    "leaky_relu": lambda x: ops.leaky_relu(x, negative_slope=0.2),
+    "hard_tanh": ops.hard_tanh,
 }
 
 
@@ -309,3 +334,27 @@ def test_central_differences(name):
             wanted[place] = (ends[0] - ends[1]) / 2e-6
         atol = 3e-5 * np.abs(wanted).max()
         np.testing.assert_allclose(ours, wanted, rtol=3e-5, atol=atol, err_msg=key)
+
+
+@pytest.mark.parametrize(
+    ("shape", "kept"),
+    [
+        ((5, 7), (7,)),
+        ((5, 7), (5, 1)),
+        ((300, 3, 17), (3, 17)),
+        ((2, 300, 3), (2, 1, 1)),
+        ((2, 19, 5, 3), (1, 19, 1, 1)),
+        ((1, 33, 1), (33, 1)),
+        ((4, 5), ()),
+    ],
+)
+def test_sums_of_what_was_broadcast(shape, kept):
+    random = np.random.default_rng(0)
+    told = exact(lambda a, b: a * b, normal(random, *shape), normal(random, *kept))
+    assert "sum_to" not in told
+
+
+def test_sums_of_axes_that_are_apart_run_as_they_are():
+    random = np.random.default_rng(0)
+    given = normal(random, 3, 4, 5), normal(random, 3, 1, 5)
+    exact(lambda a, b: a * b, *given)

@@ -174,8 +174,18 @@ def test_every_optimizer_steps_in_a_plan(rule):
     alike(mlp, rule=RULES[rule])
 
 
-def test_frozen_parameters_stay():
-    alike(residual, freeze=("0.weight", "norm1"))
+@pytest.mark.parametrize(
+    ("network", "frozen"),
+    [
+        (residual, ("0.weight", "norm1")),
+        (residual, ("conv",)),
+        (attending, ("norm", "key", "out")),
+        (attending, ("query", "linear", "value")),
+        (depthwise, ("1.", "2.")),
+    ],
+)
+def test_frozen_parameters_stay(network, frozen):
+    alike(network, freeze=frozen)
 
 
 def test_the_same_bits_in_every_run():
@@ -348,6 +358,7 @@ def test_a_parameter_is_read_as_the_update_before_left_it():
             found += [each.item() for each in fast(*given, 0.05)]
         if planned:
             assert "one plan" in fast.explain(), fast.explain()
+            assert "float32" not in fast.explain(), fast.explain()
         return found
 
     np.testing.assert_allclose(run(True), run(False), rtol=1e-4, atol=1e-5)
