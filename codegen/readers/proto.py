@@ -16,7 +16,7 @@ import onnx
 
 from burnish.budget import Budget
 from burnish.codegen.errors import Explain, ReadError
-from burnish.codegen.readers import attributes
+from burnish.codegen.readers import attributes, axes
 from burnish.codegen.readers.captured import drop_captured
 from burnish.codegen.readers.lengths import check_tensor
 from burnish.codegen.symbolic.sizes import MOST_DIMS
@@ -52,9 +52,10 @@ def clean(model: Any, explain: Explain, budget: Budget) -> int:
         function.domain = _domain(function.domain)
         _merge_imports(function, f"function {function.name!r}")
     _add_missing_imports(model, explain)
-    for body in _all_bodies(bodies):
-        for info in _infos(body):
-            _check_shape(info)
+    infos = [info for body in _all_bodies(bodies) for info in _infos(body)]
+    for info in infos:
+        _check_shape(info)
+    axes.tell_apart(model.graph, infos, explain)
     for where, tensor in _tensors(bodies):
         check_tensor(where, tensor)
     return next((o.version for o in model.opset_import if not o.domain), NEWEST)

@@ -1,0 +1,54 @@
+"""Axes of one input that share a name although nothing says that they are equal.
+
+"N" or "dim" for both height and width means some size, and onnxruntime takes any.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from burnish.codegen.errors import Explain
+
+
+def tell_apart(graph: Any, infos: Iterable[Any], explain: Explain) -> None:
+    """Give axes of one input with one name a name each, in place.
+
+    A name that another input has too is kept: a mask (length, length) goes with its
+    ids (batch, length). What the file says of other values in this name is dropped.
+
+    infos: of all values, those of bodies included.
+    """
+    held = {tensor.name for tensor in graph.initializer}
+    inputs = [info for info in graph.input if info.name not in held]
+    taken = {dim.dim_param for info in inputs for dim in _dims(info)}
+    for info in inputs:
+        counts = Counter(dim.dim_param for dim in _dims(info) if dim.dim_param)
+        others = [other for other in inputs if other is not info]
+        elsewhere = {dim.dim_param for other in others for dim in _dims(other)}
+        for name, count in counts.items():
+            if count == 1 or name in elsewhere:
+                continue
+            _drop(name, [each for each in infos if each not in inputs])
+            same = [dim for dim in _dims(info) if dim.dim_param == name]
+            for dim in same[1:]:
+                tries = (f"{name}_{number}" for number in itertools.count(2))
+                dim.dim_param = next(other for other in tries if other not in taken)
+                taken.add(dim.dim_param)
+            explain(f"input {info.name!r}: {count} axes named {name!r} may differ")
+
+
+def _dims(info: Any) -> Any:
+    return info.type.tensor_type.shape.dim
+
+
+def _drop(name: str, infos: Iterable[Any]) -> None:
+    """Forget dimensions that are computed from this name."""
+    mentions = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
+    for info in infos:
+        for dim in _dims(info):
+            if mentions.search(dim.dim_param):
+                dim.ClearField("dim_param")

@@ -1,0 +1,63 @@
+"""Axes of one input that share a name take sizes of their own, as in onnxruntime."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+
+from burnish.codegen.backend import BurnishBackend
+from burnish.errors import InputError
+from tests.codegen.readers.hostile import N, floats, info, ints, model
+
+RANDOM = np.random.default_rng(0)
+
+
+def x(*shape):
+    return RANDOM.normal(size=shape).astype(np.float32)
+
+
+def turned():
+    nodes = [N("Transpose", ["x"], ["t"], perm=[1, 0]), N("Relu", ["t"], ["y"])]
+    return model(nodes, [info("x", ["N", "N"])], [info("y", ["N", "N"])])
+
+
+def picture():
+    """The batch has the same name too, and what the file says of sums of it is false"""
+    nodes = [
+        N("Conv", ["x", "w"], ["h"]),
+        N("Shape", ["h"], ["s"]),
+        N("Slice", ["s", "zero", "one"], ["batch"]),
+        N("Concat", ["batch", "rest"], ["sizes"], axis=0),
+        N("Reshape", ["h", "sizes"], ["y"]),
+    ]
+    tensors = [floats("w", x(2, 3, 3, 3)), ints("zero", [0]), ints("one", [1])]
+    tensors.append(ints("rest", [-1]))
+    ports = [info("x", ["N", 3, "N", "N"])], [info("y", ["N", "2*N"])]
+    made = model(nodes, *ports, tensors=tensors)
+    made.graph.value_info.append(info("h", ["N", 2, "N - 2", "N - 2"]))
+    return made
+
+
+@pytest.mark.oracle("onnxruntime")
+@pytest.mark.parametrize(
+    ("build", "shape"), [(turned, (3, 4)), (picture, (2, 3, 7, 9))]
+)
+def test_axes_of_one_input_may_differ(build, shape):
+    made, given = build(), x(*shape)
+    got = BurnishBackend.prepare(made).run([given])[0]
+    runtime = pytest.importorskip("onnxruntime")
+    session = runtime.InferenceSession(made.SerializeToString())
+    (expected,) = session.run(None, {"x": given})
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_a_name_of_several_inputs_is_one_size():
+    """A mask (length, length) goes with its ids (batch, length)."""
+    nodes = [N("MatMul", ["mask", "x"], ["y"])]
+    made = model(nodes, [info("x", ["b", "L", 4]), info("mask", ["L", "L"])])
+    made.graph.output[0].CopyFrom(onnx.ValueInfoProto(name="y"))
+    prepared = BurnishBackend.prepare(made)
+    assert prepared.run([x(2, 3, 4), x(3, 3)])[0].shape == (2, 3, 4)
+    with pytest.raises(InputError, match="L"):
+        prepared.run([x(2, 3, 4), x(3, 4)])
