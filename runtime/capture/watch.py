@@ -7,20 +7,20 @@ modules and parameters there are, their settings and devices, tensors from outsi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
-from operator import attrgetter, eq, is_, itemgetter
+from operator import itemgetter
 from typing import Any
 
 from burnish.autodiff import recording
 from burnish.capture.tape import Tape
 from burnish.capture.traced import Traced
 from burnish.errors import CaptureError
+from burnish.kernels.same import Same
 from burnish.nested import leaves
 from burnish.nn.module import Module
 from burnish.nn.param import Stored
 
 _SETTINGS = (bool, int, float, str, type(None))
-_STORED = attrgetter("device", "_dtype", "trainable")
+_STORED = ("device", "_dtype", "trainable")
 
 
 def named(modules: dict[str, Module]) -> dict[int, str]:
@@ -56,28 +56,10 @@ class Watch:
         self._outside = [(ref, array) for ref, array in seen if ref() is not None]
 
     def _freeze(self) -> None:
-        """Take everything as it is now, to be compared by identity in a loop in C."""
+        """Take everything as it is now, to be compared by identity in every run."""
         holders = [own for own, _, _ in self._names] + [h for h, _, _ in self._counts]
-        self._dicts = [each for each in holders if isinstance(each, dict)]
-        self._lists = [each for each in holders if not isinstance(each, dict)]
-        self._sizes = [*map(len, self._dicts), *map(len, self._lists)]
-        self._kept = [*self._all()]
-        self._items = [item for item, *_ in self._stored]
-        self._were = [*map(_STORED, self._items)]
-
-    def _all(self) -> Iterator[Any]:
-        """What modules and their containers hold."""
-        own = map(dict.values, self._dicts)
-        return chain(chain.from_iterable(own), chain.from_iterable(self._lists))
-
-    def _is_same(self) -> bool:
-        """Whether modules are what they were; False also where a closer look is due."""
-        lengths = chain(map(len, self._dicts), map(len, self._lists))
-        return (
-            all(map(eq, lengths, self._sizes))
-            and all(map(is_, self._all(), self._kept))
-            and all(map(eq, map(_STORED, self._items), self._were))
-        )
+        items = [item for item, *_ in self._stored]
+        self._is_same = Same(holders, items, _STORED)
 
     def _keep(self, own: dict[str, Any], where: str) -> None:
         """Attributes that are no settings, and how many there are of all."""

@@ -39,6 +39,8 @@ class Library:
         self.rows: list[int] = [loaded.tile_rows(i) for i in range(5)]
         self.width: int = loaded.vector_width()
         try:
+            same = ctypes.PYFUNCTYPE(number, address)
+            self.same: Any = same(("same_objects", ctypes.PyDLL(str(file))))
             loaded.library_identity.restype = ctypes.c_char_p
             loaded.processor_fits.restype = number
             self.identity: str = loaded.library_identity().decode()
@@ -69,6 +71,11 @@ def built_before() -> Library | None:
         if "before" not in _found:
             _found["before"] = _load(build_it=False)
         return _found["before"]
+
+
+def loaded() -> Library | None:
+    """A library that is loaded already; None where none is."""
+    return next((each for each in (*_found.values(), *_opened) if each), None)
 
 
 def opened_once(file: Path, identity: str) -> Library:

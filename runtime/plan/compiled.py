@@ -80,8 +80,8 @@ class Compiled(Generic[P, R]):
             return self._function(*args, **options)
         quick = None if options else self._quick_key(args)
         known = self._quick.get(quick) if quick else None
-        if known is not None and known[0] == self._setting(True):
-            plan = known[1]
+        if known is not None and known[0] == self._surroundings():
+            plan = known[1]  # which looks at its modules, their devices among them
             try:
                 return plan.checked(_taken(plan, args))
             except Fault:
@@ -95,7 +95,7 @@ class Compiled(Generic[P, R]):
         if quick and isinstance(found, Plan):
             if len(self._quick) > _MOST:
                 self._quick.clear()
-            self._quick[quick] = (self._setting(True), found)
+            self._quick[quick] = (self._surroundings(), found)
         if isinstance(found, Unplanned):
             return self._function(*args, **options)
         try:
@@ -162,6 +162,10 @@ class Compiled(Generic[P, R]):
             if not data.shape and data.dtype.kind in "biu":
                 key.append(data.item())
         return tuple(key)
+
+    def _surroundings(self) -> tuple[Any, ...]:
+        """What a plan on a CPU depends on besides its arguments and its modules."""
+        return num_threads(), recording.paused
 
     def _setting(self, on_cpu: bool) -> tuple[Any, ...]:
         """What a plan depends on besides its arguments."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import operator
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -18,6 +17,7 @@ from burnish.capture.line import refs
 from burnish.kernels.direct import address
 from burnish.kernels.library import Library
 from burnish.kernels.records import WORDS
+from burnish.kernels.same import Same
 from burnish.nn.param import Stored, version
 from burnish.plan.cpu import LOWERED, Builder, Declined, Memory, placed
 from burnish.plan.cpu.builder import Spot
@@ -159,7 +159,7 @@ class Plan:
 
         clock: called before the first step and behind each, which are run singly.
         """
-        if not all(map(operator.is_, map(version, self._sources), self._seen)):
+        if not self._is_current():
             self._refresh()
         try:
             space = self._free.pop()
@@ -227,6 +227,7 @@ class Plan:
             self.known = {place: constant.make() for place, constant in self._folded}
             self._arrays = arrays
             self._seen = [version(source) for source in self._sources]
+            self._is_current = Same((), self._sources, ("_value",))
 
 
 def _array(made: Any) -> Any:

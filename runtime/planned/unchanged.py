@@ -1,21 +1,19 @@
 """Is a model what it was when its plans were bound to it?
 
 Plans hold values that its parameters were packed into, and were made for its modules as
-they were. Every call looks: by identity, in a loop in C; closer where that differs.
+they were. Every call looks: by identity; closer where that differs.
 """
 
 from __future__ import annotations
 
-from itertools import chain, repeat
-from operator import attrgetter, is_
 from typing import Any
 
 from burnish.backend import Device
+from burnish.kernels.same import Same
 from burnish.nn.module import Module
 from burnish.nn.param import Stored, version
 
 _CPU = Device("cpu")
-_DEVICE = attrgetter("device")
 _SETTINGS = (bool, int, float, str, type(None), Device)
 
 
@@ -43,28 +41,14 @@ class Unchanged:
     def _take(self) -> None:
         """Take everything as it is now."""
         holders = [holder for _, holder in self._holders]
-        self._dicts = [each for each in holders if isinstance(each, dict)]
-        self._lists = [each for each in holders if not isinstance(each, dict)]
         self._was = [dict(_pairs(holder)) for holder in holders]
-        self._kept = [*self._all()]
-        self._count = self._size()
         self._seen = [*map(version, self._items)]
-
-    def _all(self) -> Any:
-        own = map(dict.values, self._dicts)
-        return chain(chain.from_iterable(own), chain.from_iterable(self._lists))
-
-    def _size(self) -> int:
-        return sum(map(len, self._dicts)) + sum(map(len, self._lists))
+        self._on_cpu = all(item.device is _CPU for item in self._items)
+        self._is_same = Same(holders, self._items, ("_value", "device"))
 
     def __call__(self) -> str:
         """What has changed, in words; "" where nothing has."""
-        if (
-            self._size() == self._count
-            and all(map(is_, self._all(), self._kept))
-            and all(map(is_, map(version, self._items), self._seen))
-            and all(map(is_, map(_DEVICE, self._items), repeat(_CPU)))
-        ):
+        if self._on_cpu and self._is_same():
             return ""
         why = self._difference()
         if not why:

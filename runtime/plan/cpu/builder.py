@@ -216,7 +216,7 @@ class Builder:
         """How many shares a record is split into; work: about a float's operations."""
         if self.threads == 1:
             return 1
-        return max(1, min(4 * self.threads, most, 32, int(work // 50_000)))
+        return max(1, min(4 * self.threads, most, 32, int(work // 25_000)))
 
     def add(self, kind: str, shares: int, *, flops: int = 0, **fields: Any) -> None:
         """Write a record; Spots among its fields are references, None is none."""

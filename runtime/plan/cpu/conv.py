@@ -249,14 +249,14 @@ def _add(
     flops = 2 * len(tiles.source) * ins * taps * outs * groups
     rows = b.rows[nr]
     chunk = max(1, _CACHE // (4 * ins * rows))
-    size = 4 * ins * taps * outs
+    size = 4 * ins * taps * outs  # of weights, which take longer to read for few rows
     need(
         max(abs(tiles.source).max(initial=0), len(tiles.to) * out_step) < 2**31, "size"
     )
     by_group = size > 4 * len(tiles.source) * ins or len(tiles.tiles) < 16
     act, low, high = node.act
     b.add(
-        "conv", b.shares(flops / 8), flops=flops,
+        "conv", b.shares(max(flops / 8, size * groups / 5)), flops=flops,
         x=x, weight=weight(nr, depth),
         bias=biases(b, bias, groups, outs, n * nr * LANES),
         residual=residual, out=out, tiles=b.table(tiles.tiles),

@@ -1,0 +1,103 @@
+"""Are Python's objects what they were? Looked at before every run of a plan.
+
+The library does it where one is loaded, some nanoseconds an object; Python elsewhere.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from itertools import chain
+from operator import attrgetter, is_
+from typing import Any
+
+from burnish.kernels.library import loaded
+
+_FUNCTIONS = (
+    "PyDict_Next",
+    "PyList_Size",
+    "PyList_GetItem",
+    "PyObject_GetAttr",
+    "Py_DecRef",
+    "PyErr_Clear",
+)
+"""What the library calls, in the order of its record `objects_record`."""
+
+
+class Same:
+    """Remembers what holders and owners hold now; called, whether they hold it still.
+
+    Objects are compared by identity: where one is another object of the same value the
+    answer is False, and a closer look is due.
+
+    holders: dicts, lists and tuples. owners: objects that have all attributes `names`.
+    """
+
+    def __init__(
+        self, holders: Sequence[Any], owners: Sequence[Any], names: Sequence[str]
+    ):
+        self._dicts = [each for each in holders if isinstance(each, dict)]
+        self._lists = [each for each in holders if isinstance(each, list)]
+        self._held = [*self._holds()]
+        self._sizes = [*map(len, self._dicts), *map(len, self._lists)]
+        self._owners = owners
+        self._reads = [attrgetter(name) for name in names]
+        self._names = [sys.intern(name) for name in names]
+        self._were = [[*map(read, owners)] for read in self._reads]
+        self._record: Any = None
+        self._function: Any = None
+        self._tables: Any = None
+        self._prepare()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy holds other objects: Python looks at them."""
+        return {**vars(self), "_record": None, "_function": None, "_tables": None}
+
+    def __call__(self) -> bool:
+        if self._function is not None:
+            return bool(self._function(self._record))
+        own = chain(map(len, self._dicts), map(len, self._lists))
+        return (
+            [*own] == self._sizes
+            and all(map(is_, self._holds(), self._held))
+            and all(
+                all(map(is_, map(read, self._owners), were))
+                for read, were in zip(self._reads, self._were, strict=True)
+            )
+        )
+
+    def _holds(self) -> Any:
+        own = map(dict.values, self._dicts)
+        return chain(chain.from_iterable(own), chain.from_iterable(self._lists))
+
+    def _prepare(self) -> None:
+        """Write down for the library where everything is."""
+        library = loaded()
+        if library is None or not _is_cpython():
+            return
+        import ctypes
+
+        attributes = chain.from_iterable(zip(*self._were, strict=True))
+        groups = (self._dicts, self._lists, self._held, self._owners, self._names)
+        known = [*map(id, chain(*groups, attributes))]
+        objects = (ctypes.c_void_p * len(known))(*known)
+        counts = (ctypes.c_int64 * len(self._sizes))(*self._sizes)
+        sizes = (*map(len, (self._dicts, self._lists, self._owners, self._names)),)
+        self._tables = objects, counts
+        words = (*_functions(), *sizes, *map(ctypes.addressof, self._tables))
+        self._record = (ctypes.c_int64 * len(words))(*words)
+        self._function = library.same
+
+
+def _functions() -> list[int]:
+    """The addresses of the interpreter's functions."""
+    import ctypes
+
+    given = (getattr(ctypes.pythonapi, name) for name in _FUNCTIONS)
+    return [ctypes.cast(each, ctypes.c_void_p).value or 0 for each in given]
+
+
+def _is_cpython() -> bool:
+    """Whether this is CPython with its lock, without which objects may go meanwhile."""
+    has_lock = getattr(sys, "_is_gil_enabled", lambda: True)()
+    return sys.implementation.name == "cpython" and bool(has_lock)
