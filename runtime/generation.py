@@ -5,6 +5,7 @@ loop below feeds it one token at a time:
 
     generate(model, ids, 20)                                  # the likeliest, each time
     generate(model, ids, 20, do_sample=True, temperature=0.7, top_p=0.9)
+    generate(model, ids, 20, compile=True)                    # see burnish.decoding
 
 N batch, T time, H heads, D their size, V vocabulary.
 """
@@ -18,62 +19,22 @@ import numpy as np
 
 from burnish import rng
 from burnish.backend import Array, namespace
+from burnish.caches import Cache, places
+from burnish.decoding import Decoder
 from burnish.errors import InputError
 from burnish.nn import Module
 from burnish.tensor import Tensor
 
-_START = 16
-
-
-class Cache:
-    """Keys and values of all positions so far, for each attention module.
-
-    They are values without gradients: memory for inference.
-    """
-
-    def __init__(self) -> None:
-        self._grown: dict[Module, list[_Growing]] = {}
-        self._kept: dict[Module, Any] = {}
-
-    @property
-    def length(self) -> int:
-        """The number of positions that every attention module has seen."""
-        return min((pair[0].length for pair in self._grown.values()), default=0)
-
-    def extend(self, owner: Module, *new: Tensor) -> tuple[Tensor, ...]:
-        """`owner`'s tensors (N, H, T, D) of all positions, `new` ones at the end."""
-        held = self._grown.setdefault(owner, [_Growing() for _ in new])
-        return tuple(
-            Tensor.wrap(part.extend(tensor.data), tensor.device.inner())
-            for part, tensor in zip(held, new, strict=True)
-        )
-
-    def keep(self, owner: Module, make: Callable[[], Any]) -> Any:
-        """What `make()` gave when `owner` first asked: an encoder's keys and values."""
-        if owner not in self._kept:
-            self._kept[owner] = make()
-        return self._kept[owner]
-
-
-class _Growing:
-    """An array (N, H, T, D) whose T grows; room is doubled, so few copies are made."""
-
-    def __init__(self) -> None:
-        self.length = 0
-        self.room: Array | None = None
-
-    def extend(self, new: Array) -> Array:
-        start, self.length = self.length, self.length + new.shape[2]
-        room = self.room
-        if room is None or self.length > room.shape[2]:
-            size = max(_START, 2 * start, self.length)
-            shape = (*new.shape[:2], size, new.shape[3])
-            self.room = namespace(new).empty(shape, new.dtype)
-            if room is not None:
-                self.room[:, :, :start] = room[:, :, :start]
-            room = self.room
-        room[:, :, start : self.length] = new
-        return room[:, :, : self.length]
+__all__ = [
+    "Cache",
+    "Decoder",
+    "check_choice",
+    "drawn",
+    "filtered",
+    "follow",
+    "generate",
+    "places",
+]
 
 
 def generate(
@@ -83,13 +44,15 @@ def generate(
     *,
     attention_mask: Any = None,
     positions: int | None = None,
+    compile: bool | Decoder = False,  # noqa: A002 - the word for it
     **choice: Any,
 ) -> Tensor:
     """Prompts (N, T) with up to max_new_tokens behind them: (N, T + new) int64.
 
     model: called with (ids, attention_mask, position_ids, cache). attention_mask
     (N, T): 0 where a prompt is padded, which has to be at its left. positions: the
-    most that the model has, None for no limit. choice: see `follow`.
+    most that the model has, None for no limit. compile: True plans the step of a token
+    for this call; a `Decoder` of the model keeps its plans. choice: see `follow`.
     """
     known = follow.__kwdefaults__ or {}
     if unknown := sorted(choice.keys() - known.keys()):
@@ -97,12 +60,20 @@ def generate(
             f"generate: expected options among {', '.join(known)}, "
             f"got {', '.join(unknown)}"
         )
+    if isinstance(compile, Decoder):
+        compile.check(model)
     model = model.valid()
     ids = _ids(model, input_ids)
+    called: Any = model
+    cache = Cache()
+    if compile is not False:
+        called = Decoder(model) if compile is True else compile
+        cache = Cache(ids.shape[1] + max_new_tokens)
+    choice["cache"] = cache
     if attention_mask is None:
         choice["positions"] = positions
         return follow(
-            lambda new, cache: model(new, cache=cache), ids, max_new_tokens, **choice
+            lambda new, cache: called(new, cache=cache), ids, max_new_tokens, **choice
         )
     mask = model.device.put(np.asarray(attention_mask) > 0)
     if mask.shape != ids.shape or not mask[:, -1].all():
@@ -117,8 +88,9 @@ def generate(
         xp = namespace(mask)
         if cache.length:
             mask = xp.concatenate([mask, mask[:, -1:]], axis=1)
-        places = xp.maximum(mask.cumsum(1) - 1, 0)[:, -new.shape[1] :]
-        return model(new, Tensor(mask, "int64"), Tensor(places, "int64"), cache=cache)
+        at = xp.maximum(mask.cumsum(1) - 1, 0)[:, -new.shape[1] :]
+        own = Tensor(mask, "int64"), Tensor(at, "int64")
+        return called(new, *own, cache=cache)
 
     return follow(step, ids, max_new_tokens, **choice)
 
@@ -137,6 +109,7 @@ def follow(
     suppress: Sequence[int] = (),
     begin_suppress: Sequence[int] = (),
     positions: int | None = None,
+    cache: Cache | None = None,
 ) -> Tensor:
     """ids (N, T) and up to max_new_tokens behind them.
 
@@ -144,13 +117,14 @@ def follow(
     that `filtered` leaves, by `burnish.seed`'s source; else the likeliest token.
     eos: tokens that end a row; what follows them is `pad` (by default the first eos).
     suppress: tokens that are never chosen; begin_suppress: that are never first.
-    positions: the most that ids and new tokens may take; None for no limit.
+    positions: the most that ids and new tokens may take; None for no limit. cache: an
+    empty one, None for one that grows.
     """
     check_choice(temperature, top_k, top_p)
     _check_room(ids.shape[1], max_new_tokens, positions)
     ends = [] if eos is None else [eos] if isinstance(eos, int) else list(eos)
     rest = pad if pad is not None else ends[0] if ends else 0
-    cache, new = Cache(), ids
+    cache, new = Cache() if cache is None else cache, ids
     xp = namespace(ids.data)
     rows, running = [ids.data], xp.ones((ids.shape[0], 1), bool)
     for _ in range(max_new_tokens):

@@ -86,6 +86,7 @@ RECORDS = (
         "room",
     ),
     _record("gather", "ids x out fault", "count rows width"),
+    _record("put", "x places out fault", "size0 size1 rows width room x0 x1 x2"),
     _record("resample", "x index weight out", "outer size places inner taps"),
     _record(
         "recurrent",

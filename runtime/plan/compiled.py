@@ -131,6 +131,11 @@ class Compiled(Generic[P, R]):
         found: Plan | GraphPlan | Unplanned = self._found(args, options)[0]
         return found
 
+    @property
+    def known(self) -> list[Plan | GraphPlan | Unplanned]:
+        """What the calls so far have become, those of steps of training apart."""
+        return list(self._plans.values())
+
     def explain(self) -> str:
         """What runs as it is, and why, in the calls so far."""
         return explained(self._name, [*self._plans.values(), *self._steps.known])

@@ -100,7 +100,8 @@ class Plan:
         self.faults = [b.slot for b in lowering.builder.faults if b.slot >= 0]
         arguments = [_fetch(value, spot) for value, spot in lowering.arguments]
         whole = not self.eager
-        self._ends = Ends(arguments, self.results, self.outside, self.faults, whole)
+        ends = arguments, self.results, self.outside, self.faults, whole
+        self._ends = Ends(*ends, lowering.builder.in_place)
         self._folded = [
             (place, constant) for place, constant in lowering.folded.items()
         ]

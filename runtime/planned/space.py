@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -102,7 +103,8 @@ class Ends:
 
     outside: (slot, size) of arrays that a run makes. faults: slots that say that a call
     cannot be computed. is_whole: no step runs as it is; one that does may keep what it
-    is given, which is new in each run then.
+    is given, which is new in each run then. in_place: the places of arguments that
+    records write to, which are never copied.
     """
 
     def __init__(
@@ -112,10 +114,13 @@ class Ends:
         outside: list[tuple[int, int]],
         faults: list[int],
         is_whole: bool,
+        in_place: Collection[int] = (),
     ):
         most = _SMALL if is_whole else -1
-        self._copied = [each for each in arguments if each.size <= most]
-        self._pointed = [(e.place, e.slot) for e in arguments if e.size > most]
+        copied = [e for e in arguments if e.size <= most and e.place not in in_place]
+        self._copied = copied
+        apart = {each.place for each in copied}
+        self._pointed = [(e.place, e.slot) for e in arguments if e.place not in apart]
         self._held = {n: size for n, size in outside if size <= most or n in faults}
         self._held |= {each.slot: each.size for each in self._copied}
         self._made = [(n, size) for n, size in outside if n not in self._held]

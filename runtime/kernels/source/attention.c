@@ -1,4 +1,7 @@
 // Attention without the matrix of scores: a few queries of one head at a time.
+//
+// Keys behind the last one that a mask of truth values shows are not read: a cache that
+// has room for more positions costs as much as one that is full.
 #include <math.h>
 
 #include "call.h"
@@ -7,19 +10,95 @@
 
 void softmax_row(const float *x, float *y, int64_t n, int zero_if_empty);
 
-enum { QUERIES = MOST_ROWS };
+enum {
+    QUERIES = MOST_ROWS,
+    FEW = 2,       // queries for which keys and values are read where they lie
+    TOGETHER = 4,  // vectors of a value that are summed at a time
+    SUMMED = 128   // values that are summed one by one: such sums are summed apart
+};
 
-static void masked(const attention_record *r, const char *mask, float *scores) {
-    for (int64_t i = 0; i < r->keys; i++)
+static void masked(const attention_record *r, const char *mask, int64_t keys,
+                   float *scores) {
+    for (int64_t i = 0; i < keys; i++)
         if (r->mask_is_bool)
             scores[i] = mask[i * r->mask_key] ? scores[i] : (float)r->blocked;
         else
             scores[i] += ((const float *)mask)[i * r->mask_key];
 }
 
+// How many keys there are up to the last one that some query sees.
+static int64_t keys_seen(const attention_record *r, const char *mask) {
+    if (!mask || !r->mask_is_bool || !r->zero_if_empty || r->blocked != -INFINITY)
+        return r->keys;
+    int64_t n = 0;
+    for (int64_t t = 0; t < (r->mask_query ? r->queries : 1); t++) {
+        const char *row = mask + t * r->mask_query;
+        int64_t last = r->keys;
+        while (last > n && !row[(last - 1) * r->mask_key]) last--;
+        n = last;
+    }
+    return n;
+}
+
+INLINE vec load_up_to(const float *p, int64_t n) {
+    return n >= WIDTH ? load(p) : load_some(p, n);
+}
+
+INLINE void store_up_to(float *p, vec v, int64_t n) {
+    if (n >= WIDTH)
+        store(p, v);
+    else
+        store_some(p, v, n);
+}
+
+static float dot(const float *x, const float *y, int64_t n) {
+    vec s[2] = {{0}};
+    int64_t i = 0;
+    for (; i + 2 * WIDTH <= n; i += 2 * WIDTH)
+        UNROLLED for (int u = 0; u < 2; u++)
+            s[u] += load(x + i + u * WIDTH) * load(y + i + u * WIDTH);
+    for (; i < n; i += WIDTH) s[0] += load_up_to(x + i, n - i) * load_up_to(y + i, n - i);
+    return total_of(s[0] + s[1]);
+}
+
+// Some vectors of the sum of n values, each times its weight.
+INLINE void weighted(const int V, const float *weight, const float *v, int64_t step,
+                     int64_t n, float *out, int64_t size) {
+    vec sum[TOGETHER];
+    UNROLLED for (int u = 0; u < V; u++) sum[u] = (vec){0};
+    for (int64_t j = 0; j < n;) {
+        const int64_t until = j + SUMMED < n ? j + SUMMED : n;
+        vec part[TOGETHER];
+        UNROLLED for (int u = 0; u < V; u++) part[u] = (vec){0};
+        for (; j < until; j++) {
+            const vec w = all(weight[j]);
+            UNROLLED for (int u = 0; u < V; u++)
+                part[u] += w * load_up_to(v + j * step + u * WIDTH, size - u * WIDTH);
+        }
+        UNROLLED for (int u = 0; u < V; u++) sum[u] += part[u];
+    }
+    UNROLLED for (int u = 0; u < V; u++)
+        store_up_to(out + u * WIDTH, sum[u], size - u * WIDTH);
+}
+
+// One query: keys and values are read once, and nothing is packed.
+static void one_query(const attention_record *r, const float *q, const float *k,
+                      const float *v, const char *mask, int64_t keys, float *scores,
+                      float *out) {
+    for (int64_t j = 0; j < keys; j++)
+        scores[j] = dot(q, k + j * r->k_row, r->size) * (float)r->scale;
+    if (mask) masked(r, mask, keys, scores);
+    softmax_row(scores, scores, keys, (int)r->zero_if_empty);
+    int64_t i = 0;
+    for (; i + TOGETHER * WIDTH <= r->values; i += TOGETHER * WIDTH)
+        weighted(TOGETHER, scores, v + i, r->v_row, keys, out + i, TOGETHER * WIDTH);
+    for (; i < r->values; i += WIDTH)
+        weighted(1, scores, v + i, r->v_row, keys, out + i, r->values - i);
+}
+
 static void one_head(const attention_record *r, const call *c, int64_t batch, int64_t head,
                      float *space) {
-    const int64_t s = whole(r->keys), e = whole(r->values), shared = head / r->shared;
+    const int64_t e = whole(r->values), shared = head / r->shared;
     const float *q = (const float *)at(c, r->q) + batch * r->q_batch + head * r->q_head;
     const float *k = (const float *)at(c, r->k) + batch * r->k_batch + shared * r->k_head;
     const float *v = (const float *)at(c, r->v) + batch * r->v_batch + shared * r->v_head;
@@ -27,10 +106,23 @@ static void one_head(const attention_record *r, const call *c, int64_t batch, in
     const char *mask = at(c, r->mask);
     const int64_t wide = r->mask_is_bool ? 1 : 4;
     if (mask) mask += (batch * r->mask_batch + head * r->mask_head) * wide;
-    float *keys = space, *values = keys + r->size * s, *scores = values + r->keys * e,
+    const int64_t seen = keys_seen(r, mask), s = whole(seen);
+    if (seen == 0) {  // of no key: 0
+        for (int64_t t = 0; t < r->queries; t++)
+            memset(out + t * r->out_row, 0, 4 * (size_t)r->values);
+        return;
+    }
+    if (r->queries <= FEW) {
+        for (int64_t t = 0; t < r->queries; t++)
+            one_query(r, q + t * r->q_row, k, v,
+                      mask ? mask + t * r->mask_query * wide : 0, seen, space,
+                      out + t * r->out_row);
+        return;
+    }
+    float *keys = space, *values = keys + r->size * s, *scores = values + seen * e,
           *rows = scores + QUERIES * s;
-    panels(k, 1, r->k_row, r->size, r->keys, keys);
-    panels(v, r->v_row, 1, r->keys, r->values, values);
+    panels(k, 1, r->k_row, r->size, seen, keys);
+    panels(v, r->v_row, 1, seen, r->values, values);
     for (int64_t t = 0; t < r->queries; t += QUERIES) {
         const int64_t n = r->queries - t < QUERIES ? r->queries - t : QUERIES;
         for (int64_t j = 0; j < s; j += LANES)
@@ -40,11 +132,11 @@ static void one_head(const attention_record *r, const call *c, int64_t batch, in
             float *row = scores + i * s;
             for (int64_t j = 0; j < s; j += WIDTH)
                 store(row + j, load(row + j) * (float)r->scale);
-            if (mask) masked(r, mask + (t + i) * r->mask_query * wide, row);
-            softmax_row(row, row, r->keys, (int)r->zero_if_empty);
+            if (mask) masked(r, mask + (t + i) * r->mask_query * wide, seen, row);
+            softmax_row(row, row, seen, (int)r->zero_if_empty);
         }
         for (int64_t j = 0; j < e; j += LANES)
-            products(n, scores, s, r->keys, values + j * r->keys, rows + j, e);
+            products(n, scores, s, seen, values + j * seen, rows + j, e);
         for (int64_t i = 0; i < n; i++)
             memcpy(out + (t + i) * r->out_row, rows + i * e, 4 * (size_t)r->values);
     }

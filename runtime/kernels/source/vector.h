@@ -82,3 +82,16 @@ INLINE float greatest_of(vec v) {
         most = most != most || most > v[i] ? most : v[i];
     return most;
 }
+
+// The same by halves: fewer steps, another order.
+INLINE float total_of(vec v) {
+#if defined(__AVX512F__)
+    return _mm512_reduce_add_ps((__m512)v);
+#else
+    float part[WIDTH];
+    memcpy(part, &v, sizeof part);
+    UNROLLED for (int n = WIDTH / 2; n; n /= 2)
+        UNROLLED for (int i = 0; i < n; i++) part[i] += part[i + n];
+    return part[0];
+#endif
+}

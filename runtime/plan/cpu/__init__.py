@@ -2,6 +2,7 @@
 
 from burnish.plan.cpu import (
     along,
+    attention,
     batched,
     conv,
     elementwise,
@@ -23,6 +24,7 @@ __all__ = [
     "Declined",
     "Memory",
     "along",
+    "attention",
     "batched",
     "conv",
     "elementwise",

@@ -113,6 +113,7 @@ class Builder:
         self.views: dict[int, tuple[Spot, tuple[int, ...]]] = {}
         self.constants: dict[int, Spot] = {}
         self.faults: list[Buffer] = []  # one, where a record notes any
+        self.in_place: set[int] = set()  # arguments that records write to
         self.label, self.off, self.may_fault = "", off, may_fault
 
     # --- values ---

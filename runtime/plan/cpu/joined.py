@@ -1,4 +1,4 @@
-"""What only moves elements, or joins them: views, concatenation; and attention."""
+"""What only moves elements, or joins them: views, concatenation."""
 
 from __future__ import annotations
 
@@ -193,69 +193,3 @@ def _put(b: Builder, x: Value, layout: Layout, size: int, target: Spot) -> None:
     spot = b.spot(x, layout)
     if not b.become(spot, target, 4 * size):
         b.copy((size,), spot, (1,), target, (1,))
-
-
-@lower("attention")
-def attention(b: Builder, node: Node) -> None:
-    q, k, v, mask = node.args
-    check(node, q, k, v)
-    rank = len(q.shape)
-    need(
-        all(isinstance(p, Value) for p in (q, k, v)), "a parameter is among its inputs"
-    )
-    need(2 <= rank <= 4 and len(k.shape) == len(v.shape) == rank, "its rank")
-    need(k.shape[:-2] == v.shape[:-2] == q.shape[:-2], "heads that share keys")
-    parts: dict[str, Any] = {}
-    for name, part in zip("qkv", (q, k, v), strict=True):
-        spot, own = b.strided(part)
-        if own[-1] != 1:
-            spot, own = b.spot(part), strides(part.shape)
-        batch, head, row, _ = (0,) * (4 - rank) + tuple(own)
-        parts |= {name: spot, f"{name}_batch": batch, f"{name}_head": head}
-        parts[f"{name}_row"] = row
-    batches, heads, queries, size = (1,) * (4 - rank) + q.shape
-    keys, values = v.shape[-2:]
-    turned = node.options["turned"]
-    shape = (
-        (batches, queries, heads, values)
-        if turned
-        else (batches, heads, queries, values)
-    )
-    steps = strides(shape)
-    out_batch, out_head, out_row = (
-        (steps[0], steps[2], steps[1]) if turned else steps[:3]
-    )
-    masked = _mask_steps(b, mask)
-    room = (
-        size * _whole(keys)
-        + keys * _whole(values)
-        + 6 * (_whole(keys) + _whole(values))
-    )
-    flops = 2 * batches * heads * queries * keys * (size + values)
-    shares = b.shares(flops / 8, batches * heads)
-    b.add(
-        "attention", shares, flops=flops, **parts, **masked,
-        out=b.result(node.result), space=b.new(4 * room * shares), batches=batches,
-        heads=heads, shared=1, queries=queries, keys=keys, size=size, values=values,
-        out_batch=out_batch, out_head=out_head, out_row=out_row, room=room,
-        zero_if_empty=node.options["zero_if_empty"], scale=node.options["scale"],
-        blocked=node.options["blocked"],
-    )  # fmt: skip
-
-
-def _whole(n: int) -> int:
-    return -(-n // LANES) * LANES
-
-
-def _mask_steps(b: Builder, mask: Any) -> dict[str, Any]:
-    names = [f"mask_{axis}" for axis in ("batch", "head", "query", "key")]
-    if mask is None:
-        return {**dict.fromkeys(names, 0), "mask": None, "mask_is_bool": False}
-    need(mask.dtype in (np.float32, np.bool_), f"its mask is {mask.dtype}")
-    need(len(mask.shape) <= 4, "its mask has more than 4 axes")
-    lead = 4 - len(mask.shape)
-    steps = (0,) * lead + strides(mask.shape)
-    sizes = (1,) * lead + mask.shape
-    steps = tuple(0 if n == 1 else s for n, s in zip(sizes, steps, strict=True))
-    found = dict(zip(names, steps, strict=True))
-    return {**found, "mask": b.spot(mask), "mask_is_bool": mask.dtype == np.bool_}

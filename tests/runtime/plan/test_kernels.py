@@ -221,6 +221,25 @@ def test_attention(seed):
     assert records(fast) == 1
 
 
+@pytest.mark.parametrize("seed", range(TRIALS))
+@pytest.mark.parametrize("queries", [1, 2, 7])
+def test_attention_of_heads_that_share_keys(seed, queries):
+    d = Draw(seed)
+    batch, groups, shared = d.number(1, 2), d.number(1, 3), d.number(1, 4)
+    keys, size = d.choice(1, 15, 40, 300), d.choice(3, 16, 40, 129)
+    q = d.tensor(batch, groups * shared, queries, size)
+    k = d.tensor(batch, groups, keys, size)
+    v = d.tensor(batch, groups, keys, d.choice(1, 17, 64, 100))
+    seen = np.arange(keys) <= d.number(-1, keys)  # a row of none gives 0
+    mask = np.broadcast_to(seen, (*d.choice((1, 1), (batch, 1, queries))[:3], keys))
+    given = Tensor(mask & (d.random.random(mask.shape) > 0.2))
+
+    def function(q, k, v, mask):
+        return ops.scaled_dot_product_attention(q, k, v, mask)
+
+    assert records(exact(function, q, k, v, given)) == 1
+
+
 FUNCTIONS = {
     "arithmetic": lambda a, b: (a + b) * a - b / (a * a + 1),
     "functions": lambda a, b: (
