@@ -39,6 +39,15 @@ def run(path: Path, feeds: Mapping[str, np.ndarray]) -> tuple[list[Any], str]:
     )
 
 
+def by_definition(path: Path, feeds: Mapping[str, np.ndarray]) -> list[Any] | None:
+    """What onnxruntime computes node by node, fusing none; None where it cannot."""
+    try:
+        runtime = importlib.import_module("onnxruntime")
+        return _session(runtime, path, exact="1", fused=False).run(None, dict(feeds))
+    except Exception:  # missing, or no kernel for an operator as it is in the file
+        return None
+
+
 def _runtime(path: Path, feeds: dict[str, np.ndarray]) -> tuple[list[Any], str]:
     runtime = importlib.import_module("onnxruntime")
     try:
@@ -48,10 +57,13 @@ def _runtime(path: Path, feeds: dict[str, np.ndarray]) -> tuple[list[Any], str]:
     return session.run(None, feeds), runtime.__version__
 
 
-def _session(runtime: Any, path: Path, exact: str) -> Any:
+def _session(runtime: Any, path: Path, exact: str, *, fused: bool = True) -> Any:
     """exact: sums of 8 bits never saturate, also on processors where they would."""
     options = runtime.SessionOptions()
     options.log_severity_level = 4
+    if not fused:
+        level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        options.graph_optimization_level = level
     options.intra_op_num_threads = 1 if _shares_ranges(path) else 2
     options.add_session_config_entry("session.x64quantprecision", exact)
     # blocks of few bits are multiplied as floats: by default it rounds activations

@@ -23,6 +23,14 @@ g (float[batch, 4] x, int64[batch, time] ids) => (float[batch, time, 4] y, float
     s = ReduceSum<keepdims=0>(x, zero)
 }"""
 
+QUANTIZED = """<ir_version: 8, opset_import: ["" : 18]>
+g (float[batch, 4] x) => (float[batch, 4] y)
+<float scale = {0.1}, uint8 zero = {128}>
+{
+    q = QuantizeLinear(x, scale, zero)
+    y = DequantizeLinear(q, scale, zero)
+}"""
+
 SOURCE = """
 from burnish import nn, ops, Tensor
 import numpy as np
@@ -206,3 +214,29 @@ def test_half_precision_inside_allows_its_own_difference(tmp_path, kind, allowed
     scale = output.max_abs / output.max_rel if output.max_rel else None
     assert output.agrees
     assert scale is None or output.limit == pytest.approx(1e-6 + allowed * scale)
+
+
+@pytest.mark.parametrize(("apart", "agrees"), [(0.0, False), (0.002, True)])
+def test_quantizers_allow_how_far_the_reference_is_from_itself(
+    tmp_path, monkeypatch, apart, agrees
+):
+    """Float rounding before a quantizer changes a code, in onnxruntime too."""
+    path = tmp_path / "q.onnx"
+    onnx.save(onnx.parser.parse_model(QUANTIZED), path)
+    write(generate(path), tmp_path)
+
+    def exact(x, more):
+        codes = np.clip(np.rint(x / np.float32(0.1)), -128, 127)
+        return [(codes * np.float32(0.1) + more).astype(np.float32)]
+
+    def run(path, feeds):
+        return exact(feeds["x"], 0.003), "onnxruntime, fused"
+
+    def by_definition(path, feeds):
+        return exact(feeds["x"], 0.003 - apart)
+
+    monkeypatch.setattr(reference, "run", run)
+    monkeypatch.setattr(reference, "by_definition", by_definition)
+    report = verify(path, tmp_path)
+    assert report.agrees is agrees
+    assert any("activations are quantized" in note for note in report.notes)
