@@ -7,6 +7,7 @@
 #include "activation.h"
 #include "call.h"
 #include "conv.h"
+#include "pack.h"
 
 enum {
     AHEAD = 1024,  // of weights: floats that are asked for before they are used
@@ -148,7 +149,9 @@ static void cut_tile(piece p, int64_t width) {
         memcpy(p.out + p.to[i], out + i * wide, 4 * (size_t)width);
 }
 
-static void one_tile(const conv_record *r, const call *c, int64_t group, int64_t i) {
+// weight: of the group, packed.
+static void one_tile(const conv_record *r, const call *c, int64_t group, int64_t i,
+                     const float *weight) {
     const tile *t = (const tile *)at(c, r->tiles) + i;
     const int64_t channel = group * r->nr * LANES;
     const int64_t out_of_group = group / r->inner * r->outer_out
@@ -156,7 +159,7 @@ static void one_tile(const conv_record *r, const call *c, int64_t group, int64_t
     const float *residual = at(c, r->residual);
     piece p = {
         .x = (const float *)at(c, r->x) + group / r->inner * r->outer_x,
-        .weight = (const float *)at(c, r->weight) + group * r->group_step,
+        .weight = weight,
         .bias = (const float *)at(c, r->bias) + channel,
         .residual = residual ? residual + out_of_group : 0,
         .out = (float *)at(c, r->out) + out_of_group,
@@ -174,20 +177,46 @@ static void one_tile(const conv_record *r, const call *c, int64_t group, int64_t
     if (!is_cheap(r->act)) finish(r, p.out, p.to, t->count);
 }
 
+static const float *pack_group(const conv_record *r, const call *c, int64_t group,
+                               int64_t part) {
+    const pack_record pack = {
+        .groups = r->groups / r->inner,
+        .outs = r->of_outs,
+        .ins = r->of_ins,
+        .taps = r->of_taps,
+        .wide = r->nr * LANES,
+        .depth = r->of_depth,
+        .group_step = r->of_group_step,
+        .out_step = r->of_out_step,
+        .in_step = r->of_in_step,
+    };
+    float *space = (float *)at(c, r->space) + part * r->room;
+    pack_panel(&pack, at(c, r->unpacked), group, space);
+    return space;
+}
+
 // by_group: shares are groups of channels; else runs of tiles, `chunk` at a time, so
-// that their input stays in cache for all groups.
+// that their input stays in cache for all groups. Weights that a step of training changes
+// are packed here, a group at a time, which then are in cache.
 void conv(const void *record, const call *c, int64_t part, int64_t parts) {
     const conv_record *r = record;
+    const float *weight = at(c, r->weight);
     if (r->by_group) {
         SHARE(r->groups * r->n_tiles);
-        for (int64_t u = first; u < behind; u++)
-            one_tile(r, c, u / r->n_tiles, u % r->n_tiles);
+        for (int64_t u = first; u < behind; u++) {
+            const int64_t group = u / r->n_tiles;
+            if (r->unpacked >= 0 && (u == first || u % r->n_tiles == 0))
+                weight = pack_group(r, c, group, part);
+            one_tile(r, c, group, u % r->n_tiles,
+                     r->unpacked >= 0 ? weight : weight + group * r->group_step);
+        }
         return;
     }
     SHARE(r->n_tiles);
     for (int64_t start = first; start < behind; start += r->chunk) {
         int64_t end = start + r->chunk < behind ? start + r->chunk : behind;
         for (int64_t g = 0; g < r->groups; g++)
-            for (int64_t i = start; i < end; i++) one_tile(r, c, g, i);
+            for (int64_t i = start; i < end; i++)
+                one_tile(r, c, g, i, weight + g * r->group_step);
     }
 }

@@ -2,6 +2,8 @@
 //
 // Of (group, output, input, tap), whose distances are told, they become (group, `wide`
 // outputs, `depth` inputs, tap, input, output), zeros behind the last output.
+#include "pack.h"
+
 #include "call.h"
 #include "turn.h"
 
@@ -52,25 +54,27 @@ static void block(const pack_record *r, const shape *s, const float *x, int64_t 
     }
 }
 
+void pack_panel(const pack_record *r, const float *weights, int64_t panel, float *out) {
+    const int64_t panels = (r->outs + r->wide - 1) / r->wide, taps = r->taps;
+    const int64_t row = panel % panels * r->wide;
+    const float *x = weights + panel / panels * r->group_step + row * r->out_step;
+    for (int64_t start = 0; start < r->ins; start += r->depth) {
+        const int64_t left = r->ins - start;
+        const shape s = {r->out_step, taps, left < r->depth ? left : r->depth, r->wide,
+                         weights + r->groups * r->outs * r->ins * taps};
+        for (int64_t lane = 0; lane < r->wide; lane += WIDTH) {
+            const int64_t rest = r->outs - row - lane;
+            const int64_t some = rest < 0 ? 0 : rest < WIDTH ? rest : WIDTH;
+            block(r, &s, x + start * r->in_step + lane * r->out_step, some, out + lane);
+        }
+        out += s.depth * taps * r->wide;
+    }
+}
+
 void pack(const void *record, const call *c, int64_t part, int64_t parts) {
     const pack_record *r = record;
-    const int64_t panels = (r->outs + r->wide - 1) / r->wide, taps = r->taps;
-    const float *all_of = at(c, r->x);
+    const int64_t panels = (r->outs + r->wide - 1) / r->wide;
     SHARE(r->groups * panels);
-    for (int64_t u = first; u < behind; u++) {
-        const int64_t out = u % panels * r->wide;
-        const float *x = all_of + u / panels * r->group_step + out * r->out_step;
-        float *to = (float *)at(c, r->out) + u * r->ins * taps * r->wide;
-        for (int64_t start = 0; start < r->ins; start += r->depth) {
-            const int64_t left = r->ins - start;
-            const shape s = {r->out_step, taps, left < r->depth ? left : r->depth, r->wide,
-                             all_of + r->groups * r->outs * r->ins * taps};
-            for (int64_t lane = 0; lane < r->wide; lane += WIDTH) {
-                const int64_t rest = r->outs - out - lane;
-                const int64_t some = rest < 0 ? 0 : rest < WIDTH ? rest : WIDTH;
-                block(r, &s, x + start * r->in_step + lane * r->out_step, some, to + lane);
-            }
-            to += s.depth * taps * r->wide;
-        }
-    }
+    for (int64_t u = first; u < behind; u++)
+        pack_panel(r, at(c, r->x), u, (float *)at(c, r->out) + u * r->ins * r->taps * r->wide);
 }

@@ -23,9 +23,12 @@ from burnish.plan.cpu.grouped import (
 from burnish.plan.cpu.layout import LANES, PLAIN, Layout, blocks, pixels
 from burnish.plan.cpu.table import lower, need
 from burnish.plan.cpu.weights import (
+    Unpacked,
     biases,
     channel_weights,
     fitting,
+    pack,
+    packing,
     turned,
     turned_weights,
     weights,
@@ -35,7 +38,7 @@ from burnish.plan.graph import Constant, Node, Value
 
 CHANNELS = Layout("blocked", 1)
 
-Packed = Callable[[int, int], Spot]
+Packed = Callable[[int, int], Spot | Unpacked]
 """Where weights are, packed for so many blocks of outputs and channels in a row."""
 
 _COLLIDING = 256
@@ -103,7 +106,7 @@ def conv_transpose(b: Builder, node: Node) -> None:
         _dense(b, node, w, x, turned(weight, groups), bias, *residual)
     else:
 
-        def of_step(nr: int, depth: int) -> Spot:
+        def of_step(nr: int, depth: int) -> Spot | Unpacked:
             return turned_weights(b, weight, groups, nr, depth)
 
         dense(b, node, w, x, of_step, g, bias, *residual)
@@ -123,7 +126,7 @@ def _dense(
             return
         weight, g = merged_weight(weight, g), merged(g)
 
-    def packed(nr: int, depth: int) -> Spot:
+    def packed(nr: int, depth: int) -> Spot | Unpacked:
         return weights(b, weight, g.count, nr, depth)
 
     dense(b, node, w, x, packed, g, bias, *residual)
@@ -156,7 +159,7 @@ def _in_parts(
         at, chosen = part.outs.start * places[1], slice(part.outs.start, part.outs.stop)
         own_bias = bias and bias.then(lambda a, chosen=chosen: a[chosen])
 
-        def packed(nr: int, depth: int, own: Constant = own) -> Spot:
+        def packed(nr: int, depth: int, own: Constant = own) -> Spot | Unpacked:
             return weights(b, own, 1, nr, depth)
 
         _maps(
@@ -201,7 +204,7 @@ def linear(b: Builder, node: Node) -> None:
         bias = bias.then(lambda a: np.broadcast_to(a, (outs,)))
     need(bias is None or bias.shape == (outs,), "its bias is another vector")
 
-    def packed(nr: int, depth: int) -> Spot:
+    def packed(nr: int, depth: int) -> Spot | Unpacked:
         return weights(b, weight, 1, nr, depth)
 
     times(b, node, x, packed, ins, outs, bias, *residual)
@@ -255,9 +258,16 @@ def _add(
     )
     by_group = size > 4 * len(tiles.source) * ins or len(tiles.tiles) < 16
     act, low, high = node.act
+    known, inside = weight(nr, depth), None
+    shares = b.shares(max(flops / 8, size * groups / 5))
+    if isinstance(known, Unpacked) and by_group:
+        inside, known = known, None
+        if n * groups >= b.threads:  # so that no share packs another one's group
+            shares = min(shares, n * groups)
+    elif isinstance(known, Unpacked):
+        known = pack(b, known)
     b.add(
-        "conv", b.shares(max(flops / 8, size * groups / 5)), flops=flops,
-        x=x, weight=weight(nr, depth),
+        "conv", shares, flops=flops, x=x, weight=known, **packing(b, inside, shares),
         bias=biases(b, bias, groups, outs, n * nr * LANES),
         residual=residual, out=out, tiles=b.table(tiles.tiles),
         runs=b.table(tiles.runs), to=b.table(tiles.to * out_step),

@@ -17,7 +17,7 @@ from burnish.plan.cpu.geometry import Window
 from burnish.plan.cpu.layout import LANES, PLAIN, Layout, blocks, length, pixels
 from burnish.plan.cpu.runs import Runs, runs_of
 from burnish.plan.cpu.table import lower, need
-from burnish.plan.cpu.weights import turned_weights
+from burnish.plan.cpu.weights import Unpacked, turned_weights
 from burnish.plan.graph import Constant, Node, Value
 
 _MAPS = Layout("blocked", 1)
@@ -101,7 +101,7 @@ def linear_gradient(b: Builder, node: Node) -> None:
     to_x, to_weight, to_bias = (next(results) if each else None for each in needed)
     count = x.size // ins
 
-    def turned(nr: int, depth: int) -> Spot:
+    def turned(nr: int, depth: int) -> Spot | Unpacked:
         return turned_weights(b, weight, 1, nr, depth)
 
     if to_x is not None:

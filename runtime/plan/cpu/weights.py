@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,16 +12,36 @@ from burnish.plan.cpu.layout import LANES
 from burnish.plan.graph import Constant, Value, constant
 
 
+class Unpacked(NamedTuple):
+    """A weight that a step of training changes, and how it is to be packed."""
+
+    x: Spot
+    groups: int
+    outs: int
+    ins: int
+    taps: int
+    wide: int
+    depth: int
+    group_step: int
+    out_step: int
+    in_step: int
+
+    @property
+    def panel(self) -> int:
+        """Numbers in the panel of `wide` outputs."""
+        return self.ins * self.taps * self.wide
+
+
 def weights(
     b: Builder, weight: Constant | Value, groups: int, nr: int, depth: int
-) -> Spot:
-    """Where a weight lies packed: once, or anew in each run where a step changes it."""
+) -> Spot | Unpacked:
+    """Where a weight lies packed, or how it is packed in each run of a step."""
     if isinstance(weight, Constant):
         return b.constant(packed(weight, groups, nr, depth))
     outs, ins = weight.shape[0] // groups, weight.shape[1]
     taps = math.prod(weight.shape[2:])
-    return _pack(
-        b, weight, groups, outs, ins, taps, nr * LANES, depth,
+    return Unpacked(
+        b.spot(weight), groups, outs, ins, taps, nr * LANES, depth,
         outs * ins * taps, ins * taps, taps,
     )  # fmt: skip
 
@@ -40,14 +60,14 @@ def turned(weight: Constant, groups: int) -> Constant:
 
 def turned_weights(
     b: Builder, weight: Constant | Value, groups: int, nr: int, depth: int
-) -> Spot:
+) -> Spot | Unpacked:
     """A convolution's weight for its gradient to the input: outputs are what go in."""
     if isinstance(weight, Constant):
         return weights(b, turned(weight, groups), groups, nr, depth)
     ins, outs = weight.shape[0] // groups, weight.shape[1]
     taps = math.prod(weight.shape[2:])
-    return _pack(
-        b, weight, groups, outs, ins, taps, nr * LANES, depth,
+    return Unpacked(
+        b.spot(weight), groups, outs, ins, taps, nr * LANES, depth,
         ins * outs * taps, taps, outs * taps,
     )  # fmt: skip
 
@@ -56,14 +76,15 @@ def channel_weights(b: Builder, weight: Constant | Value) -> Spot:
     """A weight for each channel: (blocks of channels, tap, channel)."""
     count, taps = weight.shape[0], math.prod(weight.shape[1:])
     if isinstance(weight, Value):
-        return _pack(b, weight, 1, count, 1, taps, LANES, 1, 0, taps, taps)
+        one = Unpacked(b.spot(weight), 1, count, 1, taps, LANES, 1, 0, taps, taps)
+        return pack(b, one)
     short = -count % LANES
 
-    def pack(a: Any) -> Any:
+    def arranged(a: Any) -> Any:
         a = np.pad(a.reshape(count, taps), ((0, short), (0, 0)))
         return np.ascontiguousarray(a.reshape(-1, LANES, taps).transpose(0, 2, 1))
 
-    return b.constant(weight.then(pack))
+    return b.constant(weight.then(arranged))
 
 
 def biases(
@@ -72,21 +93,25 @@ def biases(
     """Where a bias lies with zeros behind the outputs of every group."""
     if not isinstance(bias, Value):
         return b.constant(packed_bias(bias, groups, outs, wide))
-    return _pack(b, bias, groups, outs, 1, 1, wide, 1, outs, 1, 0)
+    return pack(b, Unpacked(b.spot(bias), groups, outs, 1, 1, wide, 1, outs, 1, 0))
 
 
-def _pack(
-    b: Builder, x: Value, groups: int, outs: int, ins: int, taps: int, wide: int,
-    depth: int, group_step: int, out_step: int, in_step: int,
-) -> Spot:  # fmt: skip
-    size = groups * -(-outs // wide) * wide * ins * taps
+def pack(b: Builder, w: Unpacked) -> Spot:
+    """Where a weight lies packed in each run, by a record of its own."""
+    size = w.groups * -(-w.outs // w.wide) * w.panel
     out = b.new(4 * size)
-    b.add(
-        "pack", b.shares(size), x=b.spot(x), out=out, groups=groups, outs=outs,
-        ins=ins, taps=taps, wide=wide, depth=depth, group_step=group_step,
-        out_step=out_step, in_step=in_step,
-    )  # fmt: skip
+    b.add("pack", b.shares(size), out=out, **w._asdict())
     return out
+
+
+def packing(b: Builder, w: Unpacked | None, shares: int) -> dict[str, Any]:
+    """How a record packs a weight itself; None where it does not."""
+    names = ("outs", "ins", "taps", "depth", "group_step", "out_step", "in_step")
+    told = {f"of_{name}": 0 if w is None else getattr(w, name) for name in names}
+    if w is None:
+        return {"unpacked": None, "space": None, "room": 0, **told}
+    space = b.new(4 * shares * w.panel)
+    return {"unpacked": w.x, "space": space, "room": w.panel, **told}
 
 
 def packed(weight: Constant, groups: int, nr: int, depth: int) -> Constant:
