@@ -86,6 +86,12 @@ RECORDS = (
         "size0 size1 size2 rows k n a0 a1 a2 a_row a_column b0 b1 b2 b_row b_column "
         "room",
     ),
+    _record(
+        "gemv",
+        "x weight scales zeros bias residual out",
+        "rows ins outs mode block act",
+        "low high",
+    ),
     _record("gather", "ids x out fault", "count rows width"),
     _record("put", "x places out fault", "size0 size1 rows width room x0 x1 x2"),
     _record("resample", "x index weight out", "outer size places inner taps"),
@@ -226,6 +232,8 @@ STEPS |= {name: len(STEPS) + i for i, name in enumerate(ACTIVATIONS)}
 READS = {"dense": 0, "one": 1, "strided": 2}
 WINDOWS = {"weights": 0, "max": 1, "sum": 2}
 CELLS = {"lstm": 0, "gru": 1, "tanh": 2, "relu": 3}
+GEMV = {"rows": 0, "columns": 1, "int8": 2, "int4": 3}
+"""How weights lie: floats (outs, ins), (ins, outs); small numbers (outs, ins)."""
 REDUCTIONS = {"sum": 0, "max": 1}
 DECAYS = {"none": 0, "grad": 1, "weight": 2, "cautious": 3}
 BLOCKING = {"depth": 256, "panels": 6}
@@ -270,6 +278,7 @@ def header() -> str:
     lines.append(_enum("READ", READS))
     lines.append(_enum("WINDOW", WINDOWS))
     lines.append(_enum("CELL", CELLS))
+    lines.append(_enum("GEMV", GEMV))
     lines.append(_enum("REDUCE", REDUCTIONS))
     lines.append(_enum("BLOCKING", BLOCKING))
     lines.append(_enum("DECAY", DECAYS))

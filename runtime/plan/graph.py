@@ -39,12 +39,16 @@ class Value:
 
 @dataclasses.dataclass(eq=False, slots=True)
 class Constant:
-    """An array that parameters alone decide: made once for each of their values."""
+    """An array that parameters alone decide: made once for each of their values.
+
+    stored: the parameter that it is, or that it has the parts of; None for another one.
+    """
 
     make: Callable[[], Array]
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     sources: tuple[Stored, ...] = ()
+    stored: Stored | None = None
 
     def then(self, change: Callable[..., Array], *others: Constant | None) -> Constant:
         """What `change` makes of this array, and of the others' (None stays None)."""
@@ -176,6 +180,6 @@ def assigned(program: Program) -> set[int]:
 def _held(item: Variable) -> Constant:
     shape, dtype = tuple(item.shape), np.dtype(item.dtype)
     if isinstance(item, Stored):
-        return Constant(lambda: item.data, shape, dtype, (item,))
+        return Constant(lambda: item.data, shape, dtype, (item,), item)
     array = item.data
     return Constant(lambda: array, shape, dtype)

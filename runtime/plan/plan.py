@@ -224,7 +224,11 @@ class Plan:
                 if slot not in arrays or any(
                     id(s) in changed for s in constant.sources
                 ):
-                    arrays[slot] = aligned(constant.make())
+                    is_own = constant.stored is not None  # read once, not worth a copy
+                    made = constant.make()
+                    arrays[slot] = (
+                        np.ascontiguousarray(made) if is_own else aligned(made)
+                    )
             self.known = {place: constant.make() for place, constant in self._folded}
             self._arrays = arrays
             self._seen = [version(source) for source in self._sources]

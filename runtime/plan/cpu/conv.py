@@ -11,6 +11,7 @@ import numpy as np
 from burnish.kernels.records import ACTIVATIONS
 from burnish.ops._window import each, pairs
 from burnish.plan.cpu.builder import Builder, Spot
+from burnish.plan.cpu.gemv import gemv
 from burnish.plan.cpu.geometry import Adjoint, Tiles, Window, tiled
 from burnish.plan.cpu.grouped import (
     Groups,
@@ -197,6 +198,8 @@ def linear(b: Builder, node: Node) -> None:
     need(isinstance(x, Value) and x.shape, "its first argument is a parameter")
     need(len(weight.shape) == 2, "its weight is no matrix")
     check(node, x, weight, bias)
+    if gemv(b, node, x, weight, bias, *residual):
+        return
     if node.options.get("turned"):
         weight = weight.then(np.transpose)
     outs, ins = weight.shape

@@ -1,0 +1,123 @@
+"""Products of a few rows with weights, which are read once, where the parameter is."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from burnish.errors import CaptureError
+from burnish.kernels.records import ACTIVATIONS, GEMV
+from burnish.lowbit.packed import Packed
+from burnish.ops.small import unpacked
+from burnish.plan.cpu.builder import Builder
+from burnish.plan.graph import Constant, Node, Value
+
+_ROWS = 2
+"""Rows up to which weights are read as they lie: more are worth packing them."""
+
+_LARGE = 1 << 20
+"""Bytes of float weights from which on they are not packed, which takes them twice."""
+
+_SMALL = 32
+"""What blocks of small numbers are a multiple of: 16 bytes of 4-bit ones."""
+
+
+def gemv(
+    b: Builder, node: Node, x: Value, weight: Any, bias: Any, *residual: Any
+) -> bool:
+    """Lower x (..., ins) times a parameter (outs, ins), or (ins, outs) if "turned".
+
+    False where it is none of this kernel's.
+    """
+    if "gemv" in b.off or not isinstance(weight, Constant) or weight.stored is None:
+        return False
+    if bias is not None and not isinstance(bias, Constant):
+        return False
+    turned = bool(node.options.get("turned"))
+    outs, ins = weight.shape[::-1] if turned else weight.shape
+    if x.size > _ROWS * ins or not ins:
+        return False
+    parts = _parts(weight, turned)
+    if parts is None:
+        return False
+    mode, block, codes, scales, zeros = parts
+    act, low, high = node.act
+    flops = 2 * x.size * outs
+    if bias is not None:
+        bias = b.constant(bias.then(lambda a: np.broadcast_to(a, (outs,))))
+    b.add(
+        "gemv", b.shares(flops / 8), flops=flops, x=b.spot(x),
+        weight=b.constant(codes), bias=bias,
+        scales=None if scales is None else b.constant(scales),
+        zeros=None if zeros is None else b.constant(zeros),
+        residual=b.spot(residual[0]) if residual else None,
+        out=b.result(node.result), rows=x.size // ins, ins=ins, outs=outs,
+        mode=GEMV[mode], block=block, act=ACTIVATIONS.index(act), low=low, high=high,
+    )  # fmt: skip
+    return True
+
+
+def _parts(weight: Constant, turned: bool) -> Any:
+    """(mode, block, weights, scales, zero points); None where there is no mode."""
+    stored = weight.stored
+    assert stored is not None
+    held = stored.held
+    if not isinstance(held, Packed):
+        if 4 * math.prod(weight.shape) < _LARGE or weight.dtype != np.float32:
+            return None
+        return "columns" if turned else "rows", 0, weight, None, None
+    kind, shape = held.scheme.kind, held.shape
+    block = _block(held)
+    if turned or not kind.whole or kind.bits not in (4, 8) or not block:
+        return None
+    scheme, counts = held.scheme, (shape[0], shape[1] // block)
+
+    def now() -> Packed:
+        packed = stored.held
+        if not isinstance(packed, Packed) or packed.scheme != scheme:
+            raise CaptureError("a parameter is quantized in another way")
+        return packed
+
+    def codes() -> Any:
+        packed = now()
+        numbers = unpacked(packed.codes, kind, scheme.store, shape)
+        return numbers if kind.bits == 8 else _nibbles(numbers)
+
+    def spread(part: Any) -> Any:
+        wide = np.asarray(part).astype(np.float32)
+        rows = wide.reshape(counts) if wide.size > 1 else np.broadcast_to(wide, counts)
+        return np.ascontiguousarray(rows)
+
+    def made(make: Any, size: tuple[int, ...], dtype: Any) -> Constant:
+        return Constant(make, size, np.dtype(dtype), (stored,), stored)
+
+    size = shape if kind.bits == 8 else (shape[0], shape[1] // 2)
+    zeros = None
+    if held.zero_points is not None:
+        zeros = made(lambda: spread(now().zero_points), counts, np.float32)
+    scales = made(lambda: spread(now().scales), counts, np.float32)
+    mode = "int8" if kind.bits == 8 else "int4"
+    return mode, block, made(codes, size, np.uint8), scales, zeros
+
+
+def _block(held: Packed) -> int:
+    """How many numbers along a row share a scale; 0 where the kernel cannot have it."""
+    shape, counts = held.shape, held.scheme.level.counts(held.shape)
+    if counts == (1,) or math.prod(counts) == 1:
+        block = shape[1]
+    elif counts[0] != shape[0] or len(counts) > 2:
+        return 0
+    else:
+        each = counts[1] if len(counts) == 2 else 1
+        block = -(-shape[1] // each)
+    return 0 if block % _SMALL or shape[1] % block else block
+
+
+def _nibbles(numbers: Any) -> Any:
+    """Numbers of 4 bits as the kernel reads them: i and i + 16 of 32 in a byte."""
+    halves = (
+        (numbers + 8).astype(np.uint8).reshape(numbers.shape[0], -1, 2, _SMALL // 2)
+    )
+    return (halves[:, :, 0] | halves[:, :, 1] << 4).reshape(numbers.shape[0], -1)

@@ -1,0 +1,124 @@
+"""Products of a row or two with weights that are read where the parameter has them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import burnish
+from burnish import Tensor, nn, ops
+from burnish.lowbit import Level, QuantScheme
+from burnish.quantization import Quantizer
+from tests.runtime.plan.checks import check, same
+
+pytestmark = pytest.mark.usefixtures("canaries")
+
+
+class Product(nn.Module):
+    """x (..., ins) -> (..., outs); of a weight (ins, outs) where it is turned."""
+
+    def __init__(self, ins, outs, turned=False, bias=True):
+        draw = np.random.default_rng(ins + outs)
+        shape = (ins, outs) if turned else (outs, ins)
+        self.weight = nn.Param(draw.standard_normal(shape).astype(np.float32))
+        self.bias = nn.Param(draw.standard_normal(outs).astype(np.float32))
+        self.turned, self.has_bias = turned, bias
+
+    def forward(self, x, other=None):
+        y = x @ self.weight if self.turned else ops.linear(x, self.weight)
+        y = y + self.bias if self.has_bias else y
+        return ops.relu(y if other is None else y + other)
+
+
+def rows_of(count, width, seed=0):
+    draw = np.random.default_rng(seed)
+    return Tensor(draw.standard_normal((count, width)).astype(np.float32))
+
+
+def exact(model, *args):
+    """The plan has the kernel and agrees with the plain call, and that with float64."""
+    fast = check(model, *args)
+    kinds = [step.kind for step in fast.planned(*args).steps]
+    weight = model.weight.data.astype(np.float64)
+    y = args[0].data.astype(np.float64) @ (weight if model.turned else weight.T)
+    y = y + (model.bias.data if model.has_bias else 0)
+    y = np.maximum(y + (args[1].data if len(args) > 1 else 0), 0)
+    same(fast(*args), Tensor(y.astype(np.float32)))
+    return kinds
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("rows", [1, 2])
+@pytest.mark.parametrize(
+    "sizes", [(512, 513), (1000, 300), (2049, 131), (30_001, 9), (7, 40_003)], ids=str
+)
+def test_float_weights(turned, rows, sizes):
+    ins, outs = sizes
+    other = rows_of(rows, outs, 1)
+    for bias in (False, True):
+        model = Product(*sizes, turned=turned, bias=bias)
+        assert exact(model, rows_of(rows, ins)) == ["gemv"]
+        assert exact(model, rows_of(rows, ins), other) == ["gemv"]
+
+
+SCHEMES = [
+    QuantScheme(level=Level.channel(0)),
+    QuantScheme(level=Level.tensor()),
+    QuantScheme("q8f", "affine", Level.block(64)),
+    QuantScheme("q4s", level=Level.block(32)),
+    QuantScheme("q4f", "affine", Level.block(96), store="packed_u32"),
+    QuantScheme("q4f", level=Level.channel(0), store="native", param="float16"),
+]
+
+
+@pytest.mark.parametrize("scheme", SCHEMES, ids=str)
+@pytest.mark.parametrize("outs", [1, 15, 67])
+@pytest.mark.parametrize("rows", [1, 2])
+def test_small_weights_become_floats_in_registers(scheme, outs, rows):
+    model = Product(384, outs)
+    model.quantize_weights(Quantizer(scheme=scheme))
+    assert exact(model, rows_of(rows, 384)) == ["gemv"]
+    fast = burnish.compile(model)
+    fast(rows_of(rows, 384))
+    plan = fast.planned(rows_of(rows, 384))
+    kept = sum(array.nbytes for array in plan.constants.values())
+    assert kept < 4 * model.weight.size or outs == 1  # no second copy in floats
+
+
+@pytest.mark.parametrize(
+    "scheme",
+    [QuantScheme("e4m3", level=Level.block(32)), QuantScheme(level=Level.block(33))],
+    ids=str,
+)
+def test_other_small_weights_are_packed_as_floats(scheme):
+    model = Product(330, 20)
+    model.quantize_weights(Quantizer(scheme=scheme))
+    assert "gemv" not in exact(model, rows_of(1, 330))
+
+
+def test_many_rows_and_small_weights_are_packed():
+    assert "gemv" not in exact(Product(600, 600), rows_of(3, 600))
+    assert "gemv" not in exact(Product(60, 60), rows_of(1, 60))
+
+
+def test_weights_are_no_copy_and_new_ones_are_taken_up():
+    model, x = Product(600, 600), rows_of(1, 600)
+    fast = check(model, x)
+    arrays = fast.planned(x).constants.values()
+    assert any(np.shares_memory(array, model.weight.data) for array in arrays)
+    model.weight.assign(model.weight.data * 2)
+    same(fast(x), model(x))
+    model.quantize_weights(Quantizer())
+    same(fast(x), model(x))
+    model.quantize_weights(Quantizer(scheme=QuantScheme(level=Level.tensor())))
+    same(fast(x), model(x))
+    model.weight.assign(np.ones((600, 600), np.float32))
+    same(fast(x), model(x))
+
+
+def test_nan_and_infinity_travel():
+    model, x = Product(512, 600), rows_of(2, 512)
+    for place, number in ((3, np.nan), (5, np.inf)):
+        broken = Tensor(x.data.copy())
+        broken.data[0, place] = number
+        check(model, broken)
