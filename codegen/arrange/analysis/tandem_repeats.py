@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
@@ -23,11 +23,15 @@ class Run:
     rest: int
 
 
-def best_run(sequence: Sequence[int], weights: Sequence[int]) -> Run | None:
+def best_run(
+    sequence: Sequence[int], weights: Sequence[int], little: Collection[int] = ()
+) -> Run | None:
     """The run whose word saves most, by the weight of the places that it saves.
 
     A word saves at all its places, not in one run alone: what a longer word repeats
-    goes first. Linear in the sequence: each distance between equals is a candidate.
+    goes first. A word is no single symbol of `little`, once or several times: that
+    would take it from longer words. Linear in the sequence: each distance between
+    equals is a candidate.
     """
     last: dict[int, int] = {}
     apart: Counter[int] = Counter()
@@ -45,8 +49,13 @@ def best_run(sequence: Sequence[int], weights: Sequence[int]) -> Run | None:
         count = len(places_of(sequence, sequence[run.start : end]))
         return (count - 1) * (total[end] - total[run.start])
 
+    def is_little(run: Run) -> bool:
+        word = set(sequence[run.start : run.start + run.period])
+        return len(word) == 1 and not word.isdisjoint(little)
+
     periods = sorted(period for period, _ in apart.most_common(_PERIODS))
     runs = [run for period in periods for run in _runs(sequence, period)]
+    runs = [r for r in runs if not is_little(r)]
     runs = sorted((r for r in runs if saved_here(r) > 0), key=saved_here, reverse=True)
     return max(runs[:_RUNS], key=saved, default=None)
 

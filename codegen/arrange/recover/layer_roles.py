@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 
-from burnish.codegen.arrange.recover.segments import dense
+from burnish.codegen.arrange.recover.excitation import EXCITE, excitations
+from burnish.codegen.arrange.recover.segments import (
+    dense,
+    expression,
+    layers_of,
+)
 from burnish.codegen.arrange.scopes.group_kind import has_name, without_rank
-from burnish.codegen.arrange.scopes.grouping import leaves
 from burnish.codegen.ops import Trait, functions
 from burnish.codegen.program import (
-    Assign,
     BinOp,
     Call,
     Expression,
@@ -29,6 +32,8 @@ _BASES = {
     "BatchNorm": "bn",
     "Embedding": "embed",
 }
+SEPARABLE_KINDS = ("InvertedResidual", "SeparableConv")
+"""Blocks of a depthwise and a pointwise convolution, with an expansion or without."""
 
 
 class Roles:
@@ -62,8 +67,12 @@ class Roles:
     def kind(self, statements: Sequence[Statement]) -> str:
         """A class name from the layers and operators inside."""
         attentions = self.attentions(statements)
-        convs = [e for s in statements for e in layers_of(s) if _is_conv(e)]
+        convs = [e for s in statements for e in layers_of(s) if is_conv(e)]
         count = sum(map(dense, statements))
+        if excited := excitations(statements, self.flow):
+            inside = {s for each in excited for s in each}
+            rest = [s for s in statements if s not in inside]
+            return self.kind(rest) if any(map(dense, rest)) else EXCITE
         if attentions:
             if len(attentions) > 1:
                 return "DecoderLayer"
@@ -98,7 +107,7 @@ class Roles:
 
     def _shortcuts(self, statements: Sequence[Statement]) -> Iterable[Layer]:
         """Convolutions of size 1 on the short way round a residual block."""
-        convs = [s for s in statements if any(map(_is_conv, layers_of(s)))]
+        convs = [s for s in statements if any(map(is_conv, layers_of(s)))]
         for statement in convs:
             read = [v for v in self.flow.reads[statement] if not v.host]
             beside = [s for s in convs if s is not statement]
@@ -284,15 +293,7 @@ class Roles:
             names.setdefault(id(layer), word)
 
 
-def expression(statement: Statement) -> Expression | None:
-    return statement.expression if isinstance(statement, Assign) else None
-
-
-def layers_of(statement: Statement) -> Iterable[Layer]:
-    return [e for e in leaves(statement) if isinstance(e, Layer)]
-
-
-def _is_conv(layer: Layer) -> bool:
+def is_conv(layer: Layer) -> bool:
     return layer.kind.startswith("Conv")
 
 
@@ -312,7 +313,8 @@ def _sums(statements: Sequence[Statement]) -> bool:
 def _conv_kind(convs: Sequence[Layer], sums: bool) -> str:
     grouped = Counter(bool(c.options.get("groups", 1) != 1) for c in convs)
     if grouped[True]:
-        return "InvertedResidual" if sums else "SeparableConv"
+        expands = len(convs) > 2 and not convs[0].options.get("groups")
+        return SEPARABLE_KINDS[0 if expands else 1]
     if not sums:
         return "DoubleConv" if len(convs) == 2 else "ConvBlock"
     wide = [c for c in convs if not _is_small(c)]

@@ -8,6 +8,7 @@ attention with the sum behind it, or a single layer. Values that many later part
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from burnish.codegen.arrange.scopes.grouping import (
@@ -18,6 +19,7 @@ from burnish.codegen.program import (
     Assign,
     Block,
     Call,
+    Expression,
     Flow,
     Layer,
     Statement,
@@ -53,6 +55,7 @@ class Cuts:
             if not on_host and (follows or holds_weights(statement)):
                 self.heavy.append(statement)
                 depends.update(t for t in statement.targets if not t.host)
+        self.weighty = set(self.heavy)
 
     def segments(self, reach: int) -> list[Segment]:
         """The segments; a value passes by when it is read `reach` layers later."""
@@ -88,7 +91,7 @@ class Cuts:
                 segment.exit = next(iter(live), None)
                 made.append(segment)
                 segment = Segment(entry=segment.exit)
-        return self._linked(made)
+        return self.linked(made)
 
     def _given(self) -> list[Value]:
         """The model's inputs that heavy statements read."""
@@ -97,14 +100,13 @@ class Cuts:
             v for v in dict.fromkeys(read) if v not in self.flow.maker and not v.host
         ]
 
-    def _linked(self, segments: list[Segment]) -> list[Segment]:
+    def linked(self, segments: list[Segment]) -> list[Segment]:
         """The segments with what else only they read, in order."""
         for segment in segments:
             self._set_apart(segment)
         owner = {s: segment for segment in segments for s in segment.statements}
-        heavy = set(self.heavy)
         for statement in reversed(self.statements):
-            if statement in heavy:
+            if statement in self.weighty:
                 continue
             found = set(map(owner.get, self.flow.readers_of(statement)))
             shared = not self.flow.results.isdisjoint(statement.targets)
@@ -118,7 +120,7 @@ class Cuts:
         for segment in segments:
             segment.weight = sum(map(dense, segment.statements))
             segment.exit = segment.exit or self._last(segment)
-            segment.statements = self._in_order(segment.statements)
+            segment.statements = self.in_order(segment.statements)
         return [segment for segment in segments if segment.statements]
 
     def _set_apart(self, segment: Segment) -> None:
@@ -151,7 +153,7 @@ class Cuts:
                     return None if target.host else target
         return None
 
-    def _in_order(self, statements: list[Statement]) -> list[Statement]:
+    def in_order(self, statements: list[Statement]) -> list[Statement]:
         """The statements in demand order: depth first from the results."""
         if any(map(_random, statements)):
             return statements
@@ -173,6 +175,14 @@ def dense(statement: Statement) -> int:
         else isinstance(e, Weight) and len(e.shape) > 1
         for e in leaves(statement)
     )
+
+
+def expression(statement: Statement) -> Expression | None:
+    return statement.expression if isinstance(statement, Assign) else None
+
+
+def layers_of(statement: Statement) -> Iterable[Layer]:
+    return [e for e in leaves(statement) if isinstance(e, Layer)]
 
 
 def _random(statement: Statement) -> bool:

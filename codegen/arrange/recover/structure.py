@@ -1,24 +1,32 @@
 """Recover scopes for a graph without any: repeated subgraphs become modules.
 
 segments   the graph is cut where a single tensor is live
-tandem_repeats  segments of one form that recur, alone or in a row, are units
+regions    branches that run side by side are cut for themselves
+units      segments of one form that recur, alone or in a row, are modules
+motifs     so are some blocks that occur once: squeeze-and-excitation, conv + norm
 roles      a unit is named after its contents, its layers after their roles
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from burnish.codegen.arrange.analysis.fingerprint import form
 from burnish.codegen.arrange.analysis.shape_contracts import has, size_of, symbol
-from burnish.codegen.arrange.analysis.structural_hash import outline
-from burnish.codegen.arrange.analysis.tandem_repeats import Run, best_run, places_of
+from burnish.codegen.arrange.recover.excitation import EXCITE, excitations
 from burnish.codegen.arrange.recover.layer_roles import Roles, expression, layers_of
+from burnish.codegen.arrange.recover.motifs import count_blocks
 from burnish.codegen.arrange.recover.segments import Cuts, Segment, dense
+from burnish.codegen.arrange.recover.units import (
+    LEAST,
+    Unit,
+    in_program_order,
+    repeated_regions,
+    repeated_units,
+    single_motifs,
+)
 from burnish.codegen.arrange.scopes.group_kind import singular
-from burnish.codegen.arrange.scopes.grouping import holds_weights, weights_of
 from burnish.codegen.errors import Explain
 from burnish.codegen.identifier import Identifier
 from burnish.codegen.program import (
@@ -36,38 +44,6 @@ from burnish.codegen.program import (
     demand_order,
 )
 
-_REACHES = (4, 8, 16, 32)
-_LEAST = 2
-"""Dense layers of a unit; a module around a single layer only hides it."""
-_CLASS = 4
-"""How many statements a class has to save: what its own lines are worth."""
-
-
-@dataclass(eq=False)
-class Unit:
-    """Segments in a row that are one module, and how often their form recurs."""
-
-    start: int
-    segments: list[Segment]
-    kind: str = ""
-    times: int = 1
-
-    @property
-    def end(self) -> int:
-        return self.start + len(self.segments)
-
-    @property
-    def statements(self) -> list[Statement]:
-        return [s for segment in self.segments for s in segment.statements]
-
-    def weights(self) -> tuple[int, ...]:
-        """The unit's weights; units with equal weights are calls of one module."""
-        return tuple(w for s in self.statements for w in weights_of(s))
-
-    def changes_size(self) -> bool:
-        before, after = self.segments[0].entry, self.segments[-1].exit
-        return _sizes(before) != _sizes(after)
-
 
 def structure(program: Program, explain: Explain) -> dict[int, str]:
     """Give statements scopes and an order; the layers' names, by their ids."""
@@ -75,19 +51,17 @@ def structure(program: Program, explain: Explain) -> dict[int, str]:
     body = program.body
     cuts = Cuts(body)
     roles = Roles(cuts.flow)
-    best: list[Unit] = []
-    most = 0
-    for reach in _REACHES:
-        segments = _trimmed(cuts.segments(reach))
-        for word, worth in ((_kind_or_form, 5), (_form, 4)):
-            units = _units(segments, [word(segment, roles) for segment in segments])
-            if (saved := _saved(units) * worth) > most:  # kinds may still become one
-                best, most = units, saved
-    best = _without_variants(best, body.statements)
+    best = repeated_units(cuts, roles)
+    taken = {s for unit in best for s in unit.statements}
+    rest = [s for s in body.statements if s not in taken]
+    best += repeated_regions(cuts, roles, rest)
     for unit in best:
         unit.kind = roles.kind(unit.statements)
         if unit.kind in ("Attention", "MLP") and _branch(unit.segments[0], roles):
             unit.kind += "Block"
+    taken = {s for unit in best for s in unit.statements}
+    rest = [s for s in body.statements if s not in taken]
+    best = in_program_order([*best, *single_motifs(cuts, rest)], body.statements)
     names: dict[int, str] = {}
     for stage, numbered in _stages(best):
         read = dict.fromkeys(unit.weights() for unit in stage.units)
@@ -103,6 +77,7 @@ def structure(program: Program, explain: Explain) -> dict[int, str]:
         explain(_explained(stage))
     rest = [s for s in body.statements if not s.scope]
     names |= roles.names(rest)
+    count_blocks(body.statements, names)
     _name_head(rest, cuts.flow, names, bool(best))
     body.statements = _ordered(body.statements, best, cuts.flow)
     return names
@@ -137,122 +112,6 @@ def _with(expression: Expression, values: Mapping[Expression, Value]) -> Express
     return expression.rebuilt(lambda child: _with(child, values))
 
 
-# --- units ---
-
-
-def _trimmed(segments: list[Segment]) -> list[Segment]:
-    """Activations and the like belong to the segment before them."""
-    kept: list[Segment] = []
-    for segment in segments:
-        plain = not any(map(holds_weights, segment.statements))
-        if kept and plain and _sizes(segment.entry) == _sizes(segment.exit):
-            kept[-1].statements += segment.statements
-            kept[-1].exit = segment.exit
-        else:
-            kept.append(segment)
-    return kept
-
-
-def _sizes(value: Value | None) -> tuple[object, ...]:
-    return () if value is None or value.shape is None else value.shape
-
-
-def _units(segments: list[Segment], words: list[object]) -> list[Unit]:
-    """The modules among the segments, in their order."""
-    numbers: dict[object, int] = {}
-    sequence = [numbers.setdefault(word, len(numbers)) for word in words]
-    weights = [2 * segment.weight + _holds(segment) for segment in segments]
-    units: list[Unit] = []
-    used = len(numbers)
-
-    def take(start: int, length: int, times: int) -> None:
-        nonlocal used
-        unit = Unit(start, segments[start : start + length], times=times)
-        units.append(unit)
-        for place in range(start, start + length):
-            sequence[place] = used = used + 1
-
-    while run := best_run(sequence, weights):
-        start = _offset(segments, words, run)
-        word = sequence[start : start + run.period]
-        enough = _is_enough(segments[start : start + run.period])
-        places = places_of(sequence, word)
-        for place in places:
-            if enough:
-                take(place, run.period, len(places))
-            else:
-                sequence[place] = used = used + 1
-    counted = Counter(sequence)
-    for place, segment in enumerate(segments):
-        times = counted[sequence[place]]
-        if times > 1 and segment.weight >= _LEAST:
-            units.append(Unit(place, [segment], times=times))
-    units.sort(key=lambda unit: unit.start)
-    return units
-
-
-def _is_enough(segments: Sequence[Segment]) -> bool:
-    """Whether they are worth a class: several layers, or one with own factors."""
-    layers = sum(segment.weight for segment in segments)
-    hold = sum(map(_holds, segments))
-    return layers >= _LEAST or (layers > 0 and hold > _LEAST)
-
-
-def _holds(segment: Segment) -> bool:
-    return any(map(holds_weights, segment.statements))
-
-
-def _kind_or_form(segment: Segment, roles: Roles) -> object:
-    """The key by which segments are alike: a known kind of module, else their form."""
-    kind = roles.kind(segment.statements) if segment.weight >= _LEAST else "Block"
-    return _form(segment, roles) if kind == "Block" else kind
-
-
-def _form(segment: Segment, _: Roles) -> object:
-    return form(segment.statements)
-
-
-def _offset(segments: list[Segment], words: list[object], run: Run) -> int:
-    """Where in a run its word begins: with a branch, an attention if there is one."""
-    found = range(run.start, run.start + run.rest + 1)
-    rich = [i for i in found if segments[i].weight >= _LEAST]
-    attends = [i for i in rich if words[i] == "Attention"]
-    return next(iter([*attends, *rich, run.start]))
-
-
-def _saved(units: list[Unit]) -> int:
-    """How many statements need not be written twice, less what classes cost."""
-    seen: set[object] = set()
-    saved = 0
-    for unit in units:
-        made = form(unit.statements)
-        saved += len(unit.statements) if made in seen else -_CLASS
-        seen.add(made)
-    return saved
-
-
-def _without_variants(units: list[Unit], body: Sequence[Statement]) -> list[Unit]:
-    """The units but for those that are one of several things done with their weights.
-
-    A cell that takes one element of a sequence after the other is no module without
-    the index; a loop says it.
-    """
-    inside = {id(s): unit.weights() for unit in units for s in unit.statements}
-    owners: dict[int, set[object]] = defaultdict(set)
-    for statement in body:
-        for weight in weights_of(statement):
-            owners[weight].add(inside.get(id(statement)))
-    ways: dict[tuple[int, ...], set[str]] = defaultdict(set)
-    for unit in units:
-        ways[unit.weights()].add(outline(unit.statements)[0])
-    return [
-        unit
-        for unit in units
-        if len(ways[read := unit.weights()]) == 1
-        and not (read and all(len(owners[weight]) > 1 for weight in read))
-    ]
-
-
 # --- stages ---
 
 
@@ -267,26 +126,33 @@ class Stage:
 def _stages(units: Sequence[Unit]) -> list[tuple[Stage, bool]]:
     """The units by the lists that hold them; whether the stage is a list."""
     rows: list[list[Unit]] = []
+    ends: dict[tuple[int, str], list[Unit]] = {}
     for unit in units:
-        row = rows[-1] if rows else []
-        follows = row and row[-1].end == unit.start and row[-1].kind == unit.kind
-        if follows:
-            row.append(unit)
-        else:
-            rows.append([unit])
+        row = ends.pop((unit.start, unit.kind), None)
+        if row is None:
+            rows.append(row := [])
+        row.append(unit)
+        ends[unit.end, unit.kind] = row
     stages = [Stage(part) for row in rows for part in _by_size(row)]
     lists = [stage for stage in stages if len(stage.units) > 1]
     for number, stage in enumerate(lists, 1):
         stage.name = _list_name(stage, lists, number)
-    single = Counter(s.units[0].kind for s in stages if len(s.units) == 1)
+    single = Counter(_word(s) for s in stages if not s.name)
     seen: Counter[str] = Counter()
     for stage in stages:
         if not stage.name:
-            kind = stage.units[0].kind
-            seen[kind] += 1
-            word = Identifier.variable(kind)
-            stage.name = f"{word}{seen[kind]}" if single[kind] > 1 else word
+            word = _word(stage)
+            seen[word] += 1
+            stage.name = f"{word}{seen[word]}" if single[word] > 1 else word
     return [(stage, len(stage.units) > 1) for stage in stages]
+
+
+def _word(stage: Stage) -> str:
+    """The attribute of a unit that is no list, without its count."""
+    kind = stage.units[0].kind
+    if kind.startswith(("ConvBN", "ConvTransposeBN")):
+        return "conv" if kind.startswith("ConvBN") else "up"
+    return "se" if kind == EXCITE else Identifier.variable(kind)
 
 
 def _by_size(row: list[Unit]) -> list[list[Unit]]:
@@ -343,7 +209,20 @@ def _scoped(
             for statement in branch:
                 statement.scope = (*scope, Level(name, kind))
             names |= roles.names(branch)
+    for number, block in enumerate(blocks := _excited(unit, roles.flow), 1):
+        level = Level(f"se{number}" if len(blocks) > 1 else "se", EXCITE)
+        for statement in block:
+            statement.scope = (*statement.scope, level)
+        names |= roles.names(block)
     names |= roles.names([s for s in unit.statements if s.scope == scope])
+
+
+def _excited(unit: Unit, flow: Flow) -> list[list[Statement]]:
+    """The unit's blocks of squeeze-and-excitation, unless it is one itself."""
+    if unit.kind == EXCITE:
+        return []
+    blocks = excitations(unit.statements, flow)
+    return [b for b in blocks if len({s.scope for s in b}) == 1]
 
 
 def _again(word: str, number: int) -> str:
@@ -373,7 +252,7 @@ def _branch(segment: Segment, roles: Roles) -> list[Statement]:
         cone.remove(heads[0])
     convs = any(e.kind.startswith("Conv") for s in cone for e in layers_of(s))
     attends = bool(roles.attentions(cone))
-    if sum(map(dense, cone)) < _LEAST or (convs and not attends):
+    if sum(map(dense, cone)) < LEAST or (convs and not attends):
         return []
     return cone
 

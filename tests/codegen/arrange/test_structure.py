@@ -102,6 +102,66 @@ def pyramid() -> onnx.ModelProto:
     return g.model(images, g.linear(pooled, 32, 10), ["batch", 10])
 
 
+def conv(
+    g: Graph,
+    x: str,
+    before: int,
+    after: int,
+    kernel: int,
+    *,
+    groups: int = 1,
+    **more: Any,
+) -> str:
+    """A convolution and its batch norm."""
+    weight = g.weight(after, before // groups, kernel, kernel)
+    y = g("Conv", x, weight, pads=[kernel // 2] * 4, group=groups, **more)
+    spread = g.constant(g.rng.uniform(0.5, 1.5, after).astype(np.float32))
+    shift = (g.weight(after), g.weight(after), g.weight(after))
+    return g("BatchNormalization", y, *shift, spread)
+
+
+def mobile() -> onnx.ModelProto:
+    """Inverted residuals, with squeeze-and-excitation in some, in three stages."""
+    g = Graph()
+    images = helper.make_tensor_value_info(
+        "images", TensorProto.FLOAT, ["batch", 3, 16, 16]
+    )
+    x, width = g("Relu", conv(g, "images", 3, 8, 3)), 8
+    for after, excites in ((8, False), (12, True), (16, True)):
+        for stride in (1 if after == 8 else 2, 1, 1):
+            wide = 2 * width
+            y = g("Relu", conv(g, x, width, wide, 1))
+            y = g("Relu", conv(g, y, wide, wide, 3, groups=wide, strides=[stride] * 2))
+            if excites:
+                z = g("Conv", g("GlobalAveragePool", y), g.weight(4, wide, 1, 1))
+                z = g("Conv", g("Relu", z), g.weight(wide, 4, 1, 1))
+                y = g("Mul", y, g("Sigmoid", z))
+            y = conv(g, y, wide, after, 1)
+            x, width = (g("Add", x, y) if width == after else y), after
+    pooled = g("Flatten", g("GlobalAveragePool", x))
+    return g.model(images, g.linear(pooled, width, 10), ["batch", 10])
+
+
+def branches() -> onnx.ModelProto:
+    """Two branches of two blocks each, side by side, and convolutions around them."""
+    g = Graph()
+    images = helper.make_tensor_value_info(
+        "images", TensorProto.FLOAT, ["batch", 3, 16, 16]
+    )
+    x = g("Relu", conv(g, "images", 3, 8, 3))
+    ends = []
+    for start in (x, g("MaxPool", x, kernel_shape=[3, 3], pads=[1] * 4)):
+        y = start
+        for _ in range(2):
+            inner = g("Relu", conv(g, g("Relu", conv(g, y, 8, 4, 1)), 4, 8, 3))
+            y = g("Add", y, inner)
+        ends.append(g("Relu", conv(g, y, 8, 8, 5)))
+    x = g("Concat", *ends, axis=1)
+    x = g("Relu", conv(g, g("Relu", conv(g, x, 16, 8, 3)), 8, 8, 3))
+    pooled = g("Flatten", g("GlobalAveragePool", x))
+    return g.model(images, g.linear(pooled, 8, 10), ["batch", 10])
+
+
 def text_of(model: onnx.ModelProto, folder: Path, **options: Any) -> str:
     path = folder / "model.onnx"
     onnx.save(model, path)
@@ -131,6 +191,43 @@ def test_blocks_that_differ_in_sizes_and_a_shortcut_are_one_class(tmp_path):
     assert "self.stage3 = nn.Sequential(" in text
 
 
+def test_inverted_residuals_are_one_class_with_and_without_a_sum(tmp_path):
+    text = text_of(stripped(mobile()), tmp_path)
+    found = classes_of(text)
+    assert found.count("InvertedResidual") == 1
+    assert "SqueezeExcite" in found
+    assert "self.residual = " in text
+    assert "self.se = SqueezeExcite(" in text
+    assert "self.conv9" not in text
+
+
+def test_branches_side_by_side_have_modules_of_their_own(tmp_path):
+    text = text_of(stripped(branches()), tmp_path)
+    assert set(classes_of(text)) == {"BasicBlock", "ConvBNReLU", "Model"}
+    assert text.count(" BasicBlock(") + text.count("[BasicBlock(") >= 2
+    assert "self.conv1 = ConvBNReLU(3, 8, 3)" in text
+
+
+def test_a_product_with_what_is_not_pooled_is_no_excitation(tmp_path):
+    model = mobile()
+    pools = [n for n in model.graph.node if n.op_type == "GlobalAveragePool"]
+    for node in pools[:-1]:
+        node.op_type = "Identity"
+    assert "SqueezeExcite" not in classes_of(text_of(stripped(model), tmp_path))
+
+
+def test_few_convolutions_with_norms_have_no_class(tmp_path):
+    g = Graph()
+    images = helper.make_tensor_value_info(
+        "images", TensorProto.FLOAT, ["batch", 3, 16, 16]
+    )
+    x = g("Relu", conv(g, "images", 3, 8, 3))
+    x = g("Relu", conv(g, g("Relu", conv(g, x, 8, 8, 5)), 8, 4, 3))
+    text = text_of(g.model(images, x, ["batch", 4, 16, 16]), tmp_path)
+    assert classes_of(text) == ["Model"]
+    assert "self.bn3 = " in text
+
+
 def test_one_name_that_a_simplifier_left_is_no_structure(tmp_path):
     model = stripped(encoder())
     for tensor in model.graph.initializer:
@@ -142,7 +239,7 @@ def test_one_name_that_a_simplifier_left_is_no_structure(tmp_path):
     assert classes_of(text_of(model, tmp_path)) == expected
 
 
-@pytest.mark.parametrize("build", [encoder, pyramid])
+@pytest.mark.parametrize("build", [encoder, pyramid, mobile, branches])
 def test_names_that_a_framework_counted_are_none(tmp_path, build):
     named = counted(build())
     assert any(t.name.endswith("_7.w_0") for t in named.graph.initializer)
@@ -151,7 +248,7 @@ def test_names_that_a_framework_counted_are_none(tmp_path, build):
     assert text.partition("from burnish")[2] == bare.partition("from burnish")[2]
 
 
-@pytest.mark.parametrize("build", [encoder, pyramid])
+@pytest.mark.parametrize("build", [encoder, pyramid, mobile, branches])
 def test_structure_changes_no_number(tmp_path, build):
     model = stripped(build())
     rng = np.random.default_rng(1)
