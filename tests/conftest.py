@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import tempfile
 from importlib.util import find_spec
 from types import ModuleType
 
@@ -20,13 +22,30 @@ settings.register_profile("thorough", settings.get_profile("burnish"), max_examp
 settings.load_profile("burnish")
 
 
+_BYTECODE: list[str] = []
+
+
 def pytest_configure() -> None:
     """Ctrl-C interrupts, also where the shell that started this has it ignored.
 
     It does so for what it starts in the background, and programs inherit that.
+
+    Where Python may write no bytecode, every process of a test would compile all that
+    it imports (some 1,400 files for the generator): they share a folder for this run.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if os.environ.get("PYTHONDONTWRITEBYTECODE"):
+        if "PYTHONPYCACHEPREFIX" not in os.environ:
+            _BYTECODE.append(tempfile.mkdtemp(prefix="__pycache__-"))
+            os.environ["PYTHONPYCACHEPREFIX"] = _BYTECODE[0]
+        del os.environ["PYTHONDONTWRITEBYTECODE"]
+
+
+def pytest_unconfigure() -> None:
+    """Remove this run's bytecode."""
+    for folder in _BYTECODE:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,16 +1,21 @@
-"""What the formatter and the linter say of generated text, where ruff is installed.
+"""Format and lint generated text with ruff, where it is installed.
 
 A machine that only tests (`pip install '.[test]'`) has no ruff; the check command does.
 """
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
+import sysconfig
 from importlib.util import find_spec
 
 INSTALLED = find_spec("ruff") is not None
 _SELECT = "E,F,I,B,UP,RUF"
+#: The program itself, without an interpreter around it, where it is installed as usual.
+_PROGRAM = shutil.which("ruff", path=sysconfig.get_path("scripts"))
+_COMMAND = [_PROGRAM] if _PROGRAM else [sys.executable, "-m", "ruff"]
 
 
 def formatted(text: str) -> str:
@@ -19,7 +24,7 @@ def formatted(text: str) -> str:
 
 
 def complaints(text: str, select: str = _SELECT) -> str:
-    """What `ruff check` says, "" for nothing."""
+    """The complaints of `ruff check`, "" for none."""
     if not INSTALLED:
         return ""
     options = ("check", "--quiet", "--output-format=concise", "--select", select)
@@ -27,7 +32,7 @@ def complaints(text: str, select: str = _SELECT) -> str:
 
 
 def _ruff(text: str, *arguments: str) -> str:
-    command = [sys.executable, "-m", "ruff", *arguments, "--isolated", "-"]
+    command = [*_COMMAND, *arguments, "--isolated", "-"]
     done = subprocess.run(command, input=text, capture_output=True, text=True)
     assert not done.stderr, done.stderr
     return done.stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from pathlib import Path
 
@@ -31,6 +32,7 @@ def test_the_newest_rule_declares_what_happens_to_the_shape(
     assert not any(rule.traits for rule in older)
 
 
+@functools.cache
 def _shapes() -> list[tuple[str, Trait, list[tuple[int, ...]], tuple[int, ...]]]:
     """Name, traits, shapes of inputs and of the first output: ONNX's cases of one node.
 

@@ -260,7 +260,9 @@ def test_other_programs_are_told_apart() -> None:
         assert not _same(one, Program.parse(TEXT.replace(before, after)))
 
 
-@pytest.mark.parametrize("build", [encoder, pyramid, lambda: network(*["/block"] * 3)])
+@pytest.mark.parametrize(
+    "build", [lambda: encoder(2), pyramid, lambda: network(*["/block"] * 3)]
+)
 def test_programs_of_models_are_the_same_before_each_phase(
     build: Callable[[], onnx.ModelProto],
     tmp_path: Path,
