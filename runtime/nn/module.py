@@ -18,6 +18,7 @@ from burnish import serialize
 from burnish.arguments import told
 from burnish.autodiff import recording
 from burnish.backend import Device
+from burnish.errors import InputError
 from burnish.habits import Count, Fixed, missing
 from burnish.nn import notebook, record, tables
 from burnish.nn.adapting import computed, make_plain, reparameterize
@@ -202,6 +203,12 @@ class Module(Holder):
         return self._freeze(group, False)
 
     def _freeze(self, group: ParamGroup | None, frozen: bool) -> Self:
+        if group is not None and not isinstance(group, ParamGroup):
+            raise InputError(
+                f"{'freeze' if frozen else 'unfreeze'}: expected a ParamGroup or "
+                f"nothing, got {group!r}; write freeze() or unfreeze(), or name "
+                "parameters by ParamGroup.from_paths('path')"
+            )
         for param in (group or ParamGroup.all()).params(self).values():
             param.freeze(frozen)
         return self

@@ -105,3 +105,12 @@ def test_what_is_not_there_is_named():
         NET.freeze(paths("block.0"))
     with pytest.raises(InputError, match="expected parameters of Net"):
         ParamGroup.from_params(NET, Net().head.bias)
+
+
+@pytest.mark.parametrize("given", [True, False, "blocks.0"])
+def test_freezing_takes_a_group_and_nothing_else(given):
+    """`freeze(False)` in other libraries means the opposite of `freeze()`."""
+    with pytest.raises(InputError, match=r"^freeze: expected a ParamGroup or nothing"):
+        NET.freeze(given)
+    with pytest.raises(InputError, match=r"^unfreeze: expected a ParamGroup"):
+        NET.unfreeze(given)
