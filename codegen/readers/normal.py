@@ -59,7 +59,7 @@ def lift_constants(model: ir.Model, weights: Container[ir.Node] = ()) -> None:
         for graph in model.graphs()
         for node in graph
         if node.op_type == "Constant" and node.domain in ("", "ai.onnx")
-        if node not in weights
+        if node not in weights and not constants.makes_weight(node)
     }
     common.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(model)
     common.LiftSubgraphInitializersToMainGraphPass()(model)

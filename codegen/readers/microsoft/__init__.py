@@ -18,6 +18,7 @@ from burnish.codegen.readers.microsoft import (
     activations,
     attentions,
     experts,
+    floats,
     grouped,
     integers,
     norms,
@@ -40,7 +41,7 @@ __all__ = ["DOMAIN", "FAMILIES", "bodies", "expand", "to_own_domain"]
 
 FAMILIES = (
     *(activations, norms, products, attentions, grouped, experts),
-    *(tokens, quantised, integers, others),
+    *(floats, tokens, quantised, integers, others),
 )
 
 _LAYOUTS = f"{DOMAIN}.nchwc"

@@ -13,6 +13,7 @@ from burnish.codegen.readers.microsoft._bodies import (
     rank,
     size,
 )
+from burnish.codegen.readers.microsoft._caches import Cache
 from burnish.codegen.readers.microsoft._masks import hidden
 
 _HEADS_FIRST = [0, 2, 1, 3]
@@ -125,6 +126,50 @@ def multi_head_attention(
         causal=bool(unidirectional and not past),
         scale=scale,
     )
+    return y, k, v
+
+
+@microsoft("DecoderMaskedMultiHeadAttention")
+def decoder_attention(
+    op: Builder,
+    query: Any,
+    key: Any = None,
+    value: Any = None,
+    mask_index: Any = None,
+    attention_bias: Any = None,
+    past_key: Any = None,
+    past_value: Any = None,
+    past_sequence_length: Any = None,
+    beam_width: Any = None,
+    cache_indirection: Any = None,
+    bias: Any = None,
+    *,
+    mask_filter_value: float = -10000.0,
+    num_heads: int,
+    output_qk: int = 0,
+    past_present_share_buffer: int = 0,
+    scale: float = 0.0,
+) -> Any:
+    """One new token after a past; cross attention has all its keys, by head.
+
+    A shared buffer (batch, heads, room, size) holds the past up to its length.
+    """
+    if cache_indirection is not None or output_qk:
+        raise Unreadable(
+            "expected no beams that share a cache, and no scores asked for"
+        )
+    q, new_k, new_v = three(op, query, key, value, bias, num_heads)
+    k, v = seen_k, seen_v = new_k, new_v
+    if past_key is not None and past_present_share_buffer:
+        total = op.Add(op.Cast(past_sequence_length, to=ir.DataType.INT64), 1)
+        cache = Cache(op, q, past_sequence_length, total, missing=1)
+        k, v = cache.with_new(past_key, new_k), cache.with_new(past_value, new_v)
+        seen_k, seen_v = cache.seen(k), cache.seen(v)
+    elif past_key is not None:
+        k = seen_k = op.Concat(past_key, new_k, axis=2)
+        v = seen_v = op.Concat(past_value, new_v, axis=2)
+    mask = hidden(op, q, seen_k, mask_index, mask_filter_value, attention_bias, False)
+    y = attended(op, q, seen_k, seen_v, mask=mask, causal=False, scale=scale)
     return y, k, v
 
 

@@ -142,6 +142,37 @@ def nhwc_conv(
     return to_channels_last(op, y, axes)
 
 
+@microsoft("NhwcFusedConv")
+def nhwc_fused_conv(
+    op: Builder,
+    X: Any,
+    W: Any,
+    B: Any = None,
+    Z: Any = None,
+    *,
+    activation: str = "",
+    activation_params: Any = (),
+    auto_pad: str | None = None,
+    dilations: Any = None,
+    group: int | None = None,
+    kernel_shape: Any = None,
+    pads: Any = None,
+    strides: Any = None,
+) -> Any:
+    """NhwcConv with a sum (N, H, W, M) and an activation behind it."""
+    y = nhwc_conv(
+        *(op, X, W, B),
+        auto_pad=auto_pad,
+        dilations=dilations,
+        group=group,
+        kernel_shape=kernel_shape,
+        pads=pads,
+        strides=strides,
+    )
+    y = y if Z is None else op.Add(y, Z)
+    return activated(op, y, activation, activation_params)
+
+
 # --- weights in blocks of few bits ---
 
 

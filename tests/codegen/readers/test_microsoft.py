@@ -85,6 +85,16 @@ S8 = (fixed(F4(0.02)), fixed(U1(90)))
 BLOCKS = fixed(whole(U1, 6, 2, 8, high=256))
 
 
+LAST = np.array([[1, 1, 1, 1, 1], [0, 0, 1, 1, 1]], I4)
+
+
+def room(size: int, length: int) -> np.ndarray:
+    """Keys or values of two heads; a buffer with a past of this length."""
+    whole = x(2, 2, size, 4)
+    whole[:, :, length:] = 0
+    return whole
+
+
 def cache(room: int, *lengths: int) -> np.ndarray:
     """Keys or values of rows that end at these lengths; 0 behind, as onnxruntime has"""
     whole = x(len(lengths), 1, room, 16)
@@ -262,7 +272,34 @@ CASES = [
         )
         for mask, causal in ((MASK, 0), (MASK, 1), (None, 1))
     ),
+    *(
+        case(
+            "MatMulBnb4",
+            *(x(2, 3, 30), fixed(whole(U1, 90, high=256)), fixed(abs(x(12)))),
+            K=30,
+            N=6,
+            block_size=16,
+            quant_type=kind,
+        )
+        for kind in (0, 1)
+    ),
     case("MultiHeadAttention", *(x(2, 5, 8) for _ in "qkv"), num_heads=2),
+    *(
+        case(
+            "DecoderMaskedMultiHeadAttention",
+            *(*(x(2, 1, 8) for _ in "qkv"), LAST, None, room(9, 4), room(9, 4)),
+            *(np.array([4], I4), None, None, bias),
+            num_heads=2,
+            outputs=3,
+            past_present_share_buffer=1,
+        )
+        for bias in (None, w(24))
+    ),
+    case(
+        "DecoderMaskedMultiHeadAttention",  # a decoder's look at what was encoded
+        *(x(2, 1, 8), x(2, 2, 7, 4), x(2, 2, 7, 4)),
+        num_heads=2,
+    ),
     case(
         "MultiHeadAttention",
         *(x(2, 5, 8), x(2, 3, 8), x(2, 3, 12), w(28)),

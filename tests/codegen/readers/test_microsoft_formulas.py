@@ -45,6 +45,12 @@ def nhwc_conv() -> Any:
     return model, [np.concatenate(halves, -1) + np.asarray(bias)]
 
 
+def nhwc_fused_conv() -> Any:
+    image, kernel, other = x(2, 5, 6, 4), w(3, 1, 1, 4), x(2, 5, 6, 3)
+    model = case("NhwcFusedConv", image, kernel, None, other, activation="Relu")
+    return model, [np.maximum(image @ np.asarray(kernel)[:, 0, 0].T + other, 0)]
+
+
 # --- experts ---
 
 
@@ -185,6 +191,7 @@ def sparse(*lengths: int, **options: Any) -> Any:
 
 FORMULAS = {
     "NhwcConv": nhwc_conv(),
+    "NhwcFusedConv": nhwc_fused_conv(),
     "MoE with fc3": moe_with_three_matrices(),
     "RemovePadding": remove_padding(),
     "RestorePadding": restore_padding(),
