@@ -7,40 +7,63 @@
 #include "activation.h"
 #include "call.h"
 
-enum { SUMMED = 128, SMALL = 32, DEEP = 8 };
+enum {
+    SUMMED = 128,  // products of a lane that are summed one by one
+    SMALL = 32,
+    DEEP = 8,
+    AHEAD = 2048  // bytes of weights that are asked for before they are used
+};
 
+#if defined(__AVX512F__)
+INLINE vec from_chars(const int8_t *p) {
+    const __m128i v = _mm_loadu_si128((const __m128i *)p);
+    return (vec)_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(v));
+}
+INLINE ivec widened(const uint8_t *p) {
+    return (ivec)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p));
+}
+#elif defined(__AVX2__)
+INLINE vec from_chars(const int8_t *p) {
+    const __m128i v = _mm_loadl_epi64((const __m128i *)p);
+    return (vec)_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(v));
+}
+INLINE ivec widened(const uint8_t *p) {
+    return (ivec)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p));
+}
+#else
 typedef uint8_t bytes __attribute__((vector_size(WIDTH)));
 typedef int8_t chars __attribute__((vector_size(WIDTH)));
-
 INLINE vec from_chars(const int8_t *p) {
     chars v;
     memcpy(&v, p, WIDTH);
     return __builtin_convertvector(v, vec);
 }
-INLINE vec from_bytes(const uint8_t *p, int shift) {
+INLINE ivec widened(const uint8_t *p) {
     bytes v;
     memcpy(&v, p, WIDTH);
-    return __builtin_convertvector((__builtin_convertvector(v, ivec) >> shift) & 15, vec);
+    return __builtin_convertvector(v, ivec);
 }
+#endif
 
-// Some rows of float weights times x; sums of SUMMED products a lane at most.
-INLINE void float_rows(const int R, const float *x, const float *w, int64_t n, float *y) {
-    vec sum[4], part[4];
-    UNROLLED for (int r = 0; r < R; r++) sum[r] = (vec){0};
+// A row of float weights times x.
+INLINE float float_row(const float *x, const float *w, int64_t n) {
+    enum { TOGETHER = 4 };
+    vec sum = {0};
     int64_t i = 0;
-    while (i + WIDTH <= n) {
-        UNROLLED for (int r = 0; r < R; r++) part[r] = (vec){0};
-        for (int64_t left = SUMMED; left && i + WIDTH <= n; left--, i += WIDTH) {
-            const vec v = load(x + i);
-            UNROLLED for (int r = 0; r < R; r++) part[r] += v * load(w + r * n + i);
+    while (i + TOGETHER * WIDTH <= n) {
+        vec part[TOGETHER] = {{0}};
+        for (int64_t left = SUMMED; left && i + TOGETHER * WIDTH <= n; left--) {
+            UNROLLED for (int u = 0; u < TOGETHER * WIDTH * 4; u += 64)
+                __builtin_prefetch((const char *)(w + i) + u + AHEAD, 0, 3);
+            UNROLLED for (int u = 0; u < TOGETHER; u++)
+                part[u] += load(x + i + u * WIDTH) * load(w + i + u * WIDTH);
+            i += TOGETHER * WIDTH;
         }
-        UNROLLED for (int r = 0; r < R; r++) sum[r] += part[r];
+        sum += (part[0] + part[1]) + (part[2] + part[3]);
     }
-    if (i < n) {
-        const vec v = load_some(x + i, n - i);
-        UNROLLED for (int r = 0; r < R; r++) sum[r] += v * load_some(w + r * n + i, n - i);
-    }
-    UNROLLED for (int r = 0; r < R; r++) y[r] = total_of(sum[r]);
+    for (; i + WIDTH <= n; i += WIDTH) sum += load(x + i) * load(w + i);
+    if (i < n) sum += load_some(x + i, n - i) * load_some(w + i, n - i);
+    return total_of(sum);
 }
 
 // A row of small numbers times x, in blocks of a multiple of SMALL.
@@ -51,62 +74,75 @@ INLINE float small_row(const int bits, const float *x, const uint8_t *w,
     for (int64_t start = 0; start < n; start += block, scales++) {
         const vec zero = all((bits == 4 ? 8.f : 0.f) + (zeros ? *zeros++ : 0.f));
         vec part[2] = {{0}};
-        for (int64_t i = start; i < start + block; i += SMALL)
+        for (int64_t i = start; i < start + block; i += SMALL) {
+            __builtin_prefetch(w + i * bits / 8 + AHEAD, 0, 3);
             UNROLLED for (int v = 0; v < SMALL / WIDTH; v++) {
                 const int place = v * WIDTH;
                 const vec number =
                     bits == 8 ? from_chars((const int8_t *)w + i + place)
-                              : from_bytes(w + i / 2 + place % 16, place / 16 * 4);
+                              : __builtin_convertvector(
+                                    widened(w + i / 2 + place % 16)
+                                            >> (place / 16 * 4)
+                                        & 15,
+                                    vec);
                 part[v % 2] += (number - zero) * load(x + i + place);
             }
+        }
         sum += (part[0] + part[1]) * all(*scales);
     }
     return total_of(sum);
 }
 
+// Results `first` to `behind` of every row of x; a row of weights is read once for all.
 static void rows_of(const gemv_record *r, const call *c, const float *x, float *y,
                     int64_t first, int64_t behind) {
     const int64_t n = r->ins, count = r->block ? n / r->block : 0;
     const float *scales = at(c, r->scales), *zeros = at(c, r->zeros);
-    const char *weight = at(c, r->weight);
-    int64_t o = first;
-    if (r->mode == GEMV_ROWS) {
-        const float *w = (const float *)weight;
-        for (; o + 4 <= behind; o += 4) float_rows(4, x, w + o * n, n, y + o);
-        for (; o < behind; o++) float_rows(1, x, w + o * n, n, y + o);
-        return;
-    }
-    for (; o < behind; o++) {
-        const float *s = scales + o * count, *z = zeros ? zeros + o * count : 0;
-        if (r->mode == GEMV_INT8)
-            y[o] = small_row(8, x, (const uint8_t *)weight + o * n, s, z, n, r->block);
-        else
-            y[o] = small_row(4, x, (const uint8_t *)weight + o * n / 2, s, z, n, r->block);
+    const uint8_t *weight = at(c, r->weight);
+    for (int64_t o = first; o < behind; o++) {
+        const float *s = scales ? scales + o * count : 0;
+        const float *z = zeros ? zeros + o * count : 0;
+        for (int64_t i = 0; i < r->rows; i++) {
+            const float *from = x + i * n;
+            float *to = y + i * r->outs + o;
+            if (r->mode == GEMV_ROWS)
+                *to = float_row(from, (const float *)weight + o * n, n);
+            else if (r->mode == GEMV_INT8)
+                *to = small_row(8, from, weight + o * n, s, z, n, r->block);
+            else
+                *to = small_row(4, from, weight + o * n / 2, s, z, n, r->block);
+        }
     }
 }
 
-// Weights (ins, outs): DEEP rows of them at a time are added to a stretch of the result.
+// DEEP rows of weights (ins, outs) at a time, times x, added to a stretch of the result.
+static void some_rows(const float *x, const float *w, int64_t step, int64_t rows,
+                      float *y, int64_t first, int64_t behind) {
+    int64_t o = first;
+    if (rows == DEEP)
+        for (; o + WIDTH <= behind; o += WIDTH) {
+            vec s = load(w + o) * x[0];
+            UNROLLED for (int i = 1; i < DEEP; i++) s += load(w + i * step + o) * x[i];
+            store(y + o, load(y + o) + s);
+        }
+    for (; o < behind; o++) {
+        float s = 0;
+        for (int64_t i = 0; i < rows; i++) s += w[i * step + o] * x[i];
+        y[o] += s;
+    }
+}
+
 static void columns_of(const gemv_record *r, const call *c, const float *x, float *y,
                        int64_t first, int64_t behind) {
     const float *w = at(c, r->weight);
     const int64_t step = r->outs;
-    memset(y + first, 0, 4 * (size_t)(behind - first));
+    for (int64_t i = 0; i < r->rows; i++)
+        memset(y + i * step + first, 0, 4 * (size_t)(behind - first));
     for (int64_t k = 0; k < r->ins; k += DEEP) {
         const int64_t rows = r->ins - k < DEEP ? r->ins - k : DEEP;
-        const float *from = w + k * step;
-        int64_t o = first;
-        if (rows == DEEP)
-            for (; o + WIDTH <= behind; o += WIDTH) {
-                vec s = load(from + o) * x[k];
-                UNROLLED for (int i = 1; i < DEEP; i++)
-                    s += load(from + i * step + o) * x[k + i];
-                store(y + o, load(y + o) + s);
-            }
-        for (; o < behind; o++) {
-            float s = 0;
-            for (int64_t i = 0; i < rows; i++) s += from[i * step + o] * x[k + i];
-            y[o] += s;
-        }
+        for (int64_t i = 0; i < r->rows; i++)
+            some_rows(x + i * r->ins + k, w + k * step, step, rows, y + i * step, first,
+                      behind);
     }
 }
 
@@ -132,13 +168,13 @@ void gemv(const void *record, const call *c, int64_t part, int64_t parts) {
     SHARE((r->outs + LANES - 1) / LANES);
     const int64_t from = first * LANES, end = behind * LANES;
     const int64_t to = end < r->outs ? end : r->outs;
-    for (int64_t i = 0; i < r->rows; i++) {
-        const float *x = (const float *)at(c, r->x) + i * r->ins;
-        float *y = (float *)at(c, r->out) + i * r->outs;
-        if (r->mode == GEMV_COLUMNS)
-            columns_of(r, c, x, y, from, to);
-        else
-            rows_of(r, c, x, y, from, to);
-        finished(r, bias, residual ? residual + i * r->outs : 0, y, from, to);
-    }
+    const float *x = at(c, r->x);
+    float *y = at(c, r->out);
+    if (from >= to) return;
+    if (r->mode == GEMV_COLUMNS)
+        columns_of(r, c, x, y, from, to);
+    else
+        rows_of(r, c, x, y, from, to);
+    for (int64_t i = 0; i < r->rows; i++)
+        finished(r, bias, residual ? residual + i * r->outs : 0, y + i * r->outs, from, to);
 }
