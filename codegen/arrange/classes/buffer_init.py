@@ -14,7 +14,7 @@ from burnish.codegen.program import Call, Expression, Literal, Name, Weight
 
 _CLOSE = 1e-5
 _LEAST = 3
-"""Shorter tables follow several rules by chance."""
+"""Shorter tables follow several rules by chance: [0, 1] may be a flag's two values."""
 _LOADED = Name("nn.init.loaded")
 
 

@@ -38,7 +38,8 @@ _RESERVED = frozenset(dir(nn.Module))
 _BY_USE = re.compile(r"onnx::([A-Za-z]+)_\d+$|val_\d+$")
 _USES = {"add": "bias", "sub": "mean", "mul": "scale", "div": "scale"}
 _LOW = -50.0
-"""Additive masks have this value or less where a key takes no part."""
+"""Additive masks have this value or less where a key takes no part; biases that are
+added to scores, such as those of distances, are smaller and are not called masks."""
 _ATTENTION = "ops.scaled_dot_product_attention"
 _OPERATORS = {"+": "bias", "-": "mean", "*": "scale", "/": "scale", "@": "weight"}
 _SHORT = {

@@ -12,7 +12,8 @@ from burnish.codegen.program import Block, If, Statement, Value, reads
 _STEPS = 4000
 """The search gives up after this many steps; it is exponential in the worst case."""
 _RUN = 40
-"""The most statements under one condition; longer gaps are no optional part."""
+"""The most statements under one condition; with a longer gap, two different forwards
+would be one class with a condition around nearly all of it."""
 
 Taken = tuple[int, int, Value, Value]
 """Statements that the other class lacks: start, end, new value, bypassed value."""

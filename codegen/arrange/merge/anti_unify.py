@@ -26,7 +26,7 @@ from burnish.codegen.program import (
 )
 
 _LONGEST = 120
-"""Classes of more statements stay apart."""
+"""Classes of more statements stay apart: aligning them takes too long."""
 _LEFT_OUT, _OFF = 10.0, 0.1
 """Costs of a gap in a Sequential: a new optional item, and one that is optional."""
 

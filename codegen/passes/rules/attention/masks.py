@@ -11,7 +11,8 @@ import onnx_ir as ir
 from burnish.codegen.passes.graph import attribute, constant, integers, scalar
 from burnish.codegen.passes.shapes.dims import declared
 
-_LOW = -1e8  # what remains of a score that is added to it is less than rounding
+#: A score added to it is lost in rounding; a larger number is a bias, which stays one.
+_LOW = -1e8
 
 
 def is_low(number: float) -> bool:
