@@ -1,4 +1,4 @@
-"""Thresholds of arranging, both sides: one less is no evidence, or is no longer read."""
+"""Thresholds of arranging, with both sides and the false positive each prevents."""
 
 from __future__ import annotations
 
