@@ -14,6 +14,7 @@ typedef struct {
     const float *before; // h, with zeros up to whole blocks
     float *h, *c;        // this example's state
     float *hs, *cs;      // where this step's results go
+    float *kept;         // where its gates go, or 0
 } moment;
 
 // acc of `gates` gates of one block: h times weights (h of n units).
@@ -59,6 +60,11 @@ static void lstm_block(const moment *m, int64_t j) {
         store(m->h + u, h);
         put_some(m->hs + u, h, left);
         put_some(m->cs + u, c, left);
+        if (!m->kept) continue;
+        put_some(m->kept + r->gate0 * r->hidden + u, i, left);
+        put_some(m->kept + r->gate1 * r->hidden + u, f, left);
+        put_some(m->kept + r->gate2 * r->hidden + u, o, left);
+        put_some(m->kept + r->gate3 * r->hidden + u, n, left);
     }
 }
 
@@ -99,7 +105,7 @@ static void one_example(const recurrent_record *r, const call *c, int64_t exampl
     const float *began = (const float *)at(c, r->h) + example * n;
     const float *cell = at(c, r->c);
     float *h = space, *before = space + 2 * padded;
-    moment m = {r, at(c, r->weight), at(c, r->bias), 0, before, h, space + padded, 0, 0};
+    moment m = {r, at(c, r->weight), at(c, r->bias), 0, before, h, space + padded, 0, 0, 0};
     memset(space, 0, 12 * (size_t)padded);
     memcpy(h, began, 4 * (size_t)n);
     if (cell) memcpy(m.c, cell + example * n, 4 * (size_t)n);
@@ -108,6 +114,7 @@ static void one_example(const recurrent_record *r, const call *c, int64_t exampl
         m.x = (const float *)at(c, r->x) + row * r->gates * n;
         m.hs = (float *)at(c, r->hs) + row * n;
         if (cell) m.cs = (float *)at(c, r->cs) + row * n;
+        if (r->kept >= 0) m.kept = (float *)at(c, r->kept) + row * r->gates * n;
         memcpy(before, h, 4 * (size_t)padded);
         for (int64_t j = 0; j < n; j += LANES)
             if (r->mode == CELL_LSTM)

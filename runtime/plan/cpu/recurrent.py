@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from burnish.kernels.records import CELLS
-from burnish.plan.cpu.builder import Builder
+from burnish.plan.cpu.builder import Builder, Spot
 from burnish.plan.cpu.conv import check
 from burnish.plan.cpu.layout import LANES, blocks
 from burnish.plan.cpu.table import lower, need
@@ -17,7 +17,7 @@ from burnish.plan.graph import Constant, Node, Value
 @lower("lstm_sequence")
 def lstm(b: Builder, node: Node) -> None:
     x, weight, h, c, live = node.args
-    _need_plain(b, node, live, node.results[2:])
+    _need_plain(b, node, live, ())
     order = [node.options["order"].index(gate) for gate in "ifoc"]
     _add(b, node, "lstm", x, weight, None, h, c, order)
 
@@ -51,24 +51,45 @@ def _add(
 ) -> None:  # fmt: skip
     check(node, x, weight, bias, h, c)
     need(isinstance(x, Value), "its input is a parameter")
-    need(isinstance(weight, Constant), "its weight is no parameter")
     steps, count, width = x.shape
     gates = len(order)
     hidden = width // gates
+    is_changed = isinstance(weight, Value)
+    need(not is_changed or hidden % LANES == 0, "a step changes its weight")
     hs = b.result(node.results[0])
     cs = b.result(node.results[1]) if c is not None else None
+    kept = node.results[2] if mode == "lstm" else None
+    kept = kept if kept and kept.place in b.read else None
     shares = b.shares(2 * x.size * hidden / 8, count)
     room = 3 * LANES * blocks(hidden)
     padded = [*order, 0, 0, 0][:4]
     b.add(
         "recurrent", shares, flops=2 * x.size * hidden, x=b.spot(x),
-        weight=b.constant(_packed(weight, order, hidden)),
+        weight=_interleaved(b, weight, order, hidden),
         bias=None if bias is None else b.constant(bias), h=b.spot(h),
         c=None if c is None else b.spot(c), hs=hs, cs=cs,
+        kept=kept and b.result(kept),
         space=b.new(4 * room * shares), mode=CELLS[mode], steps=steps, count=count,
         hidden=hidden, gates=gates, reverse=node.options["reverse"], room=room,
         **{f"gate{i}": gate for i, gate in enumerate(padded)},
     )  # fmt: skip
+
+
+def _interleaved(
+    b: Builder, weight: Constant | Value, order: list[int], hidden: int
+) -> Spot:
+    """Where a weight lies with its gates beside each other: once, or in each run."""
+    if isinstance(weight, Constant):
+        return b.constant(_packed(weight, order, hidden))
+    gates, count = len(order), blocks(hidden)
+    source, out = b.spot(weight), b.new(4 * weight.size)
+    for i, gate in enumerate(order):
+        b.copy(
+            (count, hidden, LANES), source.beyond(gate * hidden * hidden),
+            (LANES * hidden, 1, hidden), out.beyond(i * LANES),
+            (hidden * gates * LANES, gates * LANES, 1),
+        )  # fmt: skip
+    return out
 
 
 def _packed(weight: Constant, order: list[int], hidden: int) -> Constant:

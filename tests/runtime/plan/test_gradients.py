@@ -6,6 +6,7 @@ import pytest
 import burnish
 from burnish import nn, ops, optim
 from burnish.kernels import library
+from burnish.ops._lstm import lstm_sequence
 from burnish.ops.attention import softmax_or_zero
 from burnish.ops.loss import softmax_cross_entropy
 
@@ -352,6 +353,27 @@ def test_sums_of_what_was_broadcast(shape, kept):
     random = np.random.default_rng(0)
     told = exact(lambda a, b: a * b, normal(random, *shape), normal(random, *kept))
     assert "sum_to" not in told
+
+
+@pytest.mark.parametrize(
+    ("steps", "count", "hidden"), [(1, 1, 16), (5, 3, 32), (9, 19, 48)]
+)
+@pytest.mark.parametrize("reverse", [False, True])
+def test_lstm(steps, count, hidden, reverse):
+    random = np.random.default_rng(steps)
+
+    def function(x, weight, h, c):
+        hs, cs, _ = lstm_sequence(x * 1.0, weight, h, c, order="iofc", reverse=reverse)
+        return hs + cs * 0.5
+
+    told = exact(
+        function,
+        normal(random, steps, count, 4 * hidden),
+        0.2 * normal(random, 4 * hidden, hidden),
+        normal(random, count, hidden),
+        normal(random, count, hidden),
+    )
+    assert "lstm" not in told
 
 
 def test_sums_of_axes_that_are_apart_run_as_they_are():

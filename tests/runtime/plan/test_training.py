@@ -115,7 +115,22 @@ def attending():
     return Attending(48, 3), (5, 37, 48)
 
 
-NETWORKS = [mlp, dropped, residual, depthwise, digits, narrow, attending]
+class Recurrent(nn.Module):
+    """(N, T, 5) -> (N, 5), over one LSTM in both directions and a narrow one"""
+
+    def __init__(self, hidden):
+        self.wide = nn.LSTM(5, hidden, bidirectional=True, batch_first=True)
+        self.narrow = nn.LSTM(2 * hidden, 5, batch_first=True)
+
+    def forward(self, x):
+        return self.narrow(self.wide(x)[0])[0][:, -1]
+
+
+def recurrent():
+    return Recurrent(16), (10, 7, 5)
+
+
+NETWORKS = [mlp, dropped, residual, depthwise, digits, narrow, attending, recurrent]
 
 
 def losses(network, planned, *, rule=None, steps=4, freeze=()):
@@ -195,7 +210,7 @@ def test_the_same_bits_in_every_run():
         np.testing.assert_array_equal(array, second[1][path])
 
 
-@pytest.mark.parametrize("network", [residual, attending])
+@pytest.mark.parametrize("network", [residual, attending, recurrent])
 def test_the_same_bits_for_any_number_of_threads(network):
     before, found = burnish.num_threads(), []
     try:
