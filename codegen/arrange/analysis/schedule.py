@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from burnish.codegen.arrange.analysis.size_slots import ATTENTION
+from burnish.codegen.arrange.analysis.open_forward import ATTENTION
 from burnish.codegen.program import (
     Assign,
     Attribute,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from burnish.codegen.arrange.analysis.size_slots import Slot
+from burnish.codegen.arrange.analysis.holes import Slot
 from burnish.codegen.arrange.hyperparams.size_classes import Node
 from burnish.codegen.arrange.hyperparams.size_uses import SizeUses, Use
 from burnish.codegen.arrange.hyperparams.terms import Term, kind

@@ -1,6 +1,6 @@
 """Dimension unification: which sizes of a program are equal, along its data flow.
 
-A class's sizes are numbered (`slots_of`). The input features of a layer equal the
+A class's sizes are holes (`opened`). The input features of a layer equal the
 output features of the layer before it; summands have one shape; so do an argument and
 the parameter of the called module.
 """
@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from burnish.codegen.arrange.analysis.size_slots import changed, slots_of
+from burnish.codegen.arrange.analysis.holes import Hole
+from burnish.codegen.arrange.analysis.opening import opened
 from burnish.codegen.arrange.hyperparams import transfer_rules
 from burnish.codegen.arrange.hyperparams.size_classes import Dims, Node, Ties
 from burnish.codegen.arrange.hyperparams.tied_axes import axes
@@ -49,6 +50,7 @@ def read(classes: Sequence[ClassPlan]) -> Ties:
     ties = Ties({plan.name: plan.parameters for plan in classes})
     outlines = {plan.name: _Outline(ties, plan) for plan in classes}
     for outline in outlines.values():
+        ties.opened[outline.plan.name] = outline.plan, outline.holes
         outline.run()
     made = {name: outline.members for name, outline in outlines.items()}
     for plan in classes:
@@ -66,14 +68,9 @@ class _Outline:
 
     def __init__(self, sizes: Ties, plan: ClassPlan):
         self.sizes = sizes
-        self.plan = plan
-        numbers = [size for _, size in slots_of(plan, sizes.parameters)]
-        places = iter(range(len(numbers)))
-        self.plan = changed(
-            plan, sizes.parameters, lambda slot, size: Name(f"#{next(places)}")
-        )
-        for place, number in enumerate(numbers):
-            sizes.node(("slot", plan.name, place), number)
+        self.plan, self.holes = opened(plan, sizes.parameters)
+        for hole in self.holes:
+            sizes.node(hole, hole.value)
         self.members = dict(self.plan.members)
 
     def run(self) -> None:
@@ -240,8 +237,8 @@ class _Outline:
 
     def size(self, written: Expression | None) -> Node:
         """The size that is written in a constructor or a shape."""
-        if isinstance(written, Name) and written.text.startswith("#"):
-            return "slot", self.plan.name, int(written.text[1:])
+        if isinstance(written, Hole):
+            return written
         if isinstance(written, Name):
             return "argument", self.plan.name, written.text
         if isinstance(written, Literal) and type(written.value) is int:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from itertools import count, groupby
+from itertools import groupby
 from math import lcm
 
+from burnish.codegen.arrange.analysis.holes import Hole, filled
 from burnish.codegen.arrange.analysis.shape_contracts import contract
-from burnish.codegen.arrange.analysis.size_slots import Slot, changed
 from burnish.codegen.arrange.hyperparams.head_reshapes import by_heads
 from burnish.codegen.arrange.hyperparams.scales import scaled
 from burnish.codegen.arrange.hyperparams.size_classes import Node, Ties
@@ -98,13 +98,8 @@ class _Writer:
         self.names_of: dict[str, str] = {}
 
     def run(self) -> None:
-        plan, parameters = self.plan, self.arguments.ties.parameters
-        places = count()
-        made = changed(
-            plan,
-            parameters,
-            lambda slot, size: self._size(next(places), slot, size),
-        )
+        plan = self.plan
+        made = filled(self.arguments.ties.opened[plan.name][0], self._size)
         block = scaled(made.block, plan, self.arguments.values, self._held)
         block = by_heads(block, self._attribute(HEAD_DIM), self._count)
         members = [(name, self._passed_on(part)) for name, part in made.members]
@@ -142,12 +137,12 @@ class _Writer:
 
     # --- sizes ---
 
-    def _size(self, place: int, slot: Slot, number: int) -> Expression:
-        """The expression for a slot: a literal, an argument, a product of arguments."""
-        term = self.arguments.term(("slot", self.plan.name, place))
+    def _size(self, hole: Hole) -> Expression:
+        """The expression for a hole: a literal, an argument, a product of arguments."""
+        term = self.arguments.term(hole)
         if term is None or set(term.names) & set(self.plan.parameters):
-            return Literal(number)
-        if slot.attribute:
+            return Literal(hole.value)
+        if hole.slot.attribute:
             self.own.update(term.names)
             return term.spelled(Name)
         return self._held(HALF) if term == _HALVED else term.spelled(self._held)

@@ -6,6 +6,9 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from math import prod
 
+from burnish.codegen.arrange.analysis.holes import Hole
+from burnish.codegen.program import ClassPlan
+
 Node = Hashable
 Dims = list[Node]
 
@@ -25,8 +28,8 @@ class Ties:
 
     products: what else is known of them. rows: how many rows tables have that are read
     by row, and how wide these are; norms: how wide features are that are normalized;
-    layers: how many features linear layers take and give. outlines: the shapes that
-    each class takes and gives.
+    layers: how many features linear layers take and give. opened: each class with its
+    holes, which are nodes. outlines: the shapes that each class takes and gives.
     """
 
     def __init__(self, parameters: Mapping[str, list[str]]):
@@ -37,6 +40,7 @@ class Ties:
         self.rows: list[tuple[Node, Node]] = []
         self.norms: list[Node] = []
         self.layers: list[tuple[Node, Node]] = []
+        self.opened: dict[str, tuple[ClassPlan, list[Hole]]] = {}
         self.outlines: dict[str, tuple[list[Dims | None], list[Dims | None]]] = {}
         self.fresh = 0
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from burnish.codegen.arrange.analysis.size_slots import Slot, slots_of
+from burnish.codegen.arrange.analysis.holes import Slot
 from burnish.codegen.arrange.hyperparams.propagate import read
 from burnish.codegen.arrange.hyperparams.size_classes import Node
 from burnish.codegen.arrange.hyperparams.terms import Term
@@ -24,7 +24,6 @@ class Use:
     """A size in its place."""
 
     plan: ClassPlan
-    place: int
     slot: Slot
 
 
@@ -51,17 +50,16 @@ class SizeUses:
         """Let features of one number be one size."""
         first: dict[int, Node] = {}
         for plan in self.classes:
-            for place, (slot, size) in enumerate(slots_of(plan, self.ties.parameters)):
-                if slot.parameter in FEATURES:
-                    node = ("slot", plan.name, place)
-                    self.ties.same(first.setdefault(size, node), node)
+            for hole in self.ties.opened[plan.name][1]:
+                if hole.slot.parameter in FEATURES:
+                    self.ties.same(first.setdefault(hole.value, hole), hole)
 
     def _use(self) -> None:
         for plan in self.classes:
-            for place, (slot, _) in enumerate(slots_of(plan, self.ties.parameters)):
-                root = self.ties.find(("slot", plan.name, place))
-                self.uses[root].append(Use(plan, place, slot))
-                self.beside[plan.name, slot.call].append(root)
+            for hole in self.ties.opened[plan.name][1]:
+                root = self.ties.find(hole)
+                self.uses[root].append(Use(plan, hole.slot))
+                self.beside[plan.name, hole.slot.call].append(root)
 
     @cached_property
     def towers(self) -> dict[str, str]:

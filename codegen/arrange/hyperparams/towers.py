@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from burnish.codegen.arrange.analysis.size_slots import Slot
+from burnish.codegen.arrange.analysis.holes import Slot
 from burnish.codegen.arrange.hyperparams.size_classes import Node
 from burnish.codegen.arrange.hyperparams.size_uses import SizeUses, Use
 

@@ -5,14 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import count
 
-from burnish.codegen.arrange.analysis.size_slots import (
-    Defaults,
-    Parameters,
-    as_expression,
-    changed,
-)
+from burnish.codegen.arrange.analysis.holes import as_expression, filled
 from burnish.codegen.arrange.merge.conditions import Condition, activations, conditions
 from burnish.codegen.arrange.merge.optional_parts import resolved, switch_of
 from burnish.codegen.arrange.merge.size_table import ABSENT, Table
@@ -51,17 +45,9 @@ class Merged:
     calls: dict[str, Call]
 
 
-def merged(
-    kind: Kind, table: Table, parameters: Parameters, defaults: Defaults
-) -> Merged:
+def merged(kind: Kind, table: Table) -> Merged:
     """One class for all of a kind, with arguments for what differs."""
-    places = count()
-    plan = changed(
-        kind.whole,
-        parameters,
-        lambda _slot, _size: table.spelled(next(places)),
-        defaults,
-    )
+    plan = filled(table.plan, table.spelled)
     tests = conditions(kind.whole, kind.choices, table)
     taken = {*table.names.values(), *table.attributes, *(c.name for c in tests)}
     called = activations(kind.whole, kind.choices, taken)

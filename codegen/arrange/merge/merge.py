@@ -7,8 +7,9 @@ from dataclasses import replace
 from itertools import combinations, count
 
 from burnish.codegen.account import few
+from burnish.codegen.arrange.analysis.holes import Hole, filled, holes_in
+from burnish.codegen.arrange.analysis.opening import opened
 from burnish.codegen.arrange.analysis.schedule import as_needed, attends, spelled_out
-from burnish.codegen.arrange.analysis.size_slots import Slot, changed, slots_of
 from burnish.codegen.arrange.analysis.structural_hash import signature
 from burnish.codegen.arrange.merge.anti_unify import unified
 from burnish.codegen.arrange.merge.conditions import conditions
@@ -50,9 +51,6 @@ _KINDS = 24
 
 _STATEMENT = 2
 """The weight of a statement, in calls of constructors."""
-
-_FIRST = 10**9
-"""Integers from here on are placeholders of slots; no size is as large."""
 
 
 def sized(classes: list[ClassPlan], explain: Explain) -> list[ClassPlan]:
@@ -128,10 +126,11 @@ class _Sizer:
     def _opened(self, plan: ClassPlan, exact: bool = False) -> ClassPlan:
         """The class without its sizes; exact: with those of its forward."""
 
-        def left_open(slot: Slot, size: object) -> Expression:
-            return Name("?") if slot.attribute or not exact else Literal(size)
+        def left_open(hole: Hole) -> Expression:
+            is_open = hole.slot.attribute or not exact
+            return Name("?") if is_open else Literal(hole.value)
 
-        return changed(plan, self.parameters, left_open, self.defaults)
+        return filled(opened(plan, self.parameters, self.defaults)[0], left_open)
 
     def _skeleton(self, plan: ClassPlan, exact: bool = False) -> str:
         """A hash that is equal for classes of one name that differ in sizes only."""
@@ -227,31 +226,24 @@ class _Sizer:
     # --- one class ---
 
     def _table(self, kind: Kind) -> Table:
-        """The sizes of the kind's classes by the slots of the merged one."""
+        """The sizes of the kind's classes by the holes of the merged one."""
         parameters, defaults = self.parameters, self.defaults
-        slots = [slot for slot, _ in slots_of(kind.whole, parameters, defaults)]
-        places = count(_FIRST)
-        numbered = changed(
-            kind.whole, parameters, lambda _, size: Literal(next(places)), defaults
-        )
-        rows = []
+        whole, holes = opened(kind.whole, parameters, defaults)
+        rows: list[dict[Hole, object]] = []
         for plan, choice in zip(kind.plans, kind.choices, strict=True):
-            row: list[object] = [ABSENT] * len(slots)
-            there = slots_of(resolved(numbered, choice), parameters, defaults)
-            mine = slots_of(plan, parameters, defaults)
-            if len(there) == len(mine):
-                for (_, place), (_, size) in zip(there, mine, strict=True):
-                    row[place - _FIRST] = size
-            rows.append(row)
-        return Table(
-            slots, [tuple(column) for column in zip(*rows, strict=True)], kind.whole
-        )
+            there = list(holes_in(resolved(whole, choice)))
+            mine = list(holes_in(opened(plan, parameters, defaults)[0]))
+            is_alike = len(there) == len(mine)
+            own = zip(there, mine, strict=True) if is_alike else ()
+            rows.append({hole: other.value for hole, other in own})
+        columns = [tuple(row.get(hole, ABSENT) for row in rows) for hole in holes]
+        return Table(whole, holes, columns)
 
     def _one(self, kind: Kind) -> ClassPlan:
         """The merged class; `replaced` gets the constructor call of each class."""
         if len(kind.plans) == 1:
             return kind.whole
-        made: Merged = merged(kind, self._table(kind), self.parameters, self.defaults)
+        made: Merged = merged(kind, self._table(kind))
         plan = made.plan
         self.parameters[plan.name] = plan.parameters
         self.defaults[plan.name] = plan.defaults

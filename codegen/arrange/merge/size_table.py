@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from burnish.codegen.arrange.analysis.size_slots import Slot, as_expression
+from burnish.codegen.arrange.analysis.holes import Hole, Slot, as_expression
 from burnish.codegen.identifier import Identifier, free
 from burnish.codegen.program import (
     BinOp,
@@ -57,10 +57,15 @@ Key = tuple[str, Column]
 
 
 class Table:
-    """The sizes of several classes, and the arguments that they become."""
+    """The sizes of several classes, and the arguments that they become.
 
-    def __init__(self, slots: list[Slot], columns: list[Column], plan: ClassPlan):
-        self.slots = slots
+    plan: the merged class with its holes; columns: each hole's sizes, one a class.
+    """
+
+    def __init__(self, plan: ClassPlan, holes: list[Hole], columns: list[Column]):
+        self.plan = plan
+        self.slots = slots = [hole.slot for hole in holes]
+        self.places = {hole: place for place, hole in enumerate(holes)}
         self.columns = columns
         self.attributes = {name for name, _ in plan.members}
         self.names: dict[Key, str] = {}
@@ -263,8 +268,9 @@ class Table:
                 found[name] = default
         return found
 
-    def spelled(self, place: int) -> Expression:
-        """The expression for a column: a literal, an argument, a multiple of one."""
+    def spelled(self, hole: Hole) -> Expression:
+        """The expression for a hole: a literal, an argument, a multiple of one."""
+        place = self.places[hole]
         slot, key = self.slots[place], self.keys[place]
         if not _varies(key[1]):
             return as_expression(next(size for size in key[1] if size is not ABSENT))
