@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Literal as Literal_
 
 from burnish.codegen.arrange.classes.members import (
     WeightPath,
@@ -21,6 +22,7 @@ from burnish.codegen.program import (
     Literal,
     Method,
     ModuleCall,
+    Scope,
     Shape,
     Statement,
     Value,
@@ -34,15 +36,35 @@ _PADS = {"constant": "ZeroPad", "reflect": "ReflectionPad", "edge": "Replication
 _NEAREST = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
 
 
+@dataclass(frozen=True)
+class Note:
+    """A decision on a scope: a kind of Reasons' records, its words and the scope."""
+
+    kind: Literal_["is_class", "is_little", "decide"]
+    words: str
+    scope: Scope
+
+
+@dataclass(frozen=True)
+class Declined:
+    """The reason why a group is no module of its own."""
+
+    reason: str
+
+
 @dataclass
 class Submodule:
-    """A module as its parent sees it: its constructor, weights, inputs and outputs."""
+    """A module as its parent sees it: its constructor, weights, inputs and outputs.
+
+    notes: what `--explain` says of it and of what is inside, where it is used.
+    """
 
     constructor: Expression
     weights: list[WeightPath]
     inputs: tuple[Value | Weight, ...]
     outputs: tuple[Value, ...]
     statements: set[Statement] = field(default_factory=set)
+    notes: list[Note] = field(default_factory=list)
 
     def call(self, own: Expression) -> Assign:
         """The statement that calls it as the attribute `own`."""

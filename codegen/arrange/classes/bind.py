@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from burnish.codegen.arrange.classes.body import Labels
 from burnish.codegen.arrange.classes.members import (
     Members,
     constructor,
@@ -21,21 +23,15 @@ from burnish.codegen.program import Expression, Layer, ModuleCall, Value, Weight
 class Hints:
     """Facts on the whole program that all its classes share.
 
-    names and places: what scopes say of a layer (by its id): its attribute, "" for what
-    a class extends, or its list and number. weight_uses: how often each free weight is
-    read in all; roles: what for. tied: the ids of weights that different layers share.
+    weight_uses: how often each free weight is read in all; roles: what for. names: what
+    the recovered structure calls layers, by their ids. tied: the ids of weights that
+    different layers share.
     """
 
     weight_uses: Counter[Weight]
     roles: dict[Weight, str] = field(default_factory=dict)
-    names: dict[int, str] = field(default_factory=dict)
-    places: dict[int, tuple[str, int]] = field(default_factory=dict)
+    names: Mapping[int, str] = field(default_factory=dict)
     tied: set[int] = field(default_factory=set)
-
-    def name(self, layer: Expression, name: str) -> None:
-        """Name a layer, in place of an earlier trial's name or place."""
-        self.names[id(layer)] = name
-        self.places.pop(id(layer), None)
 
 
 class Owner:
@@ -44,11 +40,13 @@ class Owner:
     def __init__(
         self,
         hints: Hints,
+        labels: Labels,
         members: Members,
         uses: Counter[Weight],
         sizes: dict[Value, Value],
     ):
         self.hints = hints
+        self.labels = labels
         self.members = members
         self.uses = uses
         self.sizes = sizes
@@ -59,10 +57,11 @@ class Owner:
         if isinstance(expression, Layer):
             inputs = tuple(map(self, expression.inputs))
             made, weights = constructor(expression), layer_weights(expression)
-            if place := self.hints.places.get(id(expression)):
+            if place := self.labels.places.get(id(expression)):
                 own = self.members.place(*place, made, weights)
             else:
-                name = self.hints.names.get(id(expression))
+                told = self.hints.names.get(id(expression))
+                name = self.labels.names.get(id(expression), told)
                 name = layer_name(expression) if name is None else name
                 own = self.members.add(name, made, weights)
             return ModuleCall(own, inputs) if inputs else own

@@ -3,36 +3,38 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from itertools import pairwise
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar, cast
 
 from burnish import nn
-from burnish.codegen.arrange.analysis.schedule import as_needed
-from burnish.codegen.arrange.analysis.shape_contracts import (
-    contract,
-    merged,
-    sizes_of,
-    symbol,
-)
-from burnish.codegen.arrange.analysis.structural_hash import signature
+from burnish.codegen.arrange.analysis.shape_contracts import contract
 from burnish.codegen.arrange.analysis.ties import extend_ties
-from burnish.codegen.arrange.classes.as_layer import Submodule, function_part
+from burnish.codegen.arrange.classes.as_layer import (
+    Declined,
+    Note,
+    Submodule,
+    function_part,
+)
 from burnish.codegen.arrange.classes.bind import Hints, Owner
+from burnish.codegen.arrange.classes.body import Body
 from burnish.codegen.arrange.classes.branches import are_twins, enter, names_of
+from burnish.codegen.arrange.classes.class_table import ClassTable
 from burnish.codegen.arrange.classes.containers import (
     as_loop,
     as_named_sequential,
     as_sequential,
 )
 from burnish.codegen.arrange.classes.explain import Reasons, no_chain, no_loop
+from burnish.codegen.arrange.classes.interface import Interfaces
 from burnish.codegen.arrange.classes.members import (
-    Members,
     uses_of,
     weights_say,
 )
 from burnish.codegen.arrange.classes.multihead import attention, may_be
 from burnish.codegen.arrange.classes.reroll import rolled
-from burnish.codegen.arrange.classes.sequence_axes import number_of_places, with_lengths
+from burnish.codegen.arrange.classes.sequence_axes import with_lengths
 from burnish.codegen.arrange.scopes.group_kind import (
     LISTS,
     class_word,
@@ -52,11 +54,9 @@ from burnish.codegen.arrange.scopes.grouping import (
     Item,
     grouped,
     leaves,
-    operands_of,
     part_of_list,
     scope_of,
     statements_of,
-    targets_of,
 )
 from burnish.codegen.identifier import Identifier
 from burnish.codegen.program import (
@@ -65,7 +65,6 @@ from burnish.codegen.program import (
     Call,
     ClassPlan,
     Expression,
-    Flow,
     If,
     Keyed,
     Layer,
@@ -81,9 +80,29 @@ from burnish.codegen.program import (
 )
 from burnish.codegen.weights.sharing import tied
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _once(build: Callable[P, T]) -> Callable[P, T]:
+    """A method of Builder that builds each of its arguments once: trials are free."""
+
+    @wraps(build)
+    def memoised(*args: P.args, **kwargs: P.kwargs) -> T:
+        builder: Any = args[0]
+        key = (build, *args[1:])
+        if key not in builder.built:
+            builder.built[key] = build(*args, **kwargs)
+        return cast("T", builder.built[key])
+
+    return memoised
+
 
 class Builder:
     """Makes classes of the scopes of a program's statements.
+
+    Building a group changes nothing but a table of what was built: equal classes are
+    known there by their hash. What the model uses in the end is committed by `build`.
 
     names: those of attributes, by the layer's or weight's id. flat: one class.
     """
@@ -94,42 +113,29 @@ class Builder:
         self.program = program
         self.flat = flat
         self.reasons = reasons
-        self.classes: dict[str, ClassPlan] = {}
-        self.wanted: Counter[str] = Counter()
-        self.flow = Flow(program.body)
-        self.symbols: dict[Value, str] = {}
-        self.places: dict[Value, tuple[Value, Expression]] = {}
-        for statement in program.body.statements:
-            if isinstance(statement, Assign) and (size := symbol(statement.expression)):
-                self.symbols[statement.targets[0]] = size
-            if isinstance(statement, Assign) and (
-                number := number_of_places(statement)
-            ):
-                self.places[statement.targets[0]] = number, statement.expression
+        self.table = ClassTable()
+        self.built: dict[tuple[object, ...], Submodule | Declined | None] = {}
+        self.interfaces = Interfaces(program.body)
+        results = (r for r in program.body.results if isinstance(r, Weight))
+        statements = program.body.statements
         self.hints = Hints(
-            Counter(free_weights(program.body.statements)),
+            Counter([*free_weights(statements), *results]),
             uses_of(program.body),
-            names,
-        )
-        self.hints.tied.update(tied(program.body))
-        self.hints.weight_uses.update(
-            r for r in program.body.results if isinstance(r, Weight)
+            names if flat else _without_twins(names, program.body),
+            set(tied(program.body)),
         )
 
     def build(self) -> tuple[list[ClassPlan], list[tuple[str, Weight]]]:
         """The classes, the model last, and the path of every weight."""
         items = grouped(self.program.body.statements, self.reasons.decide)
         results = self.program.body.results
-        members, block, _ = self._body(items, results, self.hints.weight_uses, {})
-        model = members.plan("Model", self.program.inputs, block)
-        plans = [*self.classes.values(), model]
+        body = self._body(items, results, self.hints.weight_uses, {})
+        model = body.members.plan("Model", self.program.inputs, body.block)
+        for note in body.notes:
+            self.reasons.record(note)
+        plans = [*self.table.used_by(model), model]
         extend_ties(plans)
-        return plans, members.weights
-
-    def _outputs(self, group: Group) -> list[Value]:
-        """The values of a group that are read outside of it."""
-        inside = set(statements_of(group))
-        return [v for v in targets_of(group) if self.flow.is_read_outside(v, inside)]
+        return plans, body.members.weights
 
     # --- one class ---
 
@@ -139,79 +145,96 @@ class Builder:
         results: list[Expression],
         uses: Counter[Weight],
         local: dict[Value, Expression],
-    ) -> tuple[Members, Block, dict[Weight, Value]]:
-        """A module's parts, its statements calling them, and weights from outside."""
-        members = Members()
-        names = {value: self.symbols.get(value, value.hint) for value in local}
+        extends: Layer | None = None,
+    ) -> Body:
+        """A module's body. extends: the layer among the items that the class is."""
+        body = Body()
+        members, labels, notes = body.members, body.labels, body.notes
+        if extends is not None:
+            labels.names[id(extends)] = ""
+        names = {
+            value: self.interfaces.symbols.get(value, value.hint) for value in local
+        }
         sizes = {value: replace(value, hint=name) for value, name in names.items()}
         statements: list[Statement] = [
             Assign((sizes[value],), (), found) for value, found in local.items()
         ]
         for item in items if self.flat else extended(items):
             if isinstance(item, If) and not self.flat and are_twins(item):
-                statements.append(self._twins(item, members))
+                statements.append(self._twins(item, body))
             elif isinstance(item, Statement):
                 statements.append(item)
             elif place := part_of_list(item.level):
                 word = singular(place[0].partition(".")[0])
                 listed = Group(replace(item.level, name=word), item.items)
                 name = members.list_of(place[0])
-                statements += self._placed(listed, name, place[1], members)
+                statements += self._placed(listed, name, place[1], body)
             elif is_transparent(item):
-                self._name_layers(item, item.level.name)
-                self.reasons.is_little(scope_of(item))
+                labels.names |= self._names_of_layers(item, item.level.name)
+                notes.append(Note("is_little", "", scope_of(item)))
                 statements += statements_of(item)
             elif holds_numbered(item):
-                statements += self._container(item, members)
+                statements += self._container(item, body)
             elif item.level.name == "parametrizations" and is_filled(item):
-                statements += self._parametrized(item, members)
+                statements += self._parametrized(item, body)
             else:
-                part = self._attention(item) or self._made(item, item.level.name)
+                part = self._attention(item) or self._made(
+                    item, class_word(item.level.name)
+                )
                 own = members.add(item.level.name, part.constructor, part.weights)
                 statements += part.calls(own)
-        owner = Owner(self.hints, members, uses, sizes)
+                notes += part.notes
+        owner = Owner(self.hints, labels, members, uses, sizes)
         block = Block(statements, results).rebuilt(owner)
-        block = pruned(block if self.flat else rolled(block))
-        return members, block, owner.outside
+        body.block = pruned(block if self.flat else rolled(block))
+        body.outside = owner.outside
+        return body
 
-    def _name_layers(self, group: Group, name: str) -> None:
+    def _names_of_layers(self, group: Group, name: str) -> dict[int, str]:
         """Layers of a transparent group have its name, or that of their weights.
 
         Exporters leave a convolution in the scope of the norm that they folded into it.
         """
+        names: dict[int, str] = {}
         for expression in leaves(group):
             if isinstance(expression, Layer):
                 held = map(id, expression.weights.values())
                 alone = self.hints.tied.isdisjoint(held)
                 attribute = weights_say(expression, group) if alone else None
-                self.hints.name(expression, attribute or name)
+                names[id(expression)] = attribute or name
+        return names
 
-    def _made(self, group: Group, name: str) -> Submodule:
-        """A group as a class of its own, or as the Sequential that it was."""
+    @_once
+    def _made(self, group: Group, word: str, extends: Layer | None = None) -> Submodule:
+        """A group as a class of its own, or as the Sequential that it was.
+
+        word: the class's, if the file has none. extends: the layer that the class is,
+        with functions around it.
+        """
         if (sequence := self._named_sequence(group)) is not None:
             return sequence
-        outputs = tuple(self._outputs(group))
-        inputs, local = self._inputs(group)
+        outputs = tuple(self.interfaces.outputs(group))
+        inputs, local = self.interfaces.inputs(group)
         uses = Counter(free_weights(statements_of(group)))
-        members, block, outside = self._body(group.items, list(outputs), uses, local)
-        values = [*inputs, *outside.values()]
+        body = self._body(group.items, list(outputs), uses, local, extends)
+        values = [*inputs, *body.outside.values()]
         declared = "" if group.level.kind in LISTS else group.level.kind
-        kind = Identifier.class_name(class_word(declared or name))
-        plan = members.plan(kind, values, block)
+        kind = Identifier.class_name(class_word(declared) if declared else word)
+        plan = body.members.plan(kind, values, body.block)
         plan.contract = contract(values, outputs)
         with_lengths(plan)
-        known = self._known(plan)
-        given: tuple[Value | Weight, ...] = (*inputs, *outside)
-        self.reasons.is_class(known, scope_of(group))
-        return Submodule(
-            Call(known), members.weights, given, outputs, set(statements_of(group))
-        )
+        known = self.table.known(plan)
+        given: tuple[Value | Weight, ...] = (*inputs, *body.outside)
+        inside = set(statements_of(group))
+        notes = [*body.notes, Note("is_class", known, scope_of(group))]
+        weights = body.members.weights
+        return Submodule(Call(known), weights, given, outputs, inside, notes)
 
-    def _parametrized(self, group: Group, members: Members) -> list[Statement]:
+    def _parametrized(self, group: Group, body: Body) -> list[Statement]:
         """Parametrizations as a ModuleDict by the parameters' names."""
         name = group.level.name
         parts = {
-            child.level.name: self._made(child, child.level.name)
+            child.level.name: self._made(child, class_word(child.level.name))
             for child in group.items
             if isinstance(child, Group)
         }
@@ -221,19 +244,21 @@ class Builder:
             for key, part in parts.items()
             for path, weight in part.weights
         ]
-        own = members.add(name, Call("nn.ModuleDict", (made,)), weights)
+        own = body.members.add(name, Call("nn.ModuleDict", (made,)), weights)
+        body.notes += [note for part in parts.values() for note in part.notes]
         return [part.call(SelfAttr((*own.path, key))) for key, part in parts.items()]
 
+    @_once
     def _attention(self, group: Group) -> Submodule | None:
         """A group that is PyTorch's attention, with its parameters' own names."""
         statements = statements_of(group)
         if not may_be(statements):
             return None
-        inputs, local = self._inputs(group)
+        inputs, local = self.interfaces.inputs(group)
         sizes = [Assign((value,), (), size) for value, size in local.items()]
-        return attention([*sizes, *statements], inputs, self._outputs(group))
+        return attention([*sizes, *statements], inputs, self.interfaces.outputs(group))
 
-    def _twins(self, statement: If, members: Members) -> If:
+    def _twins(self, statement: If, body: Body) -> If:
         """An If whose branches are equal modules with weights of their own."""
         names = names_of(statement)
         blocks = []
@@ -241,61 +266,26 @@ class Builder:
             outputs = tuple(map(replace, statement.targets))
             enter(block, name)
             part = self._branch(block, outputs, class_word(names[0]))
-            own = members.add(name, part.constructor, part.weights)
+            own = body.members.add(name, part.constructor, part.weights)
+            body.notes += part.notes
             blocks.append(Block([part.call(own)], list(outputs)))
         return replace(statement, then=blocks[0], otherwise=blocks[1])
 
     def _branch(self, block: Block, outputs: tuple[Value, ...], kind: str) -> Submodule:
         """A branch as a class of its own."""
-        for expression in every_expression(block):
-            self.hints.names.pop(id(expression), None)
         ends = Assign((), (), ListOrTuple(tuple(block.results)))
         group = Group(Level(kind), [*block.statements, ends])
-        inputs, local = self._inputs(group)
+        inputs, local = self.interfaces.inputs(group)
         uses = Counter(free_weights(statements_of(group)))
-        self.flow.add(block)
+        self.interfaces.flow.add(block)
         items = grouped(block.statements, self.reasons.decide)
-        members, made, outside = self._body(items, block.results, uses, local)
-        values = [*inputs, *outside.values()]
-        plan = members.plan(Identifier.class_name(kind), values, made)
+        body = self._body(items, block.results, uses, local)
+        values = [*inputs, *body.outside.values()]
+        plan = body.members.plan(Identifier.class_name(kind), values, body.block)
         plan.contract = contract(values, outputs)
-        return Submodule(
-            Call(self._known(plan)), members.weights, (*inputs, *outside), outputs
-        )
-
-    def _inputs(self, group: Group) -> tuple[list[Value], dict[Value, Expression]]:
-        """The inputs of a class: tensors, then numbers that are no size of a tensor.
-
-        What layers read comes first, masks and the like behind. The second result says
-        how the class finds the other sizes itself, and places 0, 1, 2, ... along an
-        axis that a tensor has.
-        """
-        main = {v for e in leaves(group) if isinstance(e, Layer) for v in e.inputs}
-        read = list(dict.fromkeys(operands_of(group)))
-        read.sort(key=lambda value: (value.host, value not in main))
-        tensors = [v for v in read if not v.host and v not in self.places]
-        numbers = dict.fromkeys(self.places.get(value, (value,))[0] for value in read)
-        local = sizes_of(tensors, {v: self.symbols.get(v, "") for v in numbers})
-        for value in read:
-            number, made = self.places.get(value, (value, None))
-            if made is not None and number in local:
-                local[value] = made
-        return [value for value in read if value not in local], local
-
-    def _known(self, plan: ClassPlan) -> str:
-        """The name of the class with this body; a new one where there is none.
-
-        Statements in another order are the same body.
-        """
-        key = signature(as_needed(plan))
-        if key in self.classes:
-            known = self.classes[key]
-            known.contract = merged(known.contract, plan.contract)
-        else:
-            self.wanted[plan.name] += 1
-            plan.name = f"{plan.name}#{self.wanted[plan.name]}"
-            self.classes[key] = plan
-        return self.classes[key].name
+        given = (*inputs, *body.outside)
+        made, weights = Call(self.table.known(plan)), body.members.weights
+        return Submodule(made, weights, given, outputs, notes=body.notes)
 
     def _named_sequence(self, group: Group) -> Submodule | None:
         """A Sequential with named items, where the scope's class is one.
@@ -314,10 +304,13 @@ class Builder:
         ):
             return None
         parts = {
-            name: self._part(c, name) for name, c in zip(names, children, strict=True)
+            name: self._part(c, class_word(name))
+            for name, c in zip(names, children, strict=True)
         }
-        whole = {name: part for name, part in parts.items() if part is not None}
-        if len(whole) < len(parts) or not self._is_chain(list(whole.values())):
+        whole = {n: p for n, p in parts.items() if isinstance(p, Submodule)}
+        if len(whole) < len(parts) or not self.interfaces.is_chain(
+            list(whole.values())
+        ):
             return None
         return as_named_sequential(whole)
 
@@ -330,101 +323,103 @@ class Builder:
 
     # --- numbered children ---
 
-    def _container(self, group: Group, members: Members) -> list[Statement]:
+    def _container(self, group: Group, body: Body) -> list[Statement]:
         """A list of modules: a loop over equals, a Sequential, or numbered calls."""
-        name = group.level.name
+        name, members = group.level.name, body.members
         children = dict(numbered(group))
         if len(children) < len(group.items):
-            return self._numbered(group, members)
-        parts = self._parts(children, name)
-        whole = {n: part for n, part in parts.items() if part is not None}
+            return self._numbered(group, body)
+        parts = self._parts(children, class_word(name))
+        whole = {n: p for n, p in parts.items() if isinstance(p, Submodule)}
         if len(whole) == len(parts):
             entries = {n: (part.constructor, part.weights) for n, part in whole.items()}
             chain = list(whole.values())
-            if self._is_chain(chain):
+            if self.interfaces.is_chain(chain):
                 in_order = list(whole) == list(range(len(whole)))
                 if not name and (sequence := as_sequential(whole)):
                     held = sequence.constructor, sequence.weights
+                    body.notes += sequence.notes
                     return [sequence.call(members.add(name, *held))]
                 if in_order and (loop := as_loop(chain, singular(name))):
-                    self.reasons.decide("a list and a loop, all alike", scope_of(group))
+                    body.notes += [note for part in chain for note in part.notes]
+                    body.decide("a list and a loop, all alike", group)
                     return [loop(SelfAttr((members.add_list(name, entries),)))]
                 if sequence := as_sequential(whole):
                     words = f"a Sequential and no loop, {no_loop(whole)}"
-                    self.reasons.decide(words, scope_of(group))
+                    body.notes += sequence.notes
+                    body.decide(words, group)
                     own = members.add(name, sequence.constructor, sequence.weights)
                     return [sequence.call(own)]
-        self.reasons.decide(f"a list, {no_chain(parts)}", scope_of(group))
-        return self._numbered(group, members)
+        body.decide(f"a list, {no_chain(parts)}", group)
+        return self._numbered(group, body)
 
     def _parts(
-        self, children: dict[int, Group], name: str
-    ) -> dict[int, Submodule | None]:
+        self, children: dict[int, Group], word: str
+    ) -> dict[int, Submodule | Declined]:
         """Numbered children as modules; functions, too, amid those of a Sequential."""
-        parts = {n: self._part(child, name) for n, child in children.items()}
-        if None in parts.values() and self._is_row(list(children.values())):
+        parts = {n: self._part(child, word) for n, child in children.items()}
+        declined = any(isinstance(part, Declined) for part in parts.values())
+        if declined and self.interfaces.is_row(list(children.values())):
             for n, child in children.items():
                 layer = inner_layer(child)
-                if parts[n] is None and (is_function(child) or layer is not None):
-                    if layer is not None:
-                        self.hints.name(layer, "")
-                    parts[n] = self._made(child, function_word(child))
+                fits = is_function(child) or layer is not None
+                if fits and isinstance(parts[n], Declined):
+                    parts[n] = self._made(
+                        child, class_word(function_word(child)), layer
+                    )
         return parts
 
-    def _is_row(self, children: list[Group]) -> bool:
-        """Whether each takes exactly one value, the result of the one before."""
-        for child, following in pairwise(children):
-            given, (taken, _) = self._outputs(child), self._inputs(following)
-            readers = set(statements_of(following))
-            if len(given) != 1 or given != taken:
-                return False
-            if self.flow.is_read_outside(given[0], readers):
-                return False
-        return True
-
-    def _part(self, child: Group, container: str) -> Submodule | None:
+    @_once
+    def _part(self, child: Group, word: str) -> Submodule | Declined:
         """A numbered child as one module, where it is one."""
+        declined = Declined("is more than one layer and no module")
         if is_transparent(child):
             statements = statements_of(child)
-            return function_part(statements[0]) if len(statements) == 1 else None
+            found = function_part(statements[0]) if len(statements) == 1 else None
+            return found or declined
         if holds_numbered(child):
             children = dict(numbered(child))
             if len(children) < len(child.items):
-                return None
-            parts = self._parts(children, container)
-            whole = {n: part for n, part in parts.items() if part is not None}
-            if len(whole) == len(parts) and self._is_chain(list(whole.values())):
-                return as_sequential(whole)
-            return None
-        return self._made(child, container)
+                return declined
+            parts = self._parts(children, word)
+            whole = {n: p for n, p in parts.items() if isinstance(p, Submodule)}
+            if len(whole) < len(parts):
+                return declined
+            if self.interfaces.is_chain(list(whole.values())):
+                return as_sequential(whole) or declined
+            return declined
+        return self._made(child, word)
 
-    def _numbered(self, group: Group, members: Members) -> list[Statement]:
+    def _numbered(self, group: Group, body: Body) -> list[Statement]:
         """Children called one by one, by their number in the list."""
-        name = members.list_of(group.level.name)
+        name = body.members.list_of(group.level.name)
         statements: list[Statement] = []
         for number, child in numbered(group):
-            statements += self._placed(child, name, number, members)
+            statements += self._placed(child, name, number, body)
         return statements
 
     def _placed(
-        self, child: Group, name: str, number: int, members: Members
+        self, child: Group, name: str, number: int, body: Body
     ) -> list[Statement]:
         """One of a list's modules, called by its number."""
         if is_transparent(child):
             for expression in leaves(child):
                 if isinstance(expression, Layer):
-                    self.hints.places[id(expression)] = (name, number)
+                    body.labels.places[id(expression)] = (name, number)
             return statements_of(child)
-        part = self._attention(child) or self._part(child, name)
-        part = part or self._made(child, name)
-        own = members.place(name, number, part.constructor, part.weights)
+        word = class_word(name)
+        part = self._attention(child) or self._part(child, word)
+        if isinstance(part, Declined):
+            part = self._made(child, word)
+        own = body.members.place(name, number, part.constructor, part.weights)
+        body.notes += part.notes
         return part.calls(own)
 
-    def _is_chain(self, parts: list[Submodule]) -> bool:
-        """Whether each part's only result is read by the next part alone."""
-        for part, following in pairwise(parts):
-            if len(part.outputs) != 1 or part.outputs[0] not in following.inputs:
-                return False
-            if self.flow.is_read_outside(part.outputs[0], following.statements):
-                return False
-        return len(parts[-1].outputs) == 1
+
+def _without_twins(names: Mapping[int, str], block: Block) -> dict[int, str]:
+    """The layers' names but for branches that become modules: these name their own."""
+    twins = (s for s in block.statements if isinstance(s, If) and are_twins(s))
+    inside = {
+        id(e) for twin in twins for b in twin.blocks() for e in every_expression(b)
+    }
+    return {layer: name for layer, name in names.items() if layer not in inside}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from burnish.codegen.arrange.classes.as_layer import Submodule
+from burnish.codegen.arrange.classes.members import WeightPath
 from burnish.codegen.program import (
     Assign,
     Block,
@@ -32,9 +33,7 @@ def as_sequential(parts: dict[int, Submodule]) -> Submodule | None:
         for n, part in parts.items()
         for path, weight in part.weights
     ]
-    statements = set().union(*(part.statements for part in chain))
-    made = Call("nn.Sequential", tuple(filled))
-    return Submodule(made, weights, chain[0].inputs, chain[-1].outputs, statements)
+    return _chained(Call("nn.Sequential", tuple(filled)), weights, chain)
 
 
 def as_named_sequential(parts: dict[str, Submodule]) -> Submodule | None:
@@ -48,9 +47,20 @@ def as_named_sequential(parts: dict[str, Submodule]) -> Submodule | None:
         for name, part in parts.items()
         for path, weight in part.weights
     ]
-    statements = set().union(*(part.statements for part in chain))
-    made = Call("nn.Sequential", (named,))
-    return Submodule(made, weights, chain[0].inputs, chain[-1].outputs, statements)
+    return _chained(Call("nn.Sequential", (named,)), weights, chain)
+
+
+def _chained(
+    made: Call, weights: list[WeightPath], chain: Sequence[Submodule]
+) -> Submodule:
+    return Submodule(
+        made,
+        weights,
+        chain[0].inputs,
+        chain[-1].outputs,
+        set().union(*(part.statements for part in chain)),
+        [note for part in chain for note in part.notes],
+    )
 
 
 def as_loop(

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from burnish.codegen.account import few
-from burnish.codegen.arrange.classes.as_layer import Submodule
+from burnish.codegen.arrange.classes.as_layer import Declined, Note, Submodule
 from burnish.codegen.identifier import plain
 from burnish.codegen.program import (
     Attribute,
@@ -43,13 +43,15 @@ class Reasons:
     little: list[str] = field(default_factory=list)
     decided: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
 
-    def is_class(self, name: str, scope: Scope) -> None:
-        """Record a scope that is a class, new or known."""
-        self.formed[name].append(_path(scope))
-
-    def is_little(self, scope: Scope) -> None:
-        """Record a scope that is too small for a class."""
-        self.little.append(_path(scope))
+    def record(self, note: Note) -> None:
+        """Record a decision of the builder."""
+        match note.kind:
+            case "is_class":  # new or known
+                self.formed[note.words].append(_path(note.scope))
+            case "is_little":  # too small for a class
+                self.little.append(_path(note.scope))
+            case _:
+                self.decide(note.words, note.scope)
 
     def decide(self, words: str, scope: Scope) -> None:
         """Record another decision; equal words are said once, with all scopes."""
@@ -206,11 +208,11 @@ def _numbers(block: Block) -> list[str]:
 # --- lists ---
 
 
-def no_chain(parts: Mapping[int, Submodule | None]) -> str:
+def no_chain(parts: Mapping[int, Submodule | Declined]) -> str:
     """Why numbered modules are called one by one."""
     for number, part in parts.items():
-        if part is None:
-            return f"called one by one: {number} is more than one layer and no module"
+        if isinstance(part, Declined):
+            return f"called one by one: {number} {part.reason}"
         if len(part.outputs) != 1:
             return f"called one by one: {number} gives {len(part.outputs)} values"
     return "called one by one: what one gives is read by others than the next"

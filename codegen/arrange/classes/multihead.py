@@ -116,7 +116,7 @@ def attention(
         options.append(("dtype", Literal(dtype)))
     sizes = (Literal(found.embed_dim), Literal(found.num_heads))
     made = Call("nn.MultiheadAttention", sizes, tuple(options))
-    inside = {id(statement) for statement in statements}
+    inside = set(statements)
     given, results = tuple(inputs), tuple(outputs)
     return Attention(made, weights, given, results, inside, found=found)
 

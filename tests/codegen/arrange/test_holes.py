@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from burnish.codegen.arrange.analysis.holes import as_expression, filled, holes_in
+from burnish.codegen.arrange.analysis.holes import Hole, as_expression, filled, holes_in
 from burnish.codegen.arrange.analysis.opening import opened
 from burnish.codegen.arrange.analysis.structural_hash import signature
 from burnish.codegen.program import (
@@ -29,6 +29,10 @@ def plan(*members: Expression, statement: str = "y: float32[2] = ops.relu(x)"):
     program = Program.parse(text)
     named = [(f"m{i}", made) for i, made in enumerate(members)]
     return ClassPlan("Block", named, program.inputs, program.body)
+
+
+def same(hole: Hole) -> Expression:
+    return as_expression(hole.value)
 
 
 LINEAR = Call("nn.Linear", (Literal(4), Literal(8)))
@@ -70,17 +74,13 @@ def test_holes_and_back(given, holes):
     told = " ".join(f"{hole.slot.parameter}={hole.value}" for hole in found)
     assert told == holes
     assert {*holes_in(made)} == {*found}
-    assert signature(filled(made, lambda hole: as_expression(hole.value))) == signature(
-        given
-    )
+    assert signature(filled(made, same)) == signature(given)
 
 
 def test_a_default_that_changes_is_written():
     made, found = opened(plan(MEMBERS["an option"][0]), {})
     stride = next(hole for hole in found if hole.slot.parameter == "stride")
-    changed = filled(
-        made, lambda h: Literal(2) if h is stride else as_expression(h.value)
-    )
+    changed = filled(made, lambda h: Literal(2) if h is stride else same(h))
     ((_, conv),) = changed.members
     assert isinstance(conv, Call)
     assert [name for name, _ in conv.options] == ["stride"]
@@ -92,9 +92,7 @@ def test_two_sizes_of_one_number_are_two_holes():
     made, (first, _, second, _) = opened(given, {})
     assert first.value == second.value
     assert first != second
-    changed = filled(
-        made, lambda h: Literal(5) if h is second else as_expression(h.value)
-    )
+    changed = filled(made, lambda h: Literal(5) if h is second else same(h))
     assert signature(changed) == signature(
         plan(LINEAR, Call("nn.Linear", (Literal(5), Literal(8))))
     )
@@ -111,7 +109,7 @@ def test_switches_are_holes_where_defaults_are_given():
     made, found = opened(given, parameters, defaults)
     told = {hole.slot.parameter: hole.value for hole in found}
     assert told == {"dim": 4, "flag": True, "is_causal": False}
-    assert signature(filled(made, lambda h: as_expression(h.value))) == signature(given)
+    assert signature(filled(made, same)) == signature(given)
     on = filled(made, lambda h: Literal(h.slot.parameter == "is_causal" or h.value))
     (statement,) = on.block.statements
     assert isinstance(statement, Assign)

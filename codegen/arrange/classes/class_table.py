@@ -1,0 +1,43 @@
+"""The classes built so far, by their structural hash: equal bodies are one class."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from burnish.codegen.arrange.analysis.schedule import as_needed
+from burnish.codegen.arrange.analysis.shape_contracts import merged
+from burnish.codegen.arrange.analysis.structural_hash import signature
+from burnish.codegen.program import ClassPlan, demand_order
+
+
+class ClassTable:
+    """Interns classes; those of a trial that was given up are in no model."""
+
+    def __init__(self) -> None:
+        self.classes: dict[str, ClassPlan] = {}
+        self.wanted: Counter[str] = Counter()
+
+    def known(self, plan: ClassPlan) -> str:
+        """The name of the class with this body; a new one where there is none.
+
+        Statements in another order are the same body.
+        """
+        key = signature(as_needed(plan))
+        if key in self.classes:
+            known = self.classes[key]
+            known.contract = merged(known.contract, plan.contract)
+        else:
+            self.wanted[plan.name] += 1
+            plan.name = f"{plan.name}#{self.wanted[plan.name]}"
+            self.classes[key] = plan
+        return self.classes[key].name
+
+    def used_by(self, model: ClassPlan) -> list[ClassPlan]:
+        """The classes that the model contains, in the order of their building."""
+        known = {plan.name: plan for plan in self.classes.values()}
+
+        def inside(plan: ClassPlan) -> list[ClassPlan]:
+            return [known[name] for name in plan.calls() if name in known]
+
+        used = set(demand_order([model], inside))
+        return [plan for plan in known.values() if plan in used]
