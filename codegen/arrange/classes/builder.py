@@ -283,7 +283,7 @@ class Builder:
         values = [*inputs, *body.outside.values()]
         plan = body.members.plan(Identifier.class_name(kind), values, body.block)
         plan.contract = contract(values, outputs)
-        given = (*inputs, *body.outside)
+        given: tuple[Value | Weight, ...] = (*inputs, *body.outside)
         made, weights = Call(self.table.known(plan)), body.members.weights
         return Submodule(made, weights, given, outputs, notes=body.notes)
 
