@@ -1,4 +1,4 @@
-"""Replace layers and weights in statements by attributes of the class."""
+"""A class while it is built: its layers and weights become attributes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from burnish.codegen.arrange.classes.body import Labels
+from burnish.codegen.arrange.classes.as_layer import Note
 from burnish.codegen.arrange.classes.members import (
     Members,
     constructor,
@@ -15,8 +15,8 @@ from burnish.codegen.arrange.classes.members import (
     stored,
     weight_name,
 )
-from burnish.codegen.arrange.scopes.grouping import is_number
-from burnish.codegen.program import Expression, Layer, ModuleCall, Value, Weight
+from burnish.codegen.arrange.scopes.grouping import Group, is_number, scope_of
+from burnish.codegen.program import Block, Expression, Layer, ModuleCall, Value, Weight
 
 
 @dataclass
@@ -32,6 +32,35 @@ class Hints:
     roles: dict[Weight, str] = field(default_factory=dict)
     names: Mapping[int, str] = field(default_factory=dict)
     tied: set[int] = field(default_factory=set)
+
+
+@dataclass
+class Labels:
+    """What scopes say of the layers that one class calls itself, by their ids.
+
+    names: the attribute, "" for what the class extends. places: a list and the number.
+    """
+
+    names: dict[int, str] = field(default_factory=dict)
+    places: dict[int, tuple[str, int]] = field(default_factory=dict)
+
+
+@dataclass
+class Body:
+    """A class while it is built: its parts, and its statements calling them.
+
+    outside: weights that it takes as arguments. notes: decisions on the scopes inside.
+    """
+
+    members: Members = field(default_factory=Members)
+    labels: Labels = field(default_factory=Labels)
+    notes: list[Note] = field(default_factory=list)
+    block: Block = field(default_factory=lambda: Block([], []))
+    outside: dict[Weight, Value] = field(default_factory=dict)
+
+    def decide(self, words: str, group: Group) -> None:
+        """Note a decision on a group."""
+        self.notes.append(Note("decide", words, scope_of(group)))
 
 
 class Owner:

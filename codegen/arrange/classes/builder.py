@@ -17,8 +17,7 @@ from burnish.codegen.arrange.classes.as_layer import (
     Submodule,
     function_part,
 )
-from burnish.codegen.arrange.classes.bind import Hints, Owner
-from burnish.codegen.arrange.classes.body import Body
+from burnish.codegen.arrange.classes.bind import Body, Hints, Owner
 from burnish.codegen.arrange.classes.branches import are_twins, enter, names_of
 from burnish.codegen.arrange.classes.class_table import ClassTable
 from burnish.codegen.arrange.classes.containers import (
@@ -33,8 +32,8 @@ from burnish.codegen.arrange.classes.members import (
     weights_say,
 )
 from burnish.codegen.arrange.classes.multihead import attention, may_be
-from burnish.codegen.arrange.classes.reroll import rolled
 from burnish.codegen.arrange.classes.sequence_axes import with_lengths
+from burnish.codegen.arrange.rerolling.statements import rolled
 from burnish.codegen.arrange.scopes.group_kind import (
     LISTS,
     class_word,

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from burnish.codegen.arrange.merge.progressions import progression
-from burnish.codegen.arrange.merge.reroll_members import looped
+from burnish.codegen.arrange.rerolling.members import looped
 from burnish.codegen.arrange.scopes.group_kind import singular
 from burnish.codegen.errors import Explain
 from burnish.codegen.program import (

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from burnish.codegen.arrange.analysis.structural_hash import outline
-from burnish.codegen.arrange.scopes.grouping import leaves
 from burnish.codegen.program import (
     Assign,
     Block,
@@ -17,6 +16,7 @@ from burnish.codegen.program import (
     SelfAttr,
     Statement,
     Value,
+    every_expression,
     exchanged,
     operands,
 )
@@ -59,7 +59,7 @@ def _calls(block: Block, paths: Sequence[Path]) -> list[int]:
     places = [-1] * len(paths)
     attributes = {path[0] for path in paths}
     for place, statement in enumerate(block.statements):
-        for part in leaves(statement):
+        for part in every_expression(statement):
             if isinstance(part, SelfAttr) and part.path[0] in attributes:
                 number = wanted.get(part.path)
                 if number is None or places[number] >= 0 or statement.blocks():

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 from burnish.codegen.arrange.analysis.structural_hash import outline
 from burnish.codegen.arrange.analysis.tandem_repeats import best_run
-from burnish.codegen.arrange.scopes.grouping import leaves
 from burnish.codegen.program import (
     BinOp,
     Block,
@@ -28,6 +27,7 @@ from burnish.codegen.program import (
     Subscript,
     Value,
     defined,
+    every_expression,
 )
 
 _LIST = frozenset(("ops.stack", "ops.concat"))
@@ -75,7 +75,7 @@ def rolled(block: Block) -> Block:
 
 def _owned(statement: Statement) -> Iterator[tuple[str | int, ...]]:
     """The modules and weights of the class that a statement reads."""
-    for expression in leaves(statement):
+    for expression in every_expression(statement):
         if isinstance(expression, SelfAttr):
             yield expression.path
 
