@@ -16,6 +16,8 @@ from burnish import ops
 _TENSORFLOW = re.compile(r".*(:\d+|__\d+)$")
 _EXPORTERS = re.compile(r"val_\d|onnx::|scalar_tensor|[a-z]+_cast(_\d+)?$")
 _PADDLES = re.compile(r"\w+_\d+\.[bw]_\d+", re.ASCII)
+#: Values that Paddle2ONNX made: "p2o.pd_op.reshape.0.0", "auto.cast.3".
+_PADDLES_VALUE = re.compile(r"(p2o|auto\.cast|helper)\.")
 _PATH = re.compile(r"[A-Za-z_]\w*|\w+(\.\w+)+", re.ASCII)
 _SHORT = re.compile(r"[a-z]{0,2}_?\d+$")
 _OUTPUT = re.compile(r"_output_\d+$")
@@ -81,6 +83,11 @@ def is_tensorflows(name: str) -> bool:
 def is_paddles_parameter(name: str) -> bool:
     """Whether PaddlePaddle names a parameter so: "conv2d_0.w_0", "my_block_3.b_0"."""
     return _PADDLES.fullmatch(name) is not None
+
+
+def is_paddles_value(name: str) -> bool:
+    """Whether PaddlePaddle's exporter counted a value: "p2o.pd_op.reshape.0.0"."""
+    return _PADDLES_VALUE.match(name) is not None
 
 
 def is_numbered(name: str) -> bool:

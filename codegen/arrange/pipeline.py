@@ -24,7 +24,13 @@ from burnish.codegen.arrange.scopes.grouping import every_weight, holds_weights,
 from burnish.codegen.arrange.scopes.hoisting import hoist
 from burnish.codegen.arrange.scopes.missing_modules import with_uncalled
 from burnish.codegen.arrange.scopes.repeated_calls import distinguish_calls
-from burnish.codegen.authorship import SAYS_NOTHING, counted_layers, is_count, owner
+from burnish.codegen.authorship import (
+    SAYS_NOTHING,
+    counted_layers,
+    is_count,
+    is_paddles_value,
+    owner,
+)
 from burnish.codegen.errors import Explain, silent
 from burnish.codegen.identifier import Identifier, Names
 from burnish.codegen.program import (
@@ -107,9 +113,12 @@ def forget_counted_layers(program: Program, facts: Facts) -> None:
     bare = [s for s in program.body.statements if not s.scope]
     held = [e for s in bare for e in leaves(s) if isinstance(e, Layer)]
     paths = [w.path for layer in held for w in layer.weights.values()]
+    paths = [path for path in paths if not is_paddles_value(path)]
     counted = counted_layers(map(owner, paths))
     for weight in (w for s in bare for w in every_weight(s) if counted):
-        if owner(weight.path) in counted or is_count(owner(weight.path)):
+        path = weight.path
+        known = owner(path) in counted or is_count(owner(path))
+        if known or is_paddles_value(path):
             weight.path = SAYS_NOTHING
             if weight.source is not None:
                 weight.source.named = False

@@ -15,9 +15,15 @@ from dataclasses import dataclass, replace
 
 from burnish.codegen.arrange.analysis.shape_contracts import has, size_of, symbol
 from burnish.codegen.arrange.recover.excitation import EXCITE, excitations
-from burnish.codegen.arrange.recover.layer_roles import Roles, expression, layers_of
+from burnish.codegen.arrange.recover.layer_roles import Roles
 from burnish.codegen.arrange.recover.motifs import count_blocks
-from burnish.codegen.arrange.recover.segments import Cuts, Segment, dense
+from burnish.codegen.arrange.recover.segments import (
+    Cuts,
+    Segment,
+    dense,
+    expression,
+    layers_of,
+)
 from burnish.codegen.arrange.recover.units import (
     LEAST,
     Unit,

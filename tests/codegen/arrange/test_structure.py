@@ -253,6 +253,24 @@ def test_names_that_a_framework_counted_are_none(tmp_path, build):
     assert text.partition("from burnish")[2] == bare.partition("from burnish")[2]
 
 
+def test_biases_that_an_exporter_computed_do_not_make_counted_names_an_authors(
+    tmp_path,
+):
+    named = counted(mobile(), bias="b_0")
+    renamed = {
+        t.name: f"p2o.pd_op.reshape.{i}.0"
+        for i, t in enumerate(named.graph.initializer)
+        if t.name.endswith(("w_1", "b_0"))
+    }
+    for tensor in named.graph.initializer:
+        tensor.name = renamed.get(tensor.name, tensor.name)
+    for node in named.graph.node:
+        node.input[:] = [renamed.get(name, name) for name in node.input]
+    text = text_of(named, tmp_path)
+    bare = text_of(stripped(mobile()), tmp_path)
+    assert text.partition("from burnish")[2] == bare.partition("from burnish")[2]
+
+
 @pytest.mark.parametrize("build", [short, pyramid, mobile, branches])
 def test_structure_changes_no_number(tmp_path, build):
     model = stripped(build())
