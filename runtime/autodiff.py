@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar, Self
 
 from burnish.backend import Array, Device, namespace
+from burnish.backend.sums import added
 from burnish.errors import GradientError
 
 _order = itertools.count()
@@ -255,7 +256,7 @@ def _walk(output: Variable, gradient: Any, create_graph: bool) -> Gradients:
                 pending[source] = {index: part}
                 heapq.heappush(queue, (-source.order, source))
             elif index in pending[source]:
-                pending[source][index] = pending[source][index] + part
+                pending[source][index] = added(pending[source][index], part)
             else:
                 pending[source][index] = part
         node.forget()

@@ -16,6 +16,7 @@ from burnish.errors import InputError
 from burnish.nn import init
 from burnish.nn.layer import Layer
 from burnish.nn.param import Buffer, Param
+from burnish.ops._blocks import blockwise
 from burnish.steps import step
 from burnish.tensor import Tensor
 
@@ -172,7 +173,9 @@ def _share(tracked: Any) -> Any:
 def _moved(old: Any, new: Any, share: Any, *, scale: float) -> Any:
     if namespace(old) is np:
         share = float(share)
-    return old * (1 - share) + new * (share * scale)
+    return blockwise(
+        lambda old, new: old * (1 - share) + new * (share * scale), old, new
+    )
 
 
 @step

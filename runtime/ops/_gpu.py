@@ -10,8 +10,9 @@ from math import prod
 
 from burnish.backend import namespace
 from burnish.backend.cuda import (
+    channels,
+    convolution,
     cublaslt,
-    cudnn,
     depthwise,
     fused,
     loss,
@@ -145,6 +146,26 @@ def _(x, running_mean, running_var, weight=None, bias=None, *, eps=1e-5):
     return blockwise(_standardized, x, *beside, eps)
 
 
+@norm.channel_norm.on("cupy")
+def _(x, scale=None, bias=None, *, eps=1e-5):
+    found = channels.batch_norm(x, scale, bias, eps)
+    return norm.channel_norm.value(x, scale, bias, eps=eps) if found is None else found
+
+
+@norm.channel_norm.vjp("x", "scale", "bias", on="cupy")
+def _(g, y, x, scale=None, bias=None, *, eps):
+    slope, *others = g
+    if slope is None or any(other is not None for other in others):
+        return NotImplemented
+    parts = channels.batch_norm_gradient(slope, x, *y[1:], scale, eps)
+    if parts is None:
+        return NotImplemented
+    given = (x, scale, bias)
+    return tuple(
+        p if a is not None else None for a, p in zip(given, parts, strict=True)
+    )
+
+
 def _standardized(x, mean, var, weight, bias, eps):
     factor = (1 if weight is None else weight) / namespace(x).sqrt(var + eps)
     return x * factor + ((0 if bias is None else bias) - mean * factor)
@@ -226,10 +247,10 @@ def _(x, weight, bias=None, *, stride=1, padding=0, dilation=1, groups=1):
     if depthwise.fits(x, weight, groups):
         return depthwise.depthwise(x, depthwise.taps(weight), w, bias)
     y = None
-    if cudnn.pays(x, groups):
-        if (y := cudnn.conv(x, weight, w, groups, bias)) is not None:
+    if convolution.pays(x, groups):
+        if (y := convolution.conv(x, weight, w, groups, bias)) is not None:
             return y
-        y = cudnn.conv(x, weight, w, groups)
+        y = convolution.conv(x, weight, w, groups)
     elif groups == 1:
         y = cublaslt.matmul(weight.reshape(len(weight), -1), _columns(x, w))
     if y is None:
@@ -269,9 +290,13 @@ def _(g, weight, *, sizes, padding, stride=1, dilation=1, groups=1):
     w = conv.window_of(g, weight.shape[2:], stride, pads, dilation)
     cols = None
     if _alike(g, weight) and groups > 1:
-        cols = _by_channel(g, weight, w, sizes, groups)
-        if cols is not None:
-            return cols
+        y = _by_channel(g, weight, w, sizes, groups)
+        if y is not None:
+            return y
+    if _alike(g, weight) and convolution.pays(g, groups):
+        y = convolution.input_gradient(g, weight, w, tuple(sizes), groups)
+        if y is not None:
+            return y
     if groups == 1 and _alike(g, weight):
         slopes = g.reshape(*g.shape[:2], prod(w.out))
         cols = cublaslt.matmul(weight.reshape(len(weight), -1).T, slopes)
@@ -296,6 +321,10 @@ def _by_channel(g, weight, w, sizes, groups):
 def _(x, g, *, kernel, padding, stride=1, dilation=1, groups=1):
     pads = tuple(map(tuple, padding))
     w = conv.window_of(g, kernel, stride, pads, dilation)
+    if _alike(x, g) and convolution.pays(x, groups):
+        y = convolution.weight_gradient(x, g, w, groups)
+        if y is not None:
+            return y
     if groups == 1 and _alike(x, g):
         total = None
         for part in conv._parts(len(x), x.shape[1] // _ROOM + 1, w):
@@ -337,6 +366,13 @@ def _(x, *, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
     if not windows.takes(x):
         return pool.max_pool.value(x, **dict(zip(_POOL, options, strict=True)))
     return _reduced("max", x, w)
+
+
+@pool.max_pool.vjp("x", on="cupy")
+def _(g, y, x, *, kernel_size, stride, padding, dilation, ceil_mode):
+    options = (kernel_size, stride, padding, dilation, ceil_mode)
+    w = pool.window_of("max_pool", x, *options)
+    return _or_plain(depthwise.max_gradient(g, y, x, w))
 
 
 @pool.window_sum.on("cupy")

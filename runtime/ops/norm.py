@@ -215,21 +215,22 @@ def batch_norm_train(
 
     The variance is the biased one; gradients flow through the statistics.
     """
-    if _has_kernel() and _is_on_cpu(x):
+    if _has_kernel(x):
         return channel_norm(x, scale, bias, eps=eps)
     return _channel_norm(x, scale, bias, eps)
 
 
-def _has_kernel():
+def _has_kernel(x):
+    """Whether one kernel does it for an array, or for a recorded one of a step."""
     from burnish.kernels import direct
 
-    return direct.usable() is not None
-
-
-def _is_on_cpu(x):
-    """Whether an array, or a recorded one of a step of training, is for kernels."""
     tape = recording.tape
-    return namespace(x) is np if tape is None else tape.is_step
+    if tape is not None:
+        return tape.is_step and direct.usable() is not None
+    xp = namespace(x.data if isinstance(x, Variable) else x)
+    if xp is np:
+        return direct.usable() is not None
+    return xp.__name__ == "cupy"
 
 
 @operator

@@ -95,7 +95,7 @@ class _Held(threading.local):
         self.linears: dict[Any, Any] = {}
         self.products: dict[Any, _Product | None] = {}
         self.scratch: Any = None  # the workspace, where a caller has its own
-        self.tf32 = self.convolves = False
+        self.tf32 = self.in_plan = False
 
 
 _held = _Held()
@@ -103,24 +103,24 @@ _workspaces: dict[tuple[int, int], Any] = {}
 
 
 @contextlib.contextmanager
-def told(room: Any, tf32: bool, convolves: bool = False) -> Iterator[None]:
-    """In the `with` block this thread's products use this array of WORKSPACE bytes.
+def told(room: Any, tf32: bool) -> Iterator[None]:
+    """In the `with` block this thread's products are a plan's.
 
-    tf32: those of single precision round what they multiply to 11 bits. convolves:
-    convolutions that may round are cuDNN's, if it is there.
+    They use this array of WORKSPACE bytes. tf32: those of single precision round what
+    they multiply to 11 bits.
     """
     held = _held
-    before = held.scratch, held.tf32, held.convolves
-    held.scratch, held.tf32, held.convolves = room, tf32, convolves
+    before = held.scratch, held.tf32, held.in_plan
+    held.scratch, held.tf32, held.in_plan = room, tf32, True
     try:
         yield
     finally:
-        held.scratch, held.tf32, held.convolves = before
+        held.scratch, held.tf32, held.in_plan = before
 
 
-def convolves() -> bool:
-    """Whether this thread's convolutions may be cuDNN's."""
-    return _held.convolves
+def in_plan() -> bool:
+    """Whether this thread's products are a plan's."""
+    return _held.in_plan
 
 
 def matmul(a: Any, b: Any, bias: Any = None, *, scale: float = 1.0) -> Any:

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from burnish.backend.cuda.cudnn import empty, last
 from burnish.backend.cuda.kernels import ELEMENTS, LONG, by_value, kernel, wide
+from burnish.backend.cuda.layout import empty, empty_like, is_last, last
+from burnish.backend.cuda.rows import contiguous, takes
 
 _THREADS, _OUTPUTS = 128, 4
 _TAPS = 9  # in a row: those of a thread are in its registers
@@ -55,13 +56,7 @@ def depthwise(x: Any, taps: Any, w: Any, bias: Any = None, bounds: Any = None) -
 
 def pools(x: Any, w: Any) -> bool:
     """Whether `pooled` takes an array: channels-last in memory, small windows."""
-    return (
-        3 <= x.ndim <= 4
-        and not x._c_contiguous
-        and x.transpose(0, *range(2, x.ndim), 1)._c_contiguous
-        and max(w.kernel) <= _TAPS
-        and x.size < LONG
-    )
+    return 3 <= x.ndim <= 4 and is_last(x) and max(w.kernel) <= _TAPS and x.size < LONG
 
 
 def pooled(form: str, x: Any, w: Any) -> Any:
@@ -84,6 +79,29 @@ def pooled(form: str, x: Any, w: Any) -> Any:
         given = (x, y, size, _geometry(x.shape[2:], w, c))
         made((-(-size // _THREADS),), (_THREADS,), given)
     return y
+
+
+def max_gradient(g: Any, y: Any, x: Any, w: Any) -> Any:
+    """The gradient of x from that of the greatest y under each window, or None."""
+    if not takes(x, y, g) or not 3 <= x.ndim <= 4 or x.size >= LONG:
+        return None
+    if max(w.kernel) > _TAPS:
+        return None
+    across = is_last(x)
+    x, y, g = (last(a) if across else contiguous(a) for a in (x, y, g))
+    made = kernel(
+        "pool_gradient",
+        element=ELEMENTS[x.dtype.name],
+        wide=wide(x.dtype),
+        across=across,
+        kernel=_two(1, w.kernel),
+        stride=_two(1, w.stride),
+        dilation=_two(1, w.dilation),
+    )
+    out = empty_like(x)
+    given = (x, y, g, out, x.size, _geometry(x.shape[2:], w, x.shape[1]))
+    made((-(-x.size // _THREADS),), (_THREADS,), given)
+    return out
 
 
 def _two(lead: int, numbers: Any) -> tuple[int, ...]:

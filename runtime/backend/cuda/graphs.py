@@ -49,8 +49,13 @@ class Room:
 
         stream = self._stream
         kept = tables.kept_in(self._tables)
-        computing = self.computing(cublaslt.convolves())
-        with stream, self.allocating(), computing, _without_the_host(), kept:
+        with (
+            stream,
+            self.allocating(),
+            self.computing(),
+            _without_the_host(),
+            kept,
+        ):
             stream.begin_capture()
             try:
                 work()
@@ -61,13 +66,9 @@ class Room:
                 raise
             return stream.end_capture()
 
-    def computing(self, convolves: bool = False) -> Any:
-        """In the `with` block this thread's products are those of the graphs.
-
-        convolves: convolutions are cuDNN's, where it is faster. Its gradients were not:
-        a step of ResNet-50 took 1.5 times what it takes with matrix products.
-        """
-        return cublaslt.told(self._scratch, self.precision == "tf32", convolves)
+    def computing(self) -> Any:
+        """In the `with` block this thread's products are those of the graphs."""
+        return cublaslt.told(self._scratch, self.precision == "tf32")
 
     def allocating(self) -> Any:
         """In the `with` block this thread's arrays are made in the pool."""

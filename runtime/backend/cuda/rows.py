@@ -6,6 +6,7 @@ import functools
 from math import prod
 from typing import Any
 
+from burnish.backend.cuda import layout
 from burnish.backend.cuda.kernels import ELEMENTS, LONG, kernel, wide
 
 
@@ -17,11 +18,7 @@ def takes(*arrays: Any) -> bool:
 
 def contiguous(array: Any) -> Any:
     """The array, copied where its elements do not lie side by side; None as it is."""
-    import cupy
-
-    if array is None or array._c_contiguous:
-        return array
-    return cupy.ascontiguousarray(array)
+    return None if array is None else layout.contiguous(array)
 
 
 def launch(

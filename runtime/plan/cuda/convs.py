@@ -7,8 +7,9 @@ import operator
 from typing import Any
 
 from burnish.backend import namespace
-from burnish.backend.cuda import cudnn, depthwise
+from burnish.backend.cuda import convolution, depthwise
 from burnish.backend.cuda import fused as elements
+from burnish.backend.cuda.layout import last
 from burnish.capture.line import Line, refs
 from burnish.capture.tape import Ref
 from burnish.nn.param import Stored
@@ -52,7 +53,7 @@ class FusedConv:
         shape = self._own[0].shape
         groups = options.get("groups", 1)
         by_channel = self._beside < 0 and depthwise.fits(x, self._own[0], groups)
-        if not x.size or not (by_channel or cudnn.pays(x, groups)):
+        if not x.size or not (by_channel or convolution.pays(x, groups)):
             return False
         w = window("conv", x.shape[2:], shape[2:], *map(options.get, *_GEOMETRY))
         weight, bias = self._weights(x.dtype, by_channel, w)
@@ -63,7 +64,7 @@ class FusedConv:
             if beside is not None and beside.dtype != x.dtype:
                 return False
             is_relu = self._bounds == (0.0, math.inf)
-            y = cudnn.conv(x, weight, w, groups, bias, beside, is_relu)
+            y = convolution.conv(x, weight, w, groups, bias, beside, is_relu)
             if y is not None and self._bounds is not None and not is_relu:
                 y = elements.evaluated(_held, (y, *self._bounds))
         if y is None:
@@ -80,7 +81,7 @@ class FusedConv:
         if len(known) != len(arrays) or any(map(operator.is_not, known, arrays)):
             made = _normed(arrays, self._eps)
             made = [None if part is None else part.astype(dtype) for part in made]
-            made[0] = depthwise.taps(made[0]) if by_channel else cudnn.last(made[0])
+            made[0] = depthwise.taps(made[0]) if by_channel else last(made[0])
             self._kept[key] = arrays, made
         weight, bias = made
         return weight, bias

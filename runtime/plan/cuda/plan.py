@@ -125,7 +125,7 @@ class GraphPlan:
         found = []
         with (
             self._room.building(),
-            self._room.computing(convolves=True),
+            self._room.computing(),
             _Undone(self.program),
         ):
             values = self.program.values([copied(tensor) for tensor in given])
@@ -151,7 +151,7 @@ class GraphPlan:
     def _build(self, given: list[Any]) -> None:
         """Make the graphs, for the parameters that there are now."""
         program, room = self.program, self._room
-        with room.building(), room.computing(convolves=True), _Undone(program):
+        with room.building(), room.computing(), _Undone(program):
             values = program.values(given)
             if self._half is not None:
                 self._half.is_tried = True

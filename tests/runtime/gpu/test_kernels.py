@@ -127,6 +127,69 @@ def test_batch_norm(shape, name):
     agree(ops.batch_norm(*here), want, name, 20)
 
 
+def channels_last(a):
+    import cupy
+
+    order = (0, *range(2, a.ndim), 1)
+    back = (0, a.ndim - 1, *range(1, a.ndim - 1))
+    return cupy.ascontiguousarray(a.transpose(order)).transpose(back)
+
+
+@DTYPES
+@pytest.mark.parametrize("is_last", [False, True])
+@pytest.mark.parametrize(
+    "shape",
+    [(60, 5), (2, 5, 7), (3, 5, 8, 8), (5, 24, 9, 11), (40, 300, 7), (2, 8, 1, 3)],
+)
+@pytest.mark.parametrize("given", ["wb", ""])
+def test_batch_norm_in_training(shape, given, is_last, name):
+    c = shape[1]
+    x = there(numbers(*shape) * 3 + 20, name)
+    g = there(numbers(*shape, seed=3), name)
+    w, b = (there(numbers(c, seed=i), name) if given else None for i in (1, 2))
+    if is_last and len(shape) > 2:
+        x, g = channels_last(x), channels_last(g)
+    far = [None if a is None else a.get().astype(np.float64) for a in (x, w, b, g)]
+    want = ops.norm.channel_norm.value(*far[:3])
+    got = launched(lambda: ops.norm.channel_norm(x, w, b))
+    for one, other in zip(got, want, strict=True):
+        agree(one, other, name, 60)
+    pull = ops.norm.channel_norm.rules_on["cupy"]["x"][0]
+    plain = ops.norm.channel_norm.rules["x"][0]
+    found = pull((g, None, None), got, x, w, b, eps=1e-5)
+    wanted = plain((far[3], None, None), want, *far[:3], eps=1e-5)
+    for one, other in zip(found, wanted, strict=True):
+        assert (one is None) == (other is None)
+        if one is not None:
+            agree(one, other, name, 300)
+
+
+@DTYPES
+@pytest.mark.parametrize("is_last", [False, True])
+@pytest.mark.parametrize(
+    ("sizes", "options"),
+    [
+        ((9, 12), {"kernel_size": 3, "stride": 2, "padding": 1}),
+        ((9, 12), {"kernel_size": 2}),
+        ((9, 12), {"kernel_size": (3, 2), "stride": (1, 3), "dilation": (2, 1)}),
+        ((9, 12), {"kernel_size": 3, "stride": 2, "ceil_mode": True}),
+        ((31,), {"kernel_size": 4, "stride": 3, "padding": 2}),
+    ],
+)
+def test_the_gradient_of_max_pooling(sizes, options, is_last, name):
+    whole = np.random.default_rng(0).integers(-3, 4, (2, 5, *sizes))  # many are equal
+    x = there(whole, name)
+    y = ops.max_pool(x, **options)
+    g = there(numbers(*y.shape), name)
+    if is_last:
+        x = channels_last(x)
+    told = {"stride": None, "padding": 0, "dilation": 1, "ceil_mode": False} | options
+    pull = ops.max_pool.rules_on["cupy"]["x"][0]
+    got = launched(lambda: pull(g, y, x, **told))
+    far = [a.get().astype(np.float64) for a in (g, y, x)]
+    agree(got, np.asarray(ops.max_pool.rules["x"][0](*far, **told)), name, 20)
+
+
 FORMULAS = [
     ops.relu,
     ops.leaky_relu,

@@ -5,7 +5,14 @@ import pytest
 
 import burnish
 from burnish import Tensor, nn, ops
-from burnish.backend.cuda import attention, cublaslt, cudnn, depthwise
+from burnish.backend.cuda import (
+    attention,
+    convolution,
+    cublaslt,
+    cudnn,
+    depthwise,
+    layout,
+)
 from burnish.backend.cuda import fused as elements
 from burnish.ops._window import window
 from tests.runtime.plan.test_joined import block
@@ -21,7 +28,7 @@ def kind(request):
     import cupy
 
     room = cupy.empty(cublaslt.WORKSPACE, "uint8")
-    with cublaslt.told(room, request.param == "tf32", convolves=True):
+    with cublaslt.told(room, request.param == "tf32"):
         yield request.param
 
 
@@ -65,16 +72,36 @@ def test_convolutions(case, kind):
     x, weight = array(*shape, kind=kind), array(*own, kind=kind)
     w = window("", shape[2:], own[2:], stride, padding, dilation)
     wanted = correlated(x, weight, w, groups)
-    y = cudnn.conv(x, weight, w, groups)
+    y = convolution.conv(x, weight, w, groups)
     close(y, wanted, kind)
     bias, beside = array(own[0], kind=kind), array(*wanted.shape, kind=kind)
     lead = (-1, *(1,) * len(w.out))
     added = wanted + bias.get().reshape(lead)
     for more in (None, beside):
-        y = cudnn.conv(x, weight, w, groups, bias, more, True)
+        y = convolution.conv(x, weight, w, groups, bias, more, True)
         whole = added if more is None else added + more.get()
         if y is not None:
             close(y, np.maximum(whole, 0), kind)
+
+
+@needs_cudnn
+@pytest.mark.parametrize("case", CONVS, ids=str)
+def test_gradients_of_convolutions(case, kind):
+    shape, own, stride, padding, dilation, groups = case
+    x, weight = array(*shape, kind=kind), array(*own, kind=kind)
+    w = window("", shape[2:], own[2:], stride, padding, dilation)
+    g = array(shape[0], own[0], *w.out, kind=kind)
+    far = [a.get().astype(np.float64) for a in (x, weight, g)]
+    options = {"stride": w.stride, "padding": w.pads, "dilation": w.dilation}
+    options["groups"] = groups
+    y = convolution.input_gradient(g, weight, w, shape[2:], groups)
+    plain = ops.conv_input_gradient.value
+    if y is not None:
+        close(y, plain(far[2], far[1], sizes=shape[2:], **options), kind)
+    y = convolution.weight_gradient(x, g, w, groups)
+    plain = ops.conv_weight_gradient.value
+    if y is not None:
+        close(y, plain(far[0], far[2], kernel=own[2:], **options), kind)
 
 
 @pytest.mark.parametrize("c", [8, 5])
@@ -154,7 +181,7 @@ def test_attention(t, s, d, heads, masked, causal, kind):
 
 def test_channels_last_arrays_stay_so():
     x, bias = array(2, 6, 5, 7), array(6, 1, 1)
-    turned = cudnn.last(x)
+    turned = layout.last(x)
     y = elements.evaluated(lambda a, b, c: a * b + c, (turned, x, bias))
     assert y.transpose(0, 2, 3, 1).flags.c_contiguous
     np.testing.assert_allclose(y.get(), (x * x + bias).get(), atol=1e-6)

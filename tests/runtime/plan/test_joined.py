@@ -76,7 +76,8 @@ class Kernels:
 @pytest.fixture
 def kernels(monkeypatch):
     made = Kernels()
-    monkeypatch.setattr(convs, "cudnn", made)
+    monkeypatch.setattr(convs, "convolution", made)
+    monkeypatch.setattr(convs, "last", made.last)
     monkeypatch.setattr(convs, "depthwise", made)
     return made
 

@@ -1,0 +1,21 @@
+"""Sums of gradients: one kernel on a GPU, whatever order the arrays' axes have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from burnish.backend.cuda import fused
+from burnish.backend.namespace import namespace
+
+
+def added(a: Any, b: Any) -> Any:
+    """a + b"""
+    if namespace(a).__name__ == "cupy" and namespace(b) is namespace(a):
+        y = fused.evaluated(_sum, (a, b))
+        if y is not None:
+            return y
+    return a + b
+
+
+def _sum(a: Any, b: Any) -> Any:
+    return a + b
