@@ -17,51 +17,58 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from networks import cnn
+from networks import cnn, resnet50
 from training import RATE
 
 WIDTH, HEADS, DEPTH, WORDS = 768, 12, 12, 30522
 
 
-def bert(nn: Any, gelu: Any, attend: Any) -> Any:
-    """Words (N, T), types (N, T), mask (N, 1, 1, T) to add -> (N, T, 768)"""
+def bert(
+    nn: Any,
+    gelu: Any,
+    attend: Any,
+    width: int = WIDTH,
+    heads: int = HEADS,
+    depth: int = DEPTH,
+) -> Any:
+    """Words (N, T), types (N, T), mask (N, 1, 1, T) to add -> (N, T, width)"""
 
     class Layer(nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
-            self.query = nn.Linear(WIDTH, WIDTH)
-            self.key = nn.Linear(WIDTH, WIDTH)
-            self.value = nn.Linear(WIDTH, WIDTH)
-            self.out = nn.Linear(WIDTH, WIDTH)
-            self.norm1 = nn.LayerNorm(WIDTH, 1e-12)
-            self.linear1 = nn.Linear(WIDTH, 4 * WIDTH)
-            self.linear2 = nn.Linear(4 * WIDTH, WIDTH)
-            self.norm2 = nn.LayerNorm(WIDTH, 1e-12)
+            self.query = nn.Linear(width, width)
+            self.key = nn.Linear(width, width)
+            self.value = nn.Linear(width, width)
+            self.out = nn.Linear(width, width)
+            self.norm1 = nn.LayerNorm(width, 1e-12)
+            self.linear1 = nn.Linear(width, 4 * width)
+            self.linear2 = nn.Linear(4 * width, width)
+            self.norm2 = nn.LayerNorm(width, 1e-12)
 
         def forward(self, x: Any, mask: Any) -> Any:
             n, t, _ = x.shape
             q, k, v = (
-                layer(x).reshape(n, t, HEADS, WIDTH // HEADS).swapaxes(1, 2)
+                layer(x).reshape(n, t, heads, width // heads).swapaxes(1, 2)
                 for layer in (self.query, self.key, self.value)
             )
-            y = attend(q, k, v, mask).swapaxes(1, 2).reshape(n, t, WIDTH)
+            y = attend(q, k, v, mask).swapaxes(1, 2).reshape(n, t, width)
             x = self.norm1(x + self.out(y))
             return self.norm2(x + self.linear2(gelu(self.linear1(x))))
 
     class Model(nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
-            self.words = nn.Embedding(WORDS, WIDTH)
-            self.positions = nn.Embedding(512, WIDTH)
-            self.types = nn.Embedding(2, WIDTH)
-            self.norm = nn.LayerNorm(WIDTH, 1e-12)
-            for i in range(DEPTH):
+            self.words = nn.Embedding(WORDS, width)
+            self.positions = nn.Embedding(512, width)
+            self.types = nn.Embedding(2, width)
+            self.norm = nn.LayerNorm(width, 1e-12)
+            for i in range(depth):
                 setattr(self, f"layer{i}", Layer())
 
         def forward(self, words: Any, places: Any, types: Any, mask: Any) -> Any:
             x = self.words(words) + self.positions(places) + self.types(types)
             x = self.norm(x)
-            for i in range(DEPTH):
+            for i in range(depth):
                 x = getattr(self, f"layer{i}")(x, mask)
             return x
 
@@ -119,57 +126,6 @@ def inference(batch: int, compiled: bool, tf32: bool) -> dict[str, Any]:
         runs["burnish compiled"] = lambda: ours(*x)
         runs["torch compiled"] = lambda: other(fast)
     return {"runs": runs, "apart": max(apart)}
-
-
-def resnet(nn: Any, relu: Any) -> Any:
-    """ResNet-50: (N, 3, H, W) -> (N, 1000)"""
-
-    class Bottleneck(nn.Module):  # type: ignore[misc]
-        def __init__(self, channels: int, width: int, stride: int) -> None:
-            super().__init__()
-            self.conv1 = nn.Conv2d(channels, width, 1, bias=False)
-            self.bn1 = nn.BatchNorm2d(width)
-            self.conv2 = nn.Conv2d(width, width, 3, stride, 1, bias=False)
-            self.bn2 = nn.BatchNorm2d(width)
-            self.conv3 = nn.Conv2d(width, 4 * width, 1, bias=False)
-            self.bn3 = nn.BatchNorm2d(4 * width)
-            self.downsample = None
-            if stride > 1 or channels != 4 * width:
-                self.downsample = nn.Sequential(
-                    nn.Conv2d(channels, 4 * width, 1, stride, bias=False),
-                    nn.BatchNorm2d(4 * width),
-                )
-
-        def forward(self, x: Any) -> Any:
-            beside = x if self.downsample is None else self.downsample(x)
-            x = relu(self.bn1(self.conv1(x)))
-            x = self.bn3(self.conv3(relu(self.bn2(self.conv2(x)))))
-            return relu(x + beside)
-
-    class Model(nn.Module):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__()
-            self.conv1 = nn.Conv2d(3, 64, 7, 2, 3, bias=False)
-            self.bn1 = nn.BatchNorm2d(64)
-            self.maxpool = nn.MaxPool2d(3, 2, 1)
-            blocks, channels = [], 64
-            for width, depth, stride in (
-                (64, 3, 1),
-                (128, 4, 2),
-                (256, 6, 2),
-                (512, 3, 2),
-            ):
-                for i in range(depth):
-                    blocks.append(Bottleneck(channels, width, 1 if i else stride))
-                    channels = 4 * width
-            self.blocks = nn.Sequential(*blocks)
-            self.fc = nn.Linear(2048, 1000)
-
-        def forward(self, x: Any) -> Any:
-            x = self.maxpool(relu(self.bn1(self.conv1(x))))
-            return self.fc(self.blocks(x).mean((2, 3)))
-
-    return Model()
 
 
 def tuned(nn: Any, gelu: Any, attend: Any) -> Any:
@@ -287,7 +243,7 @@ def steps(compiled: bool, tf32: bool) -> Iterator[tuple[str, Callable[[], Any]]]
         return cnn(torch.nn, torch.relu) if theirs else cnn(nn, ops.relu)
 
     def pictures(theirs: bool) -> Any:
-        return resnet(torch.nn, torch.relu) if theirs else resnet(nn, ops.relu)
+        return resnet50(torch.nn if theirs else nn, 1000)
 
     yield "guide's step, batch 64", run(digits, lambda: images(64, 1, 28, 10), adam)
     yield "BERT-base's step, batch 32", run(words, lambda: sentences(32), adam)

@@ -16,7 +16,7 @@ def transformer(
 
     rank: of the adapters (LoRA) beside queries and values; all else is frozen.
     """
-    stack = _stack(nn, functions, depth, width, heads, is_causal, rank)
+    stack = blocks_of(nn, functions, depth, width, heads, is_causal, rank)
 
     class Model(nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
@@ -37,7 +37,7 @@ def transformer(
 def vit(nn: Any, functions: Any, size: int = 64, patch: int = 8, width: int = 192,
         depth: int = 6, heads: int = 3) -> Any:  # fmt: skip
     """ViT-Ti's width: images (N, 3, size, size) -> (N, 10), the mean of all patches"""
-    stack = _stack(nn, functions, depth, width, heads, False, 0)
+    stack = blocks_of(nn, functions, depth, width, heads, False, 0)
 
     class Model(nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
@@ -56,7 +56,7 @@ def vit(nn: Any, functions: Any, size: int = 64, patch: int = 8, width: int = 19
     return Model()
 
 
-def _stack(nn: Any, functions: Any, depth: int, width: int, heads: int,
+def blocks_of(nn: Any, functions: Any, depth: int, width: int, heads: int,
            is_causal: bool, rank: int) -> Any:  # fmt: skip
     """Blocks with layer norm first: (N, T, width) -> (N, T, width)"""
     gelu, attend = functions.gelu, functions.scaled_dot_product_attention

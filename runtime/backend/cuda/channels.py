@@ -115,14 +115,14 @@ def _prepared(
     lead, c, inner = shape
     across, width = inner == 1, 16 // dtype.itemsize
     width = width if across and aligned and c % width == 0 else 1
-    lanes = 32
-    while across and lanes > 1 and lanes // 2 * width >= c:
+    lanes = 32 if across else 1
+    while lanes > 1 and lanes // 2 * width >= c:
         lanes //= 2
     told = {"element": ELEMENTS[dtype.name], "wide": wide(dtype), "form": form}
     pairs = kernel("channel_pairs", width=width, lanes=lanes, across=across, **told)
     factors = kernel("channel_factors", weighted=weighted, biased=biased, **told)
     blocks = -(-c // (lanes * width)) if across else c
-    rows = lead * inner // (_THREADS // lanes if across else _THREADS)
+    rows = lead * inner // (_THREADS // lanes)
     return pairs, factors, blocks, max(1, min(_BLOCKS // blocks, rows // 8))
 
 

@@ -197,8 +197,8 @@ class StepPlan:
         if not all(map(operator.is_, map(version, self._sources), self._seen)):
             return False
         try:
-            if any(held().get(path) is not now for held, path, now in self._states):
-                raise CaptureError("an optimizer's state is another one")
+            for held, path, now in self._states:
+                _adopt(held(), path, now)
             self._watch.check()
         except CaptureError:
             self._graph, self._is_noted = None, False
@@ -235,6 +235,21 @@ class StepPlan:
             for home in self._changed:
                 home.lend()
             return mapped(self._results, _beside)
+
+
+def _adopt(states: Any, path: str, now: Any) -> None:
+    """Have a parameter's state be the one that the graph's launches count in.
+
+    Another plan of the optimizer, and plain calls, leave a state of their own with the
+    same arrays. Raises CaptureError for others.
+    """
+    held = states.get(path)
+    if held is now:
+        return
+    arrays = [key for key in now if key != "step"]
+    if held is None or any(held.get(key) is not now[key] for key in arrays):
+        raise CaptureError("an optimizer's state is another one")
+    now["step"], states[path] = held["step"], now
 
 
 def _beside(item: Any) -> Any:

@@ -6,6 +6,7 @@ import pytest
 from burnish import Device, ops
 from burnish.backend.cuda import cublaslt, fused, kernels
 from burnish.ops.attention import softmax_or_zero
+from burnish.ops.norm import channel_norm
 
 LENGTHS = (1, 3, 8, 31, 100, 768, 1000, 4097)
 ROUNDING = {"float16": 1e-3, "float32": 1e-6, "float64": 1e-15, "bfloat16": 8e-3}
@@ -150,12 +151,12 @@ def test_batch_norm_in_training(shape, given, is_last, name):
     if is_last and len(shape) > 2:
         x, g = channels_last(x), channels_last(g)
     far = [None if a is None else a.get().astype(np.float64) for a in (x, w, b, g)]
-    want = ops.norm.channel_norm.value(*far[:3])
-    got = launched(lambda: ops.norm.channel_norm(x, w, b))
+    want = channel_norm.value(*far[:3])
+    got = launched(lambda: channel_norm(x, w, b))
     for one, other in zip(got, want, strict=True):
         agree(one, other, name, 60)
-    pull = ops.norm.channel_norm.rules_on["cupy"]["x"][0]
-    plain = ops.norm.channel_norm.rules["x"][0]
+    pull = channel_norm.rules_on["cupy"]["x"][0]
+    plain = channel_norm.rules["x"][0]
     found = pull((g, None, None), got, x, w, b, eps=1e-5)
     wanted = plain((far[3], None, None), want, *far[:3], eps=1e-5)
     for one, other in zip(found, wanted, strict=True):
