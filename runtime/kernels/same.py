@@ -82,7 +82,8 @@ class Same:
         known = [*map(id, chain(*groups, attributes))]
         objects = (ctypes.c_void_p * len(known))(*known)
         counts = (ctypes.c_int64 * len(self._sizes))(*self._sizes)
-        sizes = (*map(len, (self._dicts, self._lists, self._owners, self._names)),)
+        looked_at: tuple[Sequence[Any], ...] = (self._dicts, self._lists, *groups[3:])
+        sizes = [len(each) for each in looked_at]
         self._tables = objects, counts
         words = (*_functions(), *sizes, *map(ctypes.addressof, self._tables))
         self._record = (ctypes.c_int64 * len(words))(*words)

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from burnish.operator import registry
-from burnish.plan.cpu.builder import Builder, Spot
+from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.conv import check
+from burnish.plan.cpu.halo import at, slabs
 from burnish.plan.cpu.layout import LANES, PLAIN, Layout, blocks, strides
 from burnish.plan.cpu.table import lower, need
-from burnish.plan.graph import Constant, Node, Value, constant
+from burnish.plan.graph import Constant, Node, Value
 
 
 @lower("take_slices")
@@ -113,8 +114,8 @@ def roll(b: Builder, node: Node) -> None:
     for cut in itertools.product(*cuts):
         origin, target, sizes = zip(*cut, strict=True)
         b.copy(
-            sizes, _at(source, origin, distances), distances,
-            _at(out, target, dense), dense,
+            sizes, at(source, origin, distances), distances,
+            at(out, target, dense), dense,
         )  # fmt: skip
 
 
@@ -128,25 +129,4 @@ def pad_constant(b: Builder, node: Node) -> None:
     need(isinstance(value, int | float | np.number), "its value is no number")
     need(min(min(pair) for pair in pads) >= 0, "it takes away")
     source, distances = b.strided(x)
-    out, dense = b.result(y), strides(y.shape)
-    filling = b.constant(constant(np.float32(value).reshape(1)))
-    start, sizes = [0] * len(pads), list(y.shape)
-    for axis, (before, after) in enumerate(pads):
-        for n, place in ((before, 0), (after, y.shape[axis] - after)):
-            if n:
-                slab = [*sizes[:axis], n, *sizes[axis + 1 :]]
-                first = [*start[:axis], place, *start[axis + 1 :]]
-                b.copy(
-                    tuple(slab),
-                    filling,
-                    (0,) * len(slab),
-                    _at(out, first, dense),
-                    dense,
-                )
-        start[axis], sizes[axis] = before, x.shape[axis]
-    b.copy(x.shape, source, distances, _at(out, start, dense), dense)
-
-
-def _at(spot: Spot, place: Any, distances: Any) -> Spot:
-    elements = sum(p * d for p, d in zip(place, distances, strict=True))
-    return spot.beyond(elements)
+    slabs(b, source, distances, x.shape, b.result(y), pads, value)

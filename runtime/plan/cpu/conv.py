@@ -21,6 +21,7 @@ from burnish.plan.cpu.grouped import (
     part_weight,
     split,
 )
+from burnish.plan.cpu.halo import tiled_maps
 from burnish.plan.cpu.layout import LANES, PLAIN, Layout, blocks, pixels
 from burnish.plan.cpu.table import lower, need
 from burnish.plan.cpu.weights import (
@@ -174,14 +175,13 @@ def _maps(
     b: Builder, node: Node, w: Window, x: Value, source: Spot, step: int,
     packed: Packed, g: Groups, bias: Any, out: Spot, residual: Spot | None,
 ) -> None:  # fmt: skip
-    lanes, tail = (LANES, g.ins % LANES or LANES) if step == LANES else (step, step)
     nr = fitting(b.rows, blocks(g.outs), pixels(node.result.shape, 1))
-    tiles = tiled(x.shape[0], w, b.rows[nr], step, lanes, tail, (LANES,))
+    source, tiles, places = tiled_maps(b, w, x.shape[0], source, step, g, nr)
     _add(
         b, node, tiles, nr,
         x=source, step=step, ins=g.ins, taps=math.prod(w.kernel), groups=g.count,
         outs=g.outs, weight=packed, bias=bias, out=out, out_step=LANES,
-        x_block=LANES * pixels(x.shape, 1),
+        x_block=LANES * places,
         out_block=LANES * pixels(node.result.shape, 1), residual=residual, width=0,
     )  # fmt: skip
 

@@ -41,8 +41,8 @@ def test_kernels_read_and_write_what_is_theirs(tmp_path):
         "UBSAN_OPTIONS": "print_stacktrace=1",
         "PYTHONMALLOC": "malloc",
     }
-    names = ("test_kernels.py", "test_winograd.py", "test_gradients.py")
-    files = [Path(__file__).with_name(name) for name in names]
+    names = ("kernels", "winograd", "gradients", "halo", "same")
+    files = [Path(__file__).with_name(f"test_{name}.py") for name in names]
     files.append(Path(__file__).parents[1] / "ops" / "test_cpu.py")
     words = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-x", *map(str, files)]
     done = subprocess.run(

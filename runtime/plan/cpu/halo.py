@@ -1,0 +1,110 @@
+"""Small maps with a border of zeros around them, where that leaves fewer tiles.
+
+Pixels of a tile share their taps. At the edges of a map some taps are outside, so that
+a map of 7 x 7 has nine kinds of pixels, and small tiles read the same weights for each
+of them. With zeros around it all are of one kind; the products with zeros are cheaper.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from burnish.plan.cpu.builder import Builder, Spot
+from burnish.plan.cpu.geometry import Tiles, Window, tiled
+from burnish.plan.cpu.grouped import Groups
+from burnish.plan.cpu.layout import LANES, blocks, strides
+from burnish.plan.graph import constant
+
+_GAIN = 1.05
+"""What a border has to bring at least: it has to be copied around the map first."""
+
+_CACHED = 512 << 10
+"""Bytes of weights that small tiles read again from the second-level cache."""
+
+
+def tiled_maps(
+    b: Builder, w: Window, batch: int, source: Spot, step: int, g: Groups, nr: int
+) -> tuple[Spot, Tiles, int]:
+    """Where the maps of a convolution are, its tiles, and the pixels of a channel.
+
+    step: floats from a pixel to the next one. nr: blocks of channels in a tile.
+    """
+    lanes, tail = (LANES, g.ins % LANES or LANES) if step == LANES else (step, step)
+    rows, places = b.rows[nr], batch * math.prod(w.sizes)
+    tiles = tiled(batch, w, rows, step, lanes, tail, (LANES,))
+    border = _bordered(w)
+    if step != LANES or type(w) is not Window or border.sizes == w.sizes:
+        return source, tiles, places
+    other = tiled(batch, border, rows, step, lanes, tail, (LANES,))
+    weight = 4 * g.ins * math.prod(w.kernel) * nr * LANES
+    least = rows * (5 if weight > _CACHED else 2) / 7
+    if _time(tiles, least) <= _GAIN * _time(other, least):
+        return source, tiles, places
+    source = _surrounded(b, source, blocks(g.ins * g.count), batch, w, border)
+    return source, other, batch * math.prod(border.sizes)
+
+
+def _bordered(w: Window) -> Window:
+    """The same window over maps with as many zeros around them as it reads."""
+    sizes = tuple(
+        max(before + size, (out - 1) * stride + (kernel - 1) * dilation + 1)
+        for size, out, kernel, stride, dilation, before in zip(*w, strict=True)
+    )
+    return w._replace(sizes=sizes, before=(0,) * len(sizes))
+
+
+def _time(tiles: Tiles, least: float) -> float:
+    """About how long tiles take: their pixels times what their taps read.
+
+    A tile of fewer than `least` pixels takes as long as weights need to come.
+    """
+    lengths = np.concatenate([[0], np.cumsum(tiles.runs[:, 2])])
+    first, count = tiles.tiles[:, 3], tiles.tiles[:, 4]
+    taps = lengths[first + count] - lengths[first]
+    return float((np.maximum(tiles.tiles[:, 1], least) * taps).sum())
+
+
+def _surrounded(
+    b: Builder, source: Spot, count: int, batch: int, w: Window, border: Window
+) -> Spot:
+    """Maps of `count` blocks of channels with a border of zeros around each."""
+    shape = (count, batch, *w.sizes, LANES)
+    each = zip(w.before, w.sizes, border.sizes, strict=True)
+    around = [(before, whole - size - before) for before, size, whole in each]
+    pads = [(0, 0), (0, 0), *around, (0, 0)]
+    out = b.new(4 * count * batch * math.prod(border.sizes) * LANES)
+    slabs(b, source, strides(shape), shape, out, pads, np.zeros(LANES))
+    return out
+
+
+def slabs(
+    b: Builder, source: Spot, distances: Any, sizes: Any, out: Spot, pads: Any,
+    value: Any,
+) -> None:  # fmt: skip
+    """Copies of slabs of a value on both sides of every axis, and of what is between.
+
+    value: one number, or those along the last axis.
+    """
+    whole = tuple(n + sum(pair) for n, pair in zip(sizes, pads, strict=True))
+    dense = strides(whole)
+    filling = np.asarray(value, np.float32).reshape(-1)
+    filled, step = b.constant(constant(filling)), int(filling.size > 1)
+    start, left = [0] * len(pads), list(whole)
+    for axis, (before, after) in enumerate(pads):
+        for n, place in ((before, 0), (after, whole[axis] - after)):
+            if n:
+                slab = (*left[:axis], n, *left[axis + 1 :])
+                first = [*start[:axis], place, *start[axis + 1 :]]
+                none = (*[0] * (len(slab) - 1), step)
+                b.copy(slab, filled, none, at(out, first, dense), dense)
+        start[axis], left[axis] = before, sizes[axis]
+    b.copy(tuple(sizes), source, distances, at(out, start, dense), dense)
+
+
+def at(spot: Spot, place: Any, distances: Any) -> Spot:
+    """The element of a value at a place."""
+    elements = sum(p * d for p, d in zip(place, distances, strict=True))
+    return spot.beyond(elements)
