@@ -170,10 +170,11 @@ def milliseconds(runs: dict[str, Callable[[], Any]], rounds: int) -> dict[str, f
     return {name: float(np.median(each)) for name, each in times.items()}
 
 
-def work(name: str, options: Any, lock: Any) -> None:
+def work(name: str, options: Any, ready: Any, lock: Any) -> None:
     """Print the rows of a network."""
     kinds = [(b, p) for b in options.batch for p in options.precision]
     made = [(*kind, Contenders(name, *kind)) for kind in kinds]
+    ready.wait()  # nothing is compiled while others are timed
     with lock:
         for batch, precision, each in made:
             times = milliseconds(each.runs, options.rounds)
@@ -202,8 +203,10 @@ def main() -> None:
     context = multiprocessing.get_context("spawn")
     lock = context.Lock()
     chosen = [n for n in NETWORKS if any(p in n for p in options.only.split(","))]
+    ready = context.Barrier(len(chosen))
     started = [
-        context.Process(target=work, args=(name, options, lock)) for name in chosen
+        context.Process(target=work, args=(name, options, ready, lock))
+        for name in chosen
     ]
     for each in started:
         each.start()
