@@ -1,0 +1,216 @@
+"""Decoding of language models: milliseconds and tokens a second, beside transformers.
+
+    python benchmarks/decoding.py                       # GPT-2 small's shape
+    python benchmarks/decoding.py --model llama-1b      # 22 layers of width 2048
+    python benchmarks/decoding.py --contenders float32,4-bit,transformers --threads 2
+
+Random weights, batch 1, behind a prompt of 32 tokens. Each contender is a process of
+its own, one after another, so that one model is in memory at a time; the least median
+of several rounds counts. "share" is what the bytes of the weights that a token reads,
+divided by its processor time, are of what plain sums over arrays read in such a time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+PROMPT, TOKENS = 32, 24
+SHAPES: dict[str, tuple[str, dict[str, int], dict[str, int]]] = {
+    # class of transformers; its configuration; the same in the words of our template
+    "gpt2": (
+        "GPT2LMHeadModel",
+        {"n_embd": 768, "n_layer": 12, "n_head": 12, "vocab_size": 50257},
+        {"dim": 768, "depth": 12, "heads": 12, "vocab": 50257, "hidden": 3072},
+    ),
+    "llama-1b": (
+        "LlamaForCausalLM",
+        {
+            "hidden_size": 2048,
+            "num_hidden_layers": 22,
+            "num_attention_heads": 32,
+            "num_key_value_heads": 4,
+            "intermediate_size": 5632,
+            "vocab_size": 32000,
+        },
+        {
+            "dim": 2048,
+            "depth": 22,
+            "heads": 32,
+            "kv_heads": 4,
+            "hidden": 5632,
+            "vocab": 32000,
+        },
+    ),
+}
+SMALL = {
+    "gpt2": {"n_embd": 32, "n_layer": 1, "n_head": 2, "vocab_size": 64},
+    "llama-1b": {
+        "hidden_size": 64,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "intermediate_size": 96,
+        "vocab_size": 64,
+    },
+}
+BITS = {"float32": 0, "8-bit": 8, "4-bit": 4, "plain": 0}
+CONTENDERS = [*BITS, "transformers"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", choices=SHAPES, default="gpt2")
+    parser.add_argument("--contenders", default=",".join(CONTENDERS))
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    parser.add_argument("--folder", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.one:
+        print(json.dumps(_measured(options)))
+        return
+    names = options.contenders.split(",")
+    if unknown := set(names) - set(CONTENDERS):
+        parser.error(f"expected contenders of {', '.join(CONTENDERS)}, got {unknown}")
+    with tempfile.TemporaryDirectory() as folder:
+        _sources(options.model, Path(folder))
+        found: dict[str, list[dict[str, float]]] = {name: [] for name in names}
+        for _ in range(options.rounds):
+            for name in names:
+                found[name].append(_asked(name, options, folder))
+    print(
+        f"{options.model}, {options.threads} threads; processor's time in parentheses"
+    )
+    for name, rows in found.items():
+        best = {key: min(row[key] for row in rows) for key in rows[0]}
+        used = best["cpu"] / options.threads
+        speed = best["bytes"] / used / max(row["reads"] for row in rows)
+        print(
+            f"{name:14}{best['wall'] * 1e3:8.1f} ms ({best['cpu'] * 1e3:.1f})"
+            f"{1 / best['wall']:8.1f} tokens/s  share {speed:.2f}"
+            f"  peak {best['peak'] / 1e9:.2f} GB"
+        )
+
+
+def _sources(model: str, folder: Path) -> None:
+    """The source of the architecture, from a small checkpoint; sizes are arguments."""
+    import transformers
+
+    kind = getattr(transformers, SHAPES[model][0])
+    small = kind(kind.config_class(**SMALL[model]))
+    small.save_pretrained(folder / "small")
+    command = [sys.executable, "-m", "burnish", "generate", str(folder / "small")]
+    command += ["--name", "decoded", "-o", str(folder)]
+    subprocess.run(command, check=True, capture_output=True)
+
+
+def _asked(name: str, options: Any, folder: str) -> dict[str, float]:
+    command = [sys.executable, __file__, "--one", name, "--model", options.model]
+    command += ["--threads", str(options.threads), "--folder", folder]
+    environment = {**os.environ, "OMP_NUM_THREADS": str(options.threads)}
+    ran = subprocess.run(command, capture_output=True, text=True, env=environment)
+    if ran.returncode:
+        sys.exit(f"{name}: {ran.stderr[-2000:]}")
+    made: dict[str, float] = json.loads(ran.stdout.splitlines()[-1])
+    return made
+
+
+def _measured(options: Any) -> dict[str, float]:
+    """Seconds of a token, wall and processor's, of this process's contender."""
+    import resource
+
+    make = _theirs if options.one == "transformers" else _ours
+    step, size = make(options)
+    walls, times = [], []
+    for _ in range(TOKENS):
+        wall, cpu = time.perf_counter(), time.process_time()
+        step()
+        walls.append(time.perf_counter() - wall)
+        times.append(time.process_time() - cpu)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    reads = _reads_a_second(options.threads)
+    found = {"wall": median(walls), "cpu": median(times), "bytes": size}
+    return {**found, "reads": reads, "peak": peak}
+
+
+def _reads_a_second(threads: int) -> float:
+    """Bytes that plain sums over arrays read in a second, one array a thread."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    arrays = [np.ones(32 << 20, np.float32) for _ in range(threads)]
+    best = float("inf")
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in range(5):
+            start = time.process_time()
+            list(pool.map(np.sum, arrays))
+            best = min(best, (time.process_time() - start) / threads)
+    return sum(array.nbytes for array in arrays) / best
+
+
+def _ours(options: Any) -> tuple[Callable[[], Any], float]:
+    sys.path.insert(0, options.folder)
+    from decoded import Model  # type: ignore[import-not-found]
+
+    import burnish
+    from burnish.generation import Cache, Decoder
+    from burnish.lowbit import Level, QuantScheme
+
+    burnish.set_num_threads(options.threads)
+    model = Model(**SHAPES[options.model][2])
+    if bits := BITS[options.one]:
+        scheme = QuantScheme(f"q{bits}s", level=Level.block(32))
+        for param in model.parameters():  # one float weight at a time in memory
+            if len(param.shape) > 1:
+                param.assign(param.quantize(scheme))
+    ids = np.random.default_rng(0).integers(0, 1000, (1, PROMPT))
+    called = model if options.one == "plain" else Decoder(model)
+    cache = Cache(PROMPT + TOKENS + 8)
+    called(ids, cache=cache)
+    for _ in range(2):
+        called(ids[:, :1], cache=cache)
+    size = sum({id(p): p.nbytes for p in model.parameters()}.values())
+    if options.model == "llama-1b":  # of the table of tokens one row is read
+        size -= model.model.embed_tokens.weight.nbytes
+    return lambda: called(ids[:, :1], cache=cache), size
+
+
+def _theirs(options: Any) -> tuple[Callable[[], Any], float]:
+    import torch
+    import transformers
+
+    torch.set_num_threads(options.threads)
+    kind = getattr(transformers, SHAPES[options.model][0])
+    model = kind(kind.config_class(**SHAPES[options.model][1])).eval()
+    ids, made = torch.randint(0, 1000, (1, PROMPT)), None
+
+    def step() -> None:
+        nonlocal made
+        with torch.no_grad():
+            made = model(
+                ids[:, :1], past_key_values=made.past_key_values, use_cache=True
+            )
+
+    with torch.no_grad():
+        made = model(ids, use_cache=True)
+    for _ in range(2):
+        step()
+    size = sum(p.numel() * 4 for p in model.parameters())
+    if options.model == "llama-1b":
+        size -= model.model.embed_tokens.weight.numel() * 4
+    return step, size
+
+
+if __name__ == "__main__":
+    main()
