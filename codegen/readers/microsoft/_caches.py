@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 
-from burnish.codegen.readers.microsoft._bodies import Builder
+from burnish.codegen.readers.microsoft._bodies import Builder, Unreadable
 
 
 class Cache:
@@ -75,6 +76,42 @@ class Cache:
         rows = op.Gather(blocks, op.Div(self.places, size), axis=1)
         seen = op.Gather(rows, op.Div(keys, size), axis=3)
         return op.Transpose(seen, perm=[1, 0, 2, 3])
+
+
+# --- caches in whole numbers of 8 bits ---
+
+
+def cache_step(op: Builder, past: Any, scale: Any, kind: str, heads: int) -> Any:
+    """What one step of the cache's numbers is worth; None for a cache of floats.
+
+    kind: "PER_TENSOR", or "PER_CHANNEL" with a scale (heads * size,).
+    """
+    if kind == "NONE":
+        return None
+    if past is None or past.dtype != ir.DataType.INT8:
+        raise Unreadable("expected a quantized cache to be of int8")
+    return op.Reshape(scale, [1, heads, 1, -1] if kind == "PER_CHANNEL" else [1])
+
+
+def stored(op: Builder, new: Any, step: Any) -> Any:
+    """New keys or values as the cache holds them."""
+    if step is None:
+        return new
+    steps = op.Clip(op.Round(op.Div(new, step)), _number(-128), _number(127))
+    return op.Cast(steps, to=ir.DataType.INT8)
+
+
+def restored(op: Builder, seen: Any, step: Any) -> Any:
+    """What the cache holds as floats."""
+    if step is None:
+        return seen
+    made = op.Mul(op.Cast(seen, to=ir.DataType.FLOAT), step)
+    made.dtype = ir.DataType.FLOAT
+    return made
+
+
+def _number(number: float) -> np.ndarray:
+    return np.array(number, np.float32)
 
 
 def _time(q: Any) -> Any:

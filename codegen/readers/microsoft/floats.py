@@ -57,5 +57,5 @@ def matmul_bnb4(
     weight = (_CODES[quant_type][codes] * scales).astype(largest.dtype)
     held = op.value(np.ascontiguousarray(weight.reshape(N, K).T))
     held.name = B.name
-    constants.mark_weight(held.producer())
+    constants.mark_weight(op.nodes[-1])
     return op.MatMul(A, held)

@@ -14,7 +14,12 @@ from burnish.codegen.readers.microsoft._bodies import (
     rank,
     size,
 )
-from burnish.codegen.readers.microsoft._caches import Cache
+from burnish.codegen.readers.microsoft._caches import (
+    Cache,
+    cache_step,
+    restored,
+    stored,
+)
 from burnish.codegen.readers.microsoft._masks import triangle
 from burnish.codegen.readers.microsoft.attentions import attended, by_head
 
@@ -46,6 +51,7 @@ def group_query_attention(
     do_rotary: int = 0,
     k_norm_epsilon: float | None = None,
     k_quant_type: str = "NONE",
+    kv_cache_bit_width: int = 0,
     kv_num_heads: int,
     local_window_size: int = -1,
     num_heads: int,
@@ -62,8 +68,12 @@ def group_query_attention(
 
     Without a past every row starts at 0; what is behind a row's end is padding.
     """
-    if not causal or qk_output or {k_quant_type, v_quant_type} != {"NONE"}:
-        raise Unreadable("expected causal attention with a cache of its own type")
+    if not causal or qk_output:
+        raise Unreadable("expected causal attention, and no scores asked for")
+    steps = (
+        cache_step(op, past_key, k_scale, k_quant_type, kv_num_heads),
+        cache_step(op, past_value, v_scale, v_quant_type, kv_num_heads),
+    )
     q, k, v = _parts(op, query, key, value, num_heads, kv_num_heads)
     if q_norm_weight is not None:
         q = _normed(op, q, q_norm_weight, q_norm_epsilon or qk_norm_epsilon)
@@ -87,8 +97,10 @@ def group_query_attention(
     own = cache is not None or local_window_size > 0 or head_sink is not None
     seen_k, seen_v, mask = k, v, attention_bias
     if cache is not None:
-        k, v = cache.with_new(past_key, k), cache.with_new(past_value, v)
-        seen_k, seen_v = cache.seen(k), cache.seen(v)
+        k = cache.with_new(past_key, stored(op, k, steps[0]))
+        v = cache.with_new(past_value, stored(op, v, steps[1]))
+        seen_k = restored(op, cache.seen(k), steps[0])
+        seen_v = restored(op, cache.seen(v), steps[1])
     if own:
         seen = (
             triangle(op, q, k, local_window_size)

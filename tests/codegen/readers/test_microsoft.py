@@ -95,6 +95,13 @@ def room(size: int, length: int) -> np.ndarray:
     return whole
 
 
+def codes(size: int, length: int) -> np.ndarray:
+    """Keys or values of one head in 8 bits; a buffer with a past of this length."""
+    made = whole(I1, 2, 1, size, 16, low=-128, high=128)
+    made[:, :, length:] = 0
+    return made
+
+
 def cache(room: int, *lengths: int) -> np.ndarray:
     """Keys or values of rows that end at these lengths; 0 behind, as onnxruntime has"""
     whole = x(len(lengths), 1, room, 16)
@@ -512,6 +519,25 @@ CASES = [
     case("GridSample", x(1, 2, 4, 4), x(1, 3, 3, 2) * F4(0.4), mode="bicubic"),
     case("CDist", x(3, 4), w(5, 4)),
     case("CDist", x(3, 4), x(5, 4), metric="euclidean"),
+    *(
+        case(
+            "GroupQueryAttention",  # a cache of 8 bits: new keys are rounded too
+            *(x(2, time, 32), x(2, time, 16), x(2, time, 16)),
+            *(codes(9, 5 - time), codes(9, 5 - time), *LENGTHS),
+            *(*(None,) * 5, scale, scale),
+            num_heads=2,
+            kv_num_heads=1,
+            k_quant_type=kind,
+            v_quant_type=kind,
+            kv_cache_bit_width=8,
+            outputs=3,
+        )
+        for time in (1, 5)
+        for kind, scale in (
+            ("PER_TENSOR", fixed([F4(0.02)])),
+            ("PER_CHANNEL", fixed(abs(x(16)) / 30 + F4(0.01))),
+        )
+    ),
 ]
 
 
