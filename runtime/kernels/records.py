@@ -190,6 +190,20 @@ RECORDS = (
         f"planes {_GRID} kernel0 kernel1 kernel2 dilation0 dilation1 dilation2 before0 "
         "before1 before2",
     ),
+    _record("calibrate", "x scale zero fault", "rows width low high"),
+    _record("fake_quantize", "x scale zero out", "rows width one low high"),
+    _record(
+        "quantize",
+        "x scale zero out fault",
+        "images size0 size1 before0 before1 behind0 behind1 width one x_row x_block "
+        "out_row low high",
+    ),
+    _record(
+        "quantized",
+        "x x_scale x_zero weight scale zero total bias residual out from runs",
+        "n_runs rows groups nr depth one outs out_row out_block act",
+        "low high",
+    ),
     _record(
         "sgd",
         "weight grad velocity out",

@@ -18,10 +18,15 @@ from burnish.capture.gradients import Pull
 from burnish.capture.line import Line, refs
 from burnish.capture.step import changes
 from burnish.capture.tape import Ref
+from burnish.nn.input_quantizer import calibrated
 from burnish.nn.param import Stored
 from burnish.operator import Operator
 
 Array = np.ndarray[Any, Any]
+
+
+STEPS: dict[Callable[..., Any], str] = {calibrated: "calibrated"}
+"""Steps beside operators that kernels may compute, by what nodes call them."""
 
 
 @dataclasses.dataclass(eq=False, slots=True)
@@ -132,7 +137,7 @@ class Graph:
         results = [self.value(ref) for ref in refs(call.results)]
         function = call.function
         known = isinstance(function, Operator) and line.plain and not call.always
-        name = function.name if known else "other"
+        name = function.name if known else STEPS.get(function, "other")
         defaults = function.defaults if known else {}
         if isinstance(function, Pull):
             name, defaults = function.name, {**function.of.defaults, **function.options}

@@ -19,7 +19,7 @@ from burnish.kernels.library import Library
 from burnish.kernels.records import WORDS
 from burnish.kernels.same import Same
 from burnish.nn.param import Stored, version
-from burnish.plan.cpu import LOWERED, Builder, Declined, Memory, placed
+from burnish.plan.cpu import LOWERED, Builder, Declined, Memory, moved, placed
 from burnish.plan.cpu.builder import Spot
 from burnish.plan.cpu.layout import PLAIN
 from burnish.plan.fold import fold
@@ -303,7 +303,7 @@ class _Lowering:
         if node.name not in LOWERED or node.name in self.off:
             raise Declined("there is no kernel for it")
         for value in (arg for arg in node.args if isinstance(arg, Value)):
-            if value.place not in b.forms and value.place not in b.views:
+            if not b.knows(value.place):
                 raise Declined(f"its input is {value.dtype}")
         touched = {arg.place for arg in node.args if isinstance(arg, Value)}
         touched |= {value.place for value in node.results}
@@ -312,7 +312,8 @@ class _Lowering:
         views = {p: b.views[p] for p in touched if p in b.views}
         b.label = node.label
         try:
-            LOWERED[node.name](b, node)
+            if not moved(b, node):
+                LOWERED[node.name](b, node)
         except Declined:
             del b.steps[before[0] :], b.buffers[before[1] :], b.faults[before[2] :]
             b.constants = {
@@ -347,8 +348,7 @@ class _Lowering:
 
     def _is_made(self, place: int) -> bool:
         """Whether a value is no argument, and kernels know where it is."""
-        known = place in self.builder.forms or place in self.builder.views
-        return known and not self._is_given(place)
+        return self.builder.knows(place) and not self._is_given(place)
 
     def _is_given(self, place: int) -> bool:
         """Whether a value is an argument, or a parameter that the program changes."""

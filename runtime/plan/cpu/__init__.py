@@ -9,6 +9,7 @@ from burnish.plan.cpu import (
     gradients,
     joined,
     loss,
+    quantized,
     recurrent,
     recurrent_gradients,
     row_gradients,
@@ -17,6 +18,7 @@ from burnish.plan.cpu import (
 )
 from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.memory import Memory, placed
+from burnish.plan.cpu.quantized import moved
 from burnish.plan.cpu.table import LOWERED, Declined, lower
 
 __all__ = [
@@ -33,7 +35,9 @@ __all__ = [
     "joined",
     "loss",
     "lower",
+    "moved",
     "placed",
+    "quantized",
     "recurrent",
     "recurrent_gradients",
     "row_gradients",

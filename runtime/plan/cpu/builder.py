@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -94,6 +95,8 @@ class Builder:
 
     forms: by a value's place, the layouts that it lies in, and where. views: where a
     value is that only looks at another one's elements, and its distances along axes.
+    deferred: by place, what computes a value once its elements are asked for; rounded:
+    of which other value it has the codes. codes, whole: see `quantized`.
     read: the places of all values that a node reads, or that are results. off: kernels
     to leave out, by name.
     """
@@ -111,6 +114,11 @@ class Builder:
         self.buffers: list[Buffer] = []
         self.forms: dict[int, dict[Layout, Spot]] = {}
         self.views: dict[int, tuple[Spot, tuple[int, ...]]] = {}
+        self.deferred: dict[int, Callable[[], None]] = {}
+        self.unnamed = 0  # places below 0 are those of values that no line gives
+        self.rounded: dict[int, Any] = {}
+        self.codes: dict[Any, Spot] = {}
+        self.whole: dict[Any, Any] = {}
         self.constants: dict[int, Spot] = {}
         self.faults: list[Buffer] = []  # one, where a record notes any
         self.in_place: set[int] = set()  # arguments that records write to
@@ -138,14 +146,22 @@ class Builder:
         return spot
 
     def has(self, value: Any, layout: Layout) -> bool:
-        return isinstance(value, Value) and layout in self._forms(value)
+        return isinstance(value, Value) and layout in self.forms.get(value.place, ())
 
     def _forms(self, value: Value) -> dict[Layout, Spot]:
+        if not self.forms.get(value.place) and value.place in self.deferred:
+            self.deferred[value.place]()
         return self.forms.setdefault(value.place, {})
 
+    def knows(self, place: int) -> bool:
+        """Whether records can read a value."""
+        return any(place in known for known in (self.forms, self.views, self.deferred))
+
     def blocked_axis(self, value: Value) -> int | None:
-        """The channels' axis of a value that lies in blocks."""
-        for layout in self._forms(value):
+        """The channels' axis of a value that lies, or would be computed, in blocks."""
+        if not self.forms.get(value.place) and value.place in self.rounded:
+            return self.blocked_axis(self.rounded[value.place].x)
+        for layout in self.forms.get(value.place, ()):
             if layout.kind == "blocked":
                 return layout.axis
         return None

@@ -22,8 +22,9 @@ from burnish.plan.cpu.grouped import (
     split,
 )
 from burnish.plan.cpu.halo import tiled_maps
-from burnish.plan.cpu.layout import LANES, PLAIN, Layout, blocks, pixels
-from burnish.plan.cpu.table import lower, need
+from burnish.plan.cpu.layout import CHANNELS, LANES, PLAIN, Layout, blocks, pixels
+from burnish.plan.cpu.quantized import quantized_conv, quantized_linear
+from burnish.plan.cpu.table import Declined, lower, need
 from burnish.plan.cpu.weights import (
     Unpacked,
     biases,
@@ -37,8 +38,6 @@ from burnish.plan.cpu.weights import (
 )
 from burnish.plan.cpu.winograd import is_faster, winograd
 from burnish.plan.graph import Constant, Node, Value
-
-CHANNELS = Layout("blocked", 1)
 
 Packed = Callable[[int, int], Spot | Unpacked]
 """Where weights are, packed for so many blocks of outputs and channels in a row."""
@@ -81,6 +80,8 @@ def conv(b: Builder, node: Node) -> None:
     check(node, x, weight, bias)
     groups = node.options["groups"]
     w = window_of(node, tuple(weight.shape[2:]))
+    if quantized_conv(b, node, w):
+        return
     if groups > 1 and groups == x.shape[1] == weight.shape[0]:
         taps, packed = math.prod(w.kernel), channel_weights(b, weight)
         channelwise(b, node, w, x, packed, taps, bias, *residual)
@@ -121,15 +122,15 @@ def _dense(
     count = node.options["groups"]
     g = Groups(count, weight.shape[1], weight.shape[0] // count)
     if not g.are_blocks:
-        refusal = f"groups of {g.ins} channels in and {g.outs} out"
-        need(isinstance(weight, Constant) and not isinstance(bias, Value), refusal)
+        if not isinstance(weight, Constant) or isinstance(bias, Value):
+            raise Declined(f"groups of {g.ins} channels in and {g.outs} out")
         if is_split_faster(g):
             _in_parts(b, node, w, x, weight, g, bias, *residual)
             return
         weight, g = merged_weight(weight, g), merged(g)
 
     def packed(nr: int, depth: int) -> Spot | Unpacked:
-        return weights(b, weight, g.count, nr, depth)
+        return weights(b, weight, g.number, nr, depth)
 
     dense(b, node, w, x, packed, g, bias, *residual)
 
@@ -179,7 +180,7 @@ def _maps(
     source, tiles, places = tiled_maps(b, w, x.shape[0], source, step, g, nr)
     _add(
         b, node, tiles, nr,
-        x=source, step=step, ins=g.ins, taps=math.prod(w.kernel), groups=g.count,
+        x=source, step=step, ins=g.ins, taps=math.prod(w.kernel), groups=g.number,
         outs=g.outs, weight=packed, bias=bias, out=out, out_step=LANES,
         x_block=LANES * places,
         out_block=LANES * pixels(node.result.shape, 1), residual=residual, width=0,
@@ -198,6 +199,8 @@ def linear(b: Builder, node: Node) -> None:
     need(isinstance(x, Value) and x.shape, "its first argument is a parameter")
     need(len(weight.shape) == 2, "its weight is no matrix")
     check(node, x, weight, bias)
+    if quantized_linear(b, node):
+        return
     if gemv(b, node, x, weight, bias, *residual):
         return
     if node.options.get("turned"):

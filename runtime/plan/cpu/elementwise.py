@@ -79,7 +79,7 @@ def _blocked_axis(b: Builder, operands: list[Any], y: Value) -> int | None:
                 else ({spread[0]} if len(spread) == 1 and fits else {None})
             )
             continue
-        if operand.dtype == np.bool_ or not b.forms.get(operand.place):
+        if operand.dtype == np.bool_:
             return None
         axis = b.blocked_axis(operand)
         if axis is None or len(operand.shape) != rank or shape[axis] != y.shape[axis]:

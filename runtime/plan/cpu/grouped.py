@@ -18,14 +18,14 @@ _SAVED = 1.5
 class Groups(NamedTuple):
     """A grouped convolution: channels in and out are those of one group."""
 
-    count: int
+    number: int
     ins: int
     outs: int
 
     @property
     def are_blocks(self) -> bool:
         whole = self.ins % LANES == 0 and self.outs % LANES == 0
-        return self.count == 1 or whole
+        return self.number == 1 or whole
 
 
 class Part(NamedTuple):
@@ -41,9 +41,9 @@ class Part(NamedTuple):
 
 def merged(g: Groups) -> Groups:
     """Neighbours merged, with zeros between them, until groups are whole blocks."""
-    for many in range(1, g.count + 1):
-        wide = Groups(g.count // many, many * g.ins, many * g.outs)
-        if g.count % many == 0 and wide.are_blocks:
+    for many in range(1, g.number + 1):
+        wide = Groups(g.number // many, many * g.ins, many * g.outs)
+        if g.number % many == 0 and wide.are_blocks:
             return wide
     raise AssertionError("one group is always whole")
 
@@ -51,11 +51,11 @@ def merged(g: Groups) -> Groups:
 def split(g: Groups) -> list[Part]:
     """Blocks of channels out with the blocks of channels in that their groups have."""
     parts: list[Part] = []
-    for first in range(0, g.count * g.outs, LANES):
-        behind = min(first + LANES, g.count * g.outs)
+    for first in range(0, g.number * g.outs, LANES):
+        behind = min(first + LANES, g.number * g.outs)
         low = first // g.outs * g.ins // LANES * LANES
         high = -(-behind // g.outs) * g.ins
-        ins = range(low, min(blocks(high) * LANES, g.count * g.ins))
+        ins = range(low, min(blocks(high) * LANES, g.number * g.ins))
         if parts and parts[-1].ins == ins:
             first = parts.pop().outs.start
         parts.append(Part(range(first, behind), ins))
@@ -65,7 +65,7 @@ def split(g: Groups) -> list[Part]:
 def is_split_faster(g: Groups) -> bool:
     """Whether parts of unequal sizes take far fewer products than merged groups."""
     wide = merged(g)
-    whole = wide.count * blocks(wide.outs) * blocks(wide.ins)
+    whole = wide.number * blocks(wide.outs) * blocks(wide.ins)
     return sum(part.products for part in split(g)) * _SAVED < whole
 
 
@@ -77,8 +77,8 @@ def merged_weight(weight: Constant, g: Groups) -> Constant:
     parts = [
         Part(range(o, o + wide.outs), range(i, i + wide.ins))
         for o, i in zip(
-            range(0, g.count * g.outs, wide.outs),
-            range(0, g.count * g.ins, wide.ins),
+            range(0, g.number * g.outs, wide.outs),
+            range(0, g.number * g.ins, wide.ins),
             strict=True,
         )
     ]

@@ -43,7 +43,7 @@ def tiled_maps(
     least = rows * (5 if weight > _CACHED else 2) / 7
     if _time(tiles, least) <= _GAIN * _time(other, least):
         return source, tiles, places
-    source = _surrounded(b, source, blocks(g.ins * g.count), batch, w, border)
+    source = _surrounded(b, source, blocks(g.ins * g.number), batch, w, border)
     return source, other, batch * math.prod(border.sizes)
 
 

@@ -22,6 +22,7 @@ class Layout(NamedTuple):
 
 
 PLAIN = Layout("plain")
+CHANNELS = Layout("blocked", 1)  # of maps
 
 
 def blocks(channels: int) -> int:

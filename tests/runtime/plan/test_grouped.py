@@ -20,7 +20,7 @@ def test_groups(groups, wide, pays):
     assert merged(groups) == wide
     assert is_split_faster(groups) is pays
     channels = [channel for part in split(groups) for channel in part.outs]
-    assert channels == list(range(groups.count * groups.outs))
+    assert channels == list(range(groups.number * groups.outs))
     for part in split(groups):
         needed = {c // groups.outs * groups.ins for c in part.outs}
         assert part.ins.start % 16 == part.outs.start % 16 == 0

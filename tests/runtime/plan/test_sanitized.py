@@ -41,7 +41,7 @@ def test_kernels_read_and_write_what_is_theirs(tmp_path):
         "UBSAN_OPTIONS": "print_stacktrace=1",
         "PYTHONMALLOC": "malloc",
     }
-    names = ("kernels", "winograd", "gradients", "halo", "same")
+    names = ("kernels", "winograd", "gradients", "halo", "quantized", "same")
     files = [Path(__file__).with_name(f"test_{name}.py") for name in names]
     files.append(Path(__file__).parents[1] / "ops" / "test_cpu.py")
     words = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-x", *map(str, files)]

@@ -1,0 +1,163 @@
+// Products and convolutions of codes: sums of whole numbers, exact, then the scales.
+//
+// x: bytes, 128 above their codes, in rows; `from` says where those of a pixel begin. A
+// margin around maps stands for 0, so that every pixel sees all taps. Weights are (group
+// of nr blocks of outputs, four inputs, 16 nr outputs, these four).
+#include "activation.h"
+#include "call.h"
+#include "dot.h"
+#include "tiles.h"
+
+enum {
+    MOST_ROWS = 12,  // of a tile: pixels
+    MOST = 4,        // and blocks of outputs
+    AHEAD = 4096     // of weights: bytes that are asked for before they are used
+};
+
+typedef struct {
+    const uint8_t *x;
+    const int8_t *weight;
+    const int32_t *from;
+    const run *runs;
+    int64_t n_runs;
+    int32_t *sums;  // (row, nr blocks)
+} piece;
+
+INLINE int32_t four(const uint8_t *p) {
+    int32_t n;
+    memcpy(&n, p, 4);
+    return n;
+}
+
+INLINE void multiply(const int R, const int NR, const piece *p) {
+    const int n = NR * PARTS;
+    ivec acc[MOST_ROWS][MOST * PARTS];
+    UNROLLED for (int r = 0; r < R; r++) UNROLLED for (int j = 0; j < n; j++)
+        acc[r][j] = (ivec){0};
+    const int8_t *w = p->weight;
+    for (const run *runs = p->runs; runs < p->runs + p->n_runs; runs++) {
+        const uint8_t *at[MOST_ROWS];
+        UNROLLED for (int r = 0; r < R; r++) at[r] = p->x + p->from[r] + runs->x;
+        for (int64_t k = 0; k < runs->length; k += 4, w += 4 * NR * LANES) {
+            ivec ws[MOST * PARTS];
+            UNROLLED for (int j = 0; j < n; j++) memcpy(&ws[j], w + 4 * WIDTH * j, 4 * WIDTH);
+            UNROLLED for (int j = 0; j < NR; j++)
+                __builtin_prefetch(w + AHEAD + 4 * LANES * j, 0, 3);
+            UNROLLED for (int r = 0; r < R; r++) {
+                const ivec s = four(at[r] + k) - (ivec){0};
+                UNROLLED for (int j = 0; j < n; j++) acc[r][j] = dot(acc[r][j], s, ws[j]);
+            }
+        }
+    }
+    UNROLLED for (int r = 0; r < R; r++) UNROLLED for (int j = 0; j < n; j++)
+        memcpy(p->sums + (r * n + j) * WIDTH, &acc[r][j], 4 * WIDTH);
+}
+
+// X(pixels, blocks): accumulators, weights and one input fit the registers.
+#if WIDTH == 16
+#define ROWS_OF {0, 12, 12, 0, 6}
+#define SIZES(X)                                                                     \
+    X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1) X(7, 1) X(8, 1) X(9, 1) X(10, 1) \
+    X(11, 1) X(12, 1) X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2) X(7, 2) X(8, 2) \
+    X(9, 2) X(10, 2) X(11, 2) X(12, 2) X(1, 4) X(2, 4) X(3, 4) X(4, 4) X(5, 4) X(6, 4)
+#else
+#define ROWS_OF {0, 4, 2, 0, 1}
+#define SIZES(X) X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(1, 2) X(2, 2) X(1, 4)
+#endif
+#define DEFINE(R, NR) \
+    static void tile_##R##_##NR(const piece *p) { multiply(R, NR, p); }
+#define NAMED(R, NR) [R][NR] = tile_##R##_##NR,
+SIZES(DEFINE)
+static void (*const KERNELS[MOST_ROWS + 1][MOST + 1])(const piece *) = {SIZES(NAMED)};
+static const int ROWS[MOST + 1] = ROWS_OF;
+
+// The sum of all bytes that a pixel sees.
+static int32_t bytes_of(const piece *p, int64_t row) {
+    const ivec ones = (ivec){0} + 0x01010101;
+    ivec sum = {0};
+    for (const run *runs = p->runs; runs < p->runs + p->n_runs; runs++) {
+        const uint8_t *x = p->x + p->from[row] + runs->x;
+        int64_t k = 0;
+        ivec four_each;
+        for (; k + 4 * WIDTH <= runs->length; k += 4 * WIDTH) {
+            memcpy(&four_each, x + k, sizeof four_each);
+            sum = dot(sum, four_each, ones);
+        }
+        for (; k < runs->length; k++) sum[0] += x[k];
+    }
+    int32_t total = 0;
+    for (int i = 0; i < WIDTH; i++) total += sum[i];
+    return total;
+}
+
+INLINE ivec whole(const int32_t *p) {
+    ivec v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+// One tile: the sums less what zero points add, times the scales; bias, residual, act.
+static void one_tile(const quantized_record *r, const call *c, int64_t group,
+                     int64_t first, int64_t rows) {
+    const int64_t nr = r->nr, wide = nr * LANES, channel = group * wide;
+    int32_t sums[MOST_ROWS * MOST * LANES];
+    float y[MOST_ROWS * MOST * LANES];  // (block, row, LANES)
+    const piece p = {
+        .x = at(c, r->x),
+        .weight = (const int8_t *)at(c, r->weight) + channel * r->depth,
+        .from = (const int32_t *)at(c, r->from) + first,
+        .runs = at(c, r->runs),
+        .n_runs = r->n_runs,
+        .sums = sums,
+    };
+    KERNELS[rows][nr](&p);
+    const float *scales = at(c, r->x_scale), *bias = (const float *)at(c, r->bias) + channel;
+    const int8_t *zeros = at(c, r->x_zero);
+    const float *unit = (const float *)at(c, r->scale) + channel;
+    const int32_t *total = (const int32_t *)at(c, r->total) + channel;
+    const int32_t *zero = (const int32_t *)at(c, r->zero) + channel;
+    int32_t is_shifted = 0;
+    for (int64_t i = 0; i < wide; i++) is_shifted |= zero[i];
+    for (int64_t row = 0; row < rows; row++) {
+        const int64_t of = r->one ? 0 : first + row;
+        const int32_t middle = 128 + (zeros ? zeros[of] : 0);
+        const int32_t above =
+            is_shifted ? bytes_of(&p, row) - (int32_t)r->depth * middle : 0;
+        for (int64_t i = 0; i < wide; i += WIDTH) {
+            ivec sum = whole(sums + row * wide + i) - middle * whole(total + i);
+            if (is_shifted) sum -= above * whole(zero + i);
+            const vec v = __builtin_convertvector(sum, vec);
+            const int64_t place = (i / LANES * rows + row) * LANES + i % LANES;
+            store(y + place, v * (scales[of] * load(unit + i)) + load(bias + i));
+        }
+    }
+    float *out = at(c, r->out);
+    const float *residual = at(c, r->residual);
+    for (int64_t j = 0; j < nr; j++) {
+        const int64_t begins = channel + j * LANES, left = r->outs - begins;
+        if (left <= 0) return;
+        const size_t n = r->out_row == LANES || left > LANES ? LANES : (size_t)left;
+        const int64_t place = first * r->out_row + begins / LANES * r->out_block;
+        float *block = y + j * rows * LANES;
+        if (residual)
+            for (int64_t row = 0; row < rows; row++) {
+                float more[LANES] = {0};
+                memcpy(more, residual + place + row * r->out_row, 4 * n);
+                for (int64_t i = 0; i < LANES; i++) block[row * LANES + i] += more[i];
+            }
+        activate(r->act, block, 0, rows, 1, 0, (float)r->low, (float)r->high);
+        for (int64_t row = 0; row < rows; row++)
+            memcpy(out + place + row * r->out_row, block + row * LANES, 4 * n);
+    }
+}
+
+void quantized(const void *record, const call *c, int64_t part, int64_t parts) {
+    const quantized_record *r = record;
+    const int64_t most = ROWS[r->nr], tiles = (r->rows + most - 1) / most;
+    SHARE(r->groups * tiles);
+    for (int64_t u = first; u < behind; u++) {
+        const int64_t group = u / tiles, tile = u % tiles;
+        const int64_t start = tile * r->rows / tiles, end = (tile + 1) * r->rows / tiles;
+        one_tile(r, c, group, start, end - start);
+    }
+}

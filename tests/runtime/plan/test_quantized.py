@@ -1,0 +1,167 @@
+"""Quantized inputs and weights in plans: products summed as whole numbers."""
+
+import numpy as np
+import pytest
+
+import burnish
+from burnish import Tensor, nn, ops
+from burnish.errors import InputError
+from burnish.lowbit import Level, QuantScheme
+from burnish.nn.input_quantizer import InputQuantizer
+from tests.runtime.plan.checks import check
+
+pytestmark = pytest.mark.usefixtures("canaries")
+
+INPUT = QuantScheme("q8f", "affine")
+
+
+def tensor(*shape, seed=0):
+    random = np.random.default_rng(seed)
+    return Tensor(random.standard_normal(shape).astype(np.float32) + np.float32(0.3))
+
+
+def rounding(layer, weight=None, given=INPUT, params=None, name="weight"):
+    """A layer with a weight of codes that rounds what it is given."""
+    held = Tensor(tensor(*getattr(layer, name).shape, seed=1).data)
+    weight = weight or QuantScheme("q8f", "symmetric", Level.channel(0))
+    setattr(layer, name, held.quantize(weight))
+    layer.on_input = InputQuantizer(given, params, integers=True)
+    return layer
+
+
+def kinds(fast):
+    """How many records of each kind the only plan has."""
+    (plan,) = fast._plans.values()
+    found = [step.kind for step in plan.steps]
+    return {kind: found.count(kind) for kind in found}
+
+
+@pytest.mark.parametrize("shape", [(1, 37), (3, 5, 37), (40, 37), (7, 64)])
+@pytest.mark.parametrize("given", [Level.tensor(), Level.row()])
+@pytest.mark.parametrize(
+    "weight",
+    [
+        QuantScheme("q8s", "symmetric", Level.tensor()),
+        QuantScheme("q8f", "affine", Level.tensor()),
+        QuantScheme("q8f", "affine", Level.channel(0)),
+        QuantScheme("q4f", "affine", Level.channel(0)),
+    ],
+    ids=str,
+)
+def test_products(weight, given, shape):
+    layer = rounding(
+        nn.Linear(shape[-1], 77), weight, QuantScheme("q8f", "affine", given)
+    )
+    fast = check(layer, tensor(*shape))
+    assert kinds(fast) == {"calibrate": 1, "quantize": 1, "quantized": 1}
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape"),
+    [
+        (nn.Conv2d(3, 20, 3, stride=2, padding=1), (2, 3, 15, 13)),
+        (nn.Conv2d(1, 5, (2, 5), padding=(0, 2)), (1, 1, 9, 12)),
+        (nn.Conv2d(20, 33, (3, 1), dilation=2, padding=(1, 3)), (2, 20, 8, 9)),
+        (nn.Conv2d(48, 16, 1), (1, 48, 4, 7)),
+        (nn.Conv1d(17, 40, 4, stride=3), (3, 17, 31)),
+        (nn.Conv1d(16, 7, 3, dilation=3, padding=3), (2, 16, 11)),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("mode", ["symmetric", "affine"])
+def test_convolutions(layer, shape, mode):
+    scheme = QuantScheme("q8f", mode, Level.channel(0))
+    fast = check(rounding(layer, scheme), tensor(*shape))
+    assert kinds(fast)["quantized"] == 1
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [nn.Conv2d(32, 32, 3, groups=2), nn.Conv3d(2, 3, 2), nn.ConvTranspose2d(4, 5, 2)],
+    ids=str,
+)
+def test_other_convolutions_read_the_values_that_codes_stand_for(layer):
+    spatial = (5,) * (len(layer.weight.shape) - 2)
+    channels = {nn.Conv2d: 32, nn.Conv3d: 2}.get(type(layer), 4)
+    fast = check(rounding(layer), tensor(2, channels, *spatial))
+    assert "quantized" not in kinds(fast)
+    assert kinds(fast)["fake_quantize"] == 1
+
+
+def test_sums_are_exact():
+    layer = rounding(nn.Linear(300, 40, bias=False))
+    x = tensor(6, 300)
+    scale, zero = (np.asarray(part) for part in INPUT.calibrated(x.data))
+    codes = np.clip(np.rint(x.data / scale) + zero, -128, 127).astype(np.int64)
+    weight = layer.weight.held
+    sums = (codes - zero) @ weight.codes.astype(np.int64).T
+    unit = scale * weight.scales.reshape(-1)
+    np.testing.assert_array_equal(
+        burnish.compile(layer)(x).data, sums.astype(np.float32) * unit
+    )
+
+
+class Block(nn.Module):
+    """Static scales, an activation, a sum, and inputs that other layers read too."""
+
+    def __init__(self):
+        params = INPUT.params(np.array([-2.0]), np.array([3.0]))
+        self.first = rounding(nn.Conv2d(16, 16, 3, padding=1), params=params)
+        self.second = rounding(nn.Conv2d(16, 16, 3, padding=1), params=params)
+        self.last = rounding(nn.Linear(16, 10), params=params)
+        self.aside = rounding(nn.Conv2d(16, 16, 3, groups=16), params=params)
+
+    def forward(self, x):
+        y = ops.relu(self.second(ops.gelu(self.first(x))) + x)
+        return self.last(y.mean((2, 3))), self.aside(y).mean((2, 3))
+
+
+def test_a_network():
+    found = kinds(check(Block(), tensor(2, 16, 9, 9)))
+    assert found["quantized"] == 3
+    assert found["fake_quantize"] == 1
+
+
+def test_two_layers_share_codes():
+    class Two(nn.Module):
+        def __init__(self):
+            self.a = rounding(nn.Linear(24, 16))
+            self.b = rounding(nn.Linear(24, 8))
+            self.b.on_input = None
+            self.a.on_input, self.on_input = None, self.a.on_input
+
+        def forward(self, x):
+            return self.a(x), self.b(x)
+
+    assert kinds(check(Two(), tensor(3, 24)))["quantize"] == 1
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_recurrent_steps_share_their_weights(layers):
+    layer = nn.LSTM(12, 24, num_layers=layers, batch_first=True)
+    for name, part in list(layer.named_parameters()):
+        if "weight" in name:
+            rounding(layer, QuantScheme("q8s"), name=name)
+        else:
+            setattr(layer, name, part)
+    fast = check(layer, tensor(2, 9, 12))
+    assert kinds(fast)["quantized"] >= 9 * layers
+    (plan,) = fast._plans.values()
+    sizes = [array.nbytes for array in plan.constants.values()]
+    assert sum(sizes) < 40_000 * layers
+
+
+def test_scales_of_numbers_that_are_not_finite_are_refused():
+    fast = burnish.compile(rounding(nn.Linear(8, 4)))
+    assert fast(tensor(2, 8)).shape == (2, 4)
+    with pytest.raises(InputError, match="finite"):
+        fast(Tensor(np.array([[1, np.inf, 0, 0, 0, 0, 0, 0]], np.float32).repeat(2, 0)))
+
+
+def test_new_weights_are_seen():
+    layer = rounding(nn.Linear(20, 6))
+    x, fast = tensor(3, 20), burnish.compile(layer)
+    for weight in (tensor(6, 20, seed=2).quantize(QuantScheme("q8s")), tensor(6, 20)):
+        fast(x)
+        layer.weight = weight
+        np.testing.assert_allclose(fast(x).data, layer(x).data, rtol=1e-5, atol=1e-5)
