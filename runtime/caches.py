@@ -65,9 +65,8 @@ class Cache:
         """The arrays (N, H, S, D) by owner, with room for `time` more positions."""
         found = {}
         for owner, parts in self._grown.items():
-            for part in parts:
-                part.reserve(part.length + time)
-            found[owner] = [Tensor.wrap(part.room, Device("cpu")) for part in parts]
+            arrays = [part.reserve(part.length + time) for part in parts]
+            found[owner] = [Tensor.wrap(array, Device("cpu")) for array in arrays]
         return found
 
     def advance(self, time: int) -> None:
