@@ -16,7 +16,6 @@ from tests.runtime.gpu.test_operators import CASES, reads
 
 APART = {
     "<lambda>": "cuSOLVER",
-    "conv_transpose": "products of CuPy",
     "det": "cuSOLVER",
     "einsum": "products of CuPy",
     "getitem": "tables of the host",
@@ -28,10 +27,8 @@ APART = {
     "low_rank_add": "products of CuPy",
     "lstm": "products of CuPy",
     "matmul": "a product of vectors",
-    "put_at": "tables of the host",
     "qr": "cuSOLVER",
     "rnn": "products of CuPy",
-    "set_item": "tables of the host",
     "solve": "cuSOLVER",
 }
 """Operators that no graph has in some of their forms, and why."""
