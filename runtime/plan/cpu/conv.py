@@ -95,7 +95,8 @@ def conv(b: Builder, node: Node) -> None:
 @lower("conv_transpose", "conv_input_gradient")
 def conv_transpose(b: Builder, node: Node) -> None:
     """As a convolution whose taps differ from one place of the result to the next."""
-    x, weight, bias, *residual = *node.args, *[None] * (3 - len(node.args))
+    x, weight, *rest = node.args
+    bias, *residual = rest or [None]
     need(isinstance(x, Value), "its input is a parameter")
     check(node, x, weight, bias)
     groups = node.options["groups"]
@@ -264,7 +265,8 @@ def _add(
     )
     by_group = size > 4 * len(tiles.source) * ins or len(tiles.tiles) < 16
     act, low, high = node.act
-    known, inside = weight(nr, depth), None
+    known: Spot | Unpacked | None = weight(nr, depth)
+    inside: Unpacked | None = None
     shares = b.shares(max(flops / 8, size * groups / 5))
     if isinstance(known, Unpacked) and by_group:
         inside, known = known, None

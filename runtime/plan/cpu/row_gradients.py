@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from burnish.kernels.records import REDUCTIONS
 from burnish.plan.cpu.builder import Builder, Spot
-from burnish.plan.cpu.conv import CHANNELS, check
-from burnish.plan.cpu.layout import LANES, PLAIN, blocks
+from burnish.plan.cpu.conv import check
+from burnish.plan.cpu.layout import CHANNELS, LANES, PLAIN, blocks
 from burnish.plan.cpu.table import lower, need
 from burnish.plan.graph import Node, Value
 
@@ -82,7 +83,7 @@ def sum_to(b: Builder, node: Node) -> None:
     first, behind = (kept[0], kept[-1] + 1) if kept else (0, 0)
     need(len(kept) == behind - first, "the axes that it keeps are apart")
     width = x.size // y.size
-    given = {"mode": REDUCTIONS["sum"], "scale": 1.0}
+    given: dict[str, Any] = {"mode": REDUCTIONS["sum"], "scale": 1.0}
     if first == 1 and math.prod(x.shape[behind:]) > 1 and kept == [1]:
         out = b.new(4 * LANES * blocks(y.size))
         b.add(
