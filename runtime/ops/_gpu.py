@@ -157,7 +157,8 @@ def _(g, y, x, scale=None, bias=None, *, eps):
     slope, *others = g
     if slope is None or any(other is not None for other in others):
         return NotImplemented
-    parts = channels.batch_norm_gradient(slope, x, *y[1:], scale, eps)
+    _, mean, var = y
+    parts = channels.batch_norm_gradient(slope, x, mean, var, scale, eps)
     if parts is None:
         return NotImplemented
     given = (x, scale, bias)
