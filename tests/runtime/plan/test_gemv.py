@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -47,6 +49,13 @@ def exact(model, *args):
     return kinds
 
 
+@pytest.fixture
+def large(monkeypatch):
+    """Float weights are read in place from a megabyte on."""
+    monkeypatch.setattr(sys.modules["burnish.plan.cpu.gemv"], "_LARGE", 1 << 20)
+
+
+@pytest.mark.usefixtures("large")
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("rows", [1, 2])
 @pytest.mark.parametrize(
@@ -101,6 +110,7 @@ def test_many_rows_and_small_weights_are_packed():
     assert "gemv" not in exact(Product(60, 60), rows_of(1, 60))
 
 
+@pytest.mark.usefixtures("large")
 def test_weights_are_no_copy_and_new_ones_are_taken_up():
     model, x = Product(600, 600), rows_of(1, 600)
     fast = check(model, x)
