@@ -105,14 +105,14 @@ def _parts(weight: Constant, turned: bool) -> Any:
 
 def _block(held: Packed) -> int:
     """How many numbers along a row share a scale; 0 where the kernel cannot have it."""
-    shape, counts = held.shape, held.scheme.level.counts(held.shape)
-    if counts == (1,) or math.prod(counts) == 1:
+    shape, level = held.shape, held.scheme.level
+    counts = level.counts(shape)
+    if math.prod(counts) == 1:
         block = shape[1]
     elif counts[0] != shape[0] or len(counts) > 2:
         return 0
     else:
-        each = counts[1] if len(counts) == 2 else 1
-        block = -(-shape[1] // each)
+        block = min(level.blocks(shape)[-1], shape[1])
     return 0 if block % _SMALL or shape[1] % block else block
 
 

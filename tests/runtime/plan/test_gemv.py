@@ -105,6 +105,13 @@ def test_other_small_weights_are_packed_as_floats(scheme):
     assert "gemv" not in exact(model, rows_of(1, 330))
 
 
+@pytest.mark.parametrize("values", ["q8s", "q4s"])
+def test_a_last_block_that_is_shorter_is_no_other_block_size(values):
+    model = Product(128, 20)  # blocks of 96 and 32, not two of 64
+    model.quantize_weights(Quantizer(scheme=QuantScheme(values, level=Level.block(96))))
+    assert "gemv" not in exact(model, rows_of(1, 128))
+
+
 def test_many_rows_and_small_weights_are_packed():
     assert "gemv" not in exact(Product(600, 600), rows_of(3, 600))
     assert "gemv" not in exact(Product(60, 60), rows_of(1, 60))
