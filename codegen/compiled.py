@@ -40,7 +40,7 @@ class Planned:
 
     files: the plan file and the library, none where the calls cannot be planned.
     plans: the arguments of each, in words. reasons: why there are none. notes: what
-    runs as it is between the kernels.
+    runs eagerly between the kernels.
     """
 
     files: tuple[Path, ...]
@@ -136,7 +136,7 @@ def compiled(source: str | Path, planned: Sequence[Call]) -> Planned:
         plan.unlink()
         kernels.unlink()
         return Planned((), kinds, reasons)
-    notes = [f"{label}: runs as it is: {why}" for label, why in unplanned]
+    notes = [f"{label}: runs eagerly: {why}" for label, why in unplanned]
     return Planned((plan, kernels), kinds, (), tuple(dict.fromkeys(notes)))
 
 

@@ -93,7 +93,7 @@ def checked(build: Callable[..., None]) -> Callable[..., None]:
 
 
 def unfit(function: Any, args: Any, options: Mapping[str, Any]) -> TypeError | None:
-    """What Python says of arguments that a signature does not take, if it does not."""
+    """Python's error for arguments that a signature does not take, if any."""
     import inspect
 
     try:
@@ -168,7 +168,7 @@ def check(
 
 
 def _misfit(name: str, annotation: str, value: Any) -> str:
-    """What is expected instead of `value`; nothing where it fits."""
+    """The expectation that `value` does not meet; "" where it fits."""
     kind = annotation.removesuffix(" | None")
     if kind == "Any" and name in _ONE_OR_SEVERAL:
         return _misfit_of_several(name, value)

@@ -51,7 +51,7 @@ class Cache:
         )
 
     def keep(self, owner: Module, make: Callable[[], Any]) -> Any:
-        """What `make()` gave when `owner` first asked: an encoder's keys and values."""
+        """The first result of `make()` for `owner`: an encoder's keys and values."""
         if owner not in self._kept:
             self._kept[owner] = make()
         return self._kept[owner]

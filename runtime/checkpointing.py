@@ -77,7 +77,7 @@ class Thin(Node):
 
 
 class Replay(Node):
-    """What `checkpoint` leaves behind: a call to be made again, with its arguments."""
+    """The tape node of `checkpoint`: a call to run again, with its arguments."""
 
     __slots__ = ("call", "random")
 

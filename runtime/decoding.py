@@ -74,9 +74,9 @@ class Decoder:
             )
 
     def explain(self) -> str:
-        """What runs as it is, and why, in the calls so far."""
+        """The operators of the calls so far that run eagerly, and why."""
         if self._why:
-            return f"every call runs as it is: {self._why}"
+            return f"every call runs eagerly: {self._why}"
         told = [made.explain() for pair in self._compiled.values() for made in pair]
         return "\n".join(told)
 
@@ -91,7 +91,7 @@ class Decoder:
         return plain and not self._why and 0 < ids.shape[1] <= _FEW
 
     def _step(self, ids: Tensor, mask: Any, positions: Any, cache: Cache) -> Any:
-        """What the plan gives for new ids; None where there is none."""
+        """The plan's output for new ids; None where there is no plan."""
         time, start = ids.shape[1], cache.length
         rooms = cache.rooms(time)
         flat = [room for pair in rooms.values() for room in pair]

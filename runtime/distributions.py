@@ -25,7 +25,7 @@ class Distribution(Protocol):
 
 @dataclass(frozen=True)
 class Default:
-    """What suits the dtype: [0, 1) for floats, any value for integers and booleans."""
+    """The dtype's default: [0, 1) for floats, any value for integers and booleans."""
 
     def draw(self, shape: tuple[int, ...], dtype: Any, device: Device) -> Array:
         dtype = np.dtype(dtype)

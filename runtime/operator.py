@@ -80,7 +80,7 @@ registry: dict[str, Operator[..., Any, Any]] = {}
 """Every operator by name; `@operator` adds to it."""
 
 MISUSES = (ValueError, TypeError, IndexError, AttributeError, ArithmeticError)
-"""What arrays raise of arguments that they cannot take."""
+"""Errors that arrays raise for arguments they cannot take."""
 
 _VARIADIC = 0x04  # the flag of code that takes *arrays
 
@@ -472,7 +472,7 @@ def _array(value: Any) -> Any:
 
 
 def misuse(where: str, args: tuple[Any, ...], error: Exception) -> InputError:
-    """What arrays raised, with the operator's name and what it was given."""
+    """The InputError for an array's error, with the operator's name and arguments."""
     kind = PlaceError if isinstance(error, IndexError) else InputError
     kinds = isinstance(error, TypeError)
     return kind(f"{where}: got {', '.join(_told(a, kinds) for a in args)}: {error}")

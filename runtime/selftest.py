@@ -25,7 +25,7 @@ KEPT = 256
 
 RTOL = {"float16": 1e-2}
 USUAL = 1e-4
-"""What an output may differ by, relative to its largest magnitude, by dtype."""
+"""The default tolerance, relative to an output's largest magnitude."""
 
 
 def main(model: Any, golden: str) -> NoReturn:
@@ -97,7 +97,7 @@ def sampled(output: np.ndarray) -> np.ndarray:
 def _told(
     number: int, got: np.ndarray, said: Mapping[str, np.ndarray]
 ) -> tuple[str, bool]:
-    """What there is to say of an output, and whether it is as it was."""
+    """The report line of an output, and whether it is as expected."""
     at = f"output/{number}"
     where = f"output {number}: {got.dtype}{list(got.shape)}"
     shape = said[f"{at}/shape"].tolist()

@@ -21,7 +21,7 @@ def shown(value: Any, most: int = 80) -> str:
 
 
 def words(text: object, most: int = 200) -> str:
-    """What an error or a file says, as a part of a line in ASCII."""
+    """The text of an error or a file, as a part of a line in ASCII."""
     return shown(str(text), most)[1:-1]
 
 

@@ -378,7 +378,7 @@ def literal(data: Any, device: Device) -> tuple[Any, Any]:
 
 
 def _made(where: str, device: Device, make: Any, *args: Any, **options: Any) -> Tensor:
-    """What `make` makes on a device; raises InputError where it cannot."""
+    """The result of `make` on a device; raises InputError where it fails."""
     try:
         return Tensor.wrap(make(*args, **options), device)
     except (TypeError, ValueError) as error:

@@ -20,7 +20,7 @@ from burnish.optim import Optimizer, Schedule
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one step of training did."""
+    """The result of one training step."""
 
     index: int
     loss: float

@@ -15,7 +15,7 @@ _FIRST = (np.dtype(np.float32), np.dtype(np.int64))
 
 
 def dtype_from(name: str, given: Any) -> np.dtype[Any]:
-    """What is given as NumPy's dtype; InputError, which begins with a name, if none."""
+    """The given dtype as NumPy's; InputError, which begins with `name`, if invalid."""
     try:
         return np.dtype(given)
     except TypeError:
@@ -40,16 +40,16 @@ class Place:
 
     @property
     def float_dtype(self) -> np.dtype[Any]:
-        """What new tensors of floating point are made of here: float32 at the start."""
+        """The default dtype of new floating-point tensors here: float32 at first."""
         return _defaults.get((self.kind, self.index), _FIRST)[0]
 
     @property
     def int_dtype(self) -> np.dtype[Any]:
-        """What new tensors of integers are made of here: int64 at the start."""
+        """The default dtype of new integer tensors here: int64 at first."""
         return _defaults.get((self.kind, self.index), _FIRST)[1]
 
     def configure(self, *, float_dtype: Any = None, int_dtype: Any = None) -> None:
-        """What new tensors are made of here when nobody says a dtype; None keeps it.
+        """Set the default dtypes of new tensors on this device; None keeps one.
 
         Raises DeviceError for a dtype of another kind or one that is not supported.
         """

@@ -60,7 +60,7 @@ class Script:
 
 
 class Symbol:
-    """What stands for one element of an array while a formula is written down."""
+    """A symbolic array element, which records a formula as it is computed."""
 
     __slots__ = ("kind", "name", "script")
     __array_ufunc__ = None  # NumPy's scalars leave arithmetic to it
@@ -215,7 +215,7 @@ _operators()
 
 
 class Library:
-    """What `namespace` gives for symbols: NumPy's functions by their names."""
+    """The array namespace of symbols: NumPy's functions by their names."""
 
     __name__ = "symbols"
     bool_ = bool

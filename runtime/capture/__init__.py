@@ -49,7 +49,7 @@ def capture(function: Callable[..., Any], *args: Any, **options: Any) -> Program
 def written(
     tape: Tape, function: Callable[..., Any], args: Any, options: Any
 ) -> Program:
-    """What `capture` gives, of what a tape writes down."""
+    """The program that `capture` returns, recorded by a tape."""
     form, modules, results = record(tape, function, args, options)
     kind = type(function).__name__
     name = getattr(function, "__name__", kind)

@@ -66,7 +66,7 @@ class Program:
         }
 
     def values(self, given: list[Any]) -> list[Any]:
-        """What its lines are run on: the arguments, what is fixed, and places."""
+        """The values that its lines run on: arguments, constants and empty places."""
         values = self._values.copy()
         values[: len(given)] = given
         return values

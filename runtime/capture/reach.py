@@ -73,7 +73,7 @@ def _attributes(owner: Any) -> dict[str, Any]:
 
 
 def _content(cell: Any) -> Any:
-    """What a closure holds; None for a name that is given its value later."""
+    """The value in a closure cell; None for a name that is assigned later."""
     try:
         return cell.cell_contents
     except ValueError:

@@ -16,7 +16,7 @@ FIXED = (bool, int, float, complex, str, bytes, type(None), type, np.dtype, Devi
 
 
 class Kind(NamedTuple):
-    """What a tensor is without its values."""
+    """A tensor's properties without its values."""
 
     shape: tuple[int, ...]
     dtype: Any

@@ -97,7 +97,7 @@ class Tape:
     def enter(
         self, module: Module, args: tuple[Any, ...], options: dict[str, Any]
     ) -> Any:
-        """What a module gives; what its `forward` calls is written down."""
+        """The module's result; the calls of its `forward` are recorded."""
         return forwarded(module, args, options)
 
     def assign(self, stored: Stored, value: Any, dtype: Any) -> None:
@@ -124,11 +124,11 @@ class Tape:
         return array
 
     def way(self, tensor: Variable) -> bool:
-        """What an `if` or a `while` is told of a tensor, where this tape `follows`."""
+        """The truth of a tensor for `if` and `while`, where this tape `follows`."""
         self.read(tensor)
 
     def rounds(self, tensor: Variable) -> int | None:
-        """What `range` is told of a tensor; None where no `range` asks for it."""
+        """A tensor's value for `range`; None where no `range` asks for it."""
         return None
 
     def refuse(self, why: str, what_to_do: str = "") -> NoReturn:
@@ -203,7 +203,7 @@ class Tape:
         self.calls.append(Call(function, args, options, made, paused, always))
 
     def _result(self, function: Any, made: Any) -> Any:
-        """What a call gave, as the captured function goes on with it."""
+        """A call's result, as the captured function continues with it."""
         if made is not None and not hasattr(made, "dtype"):
             self.refuse(
                 f"expected arrays of {function.__name__}, got {made!r}, which would "

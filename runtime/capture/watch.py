@@ -133,7 +133,7 @@ class Watch:
 
 
 class Before:
-    """What modules kept before a capture, to tell what the function left in them."""
+    """The attributes of modules before a capture, to find those it has changed."""
 
     def __init__(self, modules: dict[str, Module]):
         self._kept = [(m, where, dict(vars(m))) for where, m in _everyone(modules)]

@@ -1,4 +1,4 @@
-"""What annotations mean: the parts of a type, and its name in messages."""
+"""The meaning of annotations: the parts of a type, and its name in messages."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def dataclasses_in(kind: Any) -> list[type]:
 
 
 def name_of(kind: Any) -> str:
-    """What a person calls the type: "int", "list[float]", "'relu' or 'gelu'"."""
+    """The type's name in messages: "int", "list[float]", "'relu' or 'gelu'"."""
     if (names := options(kind)) != (kind,):
         return " or ".join(map(name_of, names))
     if kind is type(None):

@@ -118,7 +118,7 @@ class _Reader:
             return self._note(path, str(error))
 
     def _union(self, kind: Any, choices: tuple[Any, ...], value: Any, path: str) -> Any:
-        """What the first type that fits makes of it; an exact one goes first."""
+        """The value read as the first type that fits; an exact match goes first."""
         classes = dataclasses_in(kind)
         if isinstance(value, Mapping) and len(classes) > 1 and TAG in value:
             for cls in classes:

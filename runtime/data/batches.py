@@ -152,7 +152,7 @@ class DataLoader:
         return batches[rank : steps * size : size]
 
     def _steps(self, batches: int) -> int:
-        """What there is for each part of so many batches."""
+        """The number of batches of each part."""
         size = self._part[1]
         return batches // size if self.drop_last else -(-batches // size)
 

@@ -38,7 +38,7 @@ def kind_of(value: Any) -> str:
 
 
 def packed(value: Any, kind: str) -> Any:
-    """What SQLite stores of `value` in a column of `kind`; None is stored everywhere.
+    """`value` as SQLite stores it in a column of `kind`; any column takes None.
 
     Arrays are stored with dtype and shape, as in NumPy's own files (.npy).
     """

@@ -46,7 +46,7 @@ class ThreadPool:
 
 
 def in_order(pool: Pool, tasks: Iterable[Task], ahead: int) -> Iterator[Any]:
-    """What the tasks give, in their order; `ahead` of them are begun beforehand."""
+    """The tasks' results, in order; `ahead` of them are started beforehand."""
     left = iter(tasks)
     waiting: deque[Ticket] = deque()
     try:

@@ -1,4 +1,4 @@
-"""What a worker process does: wait for indices, load them, write the batch down."""
+"""The loop of a worker process: wait for indices, load them, store the batch."""
 
 from __future__ import annotations
 

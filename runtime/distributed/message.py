@@ -1,4 +1,4 @@
-"""What processes tell one another: nested dicts of numbers, texts and arrays as bytes.
+"""Messages between processes: nested dicts of numbers, texts and arrays as bytes.
 
 A message is a safetensors file whose entry "" is JSON with everything but the arrays.
 Nothing that could run is ever sent.
@@ -32,7 +32,7 @@ def encode(value: Any) -> bytes:
 
 
 def decode(data: bytes) -> Any:
-    """What `encode` was given."""
+    """The inverse of `encode`."""
     arrays = serialize.from_bytes(data)
 
     def full(item: Any) -> Any:

@@ -52,14 +52,14 @@ def compilers() -> list[list[str]]:
 
 
 def native() -> tuple[str, ...]:
-    """What asks a compiler for this processor's instructions."""
+    """The compiler options for this processor's instructions."""
     arm = platform.machine().lower() in ("aarch64", "arm64")
     return ("-mcpu=native",) if arm else ("-march=native",)
 
 
 @functools.cache
 def processor() -> str:
-    """What tells this machine's instructions from another's."""
+    """A key of this machine's instruction set."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""What a plan's table consists of: one record a step, declared here for Python and C.
+"""The format of a plan's table: one record a step, declared for Python and C.
 
 A record is 64 numbers of 8 bytes. The first two are its kind and into how many shares
 threads may split it. References name an array of the call and a place in it, -1 none.
@@ -236,7 +236,7 @@ ACTIVATIONS = (
     "elu",
     "softplus",
 )
-"""What is applied to a result as it is stored; `low` and `high` are its numbers."""
+"""Activations applied to a result as it is stored; `low`, `high`: their numbers."""
 
 _STEPS = (
     "add sub mul div max min neg abs exp sqrt erf square reciprocal log log1p expm1 "

@@ -21,7 +21,7 @@ _FUNCTIONS = (
     "Py_DecRef",
     "PyErr_Clear",
 )
-"""What the library calls, in the order of its record `objects_record`."""
+"""The functions that the library calls, in the order of `objects_record`."""
 
 
 class Same:

@@ -26,7 +26,7 @@ def set_num_threads(count: int | None) -> None:
 
 
 def num_threads() -> int:
-    """What was set, else OMP_NUM_THREADS, else the cores that this process may use."""
+    """The number set, else OMP_NUM_THREADS, else the cores this process may use."""
     return _chosen or _default(os.environ.get("OMP_NUM_THREADS", ""))
 
 

@@ -41,7 +41,7 @@ class Artifacts:
 
     @property
     def checkpointer(self) -> Checkpointer | None:
-        """What keeps checkpoints; None where none are kept."""
+        """The checkpointer; None where no checkpoints are kept."""
         if self.directory is None or not self.keep:
             return None
         return Checkpointer(self.directory, self.keep, self.recorder)

@@ -99,7 +99,7 @@ class Checkpoint:
 
     @classmethod
     def heard(cls, told: dict[str, Any]) -> Checkpoint:
-        """What `told` said."""
+        """The checkpoint that `told` described."""
         return cls(RunState(**told.pop("state")), **told)
 
 
@@ -117,7 +117,7 @@ class Checkpointer:
         self.recorder = recorder
 
     def moments(self) -> list[Moment]:
-        """What can be gone on from: (epochs, batches of the next one), in order."""
+        """The moments to resume from: (epochs, batches of the next one), in order."""
         found = []
         for path in self.directory.glob("state-*.json"):
             if moment := _MOMENT.fullmatch(path.name):

@@ -72,7 +72,7 @@ class Dashboard(Renderer):
             self._live.update(self.picture(), refresh=True)
 
     def picture(self) -> Any:
-        """What is drawn: a heading, the bar, the metrics with their plots."""
+        """The drawing: a heading, the bar, the metrics with their plots."""
         run, progress = self._run, self._progress
         if run is None or progress is None:
             return Text("")

@@ -1,4 +1,4 @@
-"""What was measured, step by step and epoch by epoch; in memory and in files."""
+"""Measured values, step by step and epoch by epoch; in memory and in files."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ class FileLogger:
 
 
 def write_metrics(store: EventStore, directory: Path) -> None:
-    """What `read_events` needs beside the values: units and directions."""
+    """Write what `read_events` needs besides the values: units and directions."""
     described = {
         name: {"unit": store.units[name], "higher_is_better": way}
         for name, way in store.higher_is_better.items()
@@ -284,7 +284,7 @@ def _logs(directory: Path) -> Iterator[tuple[str, int, Path]]:
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    """What was written of a metric; a last line without its end is passed over.
+    """The lines of a metric's file; an incomplete last line is skipped.
 
     Raises RecordError with the line that is none of `FileLogger`.
     """

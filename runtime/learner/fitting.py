@@ -208,7 +208,7 @@ def _scaled(gradients: GradientsParams, weight: float) -> GradientsParams:
 
 
 def _rest(tracker: Tracker, gradients: GradientsParams) -> dict[str, Any]:
-    """What an epoch that was not finished holds beside the model."""
+    """The state of an unfinished epoch besides the model."""
     metrics = {f"metric.{k}": v for k, v in tracker.state_dict().items()}
     return metrics | {f"gradient.{k}": v for k, v in gradients.items()}
 

@@ -46,7 +46,7 @@ class Loop:
         )
 
     def progress(self, entries: Sequence[Entry]) -> Progress:
-        """What a renderer shows of it."""
+        """The progress that a renderer shows."""
         return Progress(
             split=self.split,
             epoch=self.epoch,

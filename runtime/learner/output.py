@@ -17,7 +17,7 @@ Step: TypeAlias = Callable[[Any, Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class StepOutput:
-    """What most metrics need of a step.
+    """The output of a step that most metrics need.
 
     loss: one element; output: (batch, ...) whatever the model gave, classes last;
     targets: (batch, ...).

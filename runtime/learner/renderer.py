@@ -14,7 +14,7 @@ from burnish.nn import Module
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What is known of a run when it starts."""
+    """The facts known of a run when it starts."""
 
     model: str
     num_params: int

@@ -58,7 +58,7 @@ class Tracker:
         }
 
     def state_dict(self) -> dict[str, np.ndarray]:
-        """What was added up, to go on from later: "Loss.sum" -> array."""
+        """The sums so far, to resume from later: "Loss.sum" -> array."""
         return {
             f"{name}.{key}": np.asarray(value)
             for name, statistics in self._sums.items()

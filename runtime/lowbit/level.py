@@ -84,7 +84,7 @@ class Level:
 
     @classmethod
     def from_value(cls, value: Any) -> Self:
-        """What `value()` gave, checked."""
+        """The inverse of `value()`, checked."""
         kind, *sizes = value
         if kind == "block":
             return cls.block(*sizes)

@@ -77,7 +77,7 @@ class Packed:
         return made.reshape(*rows.shape, *self.shape[1:])
 
     def arrays(self) -> dict[str, Array]:
-        """What is saved of it: the parts, and as "scheme" the bytes of a JSON text."""
+        """The saved arrays: the parts, and as "scheme" the bytes of a JSON text."""
         text = self.scheme.to_text(self.shape, self.dtype)
         scheme = np.frombuffer(text.encode(), np.uint8)
         return {**self.parts(), "scheme": scheme}

@@ -143,7 +143,7 @@ class QuantScheme:
         return Packed(self, codes, *params, tuple(x.shape), x.dtype)
 
     def quantize(self, tensor: Any, params: Any = None) -> QuantizedTensor:
-        """What `tensor.quantize(scheme, params)` is."""
+        """The implementation of `tensor.quantize(scheme, params)`."""
         if params is not None:
             params = QParams(
                 *(p.data if isinstance(p, Variable) else p for p in params)

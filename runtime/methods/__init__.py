@@ -19,6 +19,6 @@ class Methods(
     LinalgMethods,
     ConvertMethods,
 ):
-    """What Tensor can do, beside being made, moved and differentiated."""
+    """Tensor's methods, except those to create, move and differentiate."""
 
     __slots__ = ()

@@ -108,7 +108,7 @@ class NamedTensor:
         return self.map(operator.abs)
 
     def map(self, function: Callable[..., Any], *names: str) -> NamedTensor:
-        """What a function makes of the tensor; it keeps the shape.
+        """The result of a function of the tensor; it keeps the shape.
 
         names: axes that it is given as `axis`: `x.map(ops.softmax, "time")`.
         """
@@ -266,7 +266,7 @@ class NamedTensor:
 
 
 def _kind(value: Any) -> str:
-    """What came where a named tensor was expected."""
+    """The description of a value given for a named tensor, for a message."""
     if isinstance(value, NamedTensor):
         return told_sizes(value.sizes)
     return type(value).__name__

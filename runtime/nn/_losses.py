@@ -1,4 +1,4 @@
-"""What losses share: targets beside predictions, weights, reductions.
+"""Shared parts of losses: checks of targets, weights, reductions.
 
 reduction: "mean", "sum", or "none" for one loss an element (or an example).
 """

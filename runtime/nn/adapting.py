@@ -1,4 +1,4 @@
-"""What can be done with a module's adapters: put on, merge, take away."""
+"""Operations on a module's adapters: apply, merge, remove."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What attention remembers while a sequence grows. N batch, S keys, D their size."""
+"""Key-value caches of attention. N batch, S keys, D their size."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class MhaCache:
 
 
 class DecoderCache:
-    """What one decoder layer remembers: its own keys, and those of the memory."""
+    """One decoder layer's caches: its own keys, and those of the memory."""
 
     def __init__(self) -> None:
         self.own = MhaCache()

@@ -36,7 +36,7 @@ class _Cell(Layer):
         self.bias_hh = Param(draw, (rows,), dtype) if bias else None
 
     def _halves(self, x: Tensor, h: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        """What x and h contribute to the gates, and h."""
+        """The contributions of x and h to the gates, and h."""
         if len(x.shape) not in (1, 2) or x.shape[-1] != self.input_size:
             raise InputError(
                 f"{type(self).__name__}: expected x (N, {self.input_size}) or "

@@ -19,7 +19,7 @@ from burnish.tensor import Tensor
 
 
 class Kernel(Layer):
-    """What both directions share: weight and bias."""
+    """Weight and bias, shared by convolutions and transposed convolutions."""
 
     rank: ClassVar[int]
     in_channels: int

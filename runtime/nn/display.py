@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class DisplaySettings(NamedTuple):
-    """What `repr` shows of a module and of all below it.
+    """Settings of the `repr` of a module and of all below it.
 
     A class changes them with an attribute: `display_settings = DisplaySettings(...)`;
     what stands in its brackets, with a method `extra_repr`.
@@ -35,7 +35,7 @@ def tree(module: Module) -> str:
 
 
 def pretty(module: Module, **settings: Any) -> str:
-    """What `repr` shows, with other settings: `pretty(model, num_params=False)`
+    """The `repr` with other settings: `pretty(model, num_params=False)`
 
     They are `DisplaySettings`'s, and stand back behind those that a class has.
     """

@@ -88,7 +88,7 @@ def _shortened(weight: Array, ids: Array, *, max_norm: float, norm_type: float) 
 
 @step
 def _scales(rows: Array, *, max_norm: float, norm_type: float) -> Array:
-    """What brings each of rows (..., D) down to max_norm: (..., 1)"""
+    """The factors that limit each of rows (..., D) to max_norm: (..., 1)"""
     xp = namespace(rows)
     norms = xp.linalg.norm(rows, norm_type, axis=-1, keepdims=True)
     scales = xp.where(norms > max_norm, max_norm / (norms + 1e-7), 1)

@@ -31,7 +31,7 @@ class Misfit(NamedTuple):
 
 
 class Report:
-    """What came of loading: everything by its path in the module.
+    """The result of loading: everything by its path in the module.
 
     applied: paths that got values. missing: paths that the file has no values for.
     unexpected: names in the file without a place. skipped: names and paths that a
@@ -83,7 +83,7 @@ class Report:
         return found
 
     def _hint(self) -> str:
-        """What to do about the names."""
+        """Advice on how to make the names match."""
         if not (self.missing and self.unexpected):
             return " (burnish.store.load(..., partial=True) allows either)"
         if prefix := self._prefix():
@@ -99,7 +99,7 @@ class Report:
         return f" ({meant}burnish.store.load takes rename= and top_level_key=)"
 
     def _prefix(self) -> str | None:
-        """What most missing names have in front of them in the file, if anything."""
+        """The prefix that most missing names have in the file, if any."""
         missing = set(self.missing)
         counts: dict[str, int] = {}
         for name in self.unexpected:

@@ -90,20 +90,20 @@ class ParamGroup:
 
     @classmethod
     def adapters(cls) -> ParamGroup:
-        """What `apply_lora` and its like have added."""
+        """The parameters that `apply_lora` and its like have added."""
         made = cls.from_predicate(lambda _, param: param.is_adapter)
         made._name = "adapters()"
         return made
 
     def fuse(self, other: ParamGroup) -> ParamGroup:
-        """What is in this group or in `other`."""
+        """The parameters in this group or in `other`."""
         return ParamGroup(
             lambda named: self._choose(named) | other._choose(named),
             f"{self._name} | {other._name}",
         )
 
     def exclude(self, other: ParamGroup) -> ParamGroup:
-        """What is in this group but not in `other`."""
+        """The parameters in this group but not in `other`."""
         return ParamGroup(
             lambda named: self._choose(named) - other._choose(named),
             f"{self._name} - ({other._name})",

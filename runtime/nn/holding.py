@@ -1,4 +1,4 @@
-"""What a module's attributes hold stays held: no assignment loses a parameter.
+"""Assignment to a module's attributes, which never loses a parameter.
 
 An attribute that holds parameters, buffers or modules takes its like: values of its
 shape and dtype, a module in place of a module, a list that has all its places. Else
@@ -134,7 +134,7 @@ def pairs(value: Any) -> list[tuple[Any, Any]]:
 
 
 def _taken(old: Any, new: Any, where: str) -> Any:
-    """What stands where `old` was, once `new` is assigned there.
+    """The value that replaces `old` when `new` is assigned there.
 
     Stored tensors are assigned values and stay. Raises InputError, before anything is
     changed, where something with parameters or buffers would be lost.

@@ -1,4 +1,4 @@
-"""What a layer is given, rounded to small numbers first."""
+"""Fake quantization of a layer's inputs."""
 
 from __future__ import annotations
 

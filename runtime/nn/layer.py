@@ -84,7 +84,7 @@ def _words(forward: Any) -> list[str]:
 
 
 def _named(name: str, told: str) -> str:
-    """What an operator told, with a layer's name before it or instead of its own."""
+    """An operator's message, with a layer's name before it or instead of its own."""
     if told.startswith(name):
         return told
     who, _, what = told.partition(": ")

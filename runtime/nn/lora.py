@@ -46,7 +46,7 @@ class Lora(Reparameterizer):
 
     @property
     def scale(self) -> float:
-        """What the product of the adapters is multiplied with."""
+        """The factor of the product of the adapters."""
         return 1.0 if self.alpha is None else self.alpha / self.rank
 
     def fits(self, path: str, param: Param) -> bool:

@@ -432,14 +432,14 @@ class Module(Holder):
     # --- display ---
 
     def extra_repr(self) -> str:
-        """What `repr` says of this module beside its children: sizes, options."""
+        """This module's own part of `repr`, without children: sizes, options."""
         return ""
 
     def __repr__(self) -> str:
         return tree(self)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: boxes to open, and parameters as bars."""
+        """The HTML that a notebook shows: folding boxes, and parameters as bars."""
         return notebook.page(self)
 
 
@@ -458,7 +458,7 @@ def _stored(attributes: Mapping[str, Any]) -> Iterator[tuple[str, Stored]]:
 
 
 def _saved(held: Iterable[tuple[str, Stored]]) -> dict[str, Any]:
-    """What a file has of these tensors, by name."""
+    """The arrays that a file keeps of these tensors, by name."""
     kept = (each for each in held if each[1].persistent)
     return {name: array for path, item in kept for name, array in arrays(path, item)}
 
@@ -477,7 +477,7 @@ def _every_path(module: Module) -> Iterator[tuple[str, Stored]]:
 
 
 def forwarded(module: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """What `module(*args, **options)` gives."""
+    """The result of `module(*args, **options)`."""
     if module.on_input is not None:
         return _on_input(module, args, options)
     return module.forward(*args, **options)

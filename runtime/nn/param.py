@@ -141,7 +141,7 @@ class Stored(Tensor):
 
     @property
     def held(self) -> Array | Packed:
-        """What is in memory: an array, or small numbers that stand for one."""
+        """The value in memory: an array, or its packed low-bit form."""
         if recording.tape is not None:
             recording.tape.read(self)
         if self._value is None:
@@ -167,7 +167,7 @@ class Stored(Tensor):
         return self.numpy()
 
     def arrays(self) -> dict[str, Array]:
-        """What a file keeps of it, with what stands behind its name: "" for itself."""
+        """The arrays that a file keeps, by the suffix of their name: "" for itself."""
         held = self.held
         return held.arrays() if isinstance(held, Packed) else {"": held}
 
@@ -189,7 +189,7 @@ class Stored(Tensor):
         return self if self.scheme is None else Tensor.wrap(self.data, self.device)
 
     def parts(self) -> Iterator[tuple[str, Stored]]:
-        """What a module keeps of it, with what stands behind its name: itself."""
+        """The tensors that a module keeps, by the suffix of their name: itself."""
         yield "", self
 
     @property
@@ -250,7 +250,7 @@ class Stored(Tensor):
 
 
 version: Callable[[Stored], Any] = operator.attrgetter("_value")
-"""What a parameter or buffer holds: another object once it is assigned other values."""
+"""The value of a parameter or buffer: another object after each assignment."""
 
 
 def _restored(kind: Any, value: Array | Packed, device: Device, trainable: bool) -> Any:
@@ -263,7 +263,7 @@ def _restored(kind: Any, value: Array | Packed, device: Device, trainable: bool)
 
 
 def _plain(value: Any) -> Any:
-    """What a variable holds: an array, or the small numbers of a quantized one."""
+    """A variable's value: an array, or the packed form of a quantized one."""
     if isinstance(value, QuantizedTensor):
         return value.packed
     if isinstance(value, Stored) and not value.derived:

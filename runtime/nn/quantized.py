@@ -1,4 +1,4 @@
-"""What files keep of quantized parameters: parts by name that say how to read them.
+"""The file format of quantized parameters: named parts, and how to read them.
 
 A parameter "fc.weight" is there as "fc.weight.codes", "fc.weight.scales", perhaps
 "fc.weight.zero_points", and "fc.weight.scheme", the bytes of a JSON text. They are

@@ -9,12 +9,12 @@ from burnish.nn.layer import Layer
 
 
 class Unwritten(Layer):
-    """What a model file does not tell: a call raises UnwrittenError with the place.
+    """A step that a model file does not describe: a call raises UnwrittenError.
 
-    step: where it stands and the shapes around it. Source that is made from weights
-    alone has one wherever something without weights may stand; its author puts the
-    layer or the operators there, `nn.ReLU()` or `ops.relu(x)`. So has a method that
-    stands for an operator that nobody knows.
+    step: its place, which the error names, and the shapes around it. Source that is
+    made from weights alone has one wherever an operator without weights may belong; its
+    author replaces it by a layer or operators, `nn.ReLU()` or `ops.relu(x)`. A method
+    that represents an unsupported operator has one too.
     """
 
     def __init__(self, step: str):

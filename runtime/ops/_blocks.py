@@ -77,7 +77,7 @@ def filled(step: Callable[..., Any], x: Array, *others: Any, whole: int = 0) -> 
 
 
 def _on_gpu(formula: Any, given: list[Any], arrays: tuple[Any, ...]) -> Any:
-    """What a kernel gives for the formula; None off a GPU and for other formulas."""
+    """The formula's value from a GPU kernel; None off a GPU and for other formulas."""
     if any(isinstance(a, Variable) for a in given):
         return None
     if namespace(*given).__name__ != "cupy":
@@ -135,7 +135,7 @@ def _cuts(shape: tuple[int, ...], width: int) -> Iterator[tuple[slice, ...]]:
 
 
 def _part(a: Any, index: tuple[slice, ...], rank: int) -> Any:
-    """What of `a` is under a block of the array of `rank` axes it broadcasts to."""
+    """The part of `a` that broadcasts to a block of an array of `rank` axes."""
     if not hasattr(a, "shape"):
         return a
     own = index[max(rank - a.ndim, 0) :]

@@ -197,7 +197,7 @@ def _sizes(x):
 # --- trees ---
 
 _STEPS = 64
-"""What a walk down a tree costs, in elements."""
+"""The cost of a walk down a tree, in elements."""
 
 
 @trees.tree_ensemble.on("numpy")

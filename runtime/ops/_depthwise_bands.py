@@ -293,7 +293,7 @@ def _strips(held: Array, rows: _Rows) -> Array:
 
 
 def _shifted(made: Array, columns: _Columns, size: int) -> Array:
-    """What each column of the kernel found, in place: (C, M, strips, L, places)"""
+    """Each kernel column's results at its offset: (C, M, strips, L, places), a view"""
     *lead, place = made.strides
     start = made[..., columns.head - columns.before :]
     shape = (*made.shape[:-1], columns.kernel, size // columns.stride)
@@ -302,7 +302,7 @@ def _shifted(made: Array, columns: _Columns, size: int) -> Array:
 
 
 def _moved(held: Array, rows: _Rows, columns: _Columns, line: int) -> Array:
-    """What strips see through each column: (C, 1, strips, L, line, tall), a view"""
+    """Each kernel column's inputs, by strip: (C, 1, strips, L, line, tall), a view"""
     channel, place = held.strides
     start = held[:, columns.head - columns.before :]
     shape = (len(held), 1, rows.strips, columns.kernel, line, rows.tall)

@@ -13,7 +13,7 @@ from burnish.steps import step
 
 
 def rounded_by_range(x: Any) -> Any:
-    """What DynamicQuantizeLinear and DequantizeLinear make of x, in its dtype."""
+    """x after DynamicQuantizeLinear and DequantizeLinear, in its dtype."""
     size = math.prod(x.shape)
     if not size:
         return x

@@ -279,7 +279,7 @@ def _(g, y, x, weight, bias, **options):
 
 
 def _columns(x, w):
-    """What every place sees: (N, C * prod(K), prod(P))"""
+    """im2col, the input elements of each output position: (N, C * prod(K), prod(P))"""
     if prod(w.kernel) == 1 and set(w.stride) == {1} and not any(map(any, w.pads)):
         return x.reshape(*x.shape[:2], prod(w.out))
     return windows.columns(x, x.shape[2:], w, together=False)

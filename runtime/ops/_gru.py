@@ -122,5 +122,5 @@ def _(g, y, x, weight, h, bias=None, live=None, *, order, reset_after, reverse):
 
 
 def _cut(a: Any, hidden: int) -> tuple[Any, Any]:
-    """What belongs to the gates z and r, and to the candidate."""
+    """The columns of the gates z and r, and those of the candidate."""
     return a[..., : 2 * hidden], a[..., 2 * hidden :]

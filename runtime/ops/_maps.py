@@ -202,7 +202,7 @@ def _fill(
 
 
 def _forward(sizes: tuple[int, ...], w: Window) -> _Grid:
-    """What a convolution reads."""
+    """The input positions that a convolution reads."""
     axes = [
         [(k, k * dilation - pad[0]) for k in range(kernel)]
         for kernel, dilation, pad in zip(w.kernel, w.dilation, w.pads, strict=True)
@@ -211,7 +211,7 @@ def _forward(sizes: tuple[int, ...], w: Window) -> _Grid:
 
 
 def _backward(phase: tuple[int, ...], sizes: tuple[int, ...], w: Window) -> _Grid:
-    """What the places of x that stand at `phase` of the stride read of g."""
+    """The positions of g that x's positions at `phase` of the stride read."""
     axes, places = [], []
     for i, stride in enumerate(w.stride):
         moved = (

@@ -187,7 +187,7 @@ def _subtract(
 
 
 def _factor(rstd: Array, weight: Any, part: slice, x: Array) -> Array:
-    """What each channel of x (R, C, S) is multiplied by."""
+    """The factor of each channel of x (R, C, S)."""
     if weight is None:
         return np.broadcast_to(rstd[:, None], x.shape[:2])
     return rstd[:, None] * weight[part]

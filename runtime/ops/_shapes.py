@@ -1,4 +1,4 @@
-"""What undoes broadcasting and promotion; gradient rules of every family lean on it."""
+"""Gradients of broadcasting and dtype promotion, for the rules of every family."""
 
 from __future__ import annotations
 

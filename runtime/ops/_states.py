@@ -1,4 +1,4 @@
-"""What the gradients of whole recurrent sequences share; T comes first everywhere."""
+"""Shared parts of gradients of whole recurrent sequences; axis T comes first."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def before(first: Any, states: Any, reverse: bool) -> Any:
 
 
 def added(part: Any, g: Any, t: int) -> Any:
-    """What comes from the step behind and from a result's own gradient, if any."""
+    """The gradient from the next step plus the result's own at `t`, if any."""
     if g is None:
         return part
     return g[t] if part is None else part + g[t]

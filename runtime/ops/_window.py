@@ -149,7 +149,7 @@ def _inside(sizes: Any, pads: Pairs, sign: int) -> tuple[Any, ...]:
 
 
 def cropped(x: Array, pads: Pairs) -> Array:
-    """What `padded` put `pads` around."""
+    """The inverse of `padded`: x without its `pads`."""
     return padded(x, tuple((-b, -a) for b, a in pads))
 
 

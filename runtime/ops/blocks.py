@@ -72,7 +72,7 @@ def dequantize_blocks(
 def fake_quantize(
     x, scales, zero_points=None, *, value: str = "q8s", blocks: tuple[int, ...]
 ) -> Array:
-    """What `dequantize_blocks` gives for `quantize_blocks`'s codes, in x's dtype
+    """x quantized and dequantized in blocks, in x's dtype
 
     The gradient of x goes straight through where x is in range and is 0 elsewhere;
     that of the scales is of LSQ (https://arxiv.org/abs/1902.08153).

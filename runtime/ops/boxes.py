@@ -86,7 +86,7 @@ def roi_align(
     mode: str = "avg",
     aligned: bool = True,
 ) -> Array:
-    """What x (N, C, H, W) shows in regions: (R, C, *output_size)
+    """Features of x (N, C, H, W) pooled over regions: (R, C, *output_size)
 
     rois (R, 4): (x, y, x, y) before spatial_scale; batch_indices (R,). Each part of a
     region is sampled at sampling_ratio places an axis (0: about one a pixel), and mode

@@ -185,7 +185,7 @@ def unique_of(
 def unique_places(
     x, *, axis: int | None = None, ordered: bool = True
 ) -> tuple[Array, Array, Array]:
-    """What `unique` returns beside the values."""
+    """The index outputs of `unique`: first places, inverse, counts."""
     xp = namespace(x)
     _, first, inverse, counts = xp.unique(
         x, return_index=True, return_inverse=True, return_counts=True, axis=axis

@@ -68,7 +68,7 @@ def _for_each(pads: Any, count: int) -> list[tuple[int, int]]:
 
 
 def _places(x: Any, axis: int, pair: tuple[int, int], mode: Any) -> np.ndarray:
-    """What of an axis each place repeats after padding."""
+    """The index along an axis that each padded position copies."""
     (before, after), size = pair, x.shape[axis]
     if size == 0 and max(pair) > 0:
         raise InputError(f"pad: expected elements along axis {axis}, got x {x.shape}")

@@ -51,7 +51,7 @@ STORES = ("native", "packed_u8", "packed_u32")
 
 
 def small(value: str) -> Small:
-    """What is known of a kind of numbers; InputError for a name that is none."""
+    """The `Small` of a low-bit number format; InputError for an unknown name."""
     try:
         return SMALL[value]
     except (KeyError, TypeError):

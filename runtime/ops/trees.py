@@ -25,7 +25,7 @@ _MANY = 1 << 24
 
 
 class Nodes(NamedTuple):
-    """What nodes ask and where they lead; `tree_ensemble` says how."""
+    """The comparisons and children of tree nodes; `tree_ensemble` describes them."""
 
     features: Any
     thresholds: Any
@@ -57,7 +57,7 @@ def tree_ensemble(
     outputs: int,
     aggregate: str = "sum",
 ) -> Array:
-    """What the leaves that each row of x reaches say of each target: (N, F) -> (N, C)
+    """The votes of the leaves that each row of x reaches, aggregated: (N, F) -> (N, C)
 
     roots (T,): the trees' first nodes. A node compares x[:, features] with thresholds;
     yes and no say where to go on: a node, or ~leaf. targets, weights (leaves, votes):
@@ -83,7 +83,7 @@ def counted(
     aggregate: str,
     sizes: tuple[int, int] = (_MANY, _MANY),
 ) -> Any:
-    """What the leaves say that `walk` leads to: (N, C)
+    """The aggregated votes of the leaves that `walk` reaches: (N, C)
 
     sizes: how many rows to walk at a time, and rows times trees.
     """
@@ -155,7 +155,7 @@ def walking(xp: Any, nodes: Nodes) -> Walk:
 
 
 def _answer(xp, nodes, value, place):
-    """What each node says to each value."""
+    """Each node's comparison with each value: true or false."""
     threshold = nodes.thresholds.take(place)
     if nodes.modes is None:
         yes = value <= threshold

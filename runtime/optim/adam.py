@@ -12,7 +12,7 @@ from burnish.optim.optimizer import State, check
 
 @dataclass(eq=False, kw_only=True)
 class _Averages(Elementwise):
-    """What the relatives share: two averages, and weight decay that adds to grad."""
+    """Shared base: two moving averages, and weight decay that adds to grad."""
 
     betas: tuple[float, float] = (0.9, 0.999)
     eps: float = 1e-8
@@ -69,7 +69,7 @@ class Adam(_Averages):
     def _numbers(
         self, state: State, rate: float, decays: str, decay: float
     ) -> dict[str, Any]:
-        """What the kernel is told: how weights decay, and by which number."""
+        """The kernel's numbers: the kind of weight decay and its factor among them."""
         from burnish.kernels.records import DECAYS  # late: most need no kernels
 
         share, square_share = self._unbiased(state)
@@ -92,7 +92,7 @@ class Adam(_Averages):
         namespace(weight).subtract(weight, change, out=new)
 
     def _change(self, grad: Array, state: State, rate: float, new: Array) -> Array:
-        """What to take from the weight, in `new`."""
+        """The amount to subtract from the weight, written to `new`."""
         xp = namespace(grad)
         mean, square = self._averaged(grad, state, new)
         share, square_share = self._unbiased(state)

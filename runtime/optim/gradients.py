@@ -25,7 +25,7 @@ class GradientsParams(Mapping[str, Array]):
     def from_grads(
         cls, gradients: Gradients, module: Module, group: ParamGroup | None = None
     ) -> Self:
-        """What `backward()` returned, for the parameters of `module` (in `group`)."""
+        """The gradients of `backward()` for the parameters of `module` (in `group`)."""
         params = dict(module.named_parameters())
         if group is not None:
             params = {path: params[path] for path in group.paths(module)}
@@ -33,7 +33,7 @@ class GradientsParams(Mapping[str, Array]):
 
     @classmethod
     def of(cls, gradients: Gradients, params: Mapping[str, Variable]) -> Self:
-        """What `backward()` returned, for parameters by path."""
+        """The gradients of `backward()`, by the given paths."""
         found = {path: gradients.get(param) for path, param in params.items()}
         is_captured = recording.tape is not None and recording.tape.is_step
         return cls(

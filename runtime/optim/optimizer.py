@@ -22,7 +22,7 @@ from burnish.optim.rates import rates_of
 from burnish.optim.remembered import Remembered
 
 State: TypeAlias = dict[str, Any]
-"""What a rule remembers of one parameter: arrays, and "step", the steps so far."""
+"""The optimizer state of one parameter: arrays, and "step", the steps so far."""
 
 Update: TypeAlias = tuple[str, Param, Array, float]
 """A parameter's path, the parameter, its gradient and its learning rate."""
@@ -174,7 +174,7 @@ class Optimizer(Rule):
         self._state[path] = state
 
     def _prepared(self, path: str, param: Param, weight: Array) -> State:
-        """What is remembered of a parameter, with this step counted."""
+        """The parameter's state, with this step counted."""
         put = param.device.put
         state = self._state.get(path)
         if state is None:

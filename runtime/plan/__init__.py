@@ -3,7 +3,7 @@
     fast = burnish.compile(model)
     y = fast(x)             # model(x)'s numbers
     print(fast.plan(x))     # its steps
-    print(fast.explain())   # what runs as it is, and why
+    print(fast.explain())   # what runs eagerly, and why
 
 The way of a call: capture -> graph -> fold -> fuse -> lower (`plan.cpu`) -> run.
 """

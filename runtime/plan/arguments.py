@@ -1,4 +1,4 @@
-"""What a step of training computes with besides tensors: numbers and closures."""
+"""A training step's inputs other than tensors: numbers and closures."""
 
 from __future__ import annotations
 

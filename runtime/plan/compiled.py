@@ -43,14 +43,14 @@ _MOST = 32
 
 
 PRECISIONS = ("fp32", "tf32", "fp16")
-"""What float32 may be computed in on a GPU."""
+"""Precisions in which a GPU may compute float32."""
 
 _ROUNDS_MORE = {"winograd": 1e-5}
 """Kernels of a CPU that round more than a sum, and the least tolerance with them."""
 
 
 class Unplanned:
-    """Calls of a signature that run as they are, and why."""
+    """Calls of a signature that run eagerly, and why."""
 
     def __init__(self, why: str):
         self.why = why
@@ -120,7 +120,7 @@ class Compiled(Generic[P, R]):
             return f"{self._name}{self._steps.summary(args, options)}"
         found, given = self._found(args, options)
         if isinstance(found, Unplanned):
-            return f"{self._name} runs as it is: {found.why}"
+            return f"{self._name} runs eagerly: {found.why}"
         shown = listed if isinstance(found, Plan) else listed_on_gpu
         return shown(self._name, found, given)
 
@@ -133,11 +133,11 @@ class Compiled(Generic[P, R]):
 
     @property
     def known(self) -> list[Plan | GraphPlan | Unplanned]:
-        """What the calls so far have become, those of steps of training apart."""
+        """The plans of the calls so far, except those of training steps."""
         return list(self._plans.values())
 
     def explain(self) -> str:
-        """What runs as it is, and why, in the calls so far."""
+        """The operators of the calls so far that run eagerly, and why."""
         return explained(self._name, [*self._plans.values(), *self._steps.known])
 
     def _on_gpu(self, index: int, homes: dict[int, Home], by_value: bool) -> StepPlan:
@@ -157,7 +157,7 @@ class Compiled(Generic[P, R]):
         return self._rooms[index]
 
     def _quick_key(self, args: Any) -> tuple[Any, ...] | None:
-        """What plain tensors on a CPU are, and whole numbers; None for others."""
+        """The key of plain tensors on a CPU and whole numbers; None for others."""
         key: list[Any] = []
         for arg in args:
             if type(arg) is not Tensor or arg.device is not _CPU or arg.node:
@@ -169,11 +169,11 @@ class Compiled(Generic[P, R]):
         return tuple(key)
 
     def _surroundings(self) -> tuple[Any, ...]:
-        """What a plan on a CPU depends on besides its arguments and its modules."""
+        """The settings, besides arguments and modules, that a CPU plan depends on."""
         return num_threads(), recording.paused
 
     def _setting(self, on_cpu: bool) -> tuple[Any, ...]:
-        """What a plan depends on besides its arguments."""
+        """The settings, besides its arguments, that a plan depends on."""
         devices = tuple([module.device for module in self._modules])
         return devices, num_threads() if on_cpu else 0, recording.paused
 
@@ -183,7 +183,7 @@ class Compiled(Generic[P, R]):
         return getattr(function, "__name__", type(function).__name__)
 
     def _let_be(self, plan: Any, why: str) -> None:
-        """Run the calls of a plan as they are from now on."""
+        """Run the calls of a plan eagerly from now on."""
         with self._lock:
             self._quick.clear()
             for key, each in self._plans.items():
@@ -286,7 +286,7 @@ def _unfit(places: set[Device], given: list[Any]) -> str:
 
 
 def _tape(places: set[Device]) -> Tape:
-    """What writes calls down, for kernels of these devices."""
+    """A tape that records calls, for kernels of these devices."""
     return Tape() if places <= {_CPU} else WholeTape()
 
 
@@ -351,7 +351,7 @@ def compile(
     function: a module, or a function of tensors. The first call with arguments of some
     shapes and dtypes plans it; later ones run the plan: a table of kernels on a CPU,
     CUDA graphs on a GPU. Parameters stay the module's: one that is assigned new values
-    is taken up. What a plan cannot have runs as it is in between, `explain()` says what
+    is taken up. What a plan cannot have runs eagerly in between, `explain()` says what
     and why; so does everything where gradients are recorded for outside. A function
     that asks for gradients itself and updates parameters is one plan, a step of
     training. Results are those of the plain call within 1e-5 of their scale.

@@ -39,7 +39,7 @@ def _is_constant(node: Node) -> bool:
 
 
 def _computed(node: Node) -> list[Constant]:
-    """What a node gives, each of its results from its constant arguments."""
+    """The results of a node, each computed from its constant arguments."""
     value, options = registry[node.name], node.lines[0].call.options
     parts = [arg if isinstance(arg, Constant) else None for arg in node.args]
 
@@ -59,7 +59,7 @@ def _computed(node: Node) -> list[Constant]:
 
 
 def scale_and_shift(node: Node) -> tuple[Constant, Constant] | None:
-    """What a batch norm of constants multiplies by and adds; None for another one."""
+    """The scale and shift of a batch norm of constants; None for another one."""
     given = dict(zip(registry["batch_norm"].arguments, node.args, strict=True))
     mean, var = given["running_mean"], given["running_var"]
     weight, bias = given["weight"], given["bias"]

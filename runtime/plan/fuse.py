@@ -21,7 +21,7 @@ from burnish.plan.slopes import slope
 
 
 class Around:
-    """What a rule may ask of a graph: who gives a value, and whether for this alone."""
+    """Queries of a graph for rules: a value's producer, whether it has one reader."""
 
     def __init__(self, graph: Graph):
         self.graph = graph
@@ -221,7 +221,7 @@ def activated(node: Node, around: Around) -> Node | None:
 
 
 def activation(node: Node) -> tuple[str, float, float] | None:
-    """What kernels call a function of one value, with its two numbers."""
+    """The kernels' name of an elementwise activation, with its two numbers."""
     o = node.options
     match node.name:
         case "relu" | "sigmoid" | "tanh" | "hard_swish":

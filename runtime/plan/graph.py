@@ -1,7 +1,7 @@
 """The plan's graph: nodes between a captured program and its steps.
 
 A node is one call of the program, or several that a rule has joined. It keeps the lines
-that it stands for: where nothing computes it, they run as they are.
+that it stands for: where nothing computes it, they run eagerly.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ class Constant:
     stored: Stored | None = None
 
     def then(self, change: Callable[..., Array], *others: Constant | None) -> Constant:
-        """What `change` makes of this array, and of the others' (None stays None)."""
+        """The constant `change(self, *others)`, computed when asked for."""
         return combined(change, self, *others)
 
 
 def combined(change: Callable[..., Array], *parts: Constant | None) -> Constant:
-    """What `change` makes of constants; their shape is looked up by making it once."""
+    """The constant `change(*parts)`; computed once here to learn its shape."""
 
     def make() -> Array:
         return change(*(None if part is None else part.make() for part in parts))
@@ -109,7 +109,7 @@ class Node:
 
     @property
     def label(self) -> str:
-        """What the node does, in words."""
+        """The node's functions, in words."""
         return " + ".join(line.label for line in self.lines)
 
 

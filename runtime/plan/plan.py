@@ -1,4 +1,4 @@
-"""Plan: a program as segments of records, and calls between that run as they are."""
+"""Plan: a program as segments of records, and calls between that run eagerly."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _RECORD = 8 * WORDS
 
 @dataclasses.dataclass(slots=True)
 class Segment:
-    """Records first to behind; or, where there are none, a node that runs as it is.
+    """Records first to behind; or, where there are none, a node that runs eagerly.
 
     done: the places of values that nobody asks for behind it. threads: how many the
     records are for; one where none of them is split.
@@ -51,7 +51,7 @@ class Segment:
 
 
 class Plan:
-    """What a program becomes for arguments of one kind; called with its tensors.
+    """A program's plan for arguments of one kind; called with its tensors.
 
     arguments: (place, slot) of tensors of the call. results: how values leave arrays.
     outside: (slot, size) of arrays that a run makes. faults: slots that say that a call
@@ -120,7 +120,7 @@ class Plan:
         del self._lowering
 
     def _let_go(self, kept: set[int]) -> None:
-        """Tell every segment that runs as it is which values nobody asks for then."""
+        """Tell every segment that runs eagerly which values nobody asks for then."""
         kept = kept | set(range(self.program.takes))
         for segment in reversed(self.segments):
             if segment.node is None:
@@ -135,7 +135,7 @@ class Plan:
 
     @property
     def eager(self) -> list[tuple[Node, str]]:
-        """What runs as it is, and why."""
+        """The nodes that run eagerly, and why."""
         return [(s.node, s.why) for s in self.segments if s.node is not None]
 
     @property
@@ -257,7 +257,7 @@ class _Lowering:
         self.wanted: dict[int, list[tuple[Value, Spot]]] = {}
         self.given: dict[int, list[tuple[Value, Spot]]] = {}
         self.folded: dict[int, Any] = {}
-        self.plain: set[int] = set()  # places that only calls as they are give
+        self.plain: set[int] = set()  # places that only eager calls give
         self.arguments = [
             (value, self.builder.source(value))
             for place, value in sorted(graph.values.items())
@@ -290,7 +290,7 @@ class _Lowering:
             self._as_it_is(node, str(why))
 
     def _update(self, node: Node) -> None:
-        """What was read of the parameters that a node changes is of no use now."""
+        """Discard the packed forms of the parameters that a node changes."""
         for place in changed_by(node):
             known = self.builder.forms.pop(place, None)
             if known and self._last.get(place) is not node:

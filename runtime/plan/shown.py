@@ -22,7 +22,7 @@ def listed(name: str, plan: Plan, given: list[Any]) -> str:
     packed = sum(array.nbytes for array in plan.constants.values())
     count = len(plan.steps)
     head = (
-        f"{name}: {count} records, {len(plan.eager)} calls as they are; "
+        f"{name}: {count} records, {len(plan.eager)} eager calls; "
         f"arena {inside / 1e6:.2f} MB, constants {packed / 1e6:.2f} MB"
     )
     return "\n".join([head, *(f"    {row}".rstrip() for row in rows)])
@@ -32,7 +32,7 @@ def _columns(plan: Plan) -> tuple[list[str], list[int], list[int]]:
     texts, flops, moved = [], [], []
     for segment in plan.segments:
         if segment.node is not None:
-            texts.append(f"{segment.node.label} as it is: {segment.why}"[:58])
+            texts.append(f"{segment.node.label} eagerly: {segment.why}"[:58])
             flops.append(0)
             moved.append(0)
         for step in plan.steps[segment.first : segment.behind]:
@@ -58,11 +58,11 @@ def _times(plan: Plan, given: list[Any]) -> list[float]:
 
 
 def explained(name: str, plans: list[Any]) -> str:
-    """What runs as it is in every plan, each reason once with how often it is met."""
+    """The operators that run eagerly in every plan, each reason once with its count."""
     lines = []
     for plan in plans:
         if getattr(plan, "why", ""):
-            lines.append(f"{name} runs as it is: {plan.why}")
+            lines.append(f"{name} runs eagerly: {plan.why}")
             continue
         if not hasattr(plan, "program"):  # a step of training
             lines.append(f"{name}: {plan.summary}")

@@ -50,7 +50,7 @@ class Steps:
 
     @property
     def known(self) -> list[StepPlan | TrainingPlan | Refused]:
-        """What calls so far have become."""
+        """The plans of the calls so far, refused ones too."""
         return [*self._plans.values(), *self._refused.values()]
 
     @property
@@ -63,7 +63,7 @@ class Steps:
         return "cuda" in kinds or library() is not None
 
     def __call__(self, args: Any, options: Any) -> Any:
-        """What the function gives."""
+        """The function's result."""
         found = self._found(args, options)
         if isinstance(found, Refused) or found.why:
             return self._function(*args, **options)
@@ -82,7 +82,7 @@ class Steps:
         """How such a call runs, in words."""
         found = self._found(args, options)
         if isinstance(found, Refused) or found.why:
-            return f" runs as it is: {found.why}"
+            return f" runs eagerly: {found.why}"
         return f": {found.summary}"
 
     def _key(self, args: Any, options: Any) -> Any:

@@ -47,7 +47,7 @@ def write(
 ) -> list[tuple[str, str]]:
     """Plan a model for calls like these, and write the plans.
 
-    Returns what runs as it is between records, and why. They are for `library()`.
+    Returns what runs eagerly between records, and why. They are for `library()`.
 
     model: of a class in a file, loaded from `weights`. Raises Unstorable where a call
     cannot be planned, or what runs between its records cannot be written down, and
@@ -100,7 +100,7 @@ def _planned(model: Module, args: Sequence[Tensor]) -> Plan:
 
 
 def _kinds(plan: Plan, args: Sequence[Tensor]) -> dict[str, Any]:
-    """What the arguments are, and which of them have a place in the program."""
+    """The arguments' kinds, and which of them have a place in the program."""
     fixed = [plan.by_value and not a.shape and a.dtype.kind in "biu" for a in args]
     return {
         "kinds": [
@@ -136,7 +136,7 @@ class _Written:
         self._reasons: list[str] = []
 
     def said(self) -> tuple[dict[str, Any], Any]:
-        """What the metadata has of it, and its table of slots."""
+        """The plan's metadata, and its table of slots."""
         plan = self._plan
         segments = [row for each in plan.segments for row in self._segment(each)]
         said = {
@@ -174,7 +174,7 @@ class _Written:
             return
         for number, line in enumerate(node.lines):
             first, last = number == 0, number == len(node.lines) - 1
-            row = self._call(line, f"{node.label} as it is ({segment.why})")
+            row = self._call(line, f"{node.label} eagerly ({segment.why})")
             fetched = [_fetch(each) for each in segment.fetched] if first else []
             yield [*row, fetched, segment.given if last else []]
 

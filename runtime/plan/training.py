@@ -22,9 +22,9 @@ from burnish.tensor import Tensor
 
 
 class TrainingPlan:
-    """What calls of a function that trains become, for arguments of one kind.
+    """The plan of the calls of a training function, for arguments of one kind.
 
-    why: why calls run as they are; "" where they do not.
+    why: why calls run eagerly; "" where they do not.
     """
 
     def __init__(
@@ -39,13 +39,13 @@ class TrainingPlan:
 
     @property
     def summary(self) -> str:
-        """What it is made of, in words, and what runs as it is."""
+        """Its parts, in words, and the operators that run eagerly."""
         if self._plan is None:
             return "planned with its next call"
         plain = [f"{node.label}: {why}" for node, why in self._plan.eager]
         counted = {text: plain.count(text) for text in plain}
         told = "".join(f"\n  {count} x {text}" for text, count in counted.items())
-        return f"one plan, {len(self._plan.steps)} records; as they are:{told}"
+        return f"one plan, {len(self._plan.steps)} records; eagerly:{told}"
 
     def __call__(self, args: Any, options: Any) -> Any:
         """The function's results; its effects happen as in a plain call."""

@@ -38,7 +38,7 @@ _DTYPES = tuple("?bhilqBHILQefdFD")
 
 
 class Call(NamedTuple):
-    """An operator that runs as it is between records.
+    """An operator that runs eagerly between records.
 
     args, options: in the words of `planned.words`. results: places with their shapes.
     fetched: what it reads out of arrays. given: (place, slot) of what records read.
@@ -260,7 +260,7 @@ def _check_records(parts: Parts, constants: Any) -> None:
 
 
 def _check_places(parts: Parts, behind: int) -> None:
-    """What else names an array, a part of one, an argument or a range of records."""
+    """Check the remaining places: of arrays, parts, arguments and record ranges."""
     sizes = parts.slots[:, 1]
     calls = [each for each in parts.segments if isinstance(each, Call)]
     for segment in parts.segments:

@@ -26,7 +26,7 @@ from burnish.serialize import open_weights
 from burnish.tensor import Tensor
 
 PLAN, LIBRARY = ".plan.safetensors", ".kernels.so"
-"""What stands instead of a weights file's ending in the names of the two files."""
+"""The suffixes of the two files, in place of the weights file's."""
 
 _CPU = Device("cpu")
 _MOST = 32
@@ -40,7 +40,7 @@ class Ahead:
     """A model's plans by the kind of their arguments.
 
     Called with the model's arguments it gives the results, or NotImplemented where the
-    model has to run as it is.
+    model has to run eagerly.
     """
 
     def __init__(self, model: Module, said: Said, library: Library):
@@ -65,7 +65,7 @@ class Ahead:
         self._unchanged = Unchanged(model, lent)
 
     def __call__(self, model: Any, args: Any, options: Any) -> Any:
-        """The results of a call; NotImplemented where the model runs as it is."""
+        """The results of a call; NotImplemented where the model runs eagerly."""
         if self._owner() is not model or self._over:
             return NotImplemented
         found = self._found(args, options)
@@ -125,7 +125,7 @@ class Ahead:
         return (*args, *(options[name] for name in names))
 
     def _tensor(self, place: int, arg: Any) -> Tensor | None:
-        """What `nn.accepts` makes of an array or a number."""
+        """An array or a number as the tensor that `nn.accepts` makes of it."""
         names = self.said.names
         wanted = self._takes.get(names[place]) if place < len(names) else None
         if wanted is None:
@@ -146,18 +146,18 @@ class Ahead:
 
     @property
     def refusals(self) -> list[str]:
-        """Why calls so far ran as they are, each reason once."""
+        """Why calls so far ran eagerly, each reason once."""
         return [*filter(None, [self._over]), *self._why_not]
 
     def told(self) -> str:
-        """The plans, and what ran as it is."""
+        """The plans, and what ran eagerly."""
         lines = [f"{self.said.path}, by {self.library.file}:"]
         for parts in self.said.plans:
             kinds = ", ".join(map(_kind, parts.kinds))
             lines.append(f"    ({kinds}): {len(parts.records)} records")
         if self._over:
-            lines.append(f"    runs as it is: {self._over}")
-        lines += [f"    {n} x as it is: {why}" for why, n in self._why_not.items()]
+            lines.append(f"    runs eagerly: {self._over}")
+        lines += [f"    {n} x eagerly: {why}" for why, n in self._why_not.items()]
         return "\n".join(lines)
 
 
@@ -197,7 +197,7 @@ def attach(model: Module, weights: Path) -> bool:
     """Bind the plans beside a weights file to a model; whether its values are there.
 
     Where a plan file does not fit, a line on stderr says why, and nothing is changed:
-    the model is to be loaded as usual, and runs as it is. Raises RecordError for a plan
+    the model is to be loaded as usual, and runs eagerly. Raises RecordError for a plan
     file that is damaged.
     """
     said = opened(weights.with_suffix(PLAN))
@@ -206,7 +206,7 @@ def attach(model: Module, weights: Path) -> bool:
     if not why and not isinstance(library, Library):
         why = library or "BURNISH_KERNELS is off"
     if why:
-        _refused[model] = f"{said.path}: calls run as they are: {why}"
+        _refused[model] = f"{said.path}: calls run eagerly: {why}"
         print(f"burnish: {_refused[model]}", file=sys.stderr)
         return False
     assert isinstance(library, Library)
@@ -221,7 +221,7 @@ def attach(model: Module, weights: Path) -> bool:
 
 
 def explain(model: Module) -> str:
-    """Which plans a model was loaded with, and what runs as it is, and why."""
+    """Which plans a model was loaded with, and what runs eagerly, and why."""
     ahead = model._ahead
     if ahead is not None:
         return str(ahead.told())

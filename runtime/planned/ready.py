@@ -22,7 +22,7 @@ _RECORD = 8 * WORDS
 
 
 def callables() -> dict[str, Any]:
-    """What a plan may call between its records, by name: operators, and two more."""
+    """The functions that a plan may call, by name: operators, and two more."""
     from burnish.ops._shapes import values
 
     return {**registry, "Tensor.to": Tensor.to, "values": values}

@@ -1,4 +1,4 @@
-"""What a table of records runs on: an arena, the addresses of arrays, and results."""
+"""The memory that records run on: an arena, arrays' addresses, and results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CPU = Device("cpu")
 
 
 class Fault(Exception):
-    """A call that its plan cannot compute: the function as it is has to."""
+    """A call that its plan cannot compute: the function has to, eagerly."""
 
 
 class Fetch(NamedTuple):
@@ -102,7 +102,7 @@ class Ends:
     are pointed to, other results are arrays that a run makes.
 
     outside: (slot, size) of arrays that a run makes. faults: slots that say that a call
-    cannot be computed. is_whole: no step runs as it is; one that does may keep what it
+    cannot be computed. is_whole: no step runs eagerly; one that does may keep what it
     is given, which is new in each run then. in_place: the places of arguments that
     records write to, which are never copied.
     """

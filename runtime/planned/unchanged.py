@@ -47,7 +47,7 @@ class Unchanged:
         self._is_same = Same(holders, self._items, ("_value", "device"))
 
     def __call__(self) -> str:
-        """What has changed, in words; "" where nothing has."""
+        """The change, in words; "" where there is none."""
         if self._on_cpu and self._is_same():
             return ""
         why = self._difference()

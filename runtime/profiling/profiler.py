@@ -28,7 +28,7 @@ _running = threading.Lock()
 
 
 class Profile:
-    """What ran within `profile()`.
+    """The record of a `profile()` block.
 
     spans: every call, each behind the one that it is within. parameters: bytes of
     parameters and buffers of the modules that were called.

@@ -48,7 +48,7 @@ class Quantizer:
         self.report = Report(losses, before, module.num_bytes)
 
     def pack(self, path: str, param: Param) -> Packed:
-        """What a parameter becomes; errors name its path."""
+        """The packed form of a parameter; errors name its path."""
         try:
             array = param.data
             params = self.scheme.calibrated(array, self.calibration)

@@ -1,4 +1,4 @@
-"""What quantization cost and saved, parameter by parameter."""
+"""The error and the size of quantized parameters, one by one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Loss:
 
     @classmethod
     def of(cls, path: str, x: Any, packed: Packed) -> Loss:
-        """What `packed` has lost of the array x, which is not empty."""
+        """The error of `packed` against the array x, which is not empty."""
         xp = namespace(x)
         wide = np.float64 if x.dtype == np.float64 else np.float32
         values = x.astype(wide, copy=False)

@@ -15,7 +15,7 @@ Page: TypeAlias = dict[str, Any]
 
 
 class Content(NamedTuple):
-    """What a record holds, in every format."""
+    """The content of a record, in every format."""
 
     page: Page
     arrays: Arrays

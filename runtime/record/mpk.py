@@ -77,7 +77,7 @@ def read(data: memoryview, budget: Budget) -> Content:
 
 
 def _record(msgspec: ModuleType) -> Any:
-    """What a record is made of, as msgspec checks it."""
+    """The struct of a record, as msgspec checks it."""
     short = msgspec.Meta(max_length=64)
     parts = msgspec.Meta(max_length=1 << 12)
     tensor = msgspec.defstruct(

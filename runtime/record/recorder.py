@@ -48,7 +48,7 @@ class Recorder:
 
     @property
     def suffix(self) -> str:
-        """What its files' names end in: ".safetensors", ".json.gz"."""
+        """The suffix of its files' names: ".safetensors", ".json.gz"."""
         return self.format.suffix
 
     def path(self, path: str | os.PathLike[str]) -> Path:
@@ -76,7 +76,7 @@ class Recorder:
         return out.getvalue()
 
     def load(self, source: Source, limit: int | None = None) -> Any:
-        """What a file or bytes hold: arrays by name, or the containers around them.
+        """The content of a file or bytes: arrays by name, or their containers.
 
         Objects come back as the states they had, configurations as dicts, tuples as
         lists. Arrays have the types they were recorded with and may be read-only.

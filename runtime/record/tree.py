@@ -19,7 +19,7 @@ Plain: TypeAlias = Any
 """None, truth, numbers, text, lists and dicts; an array is {"$array": its name}."""
 
 NOTHING: Plain = object()
-"""What stands around the arrays of a state dict: they are all there is."""
+"""The page of a state dict, which consists of arrays only."""
 
 _ARRAY, _FLOAT, _INTEGER = "$array", "$float", "$integer"
 _DEEPEST = 64

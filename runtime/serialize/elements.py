@@ -41,7 +41,7 @@ RANK = {code: rank for rank, code in enumerate(_TYPES)}
 _NAMES = {code: name for code, (_, name) in _TYPES.items()}
 _CODES = {name: code for code, name in _NAMES.items()}
 WIDER = {"int2": "int8", "int4": "int8", "uint2": "uint8", "uint4": "uint8"}
-"""What holds the integers for which the format has no name."""
+"""The wider integer dtype for those that the format has no name for."""
 _CODES |= {name: _CODES[wider] for name, wider in WIDER.items()}
 
 

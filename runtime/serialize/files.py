@@ -188,7 +188,7 @@ def _weight_map(budget: Budget, data: memoryview) -> dict[str, str]:
 def read_pickle_data(
     source: Source, top_level_key: str | None = None, inert: bool = False
 ) -> Any:
-    """What a PyTorch file holds beside and around its tensors: dicts, numbers, text.
+    """A PyTorch file's content besides its tensors: dicts, numbers, text.
 
     Tensors stand in it as LazyTensor. top_level_key: only what is below it. Raises
     RecordError when there is no such key.

@@ -42,7 +42,7 @@ class _Fields(NamedTuple):
 
 
 class Header(NamedTuple):
-    """What a file holds, without its values; `start` is where the values begin."""
+    """A file's header; `start` is where the values begin."""
 
     entries: dict[str, Entry]
     metadata: dict[str, str]

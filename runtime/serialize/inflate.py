@@ -9,7 +9,7 @@ from burnish.budget import Budget
 
 _FIRST, _PIECE = 1 << 10, 1 << 18
 RAW, GZIP = -15, 31
-"""What the bytes are: a bare stream as in ZIP archives, or gzip with its checksum."""
+"""Formats of the bytes: a raw stream as in ZIP, or gzip with its checksum."""
 
 
 def inflated(data: Any, budget: Budget, kind: int = RAW) -> memoryview:

@@ -48,7 +48,7 @@ class LazyTensor:
 
     @property
     def memory(self) -> object:
-        """What it is a view of: tensors of one storage have the same object."""
+        """The storage it is a view of: the same object for all its tensors."""
         return self
 
     def shares_memory(self, other: LazyTensor) -> bool:

@@ -33,7 +33,7 @@ def from_bytes(data: bytes | bytearray | memoryview) -> dict[str, np.ndarray]:
 
 
 def header(path: Path) -> Header:
-    """What a file holds, without its values: dtypes, shapes, metadata."""
+    """A file's header: dtypes, shapes, metadata."""
     data = map_file(path)
     return read_header(data, Budget(len(data), os.fspath(path)))
 

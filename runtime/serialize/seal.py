@@ -78,7 +78,7 @@ def is_broken(source: Path | bytes) -> bool:
 
 
 def metadata(source: Path | bytes) -> Mapping[str, str]:
-    """What a safetensors file says beside its tensors."""
+    """The metadata of a safetensors file."""
     if not isinstance(source, bytes):
         return header(source).metadata
     data = memoryview(source)

@@ -145,7 +145,7 @@ def _pairs(value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _attributes(record: Inert) -> Iterator[tuple[str, Any]]:
-    """What an inert object holds; "" is a container that lends its names upwards."""
+    """An inert object's items; a container named "" passes its names upwards."""
     state = record.state
     if isinstance(state, dict) and {"_parameters", "_modules"} <= state.keys():
         for part in ("_parameters", "_buffers", "_modules"):
@@ -155,7 +155,7 @@ def _attributes(record: Inert) -> Iterator[tuple[str, Any]]:
 
 
 def _at(tree: Any, key: str) -> Any:
-    """What stands in the tree at a dotted path; keys may have dots themselves."""
+    """The item of the tree at a dotted path; keys may contain dots themselves."""
     if not key:
         return tree
     for place, item in _pairs(tree):

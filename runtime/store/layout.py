@@ -39,7 +39,7 @@ class Layout:
         self.spelled = spelled
 
     def name(self, layer: Module, attribute: str) -> str:
-        """What the file calls an attribute of the layer."""
+        """The file's name of an attribute of the layer."""
         rule = self._rule(layer, attribute)
         return rule.theirs if rule else attribute
 

@@ -109,7 +109,7 @@ def _counted(
 
 
 def _theirs(place: Place, layout: Layout) -> str:
-    """What the file calls the tensor of this place."""
+    """The file's name of the tensor of this place."""
     above = place.path.removesuffix(place.attribute)
     return above + layout.name(place.layer, place.attribute)
 

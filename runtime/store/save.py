@@ -59,7 +59,7 @@ def collect(
 def _parts(
     place: Place, layout: Layout, want: Precision | None
 ) -> Iterator[tuple[str, Any]]:
-    """What is kept of a tensor, by what stands behind its name."""
+    """The stored arrays of a tensor, by the suffix of its name."""
     if place.item.scheme is not None and layout is PYTORCH:
         for part, array in place.item.arrays().items():
             yield f".{part}", array

@@ -136,7 +136,7 @@ class _Convolution:
         return False
 
     def _inputs(self, handle: Any, first: Any, second: Any, algo: int) -> Any:
-        """What cuDNN is told ahead of where the result goes."""
+        """The arguments of a cuDNN call that precede the result's."""
         c = self.lt.ctypes
         room = cublaslt.workspace(first.data.device_id)
         return (

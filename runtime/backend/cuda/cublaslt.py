@@ -88,7 +88,7 @@ def library() -> _Library | None:
 
 
 class _Held(threading.local):
-    """What a thread remembers; descriptors hold the bias of one call."""
+    """State of a thread; descriptors hold the bias of one call."""
 
     def __init__(self) -> None:
         self.ready: dict[Any, Any] = {}

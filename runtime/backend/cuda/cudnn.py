@@ -58,7 +58,7 @@ def library() -> Library | None:
 
 
 class _Held(threading.local):
-    """What a thread remembers; a handle is bound to a stream."""
+    """State of a thread; a handle is bound to a stream."""
 
     def __init__(self) -> None:
         self.handles: dict[int, Any] = {}

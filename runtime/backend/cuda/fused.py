@@ -16,7 +16,7 @@ _THREADS = 256
 
 
 class Recipe(NamedTuple):
-    """What a formula needs for arrays of given shapes and kinds."""
+    """The compiled kernel of a formula for arrays of given shapes and dtypes."""
 
     code: Any  # kept alive: recipes are found by where it is
     kernel: Any

@@ -14,7 +14,7 @@ _alone = threading.RLock()
 
 
 class Room:
-    """What graphs that never run at the same time share on a GPU.
+    """Memory and order shared by graphs that never run at the same time on a GPU.
 
     Their arrays are in one pool of memory: what one has let go of another writes to. So
     a run of any of them begins behind the last one's end, whatever streams they are on.
@@ -88,7 +88,7 @@ class Room:
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
-        """What the `with` block launches comes behind every earlier run."""
+        """Order the launches of the `with` block after every earlier run."""
         import cupy
 
         with self._lock, cupy.cuda.Device(self.index):

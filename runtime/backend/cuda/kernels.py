@@ -16,7 +16,7 @@ ELEMENTS = {
     "float64": "double",
     "bool": "bool",
 }
-"""What kernels call the dtypes that they load and store."""
+"""The CUDA types of the dtypes that kernels load and store."""
 
 LONG = 1 << 31
 """Kernels count blocks in 32 bits."""

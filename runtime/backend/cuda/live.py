@@ -90,12 +90,12 @@ for _name in (
 
 
 def value_of(number: Any) -> Any:
-    """What a number is worth in this launch, checked as its reader wants it."""
+    """The number's value for this launch, checked as its reader expects it."""
     return number.check(number.value) if type(number) is Live else number
 
 
 class Numbers:
-    """What a captured call reads of the host: memory that is filled at each launch.
+    """The host's numbers that a captured call reads: memory filled at each launch.
 
     checks: whether what is captured is still what would be launched.
     """

@@ -1,4 +1,4 @@
-"""What is measured of a run: statistics of batches, and the number they give.
+"""Base classes of metrics: statistics of batches, and the number they give.
 
 class MeanError(Metric):
     unit, higher_is_better = "m", False
@@ -56,7 +56,7 @@ class Metric:
 
     @property
     def name(self) -> str:
-        """What tables and files call it; different for different settings."""
+        """Its name in tables and files; different for different settings."""
         return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", type(self).__name__)
 
     def statistics(self, item: Any, moment: Moment) -> Statistics:
@@ -96,7 +96,7 @@ class Mean(Metric):
 
 
 def output_and_targets(item: Any) -> tuple[Any, Any]:
-    """What a step's item holds of a model's outputs and what they should be."""
+    """The model's outputs and the targets of a step's item."""
     return item.output, item.targets
 
 

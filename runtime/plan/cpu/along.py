@@ -34,7 +34,7 @@ def take_slices(b: Builder, node: Node) -> None:
 
 @lower("embedding")
 def embedding(b: Builder, node: Node) -> None:
-    """Rows by numbers of the call; where one is of no row, the call runs as it is."""
+    """Rows by numbers of the call; where one is of no row, the call runs eagerly."""
     ids, weight, y = *node.args[:2], node.result
     need(isinstance(ids, Value) and ids.dtype == np.int64, "its numbers are not int64")
     need(isinstance(weight, Constant) and len(weight.shape) == 2, "its rows")

@@ -73,7 +73,7 @@ class Spot(NamedTuple):
 
     @property
     def reference(self) -> int:
-        """What a record says for it, once buffers have their places."""
+        """Its address in a record, once buffers have their places."""
         buffer, offset = self.root
         return reference(buffer.slot, buffer.place + offset)
 
@@ -91,7 +91,7 @@ class Step:
 
 
 class Builder:
-    """What lowering functions write to.
+    """The state that lowering functions read and write.
 
     forms: by a value's place, the layouts that it lies in, and where. views: where a
     value is that only looks at another one's elements, and its distances along axes.
@@ -127,7 +127,7 @@ class Builder:
     # --- values ---
 
     def source(self, value: Value, outside: bool = True) -> Spot:
-        """An array from outside, plain: an argument, or what a step as it is gives."""
+        """An array from outside, plain: an argument, or the result of an eager step."""
         spot = self.new(value.size * value.dtype.itemsize, outside)
         self.forms[value.place] = {PLAIN: spot}
         return spot

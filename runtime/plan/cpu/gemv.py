@@ -22,7 +22,7 @@ _LARGE = 64 << 20
 but products of packed ones are faster by 10 to 30 %."""
 
 _SMALL = 32
-"""What blocks of small numbers are a multiple of: 16 bytes of 4-bit ones."""
+"""Block sizes of quantized weights are multiples of this: 16 bytes of 4-bit ones."""
 
 
 def gemv(

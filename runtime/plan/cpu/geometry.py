@@ -25,7 +25,7 @@ class Window(NamedTuple):
 
     @property
     def axes(self) -> list[Axis]:
-        """What every place of each axis sees."""
+        """The input positions of every output position, by axis."""
         return [_strided(*each) for each in zip(*self, strict=True)]
 
 

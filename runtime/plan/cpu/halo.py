@@ -19,7 +19,7 @@ from burnish.plan.cpu.layout import LANES, blocks, strides
 from burnish.plan.graph import constant
 
 _GAIN = 1.05
-"""What a border has to bring at least: it has to be copied around the map first."""
+"""The least gain of a border: the map must be copied into it first."""
 
 _CACHED = 512 << 10
 """Bytes of weights that small tiles read again from the second-level cache."""

@@ -1,4 +1,4 @@
-"""What only moves elements, or joins them: views, concatenation."""
+"""Operators that only move or join elements: views, concatenation."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _channels_alone(index: Any, shape: tuple[int, ...], axis: int) -> int:
 
 @lower("getitem", "broadcast_to", "flip")
 def view(b: Builder, node: Node) -> None:
-    """What NumPy gives as a view: looked at as it is, copied where it has to be."""
+    """An operator that gives a view in NumPy: a view here too, or a copy if needed."""
     x, y = node.args[0], node.result
     need(isinstance(x, Value), "its input is a parameter")
     if x.dtype != np.int64:

@@ -43,7 +43,7 @@ _MOVING = ("reshape", "transpose", "getitem", "flip", "max_pool")
 
 
 class Rounded(NamedTuple):
-    """What a rounded value is made of: x, and how its codes are to be read.
+    """The origin of a rounded value: x, and how to read its codes.
 
     one: a scale for all of x; else one for each row, along the last axis.
     """

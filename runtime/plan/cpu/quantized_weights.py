@@ -90,7 +90,7 @@ class Whole:
 
 
 def whole(b: Builder, weight: Any, turned: bool) -> Whole | None:
-    """What a quantized parameter holds, or its transpose; None of any other weight."""
+    """A quantized parameter or its transpose; None for any other weight."""
     if not isinstance(weight, Constant) or len(weight.sources) != 1:
         return None
     key = (id(weight), turned)

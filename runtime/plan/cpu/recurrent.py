@@ -40,7 +40,7 @@ def rnn(b: Builder, node: Node) -> None:
 
 
 def _need_plain(b: Builder, node: Node, live: Any, unread: Any) -> None:
-    """What is for gradients alone is not given; all sequences are of one length."""
+    """Refuse a node whose gradient outputs are read or whose lengths differ."""
     need(live is None, "its sequences have lengths")
     need(not any(v.place in b.read for v in unread), "what it keeps is read")
 

@@ -10,7 +10,7 @@ LOWERED: dict[str, Callable[..., None]] = {}
 
 
 class Declined(Exception):
-    """A node that kernels do not compute: it runs as it is. Its words say why."""
+    """A node that kernels do not compute: it runs eagerly. Its words say why."""
 
 
 def lower(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:

@@ -110,7 +110,7 @@ _GEOMETRY = (("stride", "padding", "dilation"), (1, 0, 1))
 
 
 def bounds(line: Line) -> tuple[float, float] | None:
-    """What a call holds its argument between; None for another call."""
+    """The bounds to which a call clamps its argument; None for another call."""
     call = line.call
     if call.function is relu:
         return 0.0, math.inf

@@ -85,7 +85,7 @@ class Following:
     def enter(
         self, module: Module, args: tuple[Any, ...], options: dict[str, Any]
     ) -> Any:
-        """What a module gives."""
+        """The module's result."""
         return forwarded(module, args, options)
 
     def read(self, stored: Any) -> None:

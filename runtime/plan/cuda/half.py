@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from burnish.plan.cuda.units import Unit
 
 DTYPES = {"fp16": np.dtype(np.float16)}
-"""What values are rounded to, by the name of a precision."""
+"""The dtype to which values are rounded, by the name of a precision."""
 
 _SINGLE = np.dtype(np.float32)
 
 
 class Half:
-    """What float32 arguments and parameters decide is rounded to 16 bits.
+    """Rounding to 16 bits of all that depends on float32 arguments or parameters.
 
     What whole numbers, buffers and constants alone decide stays as it is: places,
     frequencies, masks. kept: rounded parameters, for all programs of a function.

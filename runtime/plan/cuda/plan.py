@@ -1,7 +1,7 @@
-"""GraphPlan: a program's calls as CUDA graphs, and calls between that run as they are.
+"""GraphPlan: a program's calls as CUDA graphs, and calls between that run eagerly.
 
 One capture of the whole is tried. A call that cannot be in it, because it waits for the
-GPU, ends a graph, runs as it is, and the next graph begins. Arguments are copied to
+GPU, ends a graph, runs eagerly, and the next graph begins. Arguments are copied to
 where the graphs read them, results from where they write; what is between is in memory
 that the plans of one function share.
 """
@@ -27,7 +27,7 @@ _TIMES = 10
 
 @dataclasses.dataclass(slots=True)
 class Stretch:
-    """Units as one graph; or one that runs as it is, and why.
+    """Units as one graph; or one that runs eagerly, and why.
 
     given: places that a later graph reads, and the arrays that it reads them from.
     """
@@ -43,7 +43,7 @@ class Reshaped(CaptureError):
 
 
 class GraphPlan:
-    """What a program becomes for arguments of one kind; called with its tensors."""
+    """A program's CUDA graphs for arguments of one kind; called with its tensors."""
 
     def __init__(self, program: Program, room: graphs.Room, given: list[Any]):
         self.program, self._room = program, room
@@ -59,12 +59,12 @@ class GraphPlan:
 
     @property
     def eager(self) -> list[tuple[Unit, str]]:
-        """What runs as it is, and why."""
+        """The units that run eagerly, and why."""
         return [(s.units[0], s.why) for s in self.stretches if s.graph is None]
 
     @property
     def summary(self) -> str:
-        """What it is made of, in words."""
+        """Its parts, in words."""
         made = [
             stretch.graph for stretch in self.stretches if stretch.graph is not None
         ]
@@ -139,7 +139,7 @@ class GraphPlan:
                 before = values.copy()
                 try:
                     graph = self._room.captured(work)
-                except Exception:  # it runs as it is
+                except Exception:  # it runs eagerly
                     found.append(0.0)
                 else:
                     found.append(graphs.seconds(graph, 3) / _TIMES)

@@ -16,13 +16,13 @@ def listed_on_gpu(name: str, plan: GraphPlan, given: list[Any]) -> str:
     rows = []
     for unit, seconds in zip(plan.units, times, strict=True):
         if id(unit) in why:
-            rows.append(f"{unit.label} as it is: {why[id(unit)]}"[:88])
+            rows.append(f"{unit.label} eagerly: {why[id(unit)]}"[:88])
             continue
         shapes = ", ".join(str(ref.shape) for ref in unit.gives)
         what = f"{unit.label} {shapes}"
         rows.append(f"{what:58} {seconds * 1e6:9.1f} us {seconds / whole:6.1%}")
     head = (
-        f"{name}: {plan.summary}, {len(plan.eager)} calls as they are; "
+        f"{name}: {plan.summary}, {len(plan.eager)} eager calls; "
         f"memory {plan.nbytes / 1e6:.2f} MB"
     )
     return "\n".join([head, *(f"    {row}" for row in rows)])

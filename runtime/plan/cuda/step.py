@@ -1,6 +1,6 @@
 """StepPlan: a step of training as one CUDA graph.
 
-Its first call runs as it is; what it reads, assigns and draws is noted. The second is
+Its first call runs eagerly; what it reads, assigns and draws is noted. The second is
 captured: gradients, optimizers and running statistics too. Parameters and buffers that
 it assigns have a `Home`, which the graph writes to. What Python works out for each
 step, rates and the keys of random numbers, the host uploads before each launch.
@@ -31,9 +31,9 @@ from burnish.plan.cuda.plan import copied
 
 
 class StepPlan:
-    """What calls of a function that trains become, for arguments of one kind.
+    """The CUDA graph of a training function's calls, for arguments of one kind.
 
-    why: why calls run as they are; "" where they do not. homes: of all plans of the
+    why: why calls run eagerly; "" where they do not. homes: of all plans of the
     function, by the `id` of what they are for.
     """
 
@@ -56,9 +56,9 @@ class StepPlan:
 
     @property
     def summary(self) -> str:
-        """What it is made of, in words."""
+        """Its parts, in words."""
         if self._graph is None:
-            return "one call as it is; the next one is captured"
+            return "one eager call; the next one is captured"
         size = sum(home.array.nbytes for home in self._changed)
         return (
             f"one CUDA graph, {graphs.launches(self._graph)} launches, "
@@ -258,7 +258,7 @@ def _beside(item: Any) -> Any:
 
 
 def _told(error: Exception) -> str:
-    """What stopped a capture, and the line of an operator where it did."""
+    """The error that stopped a capture, and the operator's line that raised it."""
     message = (str(error) or repr(error)).splitlines()[0]
     frames = traceback.extract_tb(error.__traceback__)
     inside = [frame for frame in frames if "/ops/" in frame.filename]

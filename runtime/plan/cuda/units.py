@@ -36,7 +36,7 @@ class Unit:
 
     @property
     def label(self) -> str:
-        """What it calls."""
+        """The names of the functions it calls."""
         return " + ".join(line.label for line in self.lines)
 
     @property
@@ -139,7 +139,7 @@ def _chains(program: Program) -> dict[int, list[Line]]:
 
 
 def _product(line: Line, fixed: dict[int, Any]) -> Any:
-    """What products that can be joined have in common; None for another line."""
+    """The key shared by products that can be joined; None for another line."""
     call = line.call
     if call.function is not linear or not line.plain or len(call.args) < 2:
         return None

@@ -61,7 +61,7 @@ class _Store:
         self.starts: dict[str, int] = {}
 
     def find(self, key: Any) -> Any:
-        """What a persistent id stands for: a storage, or a module's class."""
+        """The object of a persistent id: a storage, or a module's class."""
         if key[0] == "module":
             return key[1]
         word, kind, name, _, count, *view = key

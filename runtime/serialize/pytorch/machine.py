@@ -261,7 +261,7 @@ def _kind(value: Any) -> str:
 
 
 def _said(error: Exception) -> str:
-    """What an error says; one that only names a value of the file says its kind."""
+    """An error's message; its kind where it only names a value of the file."""
     text = error.args[0] if error.args and not isinstance(error, KeyError) else None
     return text[:200] if isinstance(text, str) else type(error).__name__
 

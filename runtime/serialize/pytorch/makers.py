@@ -1,4 +1,4 @@
-"""What PyTorch's names in a pickle make: tensors, sizes, devices.
+"""PyTorch's constructors that a pickle calls: tensors, sizes, devices.
 
 Each function takes the machine and the arguments that stand in the file.
 """

@@ -1,4 +1,4 @@
-"""What NumPy's and Python's own names in a pickle make: arrays, numbers, containers.
+"""NumPy's and Python's constructors that a pickle calls: arrays, containers.
 
 Each function takes the machine and the arguments that stand in the file.
 """

@@ -16,7 +16,7 @@ _SHOWN = 8
 
 
 def read(data: memoryview, budget: Budget, inert: bool = False) -> tuple[Any, str]:
-    """What torch.load would return, tensors as LazyTensor, and the file's kind.
+    """The result of torch.load, tensors as LazyTensor, and the file's kind.
 
     inert: read objects of unknown classes as Inert records. Raises RecordError when the
     file is damaged, and, without `inert`, when it holds such objects.

@@ -12,7 +12,7 @@ SLOT, _MARK = 16, 48  # bytes that each of them takes
 
 
 class Stack:
-    """What a pickle's opcodes work on; all that is put there is counted."""
+    """The stack of a pickle's opcodes; every item put there is counted."""
 
     def __init__(self, stream: Stream, budget: Budget):
         self.stream = stream

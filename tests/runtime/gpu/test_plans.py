@@ -393,7 +393,7 @@ def test_what_a_plan_says():
     text = fast.plan(tensor(2, 3, 8, 8))
     assert "1 CUDA graphs" in text
     assert "linear (2, 33)" in text
-    assert "0 calls as they are" in text
+    assert "0 eager calls" in text
 
 
 def test_a_copy_of_the_module_has_plans_of_its_own():

@@ -37,7 +37,7 @@ class Net(nn.Module):
 def test_a_module():
     fast = check(Net(), tensor(2, 3, 9, 11))
     assert records(fast) == 5  # rows, convolution, mean, two products
-    assert "as it is" not in fast.explain()
+    assert "eagerly" not in fast.explain()
 
 
 def test_a_decorated_function():
@@ -99,7 +99,7 @@ def test_parts_of_a_parameter_are_made_once():
     x = tensor(3, 7)
     fast = check(Parts(), x)
     assert records(fast) == 2
-    assert "as it is" not in fast.plan(x)
+    assert "eagerly" not in fast.plan(x)
     both.assign(tensor(10, 7).data)
     same(fast(x), fast._function(x))
 

@@ -104,7 +104,7 @@ def test_every_planned_call_gives_the_plain_numbers(folder, ran):
     same(model(way=0, x=X), other(X, 0))
     assert len(ran) == 8
     assert planned.explain(model).count(" records") == 3
-    assert "as it is" not in planned.explain(model)
+    assert "eagerly" not in planned.explain(model)
 
 
 def test_parameters_come_from_the_weights_file_when_they_are_asked_for(folder, ran):
@@ -133,7 +133,7 @@ def test_other_arguments_run_as_it_is(folder, ran, args):
     model, other = imported(folder).from_file(), plain(folder)
     same(model(*args(model)), other(*args(other)))
     assert not ran
-    assert "1 x as it is: no plan for float32" in planned.explain(model)
+    assert "1 x eagerly: no plan for float32" in planned.explain(model)
     model(*tensors(CALLS[0]))
     assert len(ran) == 1
 
@@ -391,7 +391,7 @@ def test_what_cannot_be_stored_is_named(made, tmp_path):
     weights = tmp_path / "net.safetensors"
     model = Outside()
     model.save_file(weights)
-    with pytest.raises(store.Unstorable, match="getitem as it is"):
+    with pytest.raises(store.Unstorable, match="getitem eagerly"):
         store.write(
             tmp_path / "net.plan.safetensors",
             model,
