@@ -315,10 +315,7 @@ class _Lowering:
             if not moved(b, node):
                 LOWERED[node.name](b, node)
         except Declined:
-            del b.steps[before[0] :], b.buffers[before[1] :], b.faults[before[2] :]
-            b.constants = {
-                k: spot for k, spot in b.constants.items() if spot.buffer in b.buffers
-            }
+            b.take_back(*before)
             for place in touched:
                 b.forms.pop(place, None)
                 b.views.pop(place, None)
@@ -328,7 +325,6 @@ class _Lowering:
 
     def _as_it_is(self, node: Node, why: str) -> None:
         self._close()
-        segment = Segment(len(self.builder.steps), 0, node, why)
         wanted = []
         for place in sorted(node.reads):
             if place in self.graph.folded:
@@ -337,6 +333,7 @@ class _Lowering:
                 value = self.graph.values[place]
                 wanted.append((value, self._outside(value)))
         self._close()
+        segment = Segment(len(self.builder.steps), 0, node, why)
         self.wanted[id(segment)] = wanted
         self.given[id(segment)] = [
             (value, self.builder.source(value))

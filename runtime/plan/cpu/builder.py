@@ -264,6 +264,20 @@ class Builder:
             spot.buffer.used(len(self.steps))
         self.add("program", shares, out=out, table=self.constant(made), **fields)
 
+    def take_back(self, steps: int, buffers: int, faults: int) -> None:
+        """Keep so many of each, and forget what lies in the buffers that go."""
+        gone = {id(buffer) for buffer in self.buffers[buffers:]}
+        del self.steps[steps:], self.buffers[buffers:], self.faults[faults:]
+
+        def kept(known: dict[Any, Spot]) -> dict[Any, Spot]:
+            return {k: s for k, s in known.items() if id(s.buffer) not in gone}
+
+        self.constants, self.codes = kept(self.constants), kept(self.codes)
+        self.forms = {place: kept(forms) for place, forms in self.forms.items()}
+        self.views = {
+            k: v for k, v in self.views.items() if id(v[0].buffer) not in gone
+        }
+
     def become(self, spot: Spot, target: Spot, size: int) -> bool:
         """Make a buffer a part of another one, if nothing is against it."""
         buffer = spot.buffer

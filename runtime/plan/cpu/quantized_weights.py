@@ -25,7 +25,7 @@ class Whole:
     """
 
     def __init__(self, source: Stored, turned: bool):
-        self.source, self.turned = source, turned
+        self.source, self.turned, self._scheme = source, turned, source.held.scheme
         self.outs = source.shape[1 if turned else 0]
         self._made: dict[Any, Constant] = {}
 
@@ -78,8 +78,8 @@ class Whole:
 
     def _held(self) -> Packed:
         held = self.source.held
-        if not isinstance(held, Packed):
-            raise CaptureError("a weight that was quantized is so no more")
+        if not isinstance(held, Packed) or held.scheme != self._scheme:
+            raise CaptureError("a parameter is quantized in another way, or no more")
         return held
 
     def _once(self, key: Any, make: Callable[[], Array]) -> Constant:

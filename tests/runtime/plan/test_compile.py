@@ -294,3 +294,16 @@ def test_nothing_is_loaded_before_it_is_asked_for():
     words = [sys.executable, "-c", code]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_every_record_runs_once():
+    first, last = (nn.Conv2d(16, 16, 3, padding=1) for _ in range(2))
+
+    def function(x):
+        y = first(x)
+        return last(y.sort(-1)) + y  # sort has no kernel: y is brought out of blocks
+
+    x = Tensor(np.random.default_rng(0).standard_normal((1, 16, 8, 8)), "float32")
+    plan = check(function, x).planned(x)
+    ranges = [range(s.first, s.behind) for s in plan.segments if s.node is None]
+    assert [i for each in ranges for i in each] == [*range(len(plan.steps))]

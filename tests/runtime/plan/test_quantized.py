@@ -8,6 +8,8 @@ from burnish import Tensor, nn, ops
 from burnish.errors import InputError
 from burnish.lowbit import Level, QuantScheme
 from burnish.nn.input_quantizer import InputQuantizer
+from burnish.plan.cpu.table import LOWERED, Declined
+from burnish.quantization import Quantizer
 from tests.runtime.plan.checks import check
 
 pytestmark = pytest.mark.usefixtures("canaries")
@@ -165,3 +167,36 @@ def test_new_weights_are_seen():
         fast(x)
         layer.weight = weight
         np.testing.assert_allclose(fast(x).data, layer(x).data, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("level", [Level.channel(1), Level.block(8), Level.tensor()])
+def test_a_weight_quantized_in_another_way_is_seen(level):
+    layer = rounding(nn.Linear(32, 32))
+    x, fast = tensor(5, 32), burnish.compile(layer)
+    fast(x)
+    layer.weight.assign(tensor(32, 32, seed=9).data * np.linspace(0.1, 3, 32))
+    layer.quantize_weights(Quantizer(scheme=QuantScheme("q8f", "affine", level)))
+    np.testing.assert_allclose(fast(x).data, layer(x).data, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["getitem", "transpose", "max_pool"])
+def test_a_kernel_that_declines_late_leaves_nothing_behind(name, monkeypatch):
+    class Many(nn.Module):
+        def __init__(self):
+            self.quantizer = rounding(nn.Linear(16, 24)).on_input
+            self.a, self.b = (rounding(nn.Linear(16, 24)) for _ in range(2))
+            self.a.on_input = self.b.on_input = None
+
+        def forward(self, x):
+            y = self.quantizer(x.transpose(0, 2, 3, 1))
+            z = y.transpose(0, 3, 1, 2)
+            return self.a(y), self.b(y), ops.tanh(y[:, 1:]), ops.max_pool(z, 2), y + 1
+
+    known = LOWERED[name]
+
+    def late(b, node):
+        known(b, node)
+        raise Declined("late")
+
+    monkeypatch.setitem(LOWERED, name, late)
+    check(Many(), tensor(2, 16, 8, 8))
