@@ -38,6 +38,7 @@ class Cache:
 
     def places(self, time: int, device: Device) -> tuple[Tensor, Tensor]:
         """Where `time` new positions are (T,), and all that they may see."""
+        self._level()
         keys = Tensor.arange(self.length + time, device=device)
         return keys[self.length :], keys
 
@@ -63,11 +64,18 @@ class Cache:
 
     def rooms(self, time: int) -> dict[Module, list[Tensor]]:
         """The arrays (N, H, S, D) by owner, with room for `time` more positions."""
+        self._level()
         found = {}
         for owner, parts in self._grown.items():
             arrays = [part.reserve(part.length + time) for part in parts]
             found[owner] = [Tensor.wrap(array, Device("cpu")) for array in arrays]
         return found
+
+    def _level(self) -> None:
+        """Forget what a call that failed between two modules left in the first ones."""
+        length = self.length
+        for part in (part for parts in self._grown.values() for part in parts):
+            part.length = length
 
     def advance(self, time: int) -> None:
         """Note that so many positions were written into the arrays."""

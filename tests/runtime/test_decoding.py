@@ -182,6 +182,31 @@ def test_a_token_that_no_row_has_leaves_the_cache_as_it_was() -> None:
     assert cache.length == 4
 
 
+@pytest.mark.parametrize("is_planned", [False, True])
+def test_a_call_that_fails_between_layers_leaves_the_cache_as_it_was(
+    is_planned: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = writer(32, 4, 4)
+    called: Any = Decoder(model) if is_planned else model
+    ours, theirs = Cache(), Cache()
+    for cache in (ours, theirs):
+        called(ids_of(1, 5), cache=cache)
+    split = Attention.split
+
+    def failing(owner: Attention, x: Any) -> Any:
+        if owner is model.layers[1]:
+            raise KeyboardInterrupt
+        return split(owner, x)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Attention, "split", failing)
+        with pytest.raises(KeyboardInterrupt):
+            called(ids_of(1, 4), cache=ours)
+    for time in (1, 1, 4, 1):
+        ids = ids_of(1, time)
+        same(called(ids, cache=ours), model(ids, cache=theirs))
+
+
 def test_a_model_that_asks_for_the_length_runs_as_it_is() -> None:
     burnish.seed(0)
     model = Old(32, 4, 4)
