@@ -99,6 +99,8 @@ def _numbered(branch: ir.Graph, classes: dict[Hashable, int]) -> _Numbers:
     for node in branch:
         if node.op_type in g.RANDOM or any(True for _ in g.bodies(node)):
             continue
+        if constants.makes_weight(node):
+            continue
         inputs = tuple(_number(value, numbers) for value in node.inputs)
         attributes = tuple(sorted((a.name, _held(a)) for a in node.attributes.values()))
         key = (node.domain, node.op_type, node.version, attributes, inputs)
@@ -114,17 +116,25 @@ def _number(value: ir.Value | None, numbers: _Numbers) -> Hashable:
     if value in numbers:
         return numbers[value]
     tensor = g.constant(value)
-    is_text = tensor is not None and tensor.dtype == ir.DataType.STRING
-    if tensor is None or is_text or constants.trains(value):
+    if tensor is None or constants.trains(value):
         return id(value)  # weights that happen to be equal are trained apart
-    return (tensor.dtype, tuple(tensor.shape.numpy()), tensor.tobytes())
+    return _content(tensor)
 
 
-def _held(attribute: Any) -> str:
-    """An attribute as text: equal text, equal value."""
-    if attribute.type in (ir.AttributeType.TENSOR, ir.AttributeType.TENSORS):
-        return f"{id(attribute.value)}"
+def _held(attribute: Any) -> Hashable:
+    """What an attribute holds: equal keys, equal values."""
+    if attribute.type == ir.AttributeType.TENSOR:
+        return _content(attribute.value)
+    if attribute.type == ir.AttributeType.TENSORS:
+        return id(attribute.value)
     return repr(attribute.value)
+
+
+def _content(tensor: ir.TensorProtocol) -> Hashable:
+    """A tensor's dtype, shape and bytes; of text its identity."""
+    if tensor.dtype == ir.DataType.STRING:
+        return id(tensor)
+    return (tensor.dtype, tuple(tensor.shape.numpy()), tensor.tobytes())
 
 
 def _cone(branch: ir.Graph, results: Iterable[ir.Value]) -> set[ir.Node]:

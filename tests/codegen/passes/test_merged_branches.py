@@ -74,6 +74,33 @@ def test_branches_that_differ_stay(then, other):
         assert " if c else " in stays(made, feeds=feeds)
 
 
+def with_tables(first: list[float], second: list[float]) -> onnx.ModelProto:
+    """An If whose branches add a table each, a Constant of several elements."""
+    made = of(
+        "() => (p) { k = Identity(x) p = Add(x, k) }",
+        "() => (q) { l = Identity(x) q = Add(x, l) }",
+        "(float[n, k] y)",
+    )
+    for attribute, table in zip(
+        made.graph.node[0].attribute, (first, second), strict=True
+    ):
+        node = attribute.g.node[0]
+        value = onnx.numpy_helper.from_array(np.array(table, np.float32))
+        constant = onnx.helper.make_node("Constant", [], node.output, value=value)
+        node.CopyFrom(constant)
+    return made
+
+
+@pytest.mark.parametrize("feeds", FEEDS, ids=["then", "else"])
+def test_tables_are_compared_by_content(feeds):
+    table = [1.0, 2.0, 3.0, 4.0]
+    assert " if c" not in becomes(
+        with_tables(table, table), "return x + self.k", feeds=feeds
+    )
+    other = [1.0, 2.0, 3.0, 5.0]
+    assert " if c else " in stays(with_tables(table, other), feeds=feeds)
+
+
 def test_equal_constants_of_both_branches_are_one():
     made = of(
         "() => (p) { k = Constant<value_floats=[3.0]>() p = Mul(x, k) }",
