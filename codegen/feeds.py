@@ -140,10 +140,12 @@ def _array(value: ir.Value, sizes: Mapping[str, int], seed: int) -> np.ndarray:
     if dtype is ir.DataType.STRING:
         return np.full(shape, "text", dtype=object)
     if dtype is ir.DataType.BOOL:
-        return random.random(shape) < 0.5
-    if dtype.is_integer():
-        return _whole_numbers(value, shape, random).astype(dtype.numpy())
-    return np.asarray(random.standard_normal(shape)).astype(dtype.numpy())
+        made = np.asarray(random.random(shape) < 0.5)
+    elif dtype.is_integer():
+        made = np.asarray(_whole_numbers(value, shape, random))
+    else:
+        made = np.asarray(random.standard_normal(shape))
+    return made.astype(dtype.numpy())  # an array: onnxruntime takes no NumPy scalars
 
 
 def _whole_numbers(

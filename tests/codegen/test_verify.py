@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
+import onnx_ir as ir
 import pytest
 
+from burnish.codegen import feeds
 from burnish.codegen.errors import UsageError, VerifyError
 from burnish.codegen.pipeline import generate, write
 from burnish.codegen.readers import reference
@@ -111,6 +113,20 @@ def test_sizes_and_inputs_can_be_given(model, module, tmp_path):
 def test_the_same_seed_gives_the_same_numbers(model, module):
     first, again, other = (verify(model, module(" + 1"), seed=s) for s in (0, 0, 1))
     assert first.outputs == again.outputs != other.outputs
+
+
+SCALARS = """<ir_version: 8, opset_import: ["" : 18]>
+g (float x, bool b, int64 i) => (float y) { y = Identity(x) }"""
+
+
+def test_scalars_are_fed_as_arrays():
+    """onnxruntime takes no numbers of NumPy's that are not arrays."""
+    graph = ir.from_proto(onnx.parser.parse_model(SCALARS))
+    fed = feeds.make(graph, size=8, given={}, dims={}, seed=0)
+    assert {name: type(array) for name, array in fed.items()} == dict.fromkeys(
+        "xbi", np.ndarray
+    )
+    assert [array.dtype.kind for array in fed.values()] == ["f", "b", "i"]
 
 
 WRONG = {
