@@ -39,7 +39,7 @@ _LEAST = {
         1,
     ),
 }
-"""The least whole number that a name takes; a name that is missing takes any."""
+"""The minimum of a name's integer; a name that is missing takes any."""
 
 _RANGES: dict[str, tuple[Callable[[float], bool], str]] = {
     "dropout": (lambda value: 0 <= value <= 1, "a number from 0 to 1"),

@@ -137,7 +137,7 @@ class Variable:
     index: int
 
     derived: ClassVar[bool] = False
-    """Whether `resolve` has to be asked for the variable that this one stands for."""
+    """Whether `resolve` has to be asked for the variable that this one represents."""
 
     def resolve(self) -> Variable:
         """The variable that operators work on instead of this one."""

@@ -88,7 +88,7 @@ class Replay(Node):
     def pull(
         self, incoming: dict[int, Any], like: Variable | None
     ) -> list[tuple[tuple[Node, int], Any]]:
-        """Gradients for what the second call recorded; `backward` goes on from there.
+        """Gradients for the second call's recording; `backward` continues from there.
 
         The second call works on the arguments themselves, so what it records leads on
         to where they came from, and to every parameter that it used.

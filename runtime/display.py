@@ -1,4 +1,4 @@
-"""How tensors are printed: the values as NumPy prints them, then what they are."""
+"""Printing of tensors: the values as NumPy prints them, then shape and dtype."""
 
 from __future__ import annotations
 

@@ -60,4 +60,4 @@ class BudgetError(RecordError):
 
 
 class UnwrittenError(BurnishError):
-    """A step that a model's file does not tell, called before somebody wrote it."""
+    """A step that a model's file does not describe, called before it was written."""

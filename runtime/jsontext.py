@@ -24,7 +24,7 @@ Pairs = Callable[[list[tuple[str, Any]]], Any]
 
 
 class Costs(NamedTuple):
-    """The bytes of memory that each of them stands for at most."""
+    """The bytes of memory that each of them takes at most."""
 
     array: int = 96
     object: int = 200

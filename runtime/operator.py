@@ -225,7 +225,7 @@ class Operator(Function[P, A, T]):
     def _in_float32(
         self, kernel: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
     ) -> Any:
-        """bfloat16 arguments computed as float32; what they give is bfloat16 again."""
+        """bfloat16 arguments computed as float32; results are bfloat16 again."""
         if not bfloat16.is_among(args):
             return kernel(*args, **options)
         return bfloat16.narrowed(kernel(*bfloat16.widened(args), **options))

@@ -89,7 +89,7 @@ class Tensor(Methods):
         return ops.cast(self, dtype=dtype)
 
     def quantize(self, scheme: Any, params: Any = None) -> Tensor:
-        """As small numbers, a QuantizedTensor: see `burnish.quantization`.
+        """Quantized, a QuantizedTensor: see `burnish.quantization`.
 
         scheme: a QuantScheme. params: (scales, zero_points or None); None takes them
         from this tensor's own range. Raises InputError unless these are finite floats.

@@ -54,7 +54,7 @@ def narrowed(value: Any) -> Any:
 
 
 def like(part: Any, arg: Any) -> Any:
-    """A gradient array in bfloat16 where what it belongs to is."""
+    """A gradient array in bfloat16 where its variable is."""
     return narrowed(part) if is_bfloat16(arg) else part
 
 

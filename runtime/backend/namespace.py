@@ -11,7 +11,7 @@ from burnish.backend import installed, symbols
 from burnish.errors import DeviceError
 
 Array: TypeAlias = np.ndarray[Any, Any]
-"""A `numpy.ndarray` or a `cupy.ndarray`; shapes are said in the docstrings."""
+"""A `numpy.ndarray` or a `cupy.ndarray`; docstrings give the shapes."""
 
 
 def namespace(*arrays: Any) -> Any:

@@ -17,7 +17,7 @@ import numpy as np
 
 
 class Unwritten(AttributeError):
-    """A formula does what a kernel's body cannot say."""
+    """Raised for a formula that a kernel's body cannot express."""
 
 
 class Script:

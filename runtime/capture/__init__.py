@@ -31,7 +31,7 @@ __all__ = ["CaptureError", "Program", "capture", "record", "written"]
 
 
 def capture(function: Callable[..., Any], *args: Any, **options: Any) -> Program:
-    """Run `function(*args, **options)` once and write down what it calls on tensors.
+    """Run `function(*args, **options)` once and record its calls on tensors.
 
     Every tensor among the arguments, also in lists, tuples and dicts, becomes an
     argument of the program; numbers and words stay what they are. Parameters and

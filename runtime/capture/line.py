@@ -47,7 +47,7 @@ class Line:
 
     @property
     def label(self) -> str:
-        """The name of what is called."""
+        """The name of the called function."""
         return str(self.function.__name__).lstrip("_")
 
     def run(self, values: list[Any]) -> None:

@@ -1,4 +1,4 @@
-"""A program as text: one line a call, with the shape and dtype of what it gives."""
+"""A program as text: one line a call, with its results' shapes and dtypes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from burnish.nested import mapped
 if TYPE_CHECKING:
     from burnish.capture.program import Program
 
-_WIDEST = 60  # of a call's own text, behind which its results stand
+_WIDEST = 60  # of a call's own text, before its results
 
 
 def listing(program: Program) -> str:

@@ -1,4 +1,4 @@
-"""Program: what a capture gives, to be run and to be read."""
+"""Program: the result of a capture, to be run and to be read."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Program:
 
     @property
     def takes(self) -> int:
-        """How many tensors it is called with."""
+        """The number of tensors it is called with."""
         return sum(isinstance(each, Kind) for each in self.arguments.values())
 
     @property
@@ -72,7 +72,7 @@ class Program:
         return values
 
     def check(self) -> None:
-        """Raises CaptureError where a module is not what it was in the capture."""
+        """Raises CaptureError where a module has changed since the capture."""
         self._watch.check()
 
     def filled(self, values: list[Any]) -> Any:
@@ -110,7 +110,7 @@ class Program:
         return given
 
     def __len__(self) -> int:
-        """How many calls it makes."""
+        """The number of calls it makes."""
         return len(self.lines)
 
     def __repr__(self) -> str:
@@ -132,7 +132,7 @@ def _alive(calls: list[Call], results: Any) -> list[Call]:
 
 
 def _let_go(lines: list[Line], results: Any, fixed: set[int]) -> None:
-    """Tell every line which values nobody asks for behind it."""
+    """Tell every line which values are dead after it."""
     kept = {ref.place for ref in refs(results)} | fixed
     for line in reversed(lines):
         call = line.call

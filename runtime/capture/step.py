@@ -90,7 +90,7 @@ class StepTape(Tape):
             self.changed[id(each)] = len(self.calls)
 
     def check_kept(self) -> None:
-        """Raises CaptureError for a value of the step that is kept behind its end."""
+        """Raises CaptureError for a value of the step that outlives it."""
         values = [weakref.ref(v) for v in self.made.values() if isinstance(v, Traced)]
         self.made.clear()
         self.arguments.clear()

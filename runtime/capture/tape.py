@@ -188,7 +188,7 @@ class Tape:
 
     @contextlib.contextmanager
     def _running(self, inside: bool) -> Iterator[None]:
-        """The call itself; what it calls in turn is not written down."""
+        """The call itself; calls within it are not recorded."""
         recording.tape, self._inside, self._drew = None, inside, False
         try:
             yield

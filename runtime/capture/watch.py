@@ -85,7 +85,7 @@ class Watch:
         return self._paths.get(id(stored), f"a {type(stored).__name__}")
 
     def check(self) -> None:
-        """Raises CaptureError for the first thing that is not what it was."""
+        """Raises CaptureError for the first thing that has changed."""
         tape, recording.tape = recording.tape, None
         try:
             if not self._is_same():
@@ -174,7 +174,7 @@ def _settings(module: Module, where: str) -> Iterator[tuple[Any, Any, Any, str]]
 
 
 def _count(own: dict[str, Any]) -> int:
-    """How many attributes a module has of its own; its device may be its class's."""
+    """The number of a module's own attributes; its device may be its class's."""
     return len(own) - ("device" in own)
 
 

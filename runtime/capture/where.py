@@ -1,4 +1,4 @@
-"""Where in a program's source a capture was stopped, and how."""
+"""The place in a program's source where a capture stopped, and why."""
 
 from __future__ import annotations
 

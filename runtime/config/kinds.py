@@ -10,7 +10,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from burnish.errors import InputError
 
 TAG = "$type"
-"""Where several dataclasses may stand, the key that says which one does."""
+"""The key that says which one of several dataclasses a value is."""
 
 
 def hints(cls: type) -> dict[str, Any]:

@@ -18,7 +18,7 @@ Annotated = tuple[str, Any]
 
 
 class ImageFolderDataset:
-    """Pictures with what is to be learnt of them: items are (image, annotation).
+    """Pictures with annotations to learn from: items are (image, annotation).
 
     image: uint8 (height, width, channels), read when asked for; annotation: see the
     four makers. size: (height, width) that all pictures, masks and boxes are brought
@@ -77,7 +77,7 @@ class ImageFolderDataset:
     ) -> ImageFolderDataset:
         """(picture, mask); annotation: int64 (height, width), a class for each pixel.
 
-        ignore: a value of masks that stands for no class.
+        ignore: a value of masks that is no class.
         """
         found = [
             (

@@ -1,4 +1,4 @@
-"""Threads that load batches; and batches in their order, whoever loads them."""
+"""Threads that load batches; and batches in order, whichever thread loads them."""
 
 from __future__ import annotations
 

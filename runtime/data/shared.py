@@ -30,7 +30,7 @@ class Pickled:
         self.total = sum(map(_rounded, self.sizes))
 
     def write(self, memory: memoryview) -> None:
-        """Put the pieces one behind the other."""
+        """Concatenate the pieces."""
         place = np.frombuffer(memory, np.uint8)
         for piece in self._pieces:
             place[: piece.nbytes] = np.frombuffer(piece, np.uint8)

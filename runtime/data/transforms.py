@@ -98,7 +98,7 @@ class MappedDataset:
 
 
 class ConcatDataset:
-    """Datasets one behind the other, as one."""
+    """Datasets concatenated into one."""
 
     def __init__(self, *datasets: Dataset[Any]):
         self.datasets = datasets

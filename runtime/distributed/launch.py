@@ -1,4 +1,4 @@
-"""Which processes belong together: what a launcher says in the environment."""
+"""Process groups: rank and size that a launcher says in the environment."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Place(NamedTuple):
 
 
 def place(environment: Mapping[str, str] = os.environ) -> Place:
-    """Where a launcher has put this process; 0 of 1 without a launcher."""
+    """The rank and size that a launcher gave this process; 0 of 1 without one."""
     for rank, size in _NAMES:
         if rank in environment and size in environment:
             try:

@@ -12,7 +12,7 @@ from burnish.errors import ArgumentError
 
 
 class Fixed:
-    """A property or a method that is read; what assigns to it is told what to write."""
+    """A read-only property or method; assigning to it raises an error with advice."""
 
     def __init__(self, read: Any, instead: str):
         self.read, self.instead, self.__doc__ = read, instead, read.__doc__

@@ -87,7 +87,7 @@ def sources() -> dict[str, str]:
 
 
 def folder() -> Path:
-    """Where built libraries are kept."""
+    """The folder where built libraries are kept."""
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(home, "burnish", "kernels")
 

@@ -15,7 +15,7 @@ from burnish.kernels.records import BY_NAME, packed, reference
 from burnish.kernels.threads import num_threads
 
 _MOST = 32
-"""The most shares of a record, which threads split it into."""
+"""The maximum number of shares of a record, which threads split it into."""
 
 _AT_ONCE = 1 << 10
 """Records of one run; the library takes 4095."""
@@ -70,5 +70,5 @@ def _written(
 
 
 def address(array: Any) -> int:
-    """Where an array's elements are."""
+    """The address of an array's elements."""
     return array.__array_interface__["data"][0]

@@ -252,7 +252,7 @@ READS = {"dense": 0, "one": 1, "strided": 2}
 WINDOWS = {"weights": 0, "max": 1, "sum": 2}
 CELLS = {"lstm": 0, "gru": 1, "tanh": 2, "relu": 3}
 GEMV = {"rows": 0, "columns": 1, "int8": 2, "int4": 3}
-"""How weights lie: floats (outs, ins), (ins, outs); small numbers (outs, ins)."""
+"""Layouts of weights: floats (outs, ins), (ins, outs); quantized (outs, ins)."""
 REDUCTIONS = {"sum": 0, "max": 1}
 DECAYS = {"none": 0, "grad": 1, "weight": 2, "cautious": 3}
 BLOCKING = {"depth": 256, "panels": 6}

@@ -1,4 +1,4 @@
-"""How many threads kernels use."""
+"""The number of threads that kernels use."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Artifacts:
         return Checkpointer(self.directory, self.keep, self.recorder)
 
     def open(self, metrics: Sequence[Metric]) -> tuple[EventStore, Checkpoint | None]:
-        """Make the directory ready: what is known of the run, and where it goes on."""
+        """Prepare the directory: the run's events, and a checkpoint to resume from."""
         store, start = EventStore(), None
         if self.resume is not None:
             start = self._latest()

@@ -18,7 +18,7 @@ class Audience:
     renderer: Renderer
 
     def step(self, loop: Loop, entries: Sequence[Entry]) -> None:
-        """One batch, after which the loop stands."""
+        """One batch, and the loop's progress after it."""
         for logger in self.loggers:
             logger.step(loop.split, loop.epoch, loop.iteration, entries)
         self.renderer.step(loop.progress(entries))

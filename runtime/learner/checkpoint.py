@@ -69,7 +69,7 @@ def keep_all(store: EventStore, epochs: Sequence[int]) -> Iterable[int]:
 
 @dataclass
 class RunState:
-    """Where a run was when it was saved.
+    """The position of a run when it was saved.
 
     epoch: epochs that ended; iteration: batches of the next one that were done;
     random: the state of `burnish.rng`; accumulated: batches whose gradients wait.
@@ -84,7 +84,7 @@ class RunState:
 
 @dataclass
 class Checkpoint:
-    """Everything that a run goes on from, as named arrays."""
+    """The state that a run resumes from, as named arrays."""
 
     state: RunState
     model: dict[str, Any]

@@ -83,7 +83,7 @@ class EventStore:
         """Nothing to do: the values stay."""
 
     def metrics(self, split: str) -> list[str]:
-        """The names of what was measured on a split."""
+        """The names of the metrics measured on a split."""
         found = [name for kind, name in self._epochs if kind == split]
         order = list(self.units)
         return sorted(found, key=lambda n: order.index(n) if n in order else len(order))
@@ -153,7 +153,7 @@ class FileLogger:
         self.close()
 
     def close(self) -> None:
-        """Let what was written reach the disk."""
+        """Flush written values to the disk."""
         for file in self._open.values():
             file.close()
         self._open = {}
@@ -252,7 +252,7 @@ def read_events(directory: str | os.PathLike[str]) -> EventStore:
 
 
 def forget_after(directory: Path, epoch: int, iteration: int) -> None:
-    """Take away what a run wrote after one moment, to write it again.
+    """Remove what a run wrote after one moment, to write it again.
 
     iteration: batches of the following epoch that stay; 0 for none.
     """

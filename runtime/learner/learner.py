@@ -42,7 +42,7 @@ _LOSS = (Loss(),)
 
 
 class Learner:
-    """Trains a model on batches, validates it, and keeps what is needed to go on.
+    """Trains a model on batches, validates it, and keeps what a run needs to resume.
 
     model: trained in place, on the autodiff device of where it is.
     learning_rate: a number, or a schedule that is asked once an optimizer step.
@@ -53,7 +53,7 @@ class Learner:
     directory: where the run is written; None writes nothing.
     checkpoints: which to keep; several strategies keep what any of them keeps.
     recorder: how they are written; None is `DefaultRecorder()`, from whose files a run
-    goes on bit for bit. With another precision what is loaded is rounded.
+    resumes bit for bit. With another precision what is loaded is rounded.
     accumulate: batches an optimizer step; their gradients are averaged.
     compile: whole steps, from batch to optimizer, are `burnish.compile`d: one plan
     for batches of one shape. For one process and accumulate=1.
@@ -135,7 +135,7 @@ class Learner:
 
     @property
     def summary(self) -> LearnerSummary:
-        """The table of what was measured so far."""
+        """The table of the values measured so far."""
         return LearnerSummary.of(self.store)
 
     def fit(self, train: Iterable[Any], valid: Iterable[Any] | None = None) -> Module:

@@ -1,4 +1,4 @@
-"""How a run shows itself while it goes: lines of text, or what a user writes."""
+"""Display of a run's progress: lines of text, or a user's own renderer."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class Calibration:
     def ranges(
         self, x: Array, scheme: QuantScheme, blocks: tuple[int, ...]
     ) -> tuple[Array, Array]:
-        """(least, greatest) of each block that scales have to cover.
+        """(minimum, maximum) of each block that scales have to cover.
 
         Raises InputError where x is not finite.
         """

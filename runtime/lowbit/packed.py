@@ -20,7 +20,7 @@ class Packed:
     """A quantized array; it never changes.
 
     codes: as `scheme.store` says. scales, zero_points: one number a block (zero_points
-    None for symmetric ones). shape, dtype: the array's that it stands for.
+    None for symmetric ones). shape, dtype: of the array that it represents.
     """
 
     scheme: QuantScheme

@@ -83,7 +83,7 @@ class QuantScheme:
 
     @property
     def kind(self) -> Small:
-        """Bits, least and greatest of the values."""
+        """Bits, minimum and maximum of the values."""
         return small(self.value)
 
     # --- numbers ---
@@ -129,7 +129,7 @@ class QuantScheme:
         return ops.fake_quantize(groups, *params, value=self.value, blocks=blocks)
 
     def pack(self, x: Array, params: QParams | None = None) -> Packed:
-        """An array as small numbers; params: None covers its whole range."""
+        """An array quantized; params: None covers its whole range."""
         if x.dtype.kind not in "fV":
             raise InputError(f"quantize: expected floating-point values, got {x.dtype}")
         params = QParams(*(params or self.calibrated(x)))
@@ -153,7 +153,7 @@ class QuantScheme:
     # --- text ---
 
     def to_text(self, shape: tuple[int, ...], dtype: Any) -> str:
-        """JSON that `from_text` reads, beside what the values stand for."""
+        """JSON that `from_text` reads: the scheme, and the array's shape and dtype."""
         return json.dumps(
             {
                 "value": self.value,

@@ -10,7 +10,7 @@ from burnish.tensor import Tensor
 
 
 class QuantizedTensor(Tensor):
-    """A tensor held as small numbers; an operator computes with their values.
+    """A quantized tensor; an operator computes with its dequantized values.
 
     packed: codes, scales and zero points. Its `data` is computed at every use and not
     kept; `dequantize()` gives a plain tensor.

@@ -45,7 +45,7 @@ class Spec(NamedTuple):
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """The axes, with `...` where any number of them may stand."""
+        """The axes, with `...` where any number of them may be."""
         return self.head if self.tail is None else (*self.head, ..., *self.tail)
 
 

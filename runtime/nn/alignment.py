@@ -102,7 +102,7 @@ def rnnt_loss(
     """logits (N, T, U + 1, C), targets (N, U), lengths (N,)
 
     The transducer's loss: -log of the probability of all ways to tell the targets,
-    where a blank goes on to the next frame. blank -1 is the last class.
+    where a blank continues to the next frame. blank -1 is the last class.
     fused_log_softmax False: the logits are logarithms of probabilities already.
     """
     if len(logits.shape) != 4:

@@ -21,7 +21,7 @@ class CrossAttention(Layer):
 
     n_heads_kv: heads of keys and values, each shared by n_heads / n_heads_kv queries'.
     quiet_softmax: a query may attend to nothing. A call takes mask (N, S), True where
-    the context takes no part, and a cache, which after the first call stands for the
+    the context takes no part, and a cache, which after the first call replaces the
     context (None).
     """
 

@@ -13,7 +13,7 @@ class DisplaySettings(NamedTuple):
     """Settings of the `repr` of a module and of all below it.
 
     A class changes them with an attribute: `display_settings = DisplaySettings(...)`;
-    what stands in its brackets, with a method `extra_repr`.
+    the text in its brackets, with a method `extra_repr`.
 
     num_params: how many parameters each module has. tensors: every parameter and buffer
     with its shape and dtype. attributes: everything else that a module holds, too.
@@ -37,7 +37,7 @@ def tree(module: Module) -> str:
 def pretty(module: Module, **settings: Any) -> str:
     """The `repr` with other settings: `pretty(model, num_params=False)`
 
-    They are `DisplaySettings`'s, and stand back behind those that a class has.
+    They are `DisplaySettings`'s, and yield to those that a class has.
     """
     return _tree(module, DisplaySettings(**settings), "")
 

@@ -1,4 +1,4 @@
-"""How far apart or alike vectors are."""
+"""Distances and similarities of vectors."""
 
 from __future__ import annotations
 

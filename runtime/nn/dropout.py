@@ -66,7 +66,7 @@ class Dropout3d(_ChannelDropout):
 
 
 class AlphaDropout(Dropout):
-    """Dropout that keeps mean 0 and variance 1: what is dropped goes to SELU's floor"""
+    """Dropout that keeps mean 0 and variance 1: dropped values become SELU's floor"""
 
     def _drop(self, x: Tensor, shape: tuple[int, ...]) -> Tensor:
         if self.p >= 1:

@@ -242,5 +242,5 @@ def _inverse(count: Array, *, dtype: Any) -> Array:
 
 
 def _held(x: Tensor, share: Array) -> Tensor:
-    """x, of whose gradient only a share goes on."""
+    """x, with its gradient scaled by a factor."""
     return x * share + x.detach() * (1 - share)

@@ -17,7 +17,7 @@ Named = list[tuple[str, "Param"]]
 
 
 class ParamGroup:
-    """A set of parameters, said by path, so that it fits every copy of a module.
+    """A set of parameters, given by path, so that it fits every copy of a module.
 
         head = ParamGroup.from_paths("fc", "classifier.bias")
         model.freeze(ParamGroup.all() - head)
@@ -38,7 +38,7 @@ class ParamGroup:
 
     @classmethod
     def from_paths(cls, *paths: str) -> ParamGroup:
-        """Parameters by path; a module's path stands for all that is in it.
+        """Parameters by path; a module's path means all that is in it.
 
         Using the group raises InputError for a path that the module does not have.
         """

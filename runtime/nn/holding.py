@@ -233,7 +233,7 @@ def rebuilt(value: Any, items: dict[Any, Any]) -> Any:
 
 
 class _Kept:
-    """where: the attribute it stands in, as errors call it."""
+    """where: the attribute that holds it, as errors call it."""
 
     where = "list"
 

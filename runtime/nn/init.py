@@ -75,7 +75,7 @@ def trunc_normal(
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """By how much a layer shall scale to make up for the nonlinearity behind it.
+    """The gain that compensates for the nonlinearity after a layer.
 
     param: the slope of "leaky_relu" below 0, 0.01 unless given.
     """
@@ -139,7 +139,7 @@ def orthogonal(gain: float = 1.0) -> Initializer:
 
 
 def eye(shape: tuple[int, ...], dtype: Any, device: Device) -> Array:
-    """A matrix with ones on its diagonal: a linear layer that hands on what it gets."""
+    """An identity matrix: a linear layer that returns its input."""
     _expect("eye", shape, 2, 2)
     return device.xp.eye(*shape, dtype=dtype)
 

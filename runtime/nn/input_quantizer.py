@@ -20,9 +20,9 @@ class InputQuantizer(Module):
     """x -> x rounded as `scheme` says; what is not floating point passes through.
 
     params: fixed scales and zero points ("static"); None takes them from each x
-    ("dynamic"). It stands at `layer.on_input` and is saved with the layer.
+    ("dynamic"). It is kept at `layer.on_input` and is saved with the layer.
     integers: the layer sums whole numbers, as ONNX's MatMulInteger, where its weight
-    has them too and nothing is recorded; else the values that they stand for.
+    has them too and nothing is recorded; else the values that they represent.
     """
 
     def __init__(

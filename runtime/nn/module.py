@@ -285,7 +285,7 @@ class Module(Holder):
     # --- quantization ---
 
     def quantize_weights(self, quantizer: Any, group: ParamGroup | None = None) -> Self:
-        """Hold weights as small numbers, in place; they do not train then.
+        """Quantize weights in place; they do not train then.
 
         quantizer: a `burnish.quantization.Quantizer`; its `report` says what was lost.
         group: these parameters; None is all with two axes or more.

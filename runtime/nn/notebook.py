@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from burnish.nn.module import Module
 
 BOXES = 300
-"""So many boxes a module has at most; what is left out is counted."""
+"""The maximum number of boxes of a module; those left out are counted."""
 
 _BOX = "margin:0 0 0 1em;font:13px/1.6 ui-monospace,monospace"
 _HEAD = "display:inline-flex;width:calc(100% - 2em);gap:1em;align-items:baseline"

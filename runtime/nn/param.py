@@ -136,7 +136,7 @@ class Stored(Tensor):
         self._initial, self._value = values, None
 
     def is_lent(self, values: Callable[..., Array]) -> bool:
-        """Whether it was lent these values, and nobody has asked for them yet."""
+        """Whether it was lent these values, and none has been read yet."""
         return self._value is None and self._initial is values
 
     @property
@@ -272,7 +272,7 @@ def _plain(value: Any) -> Any:
 
 
 def _array(value: Any) -> Any:
-    """Numbers in lists as an array; None for what is no such thing."""
+    """Numbers in lists as an array; None for anything else."""
     if value is None or isinstance(value, str | bytes):
         return None
     try:

@@ -37,7 +37,7 @@ class Pool(Layer):
 class _MaxPool(Pool):
     """(N, C, *S) -> (N, C, *P): the largest element under each window
 
-    return_indices: also where it stands in its channel's plane, as PyTorch counts.
+    return_indices: also its index in its channel's plane, as PyTorch counts.
     """
 
     def __init__(

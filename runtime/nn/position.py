@@ -1,4 +1,4 @@
-"""Where in a sequence something stands, told by sines. T length, D d_model."""
+"""Sinusoidal position embeddings. T length, D d_model."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ class TransformerDecoderLayer(Layer):
 
     Attention to itself, attention to the memory, then a network at each place; the
     options are `TransformerEncoderLayer`'s. cache: a `DecoderCache` that tgt continues;
-    after the first call it stands for the memory.
+    after the first call it replaces the memory.
     """
 
     def __init__(

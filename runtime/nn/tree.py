@@ -12,7 +12,7 @@ from burnish.tensor import Tensor
 
 
 class TreeEnsemble(Layer):
-    """(N, F) -> (N, targets): what the leaves that a row reaches say, over all trees
+    """(N, F) -> (N, targets): votes of the leaves that a row reaches, over all trees
 
     trees, nodes, leaves: how many there are, nodes without leaves; votes: how many
     targets a leaf speaks of. modes: whether nodes compare in other ways than `<=`;

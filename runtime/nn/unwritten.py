@@ -1,4 +1,4 @@
-"""A step that somebody has yet to write."""
+"""Placeholder for a step that has yet to be written."""
 
 from __future__ import annotations
 

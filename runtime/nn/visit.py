@@ -43,7 +43,7 @@ class _Walk:
         owned: dict[str, list[tuple[str, Stored]]] = {path: [] for path in modules}
         for path, tensor in module.named_tensors():
             owner = path.rpartition(".")[0]
-            while owner not in owned:  # a list or a dict stands between
+            while owner not in owned:  # a list or a dict is between
                 owner = owner.rpartition(".")[0]
             owned[owner].append((path, tensor))
         open_paths: list[str] = []

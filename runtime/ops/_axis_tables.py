@@ -77,7 +77,7 @@ def dense(index: np.ndarray, weight: np.ndarray, n: int) -> np.ndarray:
 def _coordinates(
     n: int, out: int, scale: float, mode: str, roi: tuple[float, float]
 ) -> np.ndarray:
-    """Where each place of the output lies in the input."""
+    """The position in the input of each output position."""
     place = np.arange(out, dtype=np.float64)
     width = scale * n
     if mode == "asymmetric":

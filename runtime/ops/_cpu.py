@@ -19,7 +19,7 @@ _FEW = 1 << 12
 
 
 def _suits(*arrays):
-    """Whether kernels take these arrays, of which the first is the largest."""
+    """Whether kernels take these arrays, the first being the largest."""
     if any(a is not None and a.dtype != np.float32 for a in arrays):
         return False
     return arrays[0].size >= _FEW and arrays[0].size > 0 and _usable()

@@ -69,7 +69,7 @@ def _made(
 
 
 def _suits_bands(x: Array, w: Window) -> bool:
-    """Whether there are enough places for what a call costs."""
+    """Whether there are enough positions to pay for a call."""
     if not isinstance(x, np.ndarray) or x.dtype not in (np.float32, np.float64):
         return False
     few = _FEW if prod(w.kernel[:-1]) == 1 else 16 * _FEW

@@ -179,7 +179,7 @@ def _row(x, axis, *given):
 
 
 def _shaped(parts, given):
-    """Gradients in the shapes of what they belong to."""
+    """Gradients in the shapes of their arguments."""
     return tuple(
         a if a is None else part.reshape(a.shape)
         for a, part in zip(given, parts, strict=True)

@@ -110,7 +110,7 @@ def depthwise_weight_gradient(x: Array, g: Array, w: Window) -> Array:
 
 
 def max_pool_gradient(g: Array, x: Array, w: Window) -> Array:
-    """x's gradient, from g (N, C, *P): each goes to the first of the greatest."""
+    """x's gradient, from g (N, C, *P): each goes to the first maximum."""
     out = np.empty(x.shape, np.float32)
     grid = _forward(x.shape[2:], w)
     axes = {

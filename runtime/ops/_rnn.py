@@ -19,7 +19,7 @@ from burnish.ops.shape import stack
 def rnn_sequence(x, weight, h, live=None, *, bend: str, reverse: bool) -> Array:
     """x (T, N, H) the inputs' share, weight (H, H), h (N, H) -> every step's h
 
-    bend: "tanh" or "relu". live (T, N, 1): where an example goes on; else h stays.
+    bend: "tanh" or "relu". live (T, N, 1): where an example continues; else h stays.
     """
     xp = namespace(x)
     count = len(x)

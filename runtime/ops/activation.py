@@ -410,13 +410,13 @@ def _(g, y, x, *, axis):
 
 
 def softmax_gradient(g: Any, y: Any, axis: int) -> Any:
-    """The gradient of what a softmax was made of; 0 where y is."""
+    """The gradient of a softmax's input; 0 where y is."""
     axis = _from_the_end(axis, len(y.shape))
     return blockwise(_softmax_slope, g, y, axis, whole=-axis)
 
 
 def _softmax(y, x, axis):
-    """Moderate numbers are not moved: that saves finding every row's greatest."""
+    """Moderate values are not shifted: that saves each row's maximum."""
     if not x.size:
         return
     xp = namespace(x)
@@ -484,7 +484,7 @@ def _log_softmax_slope(g, y, axis):
 
 @operator
 def hardmax(x, /, axis: int = -1) -> Array:
-    """1 where the greatest along an axis is (the first of equal ones), 0 elsewhere."""
+    """1 at the maximum along an axis (the first of equal ones), 0 elsewhere."""
     xp = namespace(x)
     place = xp.expand_dims(x.argmax(axis), axis)
     shape = [1] * x.ndim

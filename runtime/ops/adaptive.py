@@ -49,7 +49,7 @@ def adaptive_max_pool(x: Any, *, output_size: Any) -> Array:
 
 @operator
 def adaptive_max_pool_with_indices(x, *, output_size: Any) -> tuple[Array, Array]:
-    """`adaptive_max_pool`, and where each maximum stands in x.reshape(-1)."""
+    """`adaptive_max_pool`, and each maximum's index in x.reshape(-1)."""
     xp = namespace(x)
     n, c, *sizes = x.shape
     out = _sizes(tuple(sizes), output_size)
@@ -72,7 +72,7 @@ def adaptive_max_pool_with_indices(x, *, output_size: Any) -> tuple[Array, Array
 
 
 def _greatest(planes: Any, places: Any) -> Any:
-    """Which of the elements that each place sees is the first greatest: (planes, P)"""
+    """The index of the first maximum in each output position's window: (planes, P)"""
     xp = namespace(planes)
     if len(planes) * len(places) < _FEW:
         return planes.take(places, axis=1).argmax(axis=-1)

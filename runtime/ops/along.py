@@ -45,7 +45,7 @@ def mean(x: Any, axis: Any = None, keepdims: bool = False) -> Array:
 
 @composed
 def max_(x: Any, axis: Any = None, keepdims: bool = False) -> Array:
-    """The greatest over axes; equal ones share the gradient evenly.
+    """The maximum over axes; equal elements share the gradient evenly.
 
     Of nothing it is the least value of the dtype.
     """
@@ -54,7 +54,7 @@ def max_(x: Any, axis: Any = None, keepdims: bool = False) -> Array:
 
 @composed
 def min_(x: Any, axis: Any = None, keepdims: bool = False) -> Array:
-    """The least over axes; equal ones share the gradient evenly.
+    """The minimum over axes; equal elements share the gradient evenly.
 
     Of nothing it is the greatest value of the dtype.
     """
@@ -97,7 +97,7 @@ def var_mean(
 @composed
 @along
 def argmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Array:
-    """Where the greatest is along an axis (None: in x flattened); the first of equals.
+    """The index of the maximum along an axis (None: in x flattened); first of equals.
 
     int64.
     """
@@ -107,7 +107,7 @@ def argmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Array:
 @composed
 @along
 def argmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Array:
-    """Where the least is along an axis (None: in x flattened); the first of equals.
+    """The index of the minimum along an axis (None: in x flattened); first of equals.
 
     int64.
     """
@@ -117,14 +117,14 @@ def argmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Array:
 @composed
 @along
 def max_with_indices(x: Any, axis: int, keepdims: bool = False) -> tuple[Array, Array]:
-    """The greatest along an axis and where it is: of equal ones the first."""
+    """The maximum along an axis and its index: the first of equal ones."""
     return _extreme(arg_max, x, axis, keepdims)
 
 
 @composed
 @along
 def min_with_indices(x: Any, axis: int, keepdims: bool = False) -> tuple[Array, Array]:
-    """The least along an axis and where it is: of equal ones the first."""
+    """The minimum along an axis and its index: the first of equal ones."""
     return _extreme(arg_min, x, axis, keepdims)
 
 
@@ -141,7 +141,7 @@ def sort_with_indices(
 @composed
 @along
 def arg_top_k(x: Any, k: int, axis: int = -1, largest: bool = True) -> Array:
-    """Where the k greatest (or least) along an axis are, best first."""
+    """The indices of the k largest (or smallest) along an axis, best first."""
     return top_k_places(x, k=k, axis=axis, largest=largest)
 
 

@@ -170,13 +170,13 @@ def _won(g, won, tied):
 
 @composed
 def max_of(*arrays) -> Array:
-    """The greatest of any number of arrays."""
+    """The elementwise maximum of any number of arrays."""
     return functools.reduce(maximum, arrays)
 
 
 @composed
 def min_of(*arrays) -> Array:
-    """The least of any number of arrays."""
+    """The elementwise minimum of any number of arrays."""
     return functools.reduce(minimum, arrays)
 
 

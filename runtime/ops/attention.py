@@ -72,7 +72,7 @@ def attention_weights(
     scale: float | None = None,
     softcap: float = 0.0,
 ) -> Array:
-    """How much each query takes of each value: (..., T, S), rows add up to 1"""
+    """Attention weights of each query over the values: (..., T, S), rows sum to 1"""
     ranked("attention: q", q, -2)
     ranked("attention: k", k, -2)
     scale = q.shape[-1] ** -0.5 if scale is None else scale

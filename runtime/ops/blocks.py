@@ -177,7 +177,7 @@ def _filled(x, blocks):
 
 
 def _joined(x, shape, blocks):
-    """The opposite of `_split`: what was filled up is cut off"""
+    """The inverse of `_split`: padding is cut off"""
     view = _view(shape, blocks)
     full = [
         -(-n // b) * b if 1 < b < n else n for n, b in zip(view, blocks, strict=True)

@@ -1,4 +1,4 @@
-"""Boxes in images: choosing among them, and what an image shows inside them.
+"""Boxes in images: selection, and pooling of features inside them.
 
 Legend: N images, C channels or classes, R regions, B boxes.
 """
@@ -163,7 +163,7 @@ def _around(place: Any, held: Any, live: Any, *, size: int) -> Any:
 def max_roi_pool(
     x: Any, rois: Any, *, output_size: tuple[int, int], spatial_scale: float = 1.0
 ) -> Array:
-    """The greatest in each part of regions of x (N, C, H, W): (R, C, *output_size)
+    """The maximum in each part of regions of x (N, C, H, W): (R, C, *output_size)
 
     rois (R, 5): image, then (x, y, x, y) before spatial_scale, both ends inside. A
     part without pixels is 0.

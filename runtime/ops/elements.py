@@ -29,7 +29,7 @@ def masked_fill(x: Any, mask: Any, value: Any) -> Array:
 
 @composed
 def argwhere(x: Any) -> Array:
-    """The positions of what is not zero, one a row."""
+    """The positions of nonzero elements, one a row."""
     places = swapaxes(non_zero(x), 0, 1)
     return places if x.shape else places[:, :0]
 

@@ -105,7 +105,7 @@ def istft(
     the sum of the squared windows there. length: what the signal is cut or filled with
     zeros to; with `center` the half frames at both ends are cut off unless it is given.
 
-    Raises InputError where a place lies under no part of a window.
+    Raises InputError where a place is under no part of a window.
     """
     ranked("istft: spectra", spectra, 4)
     count, k = spectra.shape[1:3]

@@ -33,7 +33,7 @@ def grid_sample(
     """x's values at the places of `grid`, which lie between -1 and 1, last axis first.
 
     mode: "bilinear" (also of three axes), "nearest" or "bicubic".
-    padding_mode: "zeros", "border" or "reflection" for what lies outside.
+    padding_mode: "zeros", "border" or "reflection" for positions outside.
     align_corners: -1 and 1 are the centers of the outer places, not their edges.
     """
     if mode not in _MODES or padding_mode not in ("zeros", "border", "reflection"):

@@ -152,7 +152,7 @@ def _added_slices(g: Any, indices: Any, x: Any, axis: int) -> Any:
 
 
 def _repeats_each(indices: Any, n: int) -> int:
-    """How often each of n numbers occurs, where they stand in order: 0, 0, 1, 1, ..."""
+    """The repeats of each of n numbers in indices such as 0, 0, 1, 1; 0 for others."""
     if not isinstance(indices, np.ndarray) or indices.ndim != 1 or not n:
         return 0
     each = indices.size // n
@@ -254,6 +254,6 @@ def _integers(numbers: Any) -> list[int]:
 
 @operator
 def non_zero(x) -> Array:
-    """The positions of what is not zero, one a column: (ndim, count) int64."""
+    """The positions of nonzero elements, one a column: (ndim, count) int64."""
     xp = namespace(x)
     return as_places(xp.stack(xp.nonzero(xp.atleast_1d(x))))

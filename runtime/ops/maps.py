@@ -35,7 +35,7 @@ def cast_map(
 ) -> Any:
     """The values of a dictionary of whole numbers in the order of its keys: (1, C)
 
-    dtype: "float32", "int64" or "object", which are strings. size: key k stands at
+    dtype: "float32", "int64" or "object", which are strings. size: key k is at
     place k of so many, keys beyond are left out and places without one are 0.
     """
     _check("cast_map", x)

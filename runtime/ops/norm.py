@@ -293,7 +293,7 @@ def mean_variance_normalization(x: Any, *, axes: tuple[int, ...] = (0, 2, 3)) ->
 
 
 def _pull(g: Any, unit: Any, rstd: Any, center: bool) -> Any:
-    """The gradient that goes through standardized values to what they came from."""
+    """The gradient of the input of a standardization."""
     shape = rstd.shape
     part = prod(shape) / max(prod(unit.shape), 1)
     along = g - unit * (sum_to(g * unit, shape=shape) * part)

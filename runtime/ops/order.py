@@ -1,4 +1,4 @@
-"""Sorting, the greatest few, distinct elements."""
+"""Sorting, top-k, distinct elements."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def sort(x: Any, axis: int = -1, descending: bool = False) -> Array:
 
 @operator
 def argsort(x, /, axis: int = -1, descending: bool = False) -> Array:
-    """Where the elements of x in order are; of equal ones the first comes first."""
+    """The indices that sort x; equal elements keep their order."""
     axis = axes_of(axis, x.ndim)[0]
     xp, n = namespace(x), x.shape[axis]
     if not descending:
@@ -40,7 +40,7 @@ def argsort(x, /, axis: int = -1, descending: bool = False) -> Array:
 def top_k(
     x: Any, k: Any, axis: int = -1, largest: bool = True, ordered: bool = True
 ) -> tuple[Array, Array]:
-    """The k greatest (or least) along an axis and their places, best first.
+    """The k largest (or smallest) along an axis and their indices, best first.
 
     Of equal ones the first counts more. They come in order also when `ordered` is off.
     """
@@ -50,7 +50,7 @@ def top_k(
 
 @operator
 def top_k_places(x, *, k: int, axis: int = -1, largest: bool = True) -> Array:
-    """Where the k greatest (or least) along an axis are, best first."""
+    """The indices of the k largest (or smallest) along an axis, best first."""
     axis = axes_of(axis, x.ndim)[0]
     n = x.shape[axis]
     if not 0 <= k <= n:
@@ -146,7 +146,7 @@ def median_with_indices(
 
 @operator
 def median_places(x, *, axis: int) -> Array:
-    """Where the median along an axis is, which is kept with length 1."""
+    """The index of the median along an axis, which is kept with length 1."""
     xp, n = namespace(x), x.shape[axis]
     if n == 0:
         raise InputError(f"median: expected elements along axis {axis}, got {x.shape}")

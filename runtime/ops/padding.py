@@ -28,7 +28,7 @@ def pad(
 
     pad_width: one pair, or one number, is for every axis. mode: "constant", "reflect",
     "edge" or "wrap", as `numpy.pad`. Negative numbers take away, before what is left
-    goes on at the other end. axes: which ones the pairs are for, all unless given.
+    continues at the other end. axes: which ones the pairs are for, all unless given.
     """
     if mode not in _MODES:
         raise InputError(f"pad: expected mode among {_MODES}, got {mode!r}")

@@ -53,7 +53,7 @@ def max_pool_with_indices(
     ceil_mode: bool = False,
     storage_order: int = 0,
 ) -> tuple[Array, Array]:
-    """`max_pool`, and where each maximum stands in x.reshape(-1), as ONNX counts.
+    """`max_pool`, and each maximum's index in x.reshape(-1), as ONNX counts.
 
     storage_order: 1 counts the last two axes in column-major order.
     """
@@ -272,7 +272,7 @@ def _separably(combine: Callable[..., Array], x: Array, w: Window) -> Array:
 def _places(
     w: Window, offset: tuple[int, ...], sizes: tuple[int, ...], storage_order: int
 ) -> np.ndarray:
-    """Where in its plane each window's place `offset` stands; -1 on padding."""
+    """The index in its plane of each window's element `offset`; -1 on padding."""
     rank = len(sizes)
     order = list(range(rank))
     if storage_order:

@@ -130,7 +130,7 @@ def _(g, y, x, *, rounding, saturate):
 
 
 def _range(dtype: Any) -> tuple[bool, float, float]:
-    """Whether the dtype holds whole numbers; the least and the greatest."""
+    """Whether the dtype is an integer; its minimum and maximum."""
     if dtype.name in _GREATEST:
         return False, -_GREATEST[dtype.name], _GREATEST[dtype.name]
     found = re.fullmatch(r"(u?)int(\d+)", dtype.name)
@@ -146,7 +146,7 @@ def _range(dtype: Any) -> tuple[bool, float, float]:
 
 
 def _spread(values: Any, x: Any, axis: int, block_size: int) -> Any:
-    """`values` in a shape that broadcasts to x; numbers as they are."""
+    """`values` in a shape that broadcasts to x; plain numbers unchanged."""
     shape = getattr(values, "shape", None)
     if shape is None:
         return values

@@ -74,7 +74,7 @@ def _(g, y, x, *, axes, keepdims):
 
 @operator
 def reduce_max(x, *, axes: Any = None, keepdims: bool = False) -> Array:
-    """The greatest over axes; equal ones share the gradient evenly.
+    """The maximum over axes; equal elements share the gradient evenly.
 
     Of nothing it is the least value of the dtype.
     """
@@ -88,7 +88,7 @@ def _(g, y, x, *, axes, keepdims):
 
 @operator
 def reduce_min(x, *, axes: Any = None, keepdims: bool = False) -> Array:
-    """The least over axes; equal ones share the gradient evenly.
+    """The minimum over axes; equal elements share the gradient evenly.
 
     Of nothing it is the greatest value of the dtype.
     """
@@ -221,7 +221,7 @@ def arg_max(
     keepdims: bool = False,
     select_last_index: bool = False,
 ) -> Array:
-    """Where the greatest is along an axis (None: in x flattened), int64.
+    """The index of the maximum along an axis (None: in x flattened), int64.
 
     The first of equal ones, or the last where `select_last_index`.
     """
@@ -236,7 +236,7 @@ def arg_min(
     keepdims: bool = False,
     select_last_index: bool = False,
 ) -> Array:
-    """Where the least is along an axis; options as in `arg_max`."""
+    """The index of the minimum along an axis; options as in `arg_max`."""
     return _place("argmin", x, axis, keepdims, select_last_index)
 
 

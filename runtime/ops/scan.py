@@ -1,4 +1,4 @@
-"""The greatest and the least so far, along an axis."""
+"""Running maximum and minimum along an axis."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from burnish.ops.gather import flat_places, take_along_axis
 
 @operator
 def cum_max(x, /, axis: int) -> Array:
-    """The greatest of the elements up to each one; from a NaN on, NaN.
+    """The maximum of the elements up to each one; from a NaN on, NaN.
 
     The gradient goes to where `cum_max_places` points.
     """
@@ -35,7 +35,7 @@ def _(g, y, x, *, axis):
 
 @operator
 def cum_min(x, /, axis: int) -> Array:
-    """The least of the elements up to each one; from a NaN on, NaN.
+    """The minimum of the elements up to each one; from a NaN on, NaN.
 
     The gradient goes to where `cum_min_places` points.
     """
@@ -54,13 +54,13 @@ def _(g, y, x, *, axis):
 
 @operator
 def cum_max_places(x, *, axis: int) -> Array:
-    """Where the greatest so far is, int64; of equal ones the last, as in PyTorch."""
+    """The index of the running maximum, int64; the last of equals, as in PyTorch."""
     return _starts_before(_reached(x, cum_max(x, axis=axis)), axis)
 
 
 @operator
 def cum_min_places(x, *, axis: int) -> Array:
-    """Where the least so far is, int64; of equal ones the last, as in PyTorch."""
+    """The index of the running minimum, int64; the last of equals, as in PyTorch."""
     return _starts_before(_reached(x, cum_min(x, axis=axis)), axis)
 
 
@@ -90,7 +90,7 @@ def _(g, y, x, starts, *, axis):
 
 
 def _starts_before(starts: Array, axis: int) -> Array:
-    """Where the run of each element starts."""
+    """The index at which each element's run starts."""
     xp, axis = namespace(starts), axes_of(axis, starts.ndim)[0]
     along = xp.arange(starts.shape[axis]).reshape(-1, *(1,) * (starts.ndim - 1 - axis))
     return cum_max(xp.where(starts, along, 0), axis=axis)

@@ -27,7 +27,7 @@ from burnish.ops._shapes import (
 def reshape(x, /, shape: tuple[int, ...], keep_zeros: bool = False) -> Array:
     """x with another shape of as many elements; one -1 is worked out.
 
-    keep_zeros: a 0 stands for x's own size there.
+    keep_zeros: a 0 means x's own size there.
     """
     if keep_zeros:
         shape = tuple(n or x.shape[i] for i, n in enumerate(shape))
@@ -276,7 +276,7 @@ def chunk(x: Any, chunks: int, axis: int = 0) -> tuple[Array, ...]:
 
 @operator
 def tile(x, /, repeats: tuple[int, ...]) -> Array:
-    """x repeated along each axis; where one side has fewer, ones stand before."""
+    """x repeated along each axis; where one side has fewer, ones are prepended."""
     return namespace(x).tile(x, repeats)
 
 

@@ -1,4 +1,4 @@
-"""Numbers of two to eight bits: what they can be, and how they lie in memory.
+"""Low-bit number formats, two to eight bits: their ranges and memory layout.
 
 Whole numbers are two's complement. Small floats have a sign, `exponent` and `mantissa`
 bits, no infinities here: what is beyond the greatest becomes it. Everything is plain
@@ -19,7 +19,7 @@ from burnish.ops._tables import beside
 
 
 class Small(NamedTuple):
-    """A kind of numbers: its bits, the least and the greatest.
+    """A low-bit number format: its bits, its minimum and maximum.
 
     mantissa, least: of floats, how many bits behind the point and the exponent of the
     least number that is not subnormal; mantissa 0 is whole numbers.
@@ -106,7 +106,7 @@ def packed(codes, kind: Small, store: str | None):
 
 
 def unpacked(held, kind: Small, store: str | None, shape: tuple[int, ...]):
-    """The numbers that `packed` codes stand for, int8 or float32, in their shape."""
+    """The values of `packed` codes, int8 or float32, in their shape."""
     xp, data = namespace(held), held.reshape(-1).view(np.uint8)
     if kind.bits == 8 or store == "native":
         numbers = data.view(np.int8)

@@ -19,7 +19,7 @@ from burnish.operator import operator
 
 @operator
 def string_concat(x, y) -> Array:
-    """Each string of x with y's behind it; both broadcast."""
+    """Each string of x followed by y's; both broadcast."""
     return np.asarray(np.asarray(x, object) + np.asarray(y, object), object)
 
 

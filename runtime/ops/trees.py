@@ -109,7 +109,7 @@ def _joined(xp: Any, aggregate: str) -> Any:
 
 
 def _said(xp, leaf, targets, weights, outputs, aggregate):
-    """The sum, least or greatest of the votes for each row's targets: (N, C)
+    """The sum, minimum or maximum of the votes for each row's targets: (N, C)
 
     Where nobody votes it is what the total starts from.
     """

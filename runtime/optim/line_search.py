@@ -18,7 +18,7 @@ _CURVATURE = 0.9
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """How the function is at one length along the direction."""
+    """Value and slope of the function at one length along the direction."""
 
     length: float
     value: float
@@ -86,7 +86,7 @@ def _ordered(a: Point, b: Point) -> tuple[Point, Point]:
 
 
 def _cubic(a: Point, b: Point, bounds: Any = None) -> float:
-    """Where the cubic through both points and slopes is least, within the bounds."""
+    """The minimum of the cubic through both points and slopes, within the bounds."""
     low, high = bounds or (a.length, b.length)
     span = b.length - a.length
     d1 = a.slope + b.slope - 3 * (a.value - b.value) / (a.length - b.length)

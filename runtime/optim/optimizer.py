@@ -31,7 +31,7 @@ _STEP = "step"
 
 
 STEP = "optimizer.step(1e-3, model, loss.backward())"
-"""How a step is written."""
+"""The usual call of a step, for messages."""
 
 
 def _is_params(value: Any) -> bool:

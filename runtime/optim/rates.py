@@ -14,7 +14,7 @@ from burnish.nn import Module, ParamGroup
 class Rates(float):
     """A learning rate, and others for groups; where groups overlap the last one counts.
 
-    It is a number, the rate of what no group names, so it may stand wherever a
+    It is a number, the rate of parameters in no group, so it may be used wherever a
     learning rate does.
     """
 

@@ -79,7 +79,7 @@ def _reads(mask: Any) -> bool:
 
 
 def _scale(value: Any, around: Around, lines: Any) -> tuple[float, Any, Any]:
-    """(number, what is multiplied by it, lines); 1 where nothing is."""
+    """(factor, the value it multiplies, lines); 1 where there is none."""
     made = around.only(value, "mul", "div")
     if made is None or isinstance(made.args[1], Value | Constant):
         return 1.0, value, lines

@@ -295,7 +295,7 @@ def _are_on_cpu(given: list[Any]) -> bool:
 
 
 def _captured_by_value(places: Any, function: Any, args: Any, options: Any) -> Any:
-    """A capture where whole numbers without axes are what they are in this call."""
+    """A capture where integer scalars have the values of this call."""
     form: list[Any] = []
 
     def hole(item: Any) -> Any:
@@ -317,7 +317,7 @@ def _captured_by_value(places: Any, function: Any, args: Any, options: Any) -> A
 
 
 class _Hole:
-    """Where a tensor stands among arguments."""
+    """The index of a tensor among arguments."""
 
     def __init__(self, place: int):
         self.place = place

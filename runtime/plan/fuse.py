@@ -29,7 +29,7 @@ class Around:
         self.readers = graph.readers()
 
     def replace(self, gone: list[Node | None], made: Node) -> None:
-        """Note that one node stands for others now."""
+        """Note that one node replaces others now."""
         for value in made.results:
             self.makers[value.place] = made
         for place in made.reads:
@@ -151,7 +151,7 @@ def mean_of_window(node: Node, around: Around) -> Node | None:
 
 
 def normed_conv(node: Node, around: Around) -> Node | None:
-    """A batch norm behind a convolution -> other weights."""
+    """A batch norm after a convolution -> other weights."""
     if node.name != "batch_norm":
         return None
     conv = around.only(node.args[0], "conv", "conv_transpose")

@@ -31,7 +31,7 @@ STEPS: dict[Callable[..., Any], str] = {calibrated: "calibrated"}
 
 @dataclasses.dataclass(eq=False, slots=True)
 class Value:
-    """A tensor of the program: an argument, or what a node gives."""
+    """A tensor of the program: an argument, or a node's result."""
 
     place: int
     shape: tuple[int, ...]
@@ -159,7 +159,7 @@ class Graph:
         return self.values[ref.place]
 
     def readers(self) -> dict[int, list[Node]]:
-        """Who reads a value, by its place."""
+        """The readers of a value, by its place."""
         found: dict[int, list[Node]] = {}
         for node in self.nodes:
             for place in node.reads:
@@ -167,7 +167,7 @@ class Graph:
         return found
 
     def makers(self) -> dict[int, Node]:
-        """Who gives a value, by its place."""
+        """The producer of a value, by its place."""
         return {value.place: node for node in self.nodes for value in node.results}
 
 

@@ -18,7 +18,7 @@ _BOUNDS = {"relu": (0.0, float("inf")), "relu6": (0.0, 6.0)}
 
 
 def bounded_norm(node: Node, around: Around) -> Node | None:
-    """relu or relu6 behind a batch norm -> its bounds."""
+    """relu or relu6 after a batch norm -> its bounds."""
     if node.name not in _BOUNDS or not isinstance(node.args[0], Value):
         return None
     place = node.args[0].place

@@ -120,7 +120,7 @@ class Plan:
         del self._lowering
 
     def _let_go(self, kept: set[int]) -> None:
-        """Tell every segment that runs eagerly which values nobody asks for then."""
+        """Tell every segment that runs eagerly which values are dead after it."""
         kept = kept | set(range(self.program.takes))
         for segment in reversed(self.segments):
             if segment.node is None:
@@ -145,7 +145,7 @@ class Plan:
 
     @property
     def summary(self) -> str:
-        """How much of it kernels compute, in words."""
+        """The share that kernels compute, in words."""
         return f"{len(self.steps)} records"
 
     def checked(self, given: list[Any]) -> Any:
@@ -236,7 +236,7 @@ class Plan:
 
 
 def _array(made: Any) -> Any:
-    """The array of what a line gives: a tensor, or the array that a step gives."""
+    """The array of a line's result: a tensor, or the array that a step gives."""
     return made.data if isinstance(made, Variable) else made
 
 
@@ -352,7 +352,7 @@ class _Lowering:
         return place < _count(self.graph.program) or place in self.graph.changed
 
     def _outside(self, value: Value) -> Spot:
-        """Where a value lies plain, in an array that is made for this run."""
+        """The plain layout of a value, in an array that is made for this run."""
         spot = self.builder.spot(value, PLAIN)
         spot.root.buffer.outside = True
         return spot
@@ -369,7 +369,7 @@ class _Lowering:
 
 
 def _count(program: Program) -> int:
-    """How many of a program's values are its arguments."""
+    """The number of a program's values that are its arguments."""
     return program.takes
 
 

@@ -137,7 +137,7 @@ def _slope(node: Node) -> Node | None:
 
 
 def chain(node: Node, around: Around) -> Node | None:
-    """Programs one behind the other -> one program."""
+    """Programs one after the other -> one program."""
     if node.name != "program":
         return None
     for i, arg in enumerate(node.args):

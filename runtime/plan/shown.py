@@ -43,7 +43,7 @@ def _columns(plan: Plan) -> tuple[list[str], list[int], list[int]]:
 
 
 def _times(plan: Plan, given: list[Any]) -> list[float]:
-    """The least seconds of every step in a few runs."""
+    """The minimum seconds of every step in a few runs."""
     best: list[float] = []
     for _ in range(3):
         seen: list[float] = []

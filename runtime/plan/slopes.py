@@ -19,7 +19,7 @@ _SLOPES = {
 
 
 def slope(node: Node) -> Node | None:
-    """The gradient of an activation: g times its slope."""
+    """The gradient of an activation: g times its derivative."""
     name, _, what = node.name.partition(" ")
     found = _known(name, node) if what == "gradient" else None
     if found is None:

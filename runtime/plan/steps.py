@@ -117,7 +117,7 @@ class Steps:
         return self._on_gpu(place.index, self._homes, by_value)
 
     def _places(self) -> set[Device]:
-        """Where parameters and buffers are; where there are none, the modules."""
+        """The devices of parameters and buffers, or of modules without any."""
         held = [device for module in self._modules for device in module.devices]
         own = [module.device for module in self._modules if module.training]
         return {device.inner() for device in held or own}

@@ -1,4 +1,4 @@
-"""Writing plans to a file: see `burnish.planned.file` for what is in it."""
+"""Writing plans to a file: see `burnish.planned.file` for its format."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from burnish.tensor import Tensor
 
 
 class Unstorable(Exception):
-    """A model whose plan cannot be in a file; `reasons` says what is in the way."""
+    """A model whose plan cannot be in a file; `reasons` says why."""
 
     def __init__(self, reasons: list[str]):
         self.reasons = reasons
@@ -228,7 +228,7 @@ class _Constants:
         self._known: dict[bytes, int] = {}
 
     def start(self, array: Any) -> int:
-        """Where an array's bytes begin; it is added if need be."""
+        """The offset of an array's bytes; it is added if need be."""
         held = np.ascontiguousarray(array)
         digest = hashlib.sha256(held.data).digest() + held.nbytes.to_bytes(8, "little")
         if digest not in self._known:

@@ -27,7 +27,7 @@ from burnish.serialize import Weights, open_weights
 
 VERSION = 1
 KEY = "burnish.plan"
-"""Where the metadata has what is not an array."""
+"""The metadata key of everything that is not an array."""
 MOST_RECORDS = 4095
 """Of one segment: the library takes no more at once."""
 ALIGNED = 64

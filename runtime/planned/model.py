@@ -167,7 +167,7 @@ def _kind(kind: tuple[Any, tuple[int, ...], Any]) -> str:
 
 
 class _Lender:
-    """Gives a parameter its values of the weights file once somebody asks for them."""
+    """Reads a parameter's values from the weights file on first access."""
 
     def __init__(self, weights: _Weights, path: str):
         self._weights, self._path = weights, path

@@ -49,7 +49,7 @@ class Fetch(NamedTuple):
 
 
 class Space:
-    """An arena and a table of arrays: one for each run that goes on at a time.
+    """An arena and a table of arrays: one for each concurrent run.
 
     taken, given: its own arrays for arguments and results, by their place. noted: those
     where records note a fault. `Ends` makes them.

@@ -17,7 +17,7 @@ _DEEPEST = 32
 
 
 class Unwritable(Exception):
-    """A value that a plan file has no words for; says what it is."""
+    """A value that a plan file cannot express; its message describes it."""
 
 
 def told(value: Any, place: Callable[[Any], int | None]) -> list[Any]:
@@ -44,7 +44,7 @@ def told(value: Any, place: Callable[[Any], int | None]) -> list[Any]:
 
 
 def read(said: Any, place: Callable[[int], Any], deep: int = 0) -> Any:
-    """The value that `told` wrote. place: what stands at a place.
+    """The value that `told` wrote. place: the value at a place.
 
     Raises ValueError, TypeError or KeyError for what it did not write.
     """

@@ -17,7 +17,7 @@ KEPT = 1 << 18  # values, of all that were seen
 
 
 class Observer(Module):
-    """x -> x, noted. Least and greatest are exact.
+    """x -> x, noted. Minimum and maximum are exact.
 
     Other calibrations see an even selection of all values, at most 262,144 of them.
     """

@@ -32,7 +32,7 @@ class Quantizer:
         self.report: Report | None = None
 
     def quantize(self, module: Module, group: ParamGroup | None = None) -> None:
-        """Hold the module's parameters as small numbers, in place.
+        """Quantize the module's parameters in place.
 
         group: these; None is all of floating point with two axes or more, which leaves
         out biases and norms. Raises InputError when there are none, or when one is not

@@ -33,7 +33,7 @@ class Format(NamedTuple):
 
 
 class Summed:
-    """A file that keeps the CRC-32 of what was written to it."""
+    """A file that keeps the CRC-32 of the bytes written to it."""
 
     def __init__(self, out: BinaryIO):
         self.out = out

@@ -14,7 +14,7 @@ from burnish.record.elements import from_bytes, name_of, to_bytes
 from burnish.record.format import Content, Format, Summed, unsealed
 
 _END = b"\xa5crc32\xc4\x04"  # the key, and the start of four bytes
-_TREE = 72  # bytes of memory that a byte of plain values stands for: an empty map
+_TREE = 72  # bytes of memory that a byte of plain values may take: an empty map
 _TENSOR = 200
 _PIECE = 1 << 30  # a value has less than 4 GiB
 
@@ -53,7 +53,7 @@ def _map_of(count: int) -> bytes:
 
 
 def read(data: memoryview, budget: Budget) -> Content:
-    """Read a record; it is known what may stand where, so that little is made of it."""
+    """Read a record by its schema, so that a hostile one allocates little."""
     msgspec = _msgspec()
     unsealed(data)
     budget.take(len(data))

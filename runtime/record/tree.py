@@ -27,7 +27,7 @@ _LONG = 1 << 63
 
 
 def take_apart(item: Any) -> tuple[Plain, Arrays]:
-    """The arrays of an item by dotted path, and what stands around them.
+    """The arrays of an item by dotted path, and the page around them.
 
     item: a module, an optimizer, a schedule or whatever else has `state_dict`; a dict,
     list or tuple of such; arrays and tensors; configurations, plain values. The values

@@ -148,7 +148,7 @@ class Archive:
 
 
 def _wide(extra: bytes, *narrow: int) -> list[int]:
-    """Sizes and offset; those that are all ones stand in the ZIP64 field."""
+    """Sizes and offset; those that are all ones are in the ZIP64 field."""
     wide: bytes = b""
     at = 0
     while at + 4 <= len(extra):

@@ -100,7 +100,7 @@ def elements(
 
     code: what the file calls them, for the message when ml_dtypes is missing.
 
-    swap: the bytes of each element stand in big-endian order. bfloat16 without
+    swap: the bytes of each element are in big-endian order. bfloat16 without
     ml_dtypes is widened to float32, which is exact.
     """
     try:

@@ -18,7 +18,7 @@ class Name:
 
 
 class Inert(Name):
-    """An object of a class that is not imported: only what the file says of it.
+    """An object of a class that is not imported: only the file's description of it.
 
     name: the class, or the function that would have made it; args, options: what it
     would have been called with; state: its attributes, as a rule a dict; items: what

@@ -37,7 +37,7 @@ class Hashed:
         return self.file.write(data)
 
     def place(self, key: str) -> int:
-        """Where the digest stands."""
+        """The offset of the digest."""
         return _place(self.head, key, UNSEALED)
 
     def hexdigest(self) -> bytes:
@@ -86,7 +86,7 @@ def metadata(source: Path | bytes) -> Mapping[str, str]:
 
 
 def _place(head: bytes, key: str, digest: str) -> int:
-    """Where a digest stands in a header; -1 where it does not stand as written."""
+    """The offset of a digest in a header; -1 where it is not as written."""
     before = f'"{key}":"'.encode()
     start = head.find(before + digest.encode() + b'"')
     return start if start < 0 else start + len(before)

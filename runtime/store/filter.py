@@ -38,7 +38,7 @@ class Filter:
 
     @classmethod
     def from_paths(cls, *paths: str) -> Filter:
-        """Tensors by full path; a module's path stands for all that is in it."""
+        """Tensors by full path; a module's path means all that is in it."""
         return cls(
             lambda path, _: any(path == p or path.startswith(f"{p}.") for p in paths)
         )

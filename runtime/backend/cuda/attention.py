@@ -1,4 +1,4 @@
-"""Attention in one kernel, or in three, for what nobody will ask gradients of."""
+"""Attention in one kernel, or in three, for calls without gradients."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ _WITH_BIAS = 4
 
 
 class Matrix(NamedTuple):
-    """Where a matrix, or a batch of them, lies: counted in elements."""
+    """The layout of a matrix, or of a batch of them, in elements."""
 
     transposed: bool
     lead: int  # from one row to the next (column, where transposed)

@@ -82,7 +82,7 @@ def pooled(form: str, x: Any, w: Any) -> Any:
 
 
 def max_gradient(g: Any, y: Any, x: Any, w: Any) -> Any:
-    """The gradient of x from that of the greatest y under each window, or None."""
+    """The gradient of x from that of the maximum y under each window, or None."""
     if not takes(x, y, g) or not 3 <= x.ndim <= 4 or x.size >= LONG:
         return None
     if max(w.kernel) > _TAPS:
@@ -110,7 +110,7 @@ def _two(lead: int, numbers: Any) -> tuple[int, ...]:
 
 
 def _width(dtype: Any, c: int, aligned: bool) -> int:
-    """How many channels are read at once."""
+    """The number of channels that are read at once."""
     width = 16 // int(dtype.itemsize)
     return width if aligned and c % width == 0 else 1
 

@@ -30,7 +30,7 @@ class Recipe(NamedTuple):
 def evaluated(
     formula: Callable[..., Any], arrays: tuple[Any, ...], *, writes: bool = False
 ) -> Any:
-    """formula(*arrays) in one kernel, or None where that cannot be said in one.
+    """formula(*arrays) in one kernel, or None where that is not possible.
 
     writes: the formula is a step(y, *arrays) that writes into y, as `filled` has it.
     The arrays broadcast to the shape of the greatest; Python numbers are constants of
@@ -88,7 +88,7 @@ def _evaluated(
 
 
 def _turned(arrays: tuple[Any, ...]) -> Any:
-    """The arrays with channels behind the spatial axes, where the greatest lies so."""
+    """The arrays with channels last, where the largest one is so in memory."""
     import cupy
 
     held = [a for a in arrays if isinstance(a, cupy.ndarray)]
@@ -152,7 +152,7 @@ _MANY = 4096
 
 
 def _key(value: Any) -> Any:
-    """A constant as a part of a key; None for what is no constant."""
+    """A constant as a part of a key; None for other values."""
     if isinstance(value, np.generic):
         return value.dtype.num, repr(value.item())
     if value is None or isinstance(value, int | float | str):

@@ -144,7 +144,7 @@ def copy(source: Any) -> Any:
 
 
 def joined(arrays: list[Any]) -> Any:
-    """Arrays one behind the other along their first axis."""
+    """Arrays concatenated along their first axis."""
     import cupy
 
     return cupy.concatenate(arrays)
@@ -158,7 +158,7 @@ def contiguous(array: Any) -> Any:
 
 
 def launches(graph: Any) -> int:
-    """How many launches and copies a graph has."""
+    """The number of launches and copies in a graph."""
     import ctypes
 
     count = ctypes.c_size_t()
@@ -172,7 +172,7 @@ def launches(graph: Any) -> int:
 
 
 def seconds(graph: Any, times: int) -> float:
-    """The least time of a launch."""
+    """The minimum time of a launch."""
     import cupy
 
     best = float("inf")

@@ -1,4 +1,4 @@
-// What products and convolutions apply to a result before it is stored.
+// Activations that products and convolutions apply to results before storing them.
 #pragma once
 #include "functions.h"
 #include "records.h"
@@ -39,7 +39,7 @@ INLINE void activate_cheaply(const int n, vec *acc, int64_t act, double low,
 }
 
 // The same for `rows` times `blocks` blocks of LANES, where `to` says the rows begin, or
-// one behind the other. The choice is made once, as it costs as much as a function.
+// one after the other. The choice is made once, as it costs as much as a function.
 INLINE void activate_as(const int act, float *out, const int32_t *to, int64_t rows,
                         int64_t blocks, int64_t step, float low, float high) {
     for (int64_t i = 0; i < rows; i++)

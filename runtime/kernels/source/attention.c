@@ -1,7 +1,7 @@
 // Attention without the matrix of scores: a few queries of one head at a time.
 //
-// Keys behind the last one that a mask of truth values shows are not read: a cache that
-// has room for more positions costs as much as one that is full.
+// Keys after the last one that a boolean mask shows are not read: spare capacity of a
+// cache costs nothing.
 #include <math.h>
 
 #include "call.h"
@@ -12,7 +12,7 @@ void softmax_row(const float *x, float *y, int64_t n, int zero_if_empty);
 
 enum {
     QUERIES = MOST_ROWS,
-    FEW = 2,       // queries for which keys and values are read where they lie
+    FEW = 2,       // queries for which keys and values are read in place
     TOGETHER = 4,  // vectors of a value that are summed at a time
     SUMMED = 128   // values that are summed one by one: such sums are summed apart
 };
@@ -26,7 +26,7 @@ static void masked(const attention_record *r, const char *mask, int64_t keys,
             scores[i] += ((const float *)mask)[i * r->mask_key];
 }
 
-// How many keys there are up to the last one that some query sees.
+// The number of keys up to the last one that some query sees.
 static int64_t keys_seen(const attention_record *r, const char *mask) {
     if (!mask || !r->mask_is_bool || !r->zero_if_empty || r->blocked != -INFINITY)
         return r->keys;
@@ -142,7 +142,7 @@ static void one_head(const attention_record *r, const call *c, int64_t batch, in
     }
 }
 
-// `space` has room for every share: keys, values, and scores and results of QUERIES.
+// `space` holds for every share: keys, values, and scores and results of QUERIES.
 void attention(const void *record, const call *c, int64_t part, int64_t parts) {
     const attention_record *r = record;
     float *space = (float *)at(c, r->space) + part * r->room;

@@ -1,4 +1,4 @@
-// What every kernel is given: its record, the arrays of this call, and its share.
+// The arguments of every kernel: its record, the arrays of this call, and its share.
 #pragma once
 #include "records.h"
 #include "vector.h"

@@ -2,8 +2,8 @@
 //
 // A tile is up to R pixels (or rows of a matrix) times NR blocks of 16 channels, held in
 // registers. For each block of input channels it goes through runs: stretches of the
-// input that lie side by side in memory for every pixel, so that padding is never read.
-// Weights lie as (group of NR blocks, input, 16 NR outputs), in the order they are used.
+// input that are contiguous in memory for every pixel, so that padding is never read.
+// Weights are (group of NR blocks, input, 16 NR outputs), in the order they are used.
 #include "activation.h"
 #include "call.h"
 #include "conv.h"
@@ -14,7 +14,7 @@ enum {
     SUMMED = 128   // products that are summed one by one: such sums are summed apart
 };
 
-// stride: floats from a pixel's input to the next one's; 0 where a table tells them.
+// stride: floats from a pixel's input to the next one's; 0 where a table gives them.
 INLINE void multiply(const int R, const int NR, const int stride, const piece *p) {
     enum { V = MOST_BLOCKS * PARTS };
     const conv_record *record = p->record;
@@ -50,7 +50,7 @@ INLINE void multiply(const int R, const int NR, const int stride, const piece *p
                 for (; k < until; k++, w += NR * LANES) {
                     vec ws[V];
                     UNROLLED for (int j = 0; j < n; j++) ws[j] = load(w + WIDTH * j);
-                    if (R > 2) {  // with fewer rows it costs more than it brings
+                    if (R > 2) {  // with fewer rows it costs more than it saves
                         UNROLLED for (int j = 0; j < NR; j++)
                             __builtin_prefetch(w + AHEAD + j * LANES, 0, 3);
                     }
@@ -81,7 +81,7 @@ INLINE void multiply(const int R, const int NR, const int stride, const piece *p
         store(p->out + p->to[r] + j / PARTS * step + j % PARTS * WIDTH, acc[r][j]);
 }
 
-// Which tiles there are: X(pixels, blocks). Accumulators, weights and one input have to
+// All tile shapes: X(pixels, blocks). Accumulators, weights and one input have to
 // fit the registers: 32 vectors of 16 or of 4, or 16 vectors of 8.
 #if WIDTH == 16
 #define ROWS_OF {0, 14, 14, 9, 6}

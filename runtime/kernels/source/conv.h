@@ -5,7 +5,7 @@
 
 enum { MOST_PIXELS = 14, MOST_BLOCKS = 4 };  // of a tile
 
-// Of the record what the kernel goes by: blocks, nr, x_step, weight_step, out_step, act.
+// Fields that the kernel reads: blocks, nr, x_step, weight_step, out_step, act.
 typedef struct {
     const float *x, *weight, *bias, *residual;
     float *out;

@@ -34,7 +34,7 @@ static int64_t row_place(const grid *g, int64_t row) {
             + row % g->places[1] * g->step[1]) * g->row;
 }
 
-// What of the plane lies within the copy; zeros are there already.
+// The part of the plane within the copy; zeros are there already.
 static void copy_plane(const grid *g, const float *x, float *to) {
     const int64_t step = g->step[2], end = g->low[2] + g->row;
     const int64_t first = g->low[2] > 0 ? g->low[2] : 0;

@@ -12,7 +12,7 @@ typedef struct {
 
 enum { IS_MIXED = -1, IS_OUTSIDE = -2 };
 
-// The coordinates of `count` places from `start` on; a place behind the last is nowhere.
+// The coordinates of `count` places from `start` on; a place after the last is nowhere.
 typedef struct {
     int32_t *image, *at[3];
 } places;
@@ -30,7 +30,7 @@ static void find_places(const grid *g, int64_t start, int64_t count, places p) {
 }
 
 // index: the element that each place reads for a tap, -1 outside. kind, for every WIDTH
-// of them: the first one's element where they lie side by side, else IS_....
+// of them: the first one's element where they are contiguous, else IS_....
 static void find_elements(const grid *g, int64_t tap, int64_t count, places p,
                           int32_t *index, int32_t *kind) {
     const int32_t *o = g->offsets + 3 * tap;

@@ -1,9 +1,9 @@
 // Matrix-vector products: each weight is read once, from where the parameter has it.
 //
 // Time is that of reading the weights, so they are not packed as floats: rows of outputs
-// (outs, ins), rows of inputs (ins, outs), or small numbers with a scale for each block
-// along a row, which become floats in registers. Of 4-bit numbers a byte has those at i
-// and i + 16 of 32, with 8 added.
+// (outs, ins), rows of inputs (ins, outs), or quantized weights with a scale for each block
+// along a row, which become floats in registers. A byte of 4-bit weights holds those
+// at i and i + 16 of 32, with 8 added.
 #include "activation.h"
 #include "call.h"
 
@@ -66,7 +66,7 @@ INLINE float float_row(const float *x, const float *w, int64_t n) {
     return total_of(sum);
 }
 
-// A row of small numbers times x, in blocks of a multiple of SMALL.
+// A row of quantized weights times x, in blocks of a multiple of SMALL.
 INLINE float small_row(const int bits, const float *x, const uint8_t *w,
                        const float *scales, const float *zeros, int64_t n,
                        int64_t block) {

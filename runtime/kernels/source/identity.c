@@ -1,5 +1,5 @@
-// What a plan file asks of a library before it is run: is it the one that the plan was
-// made for, and does this processor have the instructions that it was compiled to?
+// Identity of a library, checked before a plan runs: is it the one that the plan was
+// made for, and does this processor have the instructions that it was compiled for?
 #include "identity.h"
 #include "vector.h"
 

@@ -3,7 +3,7 @@
 
 #include "call.h"
 
-// Each window's gradient goes to its greatest element, the first of equal ones; behind a
+// Each window's gradient goes to its maximum, the first of equal ones; after a
 // NaN nothing is greater. Shares are images of blocks.
 void max_gradient(const void *record, const call *c, int64_t part, int64_t parts) {
     const max_gradient_record *r = record;

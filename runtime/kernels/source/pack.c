@@ -1,7 +1,7 @@
 // Weights in the order that convolutions use them, made anew for every step of training.
 //
-// Of (group, output, input, tap), whose distances are told, they become (group, `wide`
-// outputs, `depth` inputs, tap, input, output), zeros behind the last output.
+// From (group, output, input, tap), with given strides, they become (group, `wide`
+// outputs, `depth` inputs, tap, input, output), zeros after the last output.
 #include "pack.h"
 
 #include "call.h"
@@ -12,7 +12,7 @@ typedef struct {
     const float *end;  // of the weights
 } shape;
 
-// Columns, (input, tap), that lie side by side, of `some` outputs out of WIDTH.
+// Contiguous columns, (input, tap), of `some` outputs out of WIDTH.
 static void columns(const shape *s, const float *x, int64_t some, int64_t input,
                     int64_t count, float *out) {
     int64_t k = input, t = 0;

@@ -1,8 +1,8 @@
 // The threads, and the interpreter: `run` executes a table of records.
 //
-// Scheduling is by tickets. One word tells the record in turn and which of its shares
-// are taken; whoever finishes the last share publishes the next record. Nobody waits for
-// a thread that is asleep: a share that it does not take is taken by another one.
+// Scheduling is by tickets. One word holds the current record and which of its shares
+// are taken; the thread that finishes the last share publishes the next record. No thread
+// waits for a sleeping one: a share that it does not take is taken by another.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -114,7 +114,7 @@ static void work(int thread, int is_caller) {
 
 static void *worker(void *number) {
     const int thread = (int)(intptr_t)number;
-    int seen = born;  // not what it is now: the pool may be told to leave already
+    int seen = born;  // not its current value: the pool may have been told to quit
     for (;;) {
         int looks = 0;
         work(thread, 0);
@@ -180,8 +180,8 @@ __attribute__((constructor)) static void prepare(void) {
     pthread_atfork(0, 0, locked_by_nobody);
 }
 
-// Execute n < 4096 records with up to `count` threads. A caller who finds the pool at
-// work for another one does it alone.
+// Execute n < 4096 records with up to `count` threads. A caller that finds the pool
+// busy executes them alone.
 void run(const record_head *t, int64_t n, char *const *arrays, int64_t count) {
     const call c = {arrays};
     if (n == 0) return;

@@ -16,7 +16,7 @@ typedef struct {
 // Halves to even, as long as the number is small: |v| < 2**22.
 INLINE vec rounded(vec v) { return (v + 12582912.f) - 12582912.f; }
 
-// The nearest whole number; a NaN stays.
+// The nearest integer; a NaN stays.
 INLINE vec level_of(vec x, const scheme *s) {
     vec v = at_most(all(4194303.f), at_least(all(-4194303.f), x / s->scale));
     return at_most(s->high, at_least(s->low, rounded(v) + s->zero));
@@ -61,7 +61,7 @@ void calibrate(const void *record, const call *c, int64_t part, int64_t parts) {
     }
 }
 
-// Every number as the one that its code stands for.
+// Every number replaced by the value of its code.
 void fake_quantize(const void *record, const call *c, int64_t part, int64_t parts) {
     const fake_quantize_record *r = record;
     const int64_t n = r->width;
@@ -85,7 +85,7 @@ INLINE bytes codes_of(vec x, const scheme *s, ivec *wrong) {
 }
 
 // Codes as bytes, the channels of a pixel side by side, in rows of `out_row` bytes; maps
-// have a margin that stands for 0, and so have the places behind the last channel.
+// have a margin that represents 0, and so have the places after the last channel.
 void quantize(const void *record, const call *c, int64_t part, int64_t parts) {
     const quantize_record *r = record;
     uint8_t *out = at(c, r->out);

@@ -1,7 +1,7 @@
-// Products and convolutions of codes: sums of whole numbers, exact, then the scales.
+// Products and convolutions of codes: exact integer sums, then the scales.
 //
 // x: bytes, 128 above their codes, in rows; `from` says where those of a pixel begin. A
-// margin around maps stands for 0, so that every pixel sees all taps. Weights are (group
+// margin around maps represents 0, so that every pixel sees all taps. Weights are (group
 // of nr blocks of outputs, four inputs, 16 nr outputs, these four).
 #include "activation.h"
 #include "call.h"
@@ -71,7 +71,7 @@ SIZES(DEFINE)
 static void (*const KERNELS[MOST_ROWS + 1][MOST + 1])(const piece *) = {SIZES(NAMED)};
 static const int ROWS[MOST + 1] = ROWS_OF;
 
-// The sum of all bytes that a pixel sees.
+// The sum of all bytes in a pixel's receptive field.
 static int32_t bytes_of(const piece *p, int64_t row) {
     const ivec ones = (ivec){0} + 0x01010101;
     ivec sum = {0};

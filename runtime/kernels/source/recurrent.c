@@ -1,8 +1,8 @@
 // Recurrent layers over a whole sequence: LSTM, GRU and plain ones, one direction.
 //
-// Weights lie as (block of LANES hidden units, hidden unit before, gate, LANES), with the
+// Weights are (block of LANES hidden units, hidden unit before, gate, LANES), with the
 // gates in the order i f o c, or z r h: one pass over a block's weights gives all gates
-// of its units. gate0 to gate3 say where these lie in the inputs' share.
+// of its units. gate0 to gate3: their positions in the inputs' share.
 #include "call.h"
 #include "functions.h"
 #include "products.h"

@@ -1,7 +1,7 @@
 // The gradient of an LSTM over a whole sequence, back through its steps, one direction.
 //
 // Some examples go through time together, so that each row of weights is read once for
-// all of them. gate0 to gate3 say where i, f, o and the new content lie among the gates.
+// all of them. gate0 to gate3: positions of i, f, o and the new content among the gates.
 #include "call.h"
 #include "functions.h"
 

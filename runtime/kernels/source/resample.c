@@ -1,8 +1,8 @@
 // Along one axis: places taken by number, or sums of a few of them with weights.
 #include "call.h"
 
-// Rows of x by number, from the end where it is negative. `fault` tells whether a number
-// is none of a row; the caller then takes another way.
+// Rows of x by number, from the end where it is negative. `fault` reports an index
+// out of range; the caller then falls back.
 void gather(const void *record, const call *c, int64_t part, int64_t parts) {
     const gather_record *r = record;
     const int64_t *ids = at(c, r->ids);
@@ -31,7 +31,7 @@ static void weighed(const resample_record *r, const float *x, const int32_t *ind
     }
 }
 
-// Single elements, one behind the other.
+// Single elements, one after the other.
 static void picked(const resample_record *r, const float *x, const int32_t *index,
                    float *out, int64_t first, int64_t behind) {
     int64_t place = first % r->places;

@@ -76,7 +76,7 @@ void layer_norm_gradient(const void *record, const call *c, int64_t part, int64_
     }
 }
 
-// y: what the softmax, or its logarithm, was.
+// y: the result of softmax or log-softmax.
 void softmax_gradient(const void *record, const call *c, int64_t part, int64_t parts) {
     const softmax_gradient_record *r = record;
     const int64_t n = r->width;

@@ -1,10 +1,10 @@
-// Sums along a row of a matrix, and its greatest element.
+// Sums along a row of a matrix, and its maximum.
 #pragma once
 #include <math.h>
 
 #include "vector.h"
 
-// Whole vectors of a row of n, then what is left of it, zeros or `empty` behind.
+// Whole vectors of a row of n, then the rest of it, followed by zeros or `empty`.
 #define OVER(n, body, some)                            \
     {                                                  \
         int64_t i = 0;                                 \

@@ -1,4 +1,4 @@
-// Whether Python's objects are what they were: dicts and lists hold the same objects in
+// Whether Python's objects are unchanged: dicts and lists hold the same objects in
 // the same order, and attributes are the same objects. Nothing is compared by value.
 //
 // It is called with the interpreter's lock held. The interpreter's functions, all of its

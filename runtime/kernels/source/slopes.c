@@ -35,7 +35,7 @@ void gate(const void *record, const call *c, int64_t part, int64_t parts) {
         gate_run(0, r, g, x, out, behind - first);
 }
 
-// Where a window's greatest element is; the first of equal ones. Behind a NaN nothing is
+// The position of a window's maximum; the first of equal ones. After a NaN nothing is
 // greater. -1: there is none.
 static int64_t place_of_greatest(const max_pool_gradient_record *r, const float *x,
                                  const int64_t *start) {
@@ -60,7 +60,7 @@ static int64_t place_of_greatest(const max_pool_gradient_record *r, const float 
     return place;
 }
 
-// Each window's gradient goes to its greatest element. Shares are planes.
+// Each window's gradient goes to its maximum. Shares are planes.
 void max_pool_gradient(const void *record, const call *c, int64_t part, int64_t parts) {
     const max_pool_gradient_record *r = record;
     const int64_t plane = r->size0 * r->size1 * r->size2;

@@ -1,8 +1,8 @@
-// Slopes of activations: what their gradients multiply by.
+// Derivatives of activations, which their gradients multiply by.
 #pragma once
 #include "functions.h"
 
-// The share of a normal distribution below x, and x times its density there.
+// The normal CDF at x, and x times the density there.
 INLINE vec gelu_slope(vec x) {
     vec share = 0.5f + 0.5f * error_function(x * 0.70710678f);
     return share + x * 0.39894228f * exponential(x * x * -0.5f);

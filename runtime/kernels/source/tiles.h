@@ -2,7 +2,7 @@
 #pragma once
 #include <stdint.h>
 
-// A stretch of the input that lies side by side in memory for every pixel of a tile.
+// A stretch of the input that is contiguous in memory for every pixel of a tile.
 typedef struct {
     int32_t x, weight, length;
 } run;

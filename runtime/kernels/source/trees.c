@@ -16,8 +16,8 @@ INLINE int64_t says_yes(int mode, float value, float threshold) {
 }
 
 // A unit is one row in one tree; out (trees, rows) is the leaf that it reaches. `fault`
-// tells of a place that is none, or of nodes that lead back to themselves; the caller
-// then takes another way.
+// reports an index out of range, or nodes that form a cycle; the caller then falls
+// back.
 void trees(const void *record, const call *c, int64_t part, int64_t parts) {
     const trees_record *r = record;
     const float *x = at(c, r->x), *thresholds = at(c, r->thresholds);

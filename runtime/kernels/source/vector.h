@@ -1,4 +1,4 @@
-// Vectors of the width that the processor has, and what C's operators lack for them.
+// Vectors of the width that the processor has, and operations that C lacks for them.
 //
 // Compilers lower +, *, comparisons and & of these types to single instructions; a
 // vector that is wider than a register would go through memory, so none is.
@@ -41,7 +41,7 @@ INLINE vec load_some(const float *p, int64_t n) {
 }
 INLINE void store_some(float *p, vec v, int64_t n) { memcpy(p, &v, 4 * (size_t)n); }
 
-// at_least, at_most: a NaN in v stays; the bound is none.
+// at_least, at_most: a NaN in v stays; the bound is not NaN.
 #if defined(__AVX512F__)
 INLINE vec at_least(vec bound, vec v) {
     return (vec)_mm512_max_ps((__m512)bound, (__m512)v);

@@ -1,6 +1,6 @@
 // Windows over maps in blocks of 16 channels: depthwise convolution and pooling.
 //
-// Tiles and taps are those of conv.c; a channel sees its own channel alone, so that a
+// Tiles and taps are those of conv.c; each channel reads its own channel only, so that a
 // tile of R pixels is R times PARTS vectors and a tap is a vector of weights.
 #include "activation.h"
 #include "call.h"
@@ -16,9 +16,9 @@ typedef struct {
     const window_record *record;
 } piece;
 
-// One vector of the channels: a run is a stretch of taps that lie side by side, LANES
+// One vector of the channels: a run is a stretch of taps that are contiguous, LANES
 // floats each. stride: floats from a pixel's input to the next one's, so that what one
-// pixel has loaded is there for its neighbours; 0 where a table tells them.
+// pixel has loaded is there for its neighbours; 0 where a table gives them.
 INLINE void weigh(const int R, const int stride, const int v, const piece *p) {
     vec acc[ROWS], bias = load(p->bias + v * WIDTH);
     UNROLLED for (int i = 0; i < R; i++) acc[i] = bias;

@@ -3,8 +3,8 @@
 // Four places of the result, from 4 x 4 of the input: Y = A'[(G g G') * (B' d B)]A, with
 // 16 products for each pair of channels instead of 36. Inputs and results are moved by
 // sums alone, so that numbers round no more than a direct sum of as many products; but
-// what is not finite spreads over a tile: `fault` tells it, and the caller goes another
-// way. The 16 products of all channels are those of a matrix, by conv.c's tiles.
+// NaN and infinity spread over a tile: `fault` reports them, and the caller falls
+// back. The 16 products of all channels are those of a matrix, by conv.c's tiles.
 //
 // A chunk of tiles: its inputs as (16, block of channels, tile, LANES), its products as
 // (16, block of a group, tile, LANES), a cache line more between the 16.
@@ -117,7 +117,7 @@ static void multiply(const chunk *k, const float *weight) {
         }
 }
 
-// Results of one block of channels; what is not finite is noted in `bad`.
+// Results of one block of channels; NaN and infinity are noted in `bad`.
 static void give(const chunk *k, const float *products, const float *bias,
                  const float *residual, float *out, vec *bad) {
     const winograd_record *r = k->record;

@@ -60,11 +60,11 @@ class Metric:
         return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", type(self).__name__)
 
     def statistics(self, item: Any, moment: Moment) -> Statistics:
-        """The statistics of one batch; item: what the step gave."""
+        """The statistics of one batch; item: the step's result."""
         raise TypeError(f"{type(self).__name__} does not say its statistics")
 
     def value(self, statistics: Statistics) -> float:
-        """The value of what was added up."""
+        """The value of accumulated statistics."""
         raise TypeError(f"{type(self).__name__} does not say its value")
 
     def merge(self, before: Statistics, batch: Statistics) -> Statistics:

@@ -49,7 +49,7 @@ def matmul(b: Builder, node: Node) -> None:
 def _strided(
     b: Builder, arg: Value | Constant, in_lines: bool
 ) -> tuple[object, tuple[int, ...]]:
-    """Where an operand lies, and its distances.
+    """The place of an operand, and its strides.
 
     in_lines: its rows or its columns have to be contiguous.
     """

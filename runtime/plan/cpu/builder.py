@@ -93,10 +93,10 @@ class Step:
 class Builder:
     """The state that lowering functions read and write.
 
-    forms: by a value's place, the layouts that it lies in, and where. views: where a
-    value is that only looks at another one's elements, and its distances along axes.
+    forms: by a value's place, its layouts, and their places. views: the place of a
+    value that only views another one's elements, and its strides along axes.
     deferred: by place, what computes a value once its elements are asked for; rounded:
-    of which other value it has the codes. codes, whole: see `quantized`.
+    the other value whose codes it has. codes, whole: see `quantized`.
     read: the places of all values that a node reads, or that are results. off: kernels
     to leave out, by name.
     """
@@ -139,7 +139,7 @@ class Builder:
         return Spot(buffer)
 
     def result(self, value: Value, layout: Layout = PLAIN) -> Spot:
-        """Where a node's result goes; it lies in this layout from now on."""
+        """The place of a node's result; it is in this layout from now on."""
         size = length(value.shape, layout) * value.dtype.itemsize
         spot = self.new(size)
         self.forms.setdefault(value.place, {})[layout] = spot
@@ -158,7 +158,7 @@ class Builder:
         return any(place in known for known in (self.forms, self.views, self.deferred))
 
     def blocked_axis(self, value: Value) -> int | None:
-        """The channels' axis of a value that lies, or would be computed, in blocks."""
+        """The channels' axis of a value that is, or would be computed, in blocks."""
         if not self.forms.get(value.place) and value.place in self.rounded:
             return self.blocked_axis(self.rounded[value.place].x)
         for layout in self.forms.get(value.place, ()):
@@ -167,7 +167,7 @@ class Builder:
         return None
 
     def spot(self, value: Value | Constant, layout: Layout = PLAIN) -> Spot:
-        """Where a value lies in a layout; it is brought there if need be."""
+        """The place of a value in a layout; it is converted if need be."""
         if isinstance(value, Constant):
             return self.constant(value)
         forms = self._forms(value)
@@ -193,13 +193,13 @@ class Builder:
         self.copy(shape, source, x, target, y)
 
     def strided(self, value: Value) -> tuple[Spot, tuple[int, ...]]:
-        """Where a value's elements are, not copied if it can be, and how far apart."""
+        """The place of a value's elements and their strides, uncopied if possible."""
         if not self._forms(value):
             return self.views[value.place]
         return self.spot(value), strides(value.shape)
 
     def alias(self, value: Value, layout: Layout, spot: Spot) -> None:
-        """A value that lies where another one does."""
+        """A value that shares another one's place."""
         self.forms.setdefault(value.place, {})[layout] = spot
 
     def constant(self, made: Constant) -> Spot:
@@ -230,7 +230,7 @@ class Builder:
     # --- records ---
 
     def shares(self, work: float, most: int = 32) -> int:
-        """How many shares a record is split into; work: about a float's operations."""
+        """The number of shares of a record; work: about a float's operations."""
         if self.threads == 1:
             return 1
         return max(1, min(4 * self.threads, most, 32, int(work // 25_000)))

@@ -97,7 +97,7 @@ def _sizes(shape: tuple[int, ...], axis: int | None) -> list[int]:
 def _read(
     b: Builder, operand: Any, y: Value, axis: int | None
 ) -> tuple[Spot, list[int]]:
-    """Where an operand lies, and its distances along the axes of `_sizes`."""
+    """The place of an operand, and its strides along the axes of `_sizes`."""
     rank = len(y.shape)
     shape = (1,) * (rank - len(operand.shape)) + operand.shape
     if axis is None:

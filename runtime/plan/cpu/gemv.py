@@ -104,7 +104,7 @@ def _parts(weight: Constant, turned: bool) -> Any:
 
 
 def _block(held: Packed) -> int:
-    """How many numbers along a row share a scale; 0 where the kernel cannot have it."""
+    """The number of values along a row that share a scale; 0 where unsupported."""
     shape, level = held.shape, held.scheme.level
     counts = level.counts(shape)
     if math.prod(counts) == 1:

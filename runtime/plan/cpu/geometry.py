@@ -126,7 +126,7 @@ def _strided(
 def _turned(
     size: int, out: int, kernel: int, stride: int, dilation: int, before: int
 ) -> Axis:
-    """The taps that reach every place from one where the window stands."""
+    """The taps that reach every place from a position of the window."""
     found: dict[tuple[tuple[int, int], ...], int] = {}
     kind, base = np.zeros(out, np.int64), np.zeros(out, np.int64)
     for place in range(out):

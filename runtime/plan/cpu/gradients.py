@@ -127,7 +127,7 @@ def linear_gradient(b: Builder, node: Node) -> None:
 
 
 def _whole_rows(b: Builder, x: Value) -> Layout:
-    """How rows are read in whole vectors: in blocks where the last one is not full."""
+    """The vector layout of rows: in blocks where the last vector is not full."""
     axis = len(x.shape) - 1
     return Layout("blocked", axis) if x.shape[axis] % LANES else rows_layout(b, x)
 
@@ -176,7 +176,7 @@ def _of_norm(node: Node) -> Any:
 
 
 def _slopes(node: Node) -> tuple[Value | None, Value | None]:
-    """Where the gradients of scale and bias go; None for one that nobody needs."""
+    """The places of the gradients of scale and bias; None for one that is not read."""
     needed = [*node.lines[-1].function.needed, False, False][:3]
     rest = iter(node.results[1:])
     return next(rest) if needed[1] else None, next(rest) if needed[2] else None

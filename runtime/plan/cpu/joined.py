@@ -75,7 +75,7 @@ def split(b: Builder, node: Node) -> None:
 
 
 def _part_of_blocks(b: Builder, x: Value, y: Value, axis: int, start: int) -> bool:
-    """Whether y is some blocks of x, from channel `start` on; it lies there then."""
+    """Whether y is some blocks of x, from channel `start` on, and placed there."""
     if b.blocked_axis(x) != axis or start % LANES:
         return False
     channels = Layout("blocked", axis)
@@ -86,7 +86,7 @@ def _part_of_blocks(b: Builder, x: Value, y: Value, axis: int, start: int) -> bo
 
 
 def _channels_alone(index: Any, shape: tuple[int, ...], axis: int) -> int:
-    """Where an index begins that takes a stretch of one axis alone; -1 for others."""
+    """The start of an index that takes one stretch of one axis; -1 for others."""
     every = index if isinstance(index, tuple) else (index,)
     if not all(isinstance(i, slice) for i in every) or len(every) <= axis:
         return -1

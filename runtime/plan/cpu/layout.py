@@ -30,12 +30,12 @@ def blocks(channels: int) -> int:
 
 
 def pixels(shape: tuple[int, ...], axis: int) -> int:
-    """How many elements every channel has."""
+    """The number of elements of every channel."""
     return math.prod(shape[:axis] + shape[axis + 1 :])
 
 
 def length(shape: tuple[int, ...], layout: Layout) -> int:
-    """The elements that a value takes, with those behind the last channel."""
+    """The elements that a value takes, padding after the last channel included."""
     if layout.kind != "blocked":
         return math.prod(shape)
     return blocks(shape[layout.axis]) * LANES * pixels(shape, layout.axis)

@@ -57,7 +57,7 @@ class Rounded(NamedTuple):
 
 
 class _Maps(NamedTuple):
-    """Codes of maps: sizes, margins before and behind, bytes from pixel to pixel."""
+    """Codes of maps: sizes, margins before and after, bytes from pixel to pixel."""
 
     images: int
     sizes: tuple[int, ...]
@@ -135,7 +135,7 @@ def _defer(b: Builder, result: Value, rounded: Rounded) -> None:
 
 
 def _any_layout(b: Builder, x: Value) -> Layout:
-    """The layout that x lies in; plain where others hold more than its elements."""
+    """The layout of x; plain where others hold more than its elements."""
     forms = b.forms.get(x.place, ())
     return next((form for form in forms if length(x.shape, form) == x.size), PLAIN)
 

@@ -67,7 +67,7 @@ class Whole:
         return self._once(("totals", lanes), make)
 
     def _codes(self) -> tuple[Array, Array]:
-        """Codes as bytes, outputs first, and what is to be taken off those of each."""
+        """Codes as bytes, outputs first, and the correction of each output's sum."""
         weight = self._held()
         number = _whole(weight)
         codes = number if _fits(number) else weight.codes.astype(np.int16)

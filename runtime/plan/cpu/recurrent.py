@@ -78,7 +78,7 @@ def _add(
 def _interleaved(
     b: Builder, weight: Constant | Value, order: list[int], hidden: int
 ) -> Spot:
-    """Where a weight lies with its gates beside each other: once, or in each run."""
+    """The place of a weight with its gates side by side, packed once or in each run."""
     if isinstance(weight, Constant):
         return b.constant(_packed(weight, order, hidden))
     gates, count = len(order), blocks(hidden)

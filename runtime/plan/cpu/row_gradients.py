@@ -49,7 +49,7 @@ def layer_norm_gradient(b: Builder, node: Node) -> None:
 
 
 def _sums(b: Builder, scale: Value | None, chunks: int) -> Spot | None:
-    """Where the sums of chunks go; that of a single one is the result."""
+    """The place of the sums of chunks; the result itself where there is only one."""
     if scale is None:
         return None
     return b.result(scale) if chunks == 1 else b.new(4 * chunks * scale.size)

@@ -35,7 +35,7 @@ class Unpacked(NamedTuple):
 def weights(
     b: Builder, weight: Constant | Value, groups: int, nr: int, depth: int
 ) -> Spot | Unpacked:
-    """Where a weight lies packed, or how it is packed in each run of a step."""
+    """The place of a packed weight, or its packing in each run of a step."""
     if isinstance(weight, Constant):
         return b.constant(packed(weight, groups, nr, depth))
     outs, ins = weight.shape[0] // groups, weight.shape[1]
@@ -90,14 +90,14 @@ def channel_weights(b: Builder, weight: Constant | Value) -> Spot:
 def biases(
     b: Builder, bias: Constant | Value | None, groups: int, outs: int, wide: int
 ) -> Spot:
-    """Where a bias lies with zeros behind the outputs of every group."""
+    """The place of a bias with zeros after the outputs of every group."""
     if not isinstance(bias, Value):
         return b.constant(packed_bias(bias, groups, outs, wide))
     return pack(b, Unpacked(b.spot(bias), groups, outs, 1, 1, wide, 1, outs, 1, 0))
 
 
 def pack(b: Builder, w: Unpacked) -> Spot:
-    """Where a weight lies packed in each run, by a record of its own."""
+    """The place of a weight that a record of its own packs in each run."""
     size = w.groups * -(-w.outs // w.wide) * w.panel
     out = b.new(4 * size)
     b.add("pack", b.shares(size), out=out, **w._asdict())
@@ -136,7 +136,7 @@ def packed(weight: Constant, groups: int, nr: int, depth: int) -> Constant:
 
 
 def packed_bias(bias: Constant | None, groups: int, outs: int, wide: int) -> Constant:
-    """A bias with zeros behind the outputs of every group, which has `wide` of them."""
+    """A bias with zeros after the outputs of every group, which has `wide` of them."""
     if bias is None:
         return constant(np.zeros(groups * wide, np.float32))
     short = wide - outs
@@ -146,7 +146,7 @@ def packed_bias(bias: Constant | None, groups: int, outs: int, wide: int) -> Con
 
 
 def fitting(rows: list[int], count: int, places: int) -> int:
-    """How many blocks of channels a tile has, a divisor of `count`."""
+    """The number of channel blocks of a tile, a divisor of `count`."""
     usable = [nr for nr in range(1, 5) if rows[nr] and count % nr == 0]
     few = [nr for nr in usable if rows[nr] >= places]
     if few:

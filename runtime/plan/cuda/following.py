@@ -64,7 +64,7 @@ class Following:
         options: dict[str, Any],
         always: bool = False,
     ) -> Any:
-        """`function(*args, **options)`, with what is read noted."""
+        """`function(*args, **options)`, with its reads noted."""
         for each in leaves((args, options)):
             if isinstance(each, Stored):
                 self.read(each)
@@ -174,7 +174,7 @@ class Following:
         return item
 
     def leftovers(self, results: Any) -> None:
-        """Notes whether a tensor that is no result is kept by somebody."""
+        """Note whether a tensor that is not a result is still referenced."""
         given = {id(each) for each in leaves(results)}
         for made in self._made:
             kept = made()

@@ -38,7 +38,7 @@ class Half:
         """Whether units that fail are tried again in single precision."""
 
     def compute(self, unit: Unit, values: list[Any], dtype: np.dtype[Any]) -> None:
-        """Compute what a unit gives, rounded."""
+        """Compute a unit's results, rounded."""
         for ref in unit.reads:
             place = ref.place
             if place in self._places and _is(values[place], _SINGLE):

@@ -22,7 +22,7 @@ from burnish.plan.cuda.units import Unit, units
 from burnish.plan.graph import assigned
 
 _TIMES = 10
-"""How often a unit is in the graph that it is timed in."""
+"""How often a unit is repeated in the graph that times it."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -121,7 +121,7 @@ class GraphPlan:
             raise Reshaped(str(error)) from None
 
     def seconds(self, given: list[Any]) -> list[float]:
-        """How long each unit takes on the GPU, in a graph of its own."""
+        """The GPU time of each unit, in a graph of its own."""
         found = []
         with (
             self._room.building(),
@@ -270,12 +270,12 @@ def _sources(program: Program) -> list[Stored]:
 
 
 def _array(made: Any) -> Any:
-    """The array of what a line gives: a tensor, or the array that a step gives."""
+    """The array of a line's result: a tensor, or the array that a step gives."""
     return made.data if isinstance(made, Variable) else made
 
 
 def _like(made: Any, array: Any) -> Any:
-    """An array as what a line gives: a tensor on the same device, or an array."""
+    """An array as a line's result: a tensor on the same device, or an array."""
     if isinstance(made, Variable):
         return type(made).wrap(array, made.device)
     return array

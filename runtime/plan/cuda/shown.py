@@ -1,4 +1,4 @@
-"""Plans on a GPU as text: what is launched, and what share of the time it takes."""
+"""Plans on a GPU as text: launches, and their share of the time."""
 
 from __future__ import annotations
 

@@ -46,30 +46,30 @@ class Unit:
 
     @property
     def reads(self) -> list[Any]:
-        """The refs of what it reads."""
+        """The refs that it reads."""
         calls = [line.call for line in self.lines]
         return [ref for call in calls for ref in refs((call.args, call.options))]
 
     @property
     def gives(self) -> list[Any]:
-        """The refs of what it gives."""
+        """The refs of its results."""
         return [ref for line in self.lines for ref in refs(line.call.results)]
 
     def make(self, values: list[Any]) -> None:
-        """Compute what it gives; all values stay."""
+        """Compute its results; all values are kept."""
         if self.half is None:
             self.compute(values)
         else:
             self.half.compute(self, values, self.dtype)
 
     def compute(self, values: list[Any]) -> None:
-        """Compute what it gives of values as they are."""
+        """Compute its results without rounding."""
         if self.joined is None or not self.joined(values):
             for line in self.lines:
                 line.make(values)
 
     def run(self, values: list[Any]) -> None:
-        """Compute what it gives, and let go of what no later unit asks for."""
+        """Compute its results, and free values that no later unit reads."""
         self.make(values)
         for place in self.done:
             values[place] = None
@@ -117,7 +117,7 @@ def units(
 
 
 def _chains(program: Program) -> dict[int, list[Line]]:
-    """Convolutions and what is computed with them, by the `id` of the last line."""
+    """Convolutions with the lines fused into them, by the `id` of the last line."""
     readers: dict[int, list[Line | None]] = {}
     for line in program.lines:
         for ref in refs((line.call.args, line.call.options)):

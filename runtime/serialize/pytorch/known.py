@@ -36,7 +36,7 @@ def _not_called(machine: Any, *args: Any) -> Any:
 
 
 def find(name: str) -> Any:
-    """The constructor or value that `name` stands for, or None."""
+    """The constructor or value of the qualified `name`, or None."""
     if (made := _KNOWN.get(name)) is not None:
         return made
     module, _, last = name.rpartition(".")

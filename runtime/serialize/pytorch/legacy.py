@@ -52,7 +52,7 @@ def read(data: memoryview, where: str, budget: Budget) -> tuple[Any, Any, str]:
 
 
 class _Store:
-    """The storages of a legacy file: declared in the pickle, placed behind it."""
+    """The storages of a legacy file: declared in the pickle, placed after it."""
 
     def __init__(self, stream: Stream, budget: Budget):
         self.stream = stream
@@ -92,7 +92,7 @@ class _Store:
         return self.typed[name]
 
     def place(self, key: Any) -> None:
-        """Note where the values of the next storage stand, and pass over them."""
+        """Note the offsets of the next storage's values, and skip them."""
         name = str(key) if isinstance(key, str | int) else ""
         if name not in self.typed or name in self.starts:
             raise self.stream.damage("expected the key of a storage, used once")

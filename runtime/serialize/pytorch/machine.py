@@ -34,8 +34,8 @@ _MISFIT = (
 class Machine(Stack):
     """Runs pickles of one file, one after another, from `stream`.
 
-    find: the constructor that a qualified name stands for, or None.
-    persistent: what a persistent id stands for: a storage of the file.
+    find: the constructor of a qualified name, or None.
+    persistent: the object of a persistent id: a storage of the file.
     """
 
     def __init__(

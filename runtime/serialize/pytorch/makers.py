@@ -1,6 +1,6 @@
 """PyTorch's constructors that a pickle calls: tensors, sizes, devices.
 
-Each function takes the machine and the arguments that stand in the file.
+Each function takes the machine and the arguments from the file.
 """
 
 from __future__ import annotations

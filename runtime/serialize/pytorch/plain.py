@@ -1,6 +1,6 @@
 """NumPy's and Python's constructors that a pickle calls: arrays, containers.
 
-Each function takes the machine and the arguments that stand in the file.
+Each function takes the machine and the arguments from the file.
 """
 
 from __future__ import annotations

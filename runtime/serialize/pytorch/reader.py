@@ -1,4 +1,4 @@
-"""PyTorch files of every kind: what they hold, tensors not yet read.
+"""PyTorch files of every kind: their content, with tensors not yet read.
 
 torch.save writes a ZIP archive since 1.6, before that a run of pickles with the values
 behind them, and before 0.1.10 a TAR archive.

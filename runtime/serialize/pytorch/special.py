@@ -57,7 +57,7 @@ class QuantizedTensor(LazyTensor):
 
 
 class SparseTensor(LazyTensor):
-    """Values and where they stand; `read()` gives the dense array.
+    """Values and their positions; `read()` gives the dense array.
 
     layout: "coo", "csr", "csc", "bsr" or "bsc"; index: the indices, (dims, values), or
     the compressed and the plain ones. Raises RecordError on `read` when dense it would
@@ -119,7 +119,7 @@ def _coo(index: list[np.ndarray], values: np.ndarray, shape: Any) -> np.ndarray:
 
 
 def _summed(into: np.ndarray, at: np.ndarray, values: np.ndarray) -> None:
-    """Add `values` to the rows `at`; equal rows, which stand together, are summed."""
+    """Add `values` to the rows `at`; equal rows, which are adjacent, are summed."""
     order = np.argsort(at, kind="stable")
     rows, starts = np.unique(at[order], return_index=True)
     if len(rows) == len(at):

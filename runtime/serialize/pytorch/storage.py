@@ -34,7 +34,7 @@ def _viewed(owner: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
 class Storage:
     """Bytes of the file that are fetched when a tensor of theirs is read.
 
-    fetch: gives the bytes; nbytes: how many; swap: elements stand in big-endian order;
+    fetch: gives the bytes; nbytes: how many; swap: elements are in big-endian order;
     budget: counts what is made beyond the bytes that the file has.
     """
 
@@ -110,7 +110,7 @@ class TypedStorage:
 class StoredTensor(LazyTensor):
     """A view of a storage: offset and strides in elements.
 
-    Raises Refused unless every element lies within the storage.
+    Raises Refused unless every element is within the storage.
     """
 
     __slots__ = ("conj", "counted", "kind", "neg", "offset", "storage", "strides")
@@ -152,7 +152,7 @@ class StoredTensor(LazyTensor):
         return array
 
     def _count(self) -> None:
-        """Count what a few bytes stand for; whoever writes or computes makes it."""
+        """Count the memory of a tensor that a few bytes represent."""
         budget = self.storage.budget
         if not self.counted and not budget.fits(self.nbytes):
             raise BudgetError(

@@ -1,4 +1,4 @@
-"""The bytes of a pickle, taken from the front, and the literals that stand in it."""
+"""The bytes of a pickle, taken from the front, and the literals in it."""
 
 from __future__ import annotations
 
