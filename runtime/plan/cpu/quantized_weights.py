@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from burnish.capture import CaptureError
-from burnish.lowbit import Packed
+from burnish.lowbit import Packed, QuantScheme
 from burnish.nn.param import Stored
 from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.layout import LANES
@@ -24,8 +24,8 @@ class Whole:
     turned: the module holds (ins, outs).
     """
 
-    def __init__(self, source: Stored, turned: bool):
-        self.source, self.turned, self._scheme = source, turned, source.held.scheme
+    def __init__(self, source: Stored, scheme: QuantScheme, turned: bool):
+        self.source, self.turned, self._scheme = source, turned, scheme
         self.outs = source.shape[1 if turned else 0]
         self._made: dict[Any, Constant] = {}
 
@@ -117,7 +117,7 @@ def _found(b: Builder, weight: Constant, turned: bool) -> Whole | None:
         return None
     key = (id(source), axis)
     if key not in b.whole:
-        b.whole[key] = Whole(source, bool(axis))
+        b.whole[key] = Whole(source, held.scheme, bool(axis))
     return b.whole[key]
 
 
