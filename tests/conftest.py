@@ -1,4 +1,4 @@
-"""What all tests share: peers that may be missing, and how hypothesis searches."""
+"""Shared by all tests: peers that may be missing, and settings of hypothesis."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def bare(folder: Path) -> None:
 
 
 def shell(script: str, folder: Path, **more: str) -> str:
-    """What a script prints; it runs with this Python, and pip asks nobody."""
+    """The output of a script; it runs with this Python, and pip asks nobody."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     given = {"PATH": path, "PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0", **more}
     done = subprocess.run(

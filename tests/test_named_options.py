@@ -70,7 +70,7 @@ def _commands() -> dict[str, set[str]]:
 
 @cache
 def _options_of_programs() -> set[str]:
-    """What programs beside the command add to their parsers."""
+    """The options that programs beside the command add to their parsers."""
     return {
         argument.value
         for folder in ("runtime", "models", "benchmarks", "tests")

@@ -1,4 +1,4 @@
-"""What README and docs/ say of the whole: pages, exit codes, extras, numbers.
+"""Promises of README and docs/: pages, exit codes, extras, numbers.
 
 What blocks of code promise is held by test_docs.py; options and arguments by
 test_named_options.py; messages by test_docs.py on docs/troubleshooting.md.

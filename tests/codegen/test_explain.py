@@ -1,4 +1,4 @@
-"""What `--explain` tells: of every pass what it did, of every class why it is one."""
+"""Output of `--explain`: the changes of every pass, the reasons of every class."""
 
 from __future__ import annotations
 

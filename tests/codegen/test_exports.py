@@ -1,4 +1,4 @@
-"""What PyTorch's export options keep: docs/export.md, its table and its blocks."""
+"""Effects of PyTorch's export options: docs/export.md, its table and its blocks."""
 
 from __future__ import annotations
 

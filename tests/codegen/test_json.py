@@ -1,4 +1,4 @@
-"""What `--json` prints has the keys and types of docs/json.md, and no others."""
+"""Output of `--json` has the keys and types of docs/json.md, and no others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Burnish saves opens in PyTorch: strictly, with the original's numbers."""
+"""Weights that Burnish saves load in PyTorch: strictly, with equal values."""
 
 from __future__ import annotations
 

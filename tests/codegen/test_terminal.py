@@ -180,7 +180,7 @@ def test_no_text_of_a_file_is_obeyed(
 
 
 def _on_a_terminal(*words: str) -> str:
-    """What a terminal receives from a command."""
+    """The bytes that a terminal receives from a command."""
     ours, theirs = pty.openpty()
     environment = {k: v for k, v in os.environ.items() if k != "NO_COLOR"}
     program = subprocess.Popen(

@@ -21,7 +21,7 @@ RANDOM = re.compile(
 )
 """Cases with draws of their own: kind, shape and dtype are compared."""
 TWO_ROUNDINGS = 2**-6
-"""What ONNX's own runner allows bfloat16, whatever the case says."""
+"""The tolerance of ONNX's own runner for bfloat16, whatever the case says."""
 
 
 @functools.cache
@@ -65,7 +65,7 @@ def run(case: Any) -> None:
 
 
 def plain(value: Any) -> Any:
-    """What a data set holds as arrays, lists of arrays, or None."""
+    """The content of a data set as arrays, lists of arrays, or None."""
     if isinstance(value, onnx.TensorProto):
         return onnx.numpy_helper.to_array(value)
     if isinstance(value, list):

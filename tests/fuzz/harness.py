@@ -29,7 +29,7 @@ class Subject(Protocol):
     """A reader, and files for it."""
 
     def seeds(self) -> list[Any]:
-        """What files are made from."""
+        """The seeds from which files are made."""
         ...
 
     def case(self, rng: random.Random, seeds: list[Any]) -> Files:

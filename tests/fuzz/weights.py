@@ -216,7 +216,7 @@ sys.addaudithook(_hear)
 
 @contextmanager
 def watching() -> Iterator[list[Any]]:
-    """What the interpreter is asked to do inside, of what a reader never needs."""
+    """Audit events of the interpreter that a reader never needs."""
     _heard.append([])
     try:
         yield _heard[-1]

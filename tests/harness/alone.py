@@ -54,7 +54,7 @@ np.savez(outputs, **made)
 def alone(
     source: Path, calls: Sequence[Sequence[np.ndarray]], state: str = "file"
 ) -> list[list[np.ndarray]]:
-    """What a file's model gives for each call, in a process with NumPy alone.
+    """The results of a file's model for each call, in a process with NumPy alone.
 
     state: "file", "embedded", or the path of weights.
     """
@@ -70,7 +70,7 @@ def alone(
 
 
 def run(script: str, *args: object) -> str:
-    """What a script prints in such a process; AssertionError with its error."""
+    """The output of a script in such a process; AssertionError with its error."""
     command = [sys.executable, "-I", "-c", BLOCKER + script, *map(str, args)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr

@@ -29,7 +29,7 @@ def both_forms(path: Path, folder: Path) -> list[Any]:
 
 
 def same_numbers(models: Sequence[Any], given: Sequence[Any]) -> list[np.ndarray]:
-    """What both give, which is the same to the last bit.
+    """The result of both forms, which is the same to the last bit.
 
     But for rounding, where operators have come back as one layer: PyTorch's attention
     multiplies matrices of other shapes than the file does.

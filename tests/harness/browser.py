@@ -65,7 +65,7 @@ class Browser:
             self.call(f"{domain}.enable")
 
     def call(self, method: str, session: str | None = "", **params: Any) -> Any:
-        """What a method of the protocol returns; its error is an AssertionError."""
+        """The result of a protocol method; its error is an AssertionError."""
         self.count += 1
         message: dict[str, Any] = {
             "id": self.count,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import settings
 
 _PLAIN = 100
-"""What hypothesis tries where nothing is said."""
+"""The number of examples that hypothesis tries by default."""
 
 
 def examples(count: int) -> int:

@@ -17,12 +17,12 @@ except ImportError:
 
 
 def ran(made: Exported, *given: Any) -> list[np.ndarray]:
-    """What the model gives for these inputs, in order."""
+    """The model's outputs for these inputs, in order."""
     return arrays(onnx.load_from_string(made.to_bytes()), *given)
 
 
 def arrays(model: onnx.ModelProto, *given: Any) -> list[np.ndarray]:
-    """What a model gives for these inputs, in order."""
+    """A model's outputs for these inputs, in order."""
     feed = {
         value.name: np.asarray(each)
         for value, each in zip(model.graph.input, given, strict=True)

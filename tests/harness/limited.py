@@ -52,7 +52,7 @@ class Limited:
         assert self.process.wait(SECONDS) == 0
 
     def run(self, function: str, *arguments: Any, folder: str | Path) -> dict[str, Any]:
-        """What became of it: outcome, text, megabytes, seconds and watched."""
+        """The result: outcome, text, megabytes, seconds and watched."""
         pipes = self.process.stdin, self.process.stdout
         assert pipes[0] is not None
         assert pipes[1] is not None
@@ -71,7 +71,7 @@ def _nothing() -> None:
 
 
 class Watch:
-    """What the interpreter was asked to write outside of a folder, or to run."""
+    """Attempts of the interpreter to write outside of a folder, or to run a program."""
 
     def __init__(self, folder: str):
         self.folder = os.path.realpath(folder)

@@ -1,4 +1,4 @@
-"""What a caller who knows NumPy or PyTorch expects of a name: compared signatures."""
+"""Compare signatures with those that users of NumPy and PyTorch expect."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def signature(function: Any) -> inspect.Signature | None:
 
 
 def differences(ours: inspect.Signature, theirs: inspect.Signature) -> Iterator[str]:
-    """What a caller who knows the other signature would be wrong about."""
+    """The differences that a caller who knows the other signature would trip over."""
     mine = list(ours.parameters.values())
     known = [p for p in theirs.parameters.values() if p.name not in ABSENT]
     both = zip(_in_order(mine), _in_order(known), strict=False)
@@ -84,7 +84,7 @@ def _differs(ours: Any, theirs: Any) -> bool:
 
 
 def peers(name: str, *homes: Any) -> dict[str, Callable[..., Any]]:
-    """What NumPy and PyTorch call by a name, by where it is."""
+    """The functions of NumPy and PyTorch by a name, by their module."""
     found = {home.__name__: getattr(home, name, None) for home in homes}
     return {
         place: f for place, f in found.items() if callable(f) and not inspect.isclass(f)

@@ -16,7 +16,7 @@ from burnish.nn import Module
 
 
 def run(path: Path, fed: dict[str, np.ndarray]) -> list[Any]:
-    """What onnxruntime makes of a file."""
+    """The outputs of onnxruntime for a file."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()

@@ -1,4 +1,4 @@
-"""What was imported trains: the right tensors, with the right statistics."""
+"""Imported models train: the right tensors, with the right statistics."""
 
 from __future__ import annotations
 

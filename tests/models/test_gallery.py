@@ -22,7 +22,7 @@ _made: dict[str, Generated] = {}
 
 
 def made(entry: Entry) -> Generated:
-    """What the generator makes of the original, or a skipped test."""
+    """The generator's output for the original, or a skipped test."""
     if not entry.file.is_file():
         pytest.skip(f"{entry.original} is not in the cache; run: {entry.command}")
     if entry.module not in _made:

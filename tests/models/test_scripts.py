@@ -1,4 +1,4 @@
-"""What a user sees who runs the gallery's scripts."""
+"""Output of the gallery's scripts, as a user sees it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a file may ask for: counted in bytes and steps, one error for both."""
+"""Budgets of files: counted in bytes and steps, one error for both."""
 
 import pytest
 

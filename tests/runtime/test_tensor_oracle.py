@@ -125,7 +125,7 @@ def a_mask(shape):
 
 
 def an_index(shape):
-    """What NumPy and PyTorch both take: integers, slices, None, Ellipsis."""
+    """Indices that NumPy and PyTorch both take: integers, slices, None, Ellipsis."""
     one = st.none()
     if shape:
         one = one | st.just(Ellipsis)

@@ -1,4 +1,4 @@
-"""What a folder may hold, what is refused, and the command."""
+"""Contents of a folder, refusals, and the command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is generated trains: gradients beside PyTorch's, and a loss that falls."""
+"""Generated source trains: gradients equal PyTorch's, and the loss falls."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
 
 @dataclass(frozen=True)
 class Sizes:
-    """What a network is built with."""
+    """The arguments that a network is built with."""
 
     dim: int
     depth: int

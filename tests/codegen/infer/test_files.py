@@ -1,4 +1,4 @@
-"""What weights files hold beside a model, hostile names, refusals, the command."""
+"""Other contents of weights files, hostile names, refusals, the command."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ NETWORKS = {
 
 
 def widths(module: Any) -> tuple[int, int] | None:
-    """What one of our layers takes and gives."""
+    """The input and output size of one of our layers."""
     if isinstance(module, ours.ConvTranspose2d):
         return module.weight.shape[0], module.weight.shape[1] * module.groups
     if isinstance(module, ours.Conv2d):

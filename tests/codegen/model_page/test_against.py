@@ -1,4 +1,4 @@
-"""What two models differ in, by the paths of their modules and weights."""
+"""Differences of two models, by the paths of their modules and weights."""
 
 from __future__ import annotations
 

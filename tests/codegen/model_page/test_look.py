@@ -1,4 +1,4 @@
-"""What is known of each module of a model: held, made by, flowing, and at what cost."""
+"""Facts of each module of a model: contents, producers, data flow, and cost."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def model(
 def both(
     op: str, x: np.ndarray, outputs: tuple[int, ...], folder: Any, **attributes: Any
 ) -> Any:
-    """What onnxruntime gives, and what the generated module does."""
+    """The outputs of onnxruntime, and those of the generated module."""
     made = model(op, x, outputs, attributes)
     session = onnxruntime.InferenceSession(
         made.SerializeToString(), providers=["CPUExecutionProvider"]

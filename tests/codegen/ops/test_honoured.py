@@ -1,4 +1,4 @@
-"""What a rule does not honour is refused, what it does shows in the numbers."""
+"""Rules refuse attributes they do not honour; others show in the numbers."""
 
 import numpy as np
 import onnx

@@ -1,4 +1,4 @@
-"""What rules write exists in the runtime."""
+"""Functions that rules write exist in the runtime."""
 
 import ast
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What TensorFlow's exporters write with channels last has them first."""
+"""Channels-last graphs of TensorFlow's exporters become channels-first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Keras writes out: repeated elements, places from the end, turned sequences."""
+"""Forms that Keras writes: repeated elements, negative indices, reversed sequences."""
 
 from __future__ import annotations
 

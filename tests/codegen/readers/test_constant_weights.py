@@ -242,7 +242,7 @@ def test_constants_in_weight_slots_train(case, tmp_path):
 
 
 def test_a_table_beside_weights_stays_a_table(tmp_path):
-    """What the main graph computes with, where weights are initializers."""
+    """The constants that the main graph reads, where weights are initializers."""
     nodes = [
         N("MatMul", ["x", "fc.weight"], ["h"]),
         constant("filters", 6, 2),

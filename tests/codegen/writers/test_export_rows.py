@@ -91,7 +91,7 @@ IN_PARTS = (
     "scales of blocks",
     "numbers of q",
 )
-"""What is refused of operators and layers that export otherwise."""
+"""Options of operators and layers that export refuses."""
 BY_VALUE = {"slice", "one_hot"}
 """Whose sizes or places are values that the row gives as tensors."""
 NOT_RUN = {
@@ -109,7 +109,7 @@ NOT_RUN = {
     "test_scan-3-cum_max": "it refuses a Scan of no elements",
     "test_index-48-slice": "its numbers are a list, which tensors are not",
 }
-"""What onnxruntime ("it") does not run, with why."""
+"""Exports that onnxruntime ("it") does not run, with why."""
 OF_SINGLE = re.compile(r"test_recurrent-\d+-(lstm|gru|rnn)")
 """In double precision, which onnxruntime's recurrent nodes have not."""
 

@@ -1,4 +1,4 @@
-"""What a capture and a program refuse, and how they tell it."""
+"""Refusals of captures and programs, and their messages."""
 
 import numpy as np
 import pytest

@@ -34,7 +34,7 @@ def agree(got, want, name, scale=8.0):
 
 
 def launched(call):
-    """What a call gives, which has to have launched a kernel of ours."""
+    """The result of a call that has to launch a kernel of ours."""
     before = kernels.kernel.cache_info()
     y = call()
     after = kernels.kernel.cache_info()

@@ -48,7 +48,7 @@ def close(y, wanted, kind):
 
 
 def correlated(x, weight, w, groups, bias=None):
-    """What a convolution is, in float64 on the host."""
+    """The convolution's result, in float64 on the host."""
     options = {"stride": w.stride, "padding": w.pads, "dilation": w.dilation}
     given = [None if a is None else a.get().astype(np.float64) for a in (x, weight)]
     own = None if bias is None else bias.get().astype(np.float64)

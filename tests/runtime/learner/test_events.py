@@ -122,7 +122,7 @@ def test_links_that_leave_the_run_are_refused(run, link, tmp_path_factory):
 
 
 def test_many_lines_are_no_bomb(run):
-    """What a line takes is given back: a long run's logs are read whole."""
+    """A line's memory is given back: a long run's logs are read whole."""
     log(run).write_text("".join(LINE % i for i in range(100_000)))
     assert len(read_events(run).steps("Loss", 1, "train")) == 100_000
     assert json.loads((run / "metrics.json").read_text()) == json.loads(DESCRIBED)

@@ -1,4 +1,4 @@
-"""What a run shows: lines, the dashboard, plots of text."""
+"""Output of a run: lines, the dashboard, text plots."""
 
 import io
 

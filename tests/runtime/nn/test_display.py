@@ -1,4 +1,4 @@
-"""What `repr` shows of a module, and how that is changed."""
+"""The `repr` of a module, and its settings."""
 
 from html.parser import HTMLParser
 

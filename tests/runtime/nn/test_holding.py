@@ -1,4 +1,4 @@
-"""What a module's attributes hold stays held, whatever is assigned."""
+"""Assignments to a module's attributes never lose parameters or buffers."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""What holds of every operator: a name, a sentence, a row in a table."""
+"""Rules for every operator: a name, a sentence, a row in a table."""
 
 import importlib
 import pkgutil

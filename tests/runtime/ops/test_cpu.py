@@ -63,7 +63,7 @@ def close(ours, wanted, roundings=16.0):
 
 
 def same_for_any_threads(function):
-    """What a function gives, which has the same bits for any number of threads."""
+    """The result of a function, bit-identical for any number of threads."""
     given = []
     try:
         for count in (1, 2, 3, 7):

@@ -1,4 +1,4 @@
-"""What the tests of optimizers share: parameters of several shapes, their gradients."""
+"""Shared by tests of optimizers: parameters of several shapes, their gradients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests of plans share."""
+"""Shared by tests of plans."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a plan on a GPU joins and rounds, with kernels that NumPy stands in for."""
+"""Products that a GPU plan joins and rounds, with NumPy in place of kernels."""
 
 import numpy as np
 import pytest

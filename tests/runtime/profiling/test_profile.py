@@ -1,4 +1,4 @@
-"""What a profile says ran: which spans, within what, with how much memory."""
+"""Profiles: which spans ran, within what, with how much memory."""
 
 import json
 import threading

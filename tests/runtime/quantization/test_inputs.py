@@ -1,4 +1,4 @@
-"""What layers are given: static and dynamic scales, files, refusals."""
+"""Quantized inputs of layers: static and dynamic scales, files, refusals."""
 
 import numpy as np
 import pytest

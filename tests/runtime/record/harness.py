@@ -1,4 +1,4 @@
-"""What the tests of records share: recorders, objects, and when two are the same."""
+"""Shared by tests of records: recorders, objects, and their comparison."""
 
 import ml_dtypes
 import numpy as np

@@ -1,4 +1,4 @@
-"""What reading a record takes: bombs are refused, and nothing written is one."""
+"""The cost of reading a record: bombs are refused, and no written record is one."""
 
 import gzip
 import io

@@ -124,7 +124,7 @@ def test_a_missing_file_is_pythons_own_error(tmp_path):
 
 
 def read(data):
-    """What a file holds and why it was refused; one of them is None."""
+    """A file's content and the reason of its refusal; one of them is None."""
     try:
         return {n: x.copy() for n, x in serialize.from_bytes(data).items()}, None
     except RecordError as error:
