@@ -82,7 +82,7 @@ def test_the_number_of_node_cases_is_that_of_the_run() -> None:
         int, re.search(r"(\d+) of (\d+) pass\.", _page("operators.md")).groups()
     )
     assert passed == of
-    assert f"{of:,} node cases, of which all pass" in _squeezed(README)
+    assert f"{of:,} node cases, which all pass" in _squeezed(README)
 
 
 def test_the_tables_of_operators_are_those_of_the_code() -> None:
