@@ -60,13 +60,13 @@ def generate(
             f"generate: expected options among {', '.join(known)}, "
             f"got {', '.join(unknown)}"
         )
-    if isinstance(compile, Decoder):
-        compile.check(model)
-    model = model.valid()
+    given, model = model, model.valid()
     ids = _ids(model, input_ids)
     called: Any = model
     cache = Cache()
     if compile is not False:
+        if isinstance(compile, Decoder):
+            compile.check(given)
         called = Decoder(model) if compile is True else compile
         cache = Cache(ids.shape[1] + max_new_tokens)
     choice["cache"] = cache

@@ -15,14 +15,15 @@ from typing import Any, NamedTuple
 
 _LIBRARY = "np"
 _ASKS_LIBRARY = frozenset(("namespace", "library_of"))
+_ASKS_KERNELS = frozenset(("_has_kernel",))
 _TRANSPARENT = frozenset(("composed", "explained", "memory_bound", "call", "draw"))
 """Decorators that only say something to error messages, gradients and programs."""
 
 _FALSE = frozenset(
     (
         "TYPE_CHECKING",
-        "_has_kernel()",
         "bfloat16.possible()",
+        "compile is not False",
         "device.kind == 'cuda'",
         "recording.paused",
         "recording.replaying",
@@ -139,6 +140,8 @@ class _Finder:
             return None
         if _is_call(node, _ASKS_LIBRARY):
             return _LIBRARY
+        if _is_call(node, _ASKS_KERNELS):
+            return "False"
         if isinstance(node, ast.BoolOp):
             return self._joined(node)
         if isinstance(node, ast.IfExp) and isinstance(node.test, ast.Constant):

@@ -370,9 +370,8 @@ def _(x, *, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
 
 
 @pool.max_pool.vjp("x", on="cupy")
-def _(g, y, x, *, kernel_size, stride, padding, dilation, ceil_mode):
-    options = (kernel_size, stride, padding, dilation, ceil_mode)
-    w = pool.window_of("max_pool", x, *options)
+def _(g, y, x, **options):
+    w = pool.window_of("max_pool", x, *(options[name] for name in _POOL))
     return _or_plain(depthwise.max_gradient(g, y, x, w))
 
 
