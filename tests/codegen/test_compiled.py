@@ -67,7 +67,7 @@ for size in (1, 3, 2):
     x = Tensor(np.random.default_rng(0).random((size, 28, 28), np.float32))
     np.testing.assert_allclose(model(x).numpy(), plain(x).numpy(), atol=1e-4)
 told = explain(model)
-assert "1 x as it is: no plan for float32 (2, 28, 28)" in told, told
+assert "1 x eagerly: no plan for float32 (2, 28, 28)" in told, told
 """
     done = subprocess.run(
         [sys.executable, "-c", program],
