@@ -14,13 +14,20 @@ from burnish.plan.cpu.conv import (
     times,
 )
 from burnish.plan.cpu.geometry import Window
-from burnish.plan.cpu.layout import LANES, PLAIN, Layout, blocks, length, pixels
+from burnish.plan.cpu.layout import (
+    CHANNELS,
+    LANES,
+    PLAIN,
+    Layout,
+    blocks,
+    length,
+    pixels,
+)
 from burnish.plan.cpu.runs import Runs, runs_of
 from burnish.plan.cpu.table import lower, need
 from burnish.plan.cpu.weights import Unpacked, turned_weights
 from burnish.plan.graph import Constant, Node, Value
 
-_MAPS = Layout("blocked", 1)
 _UNIT = 64  # channels in that a share of a weight's gradient has at most
 _WIDE = 32  # and channels out
 _FEW_ROWS = 512  # of odd widths: with more, copies to blocks cost what a kernel saves
@@ -45,8 +52,8 @@ def to_weight(b: Builder, node: Node) -> None:
     runs, taps = runs_of(x.shape[0], w), math.prod(kernel)
     x_block, g_block = (LANES * pixels(value.shape, 1) for value in (x, g))
     given = {
-        "x": b.spot(x, _MAPS),
-        "g": b.spot(g, _MAPS),
+        "x": b.spot(x, CHANNELS),
+        "g": b.spot(g, CHANNELS),
         "x_by": runs.x_by,
         "g_by": runs.g_by,
         "x_block": x_block,
@@ -141,8 +148,8 @@ def norm(b: Builder, node: Node) -> None:
     act, low, high = node.act
     b.add(
         "channel_norm", b.shares(4 * x.size, most=blocks(x.shape[1])),
-        x=b.spot(x, _MAPS), scale=_plain(b, scale), bias=_plain(b, bias),
-        out=b.result(y, _MAPS), mean=b.result(mean), var=b.result(var),
+        x=b.spot(x, CHANNELS), scale=_plain(b, scale), bias=_plain(b, bias),
+        out=b.result(y, CHANNELS), mean=b.result(mean), var=b.result(var),
         pixels=pixels(x.shape, 1), channels=x.shape[1], has_low=act != "none",
         eps=node.options["eps"], low=low, high=high,
     )  # fmt: skip
@@ -159,9 +166,10 @@ def norm_gradient(b: Builder, node: Node) -> None:
     dscale, dbias = slopes
     b.add(
         "channel_norm_gradient", b.shares(6 * x.size, most=blocks(x.shape[1])),
-        g=b.spot(g, _MAPS), x=b.spot(x, _MAPS),
-        y=None if y is None else b.spot(y, _MAPS), mean=b.spot(mean), var=b.spot(var),
-        scale=_plain(b, scale), out=b.result(inward[0], _MAPS),
+        g=b.spot(g, CHANNELS), x=b.spot(x, CHANNELS),
+        y=None if y is None else b.spot(y, CHANNELS),
+        mean=b.spot(mean), var=b.spot(var),
+        scale=_plain(b, scale), out=b.result(inward[0], CHANNELS),
         dscale=dscale and b.result(dscale), dbias=dbias and b.result(dbias),
         pixels=pixels(x.shape, 1), channels=x.shape[1], eps=node.options["eps"],
         above=above, below=below,
@@ -227,8 +235,8 @@ def max_gradient(b: Builder, node: Node) -> None:
         "before": before,
     }
     b.add(
-        "max_gradient", b.shares(g.size * math.prod(kernel)), g=b.spot(g, _MAPS),
-        x=b.spot(x, _MAPS), out=b.result(node.result, _MAPS),
+        "max_gradient", b.shares(g.size * math.prod(kernel)), g=b.spot(g, CHANNELS),
+        x=b.spot(x, CHANNELS), out=b.result(node.result, CHANNELS),
         planes=blocks(x.shape[1]) * x.shape[0],
         **{f"{name}{i}": numbers[name][i] for name in numbers for i in range(2)},
     )  # fmt: skip

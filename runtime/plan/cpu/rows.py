@@ -9,7 +9,7 @@ import numpy as np
 from burnish.kernels.records import REDUCTIONS
 from burnish.plan.cpu.builder import Builder, Spot
 from burnish.plan.cpu.conv import check
-from burnish.plan.cpu.layout import LANES, Layout, blocks, strides
+from burnish.plan.cpu.layout import CHANNELS, LANES, blocks, strides
 from burnish.plan.cpu.table import lower, need
 from burnish.plan.graph import Constant, Node, Value
 
@@ -100,9 +100,8 @@ def reduce(b: Builder, node: Node) -> None:
     width = math.prod(x.shape[a] for a in axes)
     is_map = b.blocked_axis(x) == 1 and axes[0] == 2 and axes[-1] == rank - 1
     if is_map:
-        channels = Layout("blocked", 1)
         outer, inner = blocks(x.shape[1]) * x.shape[0], LANES
-        source, out = b.spot(x, channels), b.result(node.result, channels)
+        source, out = b.spot(x, CHANNELS), b.result(node.result, CHANNELS)
     else:
         outer = math.prod(x.shape[: axes[0]])
         inner = math.prod(x.shape[axes[-1] + 1 :])

@@ -6,7 +6,7 @@ from burnish.kernels.records import WINDOWS
 from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.conv import check, tables, window_of
 from burnish.plan.cpu.geometry import tiled
-from burnish.plan.cpu.layout import LANES, Layout, blocks, pixels
+from burnish.plan.cpu.layout import CHANNELS, LANES, blocks, pixels
 from burnish.plan.cpu.table import lower, need
 from burnish.plan.graph import Node, Value, constant
 
@@ -19,14 +19,13 @@ def pool(b: Builder, node: Node) -> None:
     size, rank = node.options["kernel_size"], len(x.shape) - 2
     kernel = tuple(size) if isinstance(size, tuple | list) else (size,) * rank
     w = window_of(node, kernel)
-    channels = Layout("blocked", 1)
-    source = b.spot(x, channels)
+    source = b.spot(x, CHANNELS)
     tiles = tiled(x.shape[0], w, b.rows[1], LANES, LANES, LANES)
     nothing = b.constant(constant([0]))
     work = node.result.size * len(tiles.runs)
     b.add(
         "window", b.shares(work), x=source, weight=nothing, bias=nothing,
-        out=b.result(node.result, channels), **tables(b, tiles),
+        out=b.result(node.result, CHANNELS), **tables(b, tiles),
         mode=WINDOWS["max" if node.name == "max_pool" else "sum"],
         blocks=blocks(x.shape[1]), x_step=LANES * pixels(x.shape, 1), weight_step=0,
         out_step=LANES * pixels(node.result.shape, 1), act=0, low=0, high=0,

@@ -10,7 +10,7 @@ import numpy as np
 from burnish.kernels.records import ACTIVATIONS
 from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.geometry import Adjoint, Window
-from burnish.plan.cpu.layout import LANES, Layout, blocks, pixels
+from burnish.plan.cpu.layout import CHANNELS, LANES, blocks, pixels
 from burnish.plan.cpu.weights import fitting, packed_bias
 from burnish.plan.graph import Constant, Node, Value
 
@@ -50,7 +50,7 @@ def winograd(
     *residual: Any,
 ) -> None:  # fmt: skip
     outs, ins = weight.shape[:2]
-    channels, y = Layout("blocked", 1), node.result
+    y = node.result
     rows, columns = (-(-n // 2) for n in w.out)
     tiles = x.shape[0] * rows * columns
     fewest, most = _TILES
@@ -64,11 +64,11 @@ def winograd(
     room = _PLACES * ((blocks(ins) + nr) * LANES * chunk + 2 * _GAP)
     act, low, high = node.act
     b.add(
-        "winograd", min(shares, chunks * splits), flops=flops, x=b.spot(x, channels),
+        "winograd", min(shares, chunks * splits), flops=flops, x=b.spot(x, CHANNELS),
         weight=b.constant(_turned(weight, nr)),
         bias=b.constant(packed_bias(bias, 1, outs, groups * nr * LANES)),
-        residual=b.spot(residual[0], channels) if residual else None,
-        out=b.result(y, channels), space=b.new(4 * room * shares), fault=b.fault(),
+        residual=b.spot(residual[0], CHANNELS) if residual else None,
+        out=b.result(y, CHANNELS), space=b.new(4 * room * shares), fault=b.fault(),
         images=x.shape[0], height=w.sizes[0], width=w.sizes[1], out_height=w.out[0],
         out_width=w.out[1], before0=w.before[0], before1=w.before[1], rows=rows,
         columns=columns, chunk=chunk, splits=splits, groups=groups, nr=nr,
