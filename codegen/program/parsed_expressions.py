@@ -39,7 +39,7 @@ _OPERATORS: dict[type[ast.AST], str] = {
     ast.GtE: ">=", ast.Is: "is", ast.IsNot: "is not", ast.In: "in",
     ast.NotIn: "not in",
 }  # fmt: skip
-_SPECIAL = {"_each", "_unary", "_name", "_constant", "_host", "_slice"}
+_SPECIAL = {"_each", "_unary", "_name", "_constant", "_host"}
 
 
 class Expressions:
@@ -87,6 +87,8 @@ class Expressions:
     def _call(self, e: ast.Call) -> Expression:
         options = tuple((k.arg or "", self.expression(k.value)) for k in e.keywords)
         match e.func:
+            case ast.Name(id="_slice"):
+                return Slice(**dict(options))
             case ast.Name(id=name) if name in _SPECIAL:
                 return self._special(name, e.args)
             case ast.Call(func=ast.Name(id="_unwritten")):
@@ -139,16 +141,12 @@ class Expressions:
                 array = np.empty(len(items), object)
                 array[:] = self._each(items)
                 return Host(array.reshape(plain(shape)), plain(dtype))
-        ends = (None if _is_none(e) else self.expression(e) for e in args)
-        return Slice(*ends)
+        given = ", ".join(map(ast.unparse, args))
+        raise ValueError(f"expected the arguments of {name} as printed, got {given}")
 
 
 def syntax(text: str) -> ast.expr:
     return ast.parse(text.strip(), mode="eval").body
-
-
-def _is_none(e: ast.expr) -> bool:
-    return isinstance(e, ast.Constant) and e.value is None
 
 
 def _is_plain(e: ast.expr) -> bool:

@@ -187,9 +187,9 @@ class _Printer:
                 pairs = (f"{k!r}: {self.expression(v)}" for k, v in e.items)
                 return f"{{{', '.join(pairs)}}}"
             case Slice():
-                ends = (e.start, e.stop, e.step)
-                written = ["None" if p is None else self.expression(p) for p in ends]
-                return f"_slice({', '.join(written)})"
+                ends = {"start": e.start, "stop": e.stop, "step": e.step}
+                given = [(n, end) for n, end in ends.items() if end is not None]
+                return f"_slice({self._arguments((), given)})"
             case Subscript():
                 keys = self._list(e.keys)
                 return f"{self._target(e.target)}[{keys}{',' * (len(e.keys) == 1)}]"

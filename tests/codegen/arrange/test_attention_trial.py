@@ -31,7 +31,7 @@ output "y": float32[batch, time, 4]
 """
 
 
-WINDOW = "_slice(None, None), _slice(None, 7)"
+WINDOW = "_slice(), _slice(stop=7)"
 
 
 def _found(keys: str = "k1", values: str = "v1", options: str = "") -> object:

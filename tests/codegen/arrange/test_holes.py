@@ -59,7 +59,7 @@ MEMBERS = {
 }
 STATEMENTS = {
     "a reshape": ("y: float32[2] = x.reshape(3, 1, -1)", "reshape=3 reshape=1"),
-    "a slice": ("y: float32[2] = x[_slice(2, 7, None),]", "start=2 stop=7"),
+    "a slice": ("y: float32[2] = x[_slice(start=2, stop=7),]", "start=2 stop=7"),
     "zeros": ("y: float32[2] = Tensor.zeros((2, 1, 3))", "shape=2 shape=3"),
     "an index": ("y: float32[2] = x[1,]", ""),
 }

@@ -105,6 +105,7 @@ def test_indented_text_is_the_same() -> None:
         ("y: float32[4] = ops.tanh(absent)\nreturn y", "declared, got absent"),
         ("return\nnothing", "expected a program's line, got 'nothing'"),
         ("input x: float32[4]", "expected a block that ends with return"),
+        ("return _unary(1)", "expected the arguments of _unary as printed, got 1"),
     ],
 )
 def test_other_text_is_refused(line: str, said: str) -> None:
