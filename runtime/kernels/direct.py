@@ -6,9 +6,8 @@ before, by `burnish kernels build` or for the first plan.
 
 from __future__ import annotations
 
+import struct
 from typing import Any
-
-import numpy as np
 
 from burnish.kernels.library import Library, built_before
 from burnish.kernels.records import BY_NAME, packed, reference
@@ -39,33 +38,32 @@ def launch(kernel: str, parts: int, **fields: Any) -> None:
 
     Arrays have to be contiguous and of the types that the kernel takes.
     """
-    launch_all(kernel, [(parts, fields)])
+    run(kernel, [(parts, fields)])
 
 
-def launch_all(kernel: str, calls: list[tuple[int, dict[str, Any]]]) -> None:
+def run(kernel: str, calls: list[tuple[int, dict[str, Any]]]) -> None:
     """Run a record for each of the calls, (parts, fields), one after another."""
     library = usable()
     assert library is not None
     for start in range(0, len(calls), _AT_ONCE):
-        pointers: list[int] = []
         some = calls[start : start + _AT_ONCE]
-        records = b"".join(_written(kernel, *call, pointers) for call in some)
-        table = np.array(pointers, np.uint64)
+        addresses: list[int] = []
+        records = b"".join([_written(kernel, *call, addresses) for call in some])
         threads = num_threads() if max(parts for parts, _ in some) > 1 else 1
-        given = address(np.frombuffer(records, np.uint8)), len(some), address(table)
-        library.run(*given, threads)
+        table = struct.pack(f"={len(addresses)}Q", *addresses)
+        library.run(records, len(some), table, threads)
 
 
 def _written(
-    kernel: str, parts: int, fields: dict[str, Any], pointers: list[int]
+    kernel: str, parts: int, fields: dict[str, Any], addresses: list[int]
 ) -> bytes:
-    """A record's bytes; its arrays' addresses are added to `pointers`."""
+    """A record's bytes; its arrays' addresses are added to `addresses`."""
     values = dict(fields)
     for name in BY_NAME[kernel].references:
         array = values[name]
-        values[name] = -1 if array is None else reference(len(pointers))
+        values[name] = -1 if array is None else reference(len(addresses))
         if array is not None:
-            pointers.append(address(array))
+            addresses.append(address(array))
     return packed(kernel, parts, **values)
 
 

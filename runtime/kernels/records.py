@@ -6,6 +6,7 @@ threads may split it. References name an array of the call and a place in it, -1
 
 from __future__ import annotations
 
+import functools
 import struct
 from typing import NamedTuple
 
@@ -267,16 +268,24 @@ def reference(array: int, place: int = 0) -> int:
 
 def packed(name: str, shares: int, **values: float) -> bytes:
     """A record's bytes. Every field has to be given."""
-    record = BY_NAME[name]
-    if missing := set(record.fields) ^ set(values):
+    kind, form, whole, real = _form(name)
+    if len(values) != len(whole) + len(real) or not values.keys() >= {*whole, *real}:
+        missing = {*whole, *real} ^ set(values)
         raise TypeError(f"record {name}: expected its fields alone, not {missing}")
-    whole = [values[field] for field in record.references + record.integers]
-    real = [values[field] for field in record.reals]
-    kind = RECORDS.index(record)
-    data = struct.pack(
-        f"={2 + len(whole)}q{len(real)}d", kind, shares, *map(int, whole), *real
-    )
-    return data.ljust(8 * WORDS, b"\0")
+    integers = [int(values[field]) for field in whole]
+    return form.pack(kind, shares, *integers, *[values[field] for field in real])
+
+
+@functools.cache
+def _form(
+    name: str,
+) -> tuple[int, struct.Struct, tuple[str, ...], tuple[str, ...]]:
+    """A kind's number, its bytes, and the fields that are integers and reals."""
+    record = BY_NAME[name]
+    whole = record.references + record.integers
+    spare = 8 * (WORDS - 2 - len(record.fields))
+    form = struct.Struct(f"={2 + len(whole)}q{len(record.reals)}d{spare}x")
+    return RECORDS.index(record), form, whole, record.reals
 
 
 def header() -> str:

@@ -103,7 +103,7 @@ class Elementwise(Optimizer):
             fields = {**numbers, **arrays, "count": count, "maximize": self.maximize}
             by_name.setdefault(name, []).append((direct.shares(count), fields))
         for name, each in by_name.items():
-            direct.launch_all(name, each)
+            direct.run(name, each)
 
     def _update_group(self, group: list[Any], rate: float | Live) -> None:
         """Step parameters of one dtype on one GPU that have made as many steps."""

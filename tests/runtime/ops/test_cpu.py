@@ -12,13 +12,11 @@ import burnish
 from burnish import nn, optim
 from burnish.errors import InputError
 from burnish.kernels import direct, library
-from burnish.ops import _cpu, tree_ensemble
+from burnish.ops import max_pool, tree_ensemble
+from burnish.ops._cpu import call, convolution
 from burnish.ops._slopes import gated
+from burnish.ops.conv import conv, conv_input_gradient, conv_weight_gradient
 from burnish.ops.norm import channel_norm
-
-conv, conv_input_gradient = _cpu.conv.conv, _cpu.conv.conv_input_gradient
-conv_weight_gradient = _cpu.conv.conv_weight_gradient
-max_pool = _cpu.pool.max_pool
 
 EPS = np.finfo(np.float32).eps
 
@@ -29,15 +27,15 @@ def launched(monkeypatch):
     if library() is None:
         pytest.skip("no C compiler here")
     names = []
-    launch_all = direct.launch_all
+    run = direct.run
 
     def noted(kernel, calls):
         names.append(kernel)
-        launch_all(kernel, calls)
+        run(kernel, calls)
 
-    monkeypatch.setattr(direct, "launch_all", noted)
+    monkeypatch.setattr(direct, "run", noted)
     monkeypatch.setattr(direct, "_ENOUGH", 1)
-    monkeypatch.setattr(_cpu, "_FEW", 0)
+    monkeypatch.setattr(call, "FEW", 0)
     return names
 
 
@@ -143,9 +141,9 @@ class Drawn:
 def always(monkeypatch):
     """Kernels are used also where NumPy's products are faster."""
     for name in ("_FEW_PRODUCTS", "_FEW_ROWS", "_FEW_DEEP"):
-        monkeypatch.setattr(_cpu, name, 0)
-    monkeypatch.setattr(_cpu, "_FEW_PLACES", 1 << 30)
-    monkeypatch.setattr(_cpu, "_FEW_TAPS", 0)
+        monkeypatch.setattr(convolution, name, 0)
+    monkeypatch.setattr(convolution, "_FEW_PLACES", 1 << 30)
+    monkeypatch.setattr(convolution, "_FEW_TAPS", 0)
 
 
 @pytest.mark.parametrize("seed", range(16))
