@@ -23,7 +23,10 @@ from burnish.codegen.program import Expression, Layer, Literal, Weight
 from burnish.lowbit import QuantScheme
 
 ON_INPUT = "burnish.on_input"
-"""Metadata key: the quantization of a layer's input, in JSON; {} is dynamic."""
+"""Metadata key: the quantization of a layer's input, in JSON; dynamic without "scale".
+
+With "bias_scales" the layer's bias is rounded down to whole units of its sums.
+"""
 
 
 @onnx_op("FakeQuantize", domain="burnish", traits=SAME_SHAPE)
@@ -58,7 +61,9 @@ def on_input(quantization: str, path: str) -> dict[str, Weight]:
     text = scheme.to_text((), np.float32)
     arrays = {"scheme": np.frombuffer(text.encode(), np.uint8)}
     arrays["integers"] = np.ones(1, np.uint8)
-    if params:
+    if "bias_scales" in params:
+        arrays["bias_scales"] = np.array(params["bias_scales"], np.float32).reshape(-1)
+    if "scale" in params:
         arrays["scales"] = np.array([params["scale"]], np.float32)
         arrays["zero_points"] = np.array([params["zero_point"]], np.int8)
     return {f"on_input.{n}": _buffer(array, path) for n, array in arrays.items()}
@@ -67,7 +72,7 @@ def on_input(quantization: str, path: str) -> dict[str, Weight]:
 def rounded(x: Any, quantization: str) -> Layer:
     """A node's input behind fake quantization."""
     params = json.loads(quantization)
-    if not params:
+    if "scale" not in params:
         return Layer("FakeQuantize", (), {"dynamic": True}, {}, (operand(x),))
     scale = np.array([params["scale"]], np.float32)
     zero = np.array([params["zero_point"]], np.int8)

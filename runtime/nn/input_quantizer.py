@@ -23,6 +23,8 @@ class InputQuantizer(Module):
     ("dynamic"). It is kept at `layer.on_input` and is saved with the layer.
     integers: the layer sums whole numbers, as ONNX's MatMulInteger, where its weight
     has them too and nothing is recorded; else the values that they represent.
+    bias_scales: the weight's scales, where the layer's bias is rounded down to whole
+    units of its sums (the input's scale times the weight's) unless it trains.
     """
 
     def __init__(
@@ -31,12 +33,14 @@ class InputQuantizer(Module):
         params: QParams | None = None,
         *,
         integers: bool = False,
+        bias_scales: Any = None,
     ):
         text = scheme.to_text((), np.float32)
         self.scheme = Buffer(np.frombuffer(text.encode(), np.uint8))
         self.scales: Buffer | None = None
         self.zero_points: Buffer | None = None
         self.integers = Buffer(np.ones(1, np.uint8)) if integers else None
+        self.bias_scales = None if bias_scales is None else Buffer(bias_scales)
         if params is not None:
             self.scales = Buffer(params.scales)
             if params.zero_points is not None:
@@ -51,7 +55,12 @@ class InputQuantizer(Module):
             raise RecordError(f"on_input: {error}") from None
         scales = arrays.get("scales")
         params = None if scales is None else QParams(scales, arrays.get("zero_points"))
-        return cls(scheme, params, integers="integers" in arrays)
+        return cls(
+            scheme,
+            params,
+            integers="integers" in arrays,
+            bias_scales=arrays.get("bias_scales"),
+        )
 
     @property
     def how(self) -> QuantScheme:
@@ -62,10 +71,14 @@ class InputQuantizer(Module):
         dtype = getattr(x, "dtype", None)
         if dtype is None or dtype.kind not in "fV":
             return x
-        scheme = self.how
+        return self.rounded(x)[0]
+
+    def rounded(self, x: Any) -> tuple[Any, Any]:
+        """x rounded, and its scales."""
+        scheme, params = self.how, self._params(x)
         blocks = scheme.level.blocks(x.shape)
-        params = self._params(x)
-        return ops.fake_quantize(x, *params, value=scheme.value, blocks=blocks)
+        y = ops.fake_quantize(x, *params, value=scheme.value, blocks=blocks)
+        return y, params[0]
 
     def whole(self, x: Any) -> tuple[Any, Any]:
         """An array as whole numbers, 0 for 0, held as floats; and their scales."""

@@ -13,12 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from burnish import ops
+from burnish.autodiff import recording
 from burnish.backend import namespace
 from burnish.lowbit import Packed
 from burnish.nn.input_quantizer import InputQuantizer
 from burnish.tensor import Tensor
 
-Product = Callable[[Any, Any], Any]
+Product = Callable[..., Any]
 _EXACT = 2**24
 
 
@@ -26,7 +28,10 @@ def exact(layer: Any, x: Any, product: Product, *, axis: int, behind: int = 0) -
     """product(x, weight) + bias of a layer; None where its sums are no whole numbers.
 
     axis: the weight's that counts the outputs. behind: the result's axes behind those.
+    While calls are recorded, only a bias is rounded here: products are in floats.
     """
+    if recording.tape is not None:
+        return _recorded(layer, x, product)
     quantizer, weight = layer.on_input, layer.weight.held
     array = x.data if isinstance(x, Tensor) else x
     if not (isinstance(quantizer, InputQuantizer) and isinstance(weight, Packed)):
@@ -47,10 +52,25 @@ def exact(layer: Any, x: Any, product: Product, *, axis: int, behind: int = 0) -
     total = product(*_wide(codes, _whole(weight), axis, span))
     unit = step * scale
     bias = None if layer.bias is None else layer.bias.data.reshape(-1, *(1,) * behind)
-    if bias is not None and (whole := _in_units(bias, unit)) is not None:
-        total, bias = total.astype(np.float64) + whole, None
+    if bias is not None:
+        is_down = quantizer.bias_scales is not None
+        whole = namespace(bias).floor(bias / unit) if is_down else _in_units(bias, unit)
+        if whole is not None:
+            total, bias = total.astype(np.float64) + whole, None
     y = total.astype(np.float32) * unit
     return Tensor.wrap(y if bias is None else y + bias, layer.device)
+
+
+def _recorded(layer: Any, x: Any, product: Product) -> Any:
+    """A layer's product with its bias rounded down; None where that stays as it is."""
+    quantizer = layer.on_input
+    if not isinstance(quantizer, InputQuantizer) or quantizer.integers is None:
+        return None
+    if quantizer.bias_scales is None or layer.bias is None or x.dtype != np.float32:
+        return None
+    x, scale = quantizer.rounded(x)
+    unit = scale.reshape(-1) * quantizer.bias_scales
+    return product(x, layer.weight, ops.floor(layer.bias / unit) * unit)
 
 
 def _in_units(bias: Any, unit: Any) -> Any:

@@ -41,14 +41,13 @@ class Linear(Layer):
         self.bias = Param(init.uniform(bound), (out_features,), dtype) if bias else None
 
     def forward(self, x: Tensor) -> Tensor:
-        weight = self.weight.T if self.transposed else self.weight
-        return ops.linear(x, weight, self.bias)
+        return self._product(x, self.weight, self.bias)
+
+    def _product(self, x: Any, weight: Any, bias: Any = None) -> Any:
+        return ops.linear(x, weight.T if self.transposed else weight, bias)
 
     def _in_integers(self, x: Any) -> Any:
-        def product(x: Any, weight: Any) -> Any:
-            return ops.linear(x, weight.T if self.transposed else weight)
-
-        return integers.exact(self, x, product, axis=int(self.transposed))
+        return integers.exact(self, x, self._product, axis=int(self.transposed))
 
 
 class Bilinear(Layer):

@@ -67,7 +67,7 @@ class Module(Holder):
         return self.forward(*args, **options)
 
     def _in_integers(self, x: Any) -> Any:
-        """forward(on_input(x)) by sums of whole numbers; None where it has none."""
+        """forward(on_input(x)) as sums of whole numbers have it; None without such."""
         return None
 
     @property
@@ -486,7 +486,7 @@ def forwarded(module: Any, args: tuple[Any, ...], options: dict[str, Any]) -> An
 def _on_input(module: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """`forward`, its first argument sent through the module's `on_input`."""
     if args:
-        if not (module.training or options or args[1:] or recording.tape):
+        if not (module.training or options or args[1:]):
             exact = module._in_integers(args[0])
             if exact is not None:
                 return exact

@@ -79,6 +79,13 @@ def is_dequantized(value: ir.Value | None) -> bool:
     return isinstance(constant(value), Dequantized)
 
 
+def only_reader(node: ir.Node) -> ir.Node | None:
+    """The reader of a node's first result; None where there are others, or none."""
+    output = node.outputs[0]
+    readers = [reader for reader, _ in output.uses()]
+    return readers[0] if len(readers) == 1 and not output.is_graph_output() else None
+
+
 def held(
     model: ir.Model, name: str, array: np.ndarray[Any, Any] | ir.TensorProtocol
 ) -> ir.Value:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,8 @@ import onnx_ir as ir
 from burnish.codegen.account import Account
 from burnish.codegen.ops.quantize import ON_INPUT
 from burnish.codegen.passes.graph import all_nodes, constant, label, owner, scalar
-from burnish.codegen.passes.quantized._values import held, put
+from burnish.codegen.passes.quantized._values import held, only_reader, put
+from burnish.codegen.passes.quantized.whole_bias import WholeBias, whole_bias
 
 _PRODUCTS = {"ConvInteger": "Conv", "MatMulInteger": "MatMul"}
 
@@ -41,18 +43,23 @@ def dynamic_layers(
         elif maker is not None and maker.inputs[0] is not None:
             x = maker.inputs[0]
         weight = _weight(model, node, result, found.scales)
-        plain = put(result, _PRODUCTS[node.op_type], [x, weight])
+        operands, bias = [x, weight], found.bias
+        if bias is not None and found.step is not None:
+            operands.append(bias.rounded(model, scalar(found.step), found.scales))
+        elif bias is not None:
+            operands.append(bias.value)
+        plain = put(result, _PRODUCTS[node.op_type], operands)
         plain.name = node.name
         for attribute in node.attributes.values():
             plain.attributes.add(attribute)
         if found.step is None and not dequantize:
-            plain.metadata_props[ON_INPUT] = "{}"
+            how = {} if bias is None else {"bias_scales": found.scales.tolist()}
+            plain.metadata_props[ON_INPUT] = json.dumps(how)
         old, new = result.outputs[0], plain.outputs[0]
         new.type, new.shape, name = old.type, old.shape, old.name
         ir.convenience.replace_all_uses_with(old, new, replace_graph_outputs=True)
-        for dead in (result, _only_reader(node), node):
-            if dead is not None:
-                owner(dead).remove(dead, safe=True)
+        for dead in (result, *reversed(found.path), node):
+            owner(dead).remove(dead, safe=True)
         new.name = name
         account.did("layer that rounds its input", label(node))
         changed = True
@@ -63,13 +70,16 @@ def dynamic_layers(
 class _Scaled:
     """A product of whole numbers that is brought to its scale.
 
-    result: the node that does so. scales: of the weight. step: of what is multiplied;
-    None where DynamicQuantizeLinear gives it.
+    result: the node that does so. path: the nodes between. scales: of the weight.
+    step: of what is multiplied; None where DynamicQuantizeLinear gives it. bias: what
+    is added before.
     """
 
     result: ir.Node
+    path: tuple[ir.Node, ...]
     scales: np.ndarray
     step: ir.Value | None
+    bias: WholeBias | None
 
 
 def _scaled(node: ir.Node) -> _Scaled | None:
@@ -84,13 +94,11 @@ def _scaled(node: ir.Node) -> _Scaled | None:
             return None
     elif given is not None and constant(given) is None:
         return None
-    cast = _only_reader(node)
-    result = None if cast is None or cast.op_type != "Cast" else _only_reader(cast)
-    if cast is None or result is None or result.op_type != "Mul":
+    path = _to_floats(node)
+    result = only_reader(path[-1]) if path else None
+    if result is None or result.op_type != "Mul":
         return None
-    if cast.attributes.get_int("to", 0) != ir.DataType.FLOAT:
-        return None
-    others = [v for v in result.inputs if v is not cast.outputs[0]]
+    others = [v for v in result.inputs if v is not path[-1].outputs[0]]
     both = others[0].producer() if others and others[0] is not None else None
     if both is None or both.op_type != "Mul":
         return None
@@ -100,7 +108,22 @@ def _scaled(node: ir.Node) -> _Scaled | None:
     (scales,) = [constant(v) for v in both.inputs if v is not step] or [None]
     if scales is None or not _is_by_output(node, scales.numpy()):
         return None
-    return _Scaled(result, scales.numpy(), None if dynamic else step)
+    bias = None
+    if len(path) == 2 and (bias := whole_bias(node, path[0], step, scales)) is None:
+        return None
+    return _Scaled(result, path, scales.numpy(), None if dynamic else step, bias)
+
+
+def _to_floats(node: ir.Node) -> tuple[ir.Node, ...]:
+    """The only readers of a product up to its Cast; an Add may be before."""
+    first = only_reader(node)
+    path = [first, only_reader(first)] if first and first.op_type == "Add" else [first]
+    cast = path[-1]
+    if cast is None or cast.op_type != "Cast":
+        return ()
+    if cast.attributes.get_int("to", 0) != ir.DataType.FLOAT:
+        return ()
+    return tuple(each for each in path if each is not None)
 
 
 def _static(node: ir.Node, before: ir.Node, step: ir.Value) -> ir.Value:
@@ -110,12 +133,6 @@ def _static(node: ir.Node, before: ir.Node, step: ir.Value) -> ir.Value:
     made.outputs[0].type = ir.TensorType(ir.DataType.FLOAT)
     made.outputs[0].shape = None if x is None else x.shape
     return made.outputs[0]
-
-
-def _only_reader(node: ir.Node) -> ir.Node | None:
-    output = node.outputs[0]
-    readers = [reader for reader, _ in output.uses()]
-    return readers[0] if len(readers) == 1 and not output.is_graph_output() else None
 
 
 def _is_by_output(node: ir.Node, scales: np.ndarray) -> bool:

@@ -5,6 +5,7 @@
 // along a row, which become floats in registers. A byte of 4-bit weights holds those
 // at i and i + 16 of 32, with 8 added.
 #include "activation.h"
+#include "bytes.h"
 #include "call.h"
 
 enum {
@@ -31,8 +32,6 @@ INLINE ivec widened(const uint8_t *p) {
     return (ivec)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p));
 }
 #else
-typedef uint8_t bytes __attribute__((vector_size(WIDTH)));
-typedef int8_t chars __attribute__((vector_size(WIDTH)));
 INLINE vec from_chars(const int8_t *p) {
     chars v;
     memcpy(&v, p, WIDTH);

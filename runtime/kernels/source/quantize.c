@@ -2,19 +2,15 @@
 #include <float.h>
 #include <math.h>
 
+#include "bytes.h"
 #include "call.h"
 #include "rows.h"
 
 enum { SHIFT = 128 };  // from a code, -128 to 127, to the byte that products read
 
-typedef uint8_t bytes __attribute__((vector_size(WIDTH)));
-
 typedef struct {
     vec scale, zero, low, high;
 } scheme;
-
-// Halves to even, as long as the number is small: |v| < 2**22.
-INLINE vec rounded(vec v) { return (v + 12582912.f) - 12582912.f; }
 
 // The nearest integer; a NaN stays.
 INLINE vec level_of(vec x, const scheme *s) {

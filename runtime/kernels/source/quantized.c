@@ -4,6 +4,7 @@
 // margin around maps represents 0, so that every pixel sees all taps. Weights are (group
 // of nr blocks of outputs, four inputs, 16 nr outputs, these four).
 #include "activation.h"
+#include "bytes.h"
 #include "call.h"
 #include "dot.h"
 #include "tiles.h"
@@ -96,6 +97,19 @@ INLINE ivec whole(const int32_t *p) {
     return v;
 }
 
+// Whether a bias is a multiple of the units of a sum, as files store it: then it belongs
+// to the sum, which is rounded once.
+INLINE int in_units(vec bias, vec unit, ivec *units) {
+    const vec bound = all(4194303.f);
+    const vec exact = choose(unit == 0, (vec){0}, bias / unit);
+    const vec near = rounded(at_most(bound, at_least(-bound, exact)));
+    const ivec other = (near * unit != bias) | (near > 4194302.f) | (near < -4194302.f);
+    for (int i = 0; i < WIDTH; i++)
+        if (other[i]) return 0;
+    *units = __builtin_convertvector(near, ivec);
+    return 1;
+}
+
 // One tile: the sums less what zero points add, times the scales; bias, residual, act.
 static void one_tile(const quantized_record *r, const call *c, int64_t group,
                      int64_t first, int64_t rows) {
@@ -116,19 +130,23 @@ static void one_tile(const quantized_record *r, const call *c, int64_t group,
     const float *unit = (const float *)at(c, r->scale) + channel;
     const int32_t *total = (const int32_t *)at(c, r->total) + channel;
     const int32_t *zero = (const int32_t *)at(c, r->zero) + channel;
-    int32_t is_shifted = 0;
+    int32_t is_shifted = 0, middle[MOST_ROWS], above[MOST_ROWS] = {0};
     for (int64_t i = 0; i < wide; i++) is_shifted |= zero[i];
     for (int64_t row = 0; row < rows; row++) {
-        const int64_t of = r->one ? 0 : first + row;
-        const int32_t middle = 128 + (zeros ? zeros[of] : 0);
-        const int32_t above =
-            is_shifted ? bytes_of(&p, row) - (int32_t)r->depth * middle : 0;
-        for (int64_t i = 0; i < wide; i += WIDTH) {
-            ivec sum = whole(sums + row * wide + i) - middle * whole(total + i);
-            if (is_shifted) sum -= above * whole(zero + i);
-            const vec v = __builtin_convertvector(sum, vec);
+        middle[row] = 128 + (zeros ? zeros[r->one ? 0 : first + row] : 0);
+        if (is_shifted) above[row] = bytes_of(&p, row) - (int32_t)r->depth * middle[row];
+    }
+    for (int64_t i = 0; i < wide && channel + i / LANES * LANES < r->outs; i += WIDTH) {
+        const vec of = load(unit + i);
+        vec added = load(bias + i);
+        ivec units = {0};
+        if (r->one && in_units(added, scales[0] * of, &units)) added = (vec){0};
+        for (int64_t row = 0; row < rows; row++) {
+            ivec sum = whole(sums + row * wide + i) - middle[row] * whole(total + i);
+            if (is_shifted) sum -= above[row] * whole(zero + i);
+            const vec v = __builtin_convertvector(sum + units, vec);
             const int64_t place = (i / LANES * rows + row) * LANES + i % LANES;
-            store(y + place, v * (scales[of] * load(unit + i)) + load(bias + i));
+            store(y + place, v * (scales[r->one ? 0 : first + row] * of) + added);
         }
     }
     float *out = at(c, r->out);

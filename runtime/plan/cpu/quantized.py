@@ -185,8 +185,7 @@ def _codes(
 
 
 def _is_usable(b: Builder, node: Node) -> bool:
-    x, _, bias = node.args[:3]
-    return x.place in b.rounded and b.may_fault and not isinstance(bias, Value)
+    return node.args[0].place in b.rounded and b.may_fault
 
 
 def quantized_linear(b: Builder, node: Node) -> bool:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+import burnish
 from burnish import Tensor, nn, ops
 from burnish.lowbit import Level, QParams, QuantScheme
 from burnish.nn.input_quantizer import InputQuantizer
@@ -56,6 +57,19 @@ DYNAMIC = """
     m = Mul(f, sw)
     y = Add(m, b)
 """
+WHOLE_BIAS = """
+    {codes}
+    u = Mul(s, ws)
+    bd = Div(b, u)
+    bf = Floor(bd)
+    bw = Cast(bf): to=6
+    br = Reshape(bw, by)
+    i = ConvInteger(q, w, z, wz): pads=[1, 1, 1, 1]
+    a = Add(i, br)
+    f = Cast(a): to=1
+    sw = Mul(s, ws)
+    y = Mul(f, sw)
+"""
 PAIRS = """
     xq = QuantizeLinear(x, s, z)
     xd = DequantizeLinear(xq, s, z)
@@ -98,6 +112,35 @@ def test_dynamic_convolutions_sum_whole_numbers(tmp_path: Path) -> None:
     x = RNG.normal(size=(1, 3, 6, 6)).astype(np.float32)
     (want,) = ReferenceEvaluator(model).run(None, {"x": x})
     np.testing.assert_array_equal(made(Tensor(x)).numpy(), want)
+
+
+@pytest.mark.parametrize("columns", [(), (5, 1, 1)])
+@pytest.mark.parametrize("is_static", [False, True])
+def test_a_bias_that_the_file_rounds_down_is_rounded_by_the_layer(
+    tmp_path: Path, columns: tuple[int, ...], is_static: bool
+) -> None:
+    held: dict[str, Any] = {"w": whole(5, 3, 3, 3), "ws": scales(*columns)}
+    held |= {"wz": np.int8(2), "b": RNG.normal(size=5).astype(np.float32) * 9}
+    held["by"] = np.array([1, -1, 1, 1])
+    codes = "q, s, z = DynamicQuantizeLinear(x)"
+    if is_static:
+        codes, given = "q = QuantizeLinear(x, s, z)", {"s": STEP, "z": ZERO}
+        held |= given
+    if columns:
+        held["b"] = held["b"].reshape(columns)
+    model = file(WHOLE_BIAS.format(codes=codes), (1, 3, 6, 6), **held)
+    text, made = source_of(model, tmp_path)
+    x = RNG.normal(size=(1, 3, 6, 6)).astype(np.float32)
+    (want,) = ReferenceEvaluator(model).run(None, {"x": x})
+    np.testing.assert_array_equal(made(Tensor(x)).numpy(), want)
+    if columns:
+        assert "ops.floor" in text  # not the form that quantizers write
+        return
+    assert "self.conv = nn.Conv2d(3, 5, 3, padding=1)" in text
+    assert "floor" not in text
+    np.testing.assert_array_equal(burnish.compile(made)(Tensor(x)).data, want)
+    text, _ = source_of(model, tmp_path, dequantize=True)
+    assert "nn.Conv2d(3, 5, 3, padding=1)" in text
 
 
 def static(kind: str) -> onnx.ModelProto:

@@ -1,5 +1,7 @@
 """Quantized inputs and weights in plans: products summed as whole numbers."""
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -101,6 +103,35 @@ def test_sums_are_exact():
     np.testing.assert_array_equal(
         burnish.compile(layer)(x).data, sums.astype(np.float32) * unit
     )
+
+
+@pytest.mark.parametrize("outs", [40, 5])
+def test_a_bias_of_whole_units_belongs_to_the_sum(outs):
+    params = INPUT.params(np.array([-2.0]), np.array([3.0]))
+    layer = rounding(nn.Linear(33, outs), params=params)
+    unit = params.scales * layer.weight.held.scales.reshape(-1)
+    x = tensor(7, 33)
+    for bias in (np.arange(outs) * 1001, np.full(outs, 1 << 23)):
+        layer.bias = Tensor((bias * unit).astype(np.float32))
+        np.testing.assert_array_equal(burnish.compile(layer)(x).data, layer(x).data)
+    layer.bias = Tensor((np.arange(outs) + 0.5).astype(np.float32))
+    check(layer, x)
+
+
+@pytest.mark.parametrize("layer", [nn.Linear(12, 20), nn.Conv1d(12, 20, 3)], ids=str)
+def test_a_bias_is_rounded_down_where_the_scales_of_its_units_are_given(layer):
+    rounding(layer)
+    scales = layer.weight.held.scales.reshape(-1)
+    layer.on_input = InputQuantizer(INPUT, integers=True, bias_scales=scales)
+    x = tensor(*((7, 12) if layer.weight.data.ndim == 2 else (2, 12, 9)))
+    step = np.asarray(INPUT.calibrated(x.data)[0])
+    down = np.floor(layer.bias.data / (step * scales))
+    plain = rounding(copy.deepcopy(layer))
+    plain.bias = Tensor(down * (step * scales))
+    want = plain(x).data
+    np.testing.assert_array_equal(layer(x).data, want)
+    np.testing.assert_array_equal(burnish.compile(layer)(x).data, want)
+    assert not np.array_equal(layer.train()(x).data, want)  # there it is as it trains
 
 
 class Block(nn.Module):
