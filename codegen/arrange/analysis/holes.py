@@ -55,6 +55,16 @@ class Hole(Expression):
     is_implied: bool = False
 
 
+@dataclass(frozen=True, eq=False)
+class Switch(Expression):
+    """Whether a merged class has an optional part; two switches are never equal."""
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionSwitch(Switch):
+    """A layer without weights whose class is under consideration: which activation."""
+
+
 def holes_in(plan: ClassPlan) -> Iterator[Hole]:
     """The holes of an opened class; in one order for all classes of one structure."""
     for _, made in plan.members:

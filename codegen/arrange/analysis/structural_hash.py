@@ -1,94 +1,148 @@
-"""Structural hash of a class: equal for equal constructors and forwards."""
+"""Structural hash of statements and classes: equal where the same is computed.
+
+One canonical traversal, in the order of the nodes' fields: values are numbered by
+first use, scopes and names of values do not count.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import fields
-from typing import Any
+from functools import cache
 
+import numpy as np
+
+from burnish.codegen.arrange.analysis.holes import Switch
 from burnish.codegen.program import (
     Block,
     ClassPlan,
+    Constant,
     Expression,
+    Layer,
     Literal,
     Statement,
     Value,
+    Weight,
 )
+
+Numbers = dict[Value, int]
 
 
 def signature(plan: ClassPlan) -> str:
     """Text that is equal for plans that say the same, whatever values are called."""
-    numbers: dict[Value, int] = {}
-    inputs = [_shape_of(value, numbers) for value in plan.inputs]
-    members = [(name, _text(part, numbers)) for name, part in plan.members]
-    shared = [_any(pair, numbers) for pair in plan.shared]
-    return repr((plan.base, inputs, members, shared, _block(plan.block, numbers)))
+    walk = _Traversal({})
+    inputs = walk.parts(plan.inputs)
+    members = walk.parts(plan.members)
+    return repr(
+        (plan.base, inputs, members, walk.parts(plan.shared), walk.part(plan.block))
+    )
 
 
-def expression_hash(expression: Expression) -> Any:
+def expression_hash(expression: Expression) -> Hashable:
     """A structural hash of one expression."""
-    return _text(expression, {})
+    return _Traversal({}).part(expression)
 
 
 def hash_under(
     part: Statement | list[Expression], known: Mapping[Value, Value], *, mine: bool
-) -> Any:
+) -> Hashable:
     """A structural hash of statements or results, comparable between two classes.
 
     known: what values of the one class are in the other. mine: the part is of the one.
     """
-    places: dict[Value, int] = {}
+    places: Numbers = {}
     for theirs in known.values():
         places.setdefault(theirs, len(places))
     numbers = {one: places[two] for one, two in known.items()} if mine else places
     while len(numbers) < len(known):
         numbers[Value()] = -1
-    if isinstance(part, Statement):
-        return _statement(part, numbers)
-    return [_text(result, numbers) for result in part]
+    return _Traversal(numbers).part(part)
 
 
 def outline(statements: Iterable[Statement]) -> tuple[str, list[Value]]:
     """Text that is equal where the same is done, and the values by first use."""
-    numbers: dict[Value, int] = {}
-    text = repr([_statement(statement, numbers) for statement in statements])
+    numbers: Numbers = {}
+    text = repr(_Traversal(numbers).parts(statements))
     return text, list(numbers)
 
 
-def _shape_of(value: Value, numbers: dict[Value, int]) -> Any:
-    return numbers.setdefault(value, len(numbers)), value.host
+def outline_of_any_size(statements: Iterable[Statement]) -> Hashable:
+    """Equal where the same is done, whatever the sizes and the weights."""
+    return _OfAnySize({}).parts(statements)
 
 
-def _block(block: Block, numbers: dict[Value, int]) -> Any:
-    statements = [_statement(s, numbers) for s in block.statements]
-    return statements, [_text(r, numbers) for r in block.results]
+class _Traversal:
+    """The canonical traversal. numbers: of the values that have been met."""
+
+    def __init__(self, numbers: Numbers):
+        self.numbers = numbers
+
+    def parts(self, parts: Iterable[object]) -> tuple[Hashable, ...]:
+        return tuple(map(self.part, parts))
+
+    def part(self, part: object) -> Hashable:
+        match part:
+            case Value():
+                number = self.numbers.setdefault(part, len(self.numbers))
+                return number, part.host
+            case Literal(value=value):
+                return self.plain(value)
+            case Switch():
+                return "switch", id(part)
+            case Statement() | Expression() | Block():
+                return self.node(part)
+            case tuple() | list():
+                return self.parts(part)
+            case np.ndarray():
+                return self.array(part)
+        return self.plain(part)
+
+    def node(self, node: Statement | Expression | Block) -> Hashable:
+        own = (self.part(getattr(node, name)) for name in _fields(type(node)))
+        return type(node).__name__, *own
+
+    def array(self, array: np.ndarray) -> Hashable:
+        if array.dtype == object:
+            return array.shape, *self.parts(array.ravel())
+        return array.dtype.name, array.shape, array.tobytes()
+
+    def plain(self, value: object) -> Hashable:
+        """What is no node: an operator, a number."""
+        return repr(value)
 
 
-def _statement(statement: Statement, numbers: dict[Value, int]) -> Any:
-    parts: list[Any] = [type(statement).__name__]
-    for entry in fields(statement):
-        if entry.name == "scope":
-            continue
-        parts.append(_any(getattr(statement, entry.name), numbers))
-    return parts
+class _OfAnySize(_Traversal):
+    """The traversal to which all integers are alike, and all weights of one rank."""
+
+    def node(self, node: Statement | Expression | Block) -> Hashable:
+        match node:
+            case Weight(trained=trained, shape=shape):
+                return "weight", trained, len(shape)
+            case Layer(kind=kind, options=options, weights=weights, inputs=inputs):
+                fixed = [(n, self.plain(v)) for n, v in options.items() if not _size(v)]
+                held = tuple(n for n in weights if not n.startswith("on_input"))
+                return kind, tuple(fixed), held, self.parts(inputs)
+            case Constant(array=array) if array.dtype.kind != "f" or array.size != 1:
+                return "constant", array.dtype.name, array.ndim
+        return super().node(node)
+
+    def array(self, array: np.ndarray) -> Hashable:
+        own = self.parts(array.ravel()) if array.dtype == object else (array.item(),)
+        return array.dtype.name, array.ndim, *own
+
+    def plain(self, value: object) -> Hashable:
+        if isinstance(value, tuple | list):
+            return tuple(map(self.plain, value))
+        return "size" if _size(value) else repr(value)
 
 
-def _any(part: Any, numbers: dict[Value, int]) -> Any:
-    if isinstance(part, Expression):
-        return _text(part, numbers)
-    if isinstance(part, Block):
-        return _block(part, numbers)
-    if isinstance(part, tuple):
-        return [_any(item, numbers) for item in part]
-    return repr(part)
+def _size(value: object) -> bool:
+    if isinstance(value, tuple | list):
+        return all(map(_size, value))
+    return type(value) is int
 
 
-def _text(expression: Expression, numbers: dict[Value, int]) -> Any:
-    if isinstance(expression, Value):
-        return _shape_of(expression, numbers)
-    if isinstance(expression, Literal):
-        return repr(expression.value)
-    parts: list[Any] = [type(expression).__name__]
-    for entry in fields(expression):  # type: ignore[arg-type]
-        parts.append(_any(getattr(expression, entry.name), numbers))
-    return parts
+@cache
+def _fields(kind: type) -> tuple[str, ...]:
+    """The fields of a node that count: all but a statement's scope."""
+    return tuple(entry.name for entry in fields(kind) if entry.name != "scope")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from burnish.codegen.arrange.analysis.fingerprint import form
+from burnish.codegen.arrange.analysis.structural_hash import outline_of_any_size
 from burnish.codegen.arrange.recover.segments import dense
 from burnish.codegen.arrange.scopes.grouping import leaves
 from burnish.codegen.program import Block, If, Layer, Weight
@@ -16,9 +16,8 @@ _LEAST = 2
 def are_twins(statement: If) -> bool:
     """Whether both branches have one form, with several layers in it."""
     then, otherwise = statement.blocks()
-    return sum(map(dense, then.statements)) >= _LEAST and (
-        form(then.statements) == form(otherwise.statements)
-    )
+    one, two = (outline_of_any_size(b.statements) for b in (then, otherwise))
+    return sum(map(dense, then.statements)) >= _LEAST and one == two
 
 
 def names_of(statement: If) -> list[str]:

@@ -72,6 +72,7 @@ class _Outline:
         for hole in self.holes:
             sizes.node(hole, hole.value)
         self.members = dict(self.plan.members)
+        self.items: dict[Value, SelfAttr] = {}
 
     def run(self) -> None:
         inputs = [self._value(value) for value in self.plan.inputs]
@@ -108,7 +109,7 @@ class _Outline:
                 own = (
                     over if isinstance(over, SelfAttr) else SelfAttr(("",))
                 )  # self.values()
-                self.members[f"#{id(statement.index)}"] = own
+                self.items[statement.index] = own
                 self._looped(statement)
         if isinstance(statement, If):
             for inner in statement.blocks():
@@ -376,7 +377,7 @@ class _Outline:
         inputs = [self.dims(value) for value in call.inputs]
         target = call.target
         if isinstance(target, Value):
-            target = self.members.get(f"#{id(target)}", target)
+            target = self.items.get(target, target)
         if not isinstance(target, SelfAttr):
             return None
         made = self.members.get(str(target.path[0]))

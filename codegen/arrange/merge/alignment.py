@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from burnish.codegen.arrange.analysis.holes import Switch
 from burnish.codegen.arrange.analysis.structural_hash import hash_under
 from burnish.codegen.arrange.merge.optional_parts import switch_of
 from burnish.codegen.program import Block, If, Statement, Value, reads
@@ -24,7 +25,7 @@ class Aligned:
     """An alignment of two forwards: optional runs, and choices of old switches."""
 
     runs: tuple[Taken, ...]
-    choices: dict[str, object]
+    choices: dict[Switch, object]
 
 
 class Alignment:
@@ -61,7 +62,7 @@ class Alignment:
         return self._without(i, j, known) if free else None
 
     def _switched(
-        self, i: int, j: int, known: dict[Value, Value], switch: str
+        self, i: int, j: int, known: dict[Value, Value], switch: Switch
     ) -> Aligned | None:
         """Align optional statements: present, or absent."""
         statement = self.whole.statements[i]

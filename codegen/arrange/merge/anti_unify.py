@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from itertools import count
 
+from burnish.codegen.arrange.analysis.holes import FunctionSwitch, Switch
 from burnish.codegen.arrange.analysis.structural_hash import expression_hash
 from burnish.codegen.arrange.merge.alignment import Alignment
 from burnish.codegen.arrange.merge.optional_parts import (
+    Choices,
     Run,
     item_of,
     optional_item,
@@ -21,7 +22,6 @@ from burnish.codegen.program import (
     Conditional,
     Expression,
     ListOrTuple,
-    Name,
     walk,
 )
 
@@ -42,13 +42,11 @@ class Unified:
     """
 
     plan: ClassPlan
-    choices: dict[str, object]
-    before: dict[str, object]
+    choices: Choices
+    before: Choices
 
 
-def unified(
-    whole: ClassPlan, other: ClassPlan, opened: Open, numbers: count[int]
-) -> Unified | None:
+def unified(whole: ClassPlan, other: ClassPlan, opened: Open) -> Unified | None:
     """The anti-unifier; None where the other class is not a part of the first.
 
     Sequentials may have items that the first lacks; statements and members may not.
@@ -57,18 +55,15 @@ def unified(
         return None
     if len(whole.block.statements) > _LONGEST:
         return None
-    return _Unifier(whole, other, opened, numbers).run()
+    return _Unifier(whole, other, opened).run()
 
 
 class _Unifier:
-    def __init__(
-        self, whole: ClassPlan, other: ClassPlan, opened: Open, numbers: count[int]
-    ):
+    def __init__(self, whole: ClassPlan, other: ClassPlan, opened: Open):
         self.whole, self.other = whole, other
         self.one, self.two = opened(whole), opened(other)
-        self.numbers = numbers
-        self.choices: dict[str, object] = {}
-        self.before: dict[str, object] = {}
+        self.choices: dict[Switch, object] = {}
+        self.before: dict[Switch, object] = {}
 
     def run(self) -> Unified | None:
         members = self._members()
@@ -80,16 +75,16 @@ class _Unifier:
             return None
         runs = []
         for start_, end, entry, result in found.runs:
-            switch = self._new(before=True, other=False)
-            runs.append(Run(start_, end, entry, result, switch))
+            runs.append(Run(start_, end, entry, result, self._new()))
         self.choices |= found.choices
         block = with_runs(self.whole.block, runs)
         plan = replace(self.whole, members=members, block=block)
         return Unified(plan, self.choices, self.before)
 
-    def _new(self, before: object, other: object) -> str:
-        switch = f"#{next(self.numbers)}"
-        self.before[switch], self.choices[switch] = before, other
+    def _new(self) -> Switch:
+        """A switch of what the other class lacks."""
+        switch = Switch()
+        self.before[switch], self.choices[switch] = True, False
         return switch
 
     # --- constructors ---
@@ -118,16 +113,16 @@ class _Unifier:
     ) -> Expression | None:
         match made, open_:
             case (
-                Conditional(then=then, condition=Name(text=switch)),
+                Conditional(then=then, condition=Switch() as switch),
                 Conditional(then=inner),
-            ) if switch.startswith("#"):
+            ):
                 self.choices[switch] = theirs is not None
                 if theirs is None or opened is None:
                     return made
                 found = self._made(_Pair(then, inner), _Pair(theirs, opened))
                 return None if found is None else replace(made, then=self._kept(found))
         if theirs is None or opened is None:
-            return optional_member(made, self._new(before=True, other=False))
+            return optional_member(made, self._new())
         found = self._made(_Pair(made, open_), _Pair(theirs, opened))
         return None if found is None else self._kept(found)
 
@@ -142,8 +137,10 @@ class _Unifier:
         if expression_hash(one.opened) == expression_hash(two.opened):
             return _Found(one.made)
         match one.made, two.made:
-            case Call(), Call() if _is_function(one.made) and _is_function(two.made):
-                return self._function(one.made, two.made)
+            case mine, Call(function=function) if _is_function(mine) and _is_function(
+                two.made
+            ):
+                return _function(mine, function)
             case Call(function="nn.Sequential"), Call(function="nn.Sequential"):
                 return self._items(_pairs(one), _pairs(two))
             case (
@@ -154,14 +151,6 @@ class _Unifier:
             case ListOrTuple(), ListOrTuple():
                 return self._each(one, two)
         return None
-
-    def _function(self, one: Call, two: Call) -> _Found:
-        """A layer without weights whose class is a switch itself."""
-        if one.function.startswith("#"):
-            return _Found(one, {one.function: two.function})
-        switch = f"#{next(self.numbers)}"
-        made = Call(switch)
-        return _Found(made, {switch: two.function}, {switch: one.function}, penalty=0.5)
 
     def _each(self, one: _Pair, two: _Pair) -> _Found | None:
         """Anti-unify two calls argument by argument."""
@@ -205,7 +194,7 @@ class _Unifier:
                 if found is not None and optional is not None:
                     switch = optional[0]
                     item = optional_item(found.made, switch)
-                    choices = found.choices | {switch: True}
+                    choices = {**found.choices, switch: True}
                     found = replace(found, made=item, choices=choices)
                 if found is not None:
                     apart = _apart(mine.made, two[j].made)
@@ -215,12 +204,12 @@ class _Unifier:
                     left = _Found(one[i].made, {optional[0]: False})
                     rows.append(_put(left, best(i + 1, j), _OFF))
                 else:
-                    switch = f"#{next(self.numbers)}"
+                    switch = Switch()
                     item = optional_item(one[i].made, switch)
                     left = _Found(item, {switch: False}, {switch: True})
                     rows.append(_put(left, best(i + 1, j), _LEFT_OUT))
             if j < len(two):
-                switch = f"#{next(self.numbers)}"
+                switch = Switch()
                 item = optional_item(two[j].made, switch)
                 extra = _Found(item, {switch: True}, {switch: False})
                 rows.append(_put(extra, best(i, j + 1), _LEFT_OUT))
@@ -249,16 +238,16 @@ class _Found:
     """The anti-unifier of two constructors, and its switches' values."""
 
     made: Expression
-    choices: dict[str, object] = field(default_factory=dict)
-    before: dict[str, object] = field(default_factory=dict)
+    choices: Choices = field(default_factory=dict)
+    before: Choices = field(default_factory=dict)
     penalty: float = 0.0
 
     def and_(self, other: _Found) -> _Found:
         """Both choices."""
         return _Found(
             self.made,
-            self.choices | other.choices,
-            self.before | other.before,
+            {**self.choices, **other.choices},
+            {**self.before, **other.before},
             self.penalty + other.penalty,
         )
 
@@ -291,11 +280,23 @@ def _pairs(pair: _Pair) -> list[_Pair]:
 
 def _is_function(made: Expression) -> bool:
     """Whether it makes a layer without weights and arguments: an activation."""
-    return (
-        isinstance(made, Call)
-        and not (made.args or made.options)
-        and (made.function.startswith(("nn.", "#")) and made.function != "nn.Identity")
-    )
+    match made:
+        case FunctionSwitch():
+            return True
+        case Call(function=function, args=(), options=()):
+            return function.startswith("nn.") and function != "nn.Identity"
+    return False
+
+
+def _function(one: Expression, theirs: str) -> _Found:
+    """A layer without weights whose class is a switch itself."""
+    match one:
+        case Call(function=mine):
+            switch = FunctionSwitch()
+            return _Found(switch, {switch: theirs}, {switch: mine}, penalty=0.5)
+        case FunctionSwitch():
+            return _Found(one, {one: theirs})
+    raise TypeError(one)
 
 
 def _apart(one: Expression, two: Expression) -> float:

@@ -6,7 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
-from burnish.codegen.arrange.merge.optional_parts import OptionalPart, parts_of
+from burnish.codegen.arrange.analysis.holes import FunctionSwitch, Switch
+from burnish.codegen.arrange.merge.optional_parts import (
+    Choices,
+    OptionalPart,
+    parts_of,
+)
 from burnish.codegen.arrange.merge.size_table import ABSENT, Column, Table
 from burnish.codegen.identifier import Identifier, free
 from burnish.codegen.program import (
@@ -43,7 +48,7 @@ class Condition:
 
     test: Expression
     name: str
-    switches: frozenset[str]
+    switches: frozenset[Switch]
     column: Column
     is_argument: bool
     module: str = ""
@@ -56,7 +61,7 @@ class Condition:
 
 
 def conditions(
-    whole: ClassPlan, choices: Sequence[dict[str, object]], table: Table
+    whole: ClassPlan, choices: Sequence[Choices], table: Table
 ) -> list[Condition]:
     """The conditions of a class's switches; switches that always agree share one."""
     together: dict[Column, list[OptionalPart]] = {}
@@ -178,15 +183,15 @@ def _looks_up(run: If, members: Sequence[str]) -> bool:
 
 
 def activations(
-    whole: ClassPlan, choices: Sequence[dict[str, object]], taken: set[str]
-) -> dict[str, tuple[str, Column]]:
+    whole: ClassPlan, choices: Sequence[Choices], taken: set[str]
+) -> dict[Switch, tuple[str, Column]]:
     """The arguments for functions, by switch, with their values."""
     columns = {
         switch: tuple(choice.get(switch, ABSENT) for choice in choices)
         for switch in functions_of(whole)
     }
     names: dict[Column, str] = {}
-    found: dict[str, tuple[str, Column]] = {}
+    found: dict[Switch, tuple[str, Column]] = {}
     for switch, column in columns.items():
         fuller = (c for c in columns.values() if ABSENT not in c and _agree(column, c))
         column = next(fuller, column)
@@ -202,8 +207,7 @@ def _agree(column: Column, other: Column) -> bool:
     return all(a in (ABSENT, b) for a, b in zip(column, other, strict=True))
 
 
-def functions_of(whole: ClassPlan) -> list[str]:
+def functions_of(whole: ClassPlan) -> list[FunctionSwitch]:
     """The switches that are functions."""
-    made = [e for _, top in whole.members for e in walk(top)]
-    names = [e.function for e in made if isinstance(e, Call)]
-    return list(dict.fromkeys(n for n in names if n.startswith("#")))
+    made = (e for _, top in whole.members for e in walk(top))
+    return list(dict.fromkeys(e for e in made if isinstance(e, FunctionSwitch)))

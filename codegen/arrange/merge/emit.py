@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from burnish.codegen.arrange.analysis.holes import as_expression, filled
+from burnish.codegen.arrange.analysis.holes import Switch, as_expression, filled
 from burnish.codegen.arrange.merge.conditions import Condition, activations, conditions
-from burnish.codegen.arrange.merge.optional_parts import resolved, switch_of
+from burnish.codegen.arrange.merge.optional_parts import Choices, resolved, switch_of
 from burnish.codegen.arrange.merge.size_table import ABSENT, Table
 from burnish.codegen.program import (
     Call,
@@ -29,7 +29,7 @@ class Kind:
 
     plans: list[ClassPlan]
     whole: ClassPlan
-    choices: list[dict[str, object]]
+    choices: list[Choices]
 
     @classmethod
     def of(cls, plans: list[ClassPlan]) -> Kind:
@@ -103,18 +103,15 @@ def _modules(plan: ClassPlan, tests: list[Condition]) -> ClassPlan:
 
 
 def _with_tests(
-    plan: ClassPlan, tests: list[Condition], names: Mapping[str, str]
+    plan: ClassPlan, tests: list[Condition], names: Mapping[Switch, str]
 ) -> ClassPlan:
     """The class with conditions and arguments in place of its switches."""
     by_switch = {switch: c for c in tests for switch in c.switches}
 
     def change(made: Expression) -> Expression:
-        made = made.rebuilt(change)
-        if isinstance(made, Name) and made.text in by_switch:
-            return by_switch[made.text].test
-        if isinstance(made, Call) and made.function in names:
-            return replace(made, function=names[made.function])
-        return made
+        if not isinstance(made, Switch):
+            return made.rebuilt(change)
+        return Call(names[made]) if made in names else by_switch[made].test
 
     def asking(statement: Statement) -> Statement:
         switch = switch_of(statement)

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import combinations, count
+from itertools import combinations
 
 from burnish.codegen.account import few
-from burnish.codegen.arrange.analysis.holes import Hole, filled, holes_in
+from burnish.codegen.arrange.analysis.holes import (
+    FunctionSwitch,
+    Hole,
+    filled,
+    holes_in,
+)
 from burnish.codegen.arrange.analysis.opening import opened
 from burnish.codegen.arrange.analysis.schedule import as_needed, attends, spelled_out
 from burnish.codegen.arrange.analysis.structural_hash import signature
@@ -76,7 +81,6 @@ class _Sizer:
         self.parameters: dict[str, list[str]] = {}
         self.defaults: dict[str, dict[str, object]] = {}
         self.replaced: dict[str, Call] = {}
-        self.numbers = count()
 
     def run(self, classes: list[ClassPlan]) -> list[ClassPlan]:
         places = {plan.name: i for i, plan in enumerate(classes)}
@@ -171,11 +175,11 @@ class _Sizer:
             return None
         if not theirs or not theirs <= {name for name, _ in one.whole.members}:
             return None
-        found = unified(one.whole, other.whole, self._opened, self.numbers)
+        found = unified(one.whole, other.whole, self._opened)
         if found is None:
             return None
-        choices = [choice | found.before for choice in one.choices]
-        choices += [dict(found.choices) for _ in other.plans]
+        choices = [{**choice, **found.before} for choice in one.choices]
+        choices += [found.choices for _ in other.plans]
         both = Kind([*one.plans, *other.plans], found.plan, choices)
         reason = self._against(both)
         verdict = "one class" if reason is None else f"two classes: {reason}"
@@ -272,7 +276,8 @@ def _word(plan: ClassPlan) -> str:
 
 def _calls(made: Expression | None) -> int:
     """The number of calls in a constructor; None counts as one."""
-    return 1 if made is None else sum(isinstance(e, Call) for e in walk(made))
+    kinds = (Call, FunctionSwitch)
+    return 1 if made is None else sum(isinstance(e, kinds) for e in walk(made))
 
 
 def _weight(plan: ClassPlan) -> int:

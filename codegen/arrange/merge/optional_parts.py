@@ -1,8 +1,8 @@
 """Optional parts of a merged class: statements and members under a condition.
 
-A switch is a name that the source cannot have, "#3". A member has it as `part if #3
-else None`, an item of a Sequential as `*([item] if #3 else [])`, statements as
-`if self.#3:`; a layer without weights may be a switch itself: `#3()`.
+A member is under a switch as `part if switch else None`, an item of a Sequential as
+`*([item] if switch else [])`, statements as `if switch:`; a layer without weights may
+be a switch itself.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from burnish.codegen.arrange.analysis.holes import FunctionSwitch, Switch
 from burnish.codegen.program import (
     Block,
     Call,
@@ -19,8 +20,6 @@ from burnish.codegen.program import (
     If,
     ListOrTuple,
     Literal,
-    Name,
-    SelfAttr,
     Statement,
     UnaryOp,
     Value,
@@ -28,7 +27,7 @@ from burnish.codegen.program import (
     walk,
 )
 
-Choices = Mapping[str, object]
+Choices = Mapping[Switch, object]
 """The values of one class's switches: a bool, or a function."""
 
 
@@ -40,38 +39,36 @@ class Run:
     end: int
     entry: Value
     result: Value
-    switch: str
+    switch: Switch
 
 
-def optional_member(made: Expression, switch: str) -> Conditional:
+def optional_member(made: Expression, switch: Switch) -> Conditional:
     """`made if switch else None`"""
-    return Conditional(made, Name(switch), Literal(None))
+    return Conditional(made, switch, Literal(None))
 
 
-def optional_item(item: Expression, switch: str) -> UnaryOp:
+def optional_item(item: Expression, switch: Switch) -> UnaryOp:
     """`*([item] if switch else [])`"""
-    return UnaryOp(
-        "*", Conditional(ListOrTuple((item,)), Name(switch), ListOrTuple(()))
-    )
+    return UnaryOp("*", Conditional(ListOrTuple((item,)), switch, ListOrTuple(())))
 
 
-def item_of(made: Expression) -> tuple[str, Expression] | None:
+def item_of(made: Expression) -> tuple[Switch, Expression] | None:
     """The switch and the item of an optional item of a Sequential."""
     match made:
         case UnaryOp(
             operator="*",
             operand=Conditional(
-                then=ListOrTuple(items=(item,)), condition=Name(text=switch)
+                then=ListOrTuple(items=(item,)), condition=Switch() as switch
             ),
         ):
             return switch, item
     return None
 
 
-def switch_of(statement: Statement) -> str | None:
+def switch_of(statement: Statement) -> Switch | None:
     """The switch of optional statements."""
     match statement:
-        case If(condition=SelfAttr(path=(str(switch),))) if switch.startswith("#"):
+        case If(condition=Switch() as switch):
             return switch
     return None
 
@@ -80,7 +77,7 @@ def switch_of(statement: Statement) -> str | None:
 class OptionalPart:
     """The part of one switch: a member, an item of a Sequential, or statements."""
 
-    switch: str
+    switch: Switch
     member: str = ""
     item: Expression | None = None
     run: If | None = None
@@ -91,7 +88,7 @@ def parts_of(plan: ClassPlan) -> list[OptionalPart]:
     found = []
     for attribute, made in plan.members:
         match made:
-            case Conditional(condition=Name(text=switch)) if switch.startswith("#"):
+            case Conditional(condition=Switch() as switch):
                 found.append(OptionalPart(switch, member=attribute))
         for inner in walk(made):
             optional = item_of(inner)
@@ -116,8 +113,10 @@ def resolved(plan: ClassPlan, choices: Choices) -> ClassPlan:
 
 def _made(made: Expression, choices: Choices) -> Expression | None:
     match made:
-        case Conditional(then=then, condition=Name(text=switch)) if switch in choices:
-            return _made(then, choices) if choices[switch] else None
+        case Conditional(then=then, condition=Switch() as own) if own in choices:
+            return _made(then, choices) if choices[own] else None
+        case FunctionSwitch() if made in choices:
+            return Call(str(choices[made]))
         case Call(function=function, args=args, options=options):
             items: list[Expression] = []
             for arg in args:
@@ -130,7 +129,7 @@ def _made(made: Expression, choices: Choices) -> Expression | None:
                 items += [] if found is None else [found]
             given = ((name, _made(value, choices)) for name, value in options)
             return Call(
-                str(choices.get(function, function)),
+                function,
                 tuple(items),
                 tuple((name, value) for name, value in given if value is not None),
             )
@@ -175,7 +174,7 @@ def with_runs(block: Block, runs: list[Run]) -> Block:
             If(
                 (target,),
                 inside[0].scope,
-                SelfAttr((run.switch,)),
+                run.switch,
                 Block(inside, [change(run.result)]),
                 Block([], [change(run.entry)]),
             )

@@ -6,8 +6,10 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from burnish.codegen.arrange.analysis.fingerprint import form
-from burnish.codegen.arrange.analysis.structural_hash import outline
+from burnish.codegen.arrange.analysis.structural_hash import (
+    outline,
+    outline_of_any_size,
+)
 from burnish.codegen.arrange.analysis.tandem_repeats import Run, best_run, places_of
 from burnish.codegen.arrange.recover.excitation import EXCITE, excitations
 from burnish.codegen.arrange.recover.layer_roles import SEPARABLE_KINDS, Roles
@@ -106,8 +108,8 @@ def repeated_regions(cuts: Cuts, roles: Roles, rest: Sequence[Statement]) -> lis
         if taken.isdisjoint(own):
             kept.append(unit)
             taken |= own
-    forms = Counter(form(unit.statements) for unit in kept)
-    kept = [unit for unit in kept if forms[form(unit.statements)] > 1]
+    forms = Counter(outline_of_any_size(unit.statements) for unit in kept)
+    kept = [u for u in kept if forms[outline_of_any_size(u.statements)] > 1]
     cuts.linked([segment for unit in kept for segment in unit.segments])
     for unit in kept:
         unit.start += _BESIDE
@@ -212,7 +214,7 @@ def _kind_or_form(segment: Segment, roles: Roles) -> object:
 
 
 def _form(segment: Segment, _: Roles) -> object:
-    return form(segment.statements)
+    return outline_of_any_size(segment.statements)
 
 
 def _offset(segments: list[Segment], words: list[object], run: Run) -> int:
@@ -228,7 +230,7 @@ def _saved(units: list[Unit]) -> int:
     seen: set[object] = set()
     saved = 0
     for unit in units:
-        made = form(unit.statements)
+        made = outline_of_any_size(unit.statements)
         saved += len(unit.statements) if made in seen else -_CLASS
         seen.add(made)
     return saved
