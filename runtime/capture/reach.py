@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from types import FunctionType, MethodType
+from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 from burnish.nn.module import Module
@@ -13,8 +13,8 @@ def reached(function: Any) -> dict[str, Module]:
     """Every module that a function reaches, with its name there.
 
     Itself (""), those of the object it belongs to, and those among its arguments, their
-    defaults, its globals and what it closes over; functions of its file that it uses,
-    and those that it closes over, reach theirs.
+    defaults, its globals and what it closes over, in lists, tuples and dicts too;
+    functions of its file that it uses, and those that it closes over, reach theirs.
     """
     return _reached(function, set())
 
@@ -54,12 +54,24 @@ def _modules(names: dict[str, Any], seen: set[int]) -> dict[str, Module]:
     for name, item in names.items():
         if isinstance(item, Module):
             found[name] = item
+        elif isinstance(item, ModuleType):  # a lazy one is slow to say what it lacks
+            continue
+        elif isinstance(item, list | tuple | dict):
+            if id(item) not in seen:
+                seen.add(id(item))
+                found |= _modules(_named(name, item), seen)
         elif isinstance(item, FunctionType | MethodType | functools.partial) or (
             hasattr(item, "watched") and not isinstance(item, type)
         ):
             inside = _reached(item, seen)
             found |= {f"{name}.{path}".rstrip("."): m for path, m in inside.items()}
     return found
+
+
+def _named(name: str, holder: Any) -> dict[str, Any]:
+    """What a container holds, by names such as "models[0]"."""
+    pairs = holder.items() if isinstance(holder, dict) else enumerate(holder)
+    return {f"{name}[{key!r}]": item for key, item in pairs}
 
 
 def _is_of_another(item: Any, file: dict[str, Any]) -> bool:

@@ -265,6 +265,7 @@ class _Lowering:
         ]
         self._last = {place: node for node in graph.nodes for place in node.reads}
         for node in graph.nodes:
+            self._settle(node)
             self._node(node)
             self._update(node)
         self._close()
@@ -288,6 +289,16 @@ class _Lowering:
             self._lower(node)
         except Declined as why:
             self._as_it_is(node, str(why))
+
+    def _settle(self, node: Node) -> None:
+        """Compute what is deferred and read later, before a node changes its source."""
+        b = self.builder
+        changed = set(changed_by(node))
+        for place, rounded in [*b.rounded.items()] if changed else ():
+            if changed & {each.place for each in rounded.values}:
+                if self._last.get(place) not in (None, node):
+                    b.spot(self.graph.values[place])
+                del b.rounded[place]
 
     def _update(self, node: Node) -> None:
         """Discard the packed forms of the parameters that a node changes."""

@@ -77,8 +77,7 @@ class Space:
 
 def point(pointers: Any, alive: dict[int, Any], slot: int, array: Any) -> None:
     """Let a slot name an array, which lives as long as the run does."""
-    if not array.flags.c_contiguous:
-        array = np.ascontiguousarray(array)
+    array = np.asarray(array, order="C")  # a NumPy scalar has no memory that stays
     alive[slot] = array
     pointers[slot] = address(array)
 

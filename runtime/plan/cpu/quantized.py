@@ -55,6 +55,11 @@ class Rounded(NamedTuple):
     high: int
     one: bool
 
+    @property
+    def values(self) -> list[Value]:
+        parts = self.x, self.scale, self.zero
+        return [part for part in parts if isinstance(part, Value)]
+
 
 class _Maps(NamedTuple):
     """Codes of maps: sizes, margins before and after, bytes from pixel to pixel."""

@@ -1,0 +1,88 @@
+"""What a planned step reads: NumPy scalars, rounded values, modules in lists."""
+
+import numpy as np
+import pytest
+
+import burnish
+from burnish import Tensor, nn, ops, optim
+from burnish.kernels import library
+from burnish.lowbit import Level
+
+pytestmark = pytest.mark.skipif(library() is None, reason="there is no compiler")
+
+
+def beside(make_step, steps=3):
+    """The results of some steps, planned and plain; make_step: of a fresh model."""
+    found = []
+    for planned in (True, False):
+        burnish.seed(1)
+        model = nn.Sequential(nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 4))
+        step = make_step(model.to("cpu:autodiff"))
+        fast = burnish.compile(step) if planned else step
+        rng, made = np.random.default_rng(0), []
+        for _ in range(steps):
+            x = Tensor(rng.normal(size=(8, 16)).astype(np.float32))
+            made += [each.item() for each in fast(x, Tensor(rng.integers(0, 4, 8)))]
+        if planned:
+            assert "one plan" in fast.explain(), fast.explain()
+        found.append(made)
+    np.testing.assert_allclose(*found, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        lambda y, t: nn.nll_loss(ops.log_softmax(y, axis=-1), t),
+        lambda y, t: nn.cross_entropy(y, t, label_smoothing=0.1),
+        lambda y, t: nn.cross_entropy(y, t, weight=Tensor(np.float32([1, 2, 3, 4]))),
+    ],
+    ids=["nll", "smoothed", "weighted"],
+)
+def test_losses_whose_eager_calls_give_numpy_scalars(loss):
+    def make(model):
+        optimizer = optim.Adam()
+
+        def step(x, targets):
+            made = loss(model(x), targets)
+            optimizer.step(1e-2, model, made.backward())
+            return [made]
+
+        return step
+
+    beside(make)
+
+
+def test_a_rounded_parameter_is_that_of_before_its_update():
+    scale = Tensor(np.float32([0.05]))
+
+    def make(model):
+        optimizer = optim.Adam()
+
+        def step(x, targets):
+            weight = model[0].weight
+            blocks = Level.tensor().blocks(weight.shape)
+            rounded = ops.fake_quantize(weight, scale, value="q8s", blocks=blocks)
+            y = model[2](ops.relu(x @ rounded.swapaxes(0, 1)))
+            loss = nn.cross_entropy(y, targets)
+            optimizer.step(1e-2, model[0], loss.backward())
+            return loss, rounded[0].sum()
+
+        return step
+
+    beside(make)
+
+
+@pytest.mark.parametrize("hold", [lambda m: [m], lambda m: {"a": (1, m)}])
+def test_modules_in_lists_and_dicts_are_found(hold):
+    def make(model):
+        held, optimizer = hold(model), optim.SGD()
+
+        def step(x, targets):
+            module = held[0] if isinstance(held, list) else held["a"][1]
+            loss = nn.cross_entropy(module(x), targets)
+            optimizer.step(1e-2, module, loss.backward())
+            return [loss]
+
+        return step
+
+    beside(make)
