@@ -93,7 +93,11 @@ RECORDS = (
         "rows ins outs mode block act",
         "low high",
     ),
-    _record("gather", "ids x out fault", "count rows width"),
+    _record(
+        "gather",
+        "ids x scales zeros out fault",
+        "count rows width block by_row is_small",
+    ),
     _record("put", "x places out fault", "size0 size1 rows width room x0 x1 x2"),
     _record("resample", "x index weight out", "outer size places inner taps"),
     _record(

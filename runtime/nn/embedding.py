@@ -46,7 +46,7 @@ class _Table(Layer):
         """ids (...) -> (..., D)"""
         norm: dict[str, Any] = {"max_norm": self.max_norm, "norm_type": self.norm_type}
         if self.weight.scheme is not None:
-            return _from_quantized(self.weight, ids, **norm)
+            return from_quantized(self.weight, ids, **norm)
         if self.max_norm is not None and not self.weight.derived:
             self.weight.assign(_shortened(self.weight, ids, **norm))
         rows = ops.embedding(ids, self.weight, padding_idx=self.padding_idx)
@@ -59,7 +59,7 @@ class _Table(Layer):
 
 
 @call
-def _from_quantized(
+def from_quantized(
     weight: Param, ids: Any, *, max_norm: float | None, norm_type: float
 ) -> Tensor:
     """Rows of a quantized table; only these are dequantized."""

@@ -18,6 +18,7 @@ from burnish.capture.gradients import Pull
 from burnish.capture.line import Line, refs
 from burnish.capture.step import changes
 from burnish.capture.tape import Ref
+from burnish.nn.embedding import from_quantized
 from burnish.nn.input_quantizer import calibrated
 from burnish.nn.param import Stored
 from burnish.operator import Operator
@@ -25,7 +26,10 @@ from burnish.operator import Operator
 Array = np.ndarray[Any, Any]
 
 
-STEPS: dict[Callable[..., Any], str] = {calibrated: "calibrated"}
+STEPS: dict[Callable[..., Any], str] = {
+    calibrated: "calibrated",
+    from_quantized: "from_quantized",
+}
 """Steps beside operators that kernels may compute, by what nodes call them."""
 
 

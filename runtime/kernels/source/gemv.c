@@ -15,35 +15,6 @@ enum {
     AHEAD = 2048  // bytes of weights that are asked for before they are used
 };
 
-#if defined(__AVX512F__)
-INLINE vec from_chars(const int8_t *p) {
-    const __m128i v = _mm_loadu_si128((const __m128i *)p);
-    return (vec)_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(v));
-}
-INLINE ivec widened(const uint8_t *p) {
-    return (ivec)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p));
-}
-#elif defined(__AVX2__)
-INLINE vec from_chars(const int8_t *p) {
-    const __m128i v = _mm_loadl_epi64((const __m128i *)p);
-    return (vec)_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(v));
-}
-INLINE ivec widened(const uint8_t *p) {
-    return (ivec)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p));
-}
-#else
-INLINE vec from_chars(const int8_t *p) {
-    chars v;
-    memcpy(&v, p, WIDTH);
-    return __builtin_convertvector(v, vec);
-}
-INLINE ivec widened(const uint8_t *p) {
-    bytes v;
-    memcpy(&v, p, WIDTH);
-    return __builtin_convertvector(v, ivec);
-}
-#endif
-
 // A row of float weights times x.
 INLINE float float_row(const float *x, const float *w, int64_t n) {
     enum { TOGETHER = 4 };

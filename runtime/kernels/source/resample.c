@@ -1,23 +1,6 @@
 // Along one axis: places taken by number, or sums of a few of them with weights.
 #include "call.h"
 
-// Rows of x by number, from the end where it is negative. `fault` reports an index
-// out of range; the caller then falls back.
-void gather(const void *record, const call *c, int64_t part, int64_t parts) {
-    const gather_record *r = record;
-    const int64_t *ids = at(c, r->ids);
-    const float *x = at(c, r->x);
-    float *out = at(c, r->out);
-    SHARE(r->count);
-    for (int64_t u = first; u < behind; u++) {
-        const int64_t id = ids[u] < 0 ? ids[u] + r->rows : ids[u];
-        if (id < 0 || id >= r->rows)
-            *(int64_t *)at(c, r->fault) = 1;
-        else
-            memcpy(out + u * r->width, x + id * r->width, 4 * (size_t)r->width);
-    }
-}
-
 static void weighed(const resample_record *r, const float *x, const int32_t *index,
                     const float *weight, float *out) {
     for (int64_t j = 0; j < r->inner; j += WIDTH) {

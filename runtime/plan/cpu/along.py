@@ -1,4 +1,4 @@
-"""Lower gathers, resizing, rolling and padding along axes."""
+"""Lower selection, resizing, rolling and padding along axes."""
 
 from __future__ import annotations
 
@@ -30,20 +30,6 @@ def take_slices(b: Builder, node: Node) -> None:
     index = np.where(index < 0, index + x.shape[axis], index)
     need(index.min() >= 0 and index.max() < x.shape[axis], "its numbers")
     _along(b, node, axis, index, None, plain=len(indices.shape) != 1)
-
-
-@lower("embedding")
-def embedding(b: Builder, node: Node) -> None:
-    """Rows by numbers of the call; where one is of no row, the call runs eagerly."""
-    ids, weight, y = *node.args[:2], node.result
-    need(isinstance(ids, Value) and ids.dtype == np.int64, "its numbers are not int64")
-    need(isinstance(weight, Constant) and len(weight.shape) == 2, "its rows")
-    check(node, weight)
-    rows, width = weight.shape
-    b.add(
-        "gather", 1, ids=b.spot(ids), x=b.constant(weight), out=b.result(y),
-        fault=b.fault(), count=ids.size, rows=rows, width=width,
-    )  # fmt: skip
 
 
 @lower("pad_repeated")

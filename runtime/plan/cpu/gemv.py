@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from burnish.errors import CaptureError
 from burnish.kernels.records import ACTIVATIONS, GEMV
 from burnish.lowbit.packed import Packed
-from burnish.ops.small import unpacked
 from burnish.plan.cpu.builder import Builder
+from burnish.plan.cpu.packed_parts import PackedParts, numbers
 from burnish.plan.graph import Constant, Node, Value
 
 _ROWS = 2
@@ -73,34 +72,23 @@ def _parts(weight: Constant, turned: bool) -> Any:
     block = _block(held)
     if turned or not kind.whole or kind.bits not in (4, 8) or not block:
         return None
-    scheme, counts = held.scheme, (shape[0], shape[1] // block)
+    parts, counts = PackedParts(stored, held), (shape[0], shape[1] // block)
 
-    def now() -> Packed:
-        packed = stored.held
-        if not isinstance(packed, Packed) or packed.scheme != scheme:
-            raise CaptureError("a parameter is quantized in another way")
-        return packed
-
-    def codes() -> Any:
-        packed = now()
-        numbers = unpacked(packed.codes, kind, scheme.store, shape)
-        return numbers if kind.bits == 8 else _nibbles(numbers)
+    def codes(packed: Packed) -> Any:
+        return numbers(packed) if kind.bits == 8 else _nibbles(numbers(packed))
 
     def spread(part: Any) -> Any:
         wide = np.asarray(part).astype(np.float32)
         rows = wide.reshape(counts) if wide.size > 1 else np.broadcast_to(wide, counts)
         return np.ascontiguousarray(rows)
 
-    def made(make: Any, size: tuple[int, ...], dtype: Any) -> Constant:
-        return Constant(make, size, np.dtype(dtype), (stored,), stored)
-
     size = shape if kind.bits == 8 else (shape[0], shape[1] // 2)
     zeros = None
     if held.zero_points is not None:
-        zeros = made(lambda: spread(now().zero_points), counts, np.float32)
-    scales = made(lambda: spread(now().scales), counts, np.float32)
+        zeros = parts.constant(lambda p: spread(p.zero_points), counts, np.float32)
+    scales = parts.constant(lambda p: spread(p.scales), counts, np.float32)
     mode = "int8" if kind.bits == 8 else "int4"
-    return mode, block, made(codes, size, np.uint8), scales, zeros
+    return mode, block, parts.constant(codes, size, np.uint8), scales, zeros
 
 
 def _block(held: Packed) -> int:
@@ -116,9 +104,7 @@ def _block(held: Packed) -> int:
     return 0 if block % _SMALL or shape[1] % block else block
 
 
-def _nibbles(numbers: Any) -> Any:
-    """Numbers of 4 bits as the kernel reads them: i and i + 16 of 32 in a byte."""
-    halves = (
-        (numbers + 8).astype(np.uint8).reshape(numbers.shape[0], -1, 2, _SMALL // 2)
-    )
-    return (halves[:, :, 0] | halves[:, :, 1] << 4).reshape(numbers.shape[0], -1)
+def _nibbles(codes: Any) -> Any:
+    """Codes of 4 bits as the kernel reads them: i and i + 16 of 32 in a byte."""
+    halves = (codes + 8).astype(np.uint8).reshape(codes.shape[0], -1, 2, _SMALL // 2)
+    return (halves[:, :, 0] | halves[:, :, 1] << 4).reshape(codes.shape[0], -1)

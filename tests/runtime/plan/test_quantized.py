@@ -231,3 +231,37 @@ def test_a_kernel_that_declines_late_leaves_nothing_behind(name, monkeypatch):
 
     monkeypatch.setitem(LOWERED, name, late)
     check(Many(), tensor(2, 16, 8, 8))
+
+
+@pytest.mark.parametrize(
+    "scheme",
+    [
+        QuantScheme("q8s", "symmetric", Level.tensor()),
+        QuantScheme("q8f", "affine", Level.row()),
+        QuantScheme("q4f", "affine", Level.block(32)),
+        QuantScheme("q4s", "symmetric", Level.block(4, 16)),
+        QuantScheme("q8f", "affine", Level.channel(1)),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("width", [64, 37])
+def test_rows_of_codes_are_looked_up(scheme, width):
+    layer = nn.Embedding(13, width)
+    layer.weight = tensor(13, width).quantize(scheme)
+    fast, ids = burnish.compile(layer), np.array([[3, -1, 12], [0, 3, -13]])
+    np.testing.assert_array_equal(fast(Tensor(ids)).data, layer(Tensor(ids)).data)
+    assert kinds(fast) == {"gather": 1}
+    with pytest.raises(InputError, match="13"):
+        fast(Tensor(np.array([[0, 1, 13], [0, 0, 0]])))
+
+
+def test_rows_of_codes_that_are_no_whole_numbers_or_have_a_greatest_length():
+    ids = Tensor(np.array([1, 2]))
+    for layer, scheme in (
+        (nn.Embedding(5, 8), QuantScheme("e4m3", "symmetric", Level.row())),
+        (nn.Embedding(5, 8, max_norm=1.0), QuantScheme("q8s", "symmetric")),
+    ):
+        layer.weight = tensor(5, 8).quantize(scheme)
+        model = nn.Sequential(layer, nn.Linear(8, 3))
+        fast = check(model, ids)
+        assert "gather" not in kinds(fast)

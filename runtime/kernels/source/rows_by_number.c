@@ -1,0 +1,37 @@
+// Rows of tables by number: of floats, or of bytes that become floats.
+#include "bytes.h"
+#include "call.h"
+#include "rows.h"
+
+// n codes less their zero point, times their scale.
+INLINE void values_of(const int8_t *codes, int64_t n, float scale, float zero, float *out) {
+    OVER(n, store(out + i, (from_chars(codes + i) - zero) * scale),
+         for (int64_t k = i; k < n; k++) out[k] = ((float)codes[k] - zero) * scale)
+}
+
+// From the end where a number is negative. `fault` reports one out of range; the caller
+// then falls back.
+void gather(const void *record, const call *c, int64_t part, int64_t parts) {
+    const gather_record *r = record;
+    const int64_t *ids = at(c, r->ids);
+    const float *scales = at(c, r->scales), *zeros = at(c, r->zeros);
+    SHARE(r->count);
+    for (int64_t u = first; u < behind; u++) {
+        const int64_t id = ids[u] < 0 ? ids[u] + r->rows : ids[u];
+        float *out = (float *)at(c, r->out) + u * r->width;
+        if (id < 0 || id >= r->rows) {
+            *(int64_t *)at(c, r->fault) = 1;
+        } else if (!r->is_small) {
+            const float *x = (const float *)at(c, r->x) + id * r->width;
+            memcpy(out, x, 4 * (size_t)r->width);
+        } else {
+            const int8_t *x = (const int8_t *)at(c, r->x) + id * r->width;
+            int64_t of = id * r->by_row;
+            for (int64_t i = 0; i < r->width; i += r->block, of++) {
+                const int64_t left = r->width - i;
+                values_of(x + i, left < r->block ? left : r->block, scales[of],
+                          zeros ? zeros[of] : 0, out + i);
+            }
+        }
+    }
+}
