@@ -25,12 +25,14 @@ def tell_apart(graph: Any, infos: Iterable[Any], explain: Explain) -> None:
     held = {tensor.name for tensor in graph.initializer}
     inputs = [info for info in graph.input if info.name not in held]
     taken = {dim.dim_param for info in inputs for dim in _dims(info)}
-    for info in inputs:
-        counts = Counter(dim.dim_param for dim in _dims(info) if dim.dim_param)
-        others = [other for other in inputs if other is not info]
-        elsewhere = {dim.dim_param for other in others for dim in _dims(other)}
+    counted = [
+        Counter(dim.dim_param for dim in _dims(info) if dim.dim_param)
+        for info in inputs
+    ]
+    holders = Counter(name for counts in counted for name in counts)
+    for info, counts in zip(inputs, counted, strict=True):
         for name, count in counts.items():
-            if count == 1 or name in elsewhere:
+            if count == 1 or holders[name] > 1:
                 continue
             _drop(name, [each for each in infos if each not in inputs])
             same = [dim for dim in _dims(info) if dim.dim_param == name]

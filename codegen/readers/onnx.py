@@ -15,6 +15,7 @@ from burnish.codegen.readers import counts, microsoft, opset, proto, shapes
 from burnish.codegen.readers._wire import TooManyError, fields, slim
 from burnish.codegen.readers.detect import open_file
 from burnish.codegen.readers.external import attach
+from burnish.codegen.readers.inputs_apart import tell_inputs_apart
 from burnish.codegen.readers.normal import normalise
 from burnish.codegen.readers.tensors import MappedFile
 from burnish.codegen.weights import constants
@@ -32,6 +33,7 @@ def load(file: MappedFile, explain: Explain) -> tuple[ir.Model, int]:
 
     def finish(model: ir.Model) -> None:
         microsoft.expand(model, explain)  # it reads weights of few bits
+        tell_inputs_apart(model, explain)
         shapes.infer(model, explain)
 
     return _guarded(file, explain, build, finish)

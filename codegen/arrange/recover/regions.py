@@ -7,10 +7,15 @@ of Johnson, Pearson and Pingali's program structure tree, of a graph without cyc
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
+from burnish.codegen.arrange.analysis.fingerprint import form
 from burnish.codegen.arrange.recover.segments import Cuts, Segment, dense
 from burnish.codegen.program import Statement, Value
+
+_NESTED = 32
+"""In how many regions inside each other a statement is looked at, on average."""
 
 
 class Regions:
@@ -24,12 +29,15 @@ class Regions:
         self.place = {s: i for i, s in enumerate(self.heavy)}
         self.after = [self._readers(s) for s in self.heavy]
         self.end = self._post_dominators()
+        self.within = Subtrees(self._dominators())
+        self.behind = Subtrees([-1, *(self._mirrored(e) for e in reversed(self.end))])
 
     def chains(self) -> list[list[Segment]]:
         """Regions in a row, each of which reads what the one before it makes.
 
         A region's inner chains stand in the list, too.
         """
+        kept = self._worth_a_look()
         found: list[list[Segment]] = []
         seen: set[int] = set()
         for start in range(len(self.heavy)):
@@ -41,15 +49,50 @@ class Regions:
             entry = entries[0] if entries else None
             chain = [self._segment([start], entry, start)]
             here = start
-            while (link := self._link(here)) is not None:
-                value = self.heavy[here].targets[0]
+            while self._is_linked(here):
+                value, begin = self.heavy[here].targets[0], here
                 here = self.end[here]
                 if here in seen:
                     break
-                chain.append(self._segment(link, value, here))
                 seen.add(here)
+                if begin in kept:
+                    chain.append(self._segment(self._link(begin), value, here))
+                else:
+                    found.append(chain)
+                    chain = []
             found.append(chain)
         return found
+
+    def _worth_a_look(self) -> set[int]:
+        """The places whose regions are few statements, or may recur.
+
+        All of them where few are inside each other. Else those that are large must
+        have the operators of another one, and the largest go first: with a bound for
+        all together, deep nests take linear time.
+        """
+        linked = [p for p in range(len(self.heavy)) if self._is_linked(p)]
+        ones = [1] * len(self.heavy)
+        size = self._sums(linked, ones)
+        left = _NESTED * len(self.heavy)
+        if sum(size.values()) <= left:
+            return set(linked)
+        kept = {place for place in linked if size[place] <= _NESTED}
+        operators = self._sums(linked, [hash(form([s])) for s in self.heavy])
+        times = Counter(operators.values())
+        for place in sorted(linked, key=lambda place: (-size[place], place)):
+            if times[operators[place]] > 1 and size[place] <= left:
+                left -= size[place]
+                kept.add(place)
+        return kept
+
+    def _sums(self, places: Sequence[int], numbers: Sequence[int]) -> dict[int, int]:
+        """The sum of the statements' numbers in the region behind each place.
+
+        They are those that its end post-dominates and its start does not.
+        """
+        last = len(self.heavy)
+        total = self.behind.sums([0, *reversed(numbers)])
+        return {p: total[last - self.end[p]] - total[last - p] for p in places}
 
     def _readers(self, statement: Statement) -> list[int]:
         """The places that read a statement's results; the last for others."""
@@ -75,24 +118,46 @@ class Regions:
             end[place] = first
         return end
 
-    def _link(self, start: int) -> list[int] | None:
-        """The region behind a place, up to its post-dominator; None where none is.
+    def _dominators(self) -> list[int]:
+        """For the outside and each place behind it: the last that all paths to it pass.
+
+        Places are counted from 1, for the outside is 0.
+        """
+        begin = [-1]
+        for place in range(1, len(self.heavy) + 1):
+            made = (self.flow.maker.get(v) for v in self._reads(place - 1))
+            first, *others = {self.place.get(s, -1) + 1 if s else 0 for s in made} or {
+                0
+            }
+            for other in others:
+                while first != other:
+                    first, other = min(first, other), max(first, other)
+                    other = begin[other]
+            begin.append(first)
+        return begin
+
+    def _mirrored(self, place: int) -> int:
+        """A place counted from the end, where the outside is 0."""
+        return len(self.heavy) - place
+
+    def _is_linked(self, start: int) -> bool:
+        """Whether a region is behind a place, up to its post-dominator.
 
         Nothing enters it but the place's only result, and nothing leaves it but what
-        its last statement makes.
+        its last statement makes: the place dominates that statement.
         """
         last = self.end[start]
         if last == len(self.heavy) or len(self.heavy[start].targets) != 1:
-            return None
+            return False
+        return self.within.holds(start + 1, last + 1)
+
+    def _link(self, start: int) -> list[int]:
+        """The places of the region behind a place."""
         within = {start}
-        for place in range(start, last):
+        for place in range(start, self.end[start]):
             if place in within:
                 within.update(self.after[place])
         within.discard(start)
-        made = {*self.heavy[start].targets}
-        made.update(t for place in within for t in self.heavy[place].targets)
-        if any(v not in made for place in within for v in self._reads(place)):
-            return None
         return sorted(within)
 
     def _reads(self, place: int) -> list[Value]:
@@ -109,3 +174,33 @@ class Regions:
         targets = self.heavy[last].targets
         end = targets[0] if len(targets) == 1 else None
         return Segment(statements, entry, end, sum(map(dense, statements)))
+
+
+class Subtrees:
+    """A tree whose parents stand before their children; the root is the first node.
+
+    parents: for each node; any for the root.
+    """
+
+    def __init__(self, parents: Sequence[int]):
+        self.parents = parents
+        self.size = self.sums([1] * len(parents))
+        self.first = [0] * len(parents)
+        unused = [1] * len(parents)
+        for node in range(1, len(parents)):
+            parent = parents[node]
+            self.first[node] = unused[parent]
+            unused[parent] += self.size[node]
+            unused[node] = self.first[node] + 1
+
+    def sums(self, numbers: Sequence[int]) -> list[int]:
+        """For each node the sum of the numbers of its subtree's nodes."""
+        total = list(numbers)
+        for node in reversed(range(1, len(total))):
+            total[self.parents[node]] += total[node]
+        return total
+
+    def holds(self, node: int, other: int) -> bool:
+        """Whether the other node is in a node's subtree."""
+        begin = self.first[node]
+        return begin <= self.first[other] < begin + self.size[node]

@@ -52,6 +52,58 @@ def test_axes_of_one_input_may_differ(build, shape):
     np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
 
 
+TOWERS = {
+    "apart": [N("Relu", ["a"], ["y"]), N("Tanh", ["b"], ["z"])],
+    "joined": [N("Relu", ["a"], ["t"]), N("Concat", ["t", "b"], ["y"], axis=-2)],
+    "scored": [N("Transpose", ["b"], ["t"]), N("MatMul", ["a", "t"], ["y"])],
+    "sized": [N("Relu", ["a"], ["y"]), N("Shape", ["b"], ["z"])],
+}
+
+
+def towers(nodes):
+    made = model(nodes, [info("a", ["N", 4]), info("b", ["N", 4])])
+    names = [name for node in nodes for name in node.output if name in "yz"]
+    del made.graph.output[:]
+    kinds = dict.fromkeys(names, 1) | ({"z": 7} if nodes[1].op_type == "Shape" else {})
+    made.graph.output.extend(info(name, None, kind) for name, kind in kinds.items())
+    return made
+
+
+@pytest.mark.oracle("onnxruntime")
+@pytest.mark.parametrize("name", TOWERS)
+def test_inputs_that_nothing_ties_may_differ(name):
+    """The file calls both batches N; onnxruntime takes any two sizes."""
+    runtime = pytest.importorskip("onnxruntime")
+    made = towers(TOWERS[name])
+    session = runtime.InferenceSession(made.SerializeToString())
+    prepared = BurnishBackend.prepare(made)
+    for rows in ((3, 3), (3, 5), (1, 5)):
+        given = {key: x(count, 4) for key, count in zip("ab", rows, strict=True)}
+        expected = session.run(None, given)
+        for got, one in zip(prepared.run(list(given.values())), expected, strict=True):
+            np.testing.assert_allclose(got, one, rtol=1e-5, atol=1e-6)
+
+
+TIED = {
+    "sum": [N("Add", ["a", "b"], ["y"])],
+    "beside": [N("Concat", ["a", "b"], ["y"], axis=1)],
+    "inner": [N("Transpose", ["a"], ["t"]), N("MatMul", ["t", "b"], ["y"])],
+    "later": [
+        N("Transpose", ["b"], ["t"]),
+        N("MatMul", ["a", "t"], ["s"]),
+        N("MatMul", ["s", "a"], ["u"]),
+        N("Add", ["u", "a"], ["y"]),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", TIED)
+def test_inputs_that_an_operator_ties_share_a_size(name):
+    made = model(TIED[name], [info("a", ["N", 4]), info("b", ["N", 4])])
+    with pytest.raises(InputError, match="with N=3 as a"):
+        BurnishBackend.prepare(made).run([x(3, 4), x(5, 4)])
+
+
 def test_a_name_of_several_inputs_is_one_size():
     """A mask (length, length) goes with its ids (batch, length)."""
     nodes = [N("MatMul", ["mask", "x"], ["y"])]

@@ -3,6 +3,7 @@
 import json
 import sys
 
+import numpy as np
 import onnx_ir as ir
 import pytest
 from onnx import (
@@ -19,7 +20,7 @@ from onnx.helper import make_function, make_graph, make_opsetid
 from burnish.codegen import pipeline
 from burnish.codegen.errors import ConversionError
 from burnish.codegen.readers.inline import inline_calls
-from tests.codegen.readers.hostile import N, info, model
+from tests.codegen.readers.hostile import N, floats, info, model
 from tests.harness.attempts import measured
 from tests.harness.limited import MEGABYTE, Limited
 
@@ -164,6 +165,24 @@ def results(count):
     return model(nodes, [info("x", [2])], names)
 
 
+def regions(count):
+    """Each layer and its sum around those that come later."""
+    down = [N("MatMul", [f"v{i}", "w"], [f"v{i + 1}"]) for i in range(count // 2)]
+    up = [N("Add", [f"s{i + 1}", f"v{i}"], [f"s{i}"]) for i in range(count // 2)]
+    turn = N("Relu", [f"v{count // 2}"], [f"s{count // 2}"])
+    tensors = [floats("w", np.eye(2, dtype=np.float32))]
+    inputs = [info("v0", [2, 2])]
+    return model([*down, turn, *reversed(up)], inputs, ["s0"], tensors=tensors)
+
+
+def shared_names(count):
+    """Inputs that name their axes alike."""
+    names = [f"x{i}" for i in range(count)]
+    nodes = [N("Relu", [name], [f"y{name}"]) for name in names]
+    inputs = [info(name, ["N", "M"]) for name in names]
+    return model(nodes, inputs, [f"y{name}" for name in names])
+
+
 def same_names(count):
     made = chain(count)
     for node in made.graph.node:
@@ -247,7 +266,7 @@ def nested(count):
 
 GRAPHS = [
     *(chain, wide, kept, parameters, results, same_names, scopes, branches, expanded),
-    *(calls, functions, nested),
+    *(regions, shared_names, calls, functions, nested),
 ]
 
 

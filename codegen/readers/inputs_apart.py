@@ -1,0 +1,185 @@
+"""Inputs that share an axis name although the graph never needs them to be equal.
+
+Two towers with a batch "N" each: onnxruntime takes any two sizes. What an elementwise
+operator, a layer or control flow brings together keeps one name.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import onnx_ir as ir
+
+from burnish.codegen.errors import Explain
+from burnish.codegen.readers import shapes
+
+_JOINS = ("Concat", "MatMul")
+"""Operators that take tensors of which some axes have sizes of their own."""
+
+
+def tell_inputs_apart(model: ir.Model, explain: Explain) -> None:
+    """Give axes of independent inputs names of their own, in place.
+
+    Only where inference knows the axes of all that depends on several of them.
+    """
+    held = model.graph.initializers
+    named: dict[str, list[ir.Value]] = defaultdict(list)
+    for value in model.graph.inputs:
+        if value.name not in held:
+            for name in {dim.value for dim in _symbols(value) if dim.value}:
+                named[name].append(value)
+    shared = {name: values for name, values in named.items() if len(values) > 1}
+    if not shared:
+        return
+    groups = _Groups(model.graph, {v for values in shared.values() for v in values})
+    changes: dict[ir.Value, dict[str, str]] = defaultdict(dict)
+    taken = set(named)
+    for name, values in shared.items():
+        news = {groups.of(values[0]): name}
+        for value in values:
+            if (group := groups.of(value)) not in news:
+                tries = (f"{name}_{number}" for number in itertools.count(2))
+                news[group] = next(other for other in tries if other not in taken)
+                taken.add(news[group])
+            if news[group] != name:
+                changes[value][name] = news[group]
+    if changes and _stay_apart(model, changes, groups.mixed):
+        _rename(model, changes)
+        for value, renamed in changes.items():
+            for name, new in renamed.items():
+                explain(f"input {value.name!r}: axis {name!r} may differ, now {new!r}")
+
+
+class _Groups:
+    """The inputs in groups: of one group are those that some operator ties."""
+
+    def __init__(self, graph: ir.Graph, inputs: set[ir.Value]):
+        self.parent = {value: value for value in inputs}
+        made = {value: frozenset((value,)) for value in inputs}
+        several: list[ir.Value] = []
+        for node in graph:
+            sets = {made[v] for v in _read(node) if v in made}
+            found = {self.of(v) for one in sets for v in one} if sets else set()
+            if len(found) > 1 and not (node.op_type in _JOINS and node.domain == ""):
+                first, *others = sorted(found, key=lambda v: v.name or "")
+                self.parent.update(dict.fromkeys(others, first))
+                found = {first}
+            if found:
+                one = next(iter(sets)) if len(sets) == 1 else frozenset(found)
+                made.update(dict.fromkeys(node.outputs, one))
+                several += node.outputs if len(one) > 1 else ()
+        self.mixed = {v.name for v in several if len(set(map(self.of, made[v]))) > 1}
+
+    def of(self, value: ir.Value) -> ir.Value:
+        while (parent := self.parent[value]) is not value:
+            self.parent[value] = value = self.parent[parent]
+        return value
+
+
+def _read(node: ir.Node) -> Iterator[ir.Value]:
+    """The values that a node reads, those of its bodies included."""
+    yield from (value for value in node.inputs if value is not None)
+    for attribute in node.attributes.values():
+        if attribute.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS):
+            one = attribute.type == ir.AttributeType.GRAPH
+            for body in (attribute.value,) if one else attribute.value:
+                for inner in body:
+                    yield from _read(inner)
+                yield from (value for value in body.outputs if value is not None)
+
+
+def _symbols(value: ir.Value) -> list[ir.SymbolicDim]:
+    return [dim for dim in value.shape or () if isinstance(dim, ir.SymbolicDim)]
+
+
+def _stay_apart(
+    model: ir.Model,
+    changes: dict[ir.Value, dict[str, str]],
+    mixed: set[str | None],
+) -> bool:
+    """Whether no operator needs sizes of different names to be equal."""
+    if not mixed:
+        return True
+    message = shapes.without_weights(model)
+    news = {value.name: renamed for value, renamed in changes.items()}
+    stale = _mentions(changes)
+    for info in message.graph.input:
+        renamed = news.get(info.name, {})
+        for dim in _dims(info):
+            if dim.dim_param in renamed:
+                dim.dim_param = renamed[dim.dim_param]
+    for info in (*message.graph.value_info, *message.graph.output):
+        for dim in _dims(info):
+            if stale(dim.dim_param):
+                dim.ClearField("dim_param")
+    try:
+        graph: Any = shapes.native.infer_shapes(message, data_prop=True).graph
+    except shapes.native.NativeError:
+        return False
+    known = {tensor.name: list(tensor.dims) for tensor in graph.initializer}
+    for info in (*graph.input, *graph.value_info, *graph.output):
+        dims = _dims(info)
+        told = all(dim.dim_param or dim.HasField("dim_value") for dim in dims)
+        if info.type.tensor_type.HasField("shape") and told:
+            known[info.name] = [dim.dim_param or dim.dim_value for dim in dims]
+    joins = (node for node in graph.node if not mixed.isdisjoint(node.output))
+    return all(_fits(node, known) for node in joins)
+
+
+def _dims(info: Any) -> Any:
+    return info.type.tensor_type.shape.dim
+
+
+def _fits(node: Any, known: dict[str, list[Any]]) -> bool:
+    """Whether a node's operands agree in the axes that have to be equal."""
+    sizes = [known[name] for name in node.input if name in known]
+    if len(sizes) < len(node.input) or not all(sizes):
+        return False
+    if node.op_type == "Concat" and not node.domain:
+        (axis,) = (each.i for each in node.attribute if each.name == "axis")
+        return len({tuple(_without(axis, each)) for each in sizes}) == 1
+    if node.op_type == "MatMul" and not node.domain:
+        a, b = sizes
+        return a[-1] == b[-2:][0] and _broadcast([a[:-2], b[:-2]])
+    return _broadcast(sizes)
+
+
+def _broadcast(sizes: list[list[Any]]) -> bool:
+    """Whether axes that meet have one size, or 1."""
+    turned = itertools.zip_longest(*(reversed(each) for each in sizes), fillvalue=1)
+    return all(len(set(axes) - {1}) <= 1 for axes in turned)
+
+
+def _without(axis: int, shape: list[Any]) -> list[Any]:
+    axis %= len(shape)
+    return [*shape[:axis], *shape[axis + 1 :]]
+
+
+def _rename(model: ir.Model, changes: dict[ir.Value, dict[str, str]]) -> None:
+    """Set the new names; what the file says of other values in the old is dropped."""
+    stale = _mentions(changes)
+    inputs = set(model.graph.inputs)
+    for graph in model.graphs():
+        for value in ir.convenience.create_value_mapping(graph).values():
+            if value in inputs or value.shape is None:
+                continue
+            dims = [None if stale(_word(dim)) else dim for dim in value.shape]
+            if None in dims:
+                value.shape = ir.Shape(dims)
+    for value, renamed in changes.items():
+        shape = value.shape or ()
+        value.shape = ir.Shape([renamed.get(_word(dim), dim) for dim in shape])
+
+
+def _word(dim: int | ir.SymbolicDim) -> str:
+    return "" if isinstance(dim, int) else dim.value or ""
+
+
+def _mentions(changes: dict[ir.Value, dict[str, str]]) -> Callable[[str], object]:
+    """Whether a size is computed from one of the names that change."""
+    names = {name for renamed in changes.values() for name in renamed}
+    return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, names))})(?!\w)").search
