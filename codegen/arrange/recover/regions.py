@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from burnish.codegen.arrange.analysis.fingerprint import form
+from burnish.codegen.arrange.analysis.structural_hash import outline_of_any_size
 from burnish.codegen.arrange.recover.segments import Cuts, Segment, dense
 from burnish.codegen.program import Statement, Value
 
@@ -77,7 +77,9 @@ class Regions:
         if sum(size.values()) <= left:
             return set(linked)
         kept = {place for place in linked if size[place] <= _NESTED}
-        operators = self._sums(linked, [hash(form([s])) for s in self.heavy])
+        operators = self._sums(
+            linked, [hash(outline_of_any_size([s])) for s in self.heavy]
+        )
         times = Counter(operators.values())
         for place in sorted(linked, key=lambda place: (-size[place], place)):
             if times[operators[place]] > 1 and size[place] <= left:
