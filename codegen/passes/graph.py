@@ -14,6 +14,8 @@ from burnish.codegen.weights import constants
 
 #: Operators whose result changes from run to run.
 RANDOM = having(Trait.RANDOM)
+_MOST_INTEGERS = 64
+"""Axes, shapes and bounds have fewer; a longer constant is data, and is not listed."""
 
 
 def all_nodes(model: ir.Model) -> list[ir.Node]:
@@ -52,7 +54,7 @@ def scalar(value: ir.Value | None) -> float | None:
 def integers(value: ir.Value | None) -> list[int] | None:
     """The elements of a constant of integers, or None."""
     tensor = constant(value)
-    if tensor is None or not tensor.dtype.is_integer() or tensor.size > 64:
+    if tensor is None or not tensor.dtype.is_integer() or tensor.size > _MOST_INTEGERS:
         return None
     return [int(i) for i in tensor.numpy().reshape(-1)]
 

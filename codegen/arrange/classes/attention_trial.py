@@ -18,7 +18,9 @@ from burnish.codegen.arrange.classes.interpreter import Numbers, Untried, run
 from burnish.codegen.program import Layer, Literal, Statement, Value, walk
 
 _BATCH, _TIME = 3, (5, 7, 4)
+"""Sizes of the first draw, all different: no axis is taken for another."""
 _CLOSE = 2e-4
+"""Relative and absolute: sums in another order differ less, other formulas more."""
 _DRAWS = ((1, 0, 4.0), (2, 0, 0.25), (3, 2, 1.0), (4, 5, 1.0))
 """Further draws: the seed, how much larger sizes are, and the inputs' magnitude.
 

@@ -13,6 +13,7 @@ from burnish.backend import Device
 from burnish.codegen.program import Call, Expression, Literal, Name, Weight
 
 _CLOSE = 1e-5
+"""Of frequencies in float32; other tables that start at 1 and decrease differ more."""
 _LEAST = 3
 """Shorter tables follow several rules by chance: [0, 1] may be a flag's two values."""
 _LOADED = Name("nn.init.loaded")

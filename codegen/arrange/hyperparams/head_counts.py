@@ -7,7 +7,7 @@ from burnish.codegen.arrange.hyperparams.size_uses import FEATURES, SizeUses
 from burnish.codegen.arrange.hyperparams.terms import HEAD_DIM, Term
 
 _TOGETHER = (2, 3)
-"""Keys and values are made by one layer, or queries with them."""
+"""How many of queries, keys and values one layer makes; other factors are no such."""
 
 
 def name_heads(tied: SizeUses, dim: Node, number: int) -> None:

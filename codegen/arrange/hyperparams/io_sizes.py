@@ -15,7 +15,7 @@ _PLACES = re.compile("pos|wpe")
 _HEAD = re.compile("(.*_)?(head|fc|classifier|logits)$")
 _UNTOLD = re.compile(r"(out|output|result|y|linear|addmm|matmul|gemm|add)?s?[\d_.]*$")
 _MANY = 4
-"""So many times more words than types of words there are."""
+"""A table with this many times fewer rows than another is of types, not of words."""
 
 
 def name_words(tied: SizeUses) -> None:

@@ -21,6 +21,7 @@ from burnish.codegen.program import (
 )
 
 _POWERS = (-0.5, 0.5, -0.25, 0.25)
+"""Scales of scores and embeddings; other equal numbers may be so by chance."""
 Held = Callable[[str], Expression]
 
 

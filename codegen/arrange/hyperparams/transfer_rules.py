@@ -28,7 +28,7 @@ def split(ties: Ties, whole: Dims | None, parts: list[Dims | None]) -> None:
 
 
 _FEW = (2, 3)
-"""So many things are made at once: keys and values, and queries with them."""
+"""How many of queries, keys and values one layer makes; in a split, they come first."""
 
 
 def reshaped(ties: Ties, before: Dims, after: Dims) -> None:

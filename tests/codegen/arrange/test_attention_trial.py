@@ -34,7 +34,7 @@ output "y": float32[batch, time, 4]
 WINDOW = "_slice(), _slice(stop=7)"
 
 
-def _found(keys: str = "k1", values: str = "v1", options: str = "") -> object:
+def recognized(keys: str = "k1", values: str = "v1", options: str = "") -> object:
     text = TEXT.format(keys=keys, values=values, options=options)
     program = Program.parse(text)
     statements = program.body.statements
@@ -45,7 +45,7 @@ def _found(keys: str = "k1", values: str = "v1", options: str = "") -> object:
 
 @pytest.mark.parametrize("options", ["", ", is_causal=True"])
 def test_attention_of_one_tensor_is_the_layer(options: str) -> None:
-    found = _found(options=options)
+    found = recognized(options=options)
     assert found is not None
     assert found.num_heads == 2
     assert found.is_causal == bool(options)
@@ -63,4 +63,4 @@ def test_attention_of_one_tensor_is_the_layer(options: str) -> None:
     ids=["scale", "window", "bounded keys"],
 )
 def test_what_agrees_at_small_sizes_only_is_not(changes: dict[str, str]) -> None:
-    assert _found(**changes) is None
+    assert recognized(**changes) is None

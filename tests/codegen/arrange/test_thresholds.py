@@ -106,7 +106,7 @@ def test_small_biases_are_no_mask(low: float, is_one: bool) -> None:
     assert is_mask(_table(0, low, 0)) == is_one
 
 
-def _line(count: int) -> tuple[Block, Value]:
+def line(count: int) -> tuple[Block, Value]:
     """`count` functions, each of the one before it, behind a tanh."""
     x = Value("x", "float32", ("batch", 4))
     statements, before = [], x
@@ -120,5 +120,5 @@ def _line(count: int) -> tuple[Block, Value]:
 @pytest.mark.parametrize(("count", "is_part"), [(40, True), (41, False)])
 def test_a_long_gap_is_no_optional_part(count: int, is_part: bool) -> None:
     """Else two different forwards would be one with a condition around nearly all."""
-    (whole, x), (other, y) = _line(count), _line(0)
+    (whole, x), (other, y) = line(count), line(0)
     assert (Alignment(whole, other).run({x: y}) is not None) == is_part

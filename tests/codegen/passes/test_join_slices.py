@@ -11,7 +11,7 @@ import pytest
 from tests.harness.source import floats, graph, node, source_of
 
 
-def _unrolled(steps: int, axis: int = 1) -> onnx.ModelProto:
+def unrolled(steps: int, axis: int = 1) -> onnx.ModelProto:
     """A Slice and a Squeeze for each step, a layer, and a Concat of the results."""
     held = {"fc.weight": floats(4, 2), "axis": np.array([axis])}
     nodes = []
@@ -33,7 +33,7 @@ def _unrolled(steps: int, axis: int = 1) -> onnx.ModelProto:
 def test_three_slices_are_an_axis_and_two_are_a_pair(
     steps: int, calls: int, tmp_path: Path
 ) -> None:
-    text, model = source_of(_unrolled(steps), tmp_path)
+    text, model = source_of(unrolled(steps), tmp_path)
     assert text.count("self.fc(") == calls, text
     x = floats(3, steps, 4, seed=1)
     np.testing.assert_allclose(

@@ -46,7 +46,9 @@ def _nodes(text: str) -> list[onnx.NodeProto]:
     return list(onnx.parser.parse_model(f"{head} {text} }}").graph.node)
 
 
-def _loop(cell: str, *, step: str = "", steps: int = TIME, first: int = 0) -> Any:
+def loop_over_time(
+    cell: str, *, step: str = "", steps: int = TIME, first: int = 0
+) -> Any:
     """x (TIME, BATCH, SIZE) -> the states (TIME, BATCH, HIDDEN) and the last one."""
     rng = np.random.default_rng(0)
     gates = 3 if cell.startswith("GRU") else 1
@@ -123,7 +125,7 @@ def _source(model: onnx.ModelProto, folder: Path) -> str:
 
 @pytest.mark.parametrize("cell", CELLS)
 def test_a_loop_over_time_is_a_layer(cell, tmp_path):
-    text = _source(_loop(cell), tmp_path)
+    text = _source(loop_over_time(cell), tmp_path)
     assert LINES[cell] in text, text
     assert "for " not in text
 
@@ -148,6 +150,6 @@ def test_a_loop_over_time_is_a_layer(cell, tmp_path):
     ],
 )
 def test_other_loops_stay_loops(cell, changes, tmp_path):
-    text = _source(_loop(cell, **changes), tmp_path)
+    text = _source(loop_over_time(cell, **changes), tmp_path)
     assert "for " in text
     assert not any(word in text for word in ("nn.RNN", "nn.GRU", "ops.gru"))

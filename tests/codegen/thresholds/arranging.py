@@ -1,0 +1,399 @@
+"""Thresholds of arranging."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from burnish.codegen.arrange.classes.branches import are_twins
+from burnish.codegen.arrange.classes.buffer_init import start
+from burnish.codegen.arrange.classes.members import is_mask
+from burnish.codegen.arrange.hyperparams.scales import scaled
+from burnish.codegen.arrange.hyperparams.size_classes import Product, Ties
+from burnish.codegen.arrange.hyperparams.transfer_rules import reshaped
+from burnish.codegen.arrange.merge.alignment import Alignment
+from burnish.codegen.arrange.merge.comprehensions import with_runs
+from burnish.codegen.arrange.merge.progressions import progression
+from burnish.codegen.arrange.recover.segments import Segment
+from burnish.codegen.arrange.recover.units import Unit, _saved
+from burnish.codegen.arrange.rerolling.statements import _worth
+from burnish.codegen.program import (
+    Assign,
+    BinOp,
+    Block,
+    Call,
+    ClassPlan,
+    Expression,
+    If,
+    Literal,
+    Name,
+    Program,
+    Statement,
+    Value,
+    Weight,
+)
+from tests.codegen.arrange.test_attention_trial import recognized
+from tests.codegen.arrange.test_thresholds import line
+from tests.codegen.thresholds.programs import (
+    Step,
+    Threshold,
+    chain,
+    classes,
+    embeddings,
+    images,
+    source,
+)
+
+
+def _turned(by: int) -> str:
+    """A step that rotates the features."""
+    return (
+        f"ops.concat([{{x}}[_slice(), _slice(start={by})],"
+        f" {{x}}[_slice(), _slice(stop={by})]], axis=1)"
+    )
+
+
+def _rotations(*by: int) -> list[Step]:
+    steps = [step for n in by for step in (_turned(n), "ops.tanh({x})")]
+    return [("fc", 4, 4), *steps]
+
+
+def _functions(*left_out: int) -> list[Step]:
+    """A block with four functions, each of which it may lack."""
+    steps: list[Step] = [("a", 4, 4)]
+    for n, name in enumerate(("tanh", "exp", "sin", "cos")):
+        steps += [(f"l{n}", 4, 4), "ops.relu({x})"]
+        steps += [] if n in left_out else [f"ops.{name}({{x}})"]
+    return [*steps, "ops.sigmoid({x})", ("z", 4, 4)]
+
+
+def _members(is_full: bool) -> list[Step]:
+    """A block with three layers that it may lack."""
+    steps: list[Step] = [("a", 4, 4), "ops.tanh({x})"]
+    for n in range(3):
+        steps += [(f"l{n}", 4, 4), "ops.relu({x})"]
+        steps += [(f"m{n}", 4, 4)] if is_full else []
+    return [*steps, "ops.sigmoid({x})", ("z", 4, 4)]
+
+
+def _with_part(*part: Step) -> list[Step]:
+    """A block with a part in its middle."""
+    before: list[Step] = [("a", 4, 4), "ops.tanh({x})", ("b", 4, 4), "ops.exp({x})"]
+    after: list[Step] = ["ops.relu({x})", ("d", 4, 4), "ops.relu({x})", ("e", 4, 4)]
+    return [*before, *part, ("c", 4, 4), *after, "ops.sigmoid({x})"]
+
+
+def _rotated_part(one: int, other: int) -> list[Step]:
+    return _with_part(_turned(one), "ops.exp({x})", _turned(other))
+
+
+def _hidden(one: int, other: int) -> list[Step]:
+    """A block of two hidden sizes; where they are equal, it has a sine."""
+    part: list[Step] = ["ops.sin({x})"] if one == other else []
+    layers: list[Step] = [("a", 4, one), "ops.exp({x})", ("b", one, other)]
+    after: list[Step] = ["ops.tanh({x})", ("d", 4, 4), "ops.sigmoid({x})"]
+    return [*layers, "ops.relu({x})", ("c", other, 4), *part, *after]
+
+
+def _between(before: int, inner: int, after: int) -> list[Step]:
+    return [("a", before, inner), "ops.tanh({x})", ("b", inner, after), "ops.exp({x})"]
+
+
+_MLP: list[Step] = [("a", 4, 6), "ops.tanh({x})", ("b", 6, 4), "ops.sin({x})"]
+_COUNTED: list[Step] = [
+    step for n in range(3) for step in ((f"fc{n}", 4, 4), "ops.tanh({x})")
+]
+_SMALL: list[Step] = [("a", 4, 4), "ops.tanh({x})", "ops.sin({x})", "ops.exp({x})"]
+_GATE = ("ops.relu({x})", "{x}.mean((2, 3), keepdim=True)", "conv", "ops.relu({x})")
+
+
+def _one_named() -> str:
+    """Four blocks without scopes, of whose layers a tool has named one."""
+    return chain(*[_MLP] * 4, scope="").replace("(x)\n", "(x)  # trunk.fc\n", 1)
+
+
+def _linear(*sizes: int) -> list[Expression]:
+    return [Call("nn.Linear", (Literal(size), Literal(4))) for size in sizes]
+
+
+def _is_loop(*sizes: int) -> bool:
+    made = with_runs(Call("nn.Sequential", tuple(_linear(*sizes))))
+    return isinstance(made, Call) and len(made.args) == 1
+
+
+def _buffer(*numbers: float) -> Weight:
+    array = np.array(numbers, np.float32)
+    return Weight("table", "float32", array.shape, lambda: array, trained=False)
+
+
+def _starts_as(function: str, *numbers: float) -> bool:
+    made = start(_buffer(*numbers))
+    name = made.function if isinstance(made, Call) else str(made)
+    return function in name
+
+
+def _one_layer_branches() -> bool:
+    layers = Program.parse(chain([("a", 4, 4), ("b", 4, 4)], scope="")).body.statements
+    blocks = [Block([layer], [*layer.targets]) for layer in layers]
+    return are_twins(If((), (), Literal(True), *blocks))
+
+
+def _normed() -> str:
+    """A norm between two layers."""
+    x: list[Step] = [("a", 6, 8), "nn.LayerNorm(8, weight=g, bias=b)({x})", ("c", 8, 6)]
+    weights = [f'weight {name} "blocks.0.{name}": float32[8]' for name in "gb"]
+    return "\n".join([*weights, chain(x, width=6)])
+
+
+def _split_first(*sizes: int) -> bool:
+    """Whether the first of three sizes of a split is taken for a number of heads."""
+    ties = Ties({})
+    whole = ties.new(int(np.prod(sizes)))
+    reshaped(ties, [whole], [ties.new(size) for size in sizes])
+    product: Product = ties.products[0]
+    return ties.of(product.factors[0]) == sizes[0]
+
+
+def _scaled_by(number: float) -> bool:
+    """Whether a factor of values so wide is written as a power of the width."""
+    x = Value("x", "float32", ("batch", 9))
+    made = BinOp("*", x, Literal(number))
+    block = Block([Assign((Value("y", "float32", x.shape),), (), made)], [])
+    plan = ClassPlan("Model", [], [x], block)
+    return "dim" in str(scaled(block, plan, {"dim": 9}, Name).statements)
+
+
+def _plain(count: int) -> list[Statement]:
+    """Statements without weights."""
+    steps: list[Step] = ["ops.tanh({x})"] * count
+    return Program.parse(chain(steps, scope="")).body.statements
+
+
+def _saves() -> bool:
+    """Whether a class for two statements, found twice, is worth it."""
+    return _saved([Unit(0, [Segment(_plain(2))]), Unit(1, [Segment(_plain(2))])]) > 0
+
+
+def _aligned(count: int) -> bool:
+    """Whether two forwards are one but for so many statements."""
+    (whole, x), (other, y) = line(count), line(0)
+    return Alignment(whole, other).run({x: y}) is not None
+
+
+ARRANGING = (
+    # --- merging classes ---
+    Threshold(
+        "arrange.merge.merge._MOST",
+        9,
+        "four arguments for numbers of a forward, which hide what differs",
+        lambda: classes(_rotations(2, 3, 4, 5), _rotations(6, 7, 8, 9)) == 1,
+    ),
+    Threshold(
+        "arrange.merge.merge._SWITCHES",
+        9,
+        "a class of four conditions, harder to read than two classes",
+        lambda: classes(_functions(), *(_functions(n) for n in range(4))) == 1,
+    ),
+    Threshold(
+        "arrange.merge.merge._MEMBERS",
+        9,
+        "a class of which three members are made on a condition",
+        lambda: classes(_members(True), _members(False)) == 1,
+    ),
+    Threshold(
+        "arrange.merge.merge._OPTIONAL",
+        9,
+        "an optional part with two sizes that other classes pass as None",
+        lambda: (
+            classes(
+                _rotated_part(2, 3), _rotated_part(4, 5), _with_part("ops.exp({x})")
+            )
+            == 1
+        ),
+    ),
+    Threshold(
+        "arrange.merge.alignment._RUN",
+        80,
+        "two forwards as one, with a condition around nearly all of it",
+        lambda: _aligned(41),
+    ),
+    Threshold(
+        "arrange.merge.conditions._TELLING",
+        2,
+        "a condition on two sizes that are equal in one of two classes",
+        lambda: (
+            "features == hidden_features" in source(chain(_hidden(8, 8), _hidden(6, 5)))
+        ),
+    ),
+    Threshold(
+        "arrange.merge.conditions._FEW",
+        2,
+        "has_m for a switch of a layer and two functions, which m names as well",
+        lambda: (
+            "has_m"
+            in source(
+                chain(
+                    _with_part(("m", 4, 4), "ops.sin({x})", "ops.cos({x})"),
+                    _with_part(),
+                )
+            )
+        ),
+    ),
+    Threshold(
+        "arrange.merge.size_table._TELLING",
+        2,
+        "a size as twice another where only two classes have it so",
+        lambda: "2 * " in source(chain(_between(4, 8, 6), _between(6, 12, 4))),
+    ),
+    Threshold(
+        "arrange.merge.size_table._TIMES",
+        (2, 3, 4, 5, 6),
+        "a size as five times another, which no block is designed as",
+        lambda: (
+            "5 * "
+            in source(
+                chain(_between(4, 20, 6), _between(6, 30, 8), _between(8, 40, 10))
+            )
+        ),
+    ),
+    Threshold(
+        "arrange.merge.member_loops._FEW_LAYERS",
+        2,
+        "a loop over three layers of the library, longer than three lines",
+        lambda: " for " in source(chain(_COUNTED, scope="body:Block")),
+    ),
+    Threshold(
+        "arrange.merge.progressions._TELLING",
+        2,
+        "two sizes, which always are in arithmetic progression",
+        lambda: progression(_linear(8, 16)) is not None,
+    ),
+    Threshold(
+        "arrange.merge.comprehensions._EQUAL",
+        2,
+        "a comprehension for two equal layers",
+        lambda: _is_loop(8, 8),
+    ),
+    Threshold(
+        "arrange.merge.comprehensions._GROWING",
+        3,
+        "a comprehension for three layers that happen to grow",
+        lambda: _is_loop(8, 16, 24),
+    ),
+    Threshold(
+        "arrange.rerolling.statements._SEVERAL",
+        2,
+        "a loop for two iterations of two statements, as long as these",
+        lambda: _worth([_plain(2), _plain(2)]),
+    ),
+    # --- structure without scopes ---
+    Threshold(
+        "arrange.pipeline._FEW",
+        100,
+        "one name that a tool left as the structure of the model",
+        lambda: "class MLP" not in source(_one_named()),
+    ),
+    Threshold(
+        "arrange.recover.units.LEAST",
+        1,
+        "a class around a single layer",
+        lambda: "class Block" in source(chain(*[_SMALL * 2] * 3, scope="")),
+    ),
+    Threshold(
+        "arrange.recover.units._BLOCKS",
+        2,
+        "a class for three convolutions with norms",
+        lambda: "class ConvBN" in source(images(*["conv", "norm"] * 3)),
+    ),
+    Threshold(
+        "arrange.recover.units._CLASS",
+        0,
+        "a class whose own lines are more than those that it saves",
+        _saves,
+    ),
+    Threshold(
+        "arrange.recover.excitation._EXCITING",
+        3,
+        "any product with a network of pooled values as SqueezeExcite",
+        lambda: (
+            "SqueezeExcite"
+            in source(images(*_GATE, "conv", "ops.relu({x})", "conv", gated=True))
+        ),
+    ),
+    Threshold(
+        "arrange.recover.excitation._LONGEST",
+        60,
+        "a long computation on pooled values as SqueezeExcite",
+        lambda: (
+            "SqueezeExcite"
+            in source(images(*_GATE, *["ops.tanh({x})"] * 22, "conv", gated=True))
+        ),
+    ),
+    Threshold(
+        "arrange.recover.motifs._WITHOUT",
+        1,
+        "the word Act in the name of a block without an activation",
+        lambda: "ConvBNAct" in source(images(*["conv", "norm", "ops.sin({x})"] * 4)),
+    ),
+    # --- members and buffers ---
+    Threshold(
+        "arrange.classes.branches._LEAST",
+        1,
+        "a class for one layer in each branch, equal by chance",
+        _one_layer_branches,
+    ),
+    Threshold(
+        "arrange.classes.buffer_init._LEAST",
+        2,
+        "the two values of a flag as positions",
+        lambda: _starts_as("nn.init.arange", 0, 1),
+    ),
+    Threshold(
+        "arrange.classes.buffer_init._CLOSE",
+        0.5,
+        "a table that decreases as frequencies of rotary positions",
+        lambda: _starts_as("nn.init.frequencies", 1, 0.1, 0.02),
+    ),
+    Threshold(
+        "arrange.classes.members._LOW",
+        -1.0,
+        "a learned bias of distances as a mask",
+        lambda: is_mask(_buffer(0, -2, 0)),
+    ),
+    Threshold(
+        "arrange.classes.attention_trial._CLOSE",
+        0.5,
+        "keys that are scaled by 1.01 as nn.MultiheadAttention",
+        lambda: recognized(keys="(k1 * 1.01)") is not None,
+    ),
+    Threshold(
+        "arrange.classes.attention_trial._DRAWS",
+        (),
+        "keys that are clipped beyond the first draw's as nn.MultiheadAttention",
+        lambda: recognized(keys="k1.clip(-4.0, 4.0)") is not None,
+    ),
+    # --- hyperparameters ---
+    Threshold(
+        "arrange.hyperparams.choose._LEAST",
+        1,
+        "the size of one layer as the width of the model",
+        lambda: "dim" in source(_normed()),
+    ),
+    Threshold(
+        "arrange.hyperparams.io_sizes._MANY",
+        1000,
+        "a vocabulary that has no name beside a table of token types",
+        lambda: "vocab" not in source(embeddings(token_a=100, token_b=3)),
+    ),
+    Threshold(
+        "arrange.hyperparams.scales._POWERS",
+        (1,),
+        "a factor that happens to equal the width as derived from it",
+        lambda: _scaled_by(9.0),
+    ),
+    Threshold(
+        "arrange.hyperparams.transfer_rules._FEW",
+        (),
+        "the second of two heads as the number of keys and values",
+        lambda: _split_first(3, 2, 4),
+    ),
+)

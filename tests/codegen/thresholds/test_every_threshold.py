@@ -1,0 +1,109 @@
+"""Every number on which arranging or a pass decides has a case that it prevents.
+
+With the declared value the false positive is absent; with a looser one it appears.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import burnish.codegen
+from tests.codegen.thresholds.arranging import ARRANGING
+from tests.codegen.thresholds.passes import PASSES
+from tests.codegen.thresholds.programs import Threshold
+
+CODEGEN = Path(burnish.codegen.__file__).parent
+THRESHOLDS = (*ARRANGING, *PASSES)
+
+#: Bounds on work: beyond them the source is longer and the numbers are the same.
+WORK = {
+    "arrange.analysis.tandem_repeats._PERIODS",
+    "arrange.analysis.tandem_repeats._RUNS",
+    "arrange.classes.explain._COMPARED",
+    "arrange.merge.alignment._STEPS",
+    "arrange.merge.anti_unify._LONGEST",
+    "arrange.merge.merge._KINDS",
+    "arrange.recover.units._REACHES",
+    "passes._ROUNDS",
+    "passes.constants.decide_if._LONGEST",
+    "passes.graph._MOST_INTEGERS",
+    "passes.shapes.propagate._LARGEST",
+    "passes.shapes.propagate._SHORT",
+}
+#: Numbers of a format, a formula or a cost: no other value would be looser.
+CONSTANTS = {
+    "arrange.classes.attention_trial._BATCH",
+    "arrange.classes.attention_trial._TIME",
+    "arrange.classes.sequence_axes._ROWS",
+    "arrange.hyperparams.head_counts._TOGETHER",
+    "arrange.hyperparams.head_reshapes._OPEN",
+    "arrange.hyperparams.propagate._ANY",
+    "arrange.merge.anti_unify._LEFT_OUT",
+    "arrange.merge.anti_unify._OFF",
+    "arrange.merge.merge._STATEMENT",
+    "arrange.recover.units._BESIDE",
+    "passes.constants.decide_if._STATES",
+    "passes.recurrent.layer.SWAP",
+    "passes.rules.activation._C",
+    "passes.rules.reverse._TO_THE_START",
+    "passes.weights.untie._BEHIND",
+}
+_PLAIN = (
+    *(ast.Constant, ast.BinOp, ast.UnaryOp, ast.Tuple, ast.operator, ast.unaryop),
+    ast.expr_context,
+)
+
+
+def _names(target: ast.expr) -> Iterator[str]:
+    for part in ast.walk(target):
+        if isinstance(part, ast.Name):
+            yield part.id
+
+
+def _is_number(value: ast.expr) -> bool:
+    """Whether an expression is a number, or a tuple of numbers."""
+    parts = list(ast.walk(value))
+    held = [part.value for part in parts if isinstance(part, ast.Constant)]
+    return all(isinstance(part, _PLAIN) for part in parts) and all(
+        isinstance(number, int | float) and not isinstance(number, bool)
+        for number in held
+    )
+
+
+def _numbers() -> Iterator[str]:
+    """The names of numbers at the top of the modules of arranging and of passes."""
+    for package in ("arrange", "passes"):
+        for path in (CODEGEN / package).rglob("*.py"):
+            module = ".".join(path.relative_to(CODEGEN).with_suffix("").parts)
+            for statement in ast.parse(path.read_text()).body:
+                match statement:
+                    case ast.Assign(targets=targets, value=value):
+                        pass
+                    case ast.AnnAssign(target=target, value=ast.expr() as value):
+                        targets = [target]
+                    case _:
+                        continue
+                if _is_number(value):
+                    for name in (name for target in targets for name in _names(target)):
+                        yield f"{module.removesuffix('.__init__')}.{name}"
+
+
+@pytest.mark.parametrize("threshold", THRESHOLDS, ids=lambda row: row.place)
+def test_a_threshold_prevents_a_false_positive(
+    threshold: Threshold, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module, _, name = threshold.place.rpartition(".")
+    assert not threshold.happens(), threshold.prevents
+    at = importlib.import_module(f"burnish.codegen.{module}")
+    monkeypatch.setattr(at, name, threshold.looser)
+    assert threshold.happens(), f"it protects nothing of: {threshold.prevents}"
+
+
+def test_every_number_has_a_case_or_a_reason() -> None:
+    known = [*(row.place for row in THRESHOLDS), *WORK, *CONSTANTS]
+    assert sorted(_numbers()) == sorted(known)
