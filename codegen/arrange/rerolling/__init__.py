@@ -1,5 +1,7 @@
 """Loop rerolling: statements that repeat become a loop.
 
-In: a block. Out: the block with loops, or None where nothing repeats.
+In: a block. Out: the block with a loop, or the same one where nothing repeats.
 Invariant: the loop computes what the statements computed, in their order.
+`turns` makes a loop of candidates for its iterations, whoever found them: `statements`
+by tandem repeats over the same modules, `members` by the order of a list's items.
 """
