@@ -73,6 +73,7 @@ RECORDS = (
     _record("group_norm", "x weight bias out", "count groups channels inner", "eps"),
     _record("softmax", "x out", "rows width zero_if_empty is_log"),
     _record("reduce", "x out", "mode outer width inner", "scale"),
+    _record("arg_max", "x out", "outer width inner is_min last"),
     _record(
         "attention",
         "q k v mask out space",
@@ -141,9 +142,11 @@ RECORDS = (
     ),
     _record(
         "trees",
-        "x roots features thresholds yes no modes missing out fault",
-        "rows width trees nodes leaves",
+        "x roots features thresholds yes no modes missing targets weights space out "
+        "fault",
+        "rows width trees nodes leaves votes outputs groups how divisor",
     ),
+    _record("votes", "space out", "rows outputs groups how divisor"),
     _record(
         "pack",
         "x out",
@@ -259,6 +262,7 @@ CELLS = {"lstm": 0, "gru": 1, "tanh": 2, "relu": 3}
 GEMV = {"rows": 0, "columns": 1, "int8": 2, "int4": 3}
 """Layouts of weights: floats (outs, ins), (ins, outs); quantized (outs, ins)."""
 REDUCTIONS = {"sum": 0, "max": 1}
+VOTES = {"sum": 0, "min": 1, "max": 2}
 DECAYS = {"none": 0, "grad": 1, "weight": 2, "cautious": 3}
 BLOCKING = {"depth": 256, "panels": 6}
 """Of convolutions of plain maps: products that are summed at a time, and panels of two
@@ -314,6 +318,7 @@ def header() -> str:
     lines.append(_enum("REDUCE", REDUCTIONS))
     lines.append(_enum("BLOCKING", BLOCKING))
     lines.append(_enum("DECAY", DECAYS))
+    lines.append(_enum("VOTES", VOTES))
     return "\n".join(lines) + "\n"
 
 

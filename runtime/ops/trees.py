@@ -20,6 +20,9 @@ MEMBER = 6
 _START = {"sum": 0.0, "average": 0.0, "min": math.inf, "max": -math.inf}
 _ROWS, _PLACES = 1 << 10, 1 << 15
 """Rows, and rows times trees, at a time: a CPU's caches hold the nodes of few trees."""
+_FEW_ROWS, _GROUP = 16, 1 << 9
+"""Rows that groups of trees are for, and the rows times trees of a group."""
+
 _MANY = 1 << 24
 """Rows times trees at a time where one launch goes over all of them."""
 
@@ -67,28 +70,9 @@ def tree_ensemble(
     """
     if len(x.shape) != 2:
         raise InputError(f"tree_ensemble: expected x (N, F), got {x.shape}")
-    nodes = Nodes(features, thresholds, yes, no, modes, missing, members)
-    sizes = (_ROWS, _PLACES) if namespace(x) is np else (_MANY, _MANY)
-    walk = walking(namespace(x), nodes)
-    return counted(x, walk, roots, targets, weights, outputs, aggregate, sizes)
-
-
-def counted(
-    x: Any,
-    walk: Walk,
-    roots: Any,
-    targets: Any,
-    weights: Any,
-    outputs: int,
-    aggregate: str,
-    sizes: tuple[int, int] = (_MANY, _MANY),
-) -> Any:
-    """The aggregated votes of the leaves that `walk` reaches: (N, C)
-
-    sizes: how many rows to walk at a time, and rows times trees.
-    """
     xp = namespace(x)
-    most, places = sizes
+    walk = _walking(xp, Nodes(features, thresholds, yes, no, modes, missing, members))
+    most, places = (_ROWS, _PLACES) if xp is np else (_MANY, _MANY)
     rows = max(min(len(x), most), 1)
     trees = max(places // rows, 1)
     total = xp.full((len(x), outputs), _START[aggregate])
@@ -102,6 +86,24 @@ def counted(
     elif aggregate != "sum":
         total = xp.where(xp.isinf(total), 0, total)
     return total.astype(weights.dtype)
+
+
+def totals(rows: int, trees: int, outputs: int, aggregate: str) -> dict[str, int]:
+    """The fields that the kernels `trees` and `votes` share.
+
+    Threads share rows; where these are few, groups of trees. There are as many groups
+    for any number of threads, so that sums are the same.
+    """
+    from burnish.kernels.records import VOTES
+
+    worth = 1 if rows >= _FEW_ROWS else rows * trees // _GROUP
+    return {
+        "rows": rows,
+        "outputs": outputs,
+        "groups": min(max(worth, 1), trees, _FEW_ROWS),
+        "how": VOTES.get(aggregate, VOTES["sum"]),
+        "divisor": trees if aggregate == "average" else 1,
+    }
 
 
 def _joined(xp: Any, aggregate: str) -> Any:
@@ -125,7 +127,7 @@ def _said(xp, leaf, targets, weights, outputs, aggregate):
     return said.reshape(rows, outputs + 1)[:, :outputs]
 
 
-def walking(xp: Any, nodes: Nodes) -> Walk:
+def _walking(xp: Any, nodes: Nodes) -> Walk:
     """All rows go down all trees a step at a time, until they are at leaves."""
     features, yes, no = map(as_indices, (nodes.features, nodes.yes, nodes.no))
 

@@ -1,7 +1,15 @@
-// Decision trees: rows go from node to node until they are at a leaf.
+// Decision trees: rows go from node to node until they are at a leaf, whose votes count.
+#include <math.h>
+
 #include "call.h"
 
 enum { WALKS = 8 };  // walks at a time, each of which waits for memory of its own
+
+typedef struct {
+    const float *x, *thresholds, *weights;
+    const int64_t *roots, *features, *yes, *no, *targets;
+    const uint8_t *modes, *missing;
+} forest;
 
 INLINE int64_t says_yes(int mode, float value, float threshold) {
     switch (mode) {
@@ -15,47 +23,117 @@ INLINE int64_t says_yes(int mode, float value, float threshold) {
     }
 }
 
-// A unit is one row in one tree; out (trees, rows) is the leaf that it reaches. `fault`
-// reports an index out of range, or nodes that form a cycle; the caller then falls
-// back.
-void trees(const void *record, const call *c, int64_t part, int64_t parts) {
-    const trees_record *r = record;
-    const float *x = at(c, r->x), *thresholds = at(c, r->thresholds);
-    const int64_t *roots = at(c, r->roots), *features = at(c, r->features);
-    const int64_t *yes = at(c, r->yes), *no = at(c, r->no);
-    const uint8_t *modes = at(c, r->modes), *missing = at(c, r->missing);
-    int64_t *out = at(c, r->out);
-    int64_t fault = 0;
-    SHARE(r->trees * r->rows);
-    for (int64_t u = first; u < behind; u += WALKS) {
-        const int64_t some = behind - u < WALKS ? behind - u : WALKS;
-        const float *row[WALKS];
-        int64_t place[WALKS], steps = 0, going = 1;
+// Every place becomes ~leaf. Returns whether an index was out of range or nodes form a
+// cycle; such a walk is at leaf 0.
+INLINE int64_t descended(const trees_record *r, const forest *f, const float *const *row,
+                         int64_t *place, int64_t some, int is_plain) {
+    int64_t fault = 0, going = 1, steps = 0;
+    for (; going && steps <= r->nodes; steps++) {
+        going = 0;
         for (int64_t i = 0; i < some; i++) {
-            row[i] = x + (u + i) % r->rows * r->width;
-            place[i] = roots[(u + i) / r->rows];
-        }
-        for (; going && steps <= r->nodes; steps++) {
-            going = 0;
-            for (int64_t i = 0; i < some; i++) {
-                const int64_t n = place[i];
-                if (n < 0) continue;
-                if (n >= r->nodes || (uint64_t)features[n] >= (uint64_t)r->width) {
-                    fault = 1, place[i] = -1;
-                    continue;
-                }
-                const float value = row[i][features[n]];
-                int64_t is = says_yes(modes ? modes[n] : 0, value, thresholds[n]);
-                if (missing && missing[n]) is |= value != value;
-                const int64_t *side = is ? yes : no;
-                place[i] = side[n];
-                going |= place[i] >= 0;
+            const int64_t n = place[i];
+            if (n < 0) continue;
+            if (n >= r->nodes || (uint64_t)f->features[n] >= (uint64_t)r->width) {
+                fault = 1, place[i] = -1;
+                continue;
             }
-        }
-        for (int64_t i = 0; i < some; i++) {
-            if (place[i] >= 0 || ~place[i] >= r->leaves) fault = 1, place[i] = -1;
-            out[u + i] = ~place[i];
+            const float value = row[i][f->features[n]];
+            const int mode = is_plain || !f->modes ? 0 : f->modes[n];
+            int64_t is = says_yes(mode, value, f->thresholds[n]);
+            if (!is_plain && f->missing && f->missing[n]) is |= value != value;
+            const int64_t *side = is ? f->yes : f->no;
+            place[i] = side[n];
+            going |= place[i] >= 0;
         }
     }
+    for (int64_t i = 0; i < some; i++)
+        if (place[i] >= 0 || ~place[i] >= r->leaves) fault = 1, place[i] = -1;
+    return fault;
+}
+
+INLINE double joined(int64_t how, double total, double vote) {
+    if (how == VOTES_SUM) return total + vote;
+    const int is_better = how == VOTES_MIN ? vote < total : vote > total;
+    return is_better || vote != vote ? vote : total;
+}
+
+// Rows `low` to `high` in trees `from` to `to`; total (rows, outputs + 1).
+static int64_t counted(const trees_record *r, const forest *f, int64_t from, int64_t to,
+                       int64_t low, int64_t high, double *total) {
+    const int64_t columns = r->outputs + 1;
+    const double start = r->how == VOTES_SUM   ? 0
+                         : r->how == VOTES_MIN ? (double)INFINITY
+                                               : -(double)INFINITY;
+    for (int64_t i = low * columns; i < high * columns; i++) total[i] = start;
+    int64_t tree = from, at_row = low, fault = 0;
+    while (tree < to) {
+        const float *row[WALKS];
+        int64_t place[WALKS], rows[WALKS], some = 0;
+        for (; some < WALKS && tree < to; some++) {
+            rows[some] = at_row;
+            row[some] = f->x + at_row * r->width;
+            place[some] = f->roots[tree];
+            if (++at_row == high) at_row = low, tree++;
+        }
+        if (f->modes || f->missing)
+            fault |= descended(r, f, row, place, some, 0);
+        else
+            fault |= descended(r, f, row, place, some, 1);
+        for (int64_t i = 0; i < some && !fault; i++) {
+            const int64_t first = ~place[i] * r->votes;
+            for (int64_t v = first; v < first + r->votes; v++) {
+                const int64_t target = f->targets[v];
+                if ((uint64_t)target >= (uint64_t)columns) return 1;
+                double *sum = total + rows[i] * columns + target;
+                *sum = joined(r->how, *sum, (double)f->weights[v]);
+            }
+        }
+    }
+    return fault;
+}
+
+// out (rows, outputs): the totals (groups, rows, outputs + 1) of groups of trees joined.
+static void joined_groups(const double *total, float *out, int64_t low, int64_t high,
+                          int64_t rows, int64_t outputs, int64_t groups, int64_t how,
+                          int64_t divisor) {
+    for (int64_t i = low; i < high; i++)
+        for (int64_t k = 0; k < outputs; k++) {
+            double sum = total[i * (outputs + 1) + k];
+            for (int64_t g = 1; g < groups; g++)
+                sum = joined(how, sum, total[(g * rows + i) * (outputs + 1) + k]);
+            if (how != VOTES_SUM && isinf(sum)) sum = 0;  // nobody voted
+            out[i * outputs + k] = (float)(sum / (double)divisor);
+        }
+}
+
+// A unit is one row in one group of trees. `fault` reports nodes or votes that are none;
+// the caller then computes without kernels. More than one group: record `votes` follows.
+void trees(const void *record, const call *c, int64_t part, int64_t parts) {
+    const trees_record *r = record;
+    const forest f = {
+        at(c, r->x), at(c, r->thresholds), at(c, r->weights), at(c, r->roots),
+        at(c, r->features), at(c, r->yes), at(c, r->no), at(c, r->targets),
+        at(c, r->modes), at(c, r->missing),
+    };
+    double *space = at(c, r->space);
+    int64_t fault = 0;
+    SHARE(r->groups * r->rows);
+    for (int64_t u = first, next; u < behind; u = next) {
+        const int64_t group = u / r->rows, start = group * r->rows;
+        next = start + r->rows < behind ? start + r->rows : behind;
+        fault |= counted(r, &f, r->trees * group / r->groups,
+                         r->trees * (group + 1) / r->groups, u - start, next - start,
+                         space + start * (r->outputs + 1));
+    }
     if (fault) *(int64_t *)at(c, r->fault) = 1;
+    if (r->groups == 1)
+        joined_groups(space, at(c, r->out), first, behind, r->rows, r->outputs, 1, r->how,
+                      r->divisor);
+}
+
+void votes(const void *record, const call *c, int64_t part, int64_t parts) {
+    const votes_record *r = record;
+    SHARE(r->rows);
+    joined_groups(at(c, r->space), at(c, r->out), first, behind, r->rows, r->outputs,
+                  r->groups, r->how, r->divisor);
 }

@@ -1,4 +1,4 @@
-"""Walks down tree ensembles by a kernel."""
+"""Votes of tree ensembles by a kernel."""
 
 from __future__ import annotations
 
@@ -17,49 +17,49 @@ def _(
     members=None, *, outputs, aggregate="sum",
 ):  # fmt: skip
     nodes = trees.Nodes(features, thresholds, yes, no, modes, missing, members)
-    if _walks(x, roots, nodes):
-        walk = _walking(nodes, len(targets))
-        try:
-            return trees.counted(x, walk, roots, targets, weights, outputs, aggregate)
-        except LookupError:
-            pass  # a place that is none: the plain form says of what
+    y = None
+    if _walks(x, roots, nodes, targets, weights):
+        y = _voted(x, roots, nodes, targets, weights, outputs, aggregate)
+    if y is not None:
+        return y
     return trees.tree_ensemble.value(
         x, roots, *nodes[:4], targets, weights, *nodes[4:], outputs=outputs,
         aggregate=aggregate,
     )  # fmt: skip
 
 
-def _walks(x, roots, nodes):
+def _walks(x, roots, nodes, targets, weights):
     """Whether the kernel goes down such trees."""
-    whole = (roots, nodes.features, nodes.yes, nodes.no)
+    shape = nodes.thresholds.shape
     return (
         x.ndim == 2
         and nodes.members is None
-        and x.dtype == nodes.thresholds.dtype == np.float32
-        and all(a.dtype == np.int64 and a.ndim == 1 for a in whole)
-        and nodes.thresholds.shape == nodes.yes.shape == nodes.no.shape
-        and nodes.features.shape == nodes.yes.shape
+        and x.dtype == nodes.thresholds.dtype == weights.dtype == np.float32
+        and roots.dtype == nodes.features.dtype == targets.dtype == np.int64
+        and nodes.yes.dtype == nodes.no.dtype == np.int64
+        and nodes.features.shape == nodes.yes.shape == nodes.no.shape == shape
+        and targets.shape == weights.shape
         and len(roots) * len(x) > 0
         and usable()
     )
 
 
-def _walking(nodes, leaves):
-    """`trees.walking` by the kernel."""
-    asked = {n: dense(getattr(nodes, n)) for n in nodes._fields[:4]}
-    modes = None if nodes.modes is None else dense(nodes.modes).view(np.uint8)
-    missing = None if nodes.missing is None else dense(nodes.missing).view(np.uint8)
-
-    def walk(x, roots):
-        leaf = np.empty((len(roots), len(x)), np.int64)
-        fault = np.zeros(1, np.int64)
-        launch(
-            "trees", leaf.size * _STEPS, x=dense(x), roots=dense(roots), **asked,
-            modes=modes, missing=missing, out=leaf, fault=fault, rows=len(x),
-            width=x.shape[1], trees=len(roots), nodes=len(asked["yes"]), leaves=leaves,
-        )  # fmt: skip
-        if fault[0]:
-            raise LookupError
-        return leaf
-
-    return walk
+def _voted(x, roots, nodes, targets, weights, outputs, aggregate):
+    """The aggregated votes; None where some index is out of range."""
+    rows, count = len(x), len(roots)
+    ends = dict(trees.totals(rows, count, outputs, aggregate))
+    space = np.empty((ends["groups"], rows, outputs + 1))
+    out = np.empty((rows, outputs), np.float32)
+    fault = np.zeros(1, np.int64)
+    asked = {n: dense(getattr(nodes, n)) for n in nodes._fields[:6]}
+    launch(
+        "trees", rows * count * _STEPS, x=dense(x), roots=dense(roots), **asked,
+        **ends, space=space, out=out, targets=dense(targets), weights=dense(weights),
+        fault=fault, width=x.shape[1], trees=count, nodes=len(nodes.yes),
+        leaves=len(targets), votes=targets.shape[1],
+    )  # fmt: skip
+    if fault[0]:
+        return None
+    if ends["groups"] > 1:
+        launch("votes", 1, space=space, out=out, **ends)
+    return out

@@ -15,6 +15,7 @@ from burnish.plan.cpu import (
     recurrent_gradients,
     row_gradients,
     rows,
+    trees,
     window,
 )
 from burnish.plan.cpu.builder import Builder
@@ -44,5 +45,6 @@ __all__ = [
     "recurrent_gradients",
     "row_gradients",
     "rows",
+    "trees",
     "window",
 ]

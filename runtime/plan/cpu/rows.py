@@ -111,3 +111,25 @@ def reduce(b: Builder, node: Node) -> None:
         inner=inner, mode=REDUCTIONS["max" if node.name == "reduce_max" else "sum"],
         scale=1 / width if node.name == "reduce_mean" else 1.0,
     )  # fmt: skip
+
+
+_WIDE = 1 << 10
+"""Elements along an axis from which NumPy, which compares vectors, is faster."""
+
+
+@lower("arg_max", "arg_min")
+def arg_max(b: Builder, node: Node) -> None:
+    x, axis = node.args[0], node.options["axis"]
+    need(isinstance(x, Value) and x.shape, "its input has no axes")
+    need(x.dtype == np.float32, "it is not in single precision")
+    axis = 0 if axis is None and len(x.shape) == 1 else axis
+    need(axis is not None, "it is over all axes")
+    axis %= len(x.shape)
+    width = x.shape[axis]
+    need(0 < width < _WIDE and x.size, "NumPy is as fast along so long an axis")
+    b.add(
+        "arg_max", b.shares(4 * x.size), x=b.spot(x), out=b.result(node.result),
+        outer=math.prod(x.shape[:axis]), width=width,
+        inner=math.prod(x.shape[axis + 1 :]), is_min=node.name == "arg_min",
+        last=node.options["select_last_index"],
+    )  # fmt: skip

@@ -17,6 +17,7 @@ from burnish.ops._cpu import call, convolution
 from burnish.ops._slopes import gated
 from burnish.ops.conv import conv, conv_input_gradient, conv_weight_gradient
 from burnish.ops.norm import channel_norm
+from tests.harness.forest import forest
 
 EPS = np.finfo(np.float32).eps
 
@@ -429,29 +430,6 @@ def test_a_rule_of_the_users_has_no_kernel(launched):
 # --- trees ---
 
 
-def forest(seed, trees=7, depth=6, width=5):
-    """Arrays of full trees, of nodes that ask at random, with two votes a leaf."""
-    rng = np.random.default_rng(seed)
-    inner = 2**depth - 1
-    child = 2 * np.arange(inner) + np.array([[1], [2]])
-    tree = np.arange(trees)[:, None, None]
-    sides = np.where(
-        child < inner, child + tree * inner, ~(child - inner + tree * (inner + 1))
-    )
-    leaves = trees * (inner + 1)
-    return {
-        "roots": np.arange(trees) * inner,
-        "features": rng.integers(0, width, trees * inner),
-        "thresholds": rng.integers(-1, 2, trees * inner).astype(np.float32),
-        "yes": sides[:, 0].ravel(),
-        "no": sides[:, 1].ravel(),
-        "targets": rng.integers(0, 4, (leaves, 2)),
-        "weights": rng.standard_normal((leaves, 2)).astype(np.float32),
-        "modes": rng.integers(0, 6, trees * inner).astype(np.uint8),
-        "missing": rng.random(trees * inner) < 0.5,
-    }
-
-
 @pytest.mark.parametrize("aggregate", ["sum", "average", "min", "max"])
 @pytest.mark.parametrize("bare", [(), ("modes",), ("missing",), ("modes", "missing")])
 @pytest.mark.parametrize("rows", [1, 9, 100])
@@ -463,6 +441,15 @@ def test_trees(rows, bare, aggregate, launched):
     plain = tree_ensemble.value(x, *trees.values(), outputs=3, aggregate=aggregate)
     np.testing.assert_array_equal(ours, plain)
     assert launched == ["trees"]
+
+
+@pytest.mark.parametrize("rows", [1, 3, 100])
+def test_trees_by_threads(rows, launched):
+    x, trees = values(rows, 5), forest(1, trees=1100)
+    wanted = tree_ensemble.value(x, *trees.values(), outputs=3)
+    ours = same_for_any_threads(lambda: [tree_ensemble(x, *trees.values(), outputs=3)])
+    np.testing.assert_allclose(ours[0], wanted, 1e-6, 1e-6)
+    assert set(launched) == {"trees"} | ({"votes"} if rows < 16 else set())
 
 
 def test_trees_of_broken_arrays_are_refused_as_without_a_kernel():

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import burnish
 from burnish import Tensor, nn, ops
 from burnish.errors import InputError
 from burnish.nested import mapped
+from tests.harness.forest import forest
 from tests.runtime.plan.checks import check, records, same
 
 TRIALS = 12
@@ -474,3 +476,44 @@ def test_blocks_of_two_axes():
         return ops.conv(y, other) + ops.conv(y.transpose((0, 2, 1, 3)), other)
 
     exact(function, x, constants=(weight, other))
+
+
+@pytest.mark.parametrize("aggregate", ["sum", "average", "min", "max"])
+@pytest.mark.parametrize("rows", [1, 9, 100])
+@pytest.mark.parametrize("bare", [(), ("modes", "missing")])
+def test_trees(bare, rows, aggregate):
+    trees = forest(rows, trees=400) | dict.fromkeys(bare)
+    held = {k: None if a is None else Tensor(a) for k, a in trees.items()}
+
+    def voted(x):
+        options = {"outputs": 3, "aggregate": aggregate}
+        return ops.tree_ensemble(x, *held.values(), **options) * 2
+
+    fast = check(
+        voted,
+        Tensor(
+            np.random.default_rng(0).normal(size=(rows, 5), scale=2).astype(np.float32)
+        ),
+    )
+    assert records(fast) == 3 if rows == 9 else 2
+
+
+def test_trees_whose_features_are_not_in_the_rows_run_eagerly():
+    held = [Tensor(a) for a in forest(0).values()]
+    fast = burnish.compile(lambda x: ops.tree_ensemble(x, *held, outputs=3))
+    assert fast(Tensor(np.zeros((4, 5), np.float32))).shape == (4, 3)
+    with pytest.raises(Exception, match=r"out of bounds|index"):
+        fast(Tensor(np.zeros((4, 2), np.float32)))
+
+
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("name", ["arg_max", "arg_min"])
+def test_places_of_extrema(name, last):
+    x = np.rint(2 * Draw(3).tensor(7, 5, 6).data)
+    x[::2, 1:3, ::2] = np.nan
+    for axis in (0, 1, -1):
+        for keepdims in (False, True):
+            options = {"axis": axis, "keepdims": keepdims, "select_last_index": last}
+            function = getattr(ops, name)
+            fast = check(lambda x, f=function, o=options: f(x + 1, **o), Tensor(x))
+            assert records(fast) == 2
