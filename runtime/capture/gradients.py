@@ -21,7 +21,11 @@ from burnish.tensor import Tensor
 _IN_PARTS = {
     *("conv", "conv_transpose", "matmul", "relu", "relu6", "hard_tanh", "cast"),
     *("add", "sub", "mul", "div", "neg", "where", "exp", "sqrt", "square"),
-    *("reshape", "transpose", "reduce_sum", "reduce_mean"),
+    *("reshape", "transpose", "broadcast_to", "reduce_sum", "reduce_mean"),
+    *("getitem", "concat_of", "split", "pad_constant", "window_sum", "var"),
+    *("maximum", "minimum", "clip", "abs_", "pow_", "log", "log1p", "reciprocal"),
+    *("elu", "celu", "softsign", "prelu_of", "hard_sigmoid", "huber"),
+    *("reduce_max", "reduce_min"),
 }
 """Operators whose rules are written down as the operators that they consist of."""
 
@@ -88,7 +92,10 @@ class Walk:
         self._check(index, call, args, results)
         function = call.function
         if function.name in _IN_PARTS:
-            parts = function.pull(g[0], results[0], tuple(args), call.options, needed)
+            back, out = g[0], results[0]
+            if len(g) > 1:
+                back, out = tuple(map(_or_zeros, g, results)), tuple(results)
+            parts = function.pull(back, out, tuple(args), call.options, needed)
         else:
             if function.name in _UNREAD:
                 results[0] = None
@@ -127,3 +134,10 @@ class Walk:
         place = self._tape.ref(arg).place
         before = self._pending.get(place)
         self._pending[place] = part if before is None else before + part
+
+
+def _or_zeros(gradient: Any, like: Any) -> Any:
+    """The gradient of one of several results; 0 for one that nothing depends on."""
+    if gradient is not None:
+        return gradient
+    return Tensor.wrap(np.zeros(like.shape, like.dtype), like.device.inner())

@@ -187,6 +187,13 @@ RECORDS = (
         "rows width center",
         "eps",
     ),
+    _record(
+        "group_norm_gradient",
+        "g x weight out dweight dbias",
+        "count groups channels inner",
+        "eps",
+    ),
+    _record("add_rows", "g ids out", "count rows width skip"),
     _record("softmax_gradient", "g y out", "rows width is_log"),
     _record("cross_entropy", "x classes by softmax out", "rows width"),
     _record(

@@ -47,18 +47,23 @@ _OPERATORS = {
     "logical_and": "and",
     "logical_or": "or",
     "logical_not": "not",
+    "bitwise_and": "and",
+    "bitwise_or": "or",
     "where": "where",
     "cast": "none",
 }
-_OF_TRUTH = ("logical_and", "logical_or", "logical_not", "where", "cast")
+_OF_TRUTH = (
+    *("logical_and", "logical_or", "logical_not", "bitwise_and", "bitwise_or"),
+    *("where", "cast"),
+)
 
 
 def to_program(node: Node, act: tuple[str, float, float] | None) -> Node | None:
     """A node that kernels compute element by element, as a program of one step."""
     if node.name == "batch_norm":
         return _norm(node)
-    if node.name == "prelu_of":
-        return _slope(node)
+    if node.name in _FORMULAS:
+        return _formula(node)
     if act is not None:
         step, low, high = act
         args = node.args[:1]
@@ -123,16 +128,30 @@ def _norm(node: Node) -> Node | None:
     return _program([x, by, shift], code, node)
 
 
-def _slope(node: Node) -> Node | None:
-    """x, below 0 times its slope."""
-    args = [*node.args, 0.0]
+_FORMULAS: dict[str, tuple[tuple[Any, ...], str]] = {
+    "prelu_of": ((0.0,), "less 0 2, mul 0 1, where 3 4 0"),
+    "sign": ((0.0, 1.0, -1.0), "less 0 1, where 4 3 0, greater 0 1, where 6 2 5"),
+    "softsign": ((1.0,), "abs 0, add 2 1, div 0 3"),
+    "celu": (
+        (0.0, "alpha"),
+        "min 0 1, div 3 2, expm1 4, mul 5 2, max 0 1, add 6 7",
+    ),
+}
+"""Operators of several steps: numbers, or options, behind the arguments, and what is
+computed from which of them and of the results before."""
+
+
+def _formula(node: Node) -> Node | None:
+    numbers, steps = _FORMULAS[node.name]
+    more = [node.options[n] if isinstance(n, str) else n for n in numbers]
+    args = [*node.args, *more]
     if not _fits(node, args):
         return None
-    code = [
-        ("less", 0, 2, 0, 0.0, 0.0),
-        ("mul", 0, 1, 0, 0.0, 0.0),
-        ("where", 3, 4, 0, 0.0, 0.0),
-    ]
+    code = []
+    for step in steps.split(", "):
+        name, *places = step.split()
+        a, b, c = [*map(int, places), 0, 0][:3]
+        code.append((name, a, b, c, 0.0, 0.0))
     return _program(args, code, node)
 
 

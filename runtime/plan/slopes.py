@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from burnish.plan.graph import Node, Value
+from burnish.plan.graph import Constant, Node, Value
 
 _OF_X, _OF_Y = 2, 1  # which argument of a gradient (g, y, x) its slope is a function of
 
@@ -26,7 +26,9 @@ def slope(node: Node) -> Node | None:
         return None
     step, place, low = found
     g, at = node.args[0], node.args[place]
-    if not all(isinstance(each, Value) for each in (g, at)) or g.shape != at.shape:
+    if not isinstance(at, Value) or not isinstance(g, Value | Constant):
+        return None
+    if g.shape != at.shape:
         return None
     if any(each.dtype != np.float32 for each in (g, at, node.result)):
         return None

@@ -76,6 +76,51 @@ void layer_norm_gradient(const void *record, const call *c, int64_t part, int64_
     }
 }
 
+// dweight, dbias: (count, all channels), what each example adds to them.
+void group_norm_gradient(const void *record, const call *c, int64_t part, int64_t parts) {
+    const group_norm_gradient_record *r = record;
+    const float *weight = at(c, r->weight);
+    float *dweight = at(c, r->dweight), *dbias = at(c, r->dbias);
+    const int64_t n = r->channels * r->inner;
+    SHARE(r->count * r->groups);
+    for (int64_t u = first; u < behind; u++) {
+        const float *g = (const float *)at(c, r->g) + u * n;
+        const float *x = (const float *)at(c, r->x) + u * n;
+        float *out = (float *)at(c, r->out) + u * n;
+        const float mean = row_sum(x, n) / (float)n;
+        const float scale = 1 / sqrtf(row_squares(x, n, mean) / (float)n + (float)r->eps);
+        float plain = 0, along = 0;
+        for (int64_t k = 0; k < r->channels; k++) {
+            const int64_t channel = u % r->groups * r->channels + k;
+            const float by = weight ? weight[channel] : 1;
+            const float *d = g + k * r->inner, *row = x + k * r->inner;
+            vec to_weight = {0}, to_bias = {0};
+            VECTORS(r->inner, {
+                // what lies behind the row is 0 in d
+                const vec v = load_up_to(d + i, some);
+                to_weight += v * ((load_up_to(row + i, some) - mean) * scale);
+                to_bias += v;
+            })
+            const float sums[2] = {sum_of(to_weight), sum_of(to_bias)};
+            const int64_t place = u * r->channels + k;
+            if (dweight) dweight[place] = sums[0];
+            if (dbias) dbias[place] = sums[1];
+            along += by * sums[0], plain += by * sums[1];
+        }
+        const float slope = along / (float)n, shift = plain / (float)n;
+        for (int64_t k = 0; k < r->channels; k++) {
+            const float by = weight ? weight[u % r->groups * r->channels + k] : 1;
+            const float *d = g + k * r->inner, *row = x + k * r->inner;
+            float *to = out + k * r->inner;
+            VECTORS(r->inner, {
+                const vec v = (load_up_to(row + i, some) - mean) * scale;
+                const vec e = load_up_to(d + i, some) * by - shift - v * slope;
+                store_some(to + i, e * scale, some);
+            })
+        }
+    }
+}
+
 // y: the result of softmax or log-softmax.
 void softmax_gradient(const void *record, const call *c, int64_t part, int64_t parts) {
     const softmax_gradient_record *r = record;

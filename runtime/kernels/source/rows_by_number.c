@@ -1,4 +1,4 @@
-// Rows of tables by number: of floats, or of bytes that become floats.
+// Rows of tables by number, of floats or of bytes that become floats; rows added up.
 #include "bytes.h"
 #include "call.h"
 #include "rows.h"
@@ -33,5 +33,23 @@ void gather(const void *record, const call *c, int64_t part, int64_t parts) {
                           zeros ? zeros[of] : 0, out + i);
             }
         }
+    }
+}
+
+// out (rows, width): 0, and each row of g added to the row of its number.
+void add_rows(const void *record, const call *c, int64_t part, int64_t parts) {
+    const add_rows_record *r = record;
+    const int64_t *ids = at(c, r->ids), n = r->width;
+    float *out = at(c, r->out);
+    SHARE(r->rows);
+    memset(out + first * n, 0, 4 * (size_t)((behind - first) * n));
+    for (int64_t u = 0; u < r->count; u++) {
+        const int64_t id = ids[u] < 0 ? ids[u] + r->rows : ids[u];
+        if (id < first || id >= behind || id == r->skip) continue;
+        const float *g = (const float *)at(c, r->g) + u * n;
+        float *to = out + id * n;
+        int64_t i = 0;
+        for (; i + WIDTH <= n; i += WIDTH) store(to + i, load(to + i) + load(g + i));
+        for (; i < n; i++) to[i] += g[i];
     }
 }

@@ -2,6 +2,7 @@
 
 from burnish.plan.cpu import (
     along,
+    along_gradients,
     attention,
     batched,
     conv,
@@ -29,6 +30,7 @@ __all__ = [
     "Declined",
     "Memory",
     "along",
+    "along_gradients",
     "attention",
     "batched",
     "conv",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 from typing import Any
@@ -13,7 +14,7 @@ from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.conv import check
 from burnish.plan.cpu.halo import at, slabs
 from burnish.plan.cpu.layout import LANES, PLAIN, Layout, blocks, strides
-from burnish.plan.cpu.table import lower, need
+from burnish.plan.cpu.table import LOWERED, lower, need
 from burnish.plan.graph import Constant, Node, Value
 
 
@@ -29,7 +30,7 @@ def take_slices(b: Builder, node: Node) -> None:
     need(index.size and abs(index).max() <= x.shape[axis], "its numbers")
     index = np.where(index < 0, index + x.shape[axis], index)
     need(index.min() >= 0 and index.max() < x.shape[axis], "its numbers")
-    _along(b, node, axis, index, None, plain=len(indices.shape) != 1)
+    taken(b, node, axis, index, None, plain=len(indices.shape) != 1)
 
 
 @lower("pad_repeated")
@@ -40,7 +41,7 @@ def pad_repeated(b: Builder, node: Node) -> None:
     shape[axis] = -1
     places = np.arange(x.shape[axis]).reshape(shape)
     index = registry["pad_repeated"].value(places, **options).reshape(-1)
-    _along(b, node, axis, index, None)
+    taken(b, node, axis, index, None)
 
 
 @lower("resample")
@@ -48,13 +49,17 @@ def resample(b: Builder, node: Node) -> None:
     x, index, weight = node.args
     known = isinstance(index, Constant) and isinstance(weight, Constant)
     need(known, "its weights are not known before")
-    _along(b, node, node.options["axis"] % len(x.shape), index.make(), weight)
+    taken(b, node, node.options["axis"] % len(x.shape), index.make(), weight)
 
 
-def _along(
+def taken(
     b: Builder, node: Node, axis: int, index: Any, weight: Any, plain: bool = False
 ) -> None:
-    """index (places, taps); weight a constant of that shape, or None: one tap."""
+    """Places along an axis as sums of those of x that index and weight name.
+
+    index (places, taps); weight a constant of that shape, or None: one tap. plain: x is
+    read in the order of its axes.
+    """
     x, y = node.args[0], node.result
     need(isinstance(x, Value), "its input is a parameter")
     check(node, x)
@@ -113,6 +118,14 @@ def pad_constant(b: Builder, node: Node) -> None:
     check(node, x)
     pads, value = node.options["pads"], node.options["value"]
     need(isinstance(value, int | float | np.number), "its value is no number")
-    need(min(min(pair) for pair in pads) >= 0, "it takes away")
+    if max(max(pair) for pair in pads) <= 0:
+        inside = tuple(
+            slice(-before, n + after)
+            for n, (before, after) in zip(x.shape, pads, strict=True)
+        )
+        cut = dataclasses.replace(node, name="getitem", options={"index": inside})
+        LOWERED["getitem"](b, cut)
+        return
+    need(min(min(pair) for pair in pads) >= 0, "it adds and takes away")
     source, distances = b.strided(x)
     slabs(b, source, distances, x.shape, b.result(y), pads, value)

@@ -145,6 +145,11 @@ class Builder:
         self.forms.setdefault(value.place, {})[layout] = spot
         return spot
 
+    def unnamed_value(self, shape: tuple[int, ...]) -> Value:
+        """A value that no line gives, between two records of one node."""
+        self.unnamed -= 1
+        return Value(self.unnamed, shape, np.dtype(np.float32))
+
     def has(self, value: Any, layout: Layout) -> bool:
         return isinstance(value, Value) and layout in self.forms.get(value.place, ())
 

@@ -218,11 +218,12 @@ def max_gradient(b: Builder, node: Node) -> None:
     g, _, x = node.args[:3]
     need(isinstance(g, Value) and isinstance(x, Value), "it is of parameters alone")
     check(node, g, x)
-    need(len(x.shape) == 4, "it is not of pictures")
+    rank = len(x.shape) - 2
+    need(rank in (1, 2), f"it is of {rank} axes")
     options = node.options
-    kernel = each(options["kernel_size"], 2, "kernel")
-    stride = each(options.get("stride") or kernel, 2, "stride")
-    dilation = each(options.get("dilation", 1), 2, "dilation")
+    kernel = each(options["kernel_size"], rank, "kernel")
+    stride = each(options.get("stride") or kernel, rank, "stride")
+    dilation = each(options.get("dilation", 1), rank, "dilation")
     spans = [d * (k - 1) + 1 for d, k in zip(dilation, kernel, strict=True)]
     pads = pairs(options.get("padding", 0), x.shape[2:], spans, stride, "padding")
     before = [pad[0] for pad in pads]
@@ -234,6 +235,11 @@ def max_gradient(b: Builder, node: Node) -> None:
         "dilation": dilation,
         "before": before,
     }
+    if rank == 1:  # maps of one row
+        numbers = {
+            name: (int(name != "before"), *each) for name, each in numbers.items()
+        }
+        numbers["before"] = (0, *before)
     b.add(
         "max_gradient", b.shares(g.size * math.prod(kernel)), g=b.spot(g, CHANNELS),
         x=b.spot(x, CHANNELS), out=b.result(node.result, CHANNELS),

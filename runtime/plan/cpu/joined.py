@@ -12,7 +12,7 @@ from burnish.plan.cpu.builder import Builder, Spot
 from burnish.plan.cpu.conv import check
 from burnish.plan.cpu.layout import LANES, PLAIN, Layout, blocks, pixels, strides
 from burnish.plan.cpu.table import lower, need
-from burnish.plan.graph import Constant, Node, Value
+from burnish.plan.graph import Constant, Node, Value, constant
 
 
 def _is_value(node: Node, x: Any) -> None:
@@ -114,7 +114,7 @@ def view(b: Builder, node: Node) -> None:
         if start >= 0 and _part_of_blocks(b, x, y, axis, start):
             return
     spot, distances = b.strided(x)
-    offset, steps = _looked(node, x.shape, distances)
+    offset, steps = _looked(node.name, node.options, x.shape, distances, y.shape)
     moved = Spot(spot.buffer, spot.offset + x.dtype.itemsize * offset)
     _see(b, y, moved, steps)
 
@@ -128,24 +128,60 @@ def _see(b: Builder, y: Value, moved: Spot, steps: tuple[int, ...]) -> None:
         b.views[y.place] = moved, steps
 
 
+@lower("put_at")
+def put_at(b: Builder, node: Node) -> None:
+    """Zeros, and x where an index says: the gradient of a view."""
+    x, y = node.args[0], node.result
+    _is_value(node, x)
+    axis, index = b.blocked_axis(x), node.options["index"]
+    if axis is not None and len(x.shape) == len(y.shape):
+        start = _channels_alone(index, y.shape, axis)
+        if start >= 0 and start % LANES == 0:
+            channels = Layout("blocked", axis)
+            out, place = b.result(y, channels), pixels(y.shape, axis)
+            _fill(b, out, (blocks(y.shape[axis]) * LANES * place,))
+            size = blocks(x.shape[axis]) * LANES * place
+            part = out.beyond(start * place)
+            b.copy((size,), b.spot(x, channels), (1,), part, (1,))
+            return
+    dense = strides(y.shape)
+    offset, steps = _looked("getitem", {"index": index}, y.shape, dense, x.shape)
+    out = b.result(y)
+    _fill(b, out, y.shape)
+    source, distances = b.strided(x)
+    b.copy(x.shape, source, distances, out.beyond(offset), steps)
+
+
+def _fill(b: Builder, out: Spot, shape: tuple[int, ...]) -> None:
+    """Zeros everywhere."""
+    nothing = b.constant(constant(np.float32(0)))
+    b.copy(shape, nothing, (0,) * len(shape), out, strides(shape))
+
+
 def _looked(
-    node: Node, shape: tuple[int, ...], distances: tuple[int, ...]
+    name: str,
+    options: dict[str, Any],
+    shape: tuple[int, ...],
+    distances: tuple[int, ...],
+    wanted: tuple[int, ...],
 ) -> tuple[int, tuple[int, ...]]:
     """Where a view of elements at these distances begins, and its own distances.
 
+    wanted: the shape that it has to have.
+
     NumPy itself is asked, with memory that nobody touches.
     """
-    options = dict(node.options)
-    if node.name == "getitem":
+    options = dict(options)
+    if name == "getitem":
         options["index"] = _plain_index(options["index"])
     ends = [(n - 1) * d for n, d in zip(shape, distances, strict=True)]
     before = -sum(end for end in ends if end < 0)
     memory = np.empty(before + sum(end for end in ends if end > 0) + 1, np.float32)
     steps = [4 * d for d in distances]
     seen = np.lib.stride_tricks.as_strided(memory[before:], shape, steps)
-    made = registry[node.name].value(seen, **options)
+    made = registry[name].value(seen, **options)
     is_view = isinstance(made, np.ndarray) and np.may_share_memory(made, memory)
-    need(is_view and made.shape == node.result.shape, "it is no view")
+    need(is_view and made.shape == wanted, "it is no view")
     start = made.__array_interface__["data"][0] - seen.__array_interface__["data"][0]
     return start // 4, tuple(s // 4 for s in made.strides)
 

@@ -126,8 +126,8 @@ def moved(b: Builder, node: Node) -> bool:
     rounded = b.rounded.get(x.place) if isinstance(x, Value) else None
     if rounded is None or not rounded.one:
         return False
-    result, b.unnamed = node.result, b.unnamed - 1
-    held = Value(b.unnamed, result.shape, rounded.x.dtype)
+    result = node.result
+    held = b.unnamed_value(result.shape)
     args = [rounded.x, *node.args[1:]]
     LOWERED[node.name](b, dataclasses.replace(node, args=args, results=[held]))
     _defer(b, result, rounded._replace(x=held))

@@ -48,6 +48,35 @@ def layer_norm_gradient(b: Builder, node: Node) -> None:
             )  # fmt: skip
 
 
+@lower("group_norm_of gradient")
+def group_norm_gradient(b: Builder, node: Node) -> None:
+    """What every example adds to the gradients of weight and bias, then their sums."""
+    g, _, x, *scales = node.args
+    need(isinstance(g, Value) and isinstance(x, Value), "it is of parameters alone")
+    weight = scales[0] if scales else None
+    check(node, g, x, weight)
+    needed = [*node.lines[-1].function.needed, False, False][:3]
+    need(needed[0], "its input needs no gradient")
+    results = iter(node.results)
+    to_x, *to_scales = (next(results) if each else None for each in needed)
+    count, channels = x.shape[:2]
+    groups = node.options["num_groups"]
+    sums = [each and b.new(4 * count * channels) for each in to_scales]
+    b.add(
+        "group_norm_gradient", b.shares(12 * x.size, most=count * groups),
+        g=b.spot(g), x=b.spot(x), weight=None if weight is None else b.spot(weight),
+        out=b.result(to_x), dweight=sums[0], dbias=sums[1], count=count,
+        groups=groups, channels=channels // groups, inner=math.prod(x.shape[2:]),
+        eps=node.options["eps"],
+    )  # fmt: skip
+    for part, scale in zip(sums, to_scales, strict=True):
+        if scale is not None:
+            b.add(
+                "reduce", 1, x=part, out=b.result(scale), outer=1, width=count,
+                inner=channels, mode=REDUCTIONS["sum"], scale=1.0,
+            )  # fmt: skip
+
+
 def _sums(b: Builder, scale: Value | None, chunks: int) -> Spot | None:
     """The place of the sums of chunks; the result itself where there is only one."""
     if scale is None:

@@ -50,9 +50,7 @@ def group_norm(b: Builder, node: Node) -> None:
     x, *scales = node.args
     need(isinstance(x, Value), "its input is a parameter")
     check(node, x, *scales)
-    constant = all(isinstance(scale, Constant | None) for scale in scales)
-    need(constant, "its weight is no parameter")
-    weight, bias = (None if s is None else b.constant(s) for s in scales)
+    weight, bias = (None if s is None else b.spot(s) for s in scales)
     groups = node.options["num_groups"]
     b.add(
         "group_norm", b.shares(8 * x.size, x.shape[0] * groups), x=b.spot(x),

@@ -1,0 +1,104 @@
+"""Gradients of gathers, resizing, sums of windows and embeddings."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from burnish.plan.cpu.along import taken
+from burnish.plan.cpu.builder import Builder
+from burnish.plan.cpu.conv import check, window_of
+from burnish.plan.cpu.layout import PLAIN
+from burnish.plan.cpu.table import lower, need
+from burnish.plan.graph import Constant, Node, Value, constant
+
+_TAPS = 64  # places that may share one: sums of more are NumPy's
+
+
+@lower("take_slices gradient")
+def take_slices_gradient(b: Builder, node: Node) -> None:
+    """By numbers that are known: each slice is a sum of those that were taken."""
+    g, _, x, indices = node.args
+    known = isinstance(indices, Constant) and not indices.sources
+    need(known, "its numbers are not known before")
+    need(isinstance(g, Value) and x.shape, "it is of parameters alone")
+    axis = node.options["axis"] % len(x.shape)
+    index = indices.make().reshape(-1, 1).astype(np.int64)
+    index = np.where(index < 0, index + x.shape[axis], index)
+    if len(indices.shape) != 1:
+        shape = (*x.shape[:axis], len(index), *x.shape[axis + 1 :])
+        flat = b.unnamed_value(shape)
+        b.alias(flat, PLAIN, b.spot(g))
+        g = flat
+    _adjoint(b, node, g, axis, index, np.ones(index.shape), x.shape[axis])
+
+
+@lower("resample gradient")
+def resample_gradient(b: Builder, node: Node) -> None:
+    g, _, x, index, weight = node.args
+    known = isinstance(index, Constant) and isinstance(weight, Constant)
+    need(known and isinstance(g, Value), "its weights are not known before")
+    axis = node.options["axis"] % len(x.shape)
+    _adjoint(b, node, g, axis, index.make(), weight.make(), x.shape[axis])
+
+
+@lower("window_spread")
+def window_spread(b: Builder, node: Node) -> None:
+    """The adjoint of sums of windows, along one axis after the other."""
+    g, y = node.args[0], node.result
+    need(isinstance(g, Value), "it is of parameters alone")
+    size, rank = node.options["kernel_size"], len(y.shape) - 2
+    kernel = tuple(size) if isinstance(size, tuple | list) else (size,) * rank
+    w = window_of(dataclasses.replace(node, args=[y], results=[g]), kernel)
+    for axis in reversed(range(rank)):
+        n, taps = w.sizes[axis], np.arange(w.kernel[axis])
+        first = np.arange(g.shape[axis + 2]) * w.stride[axis] - w.before[axis]
+        index = first[:, None] + taps * w.dilation[axis]
+        inside = (index >= 0) & (index < n)
+        shape = (*g.shape[: axis + 2], n, *g.shape[axis + 3 :])
+        out = b.unnamed_value(shape) if axis else y
+        part = dataclasses.replace(node, results=[out])
+        _adjoint(b, part, g, axis + 2, np.where(inside, index, 0), inside, n)
+        g = out
+
+
+@lower("embedding gradient")
+def embedding_gradient(b: Builder, node: Node) -> None:
+    """Rows of g added up by number; the forward call has checked the numbers."""
+    g, _, ids, weight = node.args
+    need(isinstance(g, Value) and isinstance(ids, Value), "it is of parameters alone")
+    need(ids.dtype == np.int64, f"its numbers are {ids.dtype}")
+    check(node, g, weight)
+    rows, width = weight.shape
+    skip = node.options["padding_idx"]
+    b.add(
+        "add_rows", b.shares(g.size + weight.size / 4, most=rows), g=b.spot(g),
+        ids=b.spot(ids), out=b.result(node.result), count=ids.size, rows=rows,
+        width=width, skip=-1 if skip is None else skip % rows,
+    )  # fmt: skip
+
+
+def _adjoint(
+    b: Builder, node: Node, g: Value, axis: int, index: Any, weight: Any, size: int
+) -> None:
+    """Each of `size` places: the sum of the places of g that read it.
+
+    index, weight (places of g, taps): what they read, and how much of it.
+    """
+    from_place, tap = np.nonzero(weight)
+    read = index[from_place, tap]
+    need(not read.size or 0 <= read.min() <= read.max() < size, "its numbers")
+    counts = np.bincount(read, minlength=size)
+    most = max(int(counts.max(initial=0)), 1)
+    need(most <= _TAPS, f"{most} places read the same one")
+    order = np.argsort(read, kind="stable")
+    rank = np.arange(len(read)) - np.repeat(np.cumsum(counts) - counts, counts)
+    places, shares = np.zeros((size, most), np.int64), np.zeros((size, most))
+    places[read[order], rank] = from_place[order]
+    shares[read[order], rank] = np.asarray(weight)[from_place, tap][order]
+    part = dataclasses.replace(node, args=[g])
+    is_copy = most == 1 and bool((shares == 1).all())
+    by = None if is_copy else constant(shares.astype(np.float32))
+    taken(b, part, axis, places, by)
