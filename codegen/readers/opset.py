@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from burnish.codegen.errors import Explain, ReadError, UnsupportedError
 from burnish.codegen.ops import find, has_rule
-from burnish.codegen.readers import native, old_scan
+from burnish.codegen.readers import native, old_attributes, old_scan
 from burnish.codegen.readers.normal import build, lift_constants
 from burnish.codegen.readers.proto import NEWEST, OLDEST
 from burnish.codegen.weights import constants
@@ -28,7 +28,11 @@ def bring_up(model: ir.Model, declared: int, explain: Explain) -> ir.Model:
         )
     if declared >= OLDEST or is_native(model, declared):
         return model
-    converted = convert(model, declared, OLDEST)
+    opset = old_attributes.modernise(model, declared)
+    if opset > declared and is_native(model, opset):
+        lift_constants(model)
+        return model
+    converted = convert(model, opset, OLDEST)
     explain(f"opset {declared} was upgraded to {OLDEST}")
     lift_constants(converted)
     return converted
@@ -55,6 +59,7 @@ def _has_own_rule(node: ir.Node, opset: int) -> bool:
 def convert(model: ir.Model, declared: int, target: int) -> ir.Model:
     """The model at opset `target`, with metadata that the converter loses restored."""
     model.ir_version = max(model.ir_version or 0, 10)
+    declared = old_attributes.modernise(model, declared)
     old_scan.hide(model, declared, target)
     message: Any = ir.to_proto(model)
     try:

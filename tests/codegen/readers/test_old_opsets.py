@@ -142,3 +142,112 @@ def test_resize_had_asymmetric_corners() -> None:
     model = node("Resize", SCALES, opset=10, mode="linear")
     (y,) = BurnishBackend.prepare(model).run([X])
     np.testing.assert_allclose(y[:, :, ::2, ::2], X, rtol=1e-6)
+
+
+COLUMN, ONE = floats(3), floats(1)
+OPSETS_1_TO_6 = {
+    "along an axis": (
+        node("Add", COLUMN, opset=1, broadcast=1, axis=1, consumed_inputs=[0, 0]),
+        X + COLUMN[:, None, None],
+    ),
+    "along a negative axis": (
+        node("Mul", COLUMN, opset=6, broadcast=1, axis=-3),
+        X * COLUMN[:, None, None],
+    ),
+    "along two axes": (
+        node("Sub", X[0, :, :, 0], opset=6, broadcast=1, axis=1),
+        X - X[0, :, :, :1],
+    ),
+    "along the last axes": (
+        node("Div", X[0, 0] + 9, opset=6, broadcast=1),
+        X / (X[0, 0] + 9),
+    ),
+    "a comparison": (
+        node("Greater", COLUMN - 0.5, opset=6, broadcast=1, axis=1),
+        np.greater(X, COLUMN[:, None, None] - 0.5),
+    ),
+    "a slope for each channel": (
+        node("PRelu", COLUMN, opset=6),
+        np.where(X < 0, X * COLUMN[:, None, None], X),
+    ),
+    "one slope": (node("PRelu", ONE, opset=6), np.where(X < 0, X * ONE, X)),
+    "a shape that is an attribute": (
+        node("Reshape", opset=1, shape=[0, -1]),
+        X.reshape(2, -1),
+    ),
+    "a type that is a word": (
+        node("Cast", opset=1, to="DOUBLE"),
+        X.astype(np.float64),
+    ),
+    "channels are joined": (
+        node("Concat", X, opset=1),
+        np.concatenate([X, X], 1),
+    ),
+    "paddings": (
+        node("Pad", opset=1, paddings=[0, 0, 1, 0, 0, 0, 0, 2]),
+        np.pad(X, ((0, 0), (0, 0), (1, 0), (0, 2))),
+    ),
+    "copies along one axis": (
+        node("Tile", np.float32(2), np.float32(1), opset=1),
+        np.tile(X, (1, 2, 1, 1)),
+    ),
+    "two scales": (
+        node("Upsample", opset=1, height_scale=2.0, width_scale=3.0, mode="nearest"),
+        X.repeat(2, 2).repeat(3, 3),
+    ),
+    "an exponent that is a float": (
+        node("GlobalLpPool", opset=1, p=1.0),
+        np.abs(X).sum((2, 3), keepdims=True),
+    ),
+    "a batch norm that is tested": (
+        node(
+            "BatchNormalization",
+            *(np.full(3, v, np.float32) for v in (2, 1, 0.5, 4)),
+            opset=1,
+            is_test=1,
+            epsilon=0.0,
+            consumed_inputs=[0, 0, 0, 1, 1],
+        ),
+        (X - 0.5) + 1,
+    ),
+    "a dropout that is tested": (node("Dropout", opset=1, is_test=1), X),
+}
+
+
+@pytest.mark.parametrize("name", OPSETS_1_TO_6)
+def test_attributes_of_opsets_before_7(name: str) -> None:
+    """Onnxruntime begins with opset 7."""
+    model, expected = OPSETS_1_TO_6[name]
+    (got,) = BurnishBackend.prepare(model).run([X])
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+    assert np.asarray(got).dtype == expected.dtype
+
+
+def test_shapes_are_inferred_past_what_is_aligned() -> None:
+    """The second sum needs the rank of what the first makes."""
+    model = node("Add", COLUMN, opset=6, broadcast=1, axis=1)
+    for kind, made in (("Relu", "r"), ("Add", "z")):
+        given = {"Relu": ["y"], "Add": ["r", "w0"]}[kind]
+        options = {"broadcast": 1, "axis": 1} if kind == "Add" else {}
+        model.graph.node.append(helper.make_node(kind, given, [made], **options))
+    model.graph.output[0].name = "z"
+    column = COLUMN[:, None, None]
+    (got,) = BurnishBackend.prepare(model).run([X])
+    np.testing.assert_allclose(got, np.maximum(X + column, 0) + column, rtol=1e-5)
+
+
+def test_a_batch_norm_of_training_is_refused() -> None:
+    model = node("BatchNormalization", *(floats(3) for _ in range(4)), opset=6)
+    model.graph.node[0].output.extend(["mean", "var"])
+    model.graph.node.append(helper.make_node("Sqrt", ["var"], ["z"]))
+    model.graph.output[0].name = "z"
+    with pytest.raises(UnsupportedError, match="expected is_test=1, got training"):
+        BurnishBackend.prepare(model)
+
+
+def test_a_file_of_opset_6_is_upgraded(tmp_path: Path) -> None:
+    path = tmp_path / "old.onnx"
+    onnx.save(node("Add", COLUMN, opset=6, broadcast=1, axis=1), path)
+    upgrade(path, tmp_path / "new.onnx")
+    (got,) = BurnishBackend.prepare(onnx.load(tmp_path / "new.onnx")).run([X])
+    np.testing.assert_allclose(got, X + COLUMN[:, None, None], rtol=1e-5)
