@@ -25,6 +25,8 @@ from burnish.codegen.readers.microsoft import (
     others,
     products,
     quantised,
+    rotary,
+    states,
     tokens,
 )
 from burnish.codegen.readers.microsoft._bodies import (
@@ -41,7 +43,7 @@ __all__ = ["DOMAIN", "FAMILIES", "bodies", "expand", "to_own_domain"]
 
 FAMILIES = (
     *(activations, norms, products, attentions, grouped, experts),
-    *(floats, tokens, quantised, integers, others),
+    *(rotary, states, floats, tokens, quantised, integers, others),
 )
 
 _LAYOUTS = f"{DOMAIN}.nchwc"

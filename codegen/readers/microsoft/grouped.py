@@ -1,4 +1,4 @@
-"""Attention of grouped heads over a cache, and rotary positions."""
+"""Attention of grouped heads over a cache."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from burnish.codegen.readers.microsoft._bodies import (
     Unreadable,
     array_of,
     microsoft,
-    rank,
     size,
 )
 from burnish.codegen.readers.microsoft._caches import (
@@ -22,8 +21,8 @@ from burnish.codegen.readers.microsoft._caches import (
 )
 from burnish.codegen.readers.microsoft._masks import triangle
 from burnish.codegen.readers.microsoft.attentions import attended, by_head
+from burnish.codegen.readers.microsoft.rotary import rotated
 
-_HEADS_FIRST = [0, 2, 1, 3]
 _LOWEST = float(np.finfo(np.float32).min)
 
 
@@ -89,7 +88,7 @@ def group_query_attention(
             first = op.Unsqueeze(op.Range(0, time, 1), [0])
             places = first if cache is None else cache.places
         q, k = (
-            _rotated(op, x, places, cos_cache, sin_cache, rotary_interleaved)
+            rotated(op, x, places, cos_cache, sin_cache, rotary_interleaved)
             for x in (q, k)
         )
     if head_sink is None and smooth_softmax == 1:
@@ -151,7 +150,7 @@ def sparse_attention(
     cache = Cache(op, q, key_total_sequence_lengths, total_sequence_length)
     if do_rotary:
         q, k = (
-            _rotated(op, x, cache.places, cos_cache, sin_cache, rotary_interleaved)
+            rotated(op, x, cache.places, cos_cache, sin_cache, rotary_interleaved)
             for x in (q, k)
         )
     k, v = cache.with_new(past_key, k), cache.with_new(past_value, v)
@@ -204,50 +203,3 @@ def _with_sink(op: Builder, mask: Any, sink: Any, heads: int) -> Any:
     mask = op.Expand(mask, [1, heads, 1, 1])
     shape = op.Shape(op.Slice(mask, [0], [1], [-1]))
     return op.Concat(mask, op.Expand(op.Reshape(sink, [1, -1, 1, 1]), shape), axis=-1)
-
-
-def _rotated(
-    op: Builder, x: Any, places: Any, cos: Any, sin: Any, interleaved: int
-) -> Any:
-    columns = size(cos, 1)
-    return op.RotaryEmbedding(
-        *(x, cos, sin, places),
-        interleaved=interleaved,
-        rotary_embedding_dim=2 * columns if columns else None,
-    )
-
-
-@microsoft("RotaryEmbedding")
-def rotary_embedding(
-    op: Builder,
-    input_: Any,
-    position_ids: Any,
-    cos_cache: Any,
-    sin_cache: Any,
-    *,
-    interleaved: int = 0,
-    is_packed_batching: int = 0,
-    num_heads: int = 0,
-    rotary_embedding_dim: int = 0,
-    scale: float = 1.0,
-) -> Any:
-    """position_ids: of every place, (batch, time), or of the first, (1,)."""
-    if is_packed_batching or scale != 1:
-        raise Unreadable("expected rows of a batch, and places that are not scaled")
-    flat = rank(input_) == 3
-    columns = size(cos_cache, 1)
-    x = input_
-    if flat:
-        if columns is None:
-            raise Unreadable("expected cosines of a known size")
-        shape = [0, 0, num_heads, -1] if num_heads else [0, 0, -1, 2 * columns]
-        x = op.Transpose(op.Reshape(input_, shape), perm=_HEADS_FIRST)
-    if rank(position_ids) == 1:
-        time = op.Squeeze(op.Shape(x, start=2, end=3), [0])
-        first = op.Squeeze(position_ids, [0])
-        places = op.Range(first, op.Add(first, time), 1)
-        position_ids = op.Unsqueeze(places, [0])
-    y = _rotated(op, x, position_ids, cos_cache, sin_cache, interleaved)
-    if not flat:
-        return y
-    return op.Reshape(op.Transpose(y, perm=_HEADS_FIRST), [0, 0, -1])

@@ -86,6 +86,52 @@ def embed_layer_norm(
     return y, _mask_index(op, input_ids, mask, mask_index_type), total
 
 
+@microsoft("QEmbedLayerNormalization")
+def quantised_embed_layer_norm(
+    op: Builder,
+    input_ids: Any,
+    segment_ids: Any,
+    word_embedding_quant: Any,
+    position_embedding_quant: Any,
+    segment_embedding: Any,
+    gamma_quant: Any,
+    beta_quant: Any,
+    mask: Any,
+    word_embedding_scale: Any,
+    position_embedding_scale: Any,
+    segment_embedding_scale: Any,
+    gamma_scale: Any,
+    beta_scale: Any,
+    word_embedding_zero_point: Any,
+    position_embedding_zero_point: Any,
+    segment_embedding_zero_point: Any,
+    gamma_zero_point: Any,
+    beta_zero_point: Any,
+    *,
+    epsilon: float = 1e-5,
+) -> Any:
+    """EmbedLayerNormalization of tables in 8 bits."""
+    word, position, segment, gamma, beta = (
+        None if codes is None else op.DequantizeLinear(codes, scale, zero_point)
+        for codes, scale, zero_point in (
+            (word_embedding_quant, word_embedding_scale, word_embedding_zero_point),
+            (
+                position_embedding_quant,
+                position_embedding_scale,
+                position_embedding_zero_point,
+            ),
+            (segment_embedding, segment_embedding_scale, segment_embedding_zero_point),
+            (gamma_quant, gamma_scale, gamma_zero_point),
+            (beta_quant, beta_scale, beta_zero_point),
+        )
+    )
+    y, count, _ = embed_layer_norm(
+        *(op, input_ids, segment_ids, word, position, segment, gamma, beta, mask),
+        epsilon=epsilon,
+    )
+    return y, count
+
+
 def _mask_index(op: Builder, ids: Any, mask: Any, kind: int | None) -> Any:
     """How many places of each row count: int32 (batch,)."""
     if len(op.outputs) < 2 or not op.outputs[1]:

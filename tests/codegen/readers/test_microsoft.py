@@ -161,6 +161,10 @@ def small_experts(bits: int, blocks: int = 1, zeros: bool = False, gated: int = 
     return (*given, None, None, None, *points)
 
 
+CODES = tuple(fixed(whole(U1, rows, 8)) for rows in (20, 16, 2))
+F4S = tuple(fixed(F4(s)) for s in (0.02, 0.03, 0.01, 0.015, 0.02))
+U1S = tuple(fixed(U1(z)) for z in (40, 50, 60, 30, 45))
+
 CASES = [
     case("Gelu", x(2, 3)),
     case("BiasGelu", x(2, 3, 4), w(4)),
@@ -537,6 +541,104 @@ CASES = [
             ("PER_TENSOR", fixed([F4(0.02)])),
             ("PER_CHANNEL", fixed(abs(x(16)) / 30 + F4(0.01))),
         )
+    ),
+    *(
+        case(
+            "QEmbedLayerNormalization",
+            *(IDS, *given, fixed(whole(U1, 8)), fixed(whole(U1, 8)), mask),
+            *(F4S[:2] if given[0] is None else F4S[:3]),
+            *([None] if given[0] is None else []),
+            *F4S[3:],
+            *(U1S[:2] if given[0] is None else U1S[:3]),
+            *([None] if given[0] is None else []),
+            *U1S[3:],
+            outputs=2,
+        )
+        for given, mask in (
+            ((SEGMENTS, *CODES), MASK),
+            ((None, *CODES[:2], None), None),
+        )
+    ),
+    *(
+        case(
+            "LinearAttention",
+            *(x(2, time, heads * 4), x(2, time, 8), x(2, time, 12), state),
+            *(-abs(x(2, time, width)) if "gated" in rule else None for width in [2]),
+            *(abs(x(2, time, 2)) / 3 if "delta" in rule else None for _ in [0]),
+            q_num_heads=heads,
+            kv_num_heads=2,
+            update_rule=rule,
+            outputs=2,
+        )
+        for time, state in ((1, x(2, 2, 4, 6)), (5, None))
+        for rule in ("linear", "gated", "delta", "gated_delta")
+        for heads in (1, 2, 4)
+    ),
+    case("LinearAttentionGate", x(2, 5, 3), w(3), w(3), x(2, 5, 3), outputs=2),
+    case("LinearAttentionGate", x(2, 5, 3), w(3), w(3)),
+    *(
+        case(
+            "CausalConvWithState",
+            *(x(2, 6, 5), w(6, 1, 3), *more),
+            outputs=2,
+            activation=kind,
+        )
+        for more, kind in (((), "none"), ((w(6), x(2, 6, 2)), "silu"))
+    ),
+    case(
+        "CausalConvWithState",
+        *(x(2, 5, 6), w(6, 1, 3), w(6), x(2, 4, 6)),
+        outputs=2,
+        channels_last=1,
+        dilation=2,
+    ),
+    case("GatedRMSNorm", x(2, 5, 12), w(4), x(2, 5, 12)),
+    case("GatedRMSNorm", x(2, 5, 4), w(4), x(2, 5, 4), activation="sigmoid"),
+    case("BranchwiseRMSNorm", x(2, 5, 12), w(12), num_branches=3),
+    case("BranchwiseRMSNorm", x(2, 5, 3, 4), w(3, 4)),
+    case("BranchwiseRMSNorm", x(2, 5, 3, 4)),
+    case("BranchwiseRMSNorm", x(2, 5, 12), w(4), num_branches=3),
+    case("GatedAdd", x(2, 5, 4), x(2, 5, 4), x(2, 5, 1)),
+    case("ScaledSiLU", x(2, 5), alpha=1.5),
+    case("ScaledSiLU", x(2, 5), fixed(F4(0.5))),
+    *(
+        case(
+            "MoEGroupRouter",
+            *(x(5, 8), w(8)),
+            top_k=3,
+            n_group=groups,
+            topk_group=kept,
+        )
+        for groups, kept in ((1, 1), (4, 2))
+    ),
+    *(
+        case(
+            "MRotaryEmbedding",
+            *(given, whole(I8, 3, 2, 5, high=16), *WIDE),
+            mrope_section=[4, 2, 2],
+            mrope_layout=layout,
+            num_heads=2,
+            interleaved=turn,
+        )
+        for given, layout, turn in (
+            (x(2, 5, 32), 0, 0),
+            (x(2, 2, 5, 16), 1, 0),
+            (x(2, 5, 32), 1, 1),
+        )
+    ),
+    case("Unique", fixed(F4([2, 1, 1, 3, 4, 3])), outputs=3),
+    case("MatMulInteger16", whole("i2", 2, 3), whole("i2", 3, 4, low=-50)),
+    case("UnfoldTensor", x(2, 7, 3), dim=1, size=3, step=2),
+    case("UnfoldTensor", x(2, 7), size=2),
+    *(
+        case("NGramRepeatBlock", whole(I8, 3, 12, high=3), x(3, 5), ngram_size=n)
+        for n in (1, 2, 3)
+    ),
+    case("NGramRepeatBlock", whole(I8, 3, 2, high=3), x(3, 5), ngram_size=4),
+    case(
+        "ConvTransposeWithDynamicPads",
+        *(x(1, 2, 5, 5), w(2, 3, 3, 3), fixed(np.array([1, 0, 1, 0], I8)), w(3)),
+        strides=[2, 2],
     ),
 ]
 

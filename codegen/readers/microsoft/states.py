@@ -1,0 +1,242 @@
+"""Attention and convolutions over a state, with their gates and norms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from burnish.codegen.readers.microsoft._bodies import (
+    Builder,
+    Unreadable,
+    array_of,
+    microsoft,
+    rank,
+    size,
+)
+from burnish.codegen.readers.microsoft._layouts import (
+    to_channels_first,
+    to_channels_last,
+)
+
+_VERSION = 27
+"""The opset that has LinearAttention."""
+
+
+@microsoft("LinearAttention")
+def linear_attention(
+    op: Builder,
+    query: Any,
+    key: Any,
+    value: Any,
+    past_state: Any = None,
+    decay: Any = None,
+    beta: Any = None,
+    *,
+    chunk_size: int = 64,
+    kv_num_heads: int,
+    q_num_heads: int,
+    scale: float = 0.0,
+    state_window: int = 0,
+    update_rule: str = "gated_delta",
+) -> Any:
+    """As in ONNX, where queries have as many heads as keys and values, or more."""
+    if state_window:
+        raise Unreadable("expected the last state alone, not a window of states")
+    if kv_num_heads > q_num_heads:
+        query = _repeated(op, query, q_num_heads, kv_num_heads)
+        q_num_heads = kv_num_heads
+    attributes = {
+        "chunk_size": chunk_size,
+        "kv_num_heads": kv_num_heads,
+        "q_num_heads": q_num_heads,
+        "scale": scale,
+        "update_rule": update_rule,
+    }
+    inputs = (query, key, value, past_state, decay, beta)
+    made = op.make("", "LinearAttention", inputs, attributes, 2)
+    op.nodes[-1].version = _VERSION
+    return tuple(made)
+
+
+def _repeated(op: Builder, x: Any, heads: int, wanted: int) -> Any:
+    """(batch, time, heads * width) with every head as often as it is read, in a row."""
+    width = size(x, 2)
+    if width is None or wanted % heads:
+        raise Unreadable("expected heads of a known size")
+    places = np.arange(width).reshape(heads, -1).repeat(wanted // heads, 0)
+    return op.Gather(x, places.reshape(-1), axis=2)
+
+
+@microsoft("LinearAttentionGate")
+def linear_attention_gate(
+    op: Builder, a: Any, dt_bias: Any, decay_scale: Any, b: Any = None
+) -> Any:
+    decay = op.Mul(op.Softplus(op.Add(a, dt_bias)), decay_scale)
+    return decay, None if b is None else op.Sigmoid(b)
+
+
+@microsoft("CausalConvWithState")
+def causal_conv(
+    op: Builder,
+    input_: Any,
+    weight: Any,
+    bias: Any = None,
+    past_state: Any = None,
+    *,
+    activation: str = "none",
+    channels_last: int = 0,
+    dilation: int = 1,
+    input_channel_offset: int = 0,
+    input_channels: int = 0,
+    ndim: int = 1,
+    state_channels_last: int = -1,
+    state_length: int = 0,
+    state_update_capacity: int = 0,
+    state_window: int = 0,
+) -> Any:
+    """A depthwise convolution over what was before and the input: (batch, C, time)"""
+    extended = (input_channel_offset, input_channels, state_length, state_window)
+    if ndim != 1 or any((*extended, state_update_capacity, state_channels_last + 1)):
+        raise Unreadable("expected one axis of time and the last state alone")
+    channels, taps = size(weight, 0), size(weight, 2)
+    if channels is None or taps is None or rank(input_) != 3:
+        raise Unreadable("expected (batch, channels, time) and weights of a known size")
+    axes = 3 if channels_last else 0
+    x, before = to_channels_first(op, input_, axes), (taps - 1) * dilation
+    if past_state is None:
+        x = op.Pad(x, [0, 0, before, 0, 0, 0])
+    else:
+        x = op.Concat(to_channels_first(op, past_state, axes), x, axis=2)
+    y = op.Conv(x, weight, bias, group=channels, dilations=[dilation])
+    if activation in ("silu", "swish"):
+        y = op.Mul(y, op.Sigmoid(y))
+    elif activation != "none":
+        raise Unreadable(f"expected activation 'silu' or 'none', got {activation!r}")
+    state = None
+    if len(op.outputs) > 1 and op.outputs[1]:
+        time = op.Shape(x, start=2, end=3)
+        state = op.Slice(x, op.Sub(time, [before]), time, [2])
+        state = to_channels_last(op, state, axes)
+    return to_channels_last(op, y, axes), state
+
+
+@microsoft("GatedRMSNorm")
+def gated_rms_norm(
+    op: Builder,
+    X: Any,
+    scale: Any,
+    gate: Any,
+    *,
+    activation: str = "silu",
+    epsilon: float = 1e-5,
+) -> Any:
+    """Each group of as many elements as `scale` has is normalized by itself."""
+    width, axes = size(scale, 0), rank(X)
+    if width is None:
+        raise Unreadable("expected a scale of a known size")
+    x = X
+    if size(X, -1) != width:
+        x = op.Reshape(X, [*[0] * (axes - 1), -1, width])
+    y = op.RMSNormalization(x, scale, axis=-1, epsilon=epsilon)
+    if x is not X:
+        y = op.Reshape(y, [*[0] * (axes - 1), -1])
+    factor = op.Sigmoid(gate)
+    if activation in ("silu", "swish"):
+        factor = op.Mul(gate, factor)
+    return op.Mul(y, factor)
+
+
+@microsoft("BranchwiseRMSNorm")
+def branchwise_rms_norm(
+    op: Builder,
+    X: Any,
+    scale: Any = None,
+    *,
+    epsilon: float = 1e-5,
+    num_branches: int = 0,
+) -> Any:
+    """X (..., C, H), or (..., C * H) of `num_branches`; scale (C * H), (C, H) or (H)"""
+    axes, last, x = rank(X), size(X, -1), X
+    branches, width = size(X, -2), last
+    if num_branches:
+        x = op.Reshape(X, [*[0] * (axes - 1), num_branches, -1])
+        branches, width = num_branches, last and last // num_branches
+    squares = op.ReduceMean(op.Mul(x, x), [-1], keepdims=1)
+    y = op.Div(x, op.Sqrt(op.Add(squares, op.number(epsilon, X))))
+    if scale is not None:
+        if rank(scale) == 1 and size(scale, 0) != width:
+            if branches is None or width is None:
+                raise Unreadable("expected branches of a known size")
+            scale = op.Reshape(scale, [branches, -1])
+        y = op.Mul(y, scale)
+    return op.Reshape(y, [*[0] * (axes - 1), -1]) if num_branches else y
+
+
+@microsoft("GatedAdd")
+def gated_add(op: Builder, X: Any, Y: Any, gate: Any, gate_weight: Any = None) -> Any:
+    if gate_weight is not None:
+        raise Unreadable("expected a gate that is not projected")
+    return op.Add(X, op.Mul(Y, gate))
+
+
+@microsoft("ScaledSiLU")
+def scaled_silu(op: Builder, X: Any, scale: Any = None, *, alpha: float = 1.0) -> Any:
+    if scale is None:
+        x = X if alpha == 1 else op.Mul(X, op.number(alpha, X))
+    else:
+        x = op.Mul(X, scale)
+    return op.Mul(x, op.Sigmoid(x))
+
+
+@microsoft("MoEGroupRouter")
+def moe_group_router(
+    op: Builder,
+    logits: Any,
+    expert_bias: Any,
+    projection_weight: Any = None,
+    *,
+    group_topk: int = 2,
+    n_group: int = 1,
+    router_sentinel: float = -10000.0,
+    top_k: int,
+    topk_group: int = 1,
+) -> Any:
+    """Logarithms of the chosen experts' scores, the sentinel for others: (tokens, E)
+
+    Groups are chosen by their best experts, experts among the chosen groups'.
+    """
+    experts = len(array_of(expert_bias, "the experts' bias"))
+    if projection_weight is not None or any(op.outputs[1:]):
+        raise Unreadable("expected scores of the chosen experts alone")
+    scores = op.Sigmoid(op.Reshape(logits, [-1, experts]))
+    ranked = op.Add(scores, expert_bias)
+    if n_group > 1:
+        ranked = _of_best_groups(op, ranked, experts, n_group, group_topk, topk_group)
+    _, chosen = op.make("", "TopK", (ranked, [top_k]), {"axis": -1}, 2)
+    floor, low = op.number(1e-20, logits), op.number(router_sentinel, logits)
+    told = op.Log(op.Max(op.GatherElements(scores, chosen, axis=1), floor))
+    others = op.Expand(low, op.Shape(scores))
+    return op.ScatterElements(others, chosen, told, axis=1)
+
+
+def _of_best_groups(
+    op: Builder, ranked: Any, experts: int, groups: int, best: int, kept: int
+) -> Any:
+    """The ranks (tokens, E), those of other groups' experts as low as can be."""
+    width = experts // groups
+    by_group = op.Reshape(ranked, [-1, groups, width])
+    several = (by_group, [min(best, width)])
+    top, _ = op.make("", "TopK", several, {"axis": -1}, 2)
+    sums = op.ReduceSum(top, [-1], keepdims=0)
+    _, chosen = op.make("", "TopK", (sums, [kept]), {"axis": -1}, 2)
+    numbers = op.value(np.arange(groups).reshape(1, groups, 1))
+    is_kept = op.ReduceMax(
+        op.Cast(op.Equal(op.Unsqueeze(chosen, [1]), numbers), to=ir.DataType.INT32),
+        [-1],
+        keepdims=1,
+    )
+    low = op.number(float(np.finfo(np.float32).min), ranked)
+    seen = op.Where(op.Cast(is_kept, to=ir.DataType.BOOL), by_group, low)
+    return op.Reshape(seen, [-1, experts])
