@@ -15,8 +15,9 @@ from burnish.capture.tape import Call, Tape
 from burnish.capture.traced import Traced
 from burnish.capture.where import refusal
 from burnish.errors import CaptureError
-from burnish.nested import leaves
+from burnish.nested import leaves, mapped
 from burnish.nn.param import Stored
+from burnish.nn.reparameterize import Reparameterized
 from burnish.tensor import Tensor
 
 
@@ -37,6 +38,7 @@ class StepTape(Tape):
         self.has_gradients = False
         self.changed: dict[int, int] = {}
         self.made: dict[int, Any] = {}
+        self.derived: dict[int, tuple[Any, Any]] = {}
 
     def argument(self, real: Variable) -> Any:
         made = super().argument(real)
@@ -50,6 +52,29 @@ class StepTape(Tape):
         self.numbers.append(Live(float(item)))
         return self.numbers[-1]
 
+    def call(
+        self,
+        function: Any,
+        args: tuple[Any, ...],
+        options: dict[str, Any],
+        always: bool = False,
+    ) -> Any:
+        """As any tape's, of parameters that are made of others as their formula."""
+        if any(isinstance(each, Reparameterized) for each in leaves((args, options))):
+            args, options = mapped((args, options), self._computed)
+        return super().call(function, args, options, always)
+
+    def _computed(self, item: Any) -> Any:
+        """A parameter's formula, written down once until a part is changed."""
+        if not isinstance(item, Reparameterized):
+            return item
+        self.formulas[id(item)] = (item, item.is_merged)
+        if item.is_merged:
+            return item
+        if id(item) not in self.derived:
+            self.derived[id(item)] = (item, item.computed())
+        return self.derived[id(item)][1]
+
     def ref(self, value: Any) -> Any:
         found = super().ref(value)
         if isinstance(value, Variable):
@@ -58,6 +83,7 @@ class StepTape(Tape):
 
     def assign(self, stored: Stored, value: Any, dtype: Any) -> None:
         super().assign(stored, value, dtype)
+        self.derived.clear()
         self.changed[id(stored)] = len(self.calls)
 
     def backward(self, output: Any, gradient: Any, create_graph: bool) -> Gradients:
@@ -86,6 +112,7 @@ class StepTape(Tape):
         params = dict(module.named_parameters())
         stored = {path: params[path] for path in found if path in params}
         self._write(step, ((rule, rate, module, found, stored), {}), None, True)
+        self.derived.clear()
         for each in stored.values():
             self.changed[id(each)] = len(self.calls)
 
@@ -93,6 +120,7 @@ class StepTape(Tape):
         """Raises CaptureError for a value of the step that outlives it."""
         values = [weakref.ref(v) for v in self.made.values() if isinstance(v, Traced)]
         self.made.clear()
+        self.derived.clear()
         self.arguments.clear()
         gc.collect()
         if any(value() is not None for value in values):

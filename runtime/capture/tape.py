@@ -55,6 +55,7 @@ class Tape:
         self.stored: dict[int, Stored] = {}
         self.seen: dict[int, tuple[weakref.ref[Any], Any]] = {}
         self.arguments: list[Any] = []
+        self.formulas: dict[int, tuple[Any, bool]] = {}  # made of others; if merged
         self.over = False
         self._before: dict[int, tuple[Stored, Any]] = {}
         self._paused = recording.paused

@@ -51,6 +51,7 @@ class Watch:
             self._devices.append((module, module.device, where))
             self._keep(vars(module), where)
             self._settings.extend(_settings(module, where))
+        self._formulas = [*tape.formulas.values()]
         self._freeze()
         seen = tape.seen.values()
         self._outside = [(ref, array) for ref, array in seen if ref() is not None]
@@ -93,6 +94,7 @@ class Watch:
                 self._check_stored()
                 self._freeze()  # settings of the same values may be other objects
             self._check_outside()
+            self._check_formulas()
         except (KeyError, IndexError) as error:
             _changed("a module", f"it has no {error.args[0]!r}")
         finally:
@@ -124,6 +126,11 @@ class Watch:
                 _changed(self.path(item), f"was {dtype} and is {item.dtype}")
             if item.trainable is not trainable:
                 _changed(self.path(item), "it was frozen or let go")
+
+    def _check_formulas(self) -> None:
+        for item, was_merged in self._formulas:
+            if item.is_merged is not was_merged:
+                _changed("a parameter made of others", "it was merged or unmerged")
 
     def _check_outside(self) -> None:
         for ref, array in self._outside:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from burnish.autodiff import Gradients
+from burnish.autodiff import Gradients, Variable
 from burnish.errors import InputError
 from burnish.learner.audience import Audience
 from burnish.learner.checkpoint import Checkpoint, Checkpointer, RunState
@@ -29,6 +29,7 @@ from burnish.optim import (
     Schedule,
 )
 from burnish.plan.compiled import compile  # noqa: A004 - the word for it
+from burnish.tensor import Tensor
 
 log = logging.getLogger("burnish.learner")
 
@@ -91,7 +92,7 @@ class Fitting:
                 self.schedule.step()
                 self._share(tracker, loop, batch, item, rate)
             else:
-                item, gradients = self._train_step(batch)
+                item, gradients = self._gradients(batch)
                 weight = self._share(tracker, loop, batch, item, rate)
                 sums.accumulate(_scaled(gradients, weight))
                 waiting += 1
@@ -140,19 +141,45 @@ class Fitting:
             gradients = GradientsParams.from_grads(gradients, self.model)
         return item, gradients
 
+    def _gradients(self, batch: Any) -> tuple[Any, GradientsParams]:
+        """`_train_step`, as a plan where steps are compiled."""
+        if self._planned_gradients is None or not size_of(batch):
+            return self._train_step(batch)
+        *held, found = self._planned_gradients(moved(batch, self.model.device))
+        arrays = {path: gradient.data for path, gradient in found.items()}
+        return self._item(*held), GradientsParams(arrays)
+
+    @property
+    def _is_whole(self) -> bool:
+        """Whether a batch is a step of the optimizer, of this process alone."""
+        return self.accumulate == 1 and self.together.workers.size == 1
+
     @functools.cached_property
     def _planned_step(self) -> Any:
-        """`_whole_step` as plans, which all epochs share; None without `compile`."""
-        return compile(self._whole_step) if self.compile else None
+        """`_whole_step` as plans, which all epochs share; None where it is in parts."""
+        return compile(self._whole_step) if self.compile and self._is_whole else None
+
+    @functools.cached_property
+    def _planned_gradients(self) -> Any:
+        """`_gradient_step` as plans, where gradients are added up; None elsewhere."""
+        is_part = self.compile and not self._is_whole
+        return compile(self._gradient_step) if is_part else None
 
     def _whole_step(self, batch: Any, rate: float) -> tuple[Any, Any]:
         """A batch, and the optimizer's step: the item's class, and what it holds."""
         item, gradients = self._train_step(batch)
         self.optimizer.step(rate, self.model, gradients)
-        if not dataclasses.is_dataclass(item):
-            return None, item
-        names = [field.name for field in dataclasses.fields(item)]
-        return type(item), {name: getattr(item, name) for name in names}
+        return _held(item)
+
+    def _gradient_step(self, batch: Any) -> tuple[Any, Any, dict[str, Any]]:
+        """A batch: the item's class, what it holds, and gradients by path."""
+        item, gradients = self._train_step(batch)
+        place = self.model.device.inner()
+        found = {
+            path: g if isinstance(g, Variable) else Tensor.wrap(g, place)
+            for path, g in gradients.items()
+        }
+        return *_held(item), found
 
     def _item(self, kind: Any, held: Any) -> Any:
         return held if kind is None else kind(**held)
@@ -199,6 +226,14 @@ class Fitting:
             rest=rest or {},
         )
         self.checkpointer.save(checkpoint, self.store)
+
+
+def _held(item: Any) -> tuple[Any, Any]:
+    """The class of a step's output, and its fields; None and itself for another."""
+    if not dataclasses.is_dataclass(item):
+        return None, item
+    names = [field.name for field in dataclasses.fields(item)]
+    return type(item), {name: getattr(item, name) for name in names}
 
 
 def _scaled(gradients: GradientsParams, weight: float) -> GradientsParams:

@@ -56,7 +56,7 @@ class Learner:
     resumes bit for bit. With another precision what is loaded is rounded.
     accumulate: batches an optimizer step; their gradients are averaged.
     compile: whole steps, from batch to optimizer, are `burnish.compile`d: one plan
-    for batches of one shape. For one process and accumulate=1.
+    for batches of one shape; up to the gradients with accumulate or several workers.
     resume: the epoch to go on after, or "last" for the latest checkpoint, where there
     is one; overwrite: start anew in a directory that holds a run.
     log: the application log's name in the directory; None installs none.
@@ -114,11 +114,6 @@ class Learner:
         self.accumulate = accumulate
         self.workers = workers or Group()
         self.compile = compile
-        if compile and (accumulate > 1 or self.workers.size > 1):
-            raise InputError(
-                f"Learner compile: expected accumulate=1 and one process, got "
-                f"accumulate={accumulate} and {self.workers.size}"
-            )
         self.artifacts = Artifacts(
             Path(directory) if directory and self.workers.is_first else None,
             [checkpoints] if callable(checkpoints) else checkpoints,

@@ -98,10 +98,19 @@ class Reparameterized(Param):
             same = all(a is b for a, b in zip(key, made_of, strict=True))
             if node is not None and same:  # one recurrent network's steps share it
                 return Tensor.wrap(node.outputs(), self.device, node, index)
-        made = self._like_the_parameter(self.method.value(**self._named))
+        made = self.computed()
         if made.node is not None:
             self._last = weakref.ref(made.node), made.index, key
         return made
+
+    def computed(self) -> Tensor:
+        """The value from its parts as they are now, also where they were merged."""
+        return self._like_the_parameter(self.method.value(**self._named))
+
+    @property
+    def is_merged(self) -> bool:
+        """Whether the value is one that `merge` has computed."""
+        return self._merged is not None
 
     @property
     def base(self) -> Tensor:

@@ -65,10 +65,11 @@ class GradientsAccumulator:
     def __init__(self) -> None:
         self._sum: dict[str, Array] = {}
         self._own: set[str] = set()
+        self._tape = recording.tape
 
     def accumulate(self, gradients: GradientsParams) -> None:
         """Add `gradients` to the sum; they stay as they are."""
-        if recording.tape is not None:
+        if recording.tape is not self._tape and recording.tape is not None:
             recording.tape.refuse("gradients are added up over several calls")
         for path, gradient in gradients.items():
             if path not in self._sum:

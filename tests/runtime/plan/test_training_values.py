@@ -1,4 +1,4 @@
-"""What a planned step reads: NumPy scalars, rounded values, modules in lists."""
+"""What a planned step reads: scalars, rounded and derived values, modules in lists."""
 
 import numpy as np
 import pytest
@@ -7,6 +7,7 @@ import burnish
 from burnish import Tensor, nn, ops, optim
 from burnish.kernels import library
 from burnish.lowbit import Level
+from burnish.nn.reparameterize import Reparameterizer
 
 pytestmark = pytest.mark.skipif(library() is None, reason="there is no compiler")
 
@@ -81,6 +82,83 @@ def test_modules_in_lists_and_dicts_are_found(hold):
             module = held[0] if isinstance(held, list) else held["a"][1]
             loss = nn.cross_entropy(module(x), targets)
             optimizer.step(1e-2, module, loss.backward())
+            return [loss]
+
+        return step
+
+    beside(make)
+
+
+class Sized(Reparameterizer):
+    """Rows of a length that is learned."""
+
+    def split(self, param):
+        size = np.linalg.norm(param.data, axis=1, keepdims=True)
+        return {"size": nn.Param(size), "rows": nn.Param(param.data)}
+
+    def value(self, size, rows):
+        return rows * size / (rows * rows).sum(axis=1, keepdims=True).sqrt()
+
+
+def _sized(model):
+    model[0].weight = nn.Reparameterized(model[0].weight, Sized())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [lambda m: m.apply_lora(4), lambda m: m.apply_qlora(4, block_size=16), _sized],
+    ids=["LoRA", "QLoRA", "weight norm"],
+)
+def test_parameters_that_are_made_of_others(change):
+    def make(model):
+        change(model)
+        optimizer = optim.Adam()
+
+        def step(x, targets):
+            loss = nn.cross_entropy(model(x) + model(-x), targets)
+            optimizer.step(0.03, model, loss.backward())
+            after = model(x).sum()
+            return loss, after
+
+        return step
+
+    beside(make)
+
+
+def test_a_merged_parameter_is_planned_anew():
+    burnish.seed(1)
+    model = nn.Sequential(nn.Linear(16, 4)).to("cpu:autodiff")
+    model[0].weight = nn.Reparameterized(model[0].weight, Sized())
+    optimizer = optim.SGD()
+
+    def step(x, targets):
+        loss = nn.cross_entropy(model(x), targets)
+        optimizer.step(0.1, model, loss.backward())
+        return loss
+
+    fast = burnish.compile(step)
+    x, targets = Tensor(np.ones((2, 16), np.float32)), Tensor(np.arange(2))
+    fast(x, targets)
+    fast(x, targets)
+    model[0].weight.merge()
+    before = np.array(model[0].weight.data)
+    wanted = nn.cross_entropy(model(x), targets).item()
+    assert abs(fast(x, targets).item() - wanted) < 1e-6
+    model[0].weight.unmerge()  # its parts did not train
+    np.testing.assert_array_equal(model[0].weight.data, before)
+
+
+def test_gradients_added_up_within_a_step():
+    def make(model):
+        optimizer = optim.Adam()
+
+        def step(x, targets):
+            sums = optim.GradientsAccumulator()
+            for part in (slice(0, 4), slice(4, 8)):
+                loss = nn.cross_entropy(model(x[part]), targets[part]) / 2
+                found = optim.GradientsParams.from_grads(loss.backward(), model)
+                sums.accumulate(found)
+            optimizer.step(1e-2, model, sums.grads())
             return [loss]
 
         return step
