@@ -5,8 +5,8 @@ one writes `Identity` nodes that carry the names of the others: a copy under suc
 is a weight of its own. The newer one, and both for transposed ones, leave no trace but
 the scopes: what modules of one list read in the same place ("layers.0.norm",
 "layers.1.norm") was one weight each, and so was what any modules read whose elements
-are all the same number: fresh biases and scales. Tables, too, are merged where some of
-a list's modules have equal ones.
+are all the same number: fresh biases and scales, which `fresh` knows without scopes
+too. Tables, too, are merged where some of a list's modules have equal ones.
 What the file itself uses twice stays one.
 """
 
@@ -22,6 +22,7 @@ from burnish.codegen import authorship
 from burnish.codegen.account import Account
 from burnish.codegen.ops import Trait, having
 from burnish.codegen.passes import graph as g
+from burnish.codegen.passes.weights.fresh import fresh_apart
 from burnish.codegen.scopes import scope_of
 from burnish.codegen.weights import constants, origin
 
@@ -39,6 +40,7 @@ def untie_weights(model: ir.Model, account: Account) -> bool:
     """Undo what both of torch's exporters do to equal weights."""
     changed = _by_names(model, account)
     for value in list(model.graph.initializers.values()):
+        changed |= fresh_apart(model, value, account)
         changed |= _by_scopes(model, value, account)
     return _tables_apart(model, account) or changed
 
