@@ -177,7 +177,7 @@ def functions() -> Iterator[tuple[str, Callable[..., Any], Callable[..., Any], A
     rows = i(1000, 5000)
     yield (
         "index_select",
-        lambda x: ops.take(x, rows),
+        lambda x: ops.take(x, rows, 0),
         lambda x: x.index_select(0, torch.from_numpy(rows)),
         [f(1000, 64)],
     )

@@ -7,10 +7,14 @@ before, by `burnish kernels build` or for the first plan.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from burnish.kernels.elementwise import OUTER, Step, coded, mode
 from burnish.kernels.library import Library, built_before
-from burnish.kernels.records import BY_NAME, packed, reference
+from burnish.kernels.records import BY_NAME, READS, packed, reference
 from burnish.kernels.threads import num_threads
 
 _MOST = 32
@@ -39,6 +43,35 @@ def launch(kernel: str, parts: int, **fields: Any) -> None:
     Arrays have to be contiguous and of the types that the kernel takes.
     """
     run(kernel, [(parts, fields)])
+
+
+def program(
+    steps: Sequence[Step], sizes: Sequence[int], out: Any, *read: tuple[Any, ...]
+) -> None:
+    """Run an element-wise program for `out`, whose axes are of `sizes`: at most six.
+
+    read: float32 arrays, each with its strides along the axes, in elements.
+    """
+    outer = [1] * (OUTER + 2 - len(sizes)) + [*sizes]
+    operands = []
+    for i, (_, ways) in enumerate(read):
+        ways = [0] * (len(outer) - len(ways)) + [*ways]
+        way = READS[mode(ways[OUTER:], *outer[OUTER:])]
+        operands += [reference(i + 3), way, 0, *ways]
+    code = coded(steps, len(read))
+    library = usable()
+    assert library is not None
+    parts = shares(4 * out.size * len(steps))
+    record = packed(
+        "program", parts, out=reference(0), code=reference(1), table=reference(2),
+        steps=len(steps), operands=len(read), result=len(read) + len(steps) - 1,
+        to_bool=0, **{f"size{i}": outer[i] for i in range(OUTER)}, rows=outer[OUTER],
+        width=outer[OUTER + 1],
+    )  # fmt: skip
+    table = np.array(operands, np.int64)
+    given = (out, np.frombuffer(code, np.uint8), table, *(array for array, _ in read))
+    addresses = struct.pack(f"={len(given)}Q", *map(address, given))
+    library.run(record, 1, addresses, num_threads() if parts > 1 else 1)
 
 
 def run(kernel: str, calls: list[tuple[int, dict[str, Any]]]) -> None:

@@ -47,7 +47,7 @@ def scaled_dot_product_attention(
         y = scaled_dot_product_attention(wide_q, wide_k, wide_v, attn_mask, **options)
         return cast(y, dtype=q.dtype)
     heads = q.shape
-    if (y := _on_gpu(q, k, v, attn_mask, is_causal, scale, softcap)) is not None:
+    if (y := _by_kernels(q, k, v, attn_mask, is_causal, scale, softcap)) is not None:
         return y
     shared = _sharing(q, k)
     if shared > 1:
@@ -104,7 +104,7 @@ def _(g, y, x):
     return softmax_gradient(g, y, -1)
 
 
-def _on_gpu(
+def _by_kernels(
     q: Any,
     k: Any,
     v: Any,
@@ -114,7 +114,7 @@ def _on_gpu(
     softcap: float,
 ) -> Any:
     """Attention in few kernels where nothing is recorded; None where that is not so."""
-    if library_of(q) is np or softcap > 0 or recording.tape is not None:
+    if not _has_kernel(q) or softcap > 0 or recording.tape is not None:
         return None
     given = [a for a in (q, k, v, mask) if a is not None]
     if any(isinstance(a, Variable) and a.node is not None for a in given):
@@ -123,10 +123,20 @@ def _on_gpu(
     ranked("attention: k", k, -2)
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     shown = None if mask is None else values(mask)
-    y = attended(values(q), values(k), values(v), shown, scale, is_causal)
+    kernels = attended
+    if library_of(q) is np:
+        from burnish.kernels.attention import attended as kernels
+    y = kernels(values(q), values(k), values(v), shown, scale, is_causal)
     if y is None or not isinstance(q, Variable):
         return y
     return q.wrap(y, q.device)
+
+
+def _has_kernel(q: Any) -> bool:
+    """Whether q is on a GPU, or the library was built before."""
+    from burnish.kernels import direct
+
+    return library_of(q) is not np or direct.usable() is not None
 
 
 def _sharing(q: Any, k: Any) -> int:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from burnish.kernels.elementwise import activation as known_activation
 from burnish.ops._window import pairs
 from burnish.plan.attention import attend, turn_back
 from burnish.plan.fold import scale_and_shift
@@ -222,33 +223,13 @@ def activated(node: Node, around: Around) -> Node | None:
 
 def activation(node: Node) -> tuple[str, float, float] | None:
     """The kernels' name of an elementwise activation, with its two numbers."""
-    o = node.options
-    match node.name:
-        case "relu" | "sigmoid" | "tanh" | "hard_swish":
-            return node.name, 0.0, 0.0
-        case "relu6":
-            return "clip", 0.0, 6.0
-        case "hard_tanh":
-            return "clip", o["low"], o["high"]
-        case "clip":
-            low, high = node.args[1:]
-            if not all(isinstance(bound, int | float | None) for bound in (low, high)):
-                return None
-            low = -np.inf if low is None else float(low)
-            return "clip", low, np.inf if high is None else float(high)
-        case "gelu":
-            return ("gelu" if o["approximate"] == "none" else "gelu_tanh"), 0.0, 0.0
-        case "swish":
-            return "swish", o["alpha"], 0.0
-        case "hard_sigmoid":
-            return "ramp", o["alpha"], o["beta"]
-        case "leaky_relu":
-            return "leaky", o["negative_slope"], 0.0
-        case "elu":
-            return "elu", o["alpha"], 0.0
-        case "softplus":
-            return "softplus", 0.0, 0.0
-    return None
+    if node.name != "clip":
+        return known_activation(node.name, node.options)
+    low, high = node.args[1:]
+    if not all(isinstance(bound, int | float | None) for bound in (low, high)):
+        return None
+    low = -np.inf if low is None else float(low)
+    return "clip", low, np.inf if high is None else float(high)
 
 
 def programs(node: Node, around: Around) -> Node | None:

@@ -19,11 +19,15 @@ enum {
 
 static void masked(const attention_record *r, const char *mask, int64_t keys,
                    float *scores) {
-    for (int64_t i = 0; i < keys; i++)
-        if (r->mask_is_bool)
-            scores[i] = mask[i * r->mask_key] ? scores[i] : (float)r->blocked;
-        else
-            scores[i] += ((const float *)mask)[i * r->mask_key];
+    const int64_t step = r->mask_key;
+    const float blocked = (float)r->blocked;
+    if (!r->mask_is_bool)
+        for (int64_t i = 0; i < keys; i++) scores[i] += ((const float *)mask)[i * step];
+    else if (step == 1)  // apart, as it becomes vectors
+        for (int64_t i = 0; i < keys; i++) scores[i] = mask[i] ? scores[i] : blocked;
+    else
+        for (int64_t i = 0; i < keys; i++)
+            scores[i] = mask[i * step] ? scores[i] : blocked;
 }
 
 // The number of keys up to the last one that some query sees.

@@ -8,4 +8,6 @@ number of threads. Importing a module of this package registers its kernels.
 from burnish.ops._cpu import activation as activation
 from burnish.ops._cpu import convolution as convolution
 from burnish.ops._cpu import norm as norm
+from burnish.ops._cpu import recurrent as recurrent
+from burnish.ops._cpu import rows as rows
 from burnish.ops._cpu import trees as trees

@@ -4,8 +4,50 @@ from __future__ import annotations
 
 import numpy as np
 
-from burnish.ops._cpu.call import dense, launch, suits
+from burnish.ops import activation as plain
+from burnish.ops import elementary
+from burnish.ops._cpu.call import dense, element_wise, launch, suits
 from burnish.ops._slopes import gated
+
+
+def _register(function):
+    """Kernels of an activation and of its gradient."""
+
+    @function.on("numpy")
+    def _(x, **options):
+        if not suits(x):
+            return function.value(x, **options)
+        from burnish.kernels.elementwise import activation
+
+        act = activation(function.name, function.defaults | options)
+        if act is None:  # the plain form says of which option
+            return function.value(x, **options)
+        name, low, high = act
+        return element_wise([(name, 0, 0, 0, low, high)], x)
+
+    @function.vjp("x", on="numpy")
+    def _(g, y, x, **options):
+        from burnish.kernels.elementwise import of_slope, slope
+
+        known = slope(function.name, options)
+        if known is None or g.shape != x.shape or not suits(g, x, y):
+            return NotImplemented
+        step, of, low = known
+        return element_wise(of_slope(step, low), g, x if of == "x" else y)
+
+
+for _function in (
+    elementary.tanh,
+    plain.elu,
+    plain.gelu,
+    plain.hard_sigmoid,
+    plain.hard_swish,
+    plain.leaky_relu,
+    plain.sigmoid,
+    plain.softplus,
+    plain.swish,
+):
+    _register(_function)
 
 
 @gated.on("numpy")

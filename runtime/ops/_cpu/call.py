@@ -37,3 +37,24 @@ def launch(kernel: str, work: float, **fields: Any) -> None:
 def dense(a: Array | None) -> Any:
     """The array with its elements side by side; None for None."""
     return None if a is None else np.ascontiguousarray(a)
+
+
+def element_wise(steps: list[tuple[Any, ...]], *operands: Array) -> Array:
+    """The result of a program whose operands have one shape."""
+    from burnish.kernels import direct
+
+    out = np.empty(operands[0].shape, np.float32)
+    read = [(dense(a), (1,)) for a in operands]
+    direct.program(steps, (out.size,), out, *read)
+    return out
+
+
+def launch_shared(
+    kernel: str, work: float, most: int, room: int, **fields: Any
+) -> None:
+    """`launch` in at most so many shares, each with room for so many numbers."""
+    from burnish.kernels import direct
+
+    parts = min(direct.shares(work), most)
+    space = np.empty(parts * room, np.float32)
+    direct.launch(kernel, parts, space=space, room=room, **fields)

@@ -9,10 +9,13 @@ import numpy as np
 from burnish.ops import norm
 from burnish.ops._cpu.call import dense, launch, suits
 
+_FEW_PLACES = 8
+"""Places of a map below which NumPy's sums over the channels' columns win."""
+
 
 @norm.channel_norm.on("numpy")
 def _(x, scale=None, bias=None, *, eps=1e-5):
-    if not suits(x, scale, bias):
+    if prod(x.shape[2:]) < _FEW_PLACES or not suits(x, scale, bias):
         return norm.channel_norm.value(x, scale, bias, eps=eps)
     y = np.empty(x.shape, x.dtype)
     mean, var = np.empty((2, x.shape[1]), x.dtype)
@@ -26,7 +29,8 @@ def _(x, scale=None, bias=None, *, eps=1e-5):
 @norm.channel_norm.vjp("x", "scale", "bias", on="numpy")
 def _(g, y, x, scale=None, bias=None, *, eps):
     inward, *others = g
-    if any(each is not None for each in others) or not suits(x, inward, scale):
+    known = prod(x.shape[2:]) >= _FEW_PLACES and not any(a is not None for a in others)
+    if not (known and suits(x, inward, scale)):
         return NotImplemented
     dx = np.empty(x.shape, x.dtype)
     dscale, dbias = np.empty((2, x.shape[1]), x.dtype)
@@ -40,3 +44,96 @@ def _(g, y, x, scale=None, bias=None, *, eps):
 
 def _sizes(x):
     return {"count": len(x), "channels": x.shape[1], "inner": prod(x.shape[2:])}
+
+
+_ROWS = 32
+"""Rows with a sum of their own in the gradient of a weight, as in row_gradients.c"""
+
+
+def _register(function, center):
+    """Kernels of a norm from an axis to the last one, and of its gradient."""
+
+    @function.on("numpy")
+    def _(x, *scales, axis=-1, eps=1e-5):
+        width = prod(x.shape[axis % x.ndim :]) if x.ndim else 0
+        if not (suits(x, *scales) and _are_rows(scales, width)):
+            return function.value(x, *scales, axis=axis, eps=eps)
+        y = np.empty(x.shape, x.dtype)
+        weight, bias = (*map(dense, scales), None, None)[:2]
+        launch(
+            "layer_norm", 8 * x.size, x=dense(x), weight=weight, bias=bias, out=y,
+            rows=x.size // width, width=width, center=center, eps=eps,
+        )  # fmt: skip
+        return y
+
+    @function.vjp(*function.arguments, on="numpy")
+    def _(g, y, x, *scales, axis, eps):
+        width = prod(x.shape[axis % x.ndim :])
+        if not (suits(x, g, *scales) and _are_rows(scales, width)):
+            return NotImplemented
+        rows = x.size // width
+        dx = np.empty(x.shape, x.dtype)
+        sums = [
+            None if a is None else np.empty((-(-rows // _ROWS), width), x.dtype)
+            for a in scales
+        ]
+        weight = dense(scales[0]) if scales else None
+        dweight, dbias = (*sums, None, None)[:2]
+        launch(
+            "layer_norm_gradient", 12 * x.size, g=dense(g), x=dense(x), weight=weight,
+            out=dx, dweight=dweight, dbias=dbias, rows=rows, width=width, center=center,
+            eps=eps,
+        )  # fmt: skip
+        others = (
+            None if part is None else part.sum(axis=0).reshape(a.shape)
+            for a, part in zip(scales, sums, strict=True)
+        )
+        return (dx, *others, None, None)[: len(function.arguments)]
+
+
+def _are_rows(scales, width):
+    """Whether weights and biases are one for each number of a row."""
+    return width and all(a is None or a.size == width for a in scales)
+
+
+_register(norm.layer_norm_from, center=1)
+_register(norm.rms_norm_from, center=0)
+
+
+@norm.group_norm_of.on("numpy")
+def _(x, scale=None, bias=None, *, num_groups, eps=1e-5):
+    alike = all(a is None or a.shape == x.shape[1:2] for a in (scale, bias))
+    if not (alike and suits(x, scale, bias) and not x.shape[1] % num_groups):
+        return norm.group_norm_of.value(x, scale, bias, num_groups=num_groups, eps=eps)
+    y = np.empty(x.shape, x.dtype)
+    launch(
+        "group_norm", 8 * x.size, x=dense(x), weight=dense(scale), bias=dense(bias),
+        out=y, count=len(x), groups=num_groups, channels=x.shape[1] // num_groups,
+        inner=prod(x.shape[2:]), eps=eps,
+    )  # fmt: skip
+    return y
+
+
+@norm.batch_norm.on("numpy")
+def _(x, running_mean, running_var, weight=None, bias=None, *, eps=1e-5):
+    given = (running_mean, running_var, weight, bias)
+    alike = all(a is None or a.shape == x.shape[1:2] for a in given)
+    if not (alike and suits(x, *given)):
+        return norm.batch_norm.value(x, *given, eps=eps)
+    from burnish.kernels import direct
+
+    factor = 1 / np.sqrt(running_var + np.float32(eps))
+    factor = factor if weight is None else factor * weight
+    offset = -running_mean * factor if bias is None else bias - running_mean * factor
+    inner = prod(x.shape[2:])
+    y = np.empty(x.shape, x.dtype)
+    n, c = x.shape[:2]
+    sizes = (n, c) if inner == 1 else (n, c, 1, inner)  # one factor for a whole plane
+    ways, each = (
+        ((c, 1), (0, 1)) if inner == 1 else ((c * inner, inner, 0, 1), (0, 1, 0, 0))
+    )
+    direct.program(_MOVED, sizes, y, (dense(x), ways), (factor, each), (offset, each))
+    return y
+
+
+_MOVED = [("mul", 0, 1, 0, 0.0, 0.0), ("add", 3, 2, 0, 0.0, 0.0)]

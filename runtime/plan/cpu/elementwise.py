@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
-import struct
 from typing import Any
 
 import numpy as np
 
-from burnish.kernels.records import READS, STEPS
+from burnish.kernels.elementwise import OUTER, coded, mode
 from burnish.plan.cpu.builder import Builder, Spot
 from burnish.plan.cpu.layout import LANES, PLAIN, Layout, blocks, strides
 from burnish.plan.cpu.table import lower, need
 from burnish.plan.graph import Constant, Node, Value, constant
-
-_OUTER = 4  # axes beside rows and columns of a plane
 
 
 @lower("program")
@@ -32,17 +29,14 @@ def program(b: Builder, node: Node) -> None:
         ways.append(steps)
     sizes = _sizes(y.shape, axis)
     sizes, ways = _merged(sizes, ways)
-    need(len(sizes) <= _OUTER + 2, f"it goes along {len(sizes)} axes")
-    outer = [1] * (_OUTER + 2 - len(sizes)) + sizes
-    rows, width = outer[_OUTER:]
+    need(len(sizes) <= OUTER + 2, f"it goes along {len(sizes)} axes")
+    outer = [1] * (OUTER + 2 - len(sizes)) + sizes
+    rows, width = outer[OUTER:]
     table = []
     for spot, operand, way in zip(spots, operands, ways, strict=True):
         steps = [0] * (len(outer) - len(way)) + way
-        table.append((spot, _mode(steps[_OUTER:], rows, width), operand, steps))
-    code = b"".join(
-        struct.pack("=6i2d", STEPS[name], len(operands) + i, *places, 0, low, high)
-        for i, (name, *places, low, high) in enumerate(node.options["code"])
-    )
+        table.append((spot, mode(steps[OUTER:], rows, width), operand, steps))
+    code = coded(node.options["code"], len(operands))
     layout = PLAIN if axis is None else Layout("blocked", axis)
     out = b.result(y, layout)
     b.add_program(
@@ -51,7 +45,7 @@ def program(b: Builder, node: Node) -> None:
         steps=len(node.options["code"]), operands=len(operands),
         result=len(operands) + len(node.options["code"]) - 1,
         to_bool=y.dtype == np.bool_, rows=rows, width=width,
-        **{f"size{i}": outer[i] for i in range(_OUTER)},
+        **{f"size{i}": outer[i] for i in range(OUTER)},
     )  # fmt: skip
 
 
@@ -143,15 +137,3 @@ def _merged(
             for path, way in zip(paths, ways, strict=True):
                 path.append(way[axis])
     return kept, paths
-
-
-def _mode(steps: list[int], rows: int, width: int) -> str:
-    row, column = steps
-    if (row == 0 or rows == 1) and (column == 0 or width == 1):
-        return "one"
-    if (column == 1 or width == 1) and (rows == 1 or row == width * column):
-        return "dense" if column == 1 else "strided"
-    return "strided"
-
-
-__all__ = ["READS", "program"]

@@ -43,7 +43,8 @@ def test_kernels_read_and_write_what_is_theirs(tmp_path):
     }
     names = ("kernels", "winograd", "gradients", "halo", "quantized", "same")
     files = [Path(__file__).with_name(f"test_{name}.py") for name in names]
-    files.append(Path(__file__).parents[1] / "ops" / "test_cpu.py")
+    ops = Path(__file__).parents[1] / "ops"
+    files += [ops / "test_cpu.py", ops / "test_row_kernels.py"]
     words = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-x", *map(str, files)]
     done = subprocess.run(
         words, env={**os.environ, **setting}, capture_output=True, text=True

@@ -1,0 +1,74 @@
+"""LSTMs over whole sequences, and their gradients, by kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from burnish.ops import _lstm
+from burnish.ops._cpu.call import dense, launch_shared, suits
+from burnish.ops._states import before
+
+_LANES = 16  # hidden units in a block of weights, as in recurrent.c
+_EXAMPLES = 8  # that go back through time together, as in recurrent_gradient.c
+_MANY = 16
+"""Examples from which on NumPy's products, one for all of them, are faster."""
+
+
+@_lstm.lstm_sequence.on("numpy")
+def _(x, weight, h, c, live=None, *, order, reverse):
+    known = live is None and x.shape[1] < _MANY and _is_sequence(x, weight, h, c)
+    if not (known and suits(x, weight, h, c)):
+        given = x, weight, h, c, live
+        return _lstm.lstm_sequence.value(*given, order=order, reverse=reverse)
+    steps, count, width = x.shape
+    hidden = width // 4
+    hs, cs = np.empty((2, steps, count, hidden), x.dtype)
+    gates = np.empty((steps, count, 4, hidden), x.dtype)
+    places = [order.index(gate) for gate in "ifoc"]
+    launch_shared(
+        "recurrent", x.size * hidden / 4, count, 3 * _LANES * -(-hidden // _LANES),
+        x=dense(x), weight=_interleaved(weight, places, hidden), bias=None, h=dense(h),
+        c=dense(c), hs=hs, cs=cs, kept=gates, mode=0, steps=steps, count=count,
+        hidden=hidden, gates=4, reverse=reverse, **_named(places),
+    )  # fmt: skip
+    return hs, cs, gates
+
+
+@_lstm.lstm_sequence.vjp("x", "weight", "h", "c", on="numpy")
+def _(g, y, x, weight, h, c, live=None, *, order, reverse):
+    by_h, by_c, by_gates = g
+    hs, cs, gates = y
+    steps, count, hidden = hs.shape
+    known = live is None and by_gates is None and hidden % _LANES == 0
+    if not (known and suits(x, by_h, by_c, *y, weight, h, c)):
+        return NotImplemented
+    dz, (dh, dc) = np.empty(x.shape, x.dtype), np.empty((2, *h.shape), x.dtype)
+    launch_shared(
+        "recurrent_gradient", x.size * hidden / 4, -(-count // _EXAMPLES),
+        2 * _EXAMPLES * hidden, by_h=dense(by_h), by_c=dense(by_c), gates=dense(gates),
+        cs=dense(cs), c=dense(c), weight=dense(weight), out=dz, dh=dh, dc=dc,
+        steps=steps, count=count, hidden=hidden, reverse=reverse,
+        **_named([order.index(gate) for gate in "ifoc"]),
+    )  # fmt: skip
+    states = before(h, hs, reverse).reshape(steps * count, hidden)
+    return dz, dz.reshape(steps * count, 4 * hidden).T @ states, dh, dc
+
+
+def _is_sequence(x, weight, h, c):
+    """Whether the arrays' shapes are those of a sequence that has steps."""
+    hidden = x.shape[2] // 4
+    state = (x.shape[1], hidden)
+    return (
+        x.size and weight.shape == (4 * hidden, hidden) and h.shape == c.shape == state
+    )
+
+
+def _named(places):
+    return {f"gate{i}": place for i, place in enumerate(places)}
+
+
+def _interleaved(weight, places, hidden):
+    """(4 * hidden, hidden) as (block of hidden, hidden before, gate, _LANES)"""
+    w = weight.reshape(4, hidden, hidden)[places]
+    w = np.pad(w, ((0, 0), (0, -hidden % _LANES), (0, 0)))
+    return dense(w.reshape(4, -1, _LANES, hidden).transpose(1, 3, 0, 2))

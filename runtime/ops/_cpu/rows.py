@@ -1,0 +1,86 @@
+"""Softmax, cross entropy and their gradients along the last axis by kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from burnish.ops import activation, attention, loss
+from burnish.ops._cpu.call import dense, launch, suits
+
+_EXPONENTIAL = 20
+"""The cost of an element where there is an exponential."""
+
+
+def _register(function, **fields):
+    """Kernels of a softmax and of its gradient."""
+
+    @function.on("numpy")
+    def _(x, **options):
+        if not (x.ndim and _is_last(x, options) and suits(x)):
+            return function.value(x, **options)
+        y = np.empty(x.shape, x.dtype)
+        launch(
+            "softmax", _EXPONENTIAL * x.size, x=dense(x), out=y, **_sizes(x), **fields
+        )
+        return y
+
+    @function.vjp("x", on="numpy")
+    def _(g, y, x, **options):
+        if not (x.ndim and _is_last(x, options) and suits(y, g)):
+            return NotImplemented
+        dx = np.empty(y.shape, y.dtype)
+        launch(
+            "softmax_gradient", 6 * y.size, g=dense(g), y=dense(y), out=dx, **_sizes(y),
+            is_log=fields["is_log"],
+        )  # fmt: skip
+        return dx
+
+
+def _is_last(x, options):
+    return options.get("axis", -1) in (-1, x.ndim - 1)
+
+
+def _sizes(x):
+    return {"rows": x.size // x.shape[-1], "width": x.shape[-1]}
+
+
+_register(activation.softmax, zero_if_empty=0, is_log=0)
+_register(activation.log_softmax, zero_if_empty=0, is_log=1)
+_register(attention.softmax_or_zero, zero_if_empty=1, is_log=0)
+
+
+@loss.softmax_cross_entropy.on("numpy")
+def _(x, classes, shares, offset=0, *, axis=-1, summed=False):
+    known = x.ndim == 2 and axis in (-1, 1) and classes.dtype == np.int64
+    if not (
+        known and suits(x, shares) and shares.shape == classes.shape == x.shape[:1]
+    ):
+        return loss.softmax_cross_entropy.value(
+            x, classes, shares, offset, axis=axis, summed=summed
+        )
+    softmax, losses = np.empty(x.shape, x.dtype), np.empty(len(x), x.dtype)
+    launch(
+        "cross_entropy", _EXPONENTIAL * x.size, x=dense(x), classes=dense(classes),
+        by=dense(shares), softmax=softmax, out=losses, **_sizes(x),
+    )  # fmt: skip
+    return (losses.sum() + offset).astype(x.dtype) if summed else losses, softmax
+
+
+@loss.softmax_cross_entropy.vjp("x", on="numpy")
+def _(g, y, x, classes, shares, offset=0, *, axis, summed):
+    slope, of_softmax = g
+    known = of_softmax is None and _are_classes(x, classes, shares, axis)
+    if not (known and suits(y[1], slope, shares)):
+        return NotImplemented
+    dx = np.empty(x.shape, x.dtype)
+    launch(
+        "cross_entropy_gradient", 4 * x.size, g=dense(slope), softmax=dense(y[1]),
+        classes=dense(classes), by=dense(shares), out=dx, **_sizes(x), is_summed=summed,
+    )  # fmt: skip
+    return dx
+
+
+def _are_classes(x, classes, shares, axis):
+    """Whether each row of x has a class and a share of its own."""
+    alike = shares.shape == classes.shape == x.shape[:1]
+    return alike and x.ndim == 2 and axis in (-1, 1) and classes.dtype == np.int64

@@ -1,0 +1,34 @@
+"""Fixtures of operators' tests."""
+
+from __future__ import annotations
+
+import pytest
+
+from burnish.kernels import direct, library
+from burnish.ops._cpu import call, norm
+
+
+@pytest.fixture
+def launched(monkeypatch):
+    """The kernels that a test used; small arrays are worth one, and threads too."""
+    if library() is None:
+        pytest.skip("no C compiler here")
+    names = []
+    run = direct.run
+
+    def noted(kernel, calls):
+        names.append(kernel)
+        run(kernel, calls)
+
+    program = direct.program
+
+    def also_noted(steps, *given):
+        names.append("program")
+        program(steps, *given)
+
+    monkeypatch.setattr(direct, "run", noted)
+    monkeypatch.setattr(direct, "program", also_noted)
+    monkeypatch.setattr(direct, "_ENOUGH", 1)
+    monkeypatch.setattr(call, "FEW", 0)
+    monkeypatch.setattr(norm, "_FEW_PLACES", 0)
+    return names

@@ -1,0 +1,236 @@
+"""Kernels of activations, rows, sequences and attention: against float64.
+
+`tests/runtime/plan/test_sanitized.py` runs this file under the compiler's checks too.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from burnish import ops
+from burnish.errors import InputError
+from burnish.kernels import attention
+from burnish.ops._lstm import lstm_sequence
+from burnish.ops.attention import softmax_or_zero
+from burnish.ops.loss import softmax_cross_entropy
+from burnish.ops.norm import batch_norm, group_norm_of, layer_norm_from, rms_norm_from
+from tests.runtime.ops.kernels import (
+    checked_by_differences,
+    close,
+    pulled,
+    same_for_any_threads,
+    values,
+    wide,
+)
+
+pytestmark = pytest.mark.usefixtures("launched")
+
+
+def compared(op, args, options, kernels, launched, *, g=None, tolerance=16.0):
+    """Values and gradients of a kernel against the plain ones in float64."""
+    y = same_for_any_threads(lambda: op(*args, **options))
+    exact = op.value(*wide(args), **options)
+    several = isinstance(exact, tuple)
+    for ours, want in zip(y, exact if several else [exact], strict=True):
+        close(ours, want, tolerance)
+    given = {**op.defaults, **options}
+    gs = g if several else (g or [values(*y[0].shape, seed=9)])[0]
+    ys = tuple(y) if several else y[0]
+    grads = same_for_any_threads(lambda: pulled(op, gs, ys, args, given))
+    wide_g = tuple(wide(gs)) if several else gs.astype(np.float64)
+    wanted = pulled(op, wide_g, exact, wide(args), given)
+    assert set(kernels) <= set(launched)
+    for ours, want in zip(grads, wanted, strict=True):
+        if want is not None:
+            close(ours, want, 16 * tolerance)
+    if not several:
+        checked_by_differences(op, args, gs, grads, given, 1e-3)
+
+
+ACTIVATIONS = [
+    (ops.gelu, {}),
+    (ops.gelu, {"approximate": "tanh"}),
+    (ops.swish, {}),
+    (ops.swish, {"alpha": 1.702}),
+    (ops.sigmoid, {}),
+    (ops.tanh, {}),
+    (ops.softplus, {}),
+    (ops.hard_swish, {}),
+    (ops.hard_sigmoid, {"alpha": 0.3}),
+    (ops.leaky_relu, {"negative_slope": 0.2}),
+    (ops.leaky_relu, {"negative_slope": 1.5}),
+    (ops.elu, {"alpha": 0.7}),
+]
+
+
+@pytest.mark.parametrize("count", [1, 15, 513, 1500])
+@pytest.mark.parametrize(
+    ("op", "options"), ACTIVATIONS, ids=lambda v: getattr(v, "name", str(v))
+)
+def test_activations(op, options, count, launched):
+    x = values(count) * 3
+    x[np.isin(abs(x), [0, 3])] = 1  # of bounds there is no slope
+    compared(op, (x,), options, ["program"], launched)
+
+
+@pytest.mark.parametrize(
+    ("op", "options"), ACTIVATIONS, ids=lambda v: getattr(v, "name", str(v))
+)
+def test_activations_of_odd_numbers(op, options, launched):
+    x = np.array([np.nan, np.inf, -np.inf, 0, -0.0, 90, -90, 1e30, -1e30], np.float32)
+    with np.errstate(all="ignore"):
+        wanted = op.value(x.astype(np.float64), **options)
+    close(op(x, **options), wanted)
+    assert set(launched) == {"program"}
+
+
+def test_an_activation_takes_arrays_that_are_not_contiguous(launched):
+    x = values(2, 6, 5)
+    half = x[:, ::2].transpose(2, 0, 1)
+    close(ops.sigmoid(half), ops.sigmoid.value(half.astype(np.float64)))
+    close(ops.glu(x, axis=1), ops.glu(x.astype(np.float64), axis=1))
+    assert set(launched) == {"program"}
+
+
+def test_an_unknown_approximation_is_refused():
+    with pytest.raises(InputError, match="expected approximate 'none' or 'tanh'"):
+        ops.gelu(values(4), approximate="rough")
+
+
+ROWS = [(1, 1), (3, 7), (5, 33), (70, 300), (2, 3, 17)]
+
+
+@pytest.mark.parametrize("shape", ROWS, ids=str)
+@pytest.mark.parametrize("op", [ops.softmax, ops.log_softmax, softmax_or_zero])
+def test_softmax(op, shape, launched):
+    kernels = ["softmax", "softmax_gradient"]
+    options = {} if op is softmax_or_zero else {"axis": len(shape) - 1}
+    compared(op, (values(*shape) * 5,), options, kernels, launched, tolerance=64)
+
+
+def test_a_row_of_which_nothing_takes_part(launched):
+    x = values(3, 20)
+    x[1] = -np.inf
+    y = softmax_or_zero(x)
+    assert not y[1].any()
+    np.testing.assert_allclose(y.sum(axis=1), [1, 0, 1], 1e-6)
+    assert np.isnan(ops.softmax(x)[1]).all()
+    assert set(launched) == {"softmax"}
+
+
+@pytest.mark.parametrize("summed", [False, True])
+@pytest.mark.parametrize("shape", [(1, 3), (6, 10), (33, 257)], ids=str)
+def test_cross_entropy(shape, summed, launched):
+    classes = np.arange(shape[0]) * 7 % shape[1]
+    shares = abs(values(shape[0], seed=2))
+    args = values(*shape) * 4, classes, shares, np.float32(0.5)
+    options = {"axis": 1, "summed": summed}
+    y = softmax_cross_entropy(*args, **options)
+    wanted = softmax_cross_entropy.value(
+        *wide(args[:1]), classes, *wide(args[2:]), **options
+    )
+    for ours, want in zip(y, wanted, strict=True):
+        close(np.asarray(ours), np.asarray(want), 64)
+    g = values(*np.shape(y[0]), seed=3) if not summed else np.float32(0.7)
+    needed = [True, False, False, False]
+    (dx, *_) = softmax_cross_entropy.pull(
+        (np.asarray(g), None), y, args, options, needed
+    )
+    (exact, *_) = softmax_cross_entropy.pull(
+        (np.asarray(g, np.float64), None), wanted,
+        (*wide(args[:1]), classes, *wide(args[2:])), options, needed,
+    )  # fmt: skip
+    close(dx, exact, 64)
+    assert set(launched) == {"cross_entropy", "cross_entropy_gradient"}
+
+
+@pytest.mark.parametrize("shape", [(1, 2), (3, 7), (40, 33), (2, 3, 4, 5)], ids=str)
+@pytest.mark.parametrize("given", ["all", "weight", "none"])
+@pytest.mark.parametrize("op", [layer_norm_from, rms_norm_from])
+def test_norms_of_rows(op, given, shape, launched):
+    axis = -1 if len(shape) == 2 else -2
+    scale = values(*shape[axis:], seed=1)
+    scales = {"all": (scale, scale * 2), "weight": (scale, None), "none": (None, None)}
+    args = (values(*shape) * 2 + 1, *scales[given][: len(op.arguments) - 1])
+    kernels = ["layer_norm", "layer_norm_gradient"]
+    compared(op, args, {"axis": axis, "eps": 1e-3}, kernels, launched, tolerance=32)
+
+
+@pytest.mark.parametrize("shape", [(2, 6), (3, 6, 5), (2, 12, 7, 9)], ids=str)
+@pytest.mark.parametrize("groups", [1, 3])
+def test_group_norm(groups, shape, launched):
+    c = shape[1]
+    x, scale, bias = values(*shape) + 2, values(c, seed=1), values(c, seed=2)
+    y = same_for_any_threads(lambda: group_norm_of(x, scale, bias, num_groups=groups))
+    close(y[0], group_norm_of.value(*wide([x, scale, bias]), num_groups=groups), 32)
+    assert set(launched) == {"group_norm"}
+
+
+@pytest.mark.parametrize(
+    "shape", [(5, 7), (3, 6, 1), (2, 5, 33), (2, 3, 20, 30)], ids=str
+)
+@pytest.mark.parametrize("given", ["both", "bias", "neither"])
+def test_batch_norm_of_running_statistics(given, shape, launched):
+    c = shape[1]
+    mean, var = values(c, seed=1), abs(values(c, seed=2)) + 0.1
+    weight = values(c, seed=3) if given == "both" else None
+    bias = None if given == "neither" else values(c, seed=4)
+    args = values(*shape), mean, var, weight, bias
+    y = same_for_any_threads(lambda: batch_norm(*args, eps=1e-3))
+    close(y[0], batch_norm.value(*wide(args), eps=1e-3))
+    assert set(launched) == {"program"}
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize(("count", "hidden"), [(1, 16), (3, 32), (9, 48), (2, 5)])
+def test_lstm(count, hidden, reverse, launched):
+    steps = 5
+    args = (
+        values(steps, count, 4 * hidden),
+        values(4 * hidden, hidden, seed=1) / hidden**0.5,
+        values(count, hidden, seed=2),
+        values(count, hidden, seed=3),
+    )
+    g = (
+        values(steps, count, hidden, seed=4),
+        values(steps, count, hidden, seed=5),
+        None,
+    )
+    kernels = ["recurrent"] + ["recurrent_gradient"] * (hidden % 16 == 0)
+    options = {"order": "iofc", "reverse": reverse}
+    compared(
+        lstm_sequence, (*args, None), options, kernels, launched, g=g, tolerance=64
+    )
+
+
+MASKS = {
+    "none": None,
+    "bool": (values(9, 11) > 0),
+    "numbers": values(2, 1, 9, 11),
+    "hidden": np.zeros((9, 11), bool),
+    "of keys": (values(2, 1, 1, 11) > -1),
+}
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("heads", [(4, 4), (4, 2), (4, 1)], ids=str)
+def test_attention(heads, mask, causal, launched, monkeypatch):
+    monkeypatch.setattr(attention, "_FEW", 0)
+    q = values(2, heads[0], 9, 8)
+    k, v = values(2, heads[1], 11, 8, seed=1), values(2, heads[1], 11, 20, seed=2)
+    given = {"attn_mask": MASKS[mask], "is_causal": causal, "scale": 0.3}
+    y = same_for_any_threads(lambda: ops.scaled_dot_product_attention(q, k, v, **given))
+    wanted = ops.scaled_dot_product_attention(*wide([q, k, v]), **given)
+    close(y[0], wanted, 32)
+    assert set(launched) == {"attention"}
+
+
+def test_attention_of_few_axes_and_of_views(launched, monkeypatch):
+    monkeypatch.setattr(attention, "_FEW", 0)
+    for lead in ((), (3,)):
+        q, k, v = (values(*lead, 16, 7, seed=i).swapaxes(-1, -2) for i in range(3))
+        y = ops.scaled_dot_product_attention(q, k, v)
+        close(y, ops.scaled_dot_product_attention(*wide([q, k, v])), 32)
+    assert set(launched) == {"attention"}
