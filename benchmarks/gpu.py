@@ -209,9 +209,9 @@ def training(
         quick = torch.compile(peer, mode="reduce-overhead")
         runs["burnish compiled"] = lambda: fast(x, t, RATE)
         runs["torch compiled"] = lambda: their_step(quick)
-    told = fast.explain() if compiled else ""
+    report = fast.explain() if compiled else ""
     apart = max(abs(a - b) / abs(b) for a, b in pairs)
-    return {"runs": runs, "apart": apart, "told": told}
+    return {"runs": runs, "apart": apart, "report": report}
 
 
 def steps(compiled: bool, tf32: bool) -> Iterator[tuple[str, Callable[[], Any]]]:
@@ -273,10 +273,10 @@ def lines(rounds: int, compiled: bool, tf32: bool, only: str) -> Iterator[str]:
                 times[whose] = milliseconds(run, wait, rounds)
             except Exception as error:  # a compiler that gives up
                 yield f"    {whose}: {type(error).__name__}: {error}".splitlines()[0]
-        told = "  ".join(f"{whose} {time:.3f}" for whose, time in times.items())
-        yield f"{name:32} {told}  apart {found['apart']:.1e}"
-        if found.get("told"):
-            yield f"    {found['told']}"
+        report = "  ".join(f"{whose} {time:.3f}" for whose, time in times.items())
+        yield f"{name:32} {report}  apart {found['apart']:.1e}"
+        if found.get("report"):
+            yield f"    {found['report']}"
 
 
 def main() -> None:

@@ -201,11 +201,11 @@ def inputs_of(path: Path, report: Report) -> list[np.ndarray]:
     model = read(path).model
     for size in feeds.sizes(model):
         made = feeds.make(model, size=size, given={}, dims={}, seed=0)
-        told = {
+        described = {
             name: f"{array.dtype}[{', '.join(map(str, array.shape))}]"
             for name, array in made.items()
         }
-        if told == report.inputs:
+        if described == report.inputs:
             return list(made.values())
     raise ValueError(f"{path.name}: the inputs of verify are not made again")
 

@@ -178,10 +178,10 @@ def our_step(row: Row, kind: str, threads: int) -> tuple[Run, Callable[[], str]]
     function = step if len(models) == 1 else turns
     fast = burnish.compile(function) if kind == "planned" else function
 
-    def told() -> str:
+    def report() -> str:
         return fast.explain() if kind == "planned" else ""
 
-    return lambda: fast(wanted, *tensors).item(), told
+    return lambda: fast(wanted, *tensors).item(), report
 
 
 def their_step(row: Row, kind: str, threads: int) -> tuple[Run, Callable[[], str]]:
@@ -253,10 +253,10 @@ def made(kind: str, name: str, setting: dict[str, Any]) -> tuple[Run, Any]:
         import torch.optim  # noqa: F401
     before = _memory("VmRSS")
     find = our_step if is_ours else their_step
-    run, told = find(ROWS[name], kind, setting["threads"])
+    run, report = find(ROWS[name], kind, setting["threads"])
     losses = [run() for _ in range(3)]
     if setting["explain"] and kind == "planned":
-        print(told(), flush=True)
+        print(report(), flush=True)
     return run, (losses, _peak(run) - before)
 
 

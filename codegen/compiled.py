@@ -58,7 +58,7 @@ def calls(
     """Arguments of the calls to plan, one for each combination of sizes.
 
     model: a file with a graph. dims: sizes of open dimensions by name; one that counts
-    a batch is 1 where it is not said. inputs: .npy files by input name. Raises
+    a batch is 1 by default. inputs: .npy files by input name. Raises
     UsageError where a size is missing.
     """
     graph = read(Path(model)).model

@@ -141,7 +141,7 @@ EXTRAS = frozenset(
 
 @contextmanager
 def needing(who: str, extra: str = "codegen") -> Iterator[None]:
-    """A package of the extra that is missing inside is said with the line to install.
+    """Report a package of the extra that is missing, with the command that installs it.
 
     who: what needs it, "" where the message's reader knows.
     """

@@ -1,7 +1,7 @@
 """Validate constructor arguments: types from annotations, bounds from names.
 
 Layers, losses, optimizers and schedules are checked before they are built. A name means
-the same wherever it stands: a `kernel_size` is 1 or more in every layer.
+the same in every signature: a `kernel_size` is 1 or more in every layer.
 """
 
 from __future__ import annotations
@@ -107,16 +107,16 @@ def uncalled(kind: type, args: Any, options: Mapping[str, Any]) -> ArgumentError
     """The error for arguments that a class does not take, with how it is called."""
     import inspect
 
-    if not (told := unfit(kind, args, options)):
+    if not (expected := unfit(kind, args, options)):
         return None
     parameters = inspect.signature(kind).parameters.values()
     bare = [word.replace(annotation=word.empty) for word in parameters]
     name = kind.__name__
-    return ArgumentError(f"{name}: {told}; write {name}{inspect.Signature(bare)}")
+    return ArgumentError(f"{name}: {expected}; write {name}{inspect.Signature(bare)}")
 
 
-def told(instead: str) -> Callable[[F], F]:
-    """A method that tells what to write where PyTorch's is called in another way."""
+def replaced_by(instead: str) -> Callable[[F], F]:
+    """Decorate a method: PyTorch's arguments raise an error with the form to use."""
 
     def explain(method: F) -> F:
         @functools.wraps(method)
@@ -163,8 +163,10 @@ def check(
         annotation, default = wanted.get(name, ("", None))
         if value is default or (value is None and "None" in annotation):
             continue
-        if told := _misfit(name, annotation, value):
-            raise InputError(f"{where} {name}: expected {told}, got {_shown(value)}")
+        if expected := _misfit(name, annotation, value):
+            raise InputError(
+                f"{where} {name}: expected {expected}, got {_shown(value)}"
+            )
 
 
 def _misfit(name: str, annotation: str, value: Any) -> str:
@@ -179,8 +181,10 @@ def _misfit(name: str, annotation: str, value: Any) -> str:
     if kind == "str":
         return "" if isinstance(value, str) else "a text"
     if kind in _OBJECTS:
-        method, told = _OBJECTS[kind]
-        return "" if hasattr(value, method) and not isinstance(value, type) else told
+        method, expected = _OBJECTS[kind]
+        return (
+            "" if hasattr(value, method) and not isinstance(value, type) else expected
+        )
     if kind.startswith("Callable"):
         fits = callable(value) and not isinstance(value, type)
         return "" if fits else "a function or an object to call"
@@ -190,9 +194,9 @@ def _misfit(name: str, annotation: str, value: Any) -> str:
 
 
 def _misfit_of_number(name: str, value: Any) -> str:
-    fits, told = _RANGES.get(name, (lambda value: True, "a number"))
+    fits, expected = _RANGES.get(name, (lambda value: True, "a number"))
     is_number = isinstance(value, Real) and not isinstance(value, bool)
-    return "" if is_number and fits(value) else told
+    return "" if is_number and fits(value) else expected
 
 
 def _misfit_of_several(name: str, value: Any) -> str:
@@ -206,8 +210,8 @@ def _misfit_of_several(name: str, value: Any) -> str:
     if name == "output_size":
         parts = [number for number in parts if number is not None]
     of = _misfit_of_number if name == "scale_factor" else _misfit_of_whole
-    told = next(filter(None, (of(name, number) for number in parts)), "")
-    return told and f"{told}, or one for each axis"
+    expected = next(filter(None, (of(name, number) for number in parts)), "")
+    return expected and f"{expected}, or one for each axis"
 
 
 def _misfit_of_sequence(name: str, kind: str, value: Any) -> str:
@@ -216,13 +220,13 @@ def _misfit_of_sequence(name: str, kind: str, value: Any) -> str:
     if inner[0] not in _PLURALS:
         return ""
     exact = kind.startswith("tuple") and inner[-1] != "..."
-    told = f"{len(inner)} {_PLURALS[inner[0]]}"
-    told = told if exact else f"a sequence of {_PLURALS[inner[0]]}"
+    expected = f"{len(inner)} {_PLURALS[inner[0]]}"
+    expected = expected if exact else f"a sequence of {_PLURALS[inner[0]]}"
     if not isinstance(value, Iterable) or isinstance(value, str | Mapping):
-        return told
+        return expected
     if any(_misfit(name, inner[0], part) for part in value):
-        return told
-    return told if exact and len(tuple(value)) != len(inner) else ""
+        return expected
+    return expected if exact and len(tuple(value)) != len(inner) else ""
 
 
 def _misfit_of_whole(name: str, value: Any) -> str:

@@ -62,7 +62,7 @@ class Cache:
         """Whether it holds keys and values of a decoder's own positions alone."""
         return bool(self._grown) and not self._kept
 
-    def rooms(self, time: int) -> dict[Module, list[Tensor]]:
+    def buffers(self, time: int) -> dict[Module, list[Tensor]]:
         """The arrays (N, H, S, D) by owner, with room for `time` more positions."""
         self._level()
         found = {}
@@ -130,11 +130,12 @@ class InPlace:
     """
 
     def __init__(
-        self, owners: tuple[Module, ...], queries: Tensor, rooms: tuple[Tensor, ...]
+        self, owners: tuple[Module, ...], queries: Tensor, buffers: tuple[Tensor, ...]
     ):
-        self._queries, count = queries, len(rooms) // len(owners)
-        self._rooms = {
-            owner: rooms[i * count : (i + 1) * count] for i, owner in enumerate(owners)
+        self._queries, count = queries, len(buffers) // len(owners)
+        self._buffers = {
+            owner: buffers[i * count : (i + 1) * count]
+            for i, owner in enumerate(owners)
         }
 
     @property
@@ -147,12 +148,12 @@ class InPlace:
 
     def places(self, time: int, device: Device) -> tuple[Tensor, Tensor]:
         """Where the new positions are, and all that there is room for."""
-        room = next(iter(self._rooms.values()))[0]
+        room = next(iter(self._buffers.values()))[0]
         return self._queries, Tensor.arange(room.shape[2], device=device)
 
     def extend(self, owner: Module, *new: Tensor) -> tuple[Tensor, ...]:
         """`owner`'s arrays, with the new rows written into them."""
-        pairs = zip(self._rooms[owner], new, strict=True)
+        pairs = zip(self._buffers[owner], new, strict=True)
         return tuple(_put(room, rows, self._queries) for room, rows in pairs)
 
     def keep(self, owner: Module, make: Callable[[], Any]) -> Any:

@@ -77,8 +77,8 @@ class Decoder:
         """The operators of the calls so far that run eagerly, and why."""
         if self._why:
             return f"every call runs eagerly: {self._why}"
-        told = [made.explain() for pair in self._compiled.values() for made in pair]
-        return "\n".join(told)
+        reports = [made.explain() for pair in self._compiled.values() for made in pair]
+        return "\n".join(reports)
 
     @property
     def known(self) -> list[Any]:
@@ -93,12 +93,12 @@ class Decoder:
     def _step(self, ids: Tensor, mask: Any, positions: Any, cache: Cache) -> Any:
         """The plan's output for new ids; None where there is no plan."""
         time, start = ids.shape[1], cache.length
-        rooms = cache.rooms(time)
-        flat = [room for pair in rooms.values() for room in pair]
+        buffers = cache.buffers(time)
+        flat = [room for pair in buffers.values() for room in pair]
         if len({room.shape[2] for room in flat}) != 1:
             return None
         queries = Tensor.wrap(np.arange(start, start + time), ids.device)
-        bare, masked = self._functions(tuple(rooms))
+        bare, masked = self._functions(tuple(buffers))
         given: tuple[Any, ...]
         if mask is None and positions is None:
             run, given = bare, (ids, queries, *flat)
@@ -126,13 +126,13 @@ def _steps(model: Module, owners: tuple[Module, ...]) -> tuple[Any, Any]:
     """A compiled step without a mask, and one with positions and a mask."""
     from burnish.plan import compile  # noqa: A004 - the word for it
 
-    def step(ids: Tensor, queries: Tensor, *rooms: Tensor) -> Any:
-        return model(ids, cache=InPlace(owners, queries, rooms))
+    def step(ids: Tensor, queries: Tensor, *buffers: Tensor) -> Any:
+        return model(ids, cache=InPlace(owners, queries, buffers))
 
     def masked_step(
-        ids: Tensor, queries: Tensor, positions: Tensor, mask: Tensor, *rooms: Tensor
+        ids: Tensor, queries: Tensor, positions: Tensor, mask: Tensor, *buffers: Tensor
     ) -> Any:
-        return model(ids, mask, positions, cache=InPlace(owners, queries, rooms))
+        return model(ids, mask, positions, cache=InPlace(owners, queries, buffers))
 
     return compile(step), compile(masked_step)
 

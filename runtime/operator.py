@@ -14,7 +14,7 @@
     @leaky_relu.vjp("x", on="cupy")
     def _(g, y, x, *, slope): ...
 
-Arrays come first; what stands behind `*` or `/` is an option. `/` says that options may
+Arrays come first; what follows `*` or `/` is an option. `/` says that options may
 come in order (`softmax(x, -1)`), as NumPy's and PyTorch's do. Called on plain arrays an
 operator returns plain arrays; called on variables (tensors) it returns variables and
 records itself when one of them is recorded. A value may be a tuple of arrays; `g` and
@@ -217,9 +217,9 @@ class Operator(Function[P, A, T]):
         except BurnishError:
             raise
         except MISUSES as error:
-            if told := unfit(self.value, args, options):
+            if message := unfit(self.value, args, options):
                 known = (*self.arguments, *self.defaults)
-                raise misnamed(self.name, told, options, known) from None
+                raise misnamed(self.name, message, options, known) from None
             raise misuse(self.name, args, error) from error
 
     def _in_float32(
@@ -393,13 +393,13 @@ def explained(function: F) -> F:
         try:
             return function(*args, **options)
         except TypeError as error:
-            told = unfit(function, args, options)
-            if told is None:
+            message = unfit(function, args, options)
+            if message is None:
                 raise
             import inspect
 
             known = inspect.signature(function).parameters
-            raise misnamed(call.__name__, told, options, known) from error
+            raise misnamed(call.__name__, message, options, known) from error
 
     call.__name__ = function.__name__.rstrip("_")
     return cast(F, call)
@@ -475,10 +475,12 @@ def misuse(where: str, args: tuple[Any, ...], error: Exception) -> InputError:
     """The InputError for an array's error, with the operator's name and arguments."""
     kind = PlaceError if isinstance(error, IndexError) else InputError
     kinds = isinstance(error, TypeError)
-    return kind(f"{where}: got {', '.join(_told(a, kinds) for a in args)}: {error}")
+    return kind(
+        f"{where}: got {', '.join(_described(a, kinds) for a in args)}: {error}"
+    )
 
 
-def _told(arg: Any, kinds: bool) -> str:
+def _described(arg: Any, kinds: bool) -> str:
     """An argument in an error: an array's shape, a number, anything else's type."""
     if hasattr(arg, "shape"):
         shape = str(tuple(arg.shape))

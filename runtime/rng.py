@@ -23,7 +23,7 @@ _streams: tuple[np.random.Generator, np.random.Generator] | None = None
 
 class _Drawing(threading.local):
     initial = False
-    told: Callable[[], None] | None = None
+    observer: Callable[[], None] | None = None
 
 
 _drawing = _Drawing()
@@ -34,8 +34,8 @@ def seed(value: int) -> None:
 
     Dropout's masks differ between a CPU and a GPU, which draws its own.
     """
-    if _drawing.told is not None:
-        _drawing.told()
+    if _drawing.observer is not None:
+        _drawing.observer()
     _start(np.random.default_rng(value))
 
 
@@ -49,8 +49,8 @@ def _start(
 
 def generator() -> np.random.Generator:
     """The generator that all draws come from, drawn on the host."""
-    if _drawing.told is not None and not _drawing.initial:
-        _drawing.told()
+    if _drawing.observer is not None and not _drawing.initial:
+        _drawing.observer()
     return _source()
 
 
@@ -71,17 +71,17 @@ def initial() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def telling(told: Callable[[], None]) -> Iterator[None]:
-    """In the `with` block `told` is called before every draw of this thread.
+def observed(observer: Callable[[], None]) -> Iterator[None]:
+    """In the `with` block `observer` is called before every draw of this thread.
 
     Draws of initial weights do not count. Afterwards the source is where it was.
     """
     before = state()
-    _drawing.told = told
+    _drawing.observer = observer
     try:
         yield
     finally:
-        _drawing.told = None
+        _drawing.observer = None
         restore(before)
 
 

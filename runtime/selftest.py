@@ -61,20 +61,22 @@ def main(model: Any, golden: str) -> NoReturn:
 def compared(model: Any, golden: str) -> tuple[list[str], bool]:
     """A line for each output of a model, and whether all are as they were."""
     with np.load(io.BytesIO(base64.b64decode(golden)), allow_pickle=False) as held:
-        said = {name: held[name] for name in held.files}
-    results = model(*inputs(said))
+        recorded = {name: held[name] for name in held.files}
+    results = model(*inputs(recorded))
     results = results if isinstance(results, tuple) else (results,)
-    wanted = {name.split("/")[1] for name in said if name.startswith("output/")}
+    wanted = {name.split("/")[1] for name in recorded if name.startswith("output/")}
     if len(results) != len(wanted):
         return [f"expected {len(wanted)} outputs, got {len(results)}"], False
-    told = [_told(i, np.asarray(y.numpy()), said) for i, y in enumerate(results)]
-    return [line for line, _ in told], all(fits for _, fits in told)
+    reports = [
+        _report(i, np.asarray(y.numpy()), recorded) for i, y in enumerate(results)
+    ]
+    return [line for line, _ in reports], all(fits for _, fits in reports)
 
 
-def inputs(said: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+def inputs(recorded: Mapping[str, np.ndarray]) -> list[np.ndarray]:
     """The arguments of the call, drawn or as they are kept."""
     found: dict[int, np.ndarray] = {}
-    for name, array in said.items():
+    for name, array in recorded.items():
         kind, number, *dtype = name.split("/")
         if kind == "input":
             found[int(number)] = _as_text(array)
@@ -94,18 +96,18 @@ def sampled(output: np.ndarray) -> np.ndarray:
     return output.reshape(-1)[:: max(1, -(-output.size // KEPT))]
 
 
-def _told(
-    number: int, got: np.ndarray, said: Mapping[str, np.ndarray]
+def _report(
+    number: int, got: np.ndarray, recorded: Mapping[str, np.ndarray]
 ) -> tuple[str, bool]:
     """The report line of an output, and whether it is as expected."""
     at = f"output/{number}"
     where = f"output {number}: {got.dtype}{list(got.shape)}"
-    shape = said[f"{at}/shape"].tolist()
+    shape = recorded[f"{at}/shape"].tolist()
     if list(got.shape) != shape:
         return f"{where}, expected shape {shape}", False
-    if f"{at}/sample" not in said:
+    if f"{at}/sample" not in recorded:
         return f"{where}, drawn by chance: its shape is right", True
-    wanted, scale = _as_text(said[f"{at}/sample"]), float(said[f"{at}/scale"])
+    wanted, scale = _as_text(recorded[f"{at}/sample"]), float(recorded[f"{at}/scale"])
     if got.dtype != wanted.dtype:
         return f"{where}, expected {wanted.dtype}", False
     mine = sampled(got)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from burnish import ops
-from burnish.arguments import told
+from burnish.arguments import replaced_by
 from burnish.autodiff import Gradients, Node, Variable, backward, recording
 from burnish.backend import Device, dtype_from, is_kind, on_host
 from burnish.display import describe
@@ -34,7 +34,9 @@ class Tensor(Methods):
     __array_ufunc__ = None  # array + tensor asks the tensor
     __array_priority__ = 1000  # CuPy's word for the same
 
-    @told("Tensor(data, dtype=None, device=None); x.require_grad() is for gradients")
+    @replaced_by(
+        "Tensor(data, dtype=None, device=None); x.require_grad() is for gradients"
+    )
     def __init__(
         self, data: Any, dtype: Any = None, device: Device | str | None = None
     ):
@@ -65,7 +67,7 @@ class Tensor(Methods):
     # --- where it is, and gradients ---
 
     @call
-    @told('x.to("cuda"), x.to("float16"), one after the other')
+    @replaced_by('x.to("cuda"), x.to("float16"), one after the other')
     def to(self, target: Any) -> Tensor:
         """On another device (`"cuda"`, `Device`) or with another dtype."""
         if isinstance(target, Device | str) and _is_device(target):

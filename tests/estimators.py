@@ -78,25 +78,26 @@ COUNTS = frozenset(("CategoricalNB", "ComplementNB", "MultinomialNB"))
 """Estimators of counts, which are never negative."""
 
 OPSETS = {"IsolationForest": {"": 20, "ai.onnx.ml": 3}}
-"""Those for which skl2onnx asks to be told the opsets."""
+"""Those for which skl2onnx needs the opsets as an argument."""
 
 HEAD = """\
 # Estimators
 
 Models of scikit-learn, LightGBM and XGBoost: `skl2onnx.to_onnx(estimator, X[:1])`, or
-`onnxmltools.convert_lightgbm` and `convert_xgboost`, gives a file, and
-`burnish generate` makes source of it as of any other.
+`onnxmltools.convert_lightgbm` and `convert_xgboost`, writes an ONNX file, which
+`burnish generate` converts like any other.
 
 `python -m tests.estimators` fits each of these on 60 rows of 5 numbers, converts and
 generates it, writes this table and fails where a class or a number differs from
-onnxruntime's. The difference is that of the numbers, against the greatest of them or 1.
+onnxruntime's. The difference is the largest one between the numbers, relative to the
+largest number or 1.
 
-Trees are tables that all rows go down together, by a kernel of the C library where it
+Trees are tables; all rows are evaluated together, by a kernel of the C library where it
 was built (`burnish kernels build`), else by NumPy. A random forest of 500 trees and 2.6
 million nodes, a file of 103 MB, is generated in 13 s. Against onnxruntime 1.32, both on
 one core of an AMD EPYC (Zen 4), it takes 1 to 1.5 times as long for one row, and for
 1,000 rows 0.3 times with the kernel and 0.9 times without. A hundred trees take one row
-0.05 to 0.1 ms in onnxruntime and 0.2 ms here, half of which is the call of a module.
+0.05 to 0.1 ms in onnxruntime and 0.2 ms here, half of it for the module call.
 
 Versions: {versions}.
 

@@ -129,5 +129,5 @@ def test_the_container_proves_itself(printed: dict[str, str]) -> None:
 
 
 def test_the_function_answers_as_the_zipapp_does(printed: dict[str, str]) -> None:
-    said = printed["A zipapp"].strip()
-    assert printed["A function"].strip() == f"{{'digits': [{said}]}}"
+    answer = printed["A zipapp"].strip()
+    assert printed["A function"].strip() == f"{{'digits': [{answer}]}}"

@@ -58,7 +58,7 @@ class Facts:
     the same size, where data flow does not say. names: names of attributes that
     the recovered structure gives, by the layer's or weight's id. reasons: what
     `--explain` says of scopes. classes: small to large, the model last; weights: their
-    paths. said: what merging explains, until the classes have their names.
+    paths. merged: lines of the merging phase, until the classes have their names.
     """
 
     explain: Explain = silent

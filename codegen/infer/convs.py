@@ -70,7 +70,7 @@ def _groups(
         return count
     alone = second not in around.widths or (around.beside and second != around.fed)
     if fits and width == outs and max(kernel) > 1 and alone:
-        around.doubt(node.path, "groups by the channels of what stands before")
+        around.doubt(node.path, "groups by the channels of the layer before")
         return count
     if second == 1 and outs > 1 and _DEPTHWISE.search(node.path):
         return outs

@@ -32,8 +32,8 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 class Table:
     """One model of a project.
 
-    label: where it is said, for messages. source, template_dir: absolute. sha256: the
-    digest that the model has to have, by file name; "" is the only file.
+    label: its place in the file, for messages. source, template_dir: absolute. sha256:
+    the digest that the model has to have, by file name; "" is the only file.
     """
 
     label: str
@@ -132,7 +132,7 @@ def options(table: Table) -> Options:
 
 
 def _packages(root: Path, top: _Keys, tables: Iterable[Any]) -> Path:
-    """Where packages lie: as said, else where they are found, else by src/."""
+    """The folder of the packages: as configured, else found, else src/."""
     if (folder := top.get("package-dir", str, None)) is not None:
         return _inside(root, top, "package-dir", folder)
     names = (str(t.get("module", "")) for t in tables if isinstance(t, Mapping))

@@ -123,8 +123,8 @@ def _stay_apart(
     known = {tensor.name: list(tensor.dims) for tensor in graph.initializer}
     for info in (*graph.input, *graph.value_info, *graph.output):
         dims = _dims(info)
-        told = all(dim.dim_param or dim.HasField("dim_value") for dim in dims)
-        if info.type.tensor_type.HasField("shape") and told:
+        declared = all(dim.dim_param or dim.HasField("dim_value") for dim in dims)
+        if info.type.tensor_type.HasField("shape") and declared:
             known[info.name] = [dim.dim_param or dim.dim_value for dim in dims]
     joins = (node for node in graph.node if not mixed.isdisjoint(node.output))
     return all(_fits(node, known) for node in joins)

@@ -99,7 +99,7 @@ def inspect(
     """Read a model file and describe it; weights are not read.
 
     supported: which operators have an import rule, by default those of `codegen/ops`.
-    dims: sizes of open dimensions for the count of FLOPs, 1 where nothing is said.
+    dims: sizes of open dimensions for the count of FLOPs, 1 by default.
     """
     with valid_or_refused(Path(path)):
         return _inspected(Path(path), supported or _has_rule, dims or {})

@@ -30,7 +30,7 @@ class Upgraded:
 
 
 def upgrade(path: str | Path, out: str | Path, opset: int | None = None) -> Upgraded:
-    """Write the model at `path` to `out` with opset `opset`, 16 unless said otherwise.
+    """Write the model at `path` to `out` with opset `opset`, 16 by default.
 
     Weights that lie beside `path` are written beside `out`. Nothing appears at `out`
     when the model cannot be upgraded.

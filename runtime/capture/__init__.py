@@ -76,7 +76,7 @@ def record(
     )
     modules = reached(function)
     before = Before(modules)
-    with rng.telling(tape.drawing), tape.running():
+    with rng.observed(tape.drawing), tape.running():
         made = function(*own_args, **own_options)
     before.check()
     return form, modules, mapped(made, lambda item: _result(tape, item))

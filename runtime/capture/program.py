@@ -105,8 +105,10 @@ class Program:
         given: list[Variable] = []
         form = form_of((args, options), given)
         if form != self._form:
-            told = difference(self.arguments, named(form, self._names))
-            raise CaptureError(f"program {self.name}: {told}; capture it for these too")
+            problem = difference(self.arguments, named(form, self._names))
+            raise CaptureError(
+                f"program {self.name}: {problem}; capture it for these too"
+            )
         return given
 
     def __len__(self) -> int:

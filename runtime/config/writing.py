@@ -66,7 +66,7 @@ def _dataclass(value: Any, kind: Any, path: str) -> dict[str, Any]:
         names = " or ".join(cls.__name__ for cls in known)
         raise InputError(
             f"{path}: expected {names}, got {type(value).__name__}, which could not be "
-            f"told apart when it is read; annotate the field with a union"
+            f"distinguished when it is read; annotate the field with a union"
         )
     tag = {TAG: type(value).__name__} if len(known) > 1 else {}
     return tag | _fields(value, path)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from burnish.arguments import told
+from burnish.arguments import replaced_by
 from burnish.backend import Device
 from burnish.data.collate import Collate
 from burnish.data.dataset import ArrayDataset, Dataset
@@ -39,7 +39,9 @@ class DataLoader:
     Raises DataError with the item's index when an item cannot be loaded.
     """
 
-    @told("DataLoader(dataset, 32, shuffle=0), whose options help(DataLoader) lists")
+    @replaced_by(
+        "DataLoader(dataset, 32, shuffle=0), whose options help(DataLoader) lists"
+    )
     def __init__(
         self,
         dataset: Dataset[Any],

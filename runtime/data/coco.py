@@ -40,15 +40,17 @@ def read_coco(
     for each in content["annotations"]:
         picture = _number(where, "annotation", each, "image_id")
         category = _number(where, "annotation", each, "category_id")
-        told = f"{where}: annotation {each.get('id', '?')}"
+        annotation = f"{where}: annotation {each.get('id', '?')}"
         if picture not in boxes:
-            raise RecordError(f"{told}: expected the id of an image, got {picture}")
+            raise RecordError(
+                f"{annotation}: expected the id of an image, got {picture}"
+            )
         if category not in labels:
             raise RecordError(
-                f"{told}: expected a category id out of {sorted(labels)}, got "
+                f"{annotation}: expected a category id out of {sorted(labels)}, got "
                 f"{category}"
             )
-        boxes[picture].append((_box(told, each), labels[category]))
+        boxes[picture].append((_box(annotation, each), labels[category]))
     return [(path, _annotation(boxes[number])) for number, path in pictures.items()], [
         name for _, name in categories
     ]
@@ -90,11 +92,13 @@ def _picture(where: str, entry: dict[str, Any], images: Path) -> str:
     return path
 
 
-def _box(told: str, entry: dict[str, Any]) -> list[float]:
+def _box(annotation: str, entry: dict[str, Any]) -> list[float]:
     box: Any = entry.get("bbox")
     right = isinstance(box, list) and len(box) == 4
     if not right or not all(map(_is_side, box)):
-        raise RecordError(f"{told}: expected four numbers as 'bbox', got {shown(box)}")
+        raise RecordError(
+            f"{annotation}: expected four numbers as 'bbox', got {shown(box)}"
+        )
     sides: list[float] = box
     return sides
 

@@ -30,7 +30,7 @@ _MOST = 1032  # deflate cannot make a byte of more than these
 def read_idx(path: str | os.PathLike[str]) -> np.ndarray:
     """The array that an IDX file holds, in native byte order.
 
-    Compression is told from the content, not from the name. Raises RecordError when the
+    Compression is detected by the content, not by the name. Raises RecordError when the
     file is damaged.
     """
     where, size = os.fspath(path), os.path.getsize(path)

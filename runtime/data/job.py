@@ -35,7 +35,7 @@ class Job:
         if not len(indices):  # one process's part of a batch that is too small for all
             fields = _nothing(self._fields(epoch, np.zeros(1, int)))
             return self._batched(fields, "no items")
-        return self._batched(self._fields(epoch, indices), _told(indices))
+        return self._batched(self._fields(epoch, indices), _listed(indices))
 
     def _fields(self, epoch: int, indices: np.ndarray) -> Any:
         dataset: Any = self.dataset
@@ -47,7 +47,7 @@ class Job:
             try:
                 return dataset.get_batch(places)
             except Exception as error:
-                raise self._failure(_told(indices), error) from error
+                raise self._failure(_listed(indices), error) from error
         items = [
             self._item(epoch, int(index), dataset, int(place))
             for index, place in zip(indices, places, strict=True)
@@ -55,7 +55,7 @@ class Job:
         try:
             return (self.collate or stack)(items)
         except Exception as error:
-            raise self._failure(_told(indices), error) from error
+            raise self._failure(_listed(indices), error) from error
 
     def _item(self, epoch: int, index: int, dataset: Any, place: int) -> Any:
         try:
@@ -83,11 +83,11 @@ class Job:
 
     def _failure(self, which: str, error: Exception) -> DataError:
         kind = type(self.dataset).__name__
-        told = f"{type(error).__name__}: {error}"
-        return DataError(f"{kind}, {which}: {told}")
+        message = f"{type(error).__name__}: {error}"
+        return DataError(f"{kind}, {which}: {message}")
 
 
-def _told(indices: np.ndarray) -> str:
+def _listed(indices: np.ndarray) -> str:
     few = ", ".join(map(str, indices[:4].tolist()))
     return f"items {few}" + (f", ... ({len(indices)})" if len(indices) > 4 else "")
 

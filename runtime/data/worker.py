@@ -27,7 +27,7 @@ def work(pipe: Any, name: str, sizes: list[int]) -> None:
                     job = read(blocks.open(name).toreadonly(), sizes, copy=False)
                 batch = Pickled(job(epoch, indices))
             except Exception as error:
-                pipe.send(("failed", *_told(error)))
+                pipe.send(("failed", *_described(error)))
                 continue
             memory = blocks.open(slot)
             if memory.nbytes < batch.total:
@@ -59,7 +59,7 @@ class _Blocks:
         self._open.pop(name).close()
 
 
-def _told(error: Exception) -> tuple[str, Exception | None, str]:
+def _described(error: Exception) -> tuple[str, Exception | None, str]:
     """An error as it travels: message, cause if that can be sent, traceback."""
     trace = "".join(traceback.format_exception(error))
     if not isinstance(error, DataError):  # the job itself did not arrive

@@ -34,23 +34,25 @@ _ELSEWHERE = {
 def meant(owner: str, name: str, known: Any, kind: str = "") -> AttributeError:
     """The error that `missing` describes."""
     table = MEANT[owner]
-    told = f"{kind or owner} has no {name!r}"
+    message = f"{kind or owner} has no {name!r}"
     if name.startswith("__"):
-        return AttributeError(told)
+        return AttributeError(message)
     plain = name.rstrip("_")
     if owner == "Tensor" and plain != name:
         same = f"x = x.{plain}(...)" if plain in known else "x = another tensor"
         instead = table.get(name) or table.get(plain) or same
-        return AttributeError(f"{told}: tensors never change in place; write {instead}")
+        return AttributeError(
+            f"{message}: tensors never change in place; write {instead}"
+        )
     if meant := table.get(name):
-        return AttributeError(f"{told}: write {meant}")
+        return AttributeError(f"{message}: write {meant}")
     for package in _ELSEWHERE.get(owner, ()):
         if name in import_module(f"burnish.{package}").__all__:
             call = f"{package}.{name}(x)" if owner == "Tensor" else f"{package}.{name}"
-            return AttributeError(f"{told}: write {call}")
+            return AttributeError(f"{message}: write {call}")
     if close := _close(name, known):
-        return AttributeError(f"{told}; did you mean {close!r}?")
-    return AttributeError(told)
+        return AttributeError(f"{message}; did you mean {close!r}?")
+    return AttributeError(message)
 
 
 def _close(name: str, known: Any) -> str | None:

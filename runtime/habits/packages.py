@@ -81,7 +81,7 @@ FUNCTIONS = {
     "masked_select": "x[mask]",
     "isclose": "ops.is_close(a, b)",
     "topk": "ops.top_k(x, 5)",
-    "quantile": "ops.sort(x, axis=1), of which a place is taken, "
+    "quantile": "ops.sort(x, axis=1), indexed at the wanted rank, "
     "or np.quantile(x.numpy(), q)",
     "log10": "ops.log(x) / np.log(10)",
     "rsqrt": "1 / ops.sqrt(x)",

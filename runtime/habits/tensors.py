@@ -129,7 +129,7 @@ METHODS = {
     "is_quantized": "isinstance(x, QuantizedTensor) of burnish.quantization",
     **dict.fromkeys(("nansum", "nanmean"), "ops.where(x.is_nan(), 0.0, x).sum()"),
     "nanmedian": "np.nanmedian(x.numpy())",
-    **dict.fromkeys(("kthvalue", "mode"), "x.sort(axis=1), of which a place is taken"),
+    **dict.fromkeys(("kthvalue", "mode"), "x.sort(axis=1), indexed at the wanted rank"),
     **dict.fromkeys(("put", "masked_scatter"), "x.set_item(index, values)"),
     "matrix_power": "x @ x",
     **dict.fromkeys(
@@ -150,7 +150,7 @@ METHODS = {
     "irfft": "ops.irfft(x)",
     **dict.fromkeys(("cat", "concat"), "ops.concat([x, y], axis=0)"),
     "stack": "ops.stack([x, y], axis=0)",
-    "quantile": "x.sort(axis=1), of which a place is taken, "
+    "quantile": "x.sort(axis=1), indexed at the wanted rank, "
     "or np.quantile(x.numpy(), q)",
     "percentile": "np.percentile(x.numpy(), q)",
     **dict.fromkeys(("bincount", "histc"), "np.bincount(x.numpy()), or np.histogram"),

@@ -64,10 +64,10 @@ def processor() -> str:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
         lines = []
-    told = [
+    facts = [
         line for line in lines if line.startswith(("flags", "Features", "model name"))
     ]
-    return "\n".join([platform.machine(), platform.system(), *sorted(set(told))])
+    return "\n".join([platform.machine(), platform.system(), *sorted(set(facts))])
 
 
 @functools.cache
@@ -162,9 +162,9 @@ def _build(command: list[str], flags: Sequence[str], place: Path) -> Path:
                 f"kernels: {command[0]} cannot be run: {error}"
             ) from error
         if done.returncode or not output.exists():
-            said = (done.stderr.strip().splitlines() or ["no message"])[0]
+            message = (done.stderr.strip().splitlines() or ["no message"])[0]
             raise KernelError(
-                f"kernels: {' '.join(command)} could not build them: {said}"
+                f"kernels: {' '.join(command)} could not build them: {message}"
             )
         output.chmod(0o700)
         digest = Path(made, "digest")
@@ -178,8 +178,8 @@ def _check_folder(place: Path) -> None:
     """Raises KernelError for a folder that others may write to."""
     if os.name != "posix":
         return
-    told = place.stat()
-    if told.st_uid != os.getuid() or stat.S_IMODE(told.st_mode) & 0o022:
+    facts = place.stat()
+    if facts.st_uid != os.getuid() or stat.S_IMODE(facts.st_mode) & 0o022:
         raise KernelError(
             f"kernels: expected {place} to be yours alone, others may write there; "
             f"chmod 700 it, or set XDG_CACHE_HOME"

@@ -31,9 +31,9 @@ def num_threads() -> int:
 
 
 @functools.cache
-def _default(said: str) -> int:
+def _default(setting: str) -> int:
     """The number for what the environment says; looked up once, as it takes a while."""
-    asked = said.split(",")[0]
+    asked = setting.split(",")[0]
     if asked.isdecimal() and int(asked) > 0:
         return min(int(asked), _MOST)
     return max(1, min(_cores(), _share_of_group(), _MOST))

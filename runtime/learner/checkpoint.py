@@ -93,14 +93,14 @@ class Checkpoint:
     rest: dict[str, Any] = field(default_factory=dict)
     """Gradients and metrics of an epoch that was not finished."""
 
-    def told(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """As a message to other processes."""
         return asdict(self)
 
     @classmethod
-    def heard(cls, told: dict[str, Any]) -> Checkpoint:
-        """The checkpoint that `told` described."""
-        return cls(RunState(**told.pop("state")), **told)
+    def from_dict(cls, as_dict: dict[str, Any]) -> Checkpoint:
+        """The checkpoint that `as_dict` described."""
+        return cls(RunState(**as_dict.pop("state")), **as_dict)
 
 
 class Checkpointer:

@@ -40,9 +40,9 @@ class Together:
         """This part's weight in the batch, and all parts' statistics."""
         if self.workers.size == 1:
             return 1.0, [measured]
-        told = self.workers.gather({"n": count, "measured": measured})
-        total = sum(each["n"] for each in told)
-        return count / total if total else 0.0, [each["measured"] for each in told]
+        gathered = self.workers.gather({"n": count, "measured": measured})
+        total = sum(each["n"] for each in gathered)
+        return count / total if total else 0.0, [each["measured"] for each in gathered]
 
     def summed(self, sums: GradientsAccumulator, scale: float) -> GradientsParams:
         """The gradients of all parts, times `scale`."""
@@ -62,9 +62,9 @@ class Together:
     def begin(self, start: Checkpoint | None) -> Checkpoint:
         """The first process's checkpoint and weights for all of them."""
         if self.workers.size > 1:
-            told = None if start is None else start.told()
-            told = self.workers.gather(told)[0]
-            start = None if told is None else Checkpoint.heard(told)
+            gathered = None if start is None else start.gathered()
+            gathered = self.workers.gather(gathered)[0]
+            start = None if gathered is None else Checkpoint.from_dict(gathered)
         if start is None:
             if self.workers.size > 1:
                 state = self.model.state_dict()

@@ -19,14 +19,16 @@ def different(names: Names) -> bool:
 def axis(sizes: Sizes, name: str, where: str) -> int:
     """The place of a name."""
     if name not in sizes:
-        raise InputError(f"{where}: expected a name out of {told(sizes)}, got {name!r}")
+        raise InputError(
+            f"{where}: expected a name out of {listed(sizes)}, got {name!r}"
+        )
     return [*sizes].index(name)
 
 
 def axes(sizes: Sizes, names: Names, where: str) -> tuple[int, ...]:
     """The places of different names."""
     if not different(names):
-        raise InputError(f"{where}: expected different names, got {told(names)}")
+        raise InputError(f"{where}: expected different names, got {listed(names)}")
     return tuple(axis(sizes, name, where) for name in names)
 
 
@@ -35,8 +37,8 @@ def check_sizes(left: Sizes, right: Sizes, where: str) -> None:
     for name, size in left.items():
         if right.get(name, size) != size:
             raise InputError(
-                f"{where}: expected one size of {name!r}, got {told_sizes(left)} and "
-                f"{told_sizes(right)}"
+                f"{where}: expected one size of {name!r}, got {listed_sizes(left)} and "
+                f"{listed_sizes(right)}"
             )
 
 
@@ -46,18 +48,18 @@ def common(left: Sizes, right: Sizes, where: str) -> Names:
     if extra := [name for name in few if name not in many]:
         raise InputError(
             f"{where}: expected the names of one side among the other's, got "
-            f"{told_sizes(left)} and {told_sizes(right)}; {told(extra)} is not among "
-            f"{told(many)}"
+            f"{listed_sizes(left)} and {listed_sizes(right)}; "
+            f"{listed(extra)} is not among {listed(many)}"
         )
     check_sizes(left, right, where)
     return [*left] if len(left) == len(many) else [*many]
 
 
-def told(names: Iterable[Any]) -> str:
+def listed(names: Iterable[Any]) -> str:
     """Names in a message."""
     return ", ".join(map(repr, names)) or "none"
 
 
-def told_sizes(sizes: Sizes) -> str:
+def listed_sizes(sizes: Sizes) -> str:
     """Names with their sizes in a message."""
     return f"({', '.join(f'{name} {size}' for name, size in sizes.items())})"

@@ -19,8 +19,8 @@ from burnish.named.axes import (
     check_sizes,
     common,
     different,
-    told,
-    told_sizes,
+    listed,
+    listed_sizes,
 )
 from burnish.tensor import Tensor
 
@@ -65,7 +65,7 @@ class NamedTensor:
         if len(names) != self.tensor.ndim or not different(names):
             raise InputError(
                 f"NamedTensor: expected {self.tensor.ndim} different names for shape "
-                f"{self.tensor.shape}, got {told(names)}"
+                f"{self.tensor.shape}, got {listed(names)}"
             )
 
     @property
@@ -148,7 +148,7 @@ class NamedTensor:
         if not names or not isinstance(other, NamedTensor):
             raise InputError(
                 f"dot: expected a NamedTensor and names of axes to sum over, got "
-                f"{_kind(other)} and {told(names)}"
+                f"{_kind(other)} and {listed(names)}"
             )
         check_sizes(self.sizes, other.sizes, "dot")
         for side in (self, other):
@@ -194,7 +194,8 @@ class NamedTensor:
         """The axes in the order of `names`, which are all of them."""
         if sorted(names) != sorted(self.names):
             raise InputError(
-                f"permute: expected an order of {told(self.names)}, got {told(names)}"
+                f"permute: expected an order of {listed(self.names)}, "
+                f"got {listed(names)}"
             )
         places = [self.names.index(name) for name in names]
         return NamedTensor(self.tensor.permute(*places), *names)
@@ -268,5 +269,5 @@ class NamedTensor:
 def _kind(value: Any) -> str:
     """The description of a value given for a named tensor, for a message."""
     if isinstance(value, NamedTensor):
-        return told_sizes(value.sizes)
+        return listed_sizes(value.sizes)
     return type(value).__name__

@@ -5,7 +5,7 @@
         def forward(self, images, mask=None): ...
 
 A spec is a dtype ("any" for every one) and, in brackets, one entry for each axis: a
-size, a name (the same size wherever the name stands in one call), `?` or `_` for any
+size, a name (the same size for every use of the name in one call), `?` or `_` for any
 size, `...` for any number of axes. Without brackets every shape will do; `int64[]` is a
 scalar. Arrays, lists and numbers become tensors on the module's device; lists and
 numbers take the spec's dtype. None passes.

@@ -38,12 +38,12 @@ def ctc_loss(
     """
     if len(log_probs.shape) == 2:
         lengths = (input_lengths, target_lengths)
-        told = ops.reshape(beside(log_probs, targets), shape=(-1,))
+        labelled = ops.reshape(beside(log_probs, targets), shape=(-1,))
         frames, labels = (
             ops.reshape(beside(log_probs, v), shape=(1,)) for v in lengths
         )
         options = (blank, reduction, zero_infinity)
-        loss = ctc_loss(log_probs[:, None], told, frames, labels, *options)
+        loss = ctc_loss(log_probs[:, None], labelled, frames, labels, *options)
         return loss.reshape(()) if reduction == "none" else loss
     classes = log_probs.shape[2]
     if not 0 <= blank < classes:
@@ -79,7 +79,9 @@ def _ctc_states(
     count, n, classes = shape
     frames = _lengths("ctc_loss", device, input_lengths, n, count)
     labels = _lengths("ctc_loss", device, target_lengths, n, None)
-    table = _told("ctc_loss", device, _rows(device, targets, labels), labels, classes)
+    table = _label_table(
+        "ctc_loss", device, _rows(device, targets, labels), labels, classes
+    )
     xp = device.xp
     width = 2 * table.shape[1] + 1
     states = xp.full((n, width), blank, np.int64)
@@ -143,7 +145,7 @@ def _rnnt_labels(
     n, count, width, classes = shape
     frames = _lengths("rnnt_loss", device, logit_lengths, n, count)
     labels = _lengths("rnnt_loss", device, target_lengths, n, width - 1)
-    table = _told("rnnt_loss", device, device.put(targets), labels, classes)
+    table = _label_table("rnnt_loss", device, device.put(targets), labels, classes)
     if (frames < 1).any():
         raise InputError("rnnt_loss: expected at least one frame for each example")
     places = table[:, None, :, None]
@@ -175,13 +177,13 @@ def _rows(device: Device, targets: Any, labels: Array) -> Array:
     return found[xp.minimum(starts + xp.arange(most), max(total - 1, 0))]
 
 
-def _told(
+def _label_table(
     where: str, device: Device, table: Array, labels: Array, classes: int
 ) -> Array:
     """The targets, 0 behind an example's end; InputError unless all are classes."""
     xp = device.xp
-    told = xp.arange(table.shape[1]) < labels[:, None]
-    found = xp.where(told, table, 0).astype(np.int64)
+    labelled = xp.arange(table.shape[1]) < labels[:, None]
+    found = xp.where(labelled, table, 0).astype(np.int64)
     if found.size and (found.min() < 0 or found.max() >= classes):
         raise InputError(
             f"{where}: expected targets from 0 to {classes - 1}, got {found.min()} to "

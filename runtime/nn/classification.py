@@ -61,7 +61,7 @@ def cross_entropy(
         return reduced(losses, reduction, lambda total: _shared(total, shares))
     total = check_reduction(reduction) != "none"
     chosen, shares, blank = _chosen(
-        *_told(logits, targets, weight, axis),
+        *_table_of(logits, targets, weight, axis),
         classes=logits.shape[axis],
         dtype=_wide(logits.dtype),
         ignore_index=ignore_index,
@@ -218,7 +218,7 @@ def _picked(
 ) -> tuple[Tensor, Any]:
     """The negative score of each target class times its weight; and those weights."""
     chosen, shares, _ = _chosen(
-        *_told(scores, targets, weight, axis),
+        *_table_of(scores, targets, weight, axis),
         classes=scores.shape[axis],
         dtype=scores.dtype,
         ignore_index=ignore_index,
@@ -228,7 +228,9 @@ def _picked(
     return -found * shares, shares
 
 
-def _told(scores: Tensor, targets: Tensor, weight: Any, axis: int) -> tuple[Any, Any]:
+def _table_of(
+    scores: Tensor, targets: Tensor, weight: Any, axis: int
+) -> tuple[Any, Any]:
     """Targets and the classes' weights; raises InputError for other shapes."""
     expected = scores.shape[:axis] + scores.shape[axis + 1 :]
     if targets.shape != expected:

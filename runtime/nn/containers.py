@@ -30,7 +30,7 @@ class _Container(Module):
         return len(self._parts)
 
 
-def _told(value: Any) -> str:
+def _described(value: Any) -> str:
     return getattr(value, "__name__", None) or f"a {type(value).__name__}"
 
 
@@ -45,8 +45,9 @@ class Sequential(_Container):
         for name, layer in named.items():
             if next(held(layer), None) is None:
                 raise InputError(
-                    f"Sequential: expected modules, got {_told(layer)} as {name!r}; a "
-                    f"function has a layer of its own, as nn.ReLU() for ops.relu"
+                    f"Sequential: expected modules, got {_described(layer)} as "
+                    f"{name!r}; a function has a layer of its own, as nn.ReLU() for "
+                    f"ops.relu"
                 )
         vars(self).update(named)
 

@@ -1,6 +1,6 @@
 """The losses as layers.
 
-What each computes is said where its function is; its options are the layer's.
+The docstring of each function says what it computes; the layer has its options.
 """
 
 from __future__ import annotations

@@ -60,8 +60,8 @@ class Report:
             names += f"{_some(self.unexpected)}{self._hint()}"
             problems.insert(0, names)
         if problems:
-            told = f"weights do not fit {self.kind}: {'; '.join(problems)}"
-            raise RecordError(f"{told}{self._rest(strict)}")
+            message = f"weights do not fit {self.kind}: {'; '.join(problems)}"
+            raise RecordError(f"{message}{self._rest(strict)}")
 
     def _rest(self, strict: bool) -> str:
         """How to load the values that fit, where only shapes (and names) do not."""

@@ -67,7 +67,7 @@ class Holder:
         if not (value is None or isinstance(value, (Holder, Stored, *_CONTAINERS))):
             raise InputError(
                 f"replace: expected nn.Param, nn.Buffer, a module, a list of modules "
-                f"or None for {where}, got {_told(value)}"
+                f"or None for {where}, got {_described(value)}"
             )
         vars(self)[name] = kept(value, where)
         return self
@@ -158,11 +158,13 @@ def _fitted(old: Any, new: Any, where: str, values: list[tuple[Stored, Any]]) ->
         return old
     if isinstance(old, Holder):
         if not isinstance(new, Holder):
-            raise _lost(where, _told(new), "a module")
+            raise _lost(where, _described(new), "a module")
         return new
     kind = dict if isinstance(old, dict) else list | tuple
     if not isinstance(new, kind):
-        raise _lost(where, _told(new), "a dict" if kind is dict else "a list or tuple")
+        raise _lost(
+            where, _described(new), "a dict" if kind is dict else "a list or tuple"
+        )
     items = dict(pairs(new))
     shorter = not isinstance(old, dict) and len(items) < len(old)
     for place, item in pairs(old):
@@ -179,7 +181,7 @@ def _fitted(old: Any, new: Any, where: str, values: list[tuple[Stored, Any]]) ->
 def _in_place_of(old: Stored, new: Stored, where: str) -> Stored:
     """A parameter that comes where another was, on the device of that one."""
     if isinstance(old, Param) is not isinstance(new, Param):
-        raise _lost(where, _told(new), f"a {type(old).__name__}")
+        raise _lost(where, _described(new), f"a {type(old).__name__}")
     if number_kind(new.dtype) != number_kind(old.dtype):
         raise _lost(where, f"{new.dtype}", f"a dtype like {old.dtype}")
     if new.device is not old.device:
@@ -197,7 +199,7 @@ def _lost(where: str, got: str, expected: str = "") -> InputError:
     )
 
 
-def _told(value: Any) -> str:
+def _described(value: Any) -> str:
     return "None" if value is None else f"a {type(value).__name__}"
 
 

@@ -35,10 +35,12 @@ class Layer(Module):
                 return super().__call__(*args, **options)
             except MISUSES as error:
                 name = type(self).__name__
-                told = unfit(self.forward, args, options) if _is_call(error) else None
-                if told is not None:
+                message = (
+                    unfit(self.forward, args, options) if _is_call(error) else None
+                )
+                if message is not None:
                     known = _words(type(self).forward)
-                    raise misnamed(name, told, options, known) from None
+                    raise misnamed(name, message, options, known) from None
                 if _is_call(error):
                     raise
                 if args and not hasattr(args[0], "shape"):
@@ -83,13 +85,13 @@ def _words(forward: Any) -> list[str]:
     return list(inspect.signature(forward).parameters)
 
 
-def _named(name: str, told: str) -> str:
+def _named(name: str, message: str) -> str:
     """An operator's message, with a layer's name before it or instead of its own."""
-    if told.startswith(name):
-        return told
-    who, _, what = told.partition(": ")
+    if message.startswith(name):
+        return message
+    who, _, what = message.partition(": ")
     alike = who.replace("_", "").lower() in name.lower()
-    return f"{name}: {what if alike else told}"
+    return f"{name}: {what if alike else message}"
 
 
 @functools.cache

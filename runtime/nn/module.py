@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeAlias, TypeVar
 
 from burnish import serialize
-from burnish.arguments import told
+from burnish.arguments import replaced_by
 from burnish.autodiff import recording
 from burnish.backend import Device
 from burnish.errors import InputError
@@ -130,7 +130,7 @@ class Module(Holder):
             if isinstance(item, Param):
                 yield path, item
 
-    @told("model.parameters(), which has those of all submodules")
+    @replaced_by("model.parameters(), which has those of all submodules")
     def parameters(self) -> list[Param]:
         """The tensors that training changes."""
         return [param for _, param in self.named_parameters()]
@@ -164,7 +164,9 @@ class Module(Holder):
 
     # --- where it is ---
 
-    @told('model.to("cuda"); model.map(lambda path, tensor: tensor.half()) for a dtype')
+    @replaced_by(
+        'model.to("cuda"); model.map(lambda path, tensor: tensor.half()) for a dtype'
+    )
     def to(self, device: Device | str) -> Self:
         """Move every tensor to `device`, in place; on ":autodiff" it trains."""
         device = Device(device)
@@ -184,12 +186,14 @@ class Module(Holder):
         copied: Self = _copy(self, {})
         return copied.to(device)
 
-    @told("model.valid(), a copy for inference")
+    @replaced_by("model.valid(), a copy for inference")
     def valid(self) -> Self:
         """A copy for inference: same values, no recording, dropout off."""
         return self.fork(self.device.inner())
 
-    @told("model.train() for training, model.valid() for inference: each is a copy")
+    @replaced_by(
+        "model.train() for training, model.valid() for inference: each is a copy"
+    )
     def train(self) -> Self:
         """A copy for training: same values on the autodiff device."""
         return self.fork(self.device.autodiff())
@@ -389,7 +393,7 @@ class Module(Holder):
             return model  # there is nothing to read
         path = record.beside(cls)
         if not (checked or config) and _is_planned(path):
-            planned = import_module("burnish.planned")  # which stands on this module
+            planned = import_module("burnish.planned")  # which imports this module
             if planned.attach(model, path):
                 return model
         source: Any = path if isinstance(path, os.PathLike) else path.read_bytes()

@@ -48,7 +48,7 @@ class _Builder:
         settings = chosen(module, settings)
         times = f"{count} x " if count > 1 else ""
         label = f"{name}: " if name else ""
-        said = f"{label}{times}{type(module).__name__}({module.extra_repr()})"
+        summary = f"{label}{times}{type(module).__name__}({module.extra_repr()})"
         own = [
             f"{path}: {tensor.dtype}[{', '.join(map(str, tensor.shape))}]"
             for path, tensor in module.named_tensors()
@@ -57,7 +57,7 @@ class _Builder:
         children = list(runs(module, settings))
         yield f'<details style="{_BOX}"{" open" if opened else ""}>'
         yield f'<summary style="cursor:pointer"><span style="{_HEAD}">'
-        yield f'<span style="{_WORDS}">{escape(said)}</span>'
+        yield f'<span style="{_WORDS}">{escape(summary)}</span>'
         if settings.num_params:
             yield from self._size(module.num_params * count)
         yield "</span></summary>"

@@ -1,7 +1,7 @@
 """A parameter that is computed from others: weights with adapters, norms, low ranks.
 
-A module reads its attribute `weight` and knows nothing of it. `Reparameterized` stands
-there instead of a `Param`; whoever computes with it computes with the value that a
+A module reads its attribute `weight` and knows nothing of it. A
+`Reparameterized` takes the place of a `Param`: reading it gives the value that a
 `Reparameterizer` makes from the parts, and gradients go to the parts.
 """
 

@@ -1,6 +1,6 @@
 """Transformers: stacks of layers. S source length, T target length, N batch, E d_model.
 
-What x and masks are is said in `burnish.nn.transformer_layers`.
+The shapes of x and of masks: see `burnish.nn.transformer_layers`.
 """
 
 from __future__ import annotations

@@ -24,6 +24,6 @@ class Unwritten(Layer):
         shapes = ", ".join(str(getattr(x, "shape", x)) for x in inputs)
         raise UnwrittenError(
             f"{self.step}: expected a step that the file does not tell, got none "
-            f"written; in the source, put it where nn.Unwritten stands (called with "
+            f"written; in the source, replace nn.Unwritten by it (called with "
             f"{shapes})"
         )

@@ -144,8 +144,8 @@ def ranked(where: str, x: Any, *ranks: int) -> None:
     rank = len(shape_of(x))
     if rank in ranks or (ranks[-1] < 0 and rank >= -ranks[-1]):
         return
-    told = " or ".join(f"{-n} or more" if n < 0 else str(n) for n in ranks)
-    raise InputError(f"{where}: expected {told} axes, got shape {shape_of(x)}")
+    expected = " or ".join(f"{-n} or more" if n < 0 else str(n) for n in ranks)
+    raise InputError(f"{where}: expected {expected} axes, got shape {shape_of(x)}")
 
 
 def whole(where: str, name: str, value: Any) -> int:

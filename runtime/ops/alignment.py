@@ -138,8 +138,8 @@ def transducer_shares(blank, label, frames, labels) -> tuple[Array, Array]:
     """
     xp = namespace(blank, label)
     n, count, width = blank.shape
-    blanks, tells = _diagonals(blank, label)
-    ahead = _transducer_forward(blanks, tells)
+    blanks, emits = _diagonals(blank, label)
+    ahead = _transducer_forward(blanks, emits)
     total = _transducer_totals(ahead, blank, frames, labels)[:, None]
     place = xp.arange(width)
     behind = xp.full((n, width), _NEVER, blank.dtype)
@@ -149,16 +149,16 @@ def transducer_shares(blank, label, frames, labels) -> tuple[Array, Array]:
         t = d - place
         is_end = (t == frames[:, None] - 1) & (place == labels[:, None])
         on = xp.where(is_end, 0, behind) + blanks[d]
-        told = _shifted(behind, -1, _NEVER) + tells[d]
+        emitting = _shifted(behind, -1, _NEVER) + emits[d]
         inside = (t >= 0) & (t < count)
         at = place[inside]
         step = xp.exp(ahead[d] + on - total)
         parts[0][rows, t[inside], at] = step[:, inside]
         inside = inside & (place < width - 1)
         at = place[inside]
-        step = xp.exp(ahead[d] + told - total)
+        step = xp.exp(ahead[d] + emitting - total)
         parts[1][rows, t[inside], at] = step[:, inside]
-        behind = xp.logaddexp(on, told)
+        behind = xp.logaddexp(on, emitting)
         beyond = (t >= frames[:, None]) | (place > labels[:, None])
         behind = xp.where(beyond, _NEVER, behind).astype(blank.dtype)
     return tuple(parts)
@@ -175,19 +175,19 @@ def _diagonals(blank: Array, label: Array) -> tuple[Array, Array]:
     end = xp.full((*label.shape[:2], 1), _NEVER, label.dtype)
     both = (blank, xp.concatenate([label, end], axis=2))
     made = (xp.moveaxis(each[:, t, place], 0, 1) for each in both)
-    blanks, tells = (xp.where(inside, each, _NEVER) for each in made)
-    return blanks, tells
+    blanks, emits = (xp.where(inside, each, _NEVER) for each in made)
+    return blanks, emits
 
 
-def _transducer_forward(blanks: Array, tells: Array) -> Array:
+def _transducer_forward(blanks: Array, emits: Array) -> Array:
     """(T + U, N, U + 1): of all beginnings, along the diagonals."""
-    xp = namespace(blanks, tells)
+    xp = namespace(blanks, emits)
     ahead = xp.full(blanks.shape, _NEVER, blanks.dtype)
     ahead[0, :, 0] = 0
     for d in range(1, len(ahead)):
         on = ahead[d - 1] + blanks[d - 1]
-        told = _shifted(ahead[d - 1] + tells[d - 1], 1, _NEVER)
-        ahead[d] = xp.logaddexp(on, told)
+        emitting = _shifted(ahead[d - 1] + emits[d - 1], 1, _NEVER)
+        ahead[d] = xp.logaddexp(on, emitting)
     return ahead
 
 

@@ -79,8 +79,8 @@ def tree_ensemble(
     for i in range(0, len(x), rows):
         for j in range(0, len(roots), trees):
             leaf = walk(x[i : i + rows], roots[j : j + trees])
-            said = _said(xp, leaf, targets, weights, outputs, aggregate)
-            total[i : i + rows] = _joined(xp, aggregate)(total[i : i + rows], said)
+            sums = _sums(xp, leaf, targets, weights, outputs, aggregate)
+            total[i : i + rows] = _joined(xp, aggregate)(total[i : i + rows], sums)
     if aggregate == "average":
         total /= len(roots)
     elif aggregate != "sum":
@@ -110,7 +110,7 @@ def _joined(xp: Any, aggregate: str) -> Any:
     return {"min": xp.minimum, "max": xp.maximum}.get(aggregate, xp.add)
 
 
-def _said(xp, leaf, targets, weights, outputs, aggregate):
+def _sums(xp, leaf, targets, weights, outputs, aggregate):
     """The sum, minimum or maximum of the votes for each row's targets: (N, C)
 
     Where nobody votes it is what the total starts from.
@@ -120,11 +120,11 @@ def _said(xp, leaf, targets, weights, outputs, aggregate):
     spots = (as_indices(targets[leaf]) + first).ravel()
     votes = weights[leaf].ravel()
     if aggregate in ("sum", "average"):
-        said = xp.bincount(spots, votes.astype(np.float64), room)
+        sums = xp.bincount(spots, votes.astype(np.float64), room)
     else:
-        said = xp.full(room, _START[aggregate], votes.dtype)
-        _joined(xp, aggregate).at(said, spots, votes)
-    return said.reshape(rows, outputs + 1)[:, :outputs]
+        sums = xp.full(room, _START[aggregate], votes.dtype)
+        _joined(xp, aggregate).at(sums, spots, votes)
+    return sums.reshape(rows, outputs + 1)[:, :outputs]
 
 
 def _walking(xp: Any, nodes: Nodes) -> Walk:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from burnish.arguments import told, uncalled
+from burnish.arguments import replaced_by, uncalled
 from burnish.autodiff import Gradients, Variable, recording
 from burnish.backend import Array
 from burnish.backend.cuda.live import value_of
@@ -99,7 +99,7 @@ class Optimizer(Rule):
         """
         raise TypeError(f"{type(self).__name__} has no update rule")
 
-    @told(STEP)
+    @replaced_by(STEP)
     def step(
         self,
         learning_rate: float,

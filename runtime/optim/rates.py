@@ -52,9 +52,9 @@ def _number(rate: Any) -> float:
     except (TypeError, ValueError):
         number = math.nan
     if not 0 <= number < math.inf:
-        told = "; a schedule gives one with step()" if hasattr(rate, "step") else ""
+        hint = "; a schedule gives one with step()" if hasattr(rate, "step") else ""
         raise InputError(
             f"optimizer: expected a number of 0 or more as the learning rate, "
-            f"got {rate!r}{told}"
+            f"got {rate!r}{hint}"
         )
     return number

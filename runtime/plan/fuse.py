@@ -1,7 +1,7 @@
 """Fusing: rules that join nodes, so that a result is not stored to be read again.
 
 A rule is given a node, who gives its arguments and who else reads them, and returns the
-node that stands for both, or None. Each changes no number beyond rounding.
+node that replaces both, or None. Results differ by rounding at most.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The plan's graph: nodes between a captured program and its steps.
 
-A node is one call of the program, or several that a rule has joined. It keeps the lines
-that it stands for: where nothing computes it, they run eagerly.
+A node is one call of the program, or several that a rule has joined. It keeps their
+lines: where no rule computes the node, these run eagerly.
 """
 
 from __future__ import annotations

@@ -68,9 +68,9 @@ def write(
     plans, eager = [], []
     for number, args in enumerate(calls):
         plan = _planned(model, args)
-        said, slots = _Written(plan, model, constants).said()
+        described, slots = _Written(plan, model, constants).described()
         eager += [(node.label, why) for node, why in plan.eager]
-        plans.append({**_kinds(plan, args), **said, "given": plan.arguments})
+        plans.append({**_kinds(plan, args), **described, "given": plan.arguments})
         records = plan.memory.records.view(np.int64).reshape(-1, WORDS)
         tensors |= {f"{number}.records": records, f"{number}.slots": slots}
     page = {
@@ -83,8 +83,8 @@ def write(
         "lends": _lends(model, weights),
         "plans": plans,
     }
-    told = {**(metadata or {}), KEY: json.dumps(page, separators=(",", ":"))}
-    _put(path, tensors, constants, told)
+    texts = {**(metadata or {}), KEY: json.dumps(page, separators=(",", ":"))}
+    _put(path, tensors, constants, texts)
     return eager
 
 
@@ -135,17 +135,17 @@ class _Written:
         self._held: dict[int, str] = {}
         self._reasons: list[str] = []
 
-    def said(self) -> tuple[dict[str, Any], Any]:
+    def described(self) -> tuple[dict[str, Any], Any]:
         """The plan's metadata, and its table of slots."""
         plan = self._plan
         segments = [row for each in plan.segments for row in self._segment(each)]
-        said = {
+        described = {
             "arena": plan.memory.arena,
             "outside": plan.outside,
             "faults": plan.faults,
             "fetched": [_fetch(each) for each in plan.results],
             "segments": segments,
-            "results": self._told(plan.program.results, "its results"),
+            "results": self._encoded(plan.program.results, "its results"),
             "held": [*self._held.items()],
             "folded": [
                 (place, self._constants.start(array), array.shape, array.dtype.str)
@@ -154,7 +154,7 @@ class _Written:
         }
         if self._reasons:
             raise Unstorable([*dict.fromkeys(self._reasons)])
-        return said, self._slots()
+        return described, self._slots()
 
     def _slots(self) -> Any:
         plan = self._plan
@@ -187,14 +187,14 @@ class _Written:
         made = refs(call.results)
         return [
             name,
-            self._told(call.args, where),
-            self._told(call.options, where),
+            self._encoded(call.args, where),
+            self._encoded(call.options, where),
             [(ref.place, ref.shape) for ref in made],
         ]
 
-    def _told(self, value: Any, where: str) -> Any:
+    def _encoded(self, value: Any, where: str) -> Any:
         try:
-            return words.told(value, self._place)
+            return words.encoded(value, self._place)
         except words.Unwritable as error:
             self._reasons.append(f"{where}: a file has no word for {error}")
             return None
@@ -248,14 +248,17 @@ def _bytes(data: bytes) -> Any:
 
 
 def _put(
-    path: Path, tensors: dict[str, Any], constants: _Constants, said: dict[str, str]
+    path: Path,
+    tensors: dict[str, Any],
+    constants: _Constants,
+    metadata: dict[str, str],
 ) -> None:
     """Write the file so that what is aligned among the constants is so in the file."""
     for gap in range(0, 8 * ALIGNED, 8):
         size = (constants.size,)
         rows = [(n, _code(a), a.shape) for n, a in tensors.items()]
         rows += [("constants", "U8", size), ("0.gap", "I64", (gap // 8,))]
-        text = {**said, SEAL: "0" * 64}
+        text = {**metadata, SEAL: "0" * 64}
         head, entries = layout(rows, text, f"{path}")
         if (len(head) + entries["constants"].start) % ALIGNED == 0:
             break
@@ -264,7 +267,7 @@ def _put(
     stream = [(n, a.dtype, a.shape, a) for n, a in tensors.items()]
     stream.append(("0.gap", np.dtype(np.int64), (gap // 8,), bytes(gap)))
     stream.append(("constants", np.dtype(np.uint8), size, constants.chunks))
-    write_stream(path, stream, said, seal=SEAL)
+    write_stream(path, stream, metadata, seal=SEAL)
 
 
 def _code(array: Any) -> str:

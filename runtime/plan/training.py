@@ -44,8 +44,8 @@ class TrainingPlan:
             return "planned with its next call"
         plain = [f"{node.label}: {why}" for node, why in self._plan.eager]
         counted = {text: plain.count(text) for text in plain}
-        told = "".join(f"\n  {count} x {text}" for text, count in counted.items())
-        return f"one plan, {len(self._plan.steps)} records; eagerly:{told}"
+        tail = "".join(f"\n  {count} x {text}" for text, count in counted.items())
+        return f"one plan, {len(self._plan.steps)} records; eagerly:{tail}"
 
     def __call__(self, args: Any, options: Any) -> Any:
         """The function's results; its effects happen as in a plain call."""

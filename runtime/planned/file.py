@@ -4,7 +4,7 @@
 `i.records`, the table, and `i.slots`: for each array of a call its place among the
 constants, or -1, and its size in bytes. `source` is the source of the model's class and
 `weights` the header of its weights file as they were when it was planned. The metadata
-says the rest in JSON: see `Said` and `Parts`.
+says the rest in JSON: see `Manifest` and `Parts`.
 
 What is checked when a file is opened: every record's kind, every reference against the
 size of the array that it names, every range of records. Constants are mapped, and not
@@ -77,7 +77,7 @@ class Parts(NamedTuple):
     results: Any
 
 
-class Said(NamedTuple):
+class Manifest(NamedTuple):
     """A plan file that was opened.
 
     library, width: the identity of the library that runs it, and its vectors. kind: the
@@ -99,7 +99,7 @@ class Said(NamedTuple):
     plans: list[Parts]
 
 
-def opened(path: Path) -> Said:
+def opened(path: Path) -> Manifest:
     """A plan file, checked. Raises RecordError where it is damaged or no plan file."""
     held = open_weights(path)
     text = held.metadata.get(KEY)
@@ -111,7 +111,7 @@ def opened(path: Path) -> Said:
             _damaged(path, f"version {VERSION}, got {page['version']}")
         constants = held["constants"].read()
         _need(constants.dtype == np.uint8 and constants.ndim == 1, "constants of bytes")
-        return Said(
+        return Manifest(
             path,
             _text(page["library"]),
             _number(page["width"]),
@@ -145,7 +145,7 @@ def _need(condition: Any, what: str) -> None:
         raise ValueError(f"expected {what}")
 
 
-def _parts(said: Any, held: Weights, number: int, constants: Any) -> Parts:
+def _parts(entry: Any, held: Weights, number: int, constants: Any) -> Parts:
     records = held[f"{number}.records"].read()
     slots = held[f"{number}.slots"].read()
     _need(records.dtype == np.int64 and records.shape[1:] == (WORDS,), "records")
@@ -156,33 +156,33 @@ def _parts(said: Any, held: Weights, number: int, constants: Any) -> Parts:
     parts = Parts(
         tuple(
             (_dtype(dtype), _shape(shape), value)
-            for dtype, shape, value in said["kinds"]
+            for dtype, shape, value in entry["kinds"]
         ),
-        tuple(map(_number, said["takes"])),
+        tuple(map(_number, entry["takes"])),
         records,
         slots,
-        _number(said["arena"]),
-        [(_number(place), _number(slot)) for place, slot in said["given"]],
-        [(_number(slot), _number(size)) for slot, size in said["outside"]],
-        [_number(slot) for slot in said["faults"]],
-        [_fetch(each) for each in said["fetched"]],
-        {_number(place): _text(path) for place, path in said["held"]},
+        _number(entry["arena"]),
+        [(_number(place), _number(slot)) for place, slot in entry["given"]],
+        [(_number(slot), _number(size)) for slot, size in entry["outside"]],
+        [_number(slot) for slot in entry["faults"]],
+        [_fetch(each) for each in entry["fetched"]],
+        {_number(place): _text(path) for place, path in entry["held"]},
         [
             (_number(place), _number(start), _shape(shape), _dtype(dtype))
-            for place, start, shape, dtype in said["folded"]
+            for place, start, shape, dtype in entry["folded"]
         ],
-        [_segment(each) for each in said["segments"]],
-        said["results"],
+        [_segment(each) for each in entry["segments"]],
+        entry["results"],
     )
     _check_records(parts, constants)
     _check_places(parts, len(constants))
     return parts
 
 
-def _segment(said: Any) -> Any:
-    if len(said) == 2:
-        return _number(said[0]), _number(said[1])
-    name, args, options, results, fetched, given = said
+def _segment(entry: Any) -> Any:
+    if len(entry) == 2:
+        return _number(entry[0]), _number(entry[1])
+    name, args, options, results, fetched, given = entry
     return Call(
         _text(name),
         args,
@@ -193,8 +193,8 @@ def _segment(said: Any) -> Any:
     )
 
 
-def _fetch(said: Any) -> Fetch:
-    place, slot, offset, shape, dtype = said
+def _fetch(entry: Any) -> Fetch:
+    place, slot, offset, shape, dtype = entry
     whole = _number(place), _number(slot), _number(offset)
     return Fetch(*whole, _shape(shape), _dtype(dtype))
 
@@ -255,8 +255,8 @@ def _check_records(parts: Parts, constants: Any) -> None:
         start, size = map(int, parts.slots[slot])
         wide = 8 * 9 * int(row[count])
         _need(start >= 0 and 0 <= wide <= size - offset, "operands of a program")
-        told = constants[start + offset : start + offset + wide].view(np.int64)
-        _check_references(told.reshape(-1, 9)[:, 0], sizes)
+        rows = constants[start + offset : start + offset + wide].view(np.int64)
+        _check_references(rows.reshape(-1, 9)[:, 0], sizes)
 
 
 def _check_places(parts: Parts, behind: int) -> None:

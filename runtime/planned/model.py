@@ -18,7 +18,7 @@ from burnish.kernels import Library
 from burnish.kernels.library import built_before, opened_once
 from burnish.nn import tables
 from burnish.nn.module import Module
-from burnish.planned.file import Parts, Said, opened
+from burnish.planned.file import Manifest, Parts, opened
 from burnish.planned.ready import Ready
 from burnish.planned.space import Fault
 from burnish.planned.unchanged import Unchanged
@@ -43,14 +43,14 @@ class Ahead:
     model has to run eagerly.
     """
 
-    def __init__(self, model: Module, said: Said, library: Library):
-        self.said, self.library = said, library
+    def __init__(self, model: Module, manifest: Manifest, library: Library):
+        self.manifest, self.library = manifest, library
         self._owner: Callable[[], Any] = weakref.ref(model)
         held = dict(model.named_tensors())
         self._ready: dict[Any, Ready] = {}
-        for parts in said.plans:
+        for parts in manifest.plans:
             kind = tuple((*each[:2], each[2]) for each in parts.kinds)
-            self._ready[kind] = Ready(parts, library, said.constants, held)
+            self._ready[kind] = Ready(parts, library, manifest.constants, held)
         self._by_value = any(
             each[2] is not None for kind in self._ready for each in kind
         )
@@ -119,14 +119,14 @@ class Ahead:
 
     def _in_order(self, args: Any, options: Any) -> Any:
         """All arguments by place; one that is no tensor where they do not fit."""
-        names = self.said.names[len(args) :]
+        names = self.manifest.names[len(args) :]
         if set(names) != set(options):
             return (*args, None)
         return (*args, *(options[name] for name in names))
 
     def _tensor(self, place: int, arg: Any) -> Tensor | None:
         """An array or a number as the tensor that `nn.accepts` makes of it."""
-        names = self.said.names
+        names = self.manifest.names
         wanted = self._takes.get(names[place]) if place < len(names) else None
         if wanted is None:
             return None
@@ -149,10 +149,10 @@ class Ahead:
         """Why calls so far ran eagerly, each reason once."""
         return [*filter(None, [self._over]), *self._why_not]
 
-    def told(self) -> str:
+    def report(self) -> str:
         """The plans, and what ran eagerly."""
-        lines = [f"{self.said.path}, by {self.library.file}:"]
-        for parts in self.said.plans:
+        lines = [f"{self.manifest.path}, by {self.library.file}:"]
+        for parts in self.manifest.plans:
             kinds = ", ".join(map(_kind, parts.kinds))
             lines.append(f"    ({kinds}): {len(parts.records)} records")
         if self._over:
@@ -200,22 +200,22 @@ def attach(model: Module, weights: Path) -> bool:
     the model is to be loaded as usual, and runs eagerly. Raises RecordError for a plan
     file that is damaged.
     """
-    said = opened(weights.with_suffix(PLAN))
-    library = None if os.environ.get("BURNISH_KERNELS") == "off" else _library(said)
-    why = _unfit(type(model), said, weights)
+    manifest = opened(weights.with_suffix(PLAN))
+    library = None if os.environ.get("BURNISH_KERNELS") == "off" else _library(manifest)
+    why = _unfit(type(model), manifest, weights)
     if not why and not isinstance(library, Library):
         why = library or "BURNISH_KERNELS is off"
     if why:
-        _refused[model] = f"{said.path}: calls run eagerly: {why}"
+        _refused[model] = f"{manifest.path}: calls run eagerly: {why}"
         print(f"burnish: {_refused[model]}", file=sys.stderr)
         return False
     assert isinstance(library, Library)
     lent: dict[int, _Lender] = {}
-    if said.lends:
+    if manifest.lends:
         lent = _lend(model, weights)
     else:
         model.load_file(weights)
-    vars(model)["_ahead"] = ahead = Ahead(model, said, library)
+    vars(model)["_ahead"] = ahead = Ahead(model, manifest, library)
     ahead.watch(model, lent)
     return True
 
@@ -224,7 +224,7 @@ def explain(model: Module) -> str:
     """Which plans a model was loaded with, and what runs eagerly, and why."""
     ahead = model._ahead
     if ahead is not None:
-        return str(ahead.told())
+        return str(ahead.report())
     why = _refused.get(model)
     return why or f"{type(model).__name__} has no plans made ahead of time"
 
@@ -246,21 +246,23 @@ def _lend(model: Module, weights: Path) -> dict[int, _Lender]:
     return lent
 
 
-def _unfit(kind: type, said: Said, weights: Path) -> str:
+def _unfit(kind: type, manifest: Manifest, weights: Path) -> str:
     """Why a plan file is not of this class and these weights; "" where it is."""
     file = getattr(sys.modules.get(kind.__module__), "__file__", None) or ""
-    if kind.__qualname__ != said.kind or Path(file).stem != weights.stem:
-        return f"it is of {said.kind} in {weights.stem}.py, not of {kind.__qualname__}"
+    if kind.__qualname__ != manifest.kind or Path(file).stem != weights.stem:
+        return (
+            f"it is of {manifest.kind} in {weights.stem}.py, not of {kind.__qualname__}"
+        )
     try:
         source = Path(file).read_bytes()
     except OSError as error:
         return f"{file} cannot be read: {error.strerror}"
-    if _lines(source) != _lines(said.source):
+    if _lines(source) != _lines(manifest.source):
         return f"{file} has changed since it was planned"
     with weights.open("rb") as stream:
-        header = stream.read(len(said.header))
+        header = stream.read(len(manifest.header))
         size = os.fstat(stream.fileno()).st_size
-    if (header, size) != (said.header, said.size):
+    if (header, size) != (manifest.header, manifest.size):
         return f"{weights} has changed since it was planned"
     return ""
 
@@ -269,29 +271,29 @@ def _lines(text: bytes) -> bytes:
     return text.replace(b"\r\n", b"\n")
 
 
-def _library(said: Said) -> Library | str:
+def _library(manifest: Manifest) -> Library | str:
     """The library that a plan file is for; why there is none.
 
     The environment's BURNISH_KERNELS before the one beside, and that before the one in
     the user's cache.
     """
     named = os.environ.get("BURNISH_KERNELS")
-    beside = said.path.with_name(said.path.name.removesuffix(PLAN) + LIBRARY)
+    beside = manifest.path.with_name(manifest.path.name.removesuffix(PLAN) + LIBRARY)
     file = Path(named) if named else beside
     if not named and not beside.is_file():
         found = built_before()
         if found is None:
             return f"there is no library of kernels {beside}"
-        return _misfit(found, said) or found
+        return _misfit(found, manifest) or found
     try:
-        found = opened_once(file, said.library)
+        found = opened_once(file, manifest.library)
     except (KernelError, ImportError) as error:
         return str(error)
-    return _misfit(found, said) or found
+    return _misfit(found, manifest) or found
 
 
-def _misfit(library: Library, said: Said) -> str:
-    if (library.identity, library.width) != (said.library, said.width):
+def _misfit(library: Library, manifest: Manifest) -> str:
+    if (library.identity, library.width) != (manifest.library, manifest.width):
         return f"{library.file} is not the library that it was planned for"
     if not library.fits:
         return f"{library.file} was compiled for another processor"

@@ -20,7 +20,7 @@ class Unwritable(Exception):
     """A value that a plan file cannot express; its message describes it."""
 
 
-def told(value: Any, place: Callable[[Any], int | None]) -> list[Any]:
+def encoded(value: Any, place: Callable[[Any], int | None]) -> list[Any]:
     """A value in JSON. place: the number of what is a place, None for other values."""
     number = place(value)
     if number is not None:
@@ -35,20 +35,20 @@ def told(value: Any, place: Callable[[Any], int | None]) -> list[Any]:
         return ["dtype", value.str]
     if type(value) is slice:
         parts = (value.start, value.stop, value.step)
-        return ["slice", [told(part, place) for part in parts]]
+        return ["slice", [encoded(part, place) for part in parts]]
     if type(value) in (tuple, list):
-        return [type(value).__name__, [told(item, place) for item in value]]
+        return [type(value).__name__, [encoded(item, place) for item in value]]
     if type(value) is dict and all(type(key) in (str, int) for key in value):
-        return ["dict", [[key, told(item, place)] for key, item in value.items()]]
+        return ["dict", [[key, encoded(item, place)] for key, item in value.items()]]
     raise Unwritable(f"a {type(value).__name__}")
 
 
-def read(said: Any, place: Callable[[int], Any], deep: int = 0) -> Any:
-    """The value that `told` wrote. place: the value at a place.
+def read(entry: Any, place: Callable[[int], Any], deep: int = 0) -> Any:
+    """The value that `encoded` wrote. place: the value at a place.
 
     Raises ValueError, TypeError or KeyError for what it did not write.
     """
-    kind, value = said
+    kind, value = entry
     if deep > _DEEPEST:
         raise ValueError("containers too deep")
 

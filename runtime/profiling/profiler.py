@@ -86,14 +86,14 @@ def _profiled() -> Iterator[Profile]:
     recorder = _Recorder(made)
     try:
         with contextlib.ExitStack() as stack:
-            for kind, name, told in (
+            for kind, name, callback in (
                 (Module, "__call__", recorder.module),
                 (Operator, "_compute", recorder.operator),
                 (Operator, "pull", recorder.gradient),
                 (Optimizer, "step", recorder.optimizer),
                 (Compiled, "__call__", recorder.plan),
             ):
-                stack.enter_context(around(kind, name, told))
+                stack.enter_context(around(kind, name, callback))
             yield made
     finally:
         _running.release()

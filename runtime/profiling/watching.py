@@ -10,8 +10,8 @@ from typing import Any
 
 
 @contextlib.contextmanager
-def around(kind: type, name: str, told: Callable[..., Any]) -> Iterator[None]:
-    """In the `with` block a method's calls are `told(call, self, args)`.
+def around(kind: type, name: str, callback: Callable[..., Any]) -> Iterator[None]:
+    """In the `with` block a method's calls are `callback(call, self, args)`.
 
     call: a `functools.partial` of the method with its arguments.
     """
@@ -23,7 +23,7 @@ def around(kind: type, name: str, told: Callable[..., Any]) -> Iterator[None]:
         call = functools.partial(original, self, *args, **options)
         if threading.get_ident() != thread:
             return call()
-        return told(call, self, args)
+        return callback(call, self, args)
 
     setattr(kind, name, watched)
     try:

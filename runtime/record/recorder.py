@@ -163,8 +163,8 @@ class Recorder:
             text = str(error).removeprefix(f"{where}: ").replace("\n", " ")
             raise RecordError(f"{where}: {text:.300}") from None
         except (*_DAMAGE, *_TOO_MUCH) as error:
-            said = error.args[0] if error.args else ""
-            problem = f"{type(error).__name__}: {shown(said, 200)}"
+            message = error.args[0] if error.args else ""
+            problem = f"{type(error).__name__}: {shown(message, 200)}"
             raise RecordError(
                 f"{where}: expected a record in {self.format.kind}: {problem:.200}"
             ) from None

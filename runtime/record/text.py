@@ -78,11 +78,11 @@ def read(data: memoryview, budget: Budget) -> Content:
         check_sum(data[: end.start(1)], int(end[1], 16))
     numbers: list[bytes] = []
 
-    def told(found: re.Match[bytes]) -> bytes:
+    def escaped(found: re.Match[bytes]) -> bytes:
         numbers.append(found[2])
         return b'%s{"$numbers": %d}' % (found[1], len(numbers) - 1)
 
-    page: dict[str, Any] = jsontext.parse(_NUMBERS.sub(told, text), budget)
+    page: dict[str, Any] = jsontext.parse(_NUMBERS.sub(escaped, text), budget)
     if page.pop("crc32", None) is not None and not end:
         raise RecordError(
             "expected the checksum as the last line, as it was written; take the field "

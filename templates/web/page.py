@@ -35,8 +35,8 @@ def answer(inputs: Any, sizes: Any) -> str:
         outputs = _outputs(inputs.to_py(), sizes.to_py())
         return json.dumps({"outputs": outputs})
     except Exception as error:
-        said = traceback.format_exception_only(error)[-1].strip()
-        return json.dumps({"message": said, "details": traceback.format_exc()})
+        message = traceback.format_exception_only(error)[-1].strip()
+        return json.dumps({"message": message, "details": traceback.format_exc()})
 
 
 def _outputs(inputs: dict[str, Input], sizes: Sizes) -> list[dict[str, Any]]:

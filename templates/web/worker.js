@@ -58,7 +58,7 @@ self.onmessage = async (event) => {
   try {
     await started;
   } catch {
-    return; // said already
+    return; // reported already
   }
   try {
     answer(event.data);

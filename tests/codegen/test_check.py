@@ -93,7 +93,7 @@ def test_folders_that_are_not_the_users_source(tmp_path: Path, folder: str) -> N
     assert states(tmp_path, source=tmp_path) == {}
 
 
-def test_a_file_named_twice_is_told_once(tmp_path: Path) -> None:
+def test_a_file_named_twice_is_reported_once(tmp_path: Path) -> None:
     path = generated(tmp_path)
     (tmp_path / "net.onnx").write_bytes(MODEL)
     assert len(list(check([path, tmp_path], tmp_path))) == 1

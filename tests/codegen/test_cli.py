@@ -130,8 +130,8 @@ def test_kernels(
     assert json.loads(capsys.readouterr().out)["library"] is None
     monkeypatch.setenv("CC", "/no/compiler")
     assert run("kernels", "build") == 1
-    _, told = capsys.readouterr()
-    assert "/no/compiler cannot be run" in told
+    _, report = capsys.readouterr()
+    assert "/no/compiler cannot be run" in report
 
 
 def test_upgrade(mnist: Path, capsys: Captured) -> None:

@@ -66,8 +66,8 @@ plain = Model.from_file("mnist.safetensors")
 for size in (1, 3, 2):
     x = Tensor(np.random.default_rng(0).random((size, 28, 28), np.float32))
     np.testing.assert_allclose(model(x).numpy(), plain(x).numpy(), atol=1e-4)
-told = explain(model)
-assert "1 x eagerly: no plan for float32 (2, 28, 28)" in told, told
+report = explain(model)
+assert "1 x eagerly: no plan for float32 (2, 28, 28)" in report, report
 """
     done = subprocess.run(
         [sys.executable, "-c", program],
@@ -104,14 +104,14 @@ def _drawing(path: Path) -> None:
     onnx.save(helper.make_model(graph, opset_imports=[opset], ir_version=9), path)
 
 
-def test_what_cannot_be_planned_is_said_and_the_rest_is_written(
+def test_what_cannot_be_planned_is_reported_and_the_rest_is_written(
     kernels: None, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _drawing(folder / "noisy.onnx")
     assert main(["generate", "noisy.onnx", "--compiled"]) == 1
-    told = capsys.readouterr()
-    assert "not planned: noisy.py: it draws random numbers" in told.err
-    assert told.out.split() == ["noisy.py", "noisy.safetensors"]
+    report = capsys.readouterr()
+    assert "not planned: noisy.py: it draws random numbers" in report.err
+    assert report.out.split() == ["noisy.py", "noisy.safetensors"]
     assert not (folder / "noisy.plan.safetensors").exists()
     assert not (folder / "noisy.kernels.so").exists()
 

@@ -141,7 +141,7 @@ def test_rules_on_the_command_line(
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "message"),
     [
         ("raise ValueError('odd')", "got ValueError: odd"),
         ("return x.nothing", "got AttributeError"),
@@ -151,7 +151,7 @@ def test_rules_on_the_command_line(
 )
 def test_a_rule_that_fails_is_no_error_of_burnish(
     body: str,
-    said: str,
+    message: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -164,7 +164,7 @@ def test_a_rule_that_fails_is_no_error_of_burnish(
     printed = capsys.readouterr().err
     assert "m.onnx: node 'node' (Doubled), given FLOAT[" in printed
     assert "expected the rule odd_rules.doubled to return an expression" in printed
-    assert said in printed
+    assert message in printed
     assert not Path("m.py").exists()
 
 

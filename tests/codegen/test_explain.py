@@ -39,7 +39,7 @@ class Scoped:
         y = self.node(where, "MatMul", x, f"{path}.weight")
         return self.node(where, "Add", y, f"{path}.bias")
 
-    def told(self, y: str, folder: Path, **options: Any) -> list[str]:
+    def report(self, y: str, folder: Path, **options: Any) -> list[str]:
         self.nodes.append(helper.make_node("Identity", [y], ["y"]))
         value = helper.make_tensor_value_info
         graph = helper.make_graph(
@@ -69,16 +69,16 @@ def blocks(kinds: list[str]) -> tuple[Scoped, str]:
 
 def test_every_pass_says_what_it_did(tmp_path: Path) -> None:
     graph, x = blocks(["Relu", "Relu"])
-    lines = graph.told(x, tmp_path)
+    lines = graph.report(x, tmp_path)
     for step in passes.PASSES:
         assert sum(line.startswith(f"{step.__name__}: ") for line in lines) == 1
     assert "untie_weights: no change" in lines
     assert "Linear: 4, first at '/blocks.0/fc1/Add'" in "\n".join(lines)
 
 
-def test_without_passes_only_what_ran_is_told(tmp_path: Path) -> None:
+def test_without_passes_only_what_ran_is_reported(tmp_path: Path) -> None:
     graph, x = blocks(["Relu"])
-    lines = graph.told(x, tmp_path, simplify=False)
+    lines = graph.report(x, tmp_path, simplify=False)
     steps = {line.partition(":")[0] for line in lines}
     assert steps & {step.__name__ for step in passes.PASSES} == {
         "widen_integers",
@@ -87,7 +87,7 @@ def test_without_passes_only_what_ran_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kinds", "said"),
+    ("kinds", "lines_of"),
     {
         "equal bodies are one class, and a loop": (
             ["Relu", "Relu"],
@@ -104,10 +104,12 @@ def test_without_passes_only_what_ran_is_told(tmp_path: Path) -> None:
         ),
     }.values(),
 )
-def test_classes_and_lists(kinds: list[str], said: list[str], tmp_path: Path) -> None:
+def test_classes_and_lists(
+    kinds: list[str], lines_of: list[str], tmp_path: Path
+) -> None:
     graph, x = blocks(kinds)
-    lines = graph.told(x, tmp_path)
-    assert [line for line in lines if line in said] == said
+    lines = graph.report(x, tmp_path)
+    assert [line for line in lines if line in lines_of] == lines_of
     assert "no class, at most one layer: blocks.*.fc1" in "\n".join(lines)
 
 
@@ -117,7 +119,7 @@ def test_a_scope_that_cannot_stand_together(tmp_path: Path) -> None:
     b = graph.node("second", "Relu", graph.linear("second/fc", a))
     x = graph.node("first", "Add", graph.linear("first/fc2", b), a)
     x = graph.node("second", "Relu", graph.linear("second/last", x))
-    lines = graph.told(x, tmp_path)
+    lines = graph.report(x, tmp_path)
     assert "first: no module, second has to run amid it" in lines
 
 
@@ -137,25 +139,25 @@ def test_sizes_and_parts_that_make_one_class(tmp_path: Path) -> None:
         node.metadata_props.add(
             key="pkg.torch.onnx.class_hierarchy", value=repr(classes)
         )
-    lines = graph.told(x, tmp_path)
+    lines = graph.report(x, tmp_path)
     assert "class Block: one" in lines
     assert "  the same as two but for features: one class" in lines
 
 
 def test_flat_and_nameless_say_so(tmp_path: Path) -> None:
     graph, x = blocks(["Relu", "Relu"])
-    assert "scopes: ignored, one flat class was requested" in graph.told(
+    assert "scopes: ignored, one flat class was requested" in graph.report(
         x, tmp_path, flat=True
     )
     graph, x = Scoped(), "x"
     for number in range(4):
         graph.weights[f"w{number}"] = floats(WIDTH, WIDTH)
         x = graph.node("", "Relu", graph.node("", "MatMul", x, f"w{number}"))
-    told = "\n".join(graph.told(x, tmp_path))
-    assert "scopes: 0 of 4 layers say which module they are of; what the" in told
+    report = "\n".join(graph.report(x, tmp_path))
+    assert "scopes: 0 of 4 layers say which module they are of; what the" in report
 
 
-def test_what_nearly_fits_is_told_shortly() -> None:
+def test_what_nearly_fits_is_reported_shortly() -> None:
     account = Account(near=True)
     order = {f"n{i}": i for i in range(20)}
     for place in reversed(order):
@@ -179,8 +181,8 @@ def test_an_idle_step_says_so() -> None:
     assert lines == ["first: thing: at 'a'", "second: no change"]
 
 
-def test_nothing_is_told_twice(tmp_path: Path) -> None:
+def test_nothing_is_reported_twice(tmp_path: Path) -> None:
     graph, x = blocks(["Relu", "Tanh", "Relu", "Sigmoid"])
-    lines = [line for line in graph.told(x, tmp_path) if not line.startswith(" ")]
+    lines = [line for line in graph.report(x, tmp_path) if not line.startswith(" ")]
     assert len(set(lines)) == len(lines)
     assert not [line for line in lines if re.search(r"#\d", line)]

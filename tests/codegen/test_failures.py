@@ -110,17 +110,17 @@ def test_a_message_gets_the_model_where_it_lacks_it() -> None:
     assert caught.value.missing == {"Foo (opset 18)": ["a"]}
 
 
-def test_what_was_written_before_a_failure_is_said(
+def test_what_was_written_before_a_failure_is_reported(
     capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Path("two.onnx").write_bytes(Path("mnist.onnx").read_bytes())
     Path("out/two.py").mkdir(parents=True)
     assert main(["generate", "mnist.onnx", "two.onnx", "-o", "out"]) == 1
-    said = capsys.readouterr().err
-    assert "written before that: out/mnist.py, out/mnist.safetensors" in said
+    message = capsys.readouterr().err
+    assert "written before that: out/mnist.py, out/mnist.safetensors" in message
 
 
-def test_a_build_script_is_told_what_was_written_too() -> None:
+def test_a_build_script_learns_what_was_written_too() -> None:
     Path("two.onnx").write_bytes(Path("mnist.onnx").read_bytes())
     Path("out/two.py").mkdir(parents=True)
     gen = ModelGen("out").input("mnist.onnx").input("two.onnx")
@@ -198,7 +198,7 @@ def test_a_defect_in_a_rule_is_ours(
     capsys: Captured,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The model is good: nobody is told that its operators are not supported."""
+    """The model is good: no message says that its operators are not supported."""
 
     def broken(*_: object, **__: object) -> None:
         raise kind("no such thing")
@@ -213,10 +213,10 @@ def test_a_defect_in_a_rule_is_ours(
             [replace(r, function=wraps(r.function)(broken)) for r in rules],
         )
     assert main(["generate", "mnist.onnx", "-o", "out"]) == 3
-    said = capsys.readouterr().err
-    assert "an error of Burnish itself, not of yours" in said
-    assert said.count("sha256 5d4ebb6d") == 1
-    assert place == "pass" or "(Conv), given FLOAT[" in said
+    message = capsys.readouterr().err
+    assert "an error of Burnish itself, not of yours" in message
+    assert message.count("sha256 5d4ebb6d") == 1
+    assert place == "pass" or "(Conv), given FLOAT[" in message
 
 
 def test_traceback_shows_where(
@@ -251,8 +251,8 @@ def test_a_lack_of_memory_is_no_error_of_ours(
 
     monkeypatch.setattr(pipeline, "lift", away)
     assert main(["generate", "mnist.onnx"]) == 1
-    said = capsys.readouterr().err
-    assert said.startswith("burnish generate: needs more memory than there is\n")
+    message = capsys.readouterr().err
+    assert message.startswith("burnish generate: needs more memory than there is\n")
 
 
 # --- folders that generate makes ---

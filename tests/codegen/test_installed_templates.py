@@ -125,7 +125,7 @@ def test_a_page_of_a_package_takes_the_place_of_ours(
     assert generate(relu, template_dir=tmp_path / "mine").text.startswith("# Mine.\n")
 
 
-def test_what_is_no_package_is_told(package: Path, relu: Path) -> None:
+def test_what_is_no_package_is_reported(package: Path, relu: Path) -> None:
     (package / "__init__.py").write_text("1 / 0")
     with pytest.raises(UsageError, match=r"templates.*'towers'.*ZeroDivisionError"):
         generate(relu)

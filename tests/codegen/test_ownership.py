@@ -127,10 +127,10 @@ def test_what_is_somebodys_stays(
     happen(place)
     before = contents(place)
     assert main(["generate", "net.onnx"]) == 1
-    said = capsys.readouterr().err
-    assert name in said
-    assert "--diff" in said
-    assert "--force" in said
+    message = capsys.readouterr().err
+    assert name in message
+    assert "--diff" in message
+    assert "--force" in message
     with pytest.raises(OwnershipError, match='existing="force"'):
         ModelGen(place).input(place / "net.onnx").run()
     assert main(["generate", "net.onnx", "--diff"]) == 0
@@ -176,15 +176,15 @@ def test_what_burnish_wrote_is_replaced(place: Path, happen) -> None:
     assert not list(place.glob("*.bak*"))
 
 
-def test_another_file_of_the_name_is_said_to_be_taken_for_a_new_export(
+def test_another_file_of_the_name_is_reported_to_be_taken_for_a_new_export(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (place / "net.onnx").unlink()
     other = save(place / "elsewhere" / "net.onnx", 1)
     assert main(["generate", str(other), "-o", "."]) == 0
-    said = capsys.readouterr().err
-    assert "net.py was made of another net.onnx (sha256 " in said
-    assert f"{other} is taken for its new export" in said
+    message = capsys.readouterr().err
+    assert "net.py was made of another net.onnx (sha256 " in message
+    assert f"{other} is taken for its new export" in message
     assert main(["generate", str(other), "-o", ".", "--half"]) == 0
     assert "taken for" not in capsys.readouterr().err
 
@@ -323,9 +323,9 @@ def test_both_sides_of_a_conflict_are_marked(
     theirs = text[text.index("=======") : text.index(">>>>>>> generated")]
     assert "gelu" in mine
     assert "sigmoid" in theirs
-    said = capsys.readouterr().err
-    assert "1 conflict" in said
-    assert "next:" not in said, "this is no Python yet"
+    message = capsys.readouterr().err
+    assert "1 conflict" in message
+    assert "next:" not in message, "this is no Python yet"
     assert main(["generate", "net.onnx", "--merge", "--web"]) == 2, "a page of what?"
     assert "mend the source" in capsys.readouterr().err
     assert main(["generate", "net.onnx", "--merge"]) == 1, "it is still there"
@@ -386,9 +386,9 @@ def test_what_is_not_ours_is_not_merged(place: Path) -> None:
 
 
 def test_a_weights_file_says_whose_it_is(place: Path) -> None:
-    said = header(place / "net.safetensors").metadata
-    assert said["burnish.module"] == "net"
-    assert set(said) == {"burnish.module", "burnish.source", "burnish.sha256"}
+    message = header(place / "net.safetensors").metadata
+    assert message["burnish.module"] == "net"
+    assert set(message) == {"burnish.module", "burnish.source", "burnish.sha256"}
 
 
 def test_options_survive_the_header() -> None:

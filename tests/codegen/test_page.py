@@ -92,9 +92,9 @@ def test_a_long_name_and_all_options_fit(tmp_path):
     text = generate(tmp_path / "model.onnx", options).text
     assert max(map(len, text.splitlines())) <= 88
     (tmp_path / "made.py").write_text(text)
-    said = header_of(tmp_path / "made.py")
-    assert said is not None
-    assert said.options == options.spelled()
+    header = header_of(tmp_path / "made.py")
+    assert header is not None
+    assert header.options == options.spelled()
 
 
 def test_embedded_weights():

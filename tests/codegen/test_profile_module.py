@@ -54,12 +54,12 @@ def test_the_model_runs_on_inputs_of_its_own(module, capsys, options):
 def test_json_has_the_times_of_one_run(module, capsys):
     capsys.readouterr()
     assert main(["profile", str(module), "--runs", "4", "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert said["inputs"] == {"x": "float32[1, 4]"}
-    assert said["modules"][0]["calls"] == 1
-    own = sum(row["own_milliseconds"] for row in said["modules"])
-    assert own == pytest.approx(said["milliseconds"])
-    assert {row["name"] for row in said["operators"]} == {"linear", "relu"}
+    message = json.loads(capsys.readouterr().out)
+    assert message["inputs"] == {"x": "float32[1, 4]"}
+    assert message["modules"][0]["calls"] == 1
+    own = sum(row["own_milliseconds"] for row in message["modules"])
+    assert own == pytest.approx(message["milliseconds"])
+    assert {row["name"] for row in message["operators"]} == {"linear", "relu"}
 
 
 def test_the_page_and_the_trace_are_written(module, tmp_path):
@@ -104,7 +104,7 @@ def test_sizes_that_the_model_takes_are_found(tmp_path, decorator, body):
 
 
 @pytest.mark.parametrize(
-    ("decorator", "body", "options", "said", "code"),
+    ("decorator", "body", "options", "message", "code"),
     [
         ("", "return x", [], "expected @nn.accepts to say what 'x' is", 2),
         (
@@ -138,16 +138,16 @@ def test_sizes_that_the_model_takes_are_found(tmp_path, decorator, body):
         ('@nn.accepts(x="float32[4]")', "return x", ["--runs", "0"], "1 or more", 2),
     ],
 )
-def test_what_cannot_be_profiled_is_said(
-    tmp_path, capsys, decorator, body, options, said, code
+def test_what_cannot_be_profiled_is_reported(
+    tmp_path, capsys, decorator, body, options, message, code
 ):
     path = edited(tmp_path, decorator, body)
     assert main(["profile", path, *options]) == code
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ("import nowhere", "a module to import, got ModuleNotFoundError"),
         ("def broken(:", "a module to import, got SyntaxError"),
@@ -155,11 +155,11 @@ def test_what_cannot_be_profiled_is_said(
         ("Model.__init__ = None", "its Model to be made, got TypeError"),
     ],
 )
-def test_edits_that_do_not_run_are_no_error_of_burnish(tmp_path, capsys, line, said):
+def test_edits_that_do_not_run_are_no_error_of_burnish(tmp_path, capsys, line, message):
     path = Path(edited(tmp_path, '@nn.accepts(x="float32[4]")', "return x"))
     path.write_text(f"{path.read_text()}\n{line}\n")
     assert main(["profile", str(path)]) == 1
-    assert f"{path}: expected {said}" in capsys.readouterr().err
+    assert f"{path}: expected {message}" in capsys.readouterr().err
 
 
 def test_no_input_is_replaced(module, capsys):

@@ -24,13 +24,13 @@ from burnish.codegen.pipeline import Options, generate, write
 
 for file in sorted(Path().glob("*.onnx")):
     for flat in (False, True):
-        said = []
+        reasons = []
         options = Options(flat=flat, embed=file.stem == "mnist")
-        made = generate(file.absolute(), options, explain=said.append)
+        made = generate(file.absolute(), options, explain=reasons.append)
         for written in write(made, Path("out")):
             digest = hashlib.sha256(written.read_bytes()).hexdigest()
             print(written.name, flat, digest)
-        print(*said, sep="\\n")
+        print(*reasons, sep="\\n")
 """
 
 

@@ -113,7 +113,7 @@ def graph(folder: Path, *nodes: onnx.NodeProto, kind: int = TensorProto.FLOAT) -
 
 @pytest.mark.parametrize("standalone", [False, True], ids=["package", "standalone"])
 @pytest.mark.parametrize(
-    ("operator", "kind", "said"),
+    ("operator", "kind", "message"),
     [
         ("RandomNormalLike", TensorProto.FLOAT, "drawn by chance"),
         ("Neg", TensorProto.INT64, "0 of 24 elements differ"),
@@ -122,13 +122,13 @@ def graph(folder: Path, *nodes: onnx.NodeProto, kind: int = TensorProto.FLOAT) -
     ],
 )
 def test_every_kind_of_output(
-    operator: str, kind: int, said: str, standalone: bool, tmp_path: Path
+    operator: str, kind: int, message: str, standalone: bool, tmp_path: Path
 ) -> None:
     node = helper.make_node(operator, ["x"], ["y"])
     made(tmp_path, graph(tmp_path, node, kind=kind), standalone=standalone)
     done = selftest(tmp_path, "--selftest", name="net", alone=standalone)
     assert done.returncode == 0, done.stderr
-    assert said in done.stdout
+    assert message in done.stdout
 
 
 def test_the_same_model_gives_the_same_text() -> None:

@@ -12,11 +12,11 @@ TEXT = signed("\n".join(('"""x -> y', "", *LINES, '"""', "", "x = 1", "")))
 
 
 def test_a_signed_text_is_genuine():
-    said = signature_of(TEXT)
-    assert said is not None
-    assert said.genuine
-    assert said.version == __version__
-    assert said.digest in TEXT
+    read = signature_of(TEXT)
+    assert read is not None
+    assert read.genuine
+    assert read.version == __version__
+    assert read.digest in TEXT
 
 
 def test_signing_again_changes_nothing():
@@ -38,8 +38,8 @@ def test_signing_again_changes_nothing():
     ],
 )
 def test_what_counts_as_a_change(change, genuine):
-    said = signature_of(change(TEXT))
-    assert (said.genuine if said else None) is genuine
+    read = signature_of(change(TEXT))
+    assert (read.genuine if read else None) is genuine
 
 
 def test_a_text_without_a_place_stays_as_it_is():

@@ -125,9 +125,9 @@ def test_a_language_model_continues_text(tmp_path: Path) -> None:
     expected = []
     for choice in CHOICES:
         seed(3)
-        said = model.generate(np.array([[3, 7, 9]]), 6, eos=None, **choice)
-        expected.append(said.tolist())
-    assert len({str(said) for said in expected}) > 2
+        tokens = model.generate(np.array([[3, 7, 9]]), 6, eos=None, **choice)
+        expected.append(tokens.tolist())
+    assert len({str(tokens) for tokens in expected}) > 2
     one, _ = write(
         generate(tmp_path / "gpt2", Options(standalone=True)), tmp_path / "one"
     )

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from burnish.codegen.program import (
@@ -154,14 +154,28 @@ any_tree = pytest.mark.filterwarnings(
 """Trees are made of anything, and read by Python: some are what nobody writes."""
 
 
-@settings(max_examples=examples(500), suppress_health_check=[HealthCheck.too_slow])
-@given(trees)
 @any_tree
-def test_python_reads_what_was_meant(tree):
-    words = text(tree, NAMES)
-    scope = {"__builtins__": {"max": max}, **SCOPE}
-    read = _outcome(lambda: eval(words, scope))
-    assert read == _outcome(lambda: meant(tree)), words
+def test_python_reads_what_was_meant_and_the_formatter_leaves_it_alone():
+    """One page of all trees for the formatter, which is a process of its own."""
+    lines = []
+
+    @settings(max_examples=examples(1000), suppress_health_check=[HealthCheck.too_slow])
+    @given(trees)
+    def is_read(tree):
+        words = text(tree, NAMES)
+        lines.append(f"x = {words}")
+        scope = {"__builtins__": {"max": max}, **SCOPE}
+        read = _outcome(lambda: eval(words, scope))
+        assert read == _outcome(lambda: meant(tree)), words
+
+    is_read()
+    page = "\n".join(line for line in lines if len(line) <= 88) + "\n"
+    wished = formatted(page).splitlines()
+    assert [
+        pair
+        for pair in zip(page.splitlines(), wished, strict=True)
+        if len(set(pair)) > 1
+    ] == []
 
 
 def _forms(*parts: Expression) -> list[Expression]:
@@ -206,23 +220,6 @@ def test_every_kind_inside_every_kind(sign):
 def test_no_minus_undoes_a_minus(tree, words):
     """Linters take -(-a) for a decrement of C's."""
     assert text(tree, NAMES) == words
-
-
-@settings(
-    max_examples=examples(6),
-    phases=[Phase.generate],
-    suppress_health_check=list(HealthCheck),
-)
-@given(st.lists(trees, min_size=200, max_size=200))
-def test_the_formatter_leaves_it_alone(many):
-    lines = [f"x = {text(tree, NAMES)}" for tree in many]
-    page = "\n".join(line for line in lines if len(line) <= 88) + "\n"
-    wished = formatted(page).splitlines()
-    assert [
-        pair
-        for pair in zip(page.splitlines(), wished, strict=True)
-        if len(set(pair)) > 1
-    ] == []
 
 
 @pytest.mark.parametrize(

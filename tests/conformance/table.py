@@ -87,7 +87,7 @@ def page(names: list[str], failed: set[str]) -> str:
 
 
 def onnxruntime() -> str:
-    """What is said of onnxruntime's own operators."""
+    """The paragraph on onnxruntime's own operators."""
     compared = {model.graph.name for model, _ in CASES}
     rows = []
     for family in FAMILIES:

@@ -149,7 +149,7 @@ def test_every_operator_runs_with_numpy_alone(group: int, tmp_path: Path) -> Non
         calls[name] = inputs
         expected[name] = packaged(path, inputs, simplify)
     assert refused.keys() == REFUSED.keys() & names, refused
-    assert all(REFUSED[name] in said for name, said in refused.items())
+    assert all(REFUSED[name] in message for name, message in refused.items())
     (tmp_path / "calls.pickle").write_bytes(pickle.dumps(calls))
     run(RUN, tmp_path)
     found = pickle.loads((tmp_path / "found.pickle").read_bytes())

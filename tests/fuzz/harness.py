@@ -132,15 +132,15 @@ def examined(subject: Subject, numbers: range, *, loud: bool = False) -> Runner:
     """A runner that has examined these; loud: prints what it finds, as it goes."""
     with tempfile.TemporaryDirectory(dir=_in_memory()) as name:
         runner = Runner(subject, Path(name))
-        start, told = time.monotonic(), set[int]()
+        start, reported = time.monotonic(), set[int]()
         for first in range(0, len(numbers), 500):
             runner.run(numbers[first : first + 500])
             if not loud:
                 continue
             for number, text in runner.problems.items():
-                if number not in told:
+                if number not in reported:
                     print(f"file {number}: {text}", flush=True)
-            told |= runner.problems.keys()
+            reported |= runner.problems.keys()
             done = min(first + 500, len(numbers))
             rate = done / (time.monotonic() - start)
             print(f"{done} files, {rate:.0f} a second: {dict(runner.went)}", flush=True)

@@ -60,10 +60,10 @@ class Limited:
         pipes[0].flush()
         line = pipes[1].readline()
         assert line, "the server has ended"
-        told: dict[str, Any] = json.loads(line)
+        report: dict[str, Any] = json.loads(line)
         if hasattr(self, "rest"):
-            told["megabytes"] -= self.rest["megabytes"]
-        return told
+            report["megabytes"] -= self.rest["megabytes"]
+        return report
 
 
 def _nothing() -> None:
@@ -129,13 +129,13 @@ def _forked(work: list[Any], address_space: int) -> dict[str, Any]:
         resource.setrlimit(resource.RLIMIT_AS, (address_space, address_space))
         resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
         resource.setrlimit(resource.RLIMIT_NOFILE, (FILES, FILES))
-        told = _attempt(*work)
+        report = _attempt(*work)
         inner = _peaks_of_children()
         atexit._run_exitfuncs()  # so that the time of its own children is counted
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
-        told["inner"] = [inner, used.ru_utime + used.ru_stime]
+        report["inner"] = [inner, used.ru_utime + used.ru_stime]
         with os.fdopen(writing, "w") as pipe:
-            json.dump(told, pipe)
+            json.dump(report, pipe)
         os._exit(0)
     os.close(writing)
     start = time.monotonic()
@@ -143,12 +143,12 @@ def _forked(work: list[Any], address_space: int) -> dict[str, Any]:
         text = pipe.read()
     status, used = os.wait4(child, 0)[1:]
     code = os.waitstatus_to_exitcode(status)
-    told = json.loads(text) if text else {"outcome": f"exit {code}", "text": ""}
-    inner, seconds = told.pop("inner", (0, 0.0))
-    told["megabytes"] = (used.ru_maxrss + inner) / 1024
-    told["seconds"] = used.ru_utime + used.ru_stime + seconds
-    told["clock"] = time.monotonic() - start
-    return told
+    report = json.loads(text) if text else {"outcome": f"exit {code}", "text": ""}
+    inner, seconds = report.pop("inner", (0, 0.0))
+    report["megabytes"] = (used.ru_maxrss + inner) / 1024
+    report["seconds"] = used.ru_utime + used.ru_stime + seconds
+    report["clock"] = time.monotonic() - start
+    return report
 
 
 if __name__ == "__main__":

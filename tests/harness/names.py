@@ -99,7 +99,7 @@ def functions(package: Any) -> list[str]:
 def agreeing(ours: Any, found: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Those whose signature agrees, and what differs from the others."""
     own = inspect.signature(ours)
-    agree, told = {}, []
+    agree, problems = {}, []
     for place, theirs in found.items():
         other = signature(theirs)
         if other is None:
@@ -107,10 +107,10 @@ def agreeing(ours: Any, found: dict[str, Any]) -> tuple[dict[str, Any], list[str
         if place in ("ndarray", "Tensor"):
             other = unbound(other)
         wrong = list(differences(own, other))
-        told += [f"{place}: {line}" for line in wrong]
+        problems += [f"{place}: {line}" for line in wrong]
         if not wrong:
             agree[place] = theirs
-    return agree, told
+    return agree, problems
 
 
 def unbound(found: inspect.Signature) -> inspect.Signature:

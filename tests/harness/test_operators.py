@@ -38,12 +38,12 @@ def in_place(x):
         (made(rule=lambda g, y, x: 3 * g * np.square(_plain(x))), "second order"),
     ],
 )
-def test_wrong_ones_are_told(op, words):
+def test_wrong_ones_are_reported(op, words):
     with pytest.raises(AssertionError, match=words):
         case(op, (2, 3), expect=lambda x: x**3).check()
 
 
-def test_a_change_in_place_is_told():
+def test_a_change_in_place_is_reported():
     with pytest.raises(AssertionError, match="changed in place"):
         case(made(in_place), np.ones(3), expect=lambda x: x).check_value(np.dtype("f8"))
 

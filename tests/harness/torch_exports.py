@@ -26,7 +26,7 @@ def exported(
 ) -> Path:
     """The file, quietly; axes: those of each input that are dynamic, else the first.
 
-    options: what else the exporter is told.
+    options: further options of the exporter.
     """
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     names = list(inspect.signature(model.forward).parameters)[: len(inputs)]

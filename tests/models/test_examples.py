@@ -39,7 +39,7 @@ def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 # --- digits ---
 
 
-def test_guide_learns_goes_on_and_reads() -> None:
+def test_guide_learns_continues_and_reads() -> None:
     first = guide.main(["--epochs=2"])
     assert first["Accuracy"] > 70
     run = Path("runs/guide")
@@ -201,8 +201,8 @@ def test_regression_says_which_columns_lack(
     Path("houses.csv").write_text("income,age,rooms,price\n1,2,3,4\n")
     with pytest.raises(SystemExit):
         regression.main(["--file=houses.csv"])
-    told = capsys.readouterr().err
-    assert "houses.csv: expected columns bedrooms, east, household, north" in told
+    printed = capsys.readouterr().err
+    assert "houses.csv: expected columns bedrooms, east, household, north" in printed
 
 
 def test_regression_normalizes_with_the_rows_it_was_given() -> None:
@@ -218,7 +218,7 @@ def test_regression_normalizes_with_the_rows_it_was_given() -> None:
     assert np.abs(rest.mean(0)).max() > 0.05
 
 
-def test_image_folder_tells_shapes_apart(capsys: pytest.CaptureFixture[str]) -> None:
+def test_image_folder_distinguishes_shapes(capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("PIL")
     found = image_folder.main(["--count=300", "--epochs=10", "--workers=1"])
     assert found["Accuracy"] > 70

@@ -94,7 +94,7 @@ def test_the_check_numbers_are_small_and_whole(entry: Entry) -> None:
             assert np.isfinite(digest.sample).all()
 
 
-def test_a_wrong_number_is_told() -> None:
+def test_a_wrong_number_is_reported() -> None:
     right = np.linspace(-2, 2, 12).reshape(3, 4)
     digests = {"y": _numbers.Digest.of(right)}
     assert _numbers.difference({"y": right}, digests) == 0

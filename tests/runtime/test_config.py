@@ -217,7 +217,7 @@ def test_mistakes_are_named(values, message, tmp_path):
         TrainConfig.from_dict(values)
 
 
-def test_whole_numbers_are_floats_too_and_a_union_is_told_by_its_fields():
+def test_whole_numbers_are_floats_too_and_a_union_is_distinguished_by_its_fields():
     values = changed(dropout=1, optimizer={"lr": 1, "momentum": 0.5}, limit=3)
     config = TrainConfig.from_dict(values)
     assert type(config.dropout) is float

@@ -14,7 +14,7 @@ from burnish.errors import DeviceError
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "spelling"),
     [
         ("cpu", "cpu"),
         ("cpu:0", "cpu"),
@@ -25,11 +25,11 @@ from burnish.errors import DeviceError
         ("cuda:2:autodiff", "cuda:2:autodiff"),
     ],
 )
-def test_spellings(given, said):
+def test_spellings(given, spelling):
     device = Device(given)
-    assert str(device) == said
-    assert repr(device) == f"Device('{said}')"
-    assert Device(said) is device
+    assert str(device) == spelling
+    assert repr(device) == f"Device('{spelling}')"
+    assert Device(spelling) is device
     assert Device(device) is device
 
 

@@ -124,7 +124,7 @@ def test_ragged_prompts_are_explained() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ids", "mask", "new", "told"),
+    ("ids", "mask", "new", "report"),
     [
         ([[1, 2, 3]], None, 6, r"8 positions .* got 3 \+ 6 = 9; .*\(3 tokens\).*\(6\)"),
         ([[1] * 9], None, 0, r"got 9 \+ 0 = 9"),
@@ -132,9 +132,11 @@ def test_ragged_prompts_are_explained() -> None:
     ],
 )
 def test_a_text_longer_than_the_positions_is_refused_first(
-    ids: Any, mask: Any, new: int, told: str
+    ids: Any, mask: Any, new: int, report: str
 ) -> None:
-    with pytest.raises(InputError, match=told):  # before the model is called: it cannot
+    with pytest.raises(
+        InputError, match=report
+    ):  # before the model is called: it cannot
         generate(nn.Identity(), ids, new, attention_mask=mask, positions=8)
 
 

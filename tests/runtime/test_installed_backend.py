@@ -184,20 +184,20 @@ def test_an_operator_has_a_kernel_for_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("1 / 0", r"device toy: .*'toy_arrays'.*ZeroDivisionError.*toy-arrays"),
         ("from numpy import *", "of toy-arrays has no asnumpy"),
     ],
 )
-def test_a_library_that_is_none(package: Path, text: str, said: str) -> None:
+def test_a_library_that_is_none(package: Path, text: str, message: str) -> None:
     (package / "toy_arrays.py").write_text(text)
-    with pytest.raises(DeviceError, match=said):
+    with pytest.raises(DeviceError, match=message):
         Tensor([1.0]).to("toy")
 
 
 @pytest.mark.usefixtures("package")
-def test_what_is_no_device_is_told() -> None:
+def test_what_is_no_device_is_reported() -> None:
     with pytest.raises(DeviceError, match="expected 'cpu', 'toy', 'cuda' or 'cuda:N'"):
         Device("toi")
     with pytest.raises(DeviceError, match="expected 'cpu'"):

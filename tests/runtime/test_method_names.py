@@ -47,8 +47,8 @@ SHARED = [name for name in METHODS if peers(name, *homes(name))]
 
 @pytest.mark.parametrize("name", SHARED)
 def test_a_method_takes_what_its_name_says(name):
-    agree, told = agreeing(getattr(Tensor, name), peers(name, *homes(name)))
-    assert (bool(told) and not agree) == (name in EXCEPTIONS), told
+    agree, report = agreeing(getattr(Tensor, name), peers(name, *homes(name)))
+    assert (bool(report) and not agree) == (name in EXCEPTIONS), report
 
 
 COMPUTED = sorted({*METHODS} & {*FUNCTIONS} - {*SIGNS})
@@ -74,8 +74,8 @@ LOSSES = [name for name in functions(nn) if peers(name, F, torch.special)]
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_a_loss_takes_what_its_name_says(name):
-    agree, told = agreeing(getattr(nn, name), peers(name, F, torch.special))
-    assert agree or not told, told
+    agree, report = agreeing(getattr(nn, name), peers(name, F, torch.special))
+    assert agree or not report, report
 
 
 NOT_OURS = {"params", "lr", "foreach", "capturable", "differentiable", "fused"}

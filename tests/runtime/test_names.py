@@ -36,8 +36,8 @@ SHARED = [name for name in functions(ops) if peers(name, *HOMES)]
 
 @pytest.mark.parametrize("name", SHARED)
 def test_a_function_takes_what_its_name_says(name):
-    agree, told = agreeing(getattr(ops, name), peers(name, *HOMES))
-    assert (bool(told) and not agree) == (name in EXCEPTIONS), told
+    agree, report = agreeing(getattr(ops, name), peers(name, *HOMES))
+    assert (bool(report) and not agree) == (name in EXCEPTIONS), report
 
 
 X = np.random.default_rng(0).uniform(0.1, 0.9, (3, 4)).astype(np.float32)

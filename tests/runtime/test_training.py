@@ -40,7 +40,7 @@ def test_a_step_says_what_it_did():
     assert isinstance(steps[0].loss, float)
 
 
-def test_the_loop_may_stop_and_go_on():
+def test_the_loop_may_stop_and_continue():
     model = nn.Linear(3, 2)
     before = model.weight.numpy().copy()
     for step in train(model, square, data.batches((X, Y), 8), optim.SGD(), 1e-3):

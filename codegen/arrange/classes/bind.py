@@ -89,8 +89,8 @@ class Owner:
             if place := self.labels.places.get(id(expression)):
                 own = self.members.place(*place, made, weights)
             else:
-                told = self.hints.names.get(id(expression))
-                name = self.labels.names.get(id(expression), told)
+                hint = self.hints.names.get(id(expression))
+                name = self.labels.names.get(id(expression), hint)
                 name = layer_name(expression) if name is None else name
                 own = self.members.add(name, made, weights)
             return ModuleCall(own, inputs) if inputs else own

@@ -54,7 +54,7 @@ class Reasons:
                 self.decide(note.words, note.scope)
 
     def decide(self, words: str, scope: Scope) -> None:
-        """Record another decision; equal words are said once, with all scopes."""
+        """Record another decision; equal lines are printed once, with all scopes."""
         self.decided[words].append(_path(scope))
 
     def lines(
@@ -62,7 +62,7 @@ class Reasons:
     ) -> Iterator[str]:
         """The lines: classes, small to large, then scopes without a class.
 
-        names: final names by first names; said: lines of the merging phase.
+        names: final names by first names; merged: lines of the merging phase.
         """
         yield from self._classes(classes, names, merged)
         yield from self._scopes()

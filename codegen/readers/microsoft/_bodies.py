@@ -27,7 +27,7 @@ bodies: dict[str, Body] = {}
 
 
 class Unreadable(Exception):
-    """Why a node cannot be said in ONNX's operators."""
+    """Why a node cannot be written in ONNX's operators."""
 
 
 def microsoft(op_type: str) -> Callable[[Body], Body]:

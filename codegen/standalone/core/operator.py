@@ -73,8 +73,8 @@ def operator(value: Callable[..., Any]) -> Operator:
 def misuse(where: str, args: tuple[Any, ...], error: Exception) -> InputError:
     """An error of an array function, with the operator's name and arguments."""
     kind = PlaceError if isinstance(error, IndexError) else InputError
-    told = (str(getattr(arg, "shape", type(arg).__name__)) for arg in args)
-    return kind(f"{where}: got {', '.join(told)}: {error}")
+    shapes = (str(getattr(arg, "shape", type(arg).__name__)) for arg in args)
+    return kind(f"{where}: got {', '.join(shapes)}: {error}")
 
 
 def _array(value: Any) -> Any:

@@ -25,11 +25,11 @@ def attended(q: Any, k: Any, v: Any, mask: Any, scale: float, is_causal: bool) -
     if not 2 <= q.ndim <= 4 or not takes(q, k, v) or q.shape[:-2] != k.shape[:-2]:
         return None
     shape = (*q.shape[:-1], k.shape[-2])
-    told = _described(mask, shape)
-    if told is None or v.shape[:-1] != k.shape[:-1]:
+    layout = _described(mask, shape)
+    if layout is None or v.shape[:-1] != k.shape[:-1]:
         return None
-    y = _in_one(q, k, v, mask, told, scale, is_causal)
-    return _in_three(q, k, v, mask, told, scale, is_causal) if y is None else y
+    y = _in_one(q, k, v, mask, layout, scale, is_causal)
+    return _in_three(q, k, v, mask, layout, scale, is_causal) if y is None else y
 
 
 def _described(mask: Any, shape: tuple[int, ...]) -> Any:
@@ -50,7 +50,7 @@ def _described(mask: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _in_one(
-    q: Any, k: Any, v: Any, mask: Any, told: Any, scale: float, is_causal: bool
+    q: Any, k: Any, v: Any, mask: Any, layout: Any, scale: float, is_causal: bool
 ) -> Any:
     """By matrix instructions: half precision, or single where products are TF32."""
     import cupy
@@ -74,13 +74,13 @@ def _in_one(
         d=d,
         keys=32 if kind == "f" and d > 64 else 64,
         warps=warps,
-        mask=told[0],
-        told="bool" if mask is None else ELEMENTS[mask.dtype.name],
-        by_query=bool(told[1][2]),
+        mask=layout[0],
+        mask_type="bool" if mask is None else ELEMENTS[mask.dtype.name],
+        by_query=bool(layout[1][2]),
         causal=is_causal,
     )
     steps = [step for array in (q, k, v, y) for step in _steps(array)]
-    sizes = by_value(np.array([*steps, *told[1], h], np.int64))
+    sizes = by_value(np.array([*steps, *layout[1], h], np.int64))
     lengths = np.int32(t), np.int32(k.shape[-2])
     given = (q, k, v, y, q if mask is None else mask, np.float32(scale * _LOG2E))
     made(blocks, (32 * warps,), (*given, *lengths, sizes))
@@ -104,14 +104,14 @@ def _in_packs(array: Any) -> bool:
 
 
 def _in_three(
-    q: Any, k: Any, v: Any, mask: Any, told: Any, scale: float, is_causal: bool
+    q: Any, k: Any, v: Any, mask: Any, layout: Any, scale: float, is_causal: bool
 ) -> Any:
     if mask is not None and mask.dtype not in (np.dtype(bool), q.dtype):
         return None
     scores = cublaslt.matmul(q, k.swapaxes(-1, -2), scale=scale)
     if scores is None:
         return None
-    shape, (kind, steps) = scores.shape, told
+    shape, (kind, steps) = scores.shape, layout
     heads = shape[-3] if len(shape) > 2 else 1
     rows, n = scores.size // shape[-1], shape[-1]
     done = launch(

@@ -118,9 +118,9 @@ def _prepared(
     lanes = 32 if across else 1
     while lanes > 1 and lanes // 2 * width >= c:
         lanes //= 2
-    told = {"element": ELEMENTS[dtype.name], "wide": wide(dtype), "form": form}
-    pairs = kernel("channel_pairs", width=width, lanes=lanes, across=across, **told)
-    factors = kernel("channel_factors", weighted=weighted, biased=biased, **told)
+    types = {"element": ELEMENTS[dtype.name], "wide": wide(dtype), "form": form}
+    pairs = kernel("channel_pairs", width=width, lanes=lanes, across=across, **types)
+    factors = kernel("channel_factors", weighted=weighted, biased=biased, **types)
     blocks = -(-c // (lanes * width)) if across else c
     rows = lead * inner // (_THREADS // lanes)
     return pairs, factors, blocks, max(1, min(_BLOCKS // blocks, rows // 8))
@@ -133,7 +133,7 @@ def _affine(
     across, width = inner == 1, 16 // x.dtype.itemsize
     aligned = not (x.data.ptr | g.data.ptr | y.data.ptr) & 15
     width = width if aligned and (c if across else inner) % width == 0 else 1
-    told = {"element": ELEMENTS[x.dtype.name], "wide": wide(x.dtype), "form": form}
-    made = kernel("channel_affine", width=width, across=across, **told)
+    types = {"element": ELEMENTS[x.dtype.name], "wide": wide(x.dtype), "form": form}
+    made = kernel("channel_affine", width=width, across=across, **types)
     blocks = -(-x.size // (_THREADS * width))
     made((blocks,), (_THREADS,), (x, g, factors, y, x.size, *_ints(c, inner)))

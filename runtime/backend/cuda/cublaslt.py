@@ -2,7 +2,7 @@
 
 Row-major matrices are column-major ones transposed, so that cublasLt is asked for
 y.T = b.T @ a.T. Products of single precision are computed in single precision (no
-TF32) unless `told` otherwise, those of half precision are summed in it.
+TF32) unless `planned` says otherwise, those of half precision are summed in it.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ _workspaces: dict[tuple[int, int], Any] = {}
 
 
 @contextlib.contextmanager
-def told(room: Any, tf32: bool) -> Iterator[None]:
+def planned(room: Any, tf32: bool) -> Iterator[None]:
     """In the `with` block this thread's products are a plan's.
 
     They use this array of WORKSPACE bytes. tf32: those of single precision round what
@@ -411,8 +411,8 @@ def _attempt(
     number, compute, scale = _TYPES[kind]
     description = c.c_void_p()
     lt.call("cublasLtMatmulDescCreate", c.byref(description), compute, scale)
-    told = ((_TRANSPOSE_A, int(b.transposed)), (_TRANSPOSE_B, int(a.transposed)))
-    for attribute, value in (*told, (_EPILOGUE, _WITH_BIAS if adds_bias else 1)):
+    attributes = ((_TRANSPOSE_A, int(b.transposed)), (_TRANSPOSE_B, int(a.transposed)))
+    for attribute, value in (*attributes, (_EPILOGUE, _WITH_BIAS if adds_bias else 1)):
         place = "cublasLtMatmulDescSetAttribute"
         lt.set(place, description, attribute, c.c_int32(value))
     lay = functools.partial(_layout, lt, number, count)

@@ -45,8 +45,8 @@ def depthwise(x: Any, taps: Any, w: Any, bias: Any = None, bounds: Any = None) -
     if not y.size:
         return y
     places = x.data.ptr | taps.data.ptr
-    told = (x.dtype, c, w, not places & 15, bias is not None, bounds is not None)
-    made, per, geometry = _prepared(x.shape[2:], *told)
+    key = (x.dtype, c, w, not places & 15, bias is not None, bounds is not None)
+    made, per, geometry = _prepared(x.shape[2:], *key)
     size = len(x) * per
     low, high = map(np.float32, bounds or (0, 0))
     given = (x, taps, taps if bias is None else bias, y, size, low, high, geometry)
@@ -125,7 +125,7 @@ def _geometry(sizes: Any, w: Any, c: int) -> Any:
 def _prepared(
     sizes: Any, dtype: Any, c: int, w: Any, aligned: bool, biased: bool, act: bool
 ) -> Any:
-    """The kernel, its threads for one image, and the geometry that it is told."""
+    """The kernel, its threads for one image, and its geometry argument."""
     width = _width(dtype, c, aligned)
     made = kernel(
         "depthwise",

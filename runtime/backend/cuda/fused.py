@@ -62,12 +62,12 @@ def _evaluated(
             key.append(_key(array))
     if None in key:
         return None
-    told = tuple(key)
-    if told not in _known:
+    parts = tuple(key)
+    if parts not in _known:
         if len(_known) > _MANY:
             _known.clear()
-        _known[told] = _recipe(formula, code, arrays, writes)
-    recipe = _known[told]
+        _known[parts] = _recipe(formula, code, arrays, writes)
+    recipe = _known[parts]
     if recipe is None:
         return None
     given: list[Any] = []

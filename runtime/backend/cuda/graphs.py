@@ -68,7 +68,7 @@ class Room:
 
     def computing(self) -> Any:
         """In the `with` block this thread's products are those of the graphs."""
-        return cublaslt.told(self._scratch, self.precision == "tf32")
+        return cublaslt.planned(self._scratch, self.precision == "tf32")
 
     def allocating(self) -> Any:
         """In the `with` block this thread's arrays are made in the pool."""

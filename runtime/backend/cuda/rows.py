@@ -26,7 +26,7 @@ def launch(
     rows: tuple[int, int, int],
     arrays: tuple[Any, ...],
     others: tuple[Any, ...],
-    **told: Any,
+    **setting: Any,
 ) -> bool:
     """Run a kernel over rows: (how many, their length, how far apart elements are).
 
@@ -36,7 +36,7 @@ def launch(
     places = 0
     for array in arrays:
         places |= array.data.ptr
-    form = tuple(told.items())
+    form = tuple(setting.items())
     made = _prepared(template, arrays[0].dtype, rows, not places & 15, form)
     if made is None:
         return False
@@ -51,7 +51,7 @@ def _prepared(
     dtype: Any,
     rows: tuple[int, int, int],
     aligned: bool,
-    told: tuple[tuple[str, Any], ...],
+    setting: tuple[tuple[str, Any], ...],
 ) -> Any:
     """The kernel, its blocks, and the threads of one; None for too many rows."""
     count, n, inner = rows
@@ -72,7 +72,7 @@ def _prepared(
         lanes=lanes,
         packed=packed,
         width=width,
-        **dict(told),
+        **dict(setting),
     )
     return made, (blocks,), (lanes, height)
 
@@ -189,11 +189,13 @@ def channel_sums(x: Any, lead: int, c: int, inner: int) -> Any:
     x, kind = contiguous(x), "f8" if x.dtype.char == "d" else "f4"
     parts = max(1, min(64, lead * inner // 256))
     some, y = cupy.ndarray((parts, c), kind), cupy.ndarray(c, x.dtype)
-    told = {"wide": wide(x.dtype)}
-    first = kernel("channel_sums", element=ELEMENTS[x.dtype.name], out="wide", **told)
+    setting = {"wide": wide(x.dtype)}
+    first = kernel(
+        "channel_sums", element=ELEMENTS[x.dtype.name], out="wide", **setting
+    )
     across = inner == 1  # neighbours are channels, else places of one channel
     blocks = (-(-c // 32) if across else c, parts)
     first(blocks, (32, 8), (x, some, lead, c, inner))
-    last = kernel("channel_sums", element="wide", out=ELEMENTS[x.dtype.name], **told)
+    last = kernel("channel_sums", element="wide", out=ELEMENTS[x.dtype.name], **setting)
     last((-(-c // 32), 1), (32, 8), (some, y, parts, c, 1))
     return y

@@ -71,15 +71,15 @@ def _launch(
     form: str, x: Any, y: Any, size: int, sizes: Any, w: Any, layout: Any
 ) -> None:
     if size:
-        told = (form, x.dtype, tuple(sizes), w, layout)
-        made, geometry = _prepared(*told)
+        key = (form, x.dtype, tuple(sizes), w, layout)
+        made, geometry = _prepared(*key)
         blocks = (-(-size // _THREADS),)
         made(blocks, (_THREADS,), (contiguous(x), y, size, geometry))
 
 
 @functools.lru_cache(maxsize=4096)
 def _prepared(form: str, dtype: Any, sizes: Any, w: Any, layout: Any) -> Any:
-    """The kernel, and the geometry that it is told."""
+    """The kernel, and its geometry argument."""
     before = [b for b, _ in w.pads]
     geometry = np.array(
         [*sizes, *w.out, *w.kernel, *w.stride, *w.dilation, *before, *layout], np.int64

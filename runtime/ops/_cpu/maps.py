@@ -1,6 +1,6 @@
 """Convolutions of plain maps (N, C, *S), and their gradient to the input, by kernels.
 
-A kernel is told which places of a map it fills, and for every tap of the window where
+A kernel is given the places of a map it fills, and for every tap of the window where
 each of them reads: place * step + offset along three axes, the first ones 1 where there
 are fewer. A convolution is one such grid; its gradient to the input one for each phase
 of the stride, because places of one phase share their taps.

@@ -158,7 +158,7 @@ class StepPlan:
             except Exception as error:
                 following.undo()
                 rng.restore(state)
-                raise CaptureError(_told(error)) from None
+                raise CaptureError(_message(error)) from None
         self._inputs = [tensor.data for tensor in inputs]
         self._numbers, self._results, self._graph = numbers, results, graph
         self._lives = [i for i in leaves((own_args, own_options)) if type(i) is Live]
@@ -257,7 +257,7 @@ def _beside(item: Any) -> Any:
     return copied(item) if isinstance(item, Variable) else item
 
 
-def _told(error: Exception) -> str:
+def _message(error: Exception) -> str:
     """The error that stopped a capture, and the operator's line that raised it."""
     message = (str(error) or repr(error)).splitlines()[0]
     frames = traceback.extract_tb(error.__traceback__)

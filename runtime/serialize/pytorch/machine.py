@@ -183,7 +183,7 @@ class Machine(Stack):
             raise self.stream.damage(f"{maker.name}: {problem}") from None
         except _MISFIT as error:
             raise self.stream.damage(
-                f"{maker.name}: arguments that do not fit it: {_said(error)}"
+                f"{maker.name}: arguments that do not fit it: {_message(error)}"
             ) from None
 
     def reduce(self) -> None:
@@ -221,7 +221,7 @@ class Machine(Stack):
                 raise self.stream.damage(str(problem)) from None
             except _MISFIT as error:
                 raise self.stream.damage(
-                    f"{_kind(into)}: a state that does not fit: {_said(error)}"
+                    f"{_kind(into)}: a state that does not fit: {_message(error)}"
                 ) from None
         elif not isinstance(into, dict | list | set | LazyTensor):
             raise self.stream.damage(f"expected an object, got {_kind(into)}")
@@ -260,7 +260,7 @@ def _kind(value: Any) -> str:
     return value.name[:80] if isinstance(value, Name) else type(value).__name__
 
 
-def _said(error: Exception) -> str:
+def _message(error: Exception) -> str:
     """An error's message; its kind where it only names a value of the file."""
     text = error.args[0] if error.args and not isinstance(error, KeyError) else None
     return text[:200] if isinstance(text, str) else type(error).__name__

@@ -170,7 +170,7 @@ def test_a_cache_gives_what_the_whole_text_gives(tmp_path: Path) -> None:
 
 
 def test_old_spellings_of_rotary_positions(tmp_path: Path) -> None:
-    """What configurations said before `rope_parameters`."""
+    """What configurations had before `rope_parameters`."""
     import json
 
     from burnish.codegen.pipeline import generate

@@ -227,7 +227,7 @@ def test_another_model_type_is_made_from_its_weights(bert: Path) -> None:
     assert "nn.Unwritten" in made.text
 
 
-def test_everything_that_is_wrong_is_told_at_once(bert: Path) -> None:
+def test_everything_that_is_wrong_is_reported_at_once(bert: Path) -> None:
     configured(bert, is_decoder=True, hidden_act="snake", frobnicate=3)
     with pytest.raises(UnsupportedError) as raised:
         generate(bert)

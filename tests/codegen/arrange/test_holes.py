@@ -71,8 +71,8 @@ PLANS |= {k: (plan(statement=made), holes) for k, (made, holes) in STATEMENTS.it
 def test_holes_and_back(given, holes):
     """What was not written, a default, is a hole too and is left out again."""
     made, found = opened(given, {})
-    told = " ".join(f"{hole.slot.parameter}={hole.value}" for hole in found)
-    assert told == holes
+    spelled = " ".join(f"{hole.slot.parameter}={hole.value}" for hole in found)
+    assert spelled == holes
     assert {*holes_in(made)} == {*found}
     assert signature(filled(made, same)) == signature(given)
 
@@ -107,8 +107,8 @@ def test_switches_are_holes_where_defaults_are_given():
     given = ClassPlan("Block", [("m", part)], [x], block)
     parameters, defaults = {"Part": ["dim", "flag"]}, {"Part": {"flag": False}}
     made, found = opened(given, parameters, defaults)
-    told = {hole.slot.parameter: hole.value for hole in found}
-    assert told == {"dim": 4, "flag": True, "is_causal": False}
+    values = {hole.slot.parameter: hole.value for hole in found}
+    assert values == {"dim": 4, "flag": True, "is_causal": False}
     assert signature(filled(made, same)) == signature(given)
     on = filled(made, lambda h: Literal(h.slot.parameter == "is_causal" or h.value))
     (statement,) = on.block.statements

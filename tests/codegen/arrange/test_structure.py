@@ -307,12 +307,12 @@ def test_other_sizes_give_a_model_that_learns(tmp_path):
 def test_the_same_file_gives_the_same_text_and_reasons(tmp_path):
     path = tmp_path / "model.onnx"
     onnx.save(stripped(encoder(2)), path)
-    told: list[list[str]] = [[], []]
-    texts = [generate(path, explain=lines.append).text for lines in told]
+    reports: list[list[str]] = [[], []]
+    texts = [generate(path, explain=lines.append).text for lines in reports]
     assert texts[0] == texts[1]
-    assert told[0] == told[1]
-    assert any(line.startswith("structure: layers holds 2") for line in told[0])
-    assert f"argument dim={DIM}" in "\n".join(told[0])
+    assert reports[0] == reports[1]
+    assert any(line.startswith("structure: layers holds 2") for line in reports[0])
+    assert f"argument dim={DIM}" in "\n".join(reports[0])
 
 
 def test_names_of_the_file_stay_in_branches():

@@ -113,7 +113,7 @@ def test_the_model_beside_an_optimizer(holder: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("held", "said"),
+    ("held", "message"),
     [
         ({}, "expected tensors, the file holds none"),
         ({"a": ones(2), "a.b": ones(2)}, "'a' is both"),
@@ -121,9 +121,9 @@ def test_the_model_beside_an_optimizer(holder: str, tmp_path: Path) -> None:
     ],
     ids=["nothing", "a tensor and a module", "endless"],
 )
-def test_refusals(held: dict[str, np.ndarray], said: str, tmp_path: Path) -> None:
+def test_refusals(held: dict[str, np.ndarray], message: str, tmp_path: Path) -> None:
     save_file(held, tmp_path / "some.safetensors")
-    with pytest.raises(UnsupportedError, match=said):
+    with pytest.raises(UnsupportedError, match=message):
         generate(tmp_path / "some.safetensors")
 
 
@@ -162,7 +162,7 @@ def test_a_step_says_where_it_is(tmp_path: Path) -> None:
         Unwritten("there")(ones(2, 3))
 
 
-def test_a_guess_is_told(tmp_path: Path) -> None:
+def test_a_guess_is_reported(tmp_path: Path) -> None:
     save_file({f"{name}.weight": ones(4) for name in "abc"}, tmp_path / "some.pt")
     explained: list[str] = []
     notes = generate(tmp_path / "some.pt", explain=explained.append).notes
@@ -190,11 +190,11 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     path = tmp_path / "some.safetensors"
     save_file(linear("a") | linear("b", 4, 2), path)
     assert main(["generate", str(path), "-o", str(tmp_path / "out")]) == 0
-    out, told = capsys.readouterr()
+    out, report = capsys.readouterr()
     assert "some.py" in out
-    assert "3 modules, of these layers: 2 Linear" in told
-    assert "1 step of forward is to be written: look for nn.Unwritten" in told
-    assert "verify" not in told
+    assert "3 modules, of these layers: 2 Linear" in report
+    assert "1 step of forward is to be written: look for nn.Unwritten" in report
+    assert "verify" not in report
     source = str(tmp_path / "out")
     assert main(["check", source, "--source", str(tmp_path)]) == 0
     save_file(linear("a"), path)

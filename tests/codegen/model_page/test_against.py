@@ -101,8 +101,10 @@ def test_another_shape_is_no_other_value(tmp_path):
         ("linear.bias", "float32[3] became float32[6]"),
     ]
     assert apart.values == ()
-    said = {each.path: each.what for each in apart.changed}
-    assert said["linear"].startswith("Linear(4, 3) became Linear(4, 6); gives float32")
+    changes = {each.path: each.what for each in apart.changed}
+    assert changes["linear"].startswith(
+        "Linear(4, 3) became Linear(4, 6); gives float32"
+    )
 
 
 @pytest.mark.parametrize(
@@ -127,9 +129,9 @@ def test_the_command_says_shows_and_prints_it(tmp_path, capsys):
     other = net(tmp_path / "other.onnx", seed=1)
     words = ["inspect", str(path), "--against", str(other)]
     assert main(words) == 0
-    said = capsys.readouterr().out
-    assert said.startswith("other.onnx beside net.onnx: 2 tensors of other values")
-    assert "linear.weight" in said
+    message = capsys.readouterr().out
+    assert message.startswith("other.onnx beside net.onnx: 2 tensors of other values")
+    assert "linear.weight" in message
     page = tmp_path / "page.html"
     assert main([*words, "--json", "--html", str(page)]) == 0
     found = json.loads(capsys.readouterr().out)

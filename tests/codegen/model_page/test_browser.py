@@ -43,7 +43,7 @@ def page(opened, found, tmp_path):
         f"location.href === {path.as_uri()!r} && document.readyState === 'complete'"
     )
     yield opened
-    opened.evaluate("1")  # whatever happened has been said by now
+    opened.evaluate("1")  # whatever happened has been reported by now
     methods = [(each["method"], each["params"]) for each in opened.messages]
     asked = [
         p["request"]["url"] for m, p in methods if m == "Network.requestWillBeSent"
@@ -150,22 +150,22 @@ def test_what_a_screen_reader_says(page):
     page.call("Accessibility.enable")
     nodes = page.call("Accessibility.getFullAXTree")["nodes"]
     page.call("Accessibility.disable")
-    said = [
+    labels = [
         (each["role"]["value"], each.get("name", {}).get("value", ""))
         for each in nodes
         if not each["ignored"]
     ]
-    names = dict(said)
+    names = dict(labels)
     assert names["searchbox"] == "Search"
-    assert ("region", "Generated source") in said
+    assert ("region", "Generated source") in labels
     assert {"main", "status", "heading"} <= set(names)
-    opened = [name for role, name in said if role == "DisclosureTriangle"]
+    opened = [name for role, name in labels if role == "DisclosureTriangle"]
     assert any("parameters 100 FLOPs" in name for name in opened)
-    pictures = [name for role, name in said if role in ("image", "img")]
+    pictures = [name for role, name in labels if role in ("image", "img")]
     assert len(pictures) == 10
     assert all("mean" in name for name in pictures)
     used = ("button", "link", "searchbox", "DisclosureTriangle")
-    assert all(name for role, name in said if role in used)
+    assert all(name for role, name in labels if role in used)
 
 
 @pytest.mark.parametrize("width", [400, 900, 1440])

@@ -311,9 +311,9 @@ def test_json_is_the_look(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     net(tmp_path / "net.onnx")
     assert main(["inspect", "net.onnx", "--html", "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert said["root"]["parameters"] == 15
-    assert said["root"]["children"][0]["path"] == "linear"
+    message = json.loads(capsys.readouterr().out)
+    assert message["root"]["parameters"] == 15
+    assert message["root"]["children"][0]["path"] == "linear"
     assert (tmp_path / "net.html").exists()
 
 
@@ -332,10 +332,10 @@ def test_two_models_run_with_what_each_of_them_has(tmp_path, values, capsys):
     assert "One pass on x float32[3, 7, 4]" in Path(page).read_text()
 
 
-def test_what_is_left_out_of_the_page_is_said(tmp_path, capsys, monkeypatch):
+def test_what_is_left_out_of_the_page_is_reported(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(look_module, "SECONDS", -1)
     path, page = blocks(tmp_path / "blocks.onnx"), tmp_path / "page.html"
     assert main(["inspect", str(path), "--html", str(page)]) == 0
-    said = capsys.readouterr()
-    assert said.out.strip() == str(page)
-    assert "note: shapes and costs are not known" in said.err
+    message = capsys.readouterr()
+    assert message.out.strip() == str(page)
+    assert "note: shapes and costs are not known" in message.err

@@ -228,5 +228,5 @@ def test_values_are_drawn_as_columns():
 
 def test_a_histogram_says_what_is_odd():
     seen = boxes.Histogram(-1, 1, np.float64(0.25), 0.1, 2, 3, 8, (5,))
-    said = write.spread(seen)
-    assert said == "-1 to 1, mean 0.25, deviation 0.1, 25.0% zeros, 3 not finite"
+    summary = write.spread(seen)
+    assert summary == "-1 to 1, mean 0.25, deviation 0.1, 25.0% zeros, 3 not finite"

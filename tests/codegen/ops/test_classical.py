@@ -102,8 +102,8 @@ def trees(
                 nodes_falsenodeids=0 if leaf else 2 * node + 2,
                 nodes_missing_value_tracks_true=0 if leaf else int(rng.integers(0, 2)),
             )
-            said = range(outputs) if all_votes else [int(rng.integers(0, outputs))]
-            for target in said if leaf else ():
+            chosen = range(outputs) if all_votes else [int(rng.integers(0, outputs))]
+            for target in chosen if leaf else ():
                 weight = rng.normal() if options.get("mixed", True) else rng.random()
                 add(
                     **{

@@ -128,10 +128,10 @@ ASKED = """
 asked (float x, int64 n) => (float y, float[T] seen)
 <float two = {2}, bool yes = {1}> {
   y, seen = Loop (n, COND, x) <body = b (int64 i, bool going, float h)
-    => (bool still, float next, float told) {
+    => (bool still, float next, float seen) {
       next = Mul (h, two)
       stop = Not (going)
-      told = Cast <to = 1> (stop)
+      seen = Cast <to = 1> (stop)
       still = Or (stop, going)
     }>
 }

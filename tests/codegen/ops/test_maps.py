@@ -31,12 +31,12 @@ LIKE_ONNXRUNTIME = {
 }
 
 
-def built(kind: str, given: dict[Any, Any], said: Any, value: int = T.FLOAT) -> Any:
+def built(kind: str, given: dict[Any, Any], words: Any, value: int = T.FLOAT) -> Any:
     if kind == "DictVectorizer":
-        whole = isinstance(said[0], int)
-        said = {"int64_vocabulary" if whole else "string_vocabulary": said}
+        whole = isinstance(words[0], int)
+        words = {"int64_vocabulary" if whole else "string_vocabulary": words}
     key = T.STRING if isinstance(next(iter(given)), str) else T.INT64
-    return on_map(kind, given, key=key, value=value, **said)[1].model
+    return on_map(kind, given, key=key, value=value, **words)[1].model
 
 
 @pytest.mark.oracle("onnxruntime")

@@ -88,8 +88,8 @@ def test_a_rule_states_its_schema(rule: Rule) -> None:
     for version in answered[1:]:
         older_inputs, older = schema(rule, version)
         assert inputs[: len(older_inputs)] == older_inputs
-        said = {name: v for name, v in older.items() if v is not REQUIRED}
-        assert said.items() <= attributes.items()
+        declared = {name: v for name, v in older.items() if v is not REQUIRED}
+        assert declared.items() <= attributes.items()
         assert older.keys() <= attributes.keys()
 
 

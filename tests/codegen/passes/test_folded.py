@@ -26,14 +26,14 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_kind(case):
-    name, array, told, kind = CASES[case]
+    name, array, recorded, kind = CASES[case]
     size = array.shape[1]
     model = form(
         f"y = Add(x, {name})", weights={name: array}, x=f"B,{len(array)},{size}"
     )
-    if told is not None:
+    if recorded is not None:
         noted = model.graph.value_info.add(name=name)
-        noted.metadata_props.add(key=KEY, value=repr(told))
+        noted.metadata_props.add(key=KEY, value=repr(recorded))
     assert f"nn.{kind}(" in check_source(model)
 
 

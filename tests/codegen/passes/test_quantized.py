@@ -36,9 +36,9 @@ def file(lines: str, shape: tuple[int, ...], **weights: Any) -> onnx.ModelProto:
     for number, line in enumerate(lines.strip().splitlines()):
         outputs, _, call = line.strip().partition(" = ")
         name, _, rest = call.partition("(")
-        inputs, _, said = rest.partition(")")
+        inputs, _, attributes_text = rest.partition(")")
         given = [word.strip() for word in inputs.split(",")]
-        options = dict(eval(f"dict({said.strip(' :')})"))
+        options = dict(eval(f"dict({attributes_text.strip(' :')})"))
         names = outputs.replace(" ", "").split(",")
         nodes.append(helper.make_node(name, given, names, name=f"n{number}", **options))
     held = [numpy_helper.from_array(np.asarray(a), n) for n, a in weights.items()]

@@ -71,7 +71,7 @@ def test_repeated_heads_are_no_image():
         ('mode="cubic"', [1, 1, 2, 2], 'scale_factor=2, mode="bicubic")'),
     ],
 )  # fmt: skip
-def test_a_resize_is_said_in_pytorchs_words(attributes, scales, line):
+def test_a_resize_is_written_with_pytorchs_options(attributes, scales, line):
     held = {"f": np.array(scales, np.float32), "none": np.array([], np.float32)}
     text = f"y = Resize<{attributes}>(x, none, f)"
     source = becomes(form(text, x="2,3,4,6", weights=held))

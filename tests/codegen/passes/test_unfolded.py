@@ -30,13 +30,13 @@ CASES = {  # the constant, its values, what it was made of, and what stands ther
 
 @pytest.mark.parametrize("case", CASES)
 def test_form(case):
-    name, array, told, line = CASES[case]
+    name, array, recorded, line = CASES[case]
     shape = "B," + ",".join(map(str, array.shape[-2:])) if array.ndim > 1 else "B,4"
     model = form(f"y = Mul(x, {name})", weights={name: array}, x=shape)
     model.producer_name = "pytorch"
     model.graph.node[0].name = "/Mul"
     noted = model.graph.value_info.add(name=name)
-    noted.metadata_props.add(key=KEY, value=repr(told))
+    noted.metadata_props.add(key=KEY, value=repr(recorded))
     source = check_source(model)
     assert line in source, source
 

@@ -99,7 +99,7 @@ def test_indented_text_is_the_same() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ("input x: float32[batch", "expected a declaration as printed"),
         ("y: float32[4] = ops.tanh(absent)\nreturn y", "declared, got absent"),
@@ -108,8 +108,8 @@ def test_indented_text_is_the_same() -> None:
         ("return _unary(1)", "expected the arguments of _unary as printed, got 1"),
     ],
 )
-def test_other_text_is_refused(line: str, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_other_text_is_refused(line: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         Program.parse(line)
 
 
@@ -250,7 +250,7 @@ def test_what_is_printed_is_parsed_as_the_same(program: Program) -> None:
     assert str(read) == str(program)
 
 
-def test_other_programs_are_told_apart() -> None:
+def test_other_programs_are_distinguished() -> None:
     one = Program.parse(TEXT)
     for before, after in (
         ("inf", "1.0"),

@@ -159,9 +159,9 @@ def test_a_build_never_replaces_what_was_edited(name: str, tmp_path: Path) -> No
     (root / "dist").mkdir()
     hooks = ("build_wheel", "build_sdist", "build_editable")
     words = [sys.executable, "-c", _FAILING_HOOKS, BACKENDS[name][1], *hooks]
-    said = run(*words, folder=root)
+    message = run(*words, folder=root)
     for hook in hooks:
-        of_hook, _, said = said.partition(f"failed: {hook}\n")
+        of_hook, _, message = message.partition(f"failed: {hook}\n")
         assert "burnish generate --merge" in of_hook
     assert source.read_text() == edited
     assert not list((root / "dist").iterdir())
@@ -170,8 +170,8 @@ def test_a_build_never_replaces_what_was_edited(name: str, tmp_path: Path) -> No
 @pytest.mark.parametrize("name", BACKENDS)
 def test_a_changed_model_fails_the_build(name: str, tmp_path: Path) -> None:
     root = made(tmp_path, name, f'sha256 = "{"0" * 64}"')
-    said = build(root, name, "build_wheel", check=False)
-    assert f"sha256: net.onnx: expected {'0' * 64}, got" in said
+    message = build(root, name, "build_wheel", check=False)
+    assert f"sha256: net.onnx: expected {'0' * 64}, got" in message
     assert not list((root / "dist").iterdir())
 
 
@@ -184,6 +184,8 @@ def test_editable(name: str, installer: str, mode: str, tmp_path: Path) -> None:
         pytest.skip("only setuptools has a strict mode")
     if installer == "uv" and shutil.which("uv") is None:
         pytest.skip("uv is not installed")
+    if installer == "pip" and name in ("pdm", "uv_build") and shutil.which("uv"):
+        pytest.skip("pip and our wrapper are tested with flit, this backend with uv")
     root, prefix = made(tmp_path / "app", name), tmp_path / "prefix"
     command = {
         "pip": [sys.executable, "-m", "pip", "install", "--no-index"],
@@ -231,25 +233,24 @@ def test_the_wrapper_needs_to_know_what_it_wraps(tmp_path: Path) -> None:
     path = root / "pyproject.toml"
     whole = path.read_text()
     path.write_text(whole.replace('backend = "flit_core.buildapi"', "", 1))
-    said = build(root, "flit", "build_wheel", check=False)
-    assert "[tool.burnish]: backend: expected the backend that builds" in said
+    message = build(root, "flit", "build_wheel", check=False)
+    assert "[tool.burnish]: backend: expected the backend that builds" in message
     path.write_text(whole.replace("flit_core.buildapi", "no.such"))
-    said = build(root, "flit", "build_wheel", check=False)
-    assert "expected a module, got 'no.such'" in said
+    message = build(root, "flit", "build_wheel", check=False)
+    assert "expected a module, got 'no.such'" in message
 
 
-@pytest.mark.parametrize("edited", [False, True])
-def test_hatch_clean_removes_what_was_generated(edited: bool, tmp_path: Path) -> None:
+def test_hatch_clean_removes_what_was_generated(tmp_path: Path) -> None:
     """Source that its user has edited stays, with its weights."""
     root = made(tmp_path / "app", "hatchling")
     build(root, "hatchling", "build_wheel")
     source = root / "src/my_app/net.py"
     weights = source.with_suffix(".safetensors")
-    assert source.exists()
-    assert weights.exists()
-    if edited:
-        source.write_text(source.read_text() + "\nMINE = 1\n")
-    run(sys.executable, "-m", "hatchling", "build", "--clean-only", folder=root)
-    assert source.exists() == weights.exists() == edited
-    assert (root / "src/my_app/__init__.py").exists()
-    assert (root / "assets/net.onnx").exists()
+    text = source.read_text()
+    for edited in (True, False):
+        source.write_text(text + "\nMINE = 1\n" if edited else text)
+        assert weights.exists()
+        run(sys.executable, "-m", "hatchling", "build", "--clean-only", folder=root)
+        assert source.exists() == weights.exists() == edited
+        assert (root / "src/my_app/__init__.py").exists()
+        assert (root / "assets/net.onnx").exists()

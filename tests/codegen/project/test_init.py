@@ -54,8 +54,8 @@ def test_only_lines_are_added(system: str, root: Path, capsys: Captured) -> None
     path = root / "pyproject.toml"
     path.write_text(before := HEAD + "\n" + SYSTEMS[system])
     assert main(["init", "assets/net.onnx"]) == 0
-    said = capsys.readouterr().out
-    assert "assets/net.onnx -> my_app.net" in said
+    message = capsys.readouterr().out
+    assert "assets/net.onnx -> my_app.net" in message
     text = path.read_text()
     gone = [
         line

@@ -1,4 +1,4 @@
-"""[[tool.burnish.model]]: what it may say, and what is said of mistakes."""
+"""[[tool.burnish.model]]: its settings, and the messages for mistakes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_name_is_an_option_where_it_is_not_the_models(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("there", "said", "expected"),
+    ("there", "settings", "expected"),
     [
         ("src/my_app", "", "src"),
         ("my_app", "", "."),
@@ -56,10 +56,10 @@ def test_a_name_is_an_option_where_it_is_not_the_models(tmp_path: Path) -> None:
     ],
 )
 def test_where_packages_lie(
-    tmp_path: Path, there: str, said: str, expected: str
+    tmp_path: Path, there: str, settings: str, expected: str
 ) -> None:
     (tmp_path / there).mkdir(parents=True)
-    found = read(tmp_path, f"[tool.burnish]\n{said}\n{MODEL}").packages
+    found = read(tmp_path, f"[tool.burnish]\n{settings}\n{MODEL}").packages
     assert found == tmp_path / expected
 
 

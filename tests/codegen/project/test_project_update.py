@@ -90,7 +90,7 @@ def test_a_new_folder_is_a_package(root: Path, folder: str) -> None:
     assert generated(root)[0].written == ()
 
 
-def test_edited_source_stays_and_the_message_says_how_to_go_on(
+def test_edited_source_stays_and_the_message_says_how_to_continue(
     root: Path, capsys: Captured
 ) -> None:
     generated(root)
@@ -175,7 +175,7 @@ def test_external_weights_are_inputs_too(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "files", "text"),
+    ("message", "files", "text"),
     [
         (
             'weights = "file"',
@@ -189,14 +189,14 @@ def test_external_weights_are_inputs_too(root: Path) -> None:
     ],
 )
 def test_what_becomes_of_weights(
-    root: Path, said: str, files: set[str], text: str
+    root: Path, message: str, files: set[str], text: str
 ) -> None:
-    project(root, said)
+    project(root, message)
     generated(root)
     folder = root / "src/my_app"
     assert {path.name for path in folder.iterdir()} == files | {"__init__.py"}
     assert text in " ".join((folder / "net.py").read_text().split())
-    made = model()() if "none" in said else model().from_embedded()
+    made = model()() if "none" in message else model().from_embedded()
     assert made(np.ones((1, 4), np.float32)).shape == (1, 3)
     assert main(["check"]) == 0
 
@@ -227,26 +227,26 @@ def test_a_model_that_is_not_there(root: Path) -> None:
 
 
 def test_check_looks_at_the_tables(root: Path, capsys: Captured) -> None:
-    def said() -> str:
+    def message() -> str:
         capsys.readouterr()
         code = main(["check"])
         out = capsys.readouterr().out
         assert code == (not out.startswith("src/my_app/net.py: current"))
         return out
 
-    assert "not generated, run: burnish generate" in said()
+    assert "not generated, run: burnish generate" in message()
     assert main(["check", "--allow", "not-generated"]) == 0
     generated(root)
-    assert "current" in said()
+    assert "current" in message()
     text = (root / "pyproject.toml").read_text()
     (root / "pyproject.toml").write_text(f"{text}typed = true\n")
-    assert "stale, pyproject.toml asks for options --typed" in said()
+    assert "stale, pyproject.toml asks for options --typed" in message()
     (root / "pyproject.toml").write_text(text)
     net(root / "assets" / "net.onnx", seed=1)
-    assert "stale" in said()
+    assert "stale" in message()
     generated(root)
     (root / "src/my_app/net.safetensors").unlink()
-    assert "weights missing" in said()
+    assert "weights missing" in message()
     capsys.readouterr()
     assert main(["check", "--json"]) == 1
     (file,) = json.loads(capsys.readouterr().out)["files"]

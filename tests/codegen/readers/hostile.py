@@ -851,19 +851,21 @@ if __name__ == "__main__":
             (folder / "out").mkdir(parents=True)
             size = write(CASES[key], folder / "model.onnx")
             for way in WAYS:
-                told = server.run(
+                report = server.run(
                     f"{NAME}:{way.__name__}",
                     str(folder / "model.onnx"),
                     str(folder / "out"),
                     folder=folder / "out",
                 )
-                bad = told["outcome"] not in CLEAN | {"done"}
-                bad |= told["megabytes"] > 64 + size / 1e5 or bool(told.get("watched"))
-                bad |= told["seconds"] > 2 + size / 1e6
+                bad = report["outcome"] not in CLEAN | {"done"}
+                bad |= report["megabytes"] > 64 + size / 1e5 or bool(
+                    report.get("watched")
+                )
+                bad |= report["seconds"] > 2 + size / 1e6
                 print(
                     f"{'!!' if bad else '  '} {key} {way.__name__} {size} B: "
-                    f"{told['outcome']} {told['megabytes']:.0f} MB "
-                    f"{told['seconds']:.1f} s {told['text'][:230]!r} "
-                    f"{told.get('watched') or ''}",
+                    f"{report['outcome']} {report['megabytes']:.0f} MB "
+                    f"{report['seconds']:.1f} s {report['text'][:230]!r} "
+                    f"{report.get('watched') or ''}",
                     flush=True,
                 )

@@ -31,10 +31,10 @@ def test_a_small_file_costs_little(name, server, tmp_path):
     path, out = tmp_path / "model.onnx", tmp_path / "out"
     out.mkdir(exist_ok=True)
     megabytes = write(CASES[name], path) / MEGABYTE
-    told = server.run(f"{NAME}:everything", str(path), str(out), folder=out)
-    assert told["outcome"] == "done", told
-    assert told["watched"] == []
-    assert told["megabytes"] < 64 + 10 * megabytes, told
-    assert told["seconds"] < SECONDS * (1 + megabytes), told
+    report = server.run(f"{NAME}:everything", str(path), str(out), folder=out)
+    assert report["outcome"] == "done", report
+    assert report["watched"] == []
+    assert report["megabytes"] < 64 + 10 * megabytes, report
+    assert report["seconds"] < SECONDS * (1 + megabytes), report
     written = sum(file.stat().st_size for file in out.iterdir())
     assert written < (64 + 10 * megabytes) * MEGABYTE

@@ -106,7 +106,7 @@ def test_upgrading_keeps_corners_where_they_were(tmp_path: Path) -> None:
     np.testing.assert_allclose(after, before, rtol=1e-6)
 
 
-def test_what_cannot_be_said_any_more_is_not_upgraded(tmp_path: Path) -> None:
+def test_what_cannot_be_written_any_more_is_not_upgraded(tmp_path: Path) -> None:
     onnx.save(node("Hardmax", opset=11, axis=1), tmp_path / "old.onnx")
     with pytest.raises(UnsupportedError, match="Hardmax of opset 11"):
         upgrade(tmp_path / "old.onnx", tmp_path / "new.onnx")

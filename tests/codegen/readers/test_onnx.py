@@ -170,13 +170,13 @@ def test_sparse_initializer_is_made_dense(tmp_path):
     np.testing.assert_array_equal(weights["w"].const_value.numpy(), expected)
 
 
-def test_training_info_is_left_out_and_said(tmp_path):
+def test_training_info_is_left_out_and_reported(tmp_path):
     model = linear()
     model.training_info.add().algorithm.name = "train"
     assert "training_info" in read(saved(tmp_path / "m.onnx", model)).notes[0]
 
 
-def test_domain_without_opset_is_said(tmp_path):
+def test_domain_without_opset_is_reported(tmp_path):
     model = linear()
     model.graph.node.append(
         helper.make_node("Trilu", ["y"], ["z"], domain="com.microsoft")
@@ -270,7 +270,7 @@ def test_recursive_functions_are_refused(tmp_path):
 # opsets
 
 
-def test_old_opset_is_upgraded_with_metadata_and_said(tmp_path):
+def test_old_opset_is_upgraded_with_metadata_and_reported(tmp_path):
     model = make(
         [
             helper.make_node("MatMul", ["x", "w"], ["m"], name="mm"),

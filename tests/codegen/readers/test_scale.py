@@ -109,11 +109,11 @@ def test_a_million_is_refused_at_once(name, server, tmp_path):
     out.mkdir(exist_ok=True)
     path.write_bytes(CASES[name]())
     megabytes = path.stat().st_size / MEGABYTE
-    told = server.run(f"{NAME}:refused", str(path), str(out), folder=out)
-    assert told["outcome"] == "done", told
-    assert "expected at most" in told["text"]
-    assert told["megabytes"] < 64 + 10 * megabytes, told
-    assert told["seconds"] < 2 + megabytes, told
+    report = server.run(f"{NAME}:refused", str(path), str(out), folder=out)
+    assert report["outcome"] == "done", report
+    assert "expected at most" in report["text"]
+    assert report["megabytes"] < 64 + 10 * megabytes, report
+    assert report["seconds"] < 2 + megabytes, report
 
 
 @measured
@@ -129,10 +129,10 @@ def test_a_folder_of_many_tensors(server, tmp_path):
     data = len(head).to_bytes(8, "little") + head + bytes(count)
     (tmp_path / "model.safetensors").write_bytes(data)
     (tmp_path / "config.json").write_text(json.dumps(BERT))
-    told = server.run(f"{NAME}:refused", str(tmp_path), str(out), folder=out)
-    assert told["outcome"] == "done", told
-    assert "weights do not fit config.json: missing" in told["text"]
-    assert told["megabytes"] < 64 + 10 * len(data) / MEGABYTE, told
+    report = server.run(f"{NAME}:refused", str(tmp_path), str(out), folder=out)
+    assert report["outcome"] == "done", report
+    assert "weights do not fit config.json: missing" in report["text"]
+    assert report["megabytes"] < 64 + 10 * len(data) / MEGABYTE, report
 
 
 def chain(count):

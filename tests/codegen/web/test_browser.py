@@ -86,7 +86,7 @@ WRITE = """
 """
 
 
-def test_an_error_is_said_and_the_next_numbers_are_answered(page, tmp_path):
+def test_an_error_is_reported_and_the_next_numbers_are_answered(page, tmp_path):
     out = tmp_path / "out"
     model = net(tmp_path / "net.onnx")
     assert main(["generate", str(model), "-o", str(out), "--web"]) == 0
@@ -94,8 +94,8 @@ def test_an_error_is_said_and_the_next_numbers_are_answered(page, tmp_path):
         page.open(address)
         ready(page)
         page.evaluate(WRITE % "1 2 3")
-        said = page.wait("document.querySelector('#status.error')?.textContent")
-        assert "x: expected numbers for batch x 4, got 3" in said
+        message = page.wait("document.querySelector('#status.error')?.textContent")
+        assert "x: expected numbers for batch x 4, got 3" in message
         page.evaluate(WRITE % "1 2 3 4")
         page.wait("!document.querySelector('#status.error')", seconds=20)
         assert "[1, 3]" in page.evaluate("document.getElementById('outputs').innerText")

@@ -60,9 +60,9 @@ def test_files_in_the_way_stay(model, capsys):
     before = (out / "net.py").stat().st_mtime_ns
     capsys.readouterr()
     assert generate(model)[0] == 1
-    said = capsys.readouterr().err
-    assert "index.html was changed since Burnish wrote it" in said
-    assert "--diff" not in said, "it is refused together with --web"
+    message = capsys.readouterr().err
+    assert "index.html was changed since Burnish wrote it" in message
+    assert "--diff" not in message, "it is refused together with --web"
     assert (page / "index.html").read_text() == "mine too"
     assert (out / "net.py").stat().st_mtime_ns == before
 

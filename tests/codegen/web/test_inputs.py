@@ -166,9 +166,9 @@ def test_text_becomes_numbers(page, shape, text, expected):
 
 def test_too_few_numbers_name_the_input(page):
     inputs = {"x": number([2, 3], "1 2 3 4")}
-    said = json.loads(page.answer(Proxy(inputs), Proxy()))
-    assert said["message"] == "ValueError: x: expected numbers for 2 x 3, got 4"
-    assert said["details"].startswith("Traceback")
+    printed = json.loads(page.answer(Proxy(inputs), Proxy()))
+    assert printed["message"] == "ValueError: x: expected numbers for 2 x 3, got 4"
+    assert printed["details"].startswith("Traceback")
 
 
 def test_masks_have_the_length_of_the_ids(page):

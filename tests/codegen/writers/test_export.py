@@ -237,7 +237,7 @@ def test_several_inputs_and_outputs_have_names() -> None:
     assert ran(made, drawn(2), drawn(2), drawn(3))[1] == pytest.approx(3 * drawn(3))
 
 
-def test_no_examples_axes_are_fixed_unless_said() -> None:
+def test_no_examples_axes_are_fixed_by_default() -> None:
     model = onnx.load_from_string(export(Only(ops.relu), drawn(2, 3)).to_bytes())
     shape = model.graph.input[0].type.tensor_type.shape
     assert [d.dim_value for d in shape.dim] == [2, 3]

@@ -12,7 +12,7 @@ from tests.codegen.writers.test_weights_back import back, saved, state
 from tests.harness.source import floats, graph, node
 
 
-def test_readers_are_told_apart_through_fused_nodes(tmp_path: Path) -> None:
+def test_readers_are_distinguished_through_fused_nodes(tmp_path: Path) -> None:
     steps, x = [], "x"
     for i in range(2):
         at = f"/layers.{i}/fc"

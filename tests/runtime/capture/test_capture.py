@@ -54,14 +54,14 @@ CHANGES = [
 ]
 
 
-@pytest.mark.parametrize(("change", "told"), CHANGES)
-def test_a_module_that_has_changed_is_refused(change, told):
+@pytest.mark.parametrize(("change", "report"), CHANGES)
+def test_a_module_that_has_changed_is_refused(change, report):
     net = nn.Sequential(nn.Linear(3, 4), nn.Dropout(0.5))
     program = capture(lambda x: net(x) * 2, X)
     net.to("cpu")
     program(X)
     change(net)
-    with pytest.raises(CaptureError, match=told):
+    with pytest.raises(CaptureError, match=report):
         program(X)
 
 
@@ -90,7 +90,7 @@ def test_a_frozen_parameter_is_another_one_for_the_gradient():
         program(X)
 
 
-def test_a_tensor_from_outside_is_constant_and_told_when_it_changes():
+def test_a_tensor_from_outside_is_constant_and_reported_when_it_changes():
     scale, shift = floats(3), floats(3)
     program = capture(lambda x: x * (scale * 2) + shift, X)
     equal(program(Y), Y * (scale * 2) + shift)
@@ -168,7 +168,7 @@ def test_what_a_module_keeps_is_refused():
         capture(Counts(), X)
 
 
-def test_a_tensor_that_outlives_its_capture_is_told():
+def test_a_tensor_that_outlives_its_capture_is_reported():
     held = []
     capture(lambda x: held.append(x * 2), X)
     for use in (lambda t: t + 1, lambda t: t.numpy(), lambda t: float(t.sum())):
@@ -276,7 +276,7 @@ def test_results_that_do_not_depend_on_arguments():
     equal(got[3], constant * 2)
 
 
-def test_shapes_that_depend_on_values_are_told():
+def test_shapes_that_depend_on_values_are_reported():
     program = capture(lambda x: x[x > 0].sum(), Tensor([1.0, -1.0, 2.0]))
     assert program(Tensor([-3.0, 4.0, 5.0])).item() == 9.0
     with pytest.raises(

@@ -52,8 +52,8 @@ def test_a_refusal_names_the_layer_and_what_it_did():
         def forward(self, x):
             return x if x.sum() > 0 else -x
 
-    told = r"in .*Gate.forward: expected operators alone, got a look .* by bool\(\)"
-    with pytest.raises(CaptureError, match=told):
+    report = r"in .*Gate.forward: expected operators alone, got a look .* by bool\(\)"
+    with pytest.raises(CaptureError, match=report):
         capture(nn.Sequential(Gate()), X)
 
 
@@ -75,24 +75,24 @@ OTHER_REFUSALS = {
 
 
 @pytest.mark.parametrize(
-    ("function", "told"), OTHER_REFUSALS.values(), ids=OTHER_REFUSALS
+    ("function", "report"), OTHER_REFUSALS.values(), ids=OTHER_REFUSALS
 )
-def test_other_refusals(function, told):
-    with pytest.raises(CaptureError, match=told):
+def test_other_refusals(function, report):
+    with pytest.raises(CaptureError, match=report):
         capture(function, X)
     equal(capture(lambda x: x + 1, X)(Y), Y + 1)  # nothing is left behind
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "report"),
     [
         (X.numpy(), "got a ndarray; put it into a Tensor"),
         ({1, 2}, "expected tensors, numbers and words .* got a set"),
         (NamedTensor(X, "a", "b"), "got a NamedTensor"),
     ],
 )
-def test_arguments_that_a_program_cannot_hold(given, told):
-    with pytest.raises(CaptureError, match=told):
+def test_arguments_that_a_program_cannot_hold(given, report):
+    with pytest.raises(CaptureError, match=report):
         capture(lambda x, other: x, X, given)
 
 
@@ -116,7 +116,7 @@ def test_containers_numbers_and_words():
 
 
 @pytest.mark.parametrize(
-    ("args", "told"),
+    ("args", "report"),
     [
         (
             (floats(3, 3), {"first": Y}, 2.0),
@@ -134,12 +134,12 @@ def test_containers_numbers_and_words():
         ((X.numpy(), {"first": Y}, 2.0), "got a ndarray; put it into a Tensor"),
     ],
 )
-def test_arguments_of_another_kind_are_refused(args, told):
+def test_arguments_of_another_kind_are_refused(args, report):
     def scaled(x, more, scale):
         return x * scale + more["first"]
 
     program = capture(scaled, X, {"first": Y}, 2.0)
-    with pytest.raises(CaptureError, match=told):
+    with pytest.raises(CaptureError, match=report):
         program(*args)
 
 

@@ -409,7 +409,7 @@ def test_media_in_parquet_files(tmp_path):
         ("datasets", lambda: data.huggingface_dataset("some/name")),
     ],
 )
-def test_what_is_not_installed_is_said(monkeypatch, module, use):
+def test_what_is_not_installed_is_reported(monkeypatch, module, use):
     monkeypatch.setitem(sys.modules, module, None)
     monkeypatch.setitem(sys.modules, f"{module}.Image", None)
     with pytest.raises(InputError, match=r"expected .*; pip install "):

@@ -252,7 +252,7 @@ def test_two_loops_at_once_share_the_kept_workers(no_leak):
     assert len(pairs) == 6
 
 
-def test_what_cannot_be_sent_is_said_before_anything_starts(no_leak):
+def test_what_cannot_be_sent_is_reported_before_anything_starts(no_leak):
     options = WORKERS["processes"]
     with pytest.raises(InputError, match=r"expected a batcher that processes can be"):
         list(data.batches(Squares(), 4, batcher=lambda x: x, **options))
@@ -295,8 +295,8 @@ def test_a_program_that_ends_in_a_loop(tmp_path, then, processes):
         stderr=subprocess.PIPE,
         text=True,
     ) as program:
-        said, complaint = program.communicate(timeout=300)
-    assert said == "[0.0, 1.0, 2.0, 3.0]\n"
+        printed, complaint = program.communicate(timeout=300)
+    assert printed == "[0.0, 1.0, 2.0, 3.0]\n"
     assert program.returncode == {"end": 0, "error": 4, "interrupt": -2}[then]
     last = complaint.strip().splitlines()[-1:]
     assert last == (["KeyboardInterrupt"] if then == "interrupt" else [])
@@ -332,7 +332,7 @@ def flipped(item, rng):
 
 
 @pytest.mark.parametrize("options", BUSY.values(), ids=BUSY)
-def test_a_run_that_goes_on_in_an_epoch_is_the_same_with_workers(
+def test_a_run_that_continues_in_an_epoch_is_the_same_with_workers(
     tmp_path, options, no_leak
 ):
     x = np.random.default_rng(0).normal(size=(24, 4)).astype(np.float32)

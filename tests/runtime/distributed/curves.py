@@ -39,8 +39,8 @@ def run_on_gpus(directory, batch_size, processes):
             )
         )
     for process in started:
-        said, _ = process.communicate(timeout=240)
-        assert process.returncode == 0, said.decode()
+        message, _ = process.communicate(timeout=240)
+        assert process.returncode == 0, message.decode()
     return serialize.load_file(directory / "trained.safetensors")
 
 

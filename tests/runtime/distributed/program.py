@@ -62,8 +62,8 @@ def main(directory, batch_size, mode="whole"):
         learner.renderer = StopAt(learner, 9)
     trained = learner.fit(train, valid)
     sums = [float(abs(v).sum()) for v in trained.to("cpu").state_dict().values()]
-    told = [each["sums"] for each in workers.gather({"sums": np.array(sums)})]
-    assert all((each == told[0]).all() for each in told)
+    gathered = [each["sums"] for each in workers.gather({"sums": np.array(sums)})]
+    assert all((each == gathered[0]).all() for each in gathered)
     if workers.is_first:
         trained.save_file(Path(directory) / "trained.safetensors")
         where = {"size": workers.size, "reason": learner.interrupter.reason}

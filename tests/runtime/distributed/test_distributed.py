@@ -35,7 +35,7 @@ def test_two_processes_are_one_with_the_doubled_batch(mpi, alone, tmp_path):
     same_curves(directory, tmp_path)
 
 
-def test_two_processes_stop_together_and_go_on(mpi, alone, tmp_path):
+def test_two_processes_stop_together_and_continue(mpi, alone, tmp_path):
     run(tmp_path, 8, processes=2, mode="stop")
     where = json.loads((tmp_path / "where.json").read_text())
     assert where == {"size": 2, "reason": "a test"}

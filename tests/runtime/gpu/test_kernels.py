@@ -184,11 +184,16 @@ def test_the_gradient_of_max_pooling(sizes, options, is_last, name):
     g = there(numbers(*y.shape), name)
     if is_last:
         x = channels_last(x)
-    told = {"stride": None, "padding": 0, "dilation": 1, "ceil_mode": False} | options
+    given_options = {
+        "stride": None,
+        "padding": 0,
+        "dilation": 1,
+        "ceil_mode": False,
+    } | options
     pull = ops.max_pool.rules_on["cupy"]["x"][0]
-    got = launched(lambda: pull(g, y, x, **told))
+    got = launched(lambda: pull(g, y, x, **given_options))
     far = [a.get().astype(np.float64) for a in (g, y, x)]
-    agree(got, np.asarray(ops.max_pool.rules["x"][0](*far, **told)), name, 20)
+    agree(got, np.asarray(ops.max_pool.rules["x"][0](*far, **given_options)), name, 20)
 
 
 FORMULAS = [

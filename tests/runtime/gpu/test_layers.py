@@ -33,8 +33,12 @@ ROWS = [
 LOSSES = [
     *test_loss_oracle.ROWS,
     *(
-        ("CTCLoss", (np.zeros((7, 4, 5)), told, test_loss_oracle.FRAMES, labels), more)
-        for told, labels, more in test_loss_oracle.CTC
+        (
+            "CTCLoss",
+            (np.zeros((7, 4, 5)), targets, test_loss_oracle.FRAMES, labels),
+            more,
+        )
+        for targets, labels, more in test_loss_oracle.CTC
     ),
     (
         "RNNTLoss",

@@ -28,7 +28,7 @@ def kind(request):
     import cupy
 
     room = cupy.empty(cublaslt.WORKSPACE, "uint8")
-    with cublaslt.told(room, request.param == "tf32"):
+    with cublaslt.planned(room, request.param == "tf32"):
         yield request.param
 
 

@@ -81,11 +81,11 @@ def both(make, rule, loss, data, steps=9):
         step = trained(net, own, loss)
         fast = burnish.compile(step) if is_compiled else step
         burnish.seed(1)
-        told = []
+        pairs = []
         for i in range(steps):
             value, made = fast(*data(seed=i), 1e-2 / (i + 1))
-            told.append((value.item(), made.numpy()))
-        found.append((told, kept(net, own), fast))
+            pairs.append((value.item(), made.numpy()))
+        found.append((pairs, kept(net, own), fast))
     (one, state, _), (other, fast_state, fast) = found
     for (a, x), (b, y) in zip(one, other, strict=True):
         np.testing.assert_allclose(a, b, **SIZES)

@@ -107,7 +107,7 @@ def test_batches_left_over_are_a_step_of_their_own(learner):
 @pytest.mark.parametrize(
     "stop", [("train", 1, 1), ("train", 3, 2), ("train", 2, 5), ("valid", 2, 1)]
 )
-def test_a_stopped_run_goes_on_bit_for_bit(learner, tmp_path, stop, accumulate):
+def test_a_stopped_run_continues_bit_for_bit(learner, tmp_path, stop, accumulate):
     options = {
         "accumulate": accumulate,
         "metrics": [Accuracy(), Loss(), LearningRate()],
@@ -128,7 +128,7 @@ def test_a_stopped_run_goes_on_bit_for_bit(learner, tmp_path, stop, accumulate):
         assert other.read_text() == path.read_text()
 
 
-def test_a_run_goes_on_after_any_kept_epoch(learner):
+def test_a_run_continues_after_any_kept_epoch(learner):
     whole = learner("run", checkpoints=keep_all).fit(train_batches())
     again = learner("run", checkpoints=keep_all, resume=2)
     assert same(again.fit(train_batches()), whole)
@@ -189,7 +189,7 @@ STRATEGIES = [
 
 
 class Losses:
-    """A validation step whose loss is said beforehand, one for each epoch."""
+    """A validation step whose loss is given beforehand, one for each epoch."""
 
     def __init__(self, *losses):
         self.losses = iter(losses)
@@ -370,7 +370,7 @@ def test_batches_and_steps_that_are_none(learner, batches, options, message):
         ),
     ],
 )
-def test_mistakes_are_said(learner, options, message):
+def test_mistakes_are_reported(learner, options, message):
     with pytest.raises(InputError, match=message):
         learner(**options).fit(train_batches(), valid_batches())
 

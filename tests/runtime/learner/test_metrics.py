@@ -205,7 +205,7 @@ def test_readings(metric, expected, monkeypatch):
     assert found == pytest.approx(expected, nan_ok=True)
 
 
-def test_a_missing_library_is_said(monkeypatch):
+def test_a_missing_library_is_reported(monkeypatch):
     monkeypatch.setitem(sys.modules, "psutil", None)
     with pytest.raises(InputError, match=r"psutil: pip install 'burnish\[train\]'"):
         m.CpuUse().statistics(None, MOMENT)

@@ -145,7 +145,7 @@ def test_a_width_that_does_not_fit_is_refused(layer):
 
 
 @pytest.mark.parametrize(
-    ("shapes", "masks", "told"),
+    ("shapes", "masks", "report"),
     [
         (((3, 2, 8), (4, 2, 8), (3, 2, 8)), {}, r"\(S, N, 8\), got .*\(4, 2, 8\)"),
         (((3, 2, 8), (4, 3, 8), (4, 3, 8)), {}, r"got \(3, 2, 8\), \(4, 3, 8\)"),
@@ -162,10 +162,10 @@ def test_a_width_that_does_not_fit_is_refused(layer):
         ),
     ],
 )
-def test_inputs_and_masks_that_do_not_go_together(shapes, masks, told):
+def test_inputs_and_masks_that_do_not_go_together(shapes, masks, report):
     inputs = (Tensor(np.ones(shape, "float32")) for shape in shapes)
     masks = {name: np.zeros(shape, bool) for name, shape in masks.items()}
-    with pytest.raises(InputError, match="MultiheadAttention: expected .*" + told):
+    with pytest.raises(InputError, match="MultiheadAttention: expected .*" + report):
         nn.MultiheadAttention(8, 2)(*inputs, **masks)
 
 

@@ -57,7 +57,7 @@ def test_a_normalization_by_name(name, options, text):
 
 
 @pytest.mark.parametrize("choose", [nn.activation, lambda n: nn.normalization(n, 3)])
-def test_an_unknown_name_is_told(choose):
+def test_an_unknown_name_is_reported(choose):
     with pytest.raises(InputError, match=r"expected one of \[.*\], got 'best'"):
         choose("best")
 

@@ -104,8 +104,13 @@ class Hostile(nn.Module):
 
 def test_a_notebook_shows_boxes_with_counts():
     page = Boxes(Net()._repr_html_())
-    said = ["Net()", "6 params", "layers.0: Linear(2, 3, bias=False)", "6 params"]
-    assert page.text == [*said, "weight: float32[3, 2]", "layers.1: ReLU()", "0 params"]
+    shown = ["Net()", "6 params", "layers.0: Linear(2, 3, bias=False)", "6 params"]
+    assert page.text == [
+        *shown,
+        "weight: float32[3, 2]",
+        "layers.1: ReLU()",
+        "0 params",
+    ]
     assert page.boxes == 3
 
 

@@ -209,7 +209,7 @@ def test_replace_says_that_it_is_meant():
         model.replace("sclae", None)
 
 
-def test_values_of_a_tied_parameter_are_shared_and_a_new_one_stands_alone():
+def test_values_of_a_tied_parameter_are_shared_and_a_new_one_is_alone():
     model = outer()
     model.tied = [3.0, 4.0]
     assert model.scale.tolist() == [3, 4]

@@ -157,7 +157,7 @@ def test_a_plain_array_will_do(layer):
     assert y.dtype == np.float32
 
 
-def test_what_does_not_fit_is_told_with_the_layers_name():
+def test_what_does_not_fit_is_reported_with_the_layers_name():
     x = Tensor(np.ones((2, 3), np.float32))
     with pytest.raises(InputError, match=r"Bilinear: expected a tensor .* got a list"):
         nn.Bilinear(3, 3, 2)([1.0], x)
@@ -208,7 +208,7 @@ MESSAGES = [
     ("given", "kind"), [([1.0, 2.0], "list"), (None, "NoneType"), (1.5, "float")]
 )
 @pytest.mark.parametrize("layer", [nn.Linear(2, 3), nn.Conv1d(2, 3, 1), nn.Flatten()])
-def test_what_is_no_array_is_told(layer, given, kind):
+def test_what_is_no_array_is_reported(layer, given, kind):
     message = f"{type(layer).__name__}: expected a tensor or an array, got a {kind}"
     with pytest.raises(InputError, match=message):
         layer(given)

@@ -135,7 +135,7 @@ def weights(**changes):
         ),
     ],
 )
-def test_what_does_not_fit_is_said_at_once_and_changes_nothing(state, message):
+def test_what_does_not_fit_is_reported_at_once_and_changes_nothing(state, message):
     model = Tied()
     before = values(model)
     with pytest.raises(RecordError) as caught:

@@ -35,12 +35,12 @@ def ctc_by_listing(scores, skips, frames, states):
 def transducer_by_listing(blank, label, frames, labels):
     """Every order of all the labels and all frames but the last, which ends it."""
     found = []
-    for n, (count, told) in enumerate(zip(frames, labels, strict=True)):
+    for n, (count, emitted) in enumerate(zip(frames, labels, strict=True)):
         total = 0.0
-        for chosen in itertools.combinations(range(count - 1 + told), told):
+        for chosen in itertools.combinations(range(count - 1 + emitted), emitted):
             t = u = 0
-            score = blank[n, count - 1, told]
-            for step in range(count - 1 + told):
+            score = blank[n, count - 1, emitted]
+            for step in range(count - 1 + emitted):
                 if step in chosen:
                     score, u = score + label[n, t, u], u + 1
                 else:
@@ -91,8 +91,8 @@ def test_transducer_loss(blank, reduction):
     x = np.random.default_rng(0).normal(size=(3, 4, 3, 4))
     targets = np.where(blank % 4 == TARGETS, (blank + 1) % 4, TARGETS)
     scores = x - np.log(np.exp(x).sum(axis=-1, keepdims=True))
-    told = np.stack([scores[n, :, [0, 1], targets[n]].T for n in range(3)])
-    want = transducer_by_listing(scores[..., blank], told, FRAMES, LABELS)
+    emitted = np.stack([scores[n, :, [0, 1], targets[n]].T for n in range(3)])
+    want = transducer_by_listing(scores[..., blank], emitted, FRAMES, LABELS)
     want = {"mean": want.mean(), "sum": want.sum(), "none": want}[reduction]
     args = (targets, FRAMES, LABELS)
     loss = nn.RNNTLoss(blank, reduction=reduction)

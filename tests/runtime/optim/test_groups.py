@@ -47,7 +47,7 @@ def matrices_and_rest():
     )
 
 
-def test_a_record_goes_on_exactly(tmp_path):
+def test_a_record_continues_exactly(tmp_path):
     whole, halves = Net(), Net()
     halves.load_state_dict(whole.state_dict())
     one, two = matrices_and_rest(), matrices_and_rest()

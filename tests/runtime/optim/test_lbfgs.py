@@ -66,7 +66,7 @@ def test_it_finds_the_minimum_of_a_curved_valley():
 
 
 @pytest.mark.parametrize("search", [None, "strong_wolfe"])
-def test_a_record_goes_on_exactly(search, tmp_path):
+def test_a_record_continues_exactly(search, tmp_path):
     whole, halves = Place(), Place()
     one, two = (optim.LBFGS(max_iter=3, line_search_fn=search) for _ in range(2))
     for step in range(6):

@@ -162,13 +162,16 @@ def test_a_mistaken_step_changes_nothing(step, message):
 
 def test_a_state_of_another_shape_is_refused():
     optimizer = optim.Adam()
-    for size, told in ((2, None), (3, r"of shape \(1, 3\) for 'weight', got \(1, 2\)")):
+    for size, report in (
+        (2, None),
+        (3, r"of shape \(1, 3\) for 'weight', got \(1, 2\)"),
+    ):
         model = nn.Linear(size, 1).to("cpu:autodiff")
         gradients = model(np.ones(size, np.float32)).backward()
-        if told is None:
+        if report is None:
             optimizer.step(0.1, model, gradients)
         else:
-            with pytest.raises(InputError, match=told):
+            with pytest.raises(InputError, match=report):
                 optimizer.step(0.1, model, gradients)
 
 

@@ -83,7 +83,7 @@ def test_rates(schedule, expected):
 
 
 @pytest.mark.parametrize(("schedule", "_"), FORMULAS.values(), ids=FORMULAS)
-def test_a_record_goes_on_where_it_was(schedule, _, tmp_path):
+def test_a_record_continues_where_it_was(schedule, _, tmp_path):
     rates(schedule, 4)
     schedule.save_file(tmp_path / "schedule.safetensors")
     place, ahead = schedule.count, rates(schedule, 3)

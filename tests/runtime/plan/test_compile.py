@@ -270,10 +270,10 @@ print(fast.explain())
 
 
 @pytest.mark.parametrize(
-    ("setting", "told"),
+    ("setting", "report"),
     [({"BURNISH_KERNELS": "off"}, ""), ({"CC": "/no/compiler"}, "cannot be run")],
 )
-def test_without_kernels_everything_runs_as_it_is(setting, told, tmp_path):
+def test_without_kernels_everything_runs_as_it_is(setting, report, tmp_path):
     setting = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), **setting}
     words = [sys.executable, "-c", OFF]
     done = subprocess.run(
@@ -281,7 +281,7 @@ def test_without_kernels_everything_runs_as_it_is(setting, told, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert "there are no kernels" in done.stdout
-    assert told in done.stderr
+    assert report in done.stderr
     assert len(done.stderr.splitlines()) <= 2
 
 

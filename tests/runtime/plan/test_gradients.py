@@ -50,13 +50,13 @@ def exact(function, *given):
     held = Held(arrays, np.float32)
     shape = function(*(getattr(held, name) for name in arrays)).shape
     factor = np.random.default_rng(3).normal(size=shape)
-    fast, told = gradients(function, arrays, np.float32, True, factor)
+    fast, report = gradients(function, arrays, np.float32, True, factor)
     wide, _ = gradients(function, arrays, np.float64, False, factor)
     for one, other in zip(fast, wide, strict=True):
         scale = np.abs(other).max() + 1e-6
         assert one.shape == other.shape
         np.testing.assert_allclose(one, other, atol=2e-5 * scale, rtol=2e-5)
-    return told
+    return report
 
 
 def normal(random, *shape):
@@ -81,8 +81,8 @@ def test_convolutions(seed):
         return ops.conv(ops.relu(x), weight, bias, **options)
 
     x, weight = normal(random, batch, ins, *sizes), normal(random, outs, ins, *kernel)
-    told = exact(function, x, weight, normal(random, outs))
-    assert "conv" not in told
+    report = exact(function, x, weight, normal(random, outs))
+    assert "conv" not in report
 
 
 @pytest.mark.parametrize("seed", range(TRIALS))
@@ -103,9 +103,9 @@ def test_transposed_convolutions(seed):
 
     sizes = [int(random.integers(2, 8)) for _ in range(rank)]
     x, weight = normal(random, 3, ins, *sizes), normal(random, ins, outs, *kernel)
-    told = exact(function, x, weight, normal(random, outs))
-    assert "conv" not in told
-    assert "sum_to" not in told
+    report = exact(function, x, weight, normal(random, outs))
+    assert "conv" not in report
+    assert "sum_to" not in report
 
 
 @pytest.mark.parametrize("seed", range(TRIALS // 2))
@@ -116,12 +116,12 @@ def test_a_weight_for_each_channel(seed):
     kernel = int(random.choice([1, 3, 5]))
     options = {"stride": int(random.integers(1, 3)), "padding": kernel // 2}
     x = normal(random, 3, channels, *size)
-    told = exact(
+    report = exact(
         lambda x, weight: ops.conv(x, weight, **options, groups=channels),
         x,
         normal(random, channels, 1, kernel, kernel),
     )
-    assert "conv" not in told
+    assert "conv" not in report
 
 
 @pytest.mark.parametrize("ins", [3, 16, 37, 48, 64])
@@ -145,8 +145,8 @@ def test_batch_norm(channels, pixels, act):
         return acts[act](y)
 
     x = 2 + 3 * normal(random, 4, channels, *pixels)
-    told = exact(function, x, 1 + normal(random, channels), normal(random, channels))
-    assert "channel_norm" not in told
+    report = exact(function, x, 1 + normal(random, channels), normal(random, channels))
+    assert "channel_norm" not in report
 
 
 @pytest.mark.parametrize("seed", range(TRIALS // 2))
@@ -179,16 +179,16 @@ def test_norms_of_rows(width, lead, is_centered):
         return ops.rms_norm(x * 1.0, width, weight, eps=0.1) + bias
 
     x = 2 + 3 * normal(random, *lead, width)
-    told = exact(function, x, 1 + normal(random, width), normal(random, width))
-    assert "norm" not in told
+    report = exact(function, x, 1 + normal(random, width), normal(random, width))
+    assert "norm" not in report
 
 
 def test_a_norm_without_a_weight_and_one_of_two_axes():
     random = np.random.default_rng(0)
     x, weight = normal(random, 40, 3, 7), normal(random, 3, 7)
     assert "norm" not in exact(lambda x: ops.layer_norm(x * 1.0, 7), x)
-    told = exact(lambda x, w: ops.layer_norm(x * 1.0, (3, 7), w), x, weight)
-    assert "norm" not in told
+    report = exact(lambda x, w: ops.layer_norm(x * 1.0, (3, 7), w), x, weight)
+    assert "norm" not in report
 
 
 ACTIVATIONS = {
@@ -209,9 +209,9 @@ ACTIVATIONS = {
 @pytest.mark.parametrize("shape", [(1,), (3, 700), (5, 17, 31)])
 def test_activations(name, shape):
     x = 3 * normal(np.random.default_rng(1), *shape)
-    told = exact(lambda x: ACTIVATIONS[name](x * 1.0), x)
-    assert f"{name} gradient" not in told
-    assert "eagerly:\n  1 x stepped" in told
+    report = exact(lambda x: ACTIVATIONS[name](x * 1.0), x)
+    assert f"{name} gradient" not in report
+    assert "eagerly:\n  1 x stepped" in report
 
 
 def _classes(x):
@@ -255,9 +255,9 @@ def test_attention(mask, sizes):
         is_causal = mask == "causal"
         return ops.scaled_dot_product_attention(q, k, v, given, is_causal=is_causal)
 
-    told = exact(function, q, k, v)
-    assert "softmax" not in told
-    assert "matmul" not in told
+    report = exact(function, q, k, v)
+    assert "softmax" not in report
+    assert "matmul" not in report
 
 
 def test_a_loss_and_formulas_of_elements():
@@ -351,8 +351,8 @@ def test_central_differences(name):
 )
 def test_sums_of_what_was_broadcast(shape, kept):
     random = np.random.default_rng(0)
-    told = exact(lambda a, b: a * b, normal(random, *shape), normal(random, *kept))
-    assert "sum_to" not in told
+    report = exact(lambda a, b: a * b, normal(random, *shape), normal(random, *kept))
+    assert "sum_to" not in report
 
 
 @pytest.mark.parametrize(
@@ -366,14 +366,14 @@ def test_lstm(steps, count, hidden, reverse):
         hs, cs, _ = lstm_sequence(x * 1.0, weight, h, c, order="iofc", reverse=reverse)
         return hs + cs * 0.5
 
-    told = exact(
+    report = exact(
         function,
         normal(random, steps, count, 4 * hidden),
         0.2 * normal(random, 4 * hidden, hidden),
         normal(random, count, hidden),
         normal(random, count, hidden),
     )
-    assert "lstm" not in told
+    assert "lstm" not in report
 
 
 def test_sums_of_axes_that_are_apart_run_as_they_are():

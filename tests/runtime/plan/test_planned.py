@@ -247,7 +247,7 @@ def another_library(folder):
 @pytest.mark.parametrize(
     "spoil", [edited_source, other_weights, no_library, another_library]
 )
-def test_what_does_not_fit_is_said_and_runs_as_it_is(
+def test_what_does_not_fit_is_reported_and_runs_as_it_is(
     folder, ran, capsys, spoil, monkeypatch
 ):
     of_kernels = sys.modules["burnish.kernels.library"]
@@ -271,13 +271,13 @@ def test_kernels_that_are_off_are_not_loaded(folder, ran, monkeypatch, capsys):
 # --- damage ---
 
 
-def changed(folder, **said):
+def changed(folder, **entries):
     """Write the plan file again with other words in its metadata."""
     import json
 
     path = folder / "net.plan.safetensors"
     held = open_weights(path)
-    page = json.loads(held.metadata[KEY]) | said
+    page = json.loads(held.metadata[KEY]) | entries
     state = {name: held[name].read().copy() for name in held}
     save_file(state, path, {**held.metadata, KEY: json.dumps(page)})
 
@@ -338,7 +338,7 @@ def test_arrays_that_are_not_there_are_refused(folder, change):
 
 
 @pytest.mark.parametrize(
-    "said",
+    "entries",
     [
         {"version": 99},
         {"plans": [{}]},
@@ -348,8 +348,8 @@ def test_arrays_that_are_not_there_are_refused(folder, change):
         {"class": None},
     ],
 )
-def test_damaged_words_are_refused(folder, said):
-    changed(folder, **said)
+def test_damaged_words_are_refused(folder, entries):
+    changed(folder, **entries)
     with pytest.raises(RecordError, match=r"net\.plan\.safetensors: expected"):
         imported(folder).from_file()
 
@@ -368,10 +368,10 @@ def test_a_file_that_ends_too_early_is_refused(folder):
 
 
 def test_constants_are_aligned(folder):
-    said = opened(folder / "net.plan.safetensors")
-    assert said.constants.ctypes.data % 64 == 0
+    entries = opened(folder / "net.plan.safetensors")
+    assert entries.constants.ctypes.data % 64 == 0
     assert all(
-        (plan.slots[plan.slots[:, 0] >= 0, 0] % 64 == 0).all() for plan in said.plans
+        (plan.slots[plan.slots[:, 0] >= 0, 0] % 64 == 0).all() for plan in entries.plans
     )
 
 

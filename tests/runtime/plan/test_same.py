@@ -49,7 +49,7 @@ DIFFERENT = {
 
 
 @pytest.mark.parametrize("change", DIFFERENT.values(), ids=DIFFERENT)
-def test_each_difference_is_told(looks, change):
+def test_each_difference_is_reported(looks, change):
     holder, items, owner = {"a": 1000.0, "b": 2}, [1, 2, 3], Owner()
     is_same = same.Same([holder, (1, 2), items], [Owner(), owner], ("one", "two"))
     assert is_same()
@@ -58,7 +58,7 @@ def test_each_difference_is_told(looks, change):
     assert not is_same()
 
 
-def test_an_attribute_that_is_gone_is_told():
+def test_an_attribute_that_is_gone_is_reported():
     owner = Owner()
     if library() is None:
         pytest.skip("there is no C compiler")
@@ -120,7 +120,8 @@ def _more(state):
 @pytest.mark.parametrize(
     "change",
     [change for change, _ in CHANGES] + [change for _, change in MORE],
-    ids=[told for _, told in CHANGES] + [what for what, _ in MORE],
+    ids=[difference_text for _, difference_text in CHANGES]
+    + [what for what, _ in MORE],
 )
 def test_a_compiled_module_that_has_changed(looks, change):
     net = Stack()

@@ -225,7 +225,7 @@ def test_the_same_bits_for_any_number_of_threads(network):
             np.testing.assert_array_equal(array, found[0][1][path])
 
 
-def test_a_schedule_within_the_step_goes_on():
+def test_a_schedule_within_the_step_continues():
     model, shape = mlp()
     model = model.to("cpu:autodiff")
     optimizer, schedule = optim.SGD(), optim.Linear(0.1, 0.0, 4)

@@ -95,11 +95,13 @@ def test_another_format_is_refused(kind, other):
     if kind(None).suffix == other(None).suffix:
         assert outcome(kind(None), data) == "same"
     else:
-        with pytest.raises(RecordError, match=f"expected .*{kind.format.kind}") as told:
+        with pytest.raises(
+            RecordError, match=f"expected .*{kind.format.kind}"
+        ) as raised:
             kind(None).load(data)
         named = other.__name__.replace("Compact", "Safetensors")
         both = kind(None).suffix.endswith(".gz") and other(None).suffix.endswith(".gz")
-        assert both or re.search(rf"; try .*{named}", str(told.value))
+        assert both or re.search(rf"; try .*{named}", str(raised.value))
 
 
 @pytest.mark.parametrize("kind", RECORDERS)

@@ -21,10 +21,10 @@ def test_every_kill_leaves_a_whole_record(tmp_path):
         timeout=300,
     )
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told["rounds"] == 200
-    assert told["unfinished"] >= 5  # so many kills came in the middle of a file
-    assert told["saved"] >= 5
+    report = json.loads(done.stdout)
+    assert report["rounds"] == 200
+    assert report["unfinished"] >= 5  # so many kills came in the middle of a file
+    assert report["saved"] >= 5
 
 
 def test_an_error_leaves_what_was_there(tmp_path):

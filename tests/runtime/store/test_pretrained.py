@@ -83,8 +83,8 @@ REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_is_refused_writes_nothing(case: str, tmp_path: Path) -> None:
-    make, options, said = REFUSED[case]
-    with pytest.raises(RecordError, match=said):
+    make, options, message = REFUSED[case]
+    with pytest.raises(RecordError, match=message):
         save_pretrained(make(), tmp_path / "new", **options)
     assert not (tmp_path / "new").exists()
 

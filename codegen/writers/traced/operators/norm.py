@@ -83,7 +83,7 @@ def group_norm_of(
     num_groups: int,
     eps: float,
 ) -> Any:
-    """Opset 20's GroupNormalization has a scale for each group: said in parts."""
+    """Opset 20's GroupNormalization has a scale for each group: decompose."""
     grouped = emit("Reshape", x, emit.ints([0, num_groups, -1]))
     ones = np.ones(num_groups, x.dtype)
     y = emit("InstanceNormalization", grouped, ones, np.zeros_like(ones), epsilon=eps)

@@ -1,4 +1,4 @@
-"""What an attention's mask says of places, and what is said several times."""
+"""Masks of attention by position, and masks that are applied several times."""
 
 from __future__ import annotations
 
