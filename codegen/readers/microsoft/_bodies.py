@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import Any, TypedDict, get_args, get_type_hints
 
 import numpy as np
 import onnx_ir as ir
@@ -28,6 +28,22 @@ bodies: dict[str, Body] = {}
 
 class Unreadable(Exception):
     """Why a node cannot be written in ONNX's operators."""
+
+
+class Pooling(TypedDict, total=False):
+    """The attributes of a window: `**window: Unpack[Pooling]`."""
+
+    auto_pad: str
+    kernel_shape: Any
+    pads: Any
+    strides: Any
+
+
+class Convolution(Pooling, total=False):
+    """The attributes of a convolution."""
+
+    dilations: Any
+    group: int
 
 
 def microsoft(op_type: str) -> Callable[[Body], Body]:
@@ -168,9 +184,21 @@ def _own(op: Builder, results: list[Any], place: int) -> Any:
     return op.Identity(value)
 
 
+def attributes_of(body: Body) -> set[str]:
+    """The attributes that a body declares."""
+    known = set[str]()
+    for each in inspect.signature(body).parameters.values():
+        if each.kind is each.KEYWORD_ONLY:
+            known.add(each.name)
+        elif each.kind is each.VAR_KEYWORD:
+            (several,) = get_args(get_type_hints(body)[each.name])
+            known |= several.__optional_keys__
+    return known
+
+
 def _attributes(node: ir.Node, body: Body) -> dict[str, Any]:
     parameters = inspect.signature(body).parameters.values()
-    known = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY}
+    known = attributes_of(body)
     positional = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
     many = any(p.kind is p.VAR_POSITIONAL for p in parameters)
     for name in node.attributes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnx_ir as ir
@@ -78,34 +78,66 @@ class Cache:
         return op.Transpose(seen, perm=[1, 0, 2, 3])
 
 
-# --- caches in whole numbers of 8 bits ---
+# --- caches in whole numbers ---
 
 
-def cache_step(op: Builder, past: Any, scale: Any, kind: str, heads: int) -> Any:
-    """What one step of the cache's numbers is worth; None for a cache of floats.
+class Step(NamedTuple):
+    """What one step of a cache's numbers is worth, and how many bits each has."""
+
+    scale: Any
+    bits: int
+
+
+def cache_step(
+    op: Builder, past: Any, scale: Any, kind: str, bits: int, heads: int
+) -> Step | None:
+    """None for a cache of floats.
 
     kind: "PER_TENSOR", or "PER_CHANNEL" with a scale (heads * size,).
     """
     if kind == "NONE":
         return None
-    if past is None or past.dtype != ir.DataType.INT8:
-        raise Unreadable("expected a quantized cache to be of int8")
-    return op.Reshape(scale, [1, heads, 1, -1] if kind == "PER_CHANNEL" else [1])
+    bits = bits or 8
+    wanted = {8: ir.DataType.INT8, 4: ir.DataType.UINT8}.get(bits)
+    if past is None or past.dtype != wanted:
+        raise Unreadable(
+            "expected a quantized cache to be of int8, or of uint8 with two numbers of "
+            "4 bits each"
+        )
+    shape = [1, heads, 1, -1] if kind == "PER_CHANNEL" else [1]
+    return Step(op.Reshape(scale, shape), bits)
 
 
-def stored(op: Builder, new: Any, step: Any) -> Any:
+def stored(op: Builder, new: Any, step: Step | None) -> Any:
     """New keys or values as the cache holds them."""
     if step is None:
         return new
-    steps = op.Clip(op.Round(op.Div(new, step)), _number(-128), _number(127))
-    return op.Cast(steps, to=ir.DataType.INT8)
+    least = -(1 << (step.bits - 1))
+    whole = op.Round(op.Div(new, step.scale))
+    codes = op.Clip(whole, _number(least), _number(-least - 1))
+    if step.bits == 8:
+        return op.Cast(codes, to=ir.DataType.INT8)
+    pairs = op.Reshape(op.Sub(codes, _number(least)), [0, 0, 0, -1, 2])
+    packed = op.ReduceSum(
+        op.Mul(pairs, np.array([1, 16], np.float32)), [-1], keepdims=0
+    )
+    return op.Cast(packed, to=ir.DataType.UINT8)
 
 
-def restored(op: Builder, seen: Any, step: Any) -> Any:
+def restored(op: Builder, seen: Any, step: Step | None) -> Any:
     """What the cache holds as floats."""
     if step is None:
         return seen
-    made = op.Mul(op.Cast(seen, to=ir.DataType.FLOAT), step)
+    codes = seen
+    if step.bits == 4:  # the low bits are the first of two numbers
+        low = op.BitwiseAnd(seen, np.array(15, np.uint8))
+        high = op.BitShift(seen, np.array(4, np.uint8), direction="RIGHT")
+        pairs = op.Concat(*(op.Unsqueeze(x, [-1]) for x in (low, high)), axis=-1)
+        codes = op.Reshape(pairs, [0, 0, 0, -1])
+    whole = op.Cast(codes, to=ir.DataType.FLOAT)
+    if step.bits == 4:
+        whole = op.Sub(whole, _number(8))
+    made = op.Mul(whole, step.scale)
     made.dtype = ir.DataType.FLOAT
     return made
 

@@ -69,9 +69,10 @@ def group_query_attention(
     """
     if not causal or qk_output:
         raise Unreadable("expected causal attention, and no scores asked for")
+    bits = kv_cache_bit_width
     steps = (
-        cache_step(op, past_key, k_scale, k_quant_type, kv_num_heads),
-        cache_step(op, past_value, v_scale, v_quant_type, kv_num_heads),
+        cache_step(op, past_key, k_scale, k_quant_type, bits, kv_num_heads),
+        cache_step(op, past_value, v_scale, v_quant_type, bits, kv_num_heads),
     )
     q, k, v = _parts(op, query, key, value, num_heads, kv_num_heads)
     if q_norm_weight is not None:

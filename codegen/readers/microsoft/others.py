@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.readers.microsoft._bodies import (
     Builder,
+    Pooling,
     Unreadable,
     array_of,
     microsoft,
@@ -157,22 +158,16 @@ def nhwc_max_pool(
     op: Builder,
     x: Any,
     *,
-    auto_pad: str | None = None,
     ceil_mode: int | None = None,
     dilations: Any = None,
-    kernel_shape: Any,
-    pads: Any = None,
-    strides: Any = None,
+    **window: Unpack[Pooling],
 ) -> Any:
     """(N, H, W, C)"""
-    axes = 2 + len(kernel_shape)
+    axes = 2 + len(window["kernel_shape"])
     y = op.MaxPool(
         to_channels_first(op, x, axes),
-        auto_pad=auto_pad,
         ceil_mode=ceil_mode,
         dilations=dilations,
-        kernel_shape=kernel_shape,
-        pads=pads,
-        strides=strides,
+        **window,
     )
     return to_channels_last(op, y, axes)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.readers.microsoft._bodies import (
     Builder,
+    Convolution,
     Unreadable,
     array_of,
     microsoft,
@@ -93,22 +94,9 @@ def fused_conv(
     *,
     activation: str = "",
     activation_params: Any = (),
-    auto_pad: str | None = None,
-    dilations: Any = None,
-    group: int | None = None,
-    kernel_shape: Any = None,
-    pads: Any = None,
-    strides: Any = None,
+    **window: Unpack[Convolution],
 ) -> Any:
-    y = op.Conv(
-        *(X, W, B),
-        auto_pad=auto_pad,
-        dilations=dilations,
-        group=group,
-        kernel_shape=kernel_shape,
-        pads=pads,
-        strides=strides,
-    )
+    y = op.Conv(X, W, B, **window)
     if Z is not None:
         y = op.Add(y, Z)
     return activated(op, y, activation, activation_params)
@@ -120,24 +108,13 @@ def nhwc_conv(
     X: Any,
     W: Any,
     B: Any = None,
-    *,
-    auto_pad: str | None = None,
-    dilations: Any = None,
-    group: int | None = None,
-    kernel_shape: Any = None,
-    pads: Any = None,
-    strides: Any = None,
+    **window: Unpack[Convolution],
 ) -> Any:
     """X (N, H, W, C), W (M, kH, kW, C / group), result (N, H, W, M)"""
     axes = rank(W)
     y = op.Conv(
         *(to_channels_first(op, X, axes), to_channels_first(op, W, axes), B),
-        auto_pad=auto_pad,
-        dilations=dilations,
-        group=group,
-        kernel_shape=kernel_shape,
-        pads=pads,
-        strides=strides,
+        **window,
     )
     return to_channels_last(op, y, axes)
 
@@ -152,22 +129,12 @@ def nhwc_fused_conv(
     *,
     activation: str = "",
     activation_params: Any = (),
-    auto_pad: str | None = None,
-    dilations: Any = None,
-    group: int | None = None,
-    kernel_shape: Any = None,
-    pads: Any = None,
-    strides: Any = None,
+    **window: Unpack[Convolution],
 ) -> Any:
     """NhwcConv with a sum (N, H, W, M) and an activation behind it."""
     y = nhwc_conv(
         *(op, X, W, B),
-        auto_pad=auto_pad,
-        dilations=dilations,
-        group=group,
-        kernel_shape=kernel_shape,
-        pads=pads,
-        strides=strides,
+        **window,
     )
     y = y if Z is None else op.Add(y, Z)
     return activated(op, y, activation, activation_params)

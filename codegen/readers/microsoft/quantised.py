@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Unpack
 
 from burnish.codegen.readers.microsoft._bodies import (
     Builder,
+    Convolution,
+    Pooling,
     Unreadable,
     microsoft,
     rank,
@@ -154,24 +156,18 @@ def qlinear_average_pool(
     y_scale: Any,
     y_zero_point: Any = None,
     *,
-    auto_pad: str | None = None,
     ceil_mode: int = 0,
     channels_last: int = 0,
     count_include_pad: int = 0,
-    kernel_shape: Any,
-    pads: Any = None,
-    strides: Any = None,
+    **window: Unpack[Pooling],
 ) -> Any:
-    axes = 2 + len(kernel_shape) if channels_last else 0
+    axes = 2 + len(window["kernel_shape"]) if channels_last else 0
     x = to_channels_first(op, X, axes)
     y = op.AveragePool(
         op.DequantizeLinear(x, x_scale, x_zero_point),
-        auto_pad=auto_pad,
         ceil_mode=ceil_mode,
         count_include_pad=count_include_pad,
-        kernel_shape=kernel_shape,
-        pads=pads,
-        strides=strides,
+        **window,
     )
     y = op.QuantizeLinear(y, y_scale, y_zero_point)
     return to_channels_last(op, y, axes)
@@ -190,23 +186,13 @@ def qlinear_conv(
     y_zero_point: Any,
     B: Any = None,
     *,
-    auto_pad: str | None = None,
     channels_last: int = 0,
-    dilations: Any = None,
-    group: int | None = None,
-    kernel_shape: Any = None,
-    pads: Any = None,
-    strides: Any = None,
+    **window: Unpack[Convolution],
 ) -> Any:
     axes = rank(w) if channels_last else 0
     y = op.QLinearConv(
         *(to_channels_first(op, x, axes), x_scale, x_zero_point),
         *(w, w_scale, w_zero_point, y_scale, y_zero_point, B),
-        auto_pad=auto_pad,
-        dilations=dilations,
-        group=group,
-        kernel_shape=kernel_shape,
-        pads=pads,
-        strides=strides,
+        **window,
     )
     return to_channels_last(op, y, axes)

@@ -95,9 +95,10 @@ def room(size: int, length: int) -> np.ndarray:
     return whole
 
 
-def codes(size: int, length: int) -> np.ndarray:
-    """Keys or values of one head in 8 bits; a buffer with a past of this length."""
-    made = whole(I1, 2, 1, size, 16, low=-128, high=128)
+def codes(size: int, length: int, bits: int) -> np.ndarray:
+    """Keys or values of one head in few bits; a buffer with a past of this length."""
+    low, dtype = (-128, I1) if bits == 8 else (0, U1)
+    made = whole(dtype, 2, 1, size, 2 * bits, low=low, high=low + 256)
     made[:, :, length:] = 0
     return made
 
@@ -525,21 +526,22 @@ CASES = [
     case("CDist", x(3, 4), x(5, 4), metric="euclidean"),
     *(
         case(
-            "GroupQueryAttention",  # a cache of 8 bits: new keys are rounded too
+            "GroupQueryAttention",  # a cache of few bits: new keys are rounded too
             *(x(2, time, 32), x(2, time, 16), x(2, time, 16)),
-            *(codes(9, 5 - time), codes(9, 5 - time), *LENGTHS),
+            *(codes(9, 5 - time, bits), codes(9, 5 - time, bits), *LENGTHS),
             *(*(None,) * 5, scale, scale),
             num_heads=2,
             kv_num_heads=1,
             k_quant_type=kind,
             v_quant_type=kind,
-            kv_cache_bit_width=8,
+            kv_cache_bit_width=bits,
             outputs=3,
         )
         for time in (1, 5)
+        for bits in (8, 4)
         for kind, scale in (
-            ("PER_TENSOR", fixed([F4(0.02)])),
-            ("PER_CHANNEL", fixed(abs(x(16)) / 30 + F4(0.01))),
+            ("PER_TENSOR", fixed([F4(0.32 / bits)])),
+            ("PER_CHANNEL", fixed(abs(x(16)) / 5 + F4(0.08))),
         )
     ),
     *(

@@ -14,6 +14,7 @@ import pytest
 
 from burnish.codegen.backend import BurnishBackend
 from burnish.codegen.readers.microsoft import bodies
+from burnish.codegen.readers.microsoft._bodies import attributes_of
 from tests.codegen.readers.test_microsoft import (
     CASES,
     F4,
@@ -256,8 +257,9 @@ def test_every_body_states_its_schema() -> None:
     schemas = {s.name: s for s in state.get_all_operator_schema()}
     for name, body in bodies.items():
         parameters = [*inspect.signature(body).parameters.values()][1:]
-        inputs = [p.name.rstrip("_") for p in parameters if p.kind != p.KEYWORD_ONLY]
-        options = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY}
+        named = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD)
+        inputs = [p.name.rstrip("_") for p in parameters if p.kind not in named]
+        options = attributes_of(body)
         schema = schemas[name]
         known = [value.name for value in schema.inputs]
         assert inputs == known[: len(inputs)], name
