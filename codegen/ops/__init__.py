@@ -45,6 +45,7 @@ from burnish.codegen.ops._rules import (
     method,
     onnx_op,
     registry,
+    role_words,
     traits_of,
     twins,
 )
@@ -68,6 +69,7 @@ __all__ = [
     "method",
     "onnx_op",
     "registry",
+    "role_words",
     "traits_of",
     "twins",
 ]

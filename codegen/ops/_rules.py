@@ -83,6 +83,7 @@ class Rule:
     traits: Trait = NONE
     twin: Twin | None = None
     macs: Macs | None = None
+    role: str = ""
 
     @property
     def is_ours(self) -> bool:
@@ -119,19 +120,21 @@ def onnx_op(
     traits: Trait = NONE,
     twin: Twin | None = None,
     macs: Macs | None = None,
+    role: str = "",
 ) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
     """Declare the rule of an ONNX operator from opset version `since` on.
 
     when: the nodes that the rule answers for; others are expanded to the operator's
     definition. traits: what passes know of an operator of ONNX's or ours, whatever its
     version; the newest rule declares them. twin: the layer of the function that the
-    rule calls. macs: the multiply-accumulates of a node, from shapes. A rule that a
-    user declares goes before ours.
+    rule calls. macs: the multiply-accumulates of a node, from shapes. role: a name for
+    what the rule's function returns. A rule that a user declares goes before ours.
     """
 
     def register(function: Callable[..., Result]) -> Callable[..., Result]:
         rules = registry.setdefault((domain, op_type), [])
-        rule = Rule(op_type, domain, since, function, when, traits, twin, macs)
+        declared = (when, traits, twin, macs, role)
+        rule = Rule(op_type, domain, since, function, *declared)
         rules.insert(0, rule)
         rules.sort(key=lambda rule: (rule.is_ours, -rule.since))
         return function
@@ -210,6 +213,15 @@ def twins(traits: Trait = ANY) -> dict[str, Twin]:
     """The layer twins of functions, by the functions' names: "ops.relu"."""
     rules = [r for each in registry.values() for r in each if r.traits & traits]
     return {f"ops.{r.twin.function}": r.twin for r in rules if r.twin}
+
+
+def role_words() -> dict[str, str]:
+    """Names for the results of functions, by the functions' names: "ops.softmax"."""
+    rules = [r for each in registry.values() for r in each if r.role]
+    return {
+        f"ops.{r.twin.function if r.twin else r.function.__name__}": r.role
+        for r in rules
+    }
 
 
 # --- the words of rules ---

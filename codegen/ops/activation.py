@@ -45,7 +45,11 @@ def relu(X: Expression) -> Result:
 
 
 @onnx_op(
-    "Sigmoid", since=6, traits=ELEMENTWISE | ACTIVATION, twin=Twin("sigmoid", "Sigmoid")
+    "Sigmoid",
+    since=6,
+    traits=ELEMENTWISE | ACTIVATION,
+    twin=Twin("sigmoid", "Sigmoid"),
+    role="gate",
 )
 def sigmoid(X: Expression) -> Result:
     return call("sigmoid", X)
@@ -177,6 +181,7 @@ def softmax_of_rows(input_: Expression, *, axis: int = 1) -> Result:
     since=13,
     traits=SAME_SHAPE,
     twin=Twin("softmax", "Softmax", {"axis": "dim"}),
+    role="weights",
 )
 def softmax(input_: Expression, *, axis: int = -1) -> Result:
     return call("softmax", input_, axis=last(input_, axis))

@@ -123,12 +123,12 @@ def erf(input_: Expression) -> Result:
     return call("erf", input_)
 
 
-@onnx_op("Sin", traits=ELEMENTWISE)
+@onnx_op("Sin", traits=ELEMENTWISE, role="sin")
 def sin(input_: Expression) -> Result:
     return call("sin", input_)
 
 
-@onnx_op("Cos", traits=ELEMENTWISE)
+@onnx_op("Cos", traits=ELEMENTWISE, role="cos")
 def cos(input_: Expression) -> Result:
     return call("cos", input_)
 

@@ -17,7 +17,7 @@ from burnish.codegen.ops._words import is_scalar
 from burnish.codegen.program import Call, Constant, Expression, UnaryOp
 
 
-@onnx_op("Equal", since=7, traits=BROADCAST)
+@onnx_op("Equal", since=7, traits=BROADCAST, role="mask")
 def equal(A: Expression, B: Expression) -> Result:
     for value, other in ((A, B), (B, A)):
         if isinstance(other, Constant) and other.dtype == "bool" and not other.shape:
@@ -90,7 +90,7 @@ def bit_shift(X: Expression, Y: Expression, *, direction: str) -> Result:
     return infix("<<" if direction == "LEFT" else ">>", X, Y)
 
 
-@onnx_op("Where", traits=BROADCAST)
+@onnx_op("Where", traits=BROADCAST, role="mask")
 def where(condition: Expression, X: Expression, Y: Expression) -> Result:
     condition = tensor(condition, "bool")
     usual = _USUAL.get(X.dtype or "")

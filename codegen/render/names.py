@@ -9,6 +9,7 @@ from itertools import chain
 from burnish.codegen.arrange.analysis.shape_contracts import symbol
 from burnish.codegen.authorship import is_hint
 from burnish.codegen.identifier import Identifier, free
+from burnish.codegen.ops import role_words
 from burnish.codegen.program import (
     Assign,
     Attribute,
@@ -35,16 +36,8 @@ _PLAIN = frozenset(
     {"conv", "bn", "norm", "relu", "act", "fc", "linear", "dense", "layer", "dropout"}
     | {"pool", "downsample", "self"}
 )
-_ROLES = {
-    "ops.softmax": "weights",
-    "ops.sigmoid": "gate",
-    "ops.not_equal": "mask",
-    "ops.equal": "mask",
-    "ops.less": "mask",
-    "ops.greater": "mask",
-    "ops.where": "mask",
-    "ops.matmul": "scores",
-}
+#: Angles are named by `roles`, and only where rotary positions read them.
+_ROLES = {k: word for k, word in role_words().items() if word not in ("cos", "sin")}
 
 
 def named(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from burnish.codegen.ops import role_words
 from burnish.codegen.program import (
     Assign,
     Attribute,
@@ -36,8 +37,9 @@ _ARGUMENTS = {
     "ops.rotary_embedding": ("", "cos", "sin"),
 }
 _OPTIONS = {"ops.scaled_dot_product_attention": {"attn_mask": "mask"}}
-_RESULTS = {"ops.cos": "cos", "ops.sin": "sin"}
-_HANDED_ON = frozenset(("cos", "sin", "mask"))
+_ANGLES = frozenset(("cos", "sin"))
+_RESULTS = {name: role for name, role in role_words().items() if role in _ANGLES}
+_HANDED_ON = _ANGLES | {"mask"}
 _VIEWS = frozenset(("expand", "reshape", "squeeze", "to", "transpose", "unsqueeze"))
 _ROUNDS = 3
 

@@ -11,7 +11,15 @@ import onnx
 import pytest
 
 from burnish import Tensor, nn, ops
-from burnish.codegen.ops import Trait, having, macs_of, registry, traits_of, twins
+from burnish.codegen.ops import (
+    Trait,
+    having,
+    macs_of,
+    registry,
+    role_words,
+    traits_of,
+    twins,
+)
 from burnish.codegen.ops._traits import SHAPES
 from tests.conformance.runner import cases
 from tests.harness.source import floats, graph, node, source_of
@@ -175,3 +183,10 @@ def test_products_convolutions_and_recurrences_declare_their_cost() -> None:
     for (domain, operator), rules in OURS.items():
         if any(rule.traits & heavy for rule in rules):
             assert macs_of(domain, operator), operator
+
+
+def test_words_for_results_are_declared_with_the_rules() -> None:
+    declared = {rule.role for rules in OURS.values() for rule in rules}
+    assert declared == {"", "cos", "gate", "mask", "sin", "weights"}
+    assert role_words()["ops.softmax"] == "weights"
+    assert all(hasattr(ops, name.removeprefix("ops.")) for name in role_words())
