@@ -27,6 +27,11 @@ INLINE void multiply(const int R, const int NR, const int stride, const piece *p
         UNROLLED for (int r = 0; r < R; r++) acc[r][j] = b;
     }
     const float *x = p->x, *weight = p->weight;
+    // Where the results go, which is seldom in cache; a sum to add often is there too.
+    if (R > 2 && (record->blocks > 1 || p->runs[p->t->last].length > LANES)) {
+        UNROLLED for (int r = 0; r < R; r++) UNROLLED for (int j = 0; j < NR; j++)
+            __builtin_prefetch(p->out + p->to[r] + j * record->out_step, 1, 3);
+    }
     for (int64_t block = 0; block < record->blocks; block++) {
         const int is_last = block == record->blocks - 1;
         const run *runs = p->runs + (is_last ? p->t->last : p->t->runs);

@@ -13,6 +13,9 @@ from burnish.planned.space import ARENA
 
 _ALIGNED = 64
 
+_ADDS_IN_PLACE = ("conv", "winograd")
+"""Kernels that add a `residual` whose elements lie as those of `out` do."""
+
 
 class Memory(NamedTuple):
     """records: the table, packed. arena: its size in bytes. constants: by their slot.
@@ -26,6 +29,7 @@ class Memory(NamedTuple):
 
 def placed(b: Builder) -> Memory:
     """Give every buffer its place, and write the records down with them."""
+    _add_in_place(b)
     slots, constants = ARENA + 1, {}
     for buffer in b.buffers:
         if buffer.is_arena:
@@ -43,6 +47,24 @@ def placed(b: Builder) -> Memory:
         for step in b.steps
     )
     return Memory(np.frombuffer(data, np.uint8).copy(), arena, constants, slots)
+
+
+def _add_in_place(b: Builder) -> None:
+    """Write results over the values that are added to them, where nothing reads those
+    later: kernels read every such number before they write its sum."""
+    for i, step in enumerate(b.steps):
+        added, out = step.fields.get("residual"), step.fields.get("out")
+        if step.kind not in _ADDS_IN_PLACE or added is None:
+            continue
+        home, at = added.root
+        others = [v for k, v in step.fields.items() if k not in ("residual", "out")]
+        if (
+            home.is_arena
+            and (home.last, at) == (i, 0)
+            and out.buffer.first == i
+            and not any(isinstance(v, Spot) and v.root.buffer is home for v in others)
+        ):
+            b.become(out, Spot(home), home.size)
 
 
 def _number(item: Any) -> float:
