@@ -211,12 +211,13 @@ RECORDS = (
         "quantize",
         "x scale zero out fault",
         "images size0 size1 before0 before1 behind0 behind1 width one x_row x_block "
-        "out_row low high",
+        "x_plane out_row low high",
     ),
     _record(
         "quantized",
-        "x x_scale x_zero weight scale zero total bias residual out from runs",
-        "n_runs rows groups nr depth one outs out_row out_block act",
+        "x x_scale x_zero weight scale zero total bias residual out from runs codes "
+        "places y_scale y_zero fault",
+        "n_runs rows groups nr depth one outs out_row out_block act y_low y_high",
         "low high",
     ),
     _record(

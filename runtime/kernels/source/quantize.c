@@ -2,29 +2,9 @@
 #include <float.h>
 #include <math.h>
 
-#include "bytes.h"
 #include "call.h"
+#include "codes.h"
 #include "rows.h"
-
-enum { SHIFT = 128 };  // from a code, -128 to 127, to the byte that products read
-
-typedef struct {
-    vec scale, zero, low, high;
-} scheme;
-
-// The nearest integer; a NaN stays.
-INLINE vec level_of(vec x, const scheme *s) {
-    vec v = at_most(all(4194303.f), at_least(all(-4194303.f), x / s->scale));
-    return at_most(s->high, at_least(s->low, rounded(v) + s->zero));
-}
-
-static scheme scheme_of(const call *c, int64_t scale, int64_t zero, int64_t i,
-                        int64_t low, int64_t high) {
-    const float *scales = at(c, scale);
-    const int8_t *zeros = at(c, zero);
-    return (scheme){all(scales[i]), all(zeros ? zeros[i] : 0), all((float)low),
-                    all((float)high)};
-}
 
 // The range of n numbers and 0, or 0 where one of them is not finite.
 static int range_of(const float *x, int64_t n, float *least, float *most) {
@@ -73,54 +53,83 @@ void fake_quantize(const void *record, const call *c, int64_t part, int64_t part
     }
 }
 
-// A vector's codes as bytes; `wrong` collects NaNs.
-INLINE bytes codes_of(vec x, const scheme *s, ivec *wrong) {
-    const vec level = level_of(x, s);
-    *wrong |= level != level;
-    return __builtin_convertvector(__builtin_convertvector(level, ivec) + SHIFT, bytes);
+// A line of n pixels from channels that lie apart: four to a number of 32 bits.
+static void line_of_planes(const quantize_record *r, const call *c, int64_t image,
+                           int64_t y, uint8_t *to, ivec *wrong) {
+    const scheme s = scheme_of(c, r->scale, r->zero, 0, r->low, r->high);
+    const float *x = (const float *)at(c, r->x) + image * r->width * r->x_plane
+                     + y * r->size1;
+    for (int64_t group = 0; group < r->out_row; group += 4)
+        for (int64_t i = 0; i < r->size1; i += WIDTH) {
+            const int64_t some = r->size1 - i < WIDTH ? r->size1 - i : WIDTH;
+            ivec four = {0};
+            for (int64_t k = 0; k < 4; k++) {
+                vec level = s.zero;
+                if (group + k < r->width) {
+                    const float *plane = x + (group + k) * r->x_plane + i;
+                    level = level_of(
+                        some < WIDTH ? load_some(plane, some) : load(plane), &s);
+                }
+                *wrong |= level != level;
+                four |= (__builtin_convertvector(level, ivec) + SHIFT) << (int)(8 * k);
+            }
+            if (r->out_row == 4)
+                memcpy(to + 4 * i, &four, 4 * (size_t)some);
+            else
+                for (int64_t j = 0; j < some; j++)
+                    memcpy(to + (i + j) * r->out_row + group, (char *)&four + 4 * j, 4);
+        }
+}
+
+// A line of pixels whose channels lie in blocks, or side by side.
+static void line_of_pixels(const quantize_record *r, const call *c, int64_t first,
+                           uint8_t *to, ivec *wrong) {
+    scheme s = scheme_of(c, r->scale, r->zero, 0, r->low, r->high);
+    for (int64_t u = first; u < first + r->size1; u++, to += r->out_row) {
+        if (!r->one) s = scheme_of(c, r->scale, r->zero, u, r->low, r->high);
+        const float *x = (const float *)at(c, r->x) + u * r->x_row;
+        int64_t done = 0;
+        for (; done + WIDTH <= r->width; done += WIDTH) {
+            bytes b = codes_of(load(x + done / LANES * r->x_block + done % LANES), &s, wrong);
+            memcpy(to + done, &b, WIDTH);
+        }
+        if (done < r->width) {
+            const int64_t rest = r->width - done;
+            vec v = load_some(x + done / LANES * r->x_block + done % LANES, rest);
+            bytes b = codes_of(v, &s, wrong);
+            memcpy(to + done, &b, (size_t)rest);
+            done += rest;
+        }
+        memset(to + done, SHIFT + (int)s.zero[0], (size_t)(r->out_row - done));
+    }
 }
 
 // Codes as bytes, the channels of a pixel side by side, in rows of `out_row` bytes; maps
-// have a margin that represents 0, and so have the places after the last channel.
+// have a margin that represents 0, and so have the places after the last channel. Without
+// x the margin alone is written.
 void quantize(const void *record, const call *c, int64_t part, int64_t parts) {
     const quantize_record *r = record;
-    uint8_t *out = at(c, r->out);
-    const int64_t wide = r->before1 + r->size1 + r->behind1;
+    const int8_t *zeros = at(c, r->zero);
+    const int nothing = SHIFT + (zeros ? zeros[0] : 0);
+    const int64_t wide = (r->before1 + r->size1 + r->behind1) * r->out_row;
     const int64_t high = r->before0 + r->size0 + r->behind0;
+    const int64_t before = r->before1 * r->out_row, behind_it = r->behind1 * r->out_row;
     ivec wrong = {0};
     SHARE(r->images * high);
     for (int64_t u = first; u < behind; u++) {
         const int64_t image = u / high, y = u % high - r->before0;
-        uint8_t *line = out + u * wide * r->out_row;
-        const int is_inside = y >= 0 && y < r->size0;
-        for (int64_t place = 0; place < wide; place++) {
-            const int64_t at1 = place - r->before1;
-            const int64_t pixel = (image * r->size0 + y) * r->size1 + at1;
-            const int64_t row = r->one ? 0 : pixel;
-            uint8_t *to = line + place * r->out_row;
-            if (!is_inside || at1 < 0 || at1 >= r->size1) {
-                const int8_t *zeros = at(c, r->zero);
-                memset(to, SHIFT + (zeros ? zeros[0] : 0), (size_t)r->out_row);
-                continue;
-            }
-            const scheme s = scheme_of(c, r->scale, r->zero, row, r->low, r->high);
-            const float *x = (const float *)at(c, r->x) + pixel * r->x_row;
-            int64_t done = 0;
-            for (; done + WIDTH <= r->width; done += WIDTH) {
-                bytes b = codes_of(
-                    load(x + done / LANES * r->x_block + done % LANES), &s, &wrong);
-                memcpy(to + done, &b, WIDTH);
-            }
-            if (done < r->width) {
-                const int64_t rest = r->width - done;
-                vec v = load_some(x + done / LANES * r->x_block + done % LANES, rest);
-                bytes b = codes_of(v, &s, &wrong);
-                memcpy(to + done, &b, (size_t)rest);
-                done += rest;
-            }
-            memset(to + done, SHIFT + (int)s.zero[0], (size_t)(r->out_row - done));
+        uint8_t *line = (uint8_t *)at(c, r->out) + u * wide;
+        if (y < 0 || y >= r->size0) {
+            memset(line, nothing, (size_t)wide);
+            continue;
         }
+        memset(line, nothing, (size_t)before);
+        memset(line + wide - behind_it, nothing, (size_t)behind_it);
+        if (r->x < 0) continue;
+        if (r->x_plane)
+            line_of_planes(r, c, image, y, line + before, &wrong);
+        else
+            line_of_pixels(r, c, (image * r->size0 + y) * r->size1, line + before, &wrong);
     }
-    for (int i = 0; i < WIDTH; i++)
-        if (wrong[i]) *(int64_t *)at(c, r->fault) = 1;
+    if (any(wrong)) *(int64_t *)at(c, r->fault) = 1;
 }

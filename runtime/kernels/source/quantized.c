@@ -3,15 +3,12 @@
 // x: bytes, 128 above their codes, in rows; `from` says where those of a pixel begin. A
 // margin around maps represents 0, so that every pixel sees all taps. Weights are (group
 // of nr blocks of outputs, four inputs, 16 nr outputs, these four).
-#include "activation.h"
-#include "bytes.h"
-#include "call.h"
 #include "dot.h"
+#include "results.h"
 #include "tiles.h"
 
 enum {
-    MOST_ROWS = 12,  // of a tile: pixels
-    MOST = 4,        // and blocks of outputs
+    MOST = 4,        // blocks of outputs in a tile
     AHEAD = 4096     // of weights: bytes that are asked for before they are used
 };
 
@@ -91,31 +88,11 @@ static int32_t bytes_of(const piece *p, int64_t row) {
     return total;
 }
 
-INLINE ivec whole(const int32_t *p) {
-    ivec v;
-    memcpy(&v, p, sizeof v);
-    return v;
-}
-
-// Whether a bias is a multiple of the units of a sum, as files store it: then it belongs
-// to the sum, which is rounded once.
-INLINE int in_units(vec bias, vec unit, ivec *units) {
-    const vec bound = all(4194303.f);
-    const vec exact = choose(unit == 0, (vec){0}, bias / unit);
-    const vec near = rounded(at_most(bound, at_least(-bound, exact)));
-    const ivec other = (near * unit != bias) | (near > 4194302.f) | (near < -4194302.f);
-    for (int i = 0; i < WIDTH; i++)
-        if (other[i]) return 0;
-    *units = __builtin_convertvector(near, ivec);
-    return 1;
-}
-
-// One tile: the sums less what zero points add, times the scales; bias, residual, act.
+// Results of a tile: sums are in `p`.
 static void one_tile(const quantized_record *r, const call *c, int64_t group,
                      int64_t first, int64_t rows) {
-    const int64_t nr = r->nr, wide = nr * LANES, channel = group * wide;
-    int32_t sums[MOST_ROWS * MOST * LANES];
-    float y[MOST_ROWS * MOST * LANES];  // (block, row, LANES)
+    const int64_t nr = r->nr, channel = group * nr * LANES;
+    int32_t sums[MOST_ROWS * MOST * LANES], above[MOST_ROWS], is_shifted = 0;
     const piece p = {
         .x = at(c, r->x),
         .weight = (const int8_t *)at(c, r->weight) + channel * r->depth,
@@ -125,47 +102,14 @@ static void one_tile(const quantized_record *r, const call *c, int64_t group,
         .sums = sums,
     };
     KERNELS[rows][nr](&p);
-    const float *scales = at(c, r->x_scale), *bias = (const float *)at(c, r->bias) + channel;
-    const int8_t *zeros = at(c, r->x_zero);
-    const float *unit = (const float *)at(c, r->scale) + channel;
-    const int32_t *total = (const int32_t *)at(c, r->total) + channel;
     const int32_t *zero = (const int32_t *)at(c, r->zero) + channel;
-    int32_t is_shifted = 0, middle[MOST_ROWS], above[MOST_ROWS] = {0};
-    for (int64_t i = 0; i < wide; i++) is_shifted |= zero[i];
-    for (int64_t row = 0; row < rows; row++) {
-        middle[row] = 128 + (zeros ? zeros[r->one ? 0 : first + row] : 0);
-        if (is_shifted) above[row] = bytes_of(&p, row) - (int32_t)r->depth * middle[row];
-    }
-    for (int64_t i = 0; i < wide && channel + i / LANES * LANES < r->outs; i += WIDTH) {
-        const vec of = load(unit + i);
-        vec added = load(bias + i);
-        ivec units = {0};
-        if (r->one && in_units(added, scales[0] * of, &units)) added = (vec){0};
-        for (int64_t row = 0; row < rows; row++) {
-            ivec sum = whole(sums + row * wide + i) - middle[row] * whole(total + i);
-            if (is_shifted) sum -= above[row] * whole(zero + i);
-            const vec v = __builtin_convertvector(sum + units, vec);
-            const int64_t place = (i / LANES * rows + row) * LANES + i % LANES;
-            store(y + place, v * (scales[r->one ? 0 : first + row] * of) + added);
-        }
-    }
-    float *out = at(c, r->out);
-    const float *residual = at(c, r->residual);
+    for (int64_t i = 0; i < nr * LANES; i++) is_shifted |= zero[i];
+    for (int64_t row = 0; row < rows && is_shifted; row++)
+        above[row] = bytes_of(&p, row) - (int32_t)r->depth * middle_of(r, c, first + row);
     for (int64_t j = 0; j < nr; j++) {
-        const int64_t begins = channel + j * LANES, left = r->outs - begins;
-        if (left <= 0) return;
-        const size_t n = r->out_row == LANES || left > LANES ? LANES : (size_t)left;
-        const int64_t place = first * r->out_row + begins / LANES * r->out_block;
-        float *block = y + j * rows * LANES;
-        if (residual)
-            for (int64_t row = 0; row < rows; row++) {
-                float more[LANES] = {0};
-                memcpy(more, residual + place + row * r->out_row, 4 * n);
-                for (int64_t i = 0; i < LANES; i++) block[row * LANES + i] += more[i];
-            }
-        activate(r->act, block, 0, rows, 1, 0, (float)r->low, (float)r->high);
-        for (int64_t row = 0; row < rows; row++)
-            memcpy(out + place + row * r->out_row, block + row * LANES, 4 * n);
+        const sums_of_block s = {sums + j * LANES, is_shifted ? above : 0, nr * LANES,
+                                 first, rows, channel + j * LANES};
+        if (s.channel < r->outs) finish(r, c, &s);
     }
 }
 

@@ -33,6 +33,19 @@ INLINE vec choose(ivec mask, vec a, vec b) {
     return (vec)((mask & (ivec)a) | (~mask & (ivec)b));
 }
 
+// Whether one of the masks is set.
+INLINE int any(ivec mask) {
+#if defined(__AVX512F__)
+    return _mm512_test_epi32_mask((__m512i)mask, (__m512i)mask) != 0;
+#elif defined(__AVX2__)
+    return _mm256_movemask_ps((__m256)mask) != 0;
+#else
+    int32_t found = 0;
+    for (int i = 0; i < WIDTH; i++) found |= mask[i];
+    return found != 0;
+#endif
+}
+
 // The first n elements, zeros behind; and back.
 INLINE vec load_some(const float *p, int64_t n) {
     vec v = {0};

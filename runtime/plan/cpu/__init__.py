@@ -14,6 +14,7 @@ from burnish.plan.cpu import (
     quantized,
     recurrent,
     recurrent_gradients,
+    rounded,
     row_gradients,
     rows,
     trees,
@@ -21,7 +22,7 @@ from burnish.plan.cpu import (
 )
 from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.memory import Memory, placed
-from burnish.plan.cpu.quantized import moved
+from burnish.plan.cpu.rounded import moved
 from burnish.plan.cpu.table import LOWERED, Declined, lower
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "quantized",
     "recurrent",
     "recurrent_gradients",
+    "rounded",
     "row_gradients",
     "rows",
     "trees",

@@ -277,6 +277,9 @@ class Builder:
         def kept(known: dict[Any, Spot]) -> dict[Any, Spot]:
             return {k: s for k, s in known.items() if id(s.buffer) not in gone}
 
+        for step in self.steps:
+            if (spot := step.fields.get("codes")) and id(spot.buffer) in gone:
+                step.fields["codes"] = step.fields["places"] = None
         self.constants, self.codes = kept(self.constants), kept(self.codes)
         self.forms = {place: kept(forms) for place, forms in self.forms.items()}
         self.views = {

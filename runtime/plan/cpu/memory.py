@@ -8,6 +8,7 @@ import numpy as np
 
 from burnish.kernels.records import packed
 from burnish.plan.cpu.builder import Buffer, Builder, Spot
+from burnish.plan.cpu.codes import drop_unread
 from burnish.plan.graph import Constant
 from burnish.planned.space import ARENA
 
@@ -29,6 +30,7 @@ class Memory(NamedTuple):
 
 def placed(b: Builder) -> Memory:
     """Give every buffer its place, and write the records down with them."""
+    drop_unread(b)
     _add_in_place(b)
     slots, constants = ARENA + 1, {}
     for buffer in b.buffers:

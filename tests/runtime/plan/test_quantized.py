@@ -265,3 +265,58 @@ def test_rows_of_codes_that_are_no_whole_numbers_or_have_a_greatest_length():
         model = nn.Sequential(layer, nn.Linear(8, 3))
         fast = check(model, ids)
         assert "gather" not in kinds(fast)
+
+
+class Chain(nn.Module):
+    """Layers whose results only other layers' codes are of, but for what is `kept`."""
+
+    def __init__(self, mode, kept):
+        params = INPUT.params(np.array([-1.0]), np.array([2.0]))
+        self.kept = kept
+        self.first = rounding(nn.Conv2d(3, 20, 3, padding=1, bias=False), params=params)
+        weight = QuantScheme("q8f", mode, Level.channel(0))
+        self.second = rounding(
+            nn.Conv2d(20, 33, (3, 2), stride=2, padding=(1, 0), bias=False),
+            weight,
+            params=params,
+        )
+        self.third = rounding(nn.Conv2d(33, 16, 1, bias=False), weight, params=params)
+
+    def forward(self, x):
+        y = ops.relu(self.first(x))
+        z = self.second(y)
+        return (self.third(z), y) if self.kept else self.third(z)
+
+
+@pytest.mark.parametrize("mode", ["symmetric", "affine"])
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_product_writes_the_codes_that_the_next_one_reads(mode, kept):
+    model = Chain(mode, kept)
+    fast, x = burnish.compile(model), tensor(2, 3, 9, 10)
+    got, want = (each if kept else (each,) for each in (fast(x), model(x)))
+    for a, b in zip(got, want, strict=True):
+        np.testing.assert_array_equal(a.data, b.data)
+    (plan,) = fast._plans.values()
+    # the second's margin needs a record of its own, the third's codes none
+    assert kinds(fast)["quantize"] == 2
+    stored = [s.fields["out"] is not None for s in plan.steps if s.kind == "quantized"]
+    assert stored == [kept, False, True]
+
+
+def test_linear_layers_write_codes():
+    params = INPUT.params(np.array([-1.0]), np.array([2.0]))
+    sizes = ((17, 40), (40, 21), (21, 5))
+    layers = [rounding(nn.Linear(*s, bias=False), params=params) for s in sizes]
+    model = nn.Sequential(layers[0], nn.ReLU(), *layers[1:])
+    fast, x = burnish.compile(model), tensor(3, 7, 17)
+    np.testing.assert_array_equal(fast(x).data, model(x).data)
+    assert kinds(fast) == {"quantize": 1, "quantized": 3}
+
+
+def test_results_that_are_no_numbers_are_none_of_codes():
+    params = INPUT.params(np.array([-1.0]), np.array([2.0]))
+    first, second = (rounding(nn.Linear(16, 16), params=params) for _ in range(2))
+    first.bias = Tensor(np.where(np.arange(16) == 3, np.nan, 0).astype(np.float32))
+    model, x = nn.Sequential(first, second), tensor(4, 16)
+    with np.errstate(invalid="ignore"):  # the plan runs eagerly then
+        np.testing.assert_array_equal(burnish.compile(model)(x).data, model(x).data)
