@@ -32,6 +32,9 @@ _BASES = {
     "BatchNorm": "bn",
     "Embedding": "embed",
 }
+INCEPTION = "Inception"
+_BRANCHES = 3
+"""So many in an inception module; two tensors are joined in others, too."""
 SEPARABLE_KINDS = ("InvertedResidual", "SeparableConv")
 """Blocks of a depthwise and a pointwise convolution, with an expansion or without."""
 
@@ -79,8 +82,19 @@ class Roles:
             own = self._attention_layers(attentions[0], set(map(id, statements)))
             return "EncoderLayer" if count - len(own) >= 2 else "Attention"
         if len(convs) >= 2:
-            return _conv_kind(convs, _sums(statements))
+            kind = _conv_kind(convs, _sums(statements))
+            return (
+                INCEPTION if kind == "ConvBlock" and self._joins(statements) else kind
+            )
         return "MLP" if count == len(list(_linears(statements))) > 1 else "Block"
+
+    def _joins(self, statements: Sequence[Statement]) -> bool:
+        """Whether three or more branches end in one tensor, side by side."""
+        inside = set(map(id, statements))
+        made = expression(statements[-1])
+        joined = isinstance(made, Call) and made.function == "ops.concat"
+        makers = self.flow.makers(statements[-1])
+        return joined and sum(id(maker) in inside for maker in makers) >= _BRANCHES
 
     def part(self, statements: Sequence[Statement]) -> str:
         """The attribute of a group on one branch of a residual sum."""

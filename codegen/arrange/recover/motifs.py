@@ -38,6 +38,8 @@ _SEPARABLE = (
     ("depth", "excite", "point"),
     ("depth", "point"),
 )
+BLOCKS = 4
+"""Convolutions with norms, outside of modules, that are worth a class of their own."""
 
 
 def conv_block(statement: Statement, flow: Flow) -> list[Statement]:
@@ -53,6 +55,12 @@ def conv_block(statement: Statement, flow: Flow) -> list[Statement]:
     if act is None or not isinstance(made, Call) or made.function not in _ACTIVATIONS:
         return [statement, norm]
     return [statement, norm, act]
+
+
+def all_blocks(statements: Sequence[Statement], flow: Flow) -> list[list[Statement]]:
+    """The convolution blocks that hold all layers there are; [] where they are few."""
+    found = [block for s in statements if (block := conv_block(s, flow))]
+    return found if len(found) == sum(map(dense, statements)) >= BLOCKS else []
 
 
 def block_kind(block: Sequence[Statement]) -> str:

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 
 from burnish.codegen.arrange.analysis.shape_contracts import has, size_of, symbol
 from burnish.codegen.arrange.recover.excitation import EXCITE, excitations
-from burnish.codegen.arrange.recover.layer_roles import Roles
-from burnish.codegen.arrange.recover.motifs import count_blocks
+from burnish.codegen.arrange.recover.layer_roles import INCEPTION, Roles
+from burnish.codegen.arrange.recover.motifs import all_blocks, block_kind, count_blocks
 from burnish.codegen.arrange.recover.segments import (
     Cuts,
     Segment,
@@ -67,7 +67,9 @@ def structure(program: Program, explain: Explain) -> dict[int, str]:
             unit.kind += "Block"
     taken = {s for unit in best for s in unit.statements}
     rest = [s for s in body.statements if s not in taken]
-    best = in_program_order([*best, *single_motifs(cuts, rest)], body.statements)
+    inside = any(_conv_blocks(unit, cuts.flow) for unit in best)
+    motifs = single_motifs(cuts, rest, known=inside)
+    best = in_program_order([*best, *motifs], body.statements)
     names: dict[int, str] = {}
     for stage, numbered in _stages(best):
         read = dict.fromkeys(unit.weights() for unit in stage.units)
@@ -220,7 +222,17 @@ def _scoped(
         for statement in block:
             statement.scope = (*statement.scope, level)
         names |= roles.names(block)
+    for number, block in enumerate(_conv_blocks(unit, roles.flow), 1):
+        level = Level(f"conv{number}", block_kind(block))
+        for statement in block:
+            statement.scope = (*scope, level)
+        names |= roles.names(block)
     names |= roles.names([s for s in unit.statements if s.scope == scope])
+
+
+def _conv_blocks(unit: Unit, flow: Flow) -> list[list[Statement]]:
+    """An inception module's convolutions with their norms."""
+    return all_blocks(unit.statements, flow) if unit.kind == INCEPTION else []
 
 
 def _excited(unit: Unit, flow: Flow) -> list[list[Statement]]:

@@ -14,6 +14,7 @@ from burnish.codegen.arrange.analysis.tandem_repeats import Run, best_run, place
 from burnish.codegen.arrange.recover.excitation import EXCITE, excitations
 from burnish.codegen.arrange.recover.layer_roles import SEPARABLE_KINDS, Roles
 from burnish.codegen.arrange.recover.motifs import (
+    BLOCKS,
     block_kind,
     conv_block,
     joined,
@@ -29,8 +30,6 @@ _BESIDE = 1 << 20
 """Places of units in branches start here, behind those of the graph's segments."""
 LEAST = 2
 """Dense layers of a unit; a module around a single layer only hides it."""
-_BLOCKS = 4
-"""Convolutions with norms, outside of modules, that are worth a class of their own."""
 _CLASS = 4
 """How many statements a class has to save: what its own lines are worth."""
 
@@ -116,15 +115,17 @@ def repeated_regions(cuts: Cuts, roles: Roles, rest: Sequence[Statement]) -> lis
     return _without_variants(kept, cuts.statements)
 
 
-def single_motifs(cuts: Cuts, rest: Sequence[Statement]) -> list[Unit]:
+def single_motifs(
+    cuts: Cuts, rest: Sequence[Statement], known: bool = False
+) -> list[Unit]:
     """Blocks that need no repetition: excitations, and convolutions with their norms.
 
     A class of one convolution is worth it where there are several. Those in a row are
-    neighbours.
+    neighbours. known: units have this class already.
     """
     units = [_motif(block, EXCITE) for block in excitations(rest, cuts.flow)]
     blocks = [block for s in rest if (block := conv_block(s, cuts.flow))]
-    if len(blocks) >= _BLOCKS:
+    if known or len(blocks) >= BLOCKS:
         units += [_motif(block, block_kind(block)) for block in blocks]
     cuts.linked([unit.segments[0] for unit in units])
     for number, unit in enumerate(units):
@@ -178,7 +179,7 @@ def _units(segments: list[Segment], words: list[object]) -> list[Unit]:
         if not _is_enough(segments[place : place + 1])
     }
     while run := best_run(sequence, weights, little):
-        start = _offset(segments, words, run)
+        start = _offset(segments, words, sequence, run)
         word = sequence[start : start + run.period]
         enough = _is_enough(segments[start : start + run.period])
         places = places_of(sequence, word)
@@ -217,12 +218,20 @@ def _form(segment: Segment, _: Roles) -> object:
     return outline_of_any_size(segment.statements)
 
 
-def _offset(segments: list[Segment], words: list[object], run: Run) -> int:
-    """Where in a run its word begins: with a branch, an attention if there is one."""
+def _offset(
+    segments: list[Segment], words: list[object], sequence: Sequence[int], run: Run
+) -> int:
+    """Where in a run its word begins: with an attention if there is one.
+
+    Else where most of the model's words begin, with a branch rather than without.
+    """
     found = range(run.start, run.start + run.rest + 1)
     rich = [i for i in found if segments[i].weight >= LEAST]
     attends = [i for i in rich if words[i] == "Attention"]
-    return next(iter([*attends, *rich, run.start]))
+    if attends or not run.rest:
+        return next(iter([*attends, run.start]))
+    times = {i: len(places_of(sequence, sequence[i : i + run.period])) for i in found}
+    return max(found, key=lambda i: (times[i], i in rich))
 
 
 def _saved(units: list[Unit]) -> int:
