@@ -23,7 +23,7 @@ from statistics import median
 
 import numpy as np
 
-from burnish.codegen.cli._pairs import choices
+from burnish.codegen.cli.parsing.pairs import choices
 from burnish.codegen.compiled import calls
 from burnish.codegen.pipeline import Options, generate, write
 from burnish.codegen.readers import read

@@ -22,7 +22,7 @@ from burnish.atomic import atomic_write
 from burnish.codegen import feeds
 from burnish.codegen.errors import OwnershipError, UsageError, spelled
 from burnish.codegen.loaded import imported, model_of
-from burnish.codegen.ownership import MODULE, weights_reason
+from burnish.codegen.output.ownership import MODULE, weights_reason
 from burnish.codegen.readers import read
 from burnish.codegen.verify import compare
 from burnish.kernels import library

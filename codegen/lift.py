@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from burnish.codegen import authorship
 from burnish.codegen.errors import CALL, WHY_NOT, ConversionError, UnsupportedError
+from burnish.codegen.names import authorship
 from burnish.codegen.ops import NodeContext, find, has_rule, unknown
 from burnish.codegen.ops._choices import check_choices
 from burnish.codegen.ops._rules import Inline, UnfitError, whole

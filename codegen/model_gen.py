@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Literal, Self
 
 from burnish.codegen.errors import UsageError, already, noting, others, spelled
-from burnish.codegen.generated import Existing, Generated, Options
-from burnish.codegen.ownership import settle
+from burnish.codegen.output.generated import Existing, Generated, Options
+from burnish.codegen.output.ownership import settle
 from burnish.codegen.pipeline import generate, put
 
 

@@ -21,22 +21,22 @@ from burnish.codegen.errors import (
     silent,
     spelled,
 )
-from burnish.codegen.generated import Existing, Generated, Options
-from burnish.codegen.header import header
-from burnish.codegen.identifier import plain
 from burnish.codegen.infer import infer as infer_modules
 from burnish.codegen.lift import lift
+from burnish.codegen.names.identifier import plain
 from burnish.codegen.ops import has_rule
-from burnish.codegen.ownership import SEAL, Settled, keeping, mark, settle
+from burnish.codegen.output.generated import Existing, Generated, Options
+from burnish.codegen.output.header import header
+from burnish.codegen.output.ownership import SEAL, Settled, keeping, mark, settle
+from burnish.codegen.output.stored import stored
 from burnish.codegen.passes.quantized import quantized_layers
 from burnish.codegen.program import Plan, Program
 from burnish.codegen.readers import Source, read, valid_or_refused
 from burnish.codegen.readers.expand import expand
-from burnish.codegen.readers.shapes import infer
+from burnish.codegen.readers.sizes.shapes import infer
 from burnish.codegen.render import Header, render
 from burnish.codegen.render.layout import wrapped
 from burnish.codegen.signature import LINES
-from burnish.codegen.stored import stored
 from burnish.codegen.weights.entries import (
     Progress,
     entries,
@@ -102,7 +102,7 @@ def _from_graph(
     page = partial(render, plan, top, kept.embedded(), template_dir)
     text = page()
     if options.selftest:
-        from burnish.codegen.golden import golden
+        from burnish.codegen.output.golden import golden
 
         weights = kept.weights or entries(plan.weights, options.half)
         text = page(golden(source.model, text, weights, metadata))

@@ -12,7 +12,7 @@ import ast
 
 import onnx_ir as ir
 
-from burnish.codegen.authorship import as_given
+from burnish.codegen.names.authorship import as_given
 from burnish.codegen.program import Level, Scope
 
 _SCOPES = "pkg.torch.onnx.name_scopes"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from burnish.codegen.identifier import plain
+from burnish.codegen.names.identifier import plain
 from burnish.errors import RecordError
 from burnish.serialize import LazyTensor, open_weights
 

@@ -12,8 +12,8 @@ import numpy as np
 from burnish import Tensor
 from burnish.codegen import feeds
 from burnish.codegen.errors import UsageError, VerifyError, spelled
-from burnish.codegen.identifier import Identifier
 from burnish.codegen.loaded import imported, model_of
+from burnish.codegen.names.identifier import Identifier
 from burnish.codegen.passes.graph import RANDOM, all_nodes
 from burnish.codegen.readers import Source, read, reference
 

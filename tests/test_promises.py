@@ -14,7 +14,7 @@ import pytest
 
 from burnish.codegen import cli
 from burnish.codegen.architectures import families
-from burnish.codegen.cli import _failure
+from burnish.codegen.cli.parsing import failure as _failure
 from burnish.codegen.ops import registry
 from burnish.codegen.readers.microsoft import bodies
 

@@ -21,7 +21,7 @@ from burnish.codegen.architectures.families import find, head_of, model_types
 from burnish.codegen.architectures.fit import fitted, module_of
 from burnish.codegen.architectures.page import page
 from burnish.codegen.errors import Explain, UnsupportedError
-from burnish.codegen.identifier import plain
+from burnish.codegen.names.identifier import plain
 from burnish.codegen.program import Weight
 from burnish.codegen.render.layout import wrapped
 from burnish.codegen.search import identity

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from burnish.codegen.architectures.config import Config
-from burnish.codegen.environment import packages
 from burnish.codegen.errors import UnsupportedError
-from burnish.codegen.identifier import plain
+from burnish.codegen.extensions.environment import packages
+from burnish.codegen.names.identifier import plain
 
 Values = dict[str, Any]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from burnish.codegen.architectures.annotate import annotated
 from burnish.codegen.architectures.words import brief
-from burnish.codegen.environment import filled
+from burnish.codegen.extensions.environment import filled
 from burnish.codegen.render.words import literal
 
 _IMPORTED = ("Device", "Tensor", "generation", "nn", "ops")

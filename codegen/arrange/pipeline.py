@@ -24,15 +24,15 @@ from burnish.codegen.arrange.scopes.grouping import every_weight, holds_weights,
 from burnish.codegen.arrange.scopes.hoisting import hoist
 from burnish.codegen.arrange.scopes.missing_modules import with_uncalled
 from burnish.codegen.arrange.scopes.repeated_calls import distinguish_calls
-from burnish.codegen.authorship import (
+from burnish.codegen.errors import Explain, silent
+from burnish.codegen.names.authorship import (
     SAYS_NOTHING,
     counted_layers,
     is_count,
     is_paddles_value,
     owner,
 )
-from burnish.codegen.errors import Explain, silent
-from burnish.codegen.identifier import Identifier, Names
+from burnish.codegen.names.identifier import Identifier, Names
 from burnish.codegen.program import (
     Block,
     Call,

@@ -16,7 +16,6 @@ from types import ModuleType
 from typing import Any
 
 from burnish.codegen.cli import (
-    _failure,
     check,
     demo,
     export,
@@ -29,8 +28,9 @@ from burnish.codegen.cli import (
     upgrade,
     verify,
 )
-from burnish.codegen.cli._completion import SHELLS, completion
-from burnish.codegen.cli._parser import Misuse, Parser, Prints, version
+from burnish.codegen.cli.parsing import failure as _failure
+from burnish.codegen.cli.parsing.completion import SHELLS, completion
+from burnish.codegen.cli.parsing.parser import Misuse, Parser, Prints, version
 from burnish.codegen.errors import EXTRAS, ConversionError, needing, on_command_line
 from burnish.codegen.terminal import filtered
 from burnish.codegen.tools.console import say

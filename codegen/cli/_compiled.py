@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from burnish.codegen.cli._pairs import choices, files
+from burnish.codegen.cli.parsing.pairs import choices, files
 from burnish.codegen.errors import UsageError
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _calls_of(model: Path, options: argparse.Namespace) -> list[Call]:
 def planned(source: Path, of: list[Call], existing: str) -> tuple[Planned, list[Path]]:
     """Plan the calls of a module that was written; also the files kept as .bak."""
     from burnish.codegen.compiled import check_owned, compiled
-    from burnish.codegen.ownership import keeping
+    from burnish.codegen.output.ownership import keeping
 
     with keeping(check_owned(source, existing)) as kept:
         return compiled(source, of), kept

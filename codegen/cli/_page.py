@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from burnish.codegen.cli._pairs import files, sizes
+from burnish.codegen.cli.parsing.pairs import files, sizes
 
 if TYPE_CHECKING:
     from burnish.codegen.tools.model_page.against import Differences
@@ -85,7 +85,7 @@ def _shown(value: float | None) -> str:
 
 def _target(options: argparse.Namespace) -> Path | None:
     """The page's path: as given, or the model's name in this folder."""
-    from burnish.codegen.generated import usual_name
+    from burnish.codegen.output.generated import usual_name
 
     if options.html is None or options.html != Path():
         return options.html

@@ -131,7 +131,7 @@ def _near(path: Path) -> Path:
 
 def show_diffs(files: Iterable[tuple[Path, str]], as_json: bool) -> int:
     """The diffs of what would be written."""
-    from burnish.codegen.difference import difference
+    from burnish.codegen.output.difference import difference
     from burnish.codegen.tools import console
 
     rows = [(place, difference(place, text)) for place, text in files]

@@ -107,8 +107,8 @@ def _of_tables() -> list[Result]:
 
 def _diffs(results: list[Result], source: Path) -> dict[Path, str]:
     """Diffs of what `generate` would change in sources that can be generated again."""
-    from burnish.codegen.difference import difference
     from burnish.codegen.errors import ConversionError
+    from burnish.codegen.output.difference import difference
     from burnish.codegen.tools import check, console
 
     found = {}

@@ -22,8 +22,8 @@ from burnish.codegen.errors import already, noting, others
 
 if TYPE_CHECKING:
     from burnish.codegen.compiled import Call
-    from burnish.codegen.generated import Generated
-    from burnish.codegen.ownership import Settled
+    from burnish.codegen.output.generated import Generated
+    from burnish.codegen.output.ownership import Settled
     from burnish.codegen.tools.console import Listener
     from burnish.codegen.web import folder as web
 
@@ -153,10 +153,11 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from burnish.codegen import pipeline, rules
+    from burnish.codegen import pipeline
     from burnish.codegen.compiled import check_owned
     from burnish.codegen.errors import UsageError
     from burnish.codegen.model_gen import refuse_one_name_twice
+    from burnish.codegen.project import rules
     from burnish.codegen.tools import console
 
     if not options.models:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from burnish.codegen.cli import _page as page
 from burnish.codegen.cli import _weights as weights
-from burnish.codegen.cli._pairs import inputs, sizes
+from burnish.codegen.cli.parsing.pairs import inputs, sizes
 
 if TYPE_CHECKING:
     from burnish.codegen.tools.inspect_model import Inspection

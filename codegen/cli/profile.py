@@ -9,8 +9,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from burnish.codegen.cli._pairs import files, inputs, sizes
-from burnish.codegen.cli._parser import natural, positive
+from burnish.codegen.cli.parsing.pairs import files, inputs, sizes
+from burnish.codegen.cli.parsing.parser import natural, positive
 
 HELP = "say where a generated module's time and memory go"
 

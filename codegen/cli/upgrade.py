@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from burnish.codegen.cli._parser import whole
+from burnish.codegen.cli.parsing.parser import whole
 
 HELP = "rewrite an old ONNX file for opset 16 or newer"
 

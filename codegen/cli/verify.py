@@ -11,8 +11,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from burnish.codegen.cli._pairs import files, inputs, sizes
-from burnish.codegen.cli._parser import distance, natural
+from burnish.codegen.cli.parsing.pairs import files, inputs, sizes
+from burnish.codegen.cli.parsing.parser import distance, natural
 
 ALLOWED = {
     "--half": (1e-2, "half precision"),  # each weight is rounded by up to 5e-4

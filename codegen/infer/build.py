@@ -8,16 +8,16 @@ from pathlib import Path
 
 from burnish.codegen.arrange import finished
 from burnish.codegen.errors import Explain
-from burnish.codegen.identifier import plain
 from burnish.codegen.infer.checkpoint import Checkpoint, checkpoint
 from burnish.codegen.infer.classes import Classes, is_container
-from burnish.codegen.infer.kinds import layers
-from burnish.codegen.infer.leaves import Leaf
+from burnish.codegen.infer.layers.kinds import layers
+from burnish.codegen.infer.layers.leaves import Leaf
 from burnish.codegen.infer.names import usable
 from burnish.codegen.infer.order import in_use_order
 from burnish.codegen.infer.steps import spelled_out
 from burnish.codegen.infer.summary import summary
 from burnish.codegen.infer.tree import Node, grown, is_number
+from burnish.codegen.names.identifier import plain
 from burnish.codegen.program import (
     Attribute,
     ClassPlan,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from burnish.codegen.errors import UnsupportedError
-from burnish.codegen.identifier import plain
+from burnish.codegen.names.identifier import plain
 from burnish.serialize import LazyTensor, Weights
 
 _HOLDERS = (

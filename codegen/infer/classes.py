@@ -9,7 +9,7 @@ from burnish.codegen.arrange.analysis.structural_hash import signature
 from burnish.codegen.arrange.classes.members import stored
 from burnish.codegen.infer.chains import joined
 from burnish.codegen.infer.forwards import forward
-from burnish.codegen.infer.leaves import Doubt, Leaf
+from burnish.codegen.infer.layers.leaves import Doubt, Leaf
 from burnish.codegen.infer.names import attributes, class_of, usable
 from burnish.codegen.infer.parts import Part, computed, layer, weight
 from burnish.codegen.infer.tree import Node

@@ -7,8 +7,8 @@ from keyword import iskeyword
 
 from burnish import nn
 from burnish.codegen.arrange.scopes.group_kind import singular
-from burnish.codegen.identifier import Identifier, free
-from burnish.codegen.infer.leaves import Doubt
+from burnish.codegen.infer.layers.leaves import Doubt
+from burnish.codegen.names.identifier import Identifier, free
 
 _RESERVED = frozenset(dir(nn.Module))
 _LONGEST = 60

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from burnish.codegen.infer.chaining import in_chain
+from burnish.codegen.infer.layers.chaining import in_chain
 from burnish.codegen.infer.tree import Node, is_number
 
 _FIRST = re.compile(r"(.*_)?(stem|patch_embed|embed\w*|emb|wte|tok\w*|inputs?\w*)$")

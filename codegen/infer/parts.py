@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from burnish.codegen.infer.leaves import Leaf
+from burnish.codegen.infer.layers.leaves import Leaf
 from burnish.codegen.program import Call, Expression, Literal, Weight
 from burnish.serialize import LazyTensor
 

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from burnish.codegen.errors import spelled
-from burnish.codegen.identifier import plain
-from burnish.codegen.infer.leaves import Leaf
+from burnish.codegen.infer.layers.leaves import Leaf
 from burnish.codegen.infer.tree import Node
+from burnish.codegen.names.identifier import plain
 from burnish.codegen.program import Call, ClassPlan, every_expression, walk
 
 _SHOWN = 6

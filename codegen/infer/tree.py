@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from burnish.codegen.errors import UnsupportedError
-from burnish.codegen.identifier import plain
+from burnish.codegen.names.identifier import plain
 from burnish.serialize import LazyTensor
 
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,5}")

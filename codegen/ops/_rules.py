@@ -17,7 +17,7 @@ import numpy as np
 import onnx_ir as ir
 
 from burnish import nn, ops
-from burnish.codegen import installed
+from burnish.codegen.extensions import installed
 from burnish.codegen.ops._costs import Macs
 from burnish.codegen.ops._traits import ANY, NONE, Trait, Twin
 from burnish.codegen.program import (

@@ -7,7 +7,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-from burnish.codegen.identifier import Identifier, Names
+from burnish.codegen.names.identifier import Identifier, Names
 from burnish.codegen.ops._rules import operand
 from burnish.codegen.program import Expression, Literal, Unwritten
 

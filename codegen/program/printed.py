@@ -17,7 +17,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from burnish.codegen.identifier import Identifier, Names
+from burnish.codegen.names.identifier import Identifier, Names
 from burnish.codegen.program.expressions import (
     Attribute,
     BinOp,

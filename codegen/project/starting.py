@@ -12,7 +12,7 @@ from tomlkit import TOMLDocument, exceptions
 
 from burnish.atomic import atomic_write
 from burnish.codegen.errors import UsageError
-from burnish.codegen.generated import usual_name
+from burnish.codegen.output.generated import usual_name
 from burnish.codegen.project import tables
 
 NEEDED, RUNS_ON = "burnish[codegen]", "burnish"

@@ -14,8 +14,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from burnish.codegen.errors import UsageError
-from burnish.codegen.generated import Options, usual_name
-from burnish.codegen.identifier import Identifier
+from burnish.codegen.names.identifier import Identifier
+from burnish.codegen.output.generated import Options, usual_name
 
 FILE = "pyproject.toml"
 

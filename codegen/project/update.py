@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from burnish.codegen import pipeline, rules
+from burnish.codegen import pipeline
 from burnish.codegen.errors import (
     ConversionError,
     Explain,
@@ -22,8 +22,9 @@ from burnish.codegen.errors import (
     already,
     noting,
 )
-from burnish.codegen.generated import Existing, Generated
-from burnish.codegen.ownership import Settled, settle, weights_reason
+from burnish.codegen.output.generated import Existing, Generated
+from burnish.codegen.output.ownership import Settled, settle, weights_reason
+from burnish.codegen.project import rules
 from burnish.codegen.project.tables import FILE, Project, Table, options
 from burnish.codegen.search import digest, walk
 from burnish.codegen.signature import is_untouched, lines_ended

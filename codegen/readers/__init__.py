@@ -10,8 +10,9 @@ from pathlib import Path
 import onnx_ir as ir
 
 from burnish.codegen.errors import ConversionError, Explain, ReadError, silent
-from burnish.codegen.readers import onnx, shapes
+from burnish.codegen.readers import onnx
 from burnish.codegen.readers.detect import open_file
+from burnish.codegen.readers.sizes import shapes
 from burnish.codegen.readers.tensors import FileTensor
 from burnish.codegen.search import identity
 from burnish.errors import BurnishError

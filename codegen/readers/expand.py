@@ -11,9 +11,10 @@ from onnx_ir.passes import common
 
 from burnish.codegen.account import Account
 from burnish.codegen.errors import Explain
-from burnish.codegen.readers import native, shapes
-from burnish.codegen.readers.inline import inline_calls
+from burnish.codegen.readers import native
+from burnish.codegen.readers.inlining.inline import inline_calls
 from burnish.codegen.readers.normal import lift_constants
+from burnish.codegen.readers.sizes import shapes
 
 _DOMAIN = "burnish.expanded"
 _DEEPEST = 8

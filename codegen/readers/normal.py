@@ -12,7 +12,8 @@ from onnx_ir.passes import common
 
 from burnish.budget import Budget
 from burnish.codegen.errors import Explain, ReadError
-from burnish.codegen.readers import functions, schema
+from burnish.codegen.readers.checks import schema
+from burnish.codegen.readers.inlining import functions
 from burnish.codegen.weights import constants
 from burnish.codegen.weights.slots import store_filled, weights_among_constants
 

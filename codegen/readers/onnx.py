@@ -11,12 +11,14 @@ import onnx_ir as ir
 
 from burnish.budget import Budget
 from burnish.codegen.errors import ConversionError, Explain, ReadError
-from burnish.codegen.readers import counts, microsoft, opset, proto, shapes
+from burnish.codegen.readers import microsoft, opset, proto
 from burnish.codegen.readers._wire import TooManyError, fields, slim
+from burnish.codegen.readers.checks import counts
 from burnish.codegen.readers.detect import open_file
 from burnish.codegen.readers.external import attach
-from burnish.codegen.readers.inputs_apart import tell_inputs_apart
 from burnish.codegen.readers.normal import normalise
+from burnish.codegen.readers.sizes import shapes
+from burnish.codegen.readers.sizes.inputs_apart import tell_inputs_apart
 from burnish.codegen.readers.tensors import MappedFile
 from burnish.codegen.weights import constants
 from burnish.errors import BudgetError

@@ -16,9 +16,10 @@ import onnx
 
 from burnish.budget import Budget
 from burnish.codegen.errors import Explain, ReadError
-from burnish.codegen.readers import attributes, axes
-from burnish.codegen.readers.captured import drop_captured
-from burnish.codegen.readers.lengths import check_tensor
+from burnish.codegen.readers.checks import attributes
+from burnish.codegen.readers.checks.lengths import check_tensor
+from burnish.codegen.readers.inlining.captured import drop_captured
+from burnish.codegen.readers.sizes import axes
 from burnish.codegen.symbolic.sizes import MOST_DIMS
 
 NEWEST = 28

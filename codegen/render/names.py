@@ -7,8 +7,8 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from itertools import chain
 
 from burnish.codegen.arrange.analysis.shape_contracts import symbol
-from burnish.codegen.authorship import is_hint
-from burnish.codegen.identifier import Identifier, free
+from burnish.codegen.names.authorship import is_hint
+from burnish.codegen.names.identifier import Identifier, free
 from burnish.codegen.ops import role_words
 from burnish.codegen.program import (
     Assign,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from burnish.codegen.environment import filled
+from burnish.codegen.extensions.environment import filled
 from burnish.codegen.program import (
     Call,
     ClassPlan,

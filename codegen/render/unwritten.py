@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from burnish.codegen.identifier import Identifier, Names, plain
+from burnish.codegen.names.identifier import Identifier, Names, plain
 from burnish.codegen.program import (
     Assign,
     Block,

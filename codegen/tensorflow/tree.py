@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from burnish.codegen.identifier import Identifier
+from burnish.codegen.names.identifier import Identifier
 from burnish.codegen.ops import Trait, having
 from burnish.codegen.program import Level, Scope
 from burnish.codegen.tensorflow.blocks import alike, blocks_of

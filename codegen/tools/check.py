@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from burnish.codegen.errors import ReadError, UsageError
-from burnish.codegen.generated import Options
-from burnish.codegen.ownership import source_in, weights_reason
+from burnish.codegen.output.generated import Options
+from burnish.codegen.output.ownership import source_in, weights_reason
 from burnish.codegen.search import digest, identity, shown_name, walk
 from burnish.codegen.signature import Header, header_of, lines_ended, signature_of
 

@@ -16,7 +16,8 @@ from burnish.codegen.errors import silent, spelled
 from burnish.codegen.ops import find
 from burnish.codegen.passes.constants.fold_constants import fold_constants
 from burnish.codegen.passes.graph import all_nodes
-from burnish.codegen.readers import read, shapes, valid_or_refused
+from burnish.codegen.readers import read, valid_or_refused
+from burnish.codegen.readers.sizes import shapes
 from burnish.codegen.tools.flops import Unknown, macs
 
 Supported = Callable[[str, str, int], bool]

@@ -14,8 +14,8 @@ from burnish import Tensor, nn, profile, seed
 from burnish.atomic import atomic_write
 from burnish.autodiff import backward
 from burnish.backend import Device
-from burnish.codegen.environment import filled
 from burnish.codegen.errors import UsageError, VerifyError, spelled
+from burnish.codegen.extensions.environment import filled
 from burnish.codegen.loaded import imported, model_of
 from burnish.codegen.tools.module_inputs import SIZES, arrays, described
 from burnish.nested import leaves

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from burnish.atomic import atomic_write
-from burnish.codegen.environment import filled
 from burnish.codegen.errors import keep_inputs
+from burnish.codegen.extensions.environment import filled
 from burnish.learner.events import SPLITS, EventStore, read_events
 from burnish.learner.summary import LearnerSummary
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from burnish.atomic import atomic_write
-from burnish.codegen.environment import filled
 from burnish.codegen.errors import OwnershipError
-from burnish.codegen.ownership import keeping
+from burnish.codegen.extensions.environment import filled
+from burnish.codegen.output.ownership import keeping
 from burnish.codegen.search import digest
 from burnish.codegen.web.inputs import Input, model_in
 

@@ -12,7 +12,7 @@ import re
 import numpy as np
 import onnx_ir as ir
 
-from burnish.codegen import authorship
+from burnish.codegen.names import authorship
 
 BUDGET = "burnish.budget"
 """Where a model that was read keeps how much may be made of it (`meta`)."""

@@ -14,7 +14,7 @@ import numpy as np
 import onnx_ir as ir
 
 from burnish.budget import Budget
-from burnish.codegen import authorship
+from burnish.codegen.names import authorship
 from burnish.codegen.weights import constants
 
 Shape = tuple[int, ...]

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from burnish.codegen.errors import ExportError, UsageError, about, keep_inputs
-from burnish.codegen.generated import Options
+from burnish.codegen.output.generated import Options
 from burnish.codegen.pipeline import planned
 from burnish.codegen.readers import read, valid_or_refused
 from burnish.codegen.weights.dequantized import small

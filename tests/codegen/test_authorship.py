@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from burnish.codegen import authorship
+from burnish.codegen.names import authorship
 
 WEIGHTS = [
     # name, is a path, an exporter's, only a number

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from burnish.codegen.cli import main
-from burnish.codegen.ownership import SEAL, mark
+from burnish.codegen.output.ownership import SEAL, mark
 from burnish.codegen.signature import LINES, header_of, signed
 from burnish.codegen.tools.check import check
 from burnish.serialize import save_file, write_stream

@@ -17,7 +17,7 @@ from burnish import ops
 from burnish.codegen.backend import BurnishBackend
 from burnish.codegen.cli import main
 from burnish.codegen.errors import UnsupportedError, UsageError
-from burnish.codegen.installed import modules
+from burnish.codegen.extensions.installed import modules
 from burnish.codegen.ops import function, onnx_op, registry
 from burnish.codegen.pipeline import generate
 from burnish.operator import operator

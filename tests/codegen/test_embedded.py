@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from burnish.codegen import stored
 from burnish.codegen.cli import main
+from burnish.codegen.output import stored
 from burnish.errors import RecordError
 from tests.harness.projects import net
 

@@ -6,7 +6,7 @@ import builtins
 
 import pytest
 
-from burnish.codegen.identifier import Identifier, free
+from burnish.codegen.names.identifier import Identifier, free
 
 
 @pytest.mark.parametrize(

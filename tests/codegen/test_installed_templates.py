@@ -15,9 +15,9 @@ import burnish.templates
 from burnish import nn
 from burnish.codegen import Options, generate
 from burnish.codegen.architectures import families, unknown
-from burnish.codegen.environment import environment
 from burnish.codegen.errors import UnsupportedError, UsageError
-from burnish.codegen.installed import modules
+from burnish.codegen.extensions.environment import environment
+from burnish.codegen.extensions.installed import modules
 from burnish.codegen.pipeline import write
 from burnish.store import save_pretrained
 from tests.harness.imported import load_module

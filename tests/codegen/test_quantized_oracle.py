@@ -19,7 +19,7 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from burnish.codegen.generated import Options
+from burnish.codegen.output.generated import Options
 from burnish.codegen.pipeline import generate, write
 from burnish.quantization import Calibration, Level, Quantizer, QuantScheme
 from tests.harness.imported import load_class

@@ -57,7 +57,7 @@ from burnish.codegen.arrange.scopes.grouping import (
     scope_of,
     statements_of,
 )
-from burnish.codegen.identifier import Identifier
+from burnish.codegen.names.identifier import Identifier
 from burnish.codegen.program import (
     Assign,
     Block,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from burnish.codegen.account import few
 from burnish.codegen.arrange.classes.as_layer import Declined, Note, Submodule
-from burnish.codegen.identifier import plain
+from burnish.codegen.names.identifier import plain
 from burnish.codegen.program import (
     Attribute,
     BinOp,

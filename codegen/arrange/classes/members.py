@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from burnish import nn, ops
-from burnish.codegen import authorship
 from burnish.codegen.arrange.analysis.ties import reached
 from burnish.codegen.arrange.classes.buffer_init import start
 from burnish.codegen.arrange.scopes.group_kind import singular, without_rank
 from burnish.codegen.arrange.scopes.grouping import Group, is_number, statements_of
-from burnish.codegen.identifier import Identifier, Names
+from burnish.codegen.names import authorship
+from burnish.codegen.names.identifier import Identifier, Names
 from burnish.codegen.program import (
     BinOp,
     Block,

@@ -14,7 +14,7 @@ from burnish.codegen.arrange.hyperparams.head_reshapes import by_heads
 from burnish.codegen.arrange.hyperparams.scales import scaled
 from burnish.codegen.arrange.hyperparams.size_classes import Node, Ties
 from burnish.codegen.arrange.hyperparams.terms import HALF, HEAD_DIM, ORDER, Term, kind
-from burnish.codegen.identifier import Identifier, free
+from burnish.codegen.names.identifier import Identifier, free
 from burnish.codegen.program import (
     BinOp,
     Block,

@@ -13,7 +13,7 @@ from burnish.codegen.arrange.merge.optional_parts import (
     parts_of,
 )
 from burnish.codegen.arrange.merge.size_table import ABSENT, Column, Table
-from burnish.codegen.identifier import Identifier, free
+from burnish.codegen.names.identifier import Identifier, free
 from burnish.codegen.program import (
     Assign,
     BinOp,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from burnish.codegen.arrange.analysis.holes import Hole, Slot, as_expression
-from burnish.codegen.identifier import Identifier, free
+from burnish.codegen.names.identifier import Identifier, free
 from burnish.codegen.program import (
     BinOp,
     ClassPlan,

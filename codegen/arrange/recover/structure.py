@@ -34,7 +34,7 @@ from burnish.codegen.arrange.recover.units import (
 )
 from burnish.codegen.arrange.scopes.group_kind import singular
 from burnish.codegen.errors import Explain
-from burnish.codegen.identifier import Identifier
+from burnish.codegen.names.identifier import Identifier
 from burnish.codegen.program import (
     Assign,
     BinOp,

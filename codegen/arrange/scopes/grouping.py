@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, TypeGuard
 
-from burnish.codegen.identifier import plain
+from burnish.codegen.names.identifier import plain
 from burnish.codegen.program import (
     Assign,
     Block,

@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 import onnx_ir as ir
 
-from burnish.codegen import authorship
 from burnish.codegen.account import Account
+from burnish.codegen.names import authorship
 from burnish.codegen.passes.constants.strided import read_in_order
 from burnish.codegen.passes.graph import (
     all_nodes,

@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 import onnx_ir as ir
 
-from burnish.codegen import authorship
+from burnish.codegen.names import authorship
 from burnish.codegen.passes.graph import attribute, constant
 from burnish.codegen.passes.pattern import Any, Match, NodePattern, Rule, op
 from burnish.codegen.passes.shapes.dims import declared

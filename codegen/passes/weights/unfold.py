@@ -15,8 +15,8 @@ import re
 import numpy as np
 import onnx_ir as ir
 
-from burnish.codegen import authorship
 from burnish.codegen.account import Account
+from burnish.codegen.names import authorship
 from burnish.codegen.passes import graph as g
 from burnish.codegen.program import Level
 from burnish.codegen.scopes import scope_of, write_scope

@@ -18,8 +18,8 @@ from collections import defaultdict
 
 import onnx_ir as ir
 
-from burnish.codegen import authorship
 from burnish.codegen.account import Account
+from burnish.codegen.names import authorship
 from burnish.codegen.ops import Trait, having
 from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.weights.fresh import fresh_apart

@@ -13,7 +13,6 @@ from onnx_ir.passes import common
 from burnish.codegen.account import Account
 from burnish.codegen.errors import WHY_NOT, Explain
 from burnish.codegen.ops import find
-from burnish.codegen.readers import shapes
 from burnish.codegen.readers.microsoft import (
     activations,
     attentions,
@@ -38,6 +37,7 @@ from burnish.codegen.readers.microsoft._bodies import (
 )
 from burnish.codegen.readers.microsoft._scopes import settle
 from burnish.codegen.readers.normal import lift_constants
+from burnish.codegen.readers.sizes import shapes
 
 __all__ = ["DOMAIN", "FAMILIES", "bodies", "expand", "to_own_domain"]
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from burnish.codegen.errors import UnsupportedError, UsageError, spelled
-from burnish.codegen.generated import Generated, Options
 from burnish.codegen.loaded import executed
+from burnish.codegen.output.generated import Generated, Options
 from burnish.codegen.pipeline import generate
 from burnish.codegen.tools.model_page import reasons
 from burnish.codegen.tools.model_page.boxes import Look, Operator

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from burnish.atomic import atomic_write
-from burnish.codegen.environment import filled
+from burnish.codegen.extensions.environment import filled
 from burnish.codegen.tools.model_page.against import Differences
 from burnish.codegen.tools.model_page.boxes import Box, Histogram, Look, Step
 from burnish.codegen.tools.model_page.values import SAMPLE

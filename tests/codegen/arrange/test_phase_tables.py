@@ -12,7 +12,7 @@ import textwrap
 import pytest
 
 from burnish.codegen.arrange.pipeline import PHASES, Facts, Phase, build_classes, run
-from burnish.codegen.authorship import SAYS_NOTHING
+from burnish.codegen.names.authorship import SAYS_NOTHING
 from burnish.codegen.program import Plan, Program
 from burnish.codegen.render.page import Header, render
 

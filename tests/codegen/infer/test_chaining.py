@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from burnish.codegen.infer.chaining import chained, in_chain
+from burnish.codegen.infer.layers.chaining import chained, in_chain
 from burnish.codegen.infer.tree import Node
 
 

@@ -13,7 +13,7 @@ from burnish.codegen.account import Account, Accounts
 from burnish.codegen.passes.graph import separate_names
 from burnish.codegen.passes.weights.untie import untie_weights
 from burnish.codegen.readers.normal import lift_constants
-from burnish.codegen.readers.shapes import infer
+from burnish.codegen.readers.sizes.shapes import infer
 from tests.harness.reference import judged
 
 FLOAT, INT, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL

@@ -19,7 +19,7 @@ from onnx.helper import make_function, make_graph, make_opsetid
 
 from burnish.codegen import pipeline
 from burnish.codegen.errors import ConversionError
-from burnish.codegen.readers.inline import inline_calls
+from burnish.codegen.readers.inlining.inline import inline_calls
 from tests.codegen.readers.hostile import N, floats, info, model
 from tests.harness.attempts import measured
 from tests.harness.limited import MEGABYTE, Limited

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from burnish.codegen.infer.leaves import Around, Leaf, shape
+from burnish.codegen.infer.layers.leaves import Around, Leaf, shape
 from burnish.codegen.infer.tree import Node
 
 _KINDS = {1: "RNN", 3: "GRU", 4: "LSTM"}

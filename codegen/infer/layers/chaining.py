@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from burnish.codegen.infer.leaves import EMBEDS, shape
+from burnish.codegen.infer.layers.leaves import EMBEDS, shape
 from burnish.codegen.infer.tree import Node
 
 _UP = re.compile(r"up|deconv|transpose|convt|tconv|^ct|unpool", re.IGNORECASE)

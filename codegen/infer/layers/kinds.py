@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from burnish.codegen.infer import convs, norms, recurrent
-from burnish.codegen.infer.chaining import turned
-from burnish.codegen.infer.leaves import (
+from burnish.codegen.infer.layers import convs, norms, recurrent
+from burnish.codegen.infer.layers.chaining import turned
+from burnish.codegen.infer.layers.leaves import (
     Around,
     Doubt,
     Facts,

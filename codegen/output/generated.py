@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Literal, Self, TypeAlias
 
-from burnish.codegen.identifier import Identifier
+from burnish.codegen.names.identifier import Identifier
 from burnish.codegen.weights.entries import Entry
 from burnish.serialize import is_weights
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from burnish.codegen.cli._failure import USAGE, Failure, versions
+from burnish.codegen.cli.parsing.failure import USAGE, Failure, versions
 
 
 class Misuse(Exception):

@@ -9,8 +9,8 @@ from typing import Any
 
 import jinja2
 
-from burnish.codegen import installed
 from burnish.codegen.errors import ConversionError
+from burnish.codegen.extensions import installed
 
 
 def packages() -> tuple[ModuleType, ...]:

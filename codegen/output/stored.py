@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from burnish.codegen.errors import UsageError, spelled
-from burnish.codegen.generated import Generated, Options, usual_name
-from burnish.codegen.identifier import Identifier
-from burnish.codegen.ownership import SEAL
+from burnish.codegen.names.identifier import Identifier
+from burnish.codegen.output.generated import Generated, Options, usual_name
+from burnish.codegen.output.ownership import SEAL
 from burnish.codegen.program import Weight
 from burnish.codegen.signature import signed
 from burnish.codegen.weights.dequantized import small

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from burnish.codegen.generated import Options
-from burnish.codegen.identifier import Identifier, plain
+from burnish.codegen.names.identifier import Identifier, plain
+from burnish.codegen.output.generated import Options
 from burnish.codegen.program import Program, Value
 from burnish.codegen.readers import Source
 from burnish.codegen.render import Header

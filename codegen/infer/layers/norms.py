@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from math import gcd
 
-from burnish.codegen.infer.leaves import Around, Leaf, shape
+from burnish.codegen.infer.layers.leaves import Around, Leaf, shape
 from burnish.codegen.infer.tree import Node
 
 _LAYER = re.compile(r"(^|_)ln|layer_?norm", re.IGNORECASE)

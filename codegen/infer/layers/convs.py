@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from burnish.codegen.infer.leaves import Around, Leaf, shape
+from burnish.codegen.infer.layers.leaves import Around, Leaf, shape
 from burnish.codegen.infer.tree import Node
 
 _UP = re.compile(r"up|deconv|transpose|convt|tconv|^ct|unpool", re.IGNORECASE)

@@ -15,7 +15,7 @@ from typing import Any
 import onnx_ir as ir
 
 from burnish.codegen.errors import Explain
-from burnish.codegen.readers import shapes
+from burnish.codegen.readers.sizes import shapes
 
 _JOINS = ("Concat", "MatMul")
 """Operators that take tensors of which some axes have sizes of their own."""

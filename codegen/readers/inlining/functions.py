@@ -16,7 +16,7 @@ import onnx_ir as ir
 from burnish.codegen.errors import Explain, ReadError
 from burnish.codegen.ops import find
 from burnish.codegen.readers import native, proto
-from burnish.codegen.readers.inline import inline_calls
+from burnish.codegen.readers.inlining.inline import inline_calls
 
 _Name = tuple[str, str, str]
 

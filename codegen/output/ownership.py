@@ -17,7 +17,8 @@ from pathlib import Path
 
 from burnish import serialize
 from burnish.codegen.errors import ConversionError, OwnershipError, UsageError, spelled
-from burnish.codegen.generated import Existing, Generated, Options
+from burnish.codegen.output.generated import Existing, Generated, Options
+from burnish.codegen.output.threeway import merged
 from burnish.codegen.search import find
 from burnish.codegen.signature import (
     Header,
@@ -26,7 +27,6 @@ from burnish.codegen.signature import (
     lines_ended,
     signature_of,
 )
-from burnish.codegen.threeway import merged
 from burnish.errors import RecordError
 
 MODULE, SOURCE, SEAL = "burnish.module", "burnish.source", serialize.SEAL
