@@ -1,7 +1,10 @@
 """Burnish's generator: model files in, Python source out.
 
-from burnish.codegen import ModelGen
-ModelGen(out_dir="my_app/models").input("resnet18.onnx").run()
+    from burnish.codegen import ModelGen
+    ModelGen(out_dir="my_app/models").input("resnet18.onnx").run()
+
+In: a model file and options. Out: a source file and a weights file, both or none.
+Invariant: the same file and options give the same bytes.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Models that a configuration describes: a Hugging Face folder as source.
 
-config.json names the architecture and its sizes. A family (`encoders.py`, ...) reads
-it key by key and a template of `templates/architectures/` writes what this
-configuration needs and nothing else. `fit` brings the folder's weights under the names
-that the source has, which are transformers' own.
+In: config.json, read key by key by its family, and the folder's weights. Out: source
+from the family's template, weights under the source's names, which are transformers'.
+Invariant: a key that would change the model is honoured or refused, never ignored.
 """
 
 from burnish.codegen.architectures.build import (

@@ -1,8 +1,8 @@
 """The `burnish` command: one module a command, nothing heavy imported before its use.
 
-Data goes to stdout, messages and progress to stderr. Exit codes: 0 done; 1 the model
-cannot be converted, does not verify, or generated code is out of date; 2 wrong usage;
-3 an error of Burnish itself; 130 interrupted.
+In: arguments. Out: data to stdout, messages and progress to stderr, an exit status.
+Invariant: 0 done; 1 the model cannot be converted or verified, or generated code is
+out of date; 2 wrong usage; 3 an error of Burnish itself; 130 interrupted.
 """
 
 from __future__ import annotations

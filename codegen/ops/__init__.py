@@ -1,4 +1,9 @@
-"""Import rules: one function for each ONNX operator, by family."""
+"""Import rules: one function for each ONNX operator, by family.
+
+In: a node's inputs as expressions, its attributes. Out: expressions of the runtime.
+Invariant: a rule's signature is its operator's schema for every version it answers for;
+what passes may know of an operator is declared with its rule.
+"""
 
 from burnish.codegen.ops import (
     activation,
@@ -29,27 +34,24 @@ from burnish.codegen.ops import (
     training,
     trees,
 )
-from burnish.codegen.ops._rules import (
+from burnish.codegen.ops.rule.expressions import call, function, layer, method
+from burnish.codegen.ops.rule.registry import (
     NodeContext,
     Rule,
-    call,
     find,
-    function,
     functions,
     has_rule,
     having,
-    layer,
     load_installed,
     macs_by_function,
     macs_of,
-    method,
     onnx_op,
     registry,
     role_words,
     traits_of,
     twins,
 )
-from burnish.codegen.ops._traits import Trait, Twin
+from burnish.codegen.ops.rule.traits import Trait, Twin
 
 __all__ = [
     "NodeContext",

@@ -5,19 +5,17 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from burnish.codegen.ops._rules import (
-    NodeContext,
-    Result,
+from burnish.codegen.ops.rule.expressions import (
     call,
     infix,
     known,
     layer,
     number,
-    onnx_op,
     owned,
     tensor,
 )
-from burnish.codegen.ops._traits import (
+from burnish.codegen.ops.rule.registry import NodeContext, Result, onnx_op
+from burnish.codegen.ops.rule.traits import (
     ACTIVATION,
     BROADCAST,
     ELEMENTWISE,
@@ -26,7 +24,7 @@ from burnish.codegen.ops._traits import (
     SAME_SHAPE,
     Twin,
 )
-from burnish.codegen.ops._words import made, named
+from burnish.codegen.ops.rule.words import made, named
 from burnish.codegen.program import (
     Attribute,
     BinOp,

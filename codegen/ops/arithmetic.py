@@ -5,19 +5,17 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from burnish.codegen.ops._rules import (
-    NodeContext,
-    Result,
+from burnish.codegen.ops.rule.expressions import (
     call,
     infix,
     known,
     number,
-    onnx_op,
     operands,
     plain,
     tensor,
 )
-from burnish.codegen.ops._traits import (
+from burnish.codegen.ops.rule.registry import NodeContext, Result, onnx_op
+from burnish.codegen.ops.rule.traits import (
     ACTIVATION,
     BROADCAST,
     ELEMENTWISE,
@@ -25,7 +23,7 @@ from burnish.codegen.ops._traits import (
     SAME_SHAPE,
     Twin,
 )
-from burnish.codegen.ops._words import cast, chain, is_float, is_integer, plus
+from burnish.codegen.ops.rule.words import cast, chain, is_float, is_integer, plus
 from burnish.codegen.program import BinOp, Call, Expression, Literal, UnaryOp
 
 

@@ -5,17 +5,11 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from burnish.codegen.ops import _costs
-from burnish.codegen.ops._rules import (
-    NodeContext,
-    Result,
-    call,
-    method,
-    onnx_op,
-    tensor,
-)
-from burnish.codegen.ops._traits import OWN_SHAPE, SAME_SHAPE, UNBOUNDED
-from burnish.codegen.ops._words import at, named, size
+from burnish.codegen.ops.rule import costs
+from burnish.codegen.ops.rule.expressions import call, method, tensor
+from burnish.codegen.ops.rule.registry import NodeContext, Result, onnx_op
+from burnish.codegen.ops.rule.traits import OWN_SHAPE, SAME_SHAPE, UNBOUNDED
+from burnish.codegen.ops.rule.words import at, named, size
 from burnish.codegen.program import Call, Expression, Literal, Method
 
 
@@ -94,7 +88,7 @@ def attention_of_some(
     since=25,
     when=_common,
     traits=OWN_SHAPE | UNBOUNDED,
-    macs=_costs.attention,
+    macs=costs.attention,
 )
 def attention(
     Q: Expression,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from burnish.codegen.ops._rules import Result, call, number, onnx_op, tensor
-from burnish.codegen.ops._traits import OWN_SHAPE, UNBOUNDED
+from burnish.codegen.ops.rule.expressions import call, number, tensor
+from burnish.codegen.ops.rule.registry import Result, onnx_op
+from burnish.codegen.ops.rule.traits import OWN_SHAPE, UNBOUNDED
 from burnish.codegen.program import Expression
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from burnish.codegen.ops._rules import Result, call, onnx_op, operand, tensor
-from burnish.codegen.ops._traits import ELEMENTWISE
-from burnish.codegen.ops._words import cast as cast_to
-from burnish.codegen.ops._words import dtype_name
+from burnish.codegen.ops.rule.expressions import call, operand, tensor
+from burnish.codegen.ops.rule.registry import Result, onnx_op
+from burnish.codegen.ops.rule.traits import ELEMENTWISE
+from burnish.codegen.ops.rule.words import cast as cast_to
+from burnish.codegen.ops.rule.words import dtype_name
 from burnish.codegen.program import Expression
 
 

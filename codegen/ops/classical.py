@@ -6,18 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from burnish.codegen.ops._rules import (
-    DEVICE,
-    NodeContext,
-    Result,
-    call,
-    method,
-    onnx_op,
-    operand,
-    tensor,
-)
-from burnish.codegen.ops._traits import ELEMENTWISE, OWN_SHAPE, SAME_SHAPE
-from burnish.codegen.ops._words import cast
+from burnish.codegen.ops.rule.expressions import DEVICE, call, method, operand, tensor
+from burnish.codegen.ops.rule.registry import NodeContext, Result, onnx_op
+from burnish.codegen.ops.rule.traits import ELEMENTWISE, OWN_SHAPE, SAME_SHAPE
+from burnish.codegen.ops.rule.words import cast
 from burnish.codegen.ops.text import listed
 from burnish.codegen.program import (
     BinOp,

@@ -11,17 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from burnish.codegen.ops._rules import (
-    NodeContext,
-    Result,
-    UnfitError,
-    call,
-    layer,
-    onnx_op,
-    operand,
-)
-from burnish.codegen.ops._traits import OWN_SHAPE
-from burnish.codegen.ops._words import at, cast, named
+from burnish.codegen.ops.rule.expressions import UnfitError, call, layer, operand
+from burnish.codegen.ops.rule.registry import NodeContext, Result, onnx_op
+from burnish.codegen.ops.rule.traits import OWN_SHAPE
+from burnish.codegen.ops.rule.words import at, cast, named
 from burnish.codegen.program import (
     BinOp,
     Constant,

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from burnish.codegen.ops._rules import (
-    Result,
+from burnish.codegen.ops.rule.expressions import (
     call,
     infix,
     method,
-    onnx_op,
     operand,
     operands,
     tensor,
 )
-from burnish.codegen.ops._traits import BROADCAST, ELEMENTWISE
-from burnish.codegen.ops._words import is_scalar
+from burnish.codegen.ops.rule.registry import Result, onnx_op
+from burnish.codegen.ops.rule.traits import BROADCAST, ELEMENTWISE
+from burnish.codegen.ops.rule.words import is_scalar
 from burnish.codegen.program import Call, Constant, Expression, UnaryOp
 
 

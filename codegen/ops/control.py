@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from burnish.codegen.ops._rules import (
-    NodeContext,
-    Result,
+from burnish.codegen.ops.rule.expressions import (
     call,
     known,
     number,
-    onnx_op,
     operand,
     tensor,
     whole,
 )
-from burnish.codegen.ops._traits import OWN_SHAPE
-from burnish.codegen.ops._words import is_device, made
+from burnish.codegen.ops.rule.registry import NodeContext, Result, onnx_op
+from burnish.codegen.ops.rule.traits import OWN_SHAPE
+from burnish.codegen.ops.rule.words import is_device, made
 from burnish.codegen.program import (
     Assign,
     BinOp,

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from burnish.codegen.ops import _costs
-from burnish.codegen.ops._rules import (
-    Result,
+from burnish.codegen.ops.rule import costs
+from burnish.codegen.ops.rule.expressions import (
     UnfitError,
     call,
     ints,
     layer,
-    onnx_op,
     operand,
     owned,
     paired,
     tensor,
 )
-from burnish.codegen.ops._traits import CONVOLUTION, OWN_SHAPE, UNBOUNDED
-from burnish.codegen.ops._words import size
+from burnish.codegen.ops.rule.registry import Result, onnx_op
+from burnish.codegen.ops.rule.traits import CONVOLUTION, OWN_SHAPE, UNBOUNDED
+from burnish.codegen.ops.rule.words import size
 from burnish.codegen.program import BinOp, Call, Expression, Literal, Weight
 
 
-@onnx_op("Conv", traits=OWN_SHAPE | UNBOUNDED | CONVOLUTION, macs=_costs.correlated)
+@onnx_op("Conv", traits=OWN_SHAPE | UNBOUNDED | CONVOLUTION, macs=costs.correlated)
 def conv(
     X: Expression,
     W: Expression,
@@ -51,7 +50,7 @@ def conv(
 
 
 @onnx_op(
-    "ConvTranspose", traits=OWN_SHAPE | UNBOUNDED | CONVOLUTION, macs=_costs.transposed
+    "ConvTranspose", traits=OWN_SHAPE | UNBOUNDED | CONVOLUTION, macs=costs.transposed
 )
 def conv_transpose(
     X: Expression,
@@ -97,7 +96,7 @@ def conv_transpose(
     return call("conv_transpose", X, W, B, **options)
 
 
-@onnx_op("DeformConv", since=19, traits=OWN_SHAPE | UNBOUNDED, macs=_costs.correlated)
+@onnx_op("DeformConv", since=19, traits=OWN_SHAPE | UNBOUNDED, macs=costs.correlated)
 def deform_conv(
     X: Expression,
     W: Expression,

@@ -6,18 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from burnish.codegen.ops._rules import (
-    NodeContext,
-    Result,
-    call,
-    method,
-    number,
-    onnx_op,
-    operand,
-    tensor,
-)
-from burnish.codegen.ops._traits import OWN_SHAPE, RANDOM, SAME_SHAPE
-from burnish.codegen.ops._words import cast, dtype_name, filled, made, size
+from burnish.codegen.ops.rule.expressions import call, method, number, operand, tensor
+from burnish.codegen.ops.rule.registry import NodeContext, Result, onnx_op
+from burnish.codegen.ops.rule.traits import OWN_SHAPE, RANDOM, SAME_SHAPE
+from burnish.codegen.ops.rule.words import cast, dtype_name, filled, made, size
 from burnish.codegen.ops.shape import shape_option
 from burnish.codegen.program import (
     Attribute,

@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from burnish.codegen.ops._rules import (
-    NodeContext,
-    Result,
+from burnish.codegen.ops.rule.expressions import (
     UnfitError,
     call,
     ints,
@@ -16,14 +14,14 @@ from burnish.codegen.ops._rules import (
     layer,
     method,
     number,
-    onnx_op,
     operand,
     owned,
     paired,
     tensor,
 )
-from burnish.codegen.ops._traits import OWN_SHAPE, SAME_SHAPE, SELECTION
-from burnish.codegen.ops._words import (
+from burnish.codegen.ops.rule.registry import NodeContext, Result, onnx_op
+from burnish.codegen.ops.rule.traits import OWN_SHAPE, SAME_SHAPE, SELECTION
+from burnish.codegen.ops.rule.words import (
     WHOLE,
     at,
     is_scalar,

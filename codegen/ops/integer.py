@@ -4,23 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from burnish.codegen.ops import _costs
-from burnish.codegen.ops._rules import (
-    Result,
-    call,
-    infix,
-    method,
-    onnx_op,
-    operand,
-)
-from burnish.codegen.ops._traits import OWN_SHAPE, UNBOUNDED
-from burnish.codegen.ops._words import cast as cast_to
 from burnish.codegen.ops.conv import alike, padding
 from burnish.codegen.ops.quantize import quantized
+from burnish.codegen.ops.rule import costs
+from burnish.codegen.ops.rule.expressions import call, infix, method, operand
+from burnish.codegen.ops.rule.registry import Result, onnx_op
+from burnish.codegen.ops.rule.traits import OWN_SHAPE, UNBOUNDED
+from burnish.codegen.ops.rule.words import cast as cast_to
 from burnish.codegen.program import BinOp, Expression
 
 
-@onnx_op("MatMulInteger", traits=OWN_SHAPE, macs=_costs.multiplied)
+@onnx_op("MatMulInteger", traits=OWN_SHAPE, macs=costs.multiplied)
 def mat_mul_integer(
     A: Expression,
     B: Expression,
@@ -47,7 +41,7 @@ def _centered(x: Expression, zero: Expression | None) -> Expression:
     return wide if zero is None else BinOp("-", wide, cast_to(operand(zero), "int32"))
 
 
-@onnx_op("QLinearMatMul", traits=OWN_SHAPE, macs=_costs.multiplied)
+@onnx_op("QLinearMatMul", traits=OWN_SHAPE, macs=costs.multiplied)
 def q_linear_mat_mul(
     a: Expression,
     a_scale: Expression,
@@ -76,7 +70,7 @@ def _requantized(
     return quantized(real, step, zero_point, axis)
 
 
-@onnx_op("ConvInteger", traits=OWN_SHAPE | UNBOUNDED, macs=_costs.correlated)
+@onnx_op("ConvInteger", traits=OWN_SHAPE | UNBOUNDED, macs=costs.correlated)
 def conv_integer(
     x: Expression,
     w: Expression,
@@ -95,7 +89,7 @@ def conv_integer(
     return call("conv", *_centered_for_conv(x, w, *zeros), **options)
 
 
-@onnx_op("QLinearConv", traits=OWN_SHAPE | UNBOUNDED, macs=_costs.quantized_conv)
+@onnx_op("QLinearConv", traits=OWN_SHAPE | UNBOUNDED, macs=costs.quantized_conv)
 def q_linear_conv(
     x: Expression,
     x_scale: Expression,

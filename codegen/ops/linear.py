@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from burnish.codegen.ops import _costs
-from burnish.codegen.ops._rules import (
-    Result,
+from burnish.codegen.ops.rule import costs
+from burnish.codegen.ops.rule.expressions import (
     call,
     infix,
     layer,
-    onnx_op,
     operand,
     operands,
     owned,
 )
-from burnish.codegen.ops._traits import OWN_SHAPE, PRODUCT, UNBOUNDED
+from burnish.codegen.ops.rule.registry import Result, onnx_op
+from burnish.codegen.ops.rule.traits import OWN_SHAPE, PRODUCT, UNBOUNDED
 from burnish.codegen.program import Attribute, BinOp, Expression, Literal, Weight
 
 
-@onnx_op("MatMul", traits=OWN_SHAPE | PRODUCT, macs=_costs.multiplied)
+@onnx_op("MatMul", traits=OWN_SHAPE | PRODUCT, macs=costs.multiplied)
 def matmul(A: Expression, B: Expression) -> Result:
     if isinstance(B, Weight) and owned(B) and len(B.shape) == 2:
         return linear(A, B)
     return infix("@", A, B)
 
 
-@onnx_op("Linear", domain="burnish", traits=OWN_SHAPE | PRODUCT, macs=_costs.multiplied)
+@onnx_op("Linear", domain="burnish", traits=OWN_SHAPE | PRODUCT, macs=costs.multiplied)
 def linear(
     x: Expression,
     weight: Expression,
@@ -51,7 +50,7 @@ def _layer(x: Expression, weight: Weight, bias: Weight | None, transB: int) -> R
     return layer("Linear", (n_in, n_out), options, weights, x)
 
 
-@onnx_op("Gemm", since=7, traits=OWN_SHAPE | PRODUCT, macs=_costs.gemm)
+@onnx_op("Gemm", since=7, traits=OWN_SHAPE | PRODUCT, macs=costs.gemm)
 def gemm(
     A: Expression,
     B: Expression,
@@ -81,6 +80,6 @@ def _times(factor: float, value: Expression) -> Expression:
     return value if factor == 1 else BinOp("*", Literal(factor), value)
 
 
-@onnx_op("Einsum", traits=OWN_SHAPE | UNBOUNDED, macs=_costs.einsum)
+@onnx_op("Einsum", traits=OWN_SHAPE | UNBOUNDED, macs=costs.einsum)
 def einsum(*Inputs: Expression, equation: str) -> Result:
     return call("einsum", equation, *operands(*Inputs))

@@ -7,17 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from burnish.codegen.ops._rules import (
-    NodeContext,
-    Result,
-    call,
-    layer,
-    onnx_op,
-    operand,
-    owned,
-)
-from burnish.codegen.ops._traits import OWN_SHAPE, SAME_SHAPE
-from burnish.codegen.ops._words import cast, unpacked
+from burnish.codegen.ops.rule.expressions import call, layer, operand, owned
+from burnish.codegen.ops.rule.registry import NodeContext, Result, onnx_op
+from burnish.codegen.ops.rule.traits import OWN_SHAPE, SAME_SHAPE
+from burnish.codegen.ops.rule.words import cast, unpacked
 from burnish.codegen.program import (
     Attribute,
     BinOp,

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from burnish.codegen.ops._rules import (
-    NodeContext,
-    Result,
+from burnish.codegen.ops.rule.expressions import (
     call,
     ints,
     number,
-    onnx_op,
     operand,
     paired,
     tensor,
 )
-from burnish.codegen.ops._traits import OWN_SHAPE
-from burnish.codegen.ops._words import numbers
+from burnish.codegen.ops.rule.registry import NodeContext, Result, onnx_op
+from burnish.codegen.ops.rule.traits import OWN_SHAPE
+from burnish.codegen.ops.rule.words import numbers
 from burnish.codegen.program import Attribute, Expression, Literal, Method
 
 

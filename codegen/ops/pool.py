@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from burnish.codegen.ops._rules import (
-    NodeContext,
-    Result,
-    call,
-    layer,
-    onnx_op,
-    operand,
-)
-from burnish.codegen.ops._traits import OWN_SHAPE, UNBOUNDED
-from burnish.codegen.ops._words import numbers, size
 from burnish.codegen.ops.conv import alike, padding
+from burnish.codegen.ops.rule.expressions import call, layer, operand
+from burnish.codegen.ops.rule.registry import NodeContext, Result, onnx_op
+from burnish.codegen.ops.rule.traits import OWN_SHAPE, UNBOUNDED
+from burnish.codegen.ops.rule.words import numbers, size
 from burnish.codegen.program import BinOp, Expression, Literal
 
 

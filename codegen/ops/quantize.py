@@ -8,17 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from burnish.codegen.ops._rules import (
-    Result,
-    call,
-    known,
-    onnx_op,
-    operand,
-    tensor,
-)
-from burnish.codegen.ops._traits import SAME_SHAPE
-from burnish.codegen.ops._words import cast as cast_to
-from burnish.codegen.ops._words import dtype_name
+from burnish.codegen.ops.rule.expressions import call, known, operand, tensor
+from burnish.codegen.ops.rule.registry import Result, onnx_op
+from burnish.codegen.ops.rule.traits import SAME_SHAPE
+from burnish.codegen.ops.rule.words import cast as cast_to
+from burnish.codegen.ops.rule.words import dtype_name
 from burnish.codegen.program import Expression, Layer, Literal, Weight
 from burnish.lowbit import QuantScheme
 

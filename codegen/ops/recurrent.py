@@ -10,20 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from burnish.codegen.ops import _costs
-from burnish.codegen.ops._rules import (
-    Inline,
-    NodeContext,
-    Result,
-    call,
-    layer,
-    onnx_op,
-    operand,
-    owned,
-)
-from burnish.codegen.ops._traits import OWN_SHAPE, RECURRENT, UNBOUNDED
-from burnish.codegen.ops._words import WHOLE, size, unpacked
 from burnish.codegen.ops.quantize import on_input
+from burnish.codegen.ops.rule import costs
+from burnish.codegen.ops.rule.expressions import Inline, call, layer, operand, owned
+from burnish.codegen.ops.rule.registry import NodeContext, Result, onnx_op
+from burnish.codegen.ops.rule.traits import OWN_SHAPE, RECURRENT, UNBOUNDED
+from burnish.codegen.ops.rule.words import WHOLE, size, unpacked
 from burnish.codegen.program import (
     Assign,
     Expression,
@@ -41,7 +33,7 @@ _ORDER = {"LSTM": (0, 2, 3, 1), "GRU": (1, 0, 2), "RNN": (0,)}
 
 
 @onnx_op(
-    "LSTM", since=7, traits=OWN_SHAPE | UNBOUNDED | RECURRENT, macs=_costs.recurrent
+    "LSTM", since=7, traits=OWN_SHAPE | UNBOUNDED | RECURRENT, macs=costs.recurrent
 )
 def lstm(
     X: Expression,
@@ -88,9 +80,7 @@ def lstm(
     return _outputs(parts, ("y", "h", "c"), node)
 
 
-@onnx_op(
-    "GRU", since=7, traits=OWN_SHAPE | UNBOUNDED | RECURRENT, macs=_costs.recurrent
-)
+@onnx_op("GRU", since=7, traits=OWN_SHAPE | UNBOUNDED | RECURRENT, macs=costs.recurrent)
 def gru(
     X: Expression,
     W: Expression,
@@ -130,9 +120,7 @@ def gru(
     return _outputs(parts, ("y", "h"), node)
 
 
-@onnx_op(
-    "RNN", since=7, traits=OWN_SHAPE | UNBOUNDED | RECURRENT, macs=_costs.recurrent
-)
+@onnx_op("RNN", since=7, traits=OWN_SHAPE | UNBOUNDED | RECURRENT, macs=costs.recurrent)
 def rnn(
     X: Expression,
     W: Expression,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from burnish.codegen.ops._rules import Result, call, ints, method, onnx_op, operand
-from burnish.codegen.ops._traits import OWN_SHAPE, REDUCTION, REDUCTION_TO_INDEX
-from burnish.codegen.ops._words import axes_option
+from burnish.codegen.ops.rule.expressions import call, ints, method, operand
+from burnish.codegen.ops.rule.registry import Result, onnx_op
+from burnish.codegen.ops.rule.traits import OWN_SHAPE, REDUCTION, REDUCTION_TO_INDEX
+from burnish.codegen.ops.rule.words import axes_option
 from burnish.codegen.program import BinOp, Call, Expression, Literal
 
 _METHODS = {

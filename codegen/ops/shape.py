@@ -4,29 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
-from burnish.codegen.ops._rules import (
+from burnish.codegen.ops.rule.expressions import (
     DEVICE,
     Inline,
-    NodeContext,
-    Result,
     call,
     ints,
     known,
     layer,
     method,
-    onnx_op,
     operand,
     operands,
     tensor,
 )
-from burnish.codegen.ops._traits import (
+from burnish.codegen.ops.rule.registry import NodeContext, Result, onnx_op
+from burnish.codegen.ops.rule.traits import (
     ELEMENTWISE,
     OWN_SHAPE,
     SAME_SHAPE,
     SELECTION,
     VIEW,
 )
-from burnish.codegen.ops._words import WHOLE, filled, numbers, size
+from burnish.codegen.ops.rule.words import WHOLE, filled, numbers, size
 from burnish.codegen.program import (
     Attribute,
     BinOp,

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from burnish.codegen.ops._rules import NodeContext, Result, call, onnx_op, plain
-from burnish.codegen.ops._traits import BROADCAST, ELEMENTWISE, OWN_SHAPE, UNBOUNDED
+from burnish.codegen.ops.rule.expressions import call, plain
+from burnish.codegen.ops.rule.registry import NodeContext, Result, onnx_op
+from burnish.codegen.ops.rule.traits import BROADCAST, ELEMENTWISE, OWN_SHAPE, UNBOUNDED
 from burnish.codegen.program import Expression, Literal, Subscript, Weight
 
 _INLINE = 64

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from burnish.codegen.ops._rules import NodeContext, Result, call, onnx_op, tensor
-from burnish.codegen.ops._traits import OWN_SHAPE
-from burnish.codegen.ops._words import unpacked
+from burnish.codegen.ops.rule.expressions import call, tensor
+from burnish.codegen.ops.rule.registry import NodeContext, Result, onnx_op
+from burnish.codegen.ops.rule.traits import OWN_SHAPE
+from burnish.codegen.ops.rule.words import unpacked
 from burnish.codegen.program import Expression
 
 _DOMAIN = "ai.onnx.preview.training"

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from burnish.codegen.ops._rules import NodeContext, Result, onnx_op, operand
-from burnish.codegen.ops._traits import OWN_SHAPE
-from burnish.codegen.ops._trees import Trees, by_number, by_position
-from burnish.codegen.ops._words import cast, named
 from burnish.codegen.ops.classifiers import above, both, greatest, transformed, weight
+from burnish.codegen.ops.rule.expressions import operand
+from burnish.codegen.ops.rule.registry import NodeContext, Result, onnx_op
+from burnish.codegen.ops.rule.traits import OWN_SHAPE
+from burnish.codegen.ops.rule.trees import Trees, by_number, by_position
+from burnish.codegen.ops.rule.words import cast, named
 from burnish.codegen.program import BinOp, Constant, Expression, Literal
 
 ML = "ai.onnx.ml"

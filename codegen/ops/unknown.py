@@ -8,7 +8,7 @@ from typing import Any
 import onnx_ir as ir
 
 from burnish.codegen.names.identifier import Identifier, Names
-from burnish.codegen.ops._rules import operand
+from burnish.codegen.ops.rule.expressions import operand
 from burnish.codegen.program import Expression, Literal, Unwritten
 
 _PLAIN = frozenset(

@@ -1,13 +1,10 @@
 """Passes over the Graph, and their order.
 
-A pass changes the model in place and says whether it did. It keeps the meaning: random
-operators are never merged or folded, broadcasts never dropped.
-
-A fused node may be newer than the model's opset (Gelu is ONNX's since 20): it then
-carries its own `version`, and everything that asks for a node's version looks there
-first. What ONNX has no operator for is in the domain `burnish`:
-`Linear(x, weight (in, out), bias (out,))`, `LayerNormalization(x)` without a scale, and
-`Recurrent`, as many layers of LSTM, GRU or RNN as follow each other.
+In: the Graph. Out: the Graph, changed in place, and whether it was.
+Invariant: the numbers stay: random operators are never merged or folded, broadcasts
+never dropped. A fused node may be newer than the model's opset: its own `version` is
+asked first. What ONNX lacks is in the domain `burnish`: `Linear(x, weight (in, out),
+bias (out,))`, `LayerNormalization(x)` without a scale, `Recurrent`.
 """
 
 from __future__ import annotations

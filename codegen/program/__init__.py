@@ -1,15 +1,9 @@
 """Program: what will be written, in the runtime's and Python's words.
 
-Nothing here knows ONNX. Expressions are trees whose leaves are values, weights and
-literals; a statement gives names to an expression's results; a block is a list of
-statements and what it hands back. Values are single-assignment; their names are made
-when the source is rendered.
-
-leaves       values, weights, constants, literals
-expressions  calls, operators, indexing, layers
-statements   assignments, branches, loops, and blocks of them
-dataflow     who makes and who reads a value, and orders that follow from it
-plan         a whole program, and the classes that it is arranged in
+In: expressions (trees over values, weights and literals), statements that name their
+results, blocks of them. Out: the same changed, its data flow, and its text and back.
+Invariant: nothing here knows ONNX; values are single-assignment; a node is not changed
+but rebuilt. Names are made when the source is rendered.
 """
 
 from burnish.codegen.program.dataflow import (

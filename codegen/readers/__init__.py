@@ -1,4 +1,9 @@
-"""Files to Graph; the format is detected by content, not by suffix."""
+"""Files to Graph; the format is detected by content, not by suffix.
+
+In: a path. Out: `Source`: a normal Graph, its path, digest and opset.
+Invariant: tensors stay in the file until they are used; nothing outside of the model's
+folder is read; a broken file is a ReadError that names the place.
+"""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.errors import UnsupportedError, silent
-from burnish.codegen.readers import shapes
+from burnish.codegen.readers.sizes import shapes
 
 TARGET = 7
 """The first opset whose operators broadcast as NumPy does."""

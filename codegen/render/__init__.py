@@ -1,11 +1,8 @@
 """Plan to text.
 
-tidy     single-use expressions nest
-names    every value gets a name
-words    expressions as text
-layout   lines that a formatter leaves alone
-body     statements as lines
-page     the whole module, through the templates
+In: a Plan and a header. Out: the source of a module, through the templates.
+Invariant: a formatter leaves the text as it is; names are used; text of a model file
+is an identifier or behind `repr`.
 """
 
 from burnish.codegen.render.page import Header, render

@@ -1,9 +1,8 @@
 """One file for a model: its classes, and what of the runtime they use.
 
-The runtime is not written a second time. Its own source is folded for NumPy without
-recording (`fold`), names are followed from the model's classes (`names`, `reach`), and
-what is reached is written in order under names of its own (`page`). Only the engine and
-the reading of files have smaller forms (`core`).
+In: generated source. Out: the same with the runtime's own source, folded for NumPy
+without recording, as far as names reach from the model's classes.
+Invariant: the file needs NumPy alone, and gives the numbers of the module.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 """Recover the author's modules in files from TensorFlow and Keras.
 
-names      the path of scopes in a name
-blocks     blocks in a row of layers whose names count
-tree       paths as modules: blocks, lists, classes
-settle     operators without weights or names, by what is around them
-scopes     all of it for one model, written as PyTorch's newer exporter writes scopes
-operators  what the exporter leaves of TensorFlow's, in ONNX's words
+In: a Graph whose names have TensorFlow's scopes. Out: the same with scopes as PyTorch's
+newer exporter writes them, and ONNX's operators for what the exporter left.
+Invariant: the numbers stay; names alone never decide what a node computes.
 """
 
 from burnish.codegen.tensorflow.operators import in_onnx_words

@@ -13,7 +13,7 @@ from typing import Any, overload
 import onnx_ir as ir
 
 from burnish.codegen.ops import macs_by_function, macs_of
-from burnish.codegen.ops._costs import Macs, Shape, einsum, recurrent_steps
+from burnish.codegen.ops.rule.costs import Macs, Shape, einsum, recurrent_steps
 from burnish.codegen.passes.graph import static_dims
 
 

@@ -20,7 +20,7 @@ import pytest
 from burnish.codegen import ModelGen, pipeline
 from burnish.codegen.cli import main, parser
 from burnish.codegen.errors import UnsupportedError, UsageError, about
-from burnish.codegen.ops._rules import registry
+from burnish.codegen.ops.rule.registry import registry
 from burnish.codegen.weights.entries import Entry
 
 Captured = pytest.CaptureFixture[str]

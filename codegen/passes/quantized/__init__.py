@@ -1,8 +1,8 @@
 """Give quantization to the layers that it is of, before all other passes.
 
-What is left is the graph of the float model: weights that read as what their small
-numbers stand for, `FakeQuantize` where numbers between layers are rounded, and beside
-a layer's node how it rounds what it is given.
+In: a Graph with QuantizeLinear and DequantizeLinear. Out: the graph of the float model:
+weights that read as their codes' values, `FakeQuantize` where activations are rounded.
+Invariant: the numbers stay those of the quantized graph.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Fusion rules, one file a family; the first rule that matches at a node wins."""
+"""Fusion rules, one file a family; the first rule that matches at a node wins.
+
+In: a node, and the pattern that ends in it. Out: one operator for the whole pattern.
+Invariant: a rule declines, with a reason, unless its constants and shapes prove it.
+"""
 
 from burnish.codegen.passes.pattern import Rule
 from burnish.codegen.passes.rules import (

@@ -1,8 +1,8 @@
 """onnxruntime's own operators, replaced by ONNX's that mean the same.
 
-Files that its optimisers wrote have them: `onnxruntime.transformers.optimizer`, Olive,
-onnxruntime-genai, `SessionOptions.optimized_model_filepath`. A body's signature is the
-operator's schema; what it returns are ONNX's operators, or Burnish's of a known form.
+In: nodes of com.microsoft, as onnxruntime's optimisers and Olive write them. Out: nodes
+of ONNX, or Burnish's of a known form.
+Invariant: a body's signature is the operator's schema; the numbers stay.
 """
 
 from __future__ import annotations

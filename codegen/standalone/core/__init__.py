@@ -1,6 +1,6 @@
 """Minimal replacements of the runtime's engine and modules for single files.
 
-Operators, layers and their helpers are the runtime's own source. The parts here are
-smaller forms of what records gradients, moves between devices, and reads and writes
-files of every kind. They are never imported: their text is.
+In: nothing; these files are never imported. Out: their text, for `standalone`.
+Invariant: operators, layers and helpers are the runtime's own source; only recording,
+devices and files of every kind have smaller forms here.
 """

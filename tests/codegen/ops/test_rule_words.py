@@ -8,7 +8,7 @@ import pytest
 import burnish.codegen.ops
 from burnish import Tensor, nn, ops
 
-FILES = sorted(Path(burnish.codegen.ops.__file__).parent.glob("*.py"))
+FILES = sorted(Path(burnish.codegen.ops.__file__).parent.rglob("*.py"))
 HOMES = {"call": ops, "layer": nn, "method": Tensor, "made": Tensor}
 
 

@@ -8,7 +8,7 @@ import onnx
 import pytest
 
 from burnish.codegen.ops import FAMILIES, registry
-from burnish.codegen.ops._rules import Rule
+from burnish.codegen.ops.rule.registry import Rule
 
 OURS = {"burnish"}
 REQUIRED = inspect.Parameter.empty

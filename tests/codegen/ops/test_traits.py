@@ -20,7 +20,7 @@ from burnish.codegen.ops import (
     traits_of,
     twins,
 )
-from burnish.codegen.ops._traits import SHAPES
+from burnish.codegen.ops.rule.traits import SHAPES
 from tests.conformance.runner import cases
 from tests.harness.source import floats, graph, node, source_of
 

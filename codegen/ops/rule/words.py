@@ -8,16 +8,15 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from burnish.codegen.ops._rules import (
+from burnish.codegen.ops.rule.expressions import (
     DEVICE,
-    NodeContext,
-    Result,
     ints,
     known,
     operand,
     plain,
     tensor,
 )
+from burnish.codegen.ops.rule.registry import NodeContext, Result
 from burnish.codegen.program import (
     Assign,
     Attribute,

@@ -1,28 +1,17 @@
-"""Declare and look up rules (`@onnx_op`); the helpers that rules are written with.
-
-A rule's signature is the operator's schema: inputs positional, attributes keyword-only
-with the specification's defaults. A rule that must know more of its node (its opset,
-how many outputs are asked for, their shapes) takes a last keyword `node`.
-"""
+"""Expressions that rules return: calls, layers, operands, known values."""
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import onnx_ir as ir
 
 from burnish import nn, ops
-from burnish.codegen.extensions import installed
-from burnish.codegen.ops._costs import Macs
-from burnish.codegen.ops._traits import ANY, NONE, Trait, Twin
 from burnish.codegen.program import (
     BinOp,
-    Block,
     Call,
     Constant,
     Expression,
@@ -32,13 +21,9 @@ from burnish.codegen.program import (
     Literal,
     Method,
     Name,
-    Shape,
-    Statement,
     Value,
     Weight,
 )
-
-Result = Expression | tuple[Expression | None, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,179 +37,8 @@ DEVICE = Name("self.device")
 _STATISTICS = ("running_", "num_batches")
 
 
-@dataclass(frozen=True)
-class NodeContext:
-    """Facts of a node beside its inputs and attributes, for rules that need them."""
-
-    name: str
-    version: int
-    outputs: tuple[str, ...]
-    dtypes: tuple[str | None, ...]
-    shapes: tuple[Shape | None, ...]
-    lift_block: Callable[..., Block]
-    emit: Callable[[Statement], None]
-    on_input: str | None = None
-    """How a recurrent layer rounds its input and its states."""
-
-
 class UnfitError(ValueError):
     """An input that no run of the node could take."""
-
-
-@dataclass(frozen=True)
-class Rule:
-    """One operator's import rule from opset version `since` on."""
-
-    op_type: str
-    domain: str
-    since: int
-    function: Callable[..., Result]
-    when: Callable[[ir.Node], bool] | None = None
-    traits: Trait = NONE
-    twin: Twin | None = None
-    macs: Macs | None = None
-    role: str = ""
-
-    @property
-    def is_ours(self) -> bool:
-        """Whether Burnish declares it, and not a user."""
-        return self.function.__module__.startswith("burnish.codegen.ops.")
-
-    @functools.cached_property
-    def attributes(self) -> dict[str, str]:
-        """The attributes that the rule honours, and its parameters for them.
-
-        A parameter whose name would hide a builtin ends in an underscore.
-        """
-        parameters = inspect.signature(self.function).parameters.values()
-        return {
-            p.name.rstrip("_"): p.name
-            for p in parameters
-            if p.kind is p.KEYWORD_ONLY and p.name != "node"
-        }
-
-    @functools.cached_property
-    def wants_node(self) -> bool:
-        return "node" in inspect.signature(self.function).parameters
-
-
-registry: dict[tuple[str, str], list[Rule]] = {}
-"""Rules by (domain, operator): users' before ours, the newest first."""
-
-
-def onnx_op(
-    op_type: str,
-    since: int = 1,
-    domain: str = "",
-    when: Callable[[ir.Node], bool] | None = None,
-    traits: Trait = NONE,
-    twin: Twin | None = None,
-    macs: Macs | None = None,
-    role: str = "",
-) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
-    """Declare the rule of an ONNX operator from opset version `since` on.
-
-    when: the nodes that the rule answers for; others are expanded to the operator's
-    definition. traits: what passes know of an operator of ONNX's or ours, whatever its
-    version; the newest rule declares them. twin: the layer of the function that the
-    rule calls. macs: the multiply-accumulates of a node, from shapes. role: a name for
-    what the rule's function returns. A rule that a user declares goes before ours.
-    """
-
-    def register(function: Callable[..., Result]) -> Callable[..., Result]:
-        rules = registry.setdefault((domain, op_type), [])
-        declared = (when, traits, twin, macs, role)
-        rule = Rule(op_type, domain, since, function, *declared)
-        rules.insert(0, rule)
-        rules.sort(key=lambda rule: (rule.is_ours, -rule.since))
-        return function
-
-    return register
-
-
-GROUP = "burnish.operators"
-
-
-def load_installed() -> None:
-    """Have the rules of installed packages declared.
-
-    Raises UsageError for a module that cannot be imported.
-    """
-    installed.modules(GROUP)
-
-
-def find(domain: str, op_type: str, version: int) -> Rule | None:
-    """The newest rule not above the opset version, or None."""
-    load_installed()
-    for rule in registry.get((domain, op_type), ()):
-        if rule.since <= version:
-            return rule
-    return None
-
-
-def has_rule(node: ir.Node, version: int) -> bool:
-    """Whether the node has an import rule."""
-    rule = find(node.domain, node.op_type, version)
-    return rule is not None and (rule.when is None or rule.when(node))
-
-
-# --- traits ---
-
-
-def traits_of(domain: str, op_type: str) -> Trait:
-    """The operator's traits, none for one without a rule that declares some."""
-    rules = registry.get((domain, op_type), ())
-    return next((rule.traits for rule in rules if rule.traits), NONE)
-
-
-def having(traits: Trait) -> frozenset[str]:
-    """The operators of ONNX and of Burnish that have any of the traits."""
-    return frozenset(
-        op_type
-        for domain, op_type in registry
-        if domain in ("", "burnish") and traits_of(domain, op_type) & traits
-    )
-
-
-def functions(traits: Trait) -> frozenset[str]:
-    """The functions that operators with any of the traits become: "ops.relu".
-
-    A rule that calls one of another name has it as its twin's.
-    """
-    rules = [r for each in registry.values() for r in each if r.traits & traits]
-    names = {rule.function.__name__ for rule in rules}
-    names |= {rule.twin.function for rule in rules if rule.twin}
-    return frozenset(f"ops.{name}" for name in names if name in ops.__all__)
-
-
-def macs_of(domain: str, op_type: str) -> Macs | None:
-    """The count of an operator's multiply-accumulates, None for one not counted."""
-    rules = registry.get((domain, op_type), ())
-    return next((rule.macs for rule in rules if rule.macs), None)
-
-
-def macs_by_function() -> dict[str, Macs]:
-    """The counts of functions of the runtime that have the name of their rule."""
-    rules = [rule for each in registry.values() for rule in each]
-    return {rule.function.__name__: rule.macs for rule in rules if rule.macs}
-
-
-def twins(traits: Trait = ANY) -> dict[str, Twin]:
-    """The layer twins of functions, by the functions' names: "ops.relu"."""
-    rules = [r for each in registry.values() for r in each if r.traits & traits]
-    return {f"ops.{r.twin.function}": r.twin for r in rules if r.twin}
-
-
-def role_words() -> dict[str, str]:
-    """Names for the results of functions, by the functions' names: "ops.softmax"."""
-    rules = [r for each in registry.values() for r in each if r.role]
-    return {
-        f"ops.{r.twin.function if r.twin else r.function.__name__}": r.role
-        for r in rules
-    }
-
-
-# --- the words of rules ---
 
 
 def call(operator: str, *args: Any, **options: Any) -> Call:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from burnish.codegen.ops._rules import operand
+from burnish.codegen.ops.rule.expressions import operand
 from burnish.codegen.program import Expression, Layer, Weight
 
 MODES = {
