@@ -28,14 +28,14 @@ from burnish.codegen.readers.microsoft import (
     states,
     tokens,
 )
-from burnish.codegen.readers.microsoft._bodies import (
+from burnish.codegen.readers.microsoft.shared.bodies import (
     DOMAIN,
     Shared,
     Unreadable,
     bodies,
     body_of,
 )
-from burnish.codegen.readers.microsoft._scopes import settle
+from burnish.codegen.readers.microsoft.shared.scopes import settle
 from burnish.codegen.readers.normal import lift_constants
 from burnish.codegen.readers.sizes import shapes
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from burnish.codegen.readers.microsoft._bodies import Builder, Unreadable, microsoft
+from burnish.codegen.readers.microsoft.shared.bodies import (
+    Builder,
+    Unreadable,
+    microsoft,
+)
 
 
 @microsoft("Gelu")

@@ -6,15 +6,15 @@ from typing import Any
 
 import onnx_ir as ir
 
-from burnish.codegen.readers.microsoft._bodies import (
+from burnish.codegen.readers.microsoft.shared.bodies import (
     Builder,
     Unreadable,
     microsoft,
     rank,
     size,
 )
-from burnish.codegen.readers.microsoft._caches import Cache
-from burnish.codegen.readers.microsoft._masks import hidden
+from burnish.codegen.readers.microsoft.shared.caches import Cache
+from burnish.codegen.readers.microsoft.shared.masks import hidden
 
 _HEADS_FIRST = [0, 2, 1, 3]
 

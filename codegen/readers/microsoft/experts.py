@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from burnish.codegen.readers.microsoft._bodies import (
+from burnish.codegen.readers.microsoft.shared.bodies import (
     Builder,
     Unreadable,
     array_of,
     microsoft,
     rank,
 )
-from burnish.codegen.readers.microsoft._packed import TYPES, packed, unpacked
+from burnish.codegen.readers.microsoft.shared.packed import TYPES, packed, unpacked
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from burnish.codegen.readers.microsoft._bodies import (
+from burnish.codegen.readers.microsoft.shared.bodies import (
     Builder,
     Unreadable,
     array_of,

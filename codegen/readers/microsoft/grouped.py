@@ -6,22 +6,22 @@ from typing import Any
 
 import numpy as np
 
-from burnish.codegen.readers.microsoft._bodies import (
+from burnish.codegen.readers.microsoft.attentions import attended, by_head
+from burnish.codegen.readers.microsoft.rotary import rotated
+from burnish.codegen.readers.microsoft.shared.bodies import (
     Builder,
     Unreadable,
     array_of,
     microsoft,
     size,
 )
-from burnish.codegen.readers.microsoft._caches import (
+from burnish.codegen.readers.microsoft.shared.caches import (
     Cache,
     cache_step,
     restored,
     stored,
 )
-from burnish.codegen.readers.microsoft._masks import triangle
-from burnish.codegen.readers.microsoft.attentions import attended, by_head
-from burnish.codegen.readers.microsoft.rotary import rotated
+from burnish.codegen.readers.microsoft.shared.masks import triangle
 
 _LOWEST = float(np.finfo(np.float32).min)
 

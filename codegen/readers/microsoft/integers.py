@@ -8,14 +8,14 @@ import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.ops.quantize import ON_INPUT
-from burnish.codegen.readers.microsoft._bodies import (
+from burnish.codegen.readers.microsoft.attentions import from_projection
+from burnish.codegen.readers.microsoft.shared.bodies import (
     Builder,
     Unreadable,
     array_of,
     microsoft,
     size,
 )
-from burnish.codegen.readers.microsoft.attentions import from_projection
 
 
 @microsoft("QGemm")

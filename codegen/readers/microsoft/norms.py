@@ -6,7 +6,11 @@ from typing import Any
 
 import onnx_ir as ir
 
-from burnish.codegen.readers.microsoft._bodies import Builder, Unreadable, microsoft
+from burnish.codegen.readers.microsoft.shared.bodies import (
+    Builder,
+    Unreadable,
+    microsoft,
+)
 
 
 @microsoft("SimplifiedLayerNormalization")

@@ -7,7 +7,8 @@ from typing import Any, Unpack
 import numpy as np
 import onnx_ir as ir
 
-from burnish.codegen.readers.microsoft._bodies import (
+from burnish.codegen.readers.microsoft.activations import activated
+from burnish.codegen.readers.microsoft.shared.bodies import (
     Builder,
     Convolution,
     Unreadable,
@@ -15,12 +16,11 @@ from burnish.codegen.readers.microsoft._bodies import (
     microsoft,
     rank,
 )
-from burnish.codegen.readers.microsoft._layouts import (
+from burnish.codegen.readers.microsoft.shared.layouts import (
     to_channels_first,
     to_channels_last,
 )
-from burnish.codegen.readers.microsoft._packed import TYPES, packed, unpacked
-from burnish.codegen.readers.microsoft.activations import activated
+from burnish.codegen.readers.microsoft.shared.packed import TYPES, packed, unpacked
 
 
 @microsoft("FusedMatMul")

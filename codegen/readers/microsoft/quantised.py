@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Unpack
 
-from burnish.codegen.readers.microsoft._bodies import (
+from burnish.codegen.readers.microsoft.shared.bodies import (
     Builder,
     Convolution,
     Pooling,
@@ -13,7 +13,7 @@ from burnish.codegen.readers.microsoft._bodies import (
     microsoft,
     rank,
 )
-from burnish.codegen.readers.microsoft._layouts import (
+from burnish.codegen.readers.microsoft.shared.layouts import (
     to_channels_first,
     to_channels_last,
 )

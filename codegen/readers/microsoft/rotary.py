@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from burnish.codegen.readers.microsoft._bodies import (
+from burnish.codegen.readers.microsoft.shared.bodies import (
     Builder,
     Unreadable,
     microsoft,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from burnish.codegen.readers.microsoft._bodies import (
+from burnish.codegen.readers.microsoft.shared.bodies import (
     Builder,
     Unreadable,
     array_of,
@@ -15,7 +15,7 @@ from burnish.codegen.readers.microsoft._bodies import (
     rank,
     size,
 )
-from burnish.codegen.readers.microsoft._layouts import (
+from burnish.codegen.readers.microsoft.shared.layouts import (
     to_channels_first,
     to_channels_last,
 )

@@ -6,17 +6,17 @@ from typing import Any
 
 import onnx_ir as ir
 
-from burnish.codegen.readers.microsoft._bodies import (
-    Builder,
-    Unreadable,
-    microsoft,
-    rank,
-)
 from burnish.codegen.readers.microsoft.attentions import (
     attended,
     by_head,
     packed_sizes,
     three,
+)
+from burnish.codegen.readers.microsoft.shared.bodies import (
+    Builder,
+    Unreadable,
+    microsoft,
+    rank,
 )
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from burnish.codegen.backend import BurnishBackend
 from burnish.codegen.readers.microsoft import bodies
-from burnish.codegen.readers.microsoft._bodies import attributes_of
+from burnish.codegen.readers.microsoft.shared.bodies import attributes_of
 from tests.codegen.readers.test_microsoft import (
     CASES,
     F4,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from burnish.codegen.readers.microsoft._bodies import Builder
+from burnish.codegen.readers.microsoft.shared.bodies import Builder
 
 
 def to_channels_first(op: Builder, x: Any, axes: int) -> Any:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import onnx_ir as ir
 
-from burnish.codegen.readers.microsoft._bodies import Builder, Unreadable
+from burnish.codegen.readers.microsoft.shared.bodies import Builder, Unreadable
 
 
 class Cache:

@@ -7,7 +7,12 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from burnish.codegen.readers.microsoft._bodies import Builder, Unreadable, rank, size
+from burnish.codegen.readers.microsoft.shared.bodies import (
+    Builder,
+    Unreadable,
+    rank,
+    size,
+)
 
 _LOWEST = float(np.finfo(np.float32).min)
 

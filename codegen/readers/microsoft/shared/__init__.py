@@ -1,0 +1,5 @@
+"""What the bodies of onnxruntime's operators share: masks, caches, layouts, packing.
+
+In: a body's values and attributes. Out: the ONNX nodes for one step of it.
+Invariant: a body is declared by its operator's name, and no operator is named here.
+"""
