@@ -1,7 +1,8 @@
 """Name axes that depend on dynamic dimensions of the inputs.
 
 The model runs once more for each name, with another size; an axis that changes follows
-that name. Products are left out of these runs, only their shapes count.
+that name. Empirical, with one other size for each name: the page shows these names, and
+nothing is computed with them. Products are left out, only their shapes count.
 """
 
 from __future__ import annotations
