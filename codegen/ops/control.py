@@ -183,12 +183,13 @@ def _stacked(
 ) -> Expression:
     """`ops.stack(items)`; with an `element`, of no items an array of its kind.
 
-    Sizes that the file leaves open are 0 then.
+    Sizes that the file leaves open are 0 then, and an array of unknown rank has one
+    axis, as onnxruntime has it.
     """
     listed = _reversed(items) if backwards else items
     empty = None
-    if element is not None and element.dtype and element.shape is not None:
-        sizes = [d if isinstance(d, int) else 0 for d in element.shape]
+    if element is not None and element.dtype:
+        sizes = [d if isinstance(d, int) else 0 for d in element.shape or ()]
         sizes.insert(axis % (len(sizes) + 1), 0)
         dtype = None if element.dtype == "float32" else element.dtype
         empty = made("zeros", *sizes, dtype=dtype)
