@@ -53,7 +53,13 @@ def q_linear_mat_mul(
     y_zero_point: Expression,
 ) -> Result:
     product = _product(a, b, a_zero_point, b_zero_point)
-    return _requantized(product, a_scale, b_scale, y_scale, y_zero_point)
+    columns = 1 if a.rank == 2 or _is_single(b_scale) else -1
+    return _requantized(product, a_scale, b_scale, y_scale, y_zero_point, columns)
+
+
+def _is_single(scale: Expression) -> bool:
+    """Whether a scale is one for all, so that no axis counts."""
+    return scale.shape is not None and all(size == 1 for size in scale.shape)
 
 
 def _requantized(

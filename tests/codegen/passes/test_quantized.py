@@ -211,6 +211,27 @@ def test_a_product_that_is_no_layer_rounds_in_front(tmp_path: Path) -> None:
     np.testing.assert_allclose(made(Tensor(x)).numpy(), want, rtol=1e-6)
 
 
+@pytest.mark.parametrize("shape", [(2, 3), (2, 5, 3)])
+def test_operators_take_a_scale_for_each_column(
+    shape: tuple[int, ...], tmp_path: Path
+) -> None:
+    """Whatever the rank of what is multiplied: --no-simplify keeps QLinearMatMul."""
+    lines = """
+        xq = QuantizeLinear(x, s, z)
+        q = QLinearMatMul(xq, s, z, w, ws, wz, s, z)
+        y = DequantizeLinear(q, s, z)
+    """
+    held = {"w": whole(3, 4), "ws": scales(4), "wz": np.zeros(4, np.int8)}
+    model = file(lines, shape, s=STEP, z=ZERO, **held)
+    x = RNG.normal(size=shape).astype(np.float32)
+    codes = np.clip(np.rint(x / STEP) + ZERO, 0, 255) - ZERO
+    real = (codes @ held["w"].astype(np.int32)) * (STEP * held["ws"])
+    want = (np.clip(np.rint(real / STEP) + ZERO, 0, 255) - ZERO) * STEP
+    for simplify in (True, False):
+        _, made = source_of(model, tmp_path, simplify=simplify)
+        np.testing.assert_allclose(made(Tensor(x)).numpy(), want, atol=float(STEP) / 9)
+
+
 def test_what_reads_whole_numbers_too_keeps_them(tmp_path: Path) -> None:
     lines = """
         q = QuantizeLinear(x, s, z)
