@@ -54,7 +54,9 @@ class Pull:
         arrays = [a.data if isinstance(a, Variable) else a for a in given]
         g, y, args = arrays[:count], arrays[count : 2 * count], arrays[2 * count :]
         out, back = (tuple(y), tuple(g)) if count > 1 else (y[0], g[0])
-        return self.of.pull(back, out, tuple(args), self.options, self.needed)
+        parts = self.of.pull(back, out, tuple(args), self.options, self.needed)
+        both = zip(parts, self.needed, strict=True)  # one rule may give several
+        return [part if needed else None for part, needed in both]
 
 
 class Walk:

@@ -103,13 +103,13 @@ RECORDS = (
     _record("resample", "x index weight out", "outer size places inner taps"),
     _record(
         "recurrent",
-        "x weight bias h c hs cs kept space",
+        "x weight bias h c hs cs kept acted space",
         "mode steps count hidden gates reverse gate0 gate1 gate2 gate3 room",
     ),
     _record(
         "recurrent_gradient",
-        "by_h by_c gates cs c weight out dh dc space",
-        "steps count hidden reverse gate0 gate1 gate2 gate3 room",
+        "by_h by_c gates acted states first weight out offsets dh dc space",
+        "mode steps count hidden gates_each reverse gate0 gate1 gate2 gate3 room",
     ),
     _record("batch_norm", "x scale bias out mean var", "count channels inner", "eps"),
     _record(

@@ -15,6 +15,7 @@ typedef struct {
     float *h, *c;        // this example's state
     float *hs, *cs;      // where this step's results go
     float *kept;         // where its gates go, or 0
+    float *acted;        // where what a GRU's reset gate acts on goes, or 0
 } moment;
 
 // acc of `gates` gates of one block: h times weights (h of n units).
@@ -79,8 +80,14 @@ static void gru_block(const moment *m, int64_t j) {
         vec own = acc[2][v] + bias_of(m, 2, u);
         vec n = hyperbolic_tangent(t * own + share(m, 2, u));
         vec h = (load(m->before + u) - n) * z + n;
+        const int64_t left = r->hidden - u;
         store(m->h + u, h);
-        put_some(m->hs + u, h, r->hidden - u);
+        put_some(m->hs + u, h, left);
+        if (m->acted) put_some(m->acted + u, own, left);
+        if (!m->kept) continue;
+        put_some(m->kept + r->gate0 * r->hidden + u, z, left);
+        put_some(m->kept + r->gate1 * r->hidden + u, t, left);
+        put_some(m->kept + 2 * r->hidden + u, n, left);
     }
 }
 
@@ -105,7 +112,7 @@ static void one_example(const recurrent_record *r, const call *c, int64_t exampl
     const float *began = (const float *)at(c, r->h) + example * n;
     const float *cell = at(c, r->c);
     float *h = space, *before = space + 2 * padded;
-    moment m = {r, at(c, r->weight), at(c, r->bias), 0, before, h, space + padded, 0, 0, 0};
+    moment m = {r, at(c, r->weight), at(c, r->bias), 0, before, h, space + padded, 0, 0, 0, 0};
     memset(space, 0, 12 * (size_t)padded);
     memcpy(h, began, 4 * (size_t)n);
     if (cell) memcpy(m.c, cell + example * n, 4 * (size_t)n);
@@ -114,6 +121,7 @@ static void one_example(const recurrent_record *r, const call *c, int64_t exampl
         m.x = (const float *)at(c, r->x) + row * r->gates * n;
         m.hs = (float *)at(c, r->hs) + row * n;
         if (cell) m.cs = (float *)at(c, r->cs) + row * n;
+        if (r->acted >= 0) m.acted = (float *)at(c, r->acted) + row * n;
         if (r->kept >= 0) m.kept = (float *)at(c, r->kept) + row * r->gates * n;
         memcpy(before, h, 4 * (size_t)padded);
         for (int64_t j = 0; j < n; j += LANES)

@@ -1,91 +1,169 @@
-// The gradient of an LSTM over a whole sequence, back through its steps, one direction.
+// Gradients of LSTMs, GRUs and plain recurrent layers over a whole sequence, back through
+// its steps, one direction.
 //
 // Some examples go through time together, so that each row of weights is read once for
-// all of them. gate0 to gate3: positions of i, f, o and the new content among the gates.
+// all of them. gate0 to gate3: positions of i, f, o and the new content among the gates;
+// of a GRU those of z and r.
 #include "call.h"
 #include "functions.h"
 
 enum { EXAMPLES = WIDTH == 16 ? 8 : 4 };
 
 typedef struct {
-    const float *gates, *c, *before;  // of this step, and the cell's content before it
-    const float *by_h, *by_c;         // gradients of this step's results, or 0
-    float *dz, *dh, *dc;
+    const recurrent_gradient_record *r;
+    const float *gates, *acted;   // of this step
+    const float *state, *before;  // its state, of an LSTM its cell's, and the one before
+    const float *by_h, *by_c;     // gradients of this step's results, or 0
+    float *dz, *offsets, *dh, *dc;
 } moment;
 
-static void one_step(const recurrent_gradient_record *r, const moment *m) {
-    const int64_t n = r->hidden;
-    for (int64_t u = 0; u < n; u += WIDTH) {
-        const vec i = load(m->gates + r->gate0 * n + u), f = load(m->gates + r->gate1 * n + u);
-        const vec o = load(m->gates + r->gate2 * n + u), z = load(m->gates + r->gate3 * n + u);
-        const vec bent = hyperbolic_tangent(load(m->c + u));
-        vec dh = load(m->dh + u), dc = load(m->dc + u);
-        if (m->by_h) dh += load(m->by_h + u);
-        if (m->by_c) dc += load(m->by_c + u);
-        dc += dh * o * (1.f - bent * bent);
-        store(m->dz + r->gate0 * n + u, dc * z * i * (1.f - i));
-        store(m->dz + r->gate1 * n + u, dc * load(m->before + u) * f * (1.f - f));
-        store(m->dz + r->gate2 * n + u, dh * bent * o * (1.f - o));
-        store(m->dz + r->gate3 * n + u, dc * i * (1.f - z * z));
-        store(m->dc + u, dc * f);
+INLINE vec some_of(const float *p, int64_t some) {
+    return some == WIDTH ? load(p) : load_some(p, some);
+}
+INLINE vec gate_of(const moment *m, int64_t gate, int64_t u, int64_t some) {
+    return some_of(m->gates + gate * m->r->hidden + u, some);
+}
+INLINE void put(const moment *m, float *to, int64_t gate, int64_t u, vec v, int64_t some) {
+    store_some(to + gate * m->r->hidden + u, v, some);
+}
+
+INLINE void lstm_part(const moment *m, int64_t u, int64_t some) {
+    const recurrent_gradient_record *r = m->r;
+    const vec i = gate_of(m, r->gate0, u, some), f = gate_of(m, r->gate1, u, some);
+    const vec o = gate_of(m, r->gate2, u, some), z = gate_of(m, r->gate3, u, some);
+    const vec bent = hyperbolic_tangent(some_of(m->state + u, some));
+    vec dh = some_of(m->dh + u, some), dc = some_of(m->dc + u, some);
+    if (m->by_h) dh += some_of(m->by_h + u, some);
+    if (m->by_c) dc += some_of(m->by_c + u, some);
+    dc += dh * o * (1.f - bent * bent);
+    put(m, m->dz, r->gate0, u, dc * z * i * (1.f - i), some);
+    put(m, m->dz, r->gate1, u, dc * some_of(m->before + u, some) * f * (1.f - f), some);
+    put(m, m->dz, r->gate2, u, dh * bent * o * (1.f - o), some);
+    put(m, m->dz, r->gate3, u, dc * i * (1.f - z * z), some);
+    store_some(m->dc + u, dc * f, some);
+    store_some(m->dh + u, (vec){0}, some);
+}
+
+// The candidate's product is behind the reset gate: `acted` has it.
+INLINE void gru_part(const moment *m, int64_t u, int64_t some) {
+    const recurrent_gradient_record *r = m->r;
+    const vec z = gate_of(m, r->gate0, u, some), t = gate_of(m, r->gate1, u, some);
+    const vec n = gate_of(m, 2, u, some), h = some_of(m->before + u, some);
+    vec dh = some_of(m->dh + u, some);
+    if (m->by_h) dh += some_of(m->by_h + u, some);
+    const vec to_new = dh * (1.f - z) * (1.f - n * n);
+    const vec to_update = dh * (h - n) * z * (1.f - z);
+    const vec to_reset = to_new * some_of(m->acted + u, some) * t * (1.f - t);
+    put(m, m->dz, r->gate0, u, to_update, some), put(m, m->offsets, r->gate0, u, to_update, some);
+    put(m, m->dz, r->gate1, u, to_reset, some), put(m, m->offsets, r->gate1, u, to_reset, some);
+    put(m, m->dz, 2, u, to_new, some), put(m, m->offsets, 2, u, to_new * t, some);
+    store_some(m->dh + u, dh * z, some);
+}
+
+INLINE void plain_part(const moment *m, int64_t u, int64_t some) {
+    const vec h = some_of(m->state + u, some);
+    vec dh = some_of(m->dh + u, some);
+    if (m->by_h) dh += some_of(m->by_h + u, some);
+    const vec slope = m->r->mode == CELL_RELU ? choose(h > 0, all(1), all(0)) : 1.f - h * h;
+    put(m, m->dz, 0, u, dh * slope, some);
+    store_some(m->dh + u, (vec){0}, some);
+}
+
+INLINE void part_of(const moment *m, int64_t u, int64_t some) {
+    if (m->r->mode == CELL_LSTM)
+        lstm_part(m, u, some);
+    else if (m->r->mode == CELL_GRU)
+        gru_part(m, u, some);
+    else
+        plain_part(m, u, some);
+}
+
+static void one_step(const moment *m) {
+    int64_t u = 0;
+    for (; u + WIDTH <= m->r->hidden; u += WIDTH) part_of(m, u, WIDTH);
+    if (u < m->r->hidden) part_of(m, u, m->r->hidden - u);
+}
+
+// The units of dh from `u` on, up to WIDTH * PARTS of them: plus dz times the weights.
+INLINE void block_of(const int examples, const int is_whole, const float *dz, int64_t rows,
+                     int64_t n, const float *w, float *dh, int64_t u) {
+    vec acc[EXAMPLES][PARTS] = {{{0}}};
+    int64_t some[PARTS];
+    for (int v = 0; v < PARTS; v++) {
+        const int64_t left = n - u - v * WIDTH;
+        some[v] = is_whole || left > WIDTH ? WIDTH : left > 0 ? left : 0;
+    }
+    for (int64_t row = 0; row < rows; row++) {
+        vec ws[PARTS];
+        UNROLLED for (int v = 0; v < PARTS; v++) {
+            const float *p = w + row * n + u + v * WIDTH;
+            ws[v] = is_whole ? load(p) : load_some(p, some[v]);
+        }
+        UNROLLED for (int e = 0; e < examples; e++) {
+            const vec s = all(dz[e * rows + row]);
+            UNROLLED for (int v = 0; v < PARTS; v++) acc[e][v] += s * ws[v];
+        }
+    }
+    UNROLLED for (int e = 0; e < examples; e++) UNROLLED for (int v = 0; v < PARTS; v++) {
+        float *to = dh + e * n + u + v * WIDTH;
+        if (is_whole)
+            store(to, load(to) + acc[e][v]);
+        else
+            store_some(to, load_some(to, some[v]) + acc[e][v], some[v]);
     }
 }
 
-// dh (examples, hidden) = dz (examples, 4 hidden) times the weights.
-INLINE void through_weights(const int examples, const float *dz, int64_t n, const float *w,
-                            float *dh) {
-    for (int64_t u = 0; u < n; u += LANES) {
-        vec acc[EXAMPLES][PARTS] = {{{0}}};
-        for (int64_t row = 0; row < 4 * n; row++) {
-            vec ws[PARTS];
-            UNROLLED for (int v = 0; v < PARTS; v++) ws[v] = load(w + row * n + u + v * WIDTH);
-            UNROLLED for (int e = 0; e < examples; e++) {
-                const vec s = all(dz[e * 4 * n + row]);
-                UNROLLED for (int v = 0; v < PARTS; v++) acc[e][v] += s * ws[v];
-            }
-        }
-        UNROLLED for (int e = 0; e < examples; e++) UNROLLED for (int v = 0; v < PARTS; v++)
-            store(dh + e * n + u + v * WIDTH, acc[e][v]);
-    }
+// dh (examples, hidden) += dz (examples, rows) times the weights (rows, hidden).
+INLINE void through_weights(const int examples, const float *dz, int64_t rows, int64_t n,
+                            const float *w, float *dh) {
+    int64_t u = 0;
+    for (; u + LANES <= n; u += LANES) block_of(examples, 1, dz, rows, n, w, dh, u);
+    if (u < n) block_of(examples, 0, dz, rows, n, w, dh, u);
 }
 
 static void some_examples(const recurrent_gradient_record *r, const call *c, int64_t low,
                           int64_t examples, float *dh) {
-    const int64_t n = r->hidden, state = r->count * n;
-    const float *by_h = at(c, r->by_h), *by_c = at(c, r->by_c), *cs = at(c, r->cs);
-    float *dc = dh + EXAMPLES * n, *all_dz = at(c, r->out);
+    const int64_t n = r->hidden, state = r->count * n, rows = r->gates_each * n;
+    const float *by_h = at(c, r->by_h), *by_c = at(c, r->by_c), *states = at(c, r->states);
+    const float *gates = at(c, r->gates), *acted = at(c, r->acted), *w = at(c, r->weight);
+    float *dc = dh + EXAMPLES * n, *all_dz = at(c, r->out), *offsets = at(c, r->offsets);
     memset(dh, 0, 8 * (size_t)(EXAMPLES * n));
     for (int64_t k = r->steps - 1; k >= 0; k--) {
         const int64_t t = r->reverse ? r->steps - 1 - k : k;
-        const float *before = k ? cs + (r->reverse ? t + 1 : t - 1) * state : at(c, r->c);
+        const float *before =
+            k ? states + (r->reverse ? t + 1 : t - 1) * state : at(c, r->first);
         for (int64_t e = 0; e < examples; e++) {
             const int64_t at_example = (low + e) * n, row = t * state + at_example;
             const moment m = {
-                .gates = (const float *)at(c, r->gates) + 4 * row,
-                .c = cs + row,
+                .r = r,
+                .gates = gates ? gates + r->gates_each * row : 0,
+                .acted = acted ? acted + row : 0,
+                .state = states + row,
                 .before = before + at_example,
                 .by_h = by_h ? by_h + row : 0,
                 .by_c = by_c ? by_c + row : 0,
-                .dz = all_dz + 4 * row,
+                .dz = all_dz + r->gates_each * row,
+                .offsets = offsets ? offsets + r->gates_each * row : 0,
                 .dh = dh + e * n,
                 .dc = dc + e * n,
             };
-            one_step(r, &m);
+            one_step(&m);
         }
-        const float *dz = all_dz + 4 * (t * state + low * n), *w = at(c, r->weight);
+        const float *dz = (offsets ? offsets : all_dz) + (t * r->count + low) * rows;
         if (examples == EXAMPLES)
-            through_weights(EXAMPLES, dz, n, w, dh);
+            through_weights(EXAMPLES, dz, rows, n, w, dh);
         else
             for (int64_t e = 0; e < examples; e++)
-                through_weights(1, dz + e * 4 * n, n, w, dh + e * n);
+                through_weights(1, dz + e * rows, rows, n, w, dh + e * n);
     }
     const size_t size = 4 * (size_t)(examples * n);
     if (r->dh >= 0) memcpy((float *)at(c, r->dh) + low * n, dh, size);
     if (r->dc >= 0) memcpy((float *)at(c, r->dc) + low * n, dc, size);
 }
 
-// Of gates (steps, count, 4, hidden), cs and the gradients of hs and cs (steps, count,
-// hidden): out, of the gates' inputs, and those of h and c, (count, hidden).
+// Of gates (steps, count, gates_each, hidden), states and the gradients of hs and cs
+// (steps, count, hidden): out, of the gates' inputs; offsets, of a GRU's products with
+// the state; and those of h and c, (count, hidden).
 void recurrent_gradient(const void *record, const call *c, int64_t part, int64_t parts) {
     const recurrent_gradient_record *r = record;
     float *space = (float *)at(c, r->space) + part * r->room;

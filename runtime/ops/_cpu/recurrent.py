@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from burnish.kernels.records import CELLS
 from burnish.ops import _lstm
 from burnish.ops._cpu.call import dense, launch_shared, suits
 from burnish.ops._states import before
@@ -28,8 +29,9 @@ def _(x, weight, h, c, live=None, *, order, reverse):
     launch_shared(
         "recurrent", x.size * hidden / 4, count, 3 * _LANES * -(-hidden // _LANES),
         x=dense(x), weight=_interleaved(weight, places, hidden), bias=None, h=dense(h),
-        c=dense(c), hs=hs, cs=cs, kept=gates, mode=0, steps=steps, count=count,
-        hidden=hidden, gates=4, reverse=reverse, **_named(places),
+        c=dense(c), hs=hs, cs=cs, kept=gates, acted=None, mode=CELLS["lstm"],
+        steps=steps, count=count, hidden=hidden, gates=4, reverse=reverse,
+        **_named(places),
     )  # fmt: skip
     return hs, cs, gates
 
@@ -39,15 +41,16 @@ def _(g, y, x, weight, h, c, live=None, *, order, reverse):
     by_h, by_c, by_gates = g
     hs, cs, gates = y
     steps, count, hidden = hs.shape
-    known = live is None and by_gates is None and hidden % _LANES == 0
+    known = live is None and by_gates is None
     if not (known and suits(x, by_h, by_c, *y, weight, h, c)):
         return NotImplemented
     dz, (dh, dc) = np.empty(x.shape, x.dtype), np.empty((2, *h.shape), x.dtype)
     launch_shared(
         "recurrent_gradient", x.size * hidden / 4, -(-count // _EXAMPLES),
         2 * _EXAMPLES * hidden, by_h=dense(by_h), by_c=dense(by_c), gates=dense(gates),
-        cs=dense(cs), c=dense(c), weight=dense(weight), out=dz, dh=dh, dc=dc,
-        steps=steps, count=count, hidden=hidden, reverse=reverse,
+        acted=None, states=dense(cs), first=dense(c), weight=dense(weight), out=dz,
+        offsets=None, dh=dh, dc=dc, mode=CELLS["lstm"], steps=steps, count=count,
+        hidden=hidden, gates_each=4, reverse=reverse,
         **_named([order.index(gate) for gate in "ifoc"]),
     )  # fmt: skip
     states = before(h, hs, reverse).reshape(steps * count, hidden)

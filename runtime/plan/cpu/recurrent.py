@@ -11,13 +11,13 @@ from burnish.plan.cpu.builder import Builder, Spot
 from burnish.plan.cpu.conv import check
 from burnish.plan.cpu.layout import LANES, blocks
 from burnish.plan.cpu.table import lower, need
-from burnish.plan.graph import Constant, Node, Value
+from burnish.plan.graph import Constant, Node, Value, constant
 
 
 @lower("lstm_sequence")
 def lstm(b: Builder, node: Node) -> None:
     x, weight, h, c, live = node.args
-    _need_plain(b, node, live, ())
+    need(live is None, "its sequences have lengths")
     order = [node.options["order"].index(gate) for gate in "ifoc"]
     _add(b, node, "lstm", x, weight, None, h, c, order)
 
@@ -25,9 +25,8 @@ def lstm(b: Builder, node: Node) -> None:
 @lower("gru_sequence")
 def gru(b: Builder, node: Node) -> None:
     x, weight, h, bias, live = node.args
-    _need_plain(b, node, live, node.results[1:])
+    need(live is None, "its sequences have lengths")
     need(node.options["reset_after"], "it resets before the product")
-    need(isinstance(bias, Constant | None), "its bias is no parameter")
     order = [node.options["order"].index(gate) for gate in "zr"] + [2]
     _add(b, node, "gru", x, weight, bias, h, None, order)
 
@@ -35,14 +34,8 @@ def gru(b: Builder, node: Node) -> None:
 @lower("rnn_sequence")
 def rnn(b: Builder, node: Node) -> None:
     x, weight, h, live = node.args
-    _need_plain(b, node, live, ())
-    _add(b, node, node.options["bend"], x, weight, None, h, None, [0])
-
-
-def _need_plain(b: Builder, node: Node, live: Any, unread: Any) -> None:
-    """Refuse a node whose gradient outputs are read or whose lengths differ."""
     need(live is None, "its sequences have lengths")
-    need(not any(v.place in b.read for v in unread), "what it keeps is read")
+    _add(b, node, node.options["bend"], x, weight, None, h, None, [0])
 
 
 def _add(
@@ -54,21 +47,24 @@ def _add(
     steps, count, width = x.shape
     gates = len(order)
     hidden = width // gates
-    is_changed = isinstance(weight, Value)
-    need(not is_changed or hidden % LANES == 0, "a step changes its weight")
     hs = b.result(node.results[0])
     cs = b.result(node.results[1]) if c is not None else None
-    kept = node.results[2] if mode == "lstm" else None
-    kept = kept if kept and kept.place in b.read else None
+    kept, acted = {"lstm": (2, None), "gru": (1, 2)}.get(mode, (None, None))
+
+    def where(number: int | None) -> Spot | None:
+        """The place of a result that the gradient reads, if it does."""
+        value = None if number is None else node.results[number]
+        return b.result(value) if value and value.place in b.read else None
+
     shares = b.shares(2 * x.size * hidden / 8, count)
     room = 3 * LANES * blocks(hidden)
     padded = [*order, 0, 0, 0][:4]
     b.add(
         "recurrent", shares, flops=2 * x.size * hidden, x=b.spot(x),
         weight=_interleaved(b, weight, order, hidden),
-        bias=None if bias is None else b.constant(bias), h=b.spot(h),
+        bias=None if bias is None else b.spot(bias), h=b.spot(h),
         c=None if c is None else b.spot(c), hs=hs, cs=cs,
-        kept=kept and b.result(kept),
+        kept=where(kept), acted=where(acted),
         space=b.new(4 * room * shares), mode=CELLS[mode], steps=steps, count=count,
         hidden=hidden, gates=gates, reverse=node.options["reverse"], room=room,
         **{f"gate{i}": gate for i, gate in enumerate(padded)},
@@ -81,14 +77,22 @@ def _interleaved(
     """The place of a weight with its gates side by side, packed once or in each run."""
     if isinstance(weight, Constant):
         return b.constant(_packed(weight, order, hidden))
-    gates, count = len(order), blocks(hidden)
-    source, out = b.spot(weight), b.new(4 * weight.size)
+    gates, count, left = len(order), hidden // LANES, hidden % LANES
+    size = blocks(hidden) * hidden * gates * LANES
+    source, out = b.spot(weight), b.new(4 * size)
+    if left:
+        nothing = b.constant(constant(np.float32(0)))
+        b.copy((size,), nothing, (0,), out, (1,))
+    step = hidden * gates * LANES
     for i, gate in enumerate(order):
-        b.copy(
-            (count, hidden, LANES), source.beyond(gate * hidden * hidden),
-            (LANES * hidden, 1, hidden), out.beyond(i * LANES),
-            (hidden * gates * LANES, gates * LANES, 1),
-        )  # fmt: skip
+        of_gate, to = source.beyond(gate * hidden * hidden), out.beyond(i * LANES)
+        for start, many, lanes in ((0, count, LANES), (count, 1, left)):
+            if many and lanes:
+                b.copy(
+                    (many, hidden, lanes), of_gate.beyond(start * LANES * hidden),
+                    (LANES * hidden, 1, hidden), to.beyond(start * step),
+                    (step, gates * LANES, 1),
+                )  # fmt: skip
     return out
 
 

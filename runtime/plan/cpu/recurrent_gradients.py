@@ -1,12 +1,15 @@
-"""The gradient of an LSTM over whole sequences."""
+"""Gradients of recurrent layers over whole sequences."""
 
 from __future__ import annotations
 
+from typing import Any
+
+from burnish.kernels.records import CELLS, REDUCTIONS
 from burnish.plan.cpu.builder import Builder, Spot
 from burnish.plan.cpu.conv import check
 from burnish.plan.cpu.geometry import Window
 from burnish.plan.cpu.gradients import weight_sums
-from burnish.plan.cpu.layout import LANES
+from burnish.plan.cpu.layout import LANES, PLAIN, Layout
 from burnish.plan.cpu.runs import runs_of
 from burnish.plan.cpu.table import lower, need
 from burnish.plan.graph import Constant, Node, Value
@@ -16,40 +19,128 @@ _EXAMPLES = 8  # that go through time together, as in recurrent_gradient.c
 
 @lower("lstm_sequence gradient")
 def lstm_gradient(b: Builder, node: Node) -> None:
-    """Back through time as one record, then the weight's as one product."""
     by_h, by_c, by_gates, hs, cs, gates, x, weight, h, c, *live = node.args
     need(not any(each is not None for each in live), "its sequences have lengths")
     need(by_gates is None, "a gradient of its gates")
     check(node, by_h, by_c, gates, weight, h, c)
-    steps, count, hidden = hs.shape
-    need(hidden % LANES == 0, f"{hidden} hidden units")
-    needed = node.lines[-1].function.needed
-    results = iter(node.results)
-    to_x, to_weight, to_h, to_c = (
-        next(results) if each else None for each in needed[:4]
-    )
-    dz = b.new(16 * hs.size) if to_x is None else b.result(to_x)
+    to_x, to_weight, to_h, to_c = _needed(node, 4)
     order = [node.options["order"].index(gate) for gate in "ifoc"]
-    shares = b.shares(x.size * hidden / 4, most=-(-count // _EXAMPLES))
+    dz = _place(b, x, to_x)
+    _back(
+        b, node, "lstm", hs, h, weight, order, by_h=by_h, by_c=by_c, gates=gates,
+        states=cs, first=c, out=dz, dh=to_h, dc=to_c,
+    )  # fmt: skip
+    _to_weight(b, node, hs, h, dz, to_weight, len(order))
+
+
+@lower("gru_sequence gradient")
+def gru_gradient(b: Builder, node: Node) -> None:
+    """Beside the inputs' gradient that of the products with the state, `offsets`."""
+    by_h, by_gates, by_acted, hs, gates, acted, x, weight, h, *rest = node.args
+    bias, live = (*rest, None, None)[:2]
+    need(live is None, "its sequences have lengths")
+    need(by_gates is None and by_acted is None, "a gradient of its gates")
+    need(node.options["reset_after"], "it resets before the product")
+    check(node, by_h, gates, acted, weight, h, bias)
+    to_x, to_weight, to_h, to_bias = _needed(node, 4)
+    order = [node.options["order"].index(gate) for gate in "zr"] + [2]
+    offsets = b.new(4 * x.size)
+    _back(
+        b, node, "gru", hs, h, weight, order, by_h=by_h, gates=gates, acted=acted,
+        states=hs, first=h, out=_place(b, x, to_x), offsets=offsets, dh=to_h,
+    )  # fmt: skip
+    _to_weight(b, node, hs, h, offsets, to_weight, len(order))
+    if to_bias is not None:
+        b.add(
+            "reduce", 1, x=offsets, out=b.result(to_bias), outer=1,
+            width=hs.shape[0] * hs.shape[1], inner=x.shape[2],
+            mode=REDUCTIONS["sum"], scale=1.0,
+        )  # fmt: skip
+
+
+@lower("rnn_sequence gradient")
+def rnn_gradient(b: Builder, node: Node) -> None:
+    by_h, hs, x, weight, h, *live = node.args
+    need(not any(each is not None for each in live), "its sequences have lengths")
+    check(node, by_h, weight, h)
+    to_x, to_weight, to_h = _needed(node, 3)
+    dz = _place(b, x, to_x)
+    mode = node.options["bend"]
+    _back(
+        b, node, mode, hs, h, weight, [0], by_h=by_h, states=hs, first=h, out=dz,
+        dh=to_h,
+    )  # fmt: skip
+    _to_weight(b, node, hs, h, dz, to_weight, 1)
+
+
+def _needed(node: Node, count: int) -> list[Value | None]:
+    """The result that is the gradient of each argument; None where none is needed."""
+    needed = [*node.lines[-1].function.needed, *[False] * count][:count]
+    results = iter(node.results)
+    return [next(results) if each else None for each in needed]
+
+
+def _place(b: Builder, x: Any, to_x: Value | None) -> Spot:
+    need(isinstance(x, Value), "its input is a parameter")
+    return b.new(4 * x.size) if to_x is None else b.result(to_x)
+
+
+def _back(
+    b: Builder, node: Node, mode: str, hs: Value, h: Any, weight: Any, order: list[int],
+    *, out: Spot, offsets: Spot | None = None, dh: Value | None,
+    dc: Value | None = None, **read: Any,
+) -> None:  # fmt: skip
+    """Back through time as one record. read: what the record reads, by its fields."""
+    steps, count, hidden = hs.shape
+    names = "by_h", "by_c", "gates", "acted", "states", "first"
+    given = {name: read.get(name) for name in names}
+    spots = {k: None if v is None else b.spot(v) for k, v in given.items()}
+    work = len(order) * hs.size * hidden
+    shares = b.shares(work / 4, most=-(-count // _EXAMPLES))
     room = 2 * _EXAMPLES * hidden
     b.add(
-        "recurrent_gradient", shares, flops=2 * x.size * hidden,
-        by_h=None if by_h is None else b.spot(by_h),
-        by_c=None if by_c is None else b.spot(by_c), gates=b.spot(gates), cs=b.spot(cs),
-        c=b.spot(c), weight=b.spot(weight), out=dz, dh=to_h and b.result(to_h),
-        dc=to_c and b.result(to_c), space=b.new(4 * shares * room), steps=steps,
-        count=count, hidden=hidden, reverse=node.options["reverse"], room=room,
-        **{f"gate{i}": gate for i, gate in enumerate(order)},
+        "recurrent_gradient", shares, flops=2 * work, **spots, weight=b.spot(weight),
+        out=out, offsets=offsets, dh=dh and b.result(dh), dc=dc and b.result(dc),
+        space=b.new(4 * shares * room), mode=CELLS[mode], steps=steps, count=count,
+        hidden=hidden, gates_each=len(order), reverse=node.options["reverse"],
+        room=room,
+        **{f"gate{i}": gate for i, gate in enumerate([*order, 0, 0, 0][:4])},
     )  # fmt: skip
-    if to_weight is None:
+
+
+def _to_weight(
+    b: Builder,
+    node: Node,
+    hs: Value,
+    h: Any,
+    dz: Spot,
+    result: Value | None,
+    gates: int,
+) -> None:
+    """The weight's gradient: a product of dz and the states before."""
+    if result is None:
         return
-    rows = steps * count
+    hidden = hs.shape[2]
+    rows = hs.shape[0] * hs.shape[1]
     w = Window((rows,), (rows,), (1,), (1,), (1,), (0,))
+    x, x_by, x_block = _rows(b, _before(b, node, hs, h), rows, hidden)
+    g, g_by, g_block = _rows(b, dz, rows, gates * hidden)
     weight_sums(
-        b, runs_of(1, w, hidden, 4 * hidden), 1, hidden, 4 * hidden, rows,
-        b.result(to_weight), x=_before(b, node, hs, h), g=dz, x_by=hidden,
-        g_by=4 * hidden, x_block=LANES, g_block=LANES,
+        b, runs_of(1, w, x_by, g_by), 1, hidden, gates * hidden, rows, b.result(result),
+        x=x, g=g, x_by=x_by, g_by=g_by, x_block=x_block, g_block=g_block,
     )  # fmt: skip
+
+
+def _rows(b: Builder, spot: Spot, rows: int, width: int) -> tuple[Spot, int, int]:
+    """Rows for a product: as they are, or in blocks where the last is not full.
+
+    Also floats from a row to the next one, and from a block to the next one.
+    """
+    if width % LANES == 0:
+        return spot, width, LANES
+    value, channels = b.unnamed_value((rows, width)), Layout("blocked", 1)
+    b.alias(value, PLAIN, spot)
+    return b.spot(value, channels), LANES, LANES * rows
 
 
 def _before(b: Builder, node: Node, hs: Value, h: Value | Constant) -> Spot:

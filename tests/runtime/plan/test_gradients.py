@@ -6,7 +6,9 @@ import pytest
 import burnish
 from burnish import nn, ops, optim
 from burnish.kernels import library
+from burnish.ops._gru import gru_sequence
 from burnish.ops._lstm import lstm_sequence
+from burnish.ops._rnn import rnn_sequence
 from burnish.ops.attention import softmax_or_zero
 from burnish.ops.loss import softmax_cross_entropy
 
@@ -356,7 +358,7 @@ def test_sums_of_what_was_broadcast(shape, kept):
 
 
 @pytest.mark.parametrize(
-    ("steps", "count", "hidden"), [(1, 1, 16), (5, 3, 32), (9, 19, 48)]
+    ("steps", "count", "hidden"), [(1, 1, 16), (5, 3, 32), (9, 19, 48), (3, 2, 10)]
 )
 @pytest.mark.parametrize("reverse", [False, True])
 def test_lstm(steps, count, hidden, reverse):
@@ -374,6 +376,45 @@ def test_lstm(steps, count, hidden, reverse):
         normal(random, count, hidden),
     )
     assert "lstm" not in report
+
+
+@pytest.mark.parametrize(
+    ("steps", "count", "hidden"), [(1, 1, 16), (5, 9, 32), (3, 2, 10), (4, 11, 37)]
+)
+@pytest.mark.parametrize("reverse", [False, True])
+def test_gru(steps, count, hidden, reverse):
+    random = np.random.default_rng(steps)
+
+    def function(x, weight, h, bias):
+        options = {"order": "rzh", "reset_after": True, "reverse": reverse}
+        return gru_sequence(x * 1.0, weight, h, bias, **options)[0]
+
+    told = exact(
+        function,
+        normal(random, steps, count, 3 * hidden),
+        0.2 * normal(random, 3 * hidden, hidden),
+        normal(random, count, hidden),
+        normal(random, 3 * hidden),
+    )
+    assert "gru" not in told
+
+
+@pytest.mark.parametrize("bend", ["tanh", "relu"])
+@pytest.mark.parametrize(("steps", "count", "hidden"), [(5, 9, 32), (4, 3, 7)])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_rnn(steps, count, hidden, reverse, bend):
+    random = np.random.default_rng(steps)
+
+    def function(x, weight, h):
+        return rnn_sequence(x * 1.0, weight, h, bend=bend, reverse=reverse)
+
+    told = exact(
+        function,
+        normal(random, steps, count, hidden),
+        0.2 * normal(random, hidden, hidden),
+        normal(random, count, hidden),
+    )
+    assert "rnn" not in told
 
 
 def test_sums_of_axes_that_are_apart_run_as_they_are():

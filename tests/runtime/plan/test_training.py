@@ -116,11 +116,11 @@ def attending():
 
 
 class Recurrent(nn.Module):
-    """(N, T, 5) -> (N, 5), over one LSTM in both directions and a narrow one"""
+    """(N, T, 5) -> (N, 5), over one layer in both directions and a narrow one"""
 
-    def __init__(self, hidden):
-        self.wide = nn.LSTM(5, hidden, bidirectional=True, batch_first=True)
-        self.narrow = nn.LSTM(2 * hidden, 5, batch_first=True)
+    def __init__(self, hidden, layer=nn.LSTM):
+        self.wide = layer(5, hidden, bidirectional=True, batch_first=True)
+        self.narrow = layer(2 * hidden, 5, batch_first=True)
 
     def forward(self, x):
         return self.narrow(self.wide(x)[0])[0][:, -1]
@@ -130,7 +130,16 @@ def recurrent():
     return Recurrent(16), (10, 7, 5)
 
 
+def gated():
+    return Recurrent(16, nn.GRU), (10, 7, 5)
+
+
+def simple():
+    return Recurrent(16, nn.RNN), (10, 7, 5)
+
+
 NETWORKS = [mlp, dropped, residual, depthwise, digits, narrow, attending, recurrent]
+NETWORKS += [gated, simple]
 
 
 def losses(network, planned, *, rule=None, steps=4, freeze=()):
@@ -194,6 +203,9 @@ def test_every_optimizer_steps_in_a_plan(rule):
     [
         (residual, ("0.weight", "norm1")),
         (residual, ("conv",)),
+        (residual, ("norm1.weight", "1.bias")),
+        (attending, ("norm1.weight", "norm2.weight")),
+        (gated, ("weight_hh", "bias_ih")),
         (attending, ("norm", "key", "out")),
         (attending, ("query", "linear", "value")),
         (depthwise, ("1.", "2.")),
