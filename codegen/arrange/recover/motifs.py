@@ -1,4 +1,4 @@
-"""Motifs: blocks that data flow shows where they stand once, too.
+"""Motifs: blocks that are recognized by their data flow, without repetition.
 
 squeeze-and-excitation   x * gate(layers(pool(x)))
 convolution block        a convolution, its batch norm, and the activation behind that

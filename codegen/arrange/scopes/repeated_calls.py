@@ -1,4 +1,4 @@
-"""Tell the calls of a module apart that is called several times.
+"""Number the calls of a module that is called several times.
 
 torch's newer exporter gives all calls one scope; the older one counts them in the name
 of the module ("fc_1") and of its parts, each for itself. Weights tell them from other

@@ -1,4 +1,4 @@
-"""Decide an If whose other branch gives a tensor of a rank that its reader cannot take.
+"""Decide an If by the rank that the reader of its result requires.
 
 Scripted modules ask for ranks: an LSTM cell takes one sample or a batch, and squeezes
 again what it had unsqueezed. What the file says behind such an If (an LSTM wants three

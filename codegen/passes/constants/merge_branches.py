@@ -1,4 +1,4 @@
-"""Compute a result that both branches of an If agree on in front of it.
+"""Hoist results that both branches of an If compute alike out of it.
 
 Equal nodes of the branches get equal numbers, as in global value numbering: by
 operator, attributes, and the numbers of their inputs; constants by content.

@@ -1,4 +1,4 @@
-"""Products of quantized tensors, and what is made of them."""
+"""Matrix products, LSTM and attention of onnxruntime on quantized tensors."""
 
 from __future__ import annotations
 

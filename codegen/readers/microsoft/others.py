@@ -1,4 +1,4 @@
-"""Operators that ONNX adopted later, and what is made of few of them."""
+"""Operators that ONNX adopted later, and short compositions of its operators."""
 
 from __future__ import annotations
 

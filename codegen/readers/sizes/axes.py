@@ -1,4 +1,4 @@
-"""Axes of one input that share a name although nothing says that they are equal.
+"""Rename axes of one input that share a name but need not be equal.
 
 "N" or "dim" for both height and width means some size, and onnxruntime takes any.
 """

@@ -1,4 +1,4 @@
-"""Inputs that share an axis name although the graph never needs them to be equal.
+"""Rename axes of several inputs that share a name but need not be equal.
 
 Two towers with a batch "N" each: onnxruntime takes any two sizes. What an elementwise
 operator, a layer or control flow brings together keeps one name.

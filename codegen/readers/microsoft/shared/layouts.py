@@ -1,4 +1,4 @@
-"""Images with their channels in the last axis."""
+"""Convert between channels-last images and ONNX's channels-first ones."""
 
 from __future__ import annotations
 
