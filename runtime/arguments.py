@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import inf
 from numbers import Integral, Real
 from typing import Any, TypeVar, cast
@@ -84,12 +84,19 @@ def checked(build: Callable[..., None]) -> Callable[..., None]:
             build(self, *args, **options)
         except TypeError:
             kinds: tuple[Any, ...] = type(self).__mro__
-            kind = next(kind for kind in kinds if kind.__init__ is construct)
+            kind = next(kind for kind in kinds if construct in _layers(kind.__init__))
             if error := uncalled(kind, args, options):
                 raise error from None
             raise
 
     return construct
+
+
+def _layers(function: Any) -> Iterator[Any]:
+    """A function, and those that it wraps, one within the other."""
+    while function is not None:
+        yield function
+        function = getattr(function, "__wrapped__", None)
 
 
 def unfit(function: Any, args: Any, options: Mapping[str, Any]) -> TypeError | None:

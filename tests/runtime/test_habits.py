@@ -148,6 +148,10 @@ def loss() -> Tensor:
         (lambda: optim.Adam().step(1e-3, linear()), r"'gradients'; write .*backward"),
         (lambda: optim.Adam(beta=0.9), r"'beta'; write Adam\(\*, clip=None, .*betas="),
         (lambda: nn.Conv2d(3, 8), r"^Conv2d: .*'kernel_size'; write Conv2d\(in_chan"),
+        (
+            lambda: nn.TransformerEncoder(d_model=8),  # whose lists are kept too
+            r"^TransformerEncoder: .*'encoder_layer'; write TransformerEncoder\(",
+        ),
         (lambda: nn.Conv2d(3, 8, 3, pad=1), r"^Conv2d: .*'pad'; .* padding=0"),
         (
             lambda: nn.BatchNorm2d(),
