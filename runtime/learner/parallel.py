@@ -62,7 +62,7 @@ class Together:
     def begin(self, start: Checkpoint | None) -> Checkpoint:
         """The first process's checkpoint and weights for all of them."""
         if self.workers.size > 1:
-            gathered = None if start is None else start.gathered()
+            gathered = None if start is None else start.as_dict()
             gathered = self.workers.gather(gathered)[0]
             start = None if gathered is None else Checkpoint.from_dict(gathered)
         if start is None:
