@@ -95,7 +95,7 @@ def _constructor(
                 return open_(slot_of(name), value.value)
             if made.function in ("nn.Param", "nn.Buffer"):
                 return _shape(value, attribute, made.function, open_)
-            return value
+            return _sides(value, slot_of(name), open_)
         if isinstance(value, BinOp):  # what grows from part to part
             first, step = argument(value.left, name), argument(value.right, "growth")
             return replace(value, left=first, right=step)
@@ -128,6 +128,30 @@ def _shape(value: Literal, attribute: str, callee: str, open_: Open) -> Expressi
     if all(isinstance(item, Literal) for item in items):
         return Literal(tuple(item.value for item in items if isinstance(item, Literal)))
     return ListOrTuple(tuple(items), "()")
+
+
+def _sides(value: Literal, slot: Slot, open_: Open) -> Expression:
+    """Padding of either side of each axis, ((2, 0),); what is not 0 is a hole."""
+    axes = value.value
+    if not isinstance(axes, tuple) or not all(isinstance(a, tuple) for a in axes):
+        return value
+    if not any(size for sides in axes for size in sides):
+        return value
+    return ListOrTuple(
+        tuple(
+            ListOrTuple(
+                tuple(
+                    open_(replace(slot, place=2 * axis + side), size)
+                    if type(size) is int and size
+                    else Literal(size)
+                    for side, size in enumerate(sides)
+                ),
+                "()",
+            )
+            for axis, sides in enumerate(axes)
+        ),
+        "()",
+    )
 
 
 def _arguments(

@@ -1,0 +1,44 @@
+"""Temporal convolutions: blocks that differ in dilation and padding are one class."""
+
+from __future__ import annotations
+
+import re
+
+import onnx
+import pytest
+
+from tests.harness.source import check_source, floats, graph, node
+
+
+def temporal(padding: list[list[int]], dilations: list[int]) -> onnx.ModelProto:
+    nodes, weights, x = [], {}, "x"
+    for number, (pads, dilation) in enumerate(zip(padding, dilations, strict=True)):
+        y = x
+        for step in ("a", "b"):
+            path = f"{step}{number}"
+            weights[f"w{path}"] = floats(4, 4, 3, seed=len(weights))
+            weights[f"v{path}"] = floats(4, seed=len(weights))
+            given = {"pads": pads, "dilations": [dilation], "kernel_shape": [3]}
+            read = f"{y} w{path} v{path}"
+            nodes.append(node("Conv", read, f"c{path}", **given))
+            nodes.append(node("Relu", f"c{path}", f"r{path}"))
+            y = f"r{path}"
+        x, before = f"s{number}", x
+        nodes.append(node("Add", f"{y} {before}", x))
+    return graph(nodes, weights, outputs=x, x=(2, 4, 40))
+
+
+GROWING = [1, 2, 4, 8]
+CASES = {
+    "causal": ([[2 * d, 0] for d in GROWING], GROWING, "padding=((padding, 0),)"),
+    "uneven": ([[d, d + 2] for d in (1, 3, 5)], [2, 4, 6], "padding=((padding, "),
+    "even": ([[d, d] for d in GROWING], GROWING, "padding=padding, dilation"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_dilations_are_arguments_of_one_class(case: str) -> None:
+    padding, dilations, line = CASES[case]
+    text = check_source(temporal(padding, dilations))
+    assert len(re.findall(r"^class ", text, re.MULTILINE)) == 2, text
+    assert line in text, text
