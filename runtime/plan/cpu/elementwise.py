@@ -13,6 +13,10 @@ from burnish.plan.cpu.layout import LANES, PLAIN, Layout, blocks, strides
 from burnish.plan.cpu.table import lower, need
 from burnish.plan.graph import Constant, Node, Value, constant
 
+_MOST_PARAMETERS = 1 << 16
+"""Parameters up to which a program reads them in blocks, where one channel of them
+takes the place of 16; more of them are read as they are."""
+
 
 @lower("program")
 def program(b: Builder, node: Node) -> None:
@@ -65,13 +69,11 @@ def _blocked_axis(b: Builder, operands: list[Any], y: Value) -> int | None:
     for operand in operands:
         shape = (1,) * (rank - len(operand.shape)) + operand.shape
         if isinstance(operand, Constant):
-            fits = operand.dtype == np.float32
-            spread = [a for a in range(rank) if shape[a] != 1]
-            found |= (
-                set()
-                if not spread
-                else ({spread[0]} if len(spread) == 1 and fits else {None})
-            )
+            spread = math.prod(shape)
+            if spread != 1 and (
+                operand.dtype != np.float32 or spread > _MOST_PARAMETERS
+            ):
+                return None
             continue
         if operand.dtype == np.bool_:
             return None
@@ -107,14 +109,26 @@ def _read(
     if isinstance(operand, Constant):
         if math.prod(shape) == 1:
             return b.spot(operand), [0] * (rank + 1)
-        short = -shape[axis] % LANES
-        padded = operand.then(lambda a: np.pad(a.reshape(-1), (0, short)))
-        return b.constant(padded), [LANES, *([0] * (rank - 1)), 1]
+        spot = b.constant(operand.then(lambda a: _in_blocks(a.reshape(shape), axis)))
+    else:
+        spot = b.spot(operand, Layout("blocked", axis))
     inside = [
         0 if n == 1 else LANES * s for n, s in zip(others, strides(others), strict=True)
     ]
-    spot = b.spot(operand, Layout("blocked", axis))
-    return spot, [LANES * math.prod(others), *inside, 1]
+    block = 0 if shape[axis] == 1 else LANES * math.prod(others)
+    return spot, [block, *inside, 1]
+
+
+def _in_blocks(a: Any, axis: int) -> Any:
+    """Parameters as (blocks, other axes, lanes); one channel is in every lane."""
+    last = np.moveaxis(a, axis, -1)
+    count = last.shape[-1]
+    if count == 1:
+        return np.repeat(last, LANES, axis=-1)
+    none = [(0, 0)] * (last.ndim - 1)
+    last = np.pad(last, [*none, (0, -count % LANES)])
+    split = last.reshape(*last.shape[:-1], -1, LANES)
+    return np.ascontiguousarray(np.moveaxis(split, -2, 0))
 
 
 def _merged(

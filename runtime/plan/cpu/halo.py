@@ -18,11 +18,12 @@ from burnish.plan.cpu.grouped import Groups
 from burnish.plan.cpu.layout import LANES, blocks, strides
 from burnish.plan.graph import constant
 
-_GAIN = 1.05
+_GAIN = 1.02
 """The least gain of a border: the map must be copied into it first."""
 
-_CACHED = 512 << 10
-"""Bytes of weights that small tiles read again from the second-level cache."""
+_LEAST = ((512 << 10, 5 / 7), (64 << 10, 4 / 7), (0, 2 / 7))
+"""Bytes of a group's weights, and of how large a part of a tile the products take as
+long as these weights need to come: from the first-level cache, or from further away."""
 
 
 def tiled_maps(
@@ -40,7 +41,7 @@ def tiled_maps(
         return source, tiles, places
     other = tiled(batch, border, rows, step, lanes, tail, (LANES,))
     weight = 4 * g.ins * math.prod(w.kernel) * nr * LANES
-    least = rows * (5 if weight > _CACHED else 2) / 7
+    least = rows * next(part for size, part in _LEAST if weight > size)
     if _time(tiles, least) <= _GAIN * _time(other, least):
         return source, tiles, places
     source = _surrounded(b, source, blocks(g.ins * g.number), batch, w, border)

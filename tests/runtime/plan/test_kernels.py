@@ -294,6 +294,26 @@ def test_element_by_element_in_blocks(count, sizes):
     assert "blocked to plain" in fast.plan(x).splitlines()[-1]
 
 
+@pytest.mark.parametrize("count", [16, 21, 48])
+@pytest.mark.parametrize(
+    "shape", [(5, 6), (1, 6), (5, 1), (0, 1, 1), (0, 5, 1), (0, 5, 6)]
+)
+def test_parameters_along_any_axes_are_read_in_blocks(count, shape):
+    """0 is the number of channels; maps of one channel are the same for all."""
+    draw = Draw(count)
+    conv, fixed = nn.Conv2d(7, count, 1), draw.tensor(*(n or count for n in shape))
+    scale = nn.Param(fixed.data)
+
+    def function(x):
+        return conv(ops.tanh(conv(x) * scale + 2.0)[:, :7])
+
+    x = draw.tensor(2, 7, 5, 6)
+    fast = check(function, x)
+    kinds = [step.kind for step in fast.planned(x).steps]
+    before = kinds[: kinds.index("program")]
+    assert before.count("copy") <= 1  # of the input; blocks are not brought into rows
+
+
 MATRICES = [
     ((3, 5), (5, 7)),
     ((2, 3, 50, 33), (2, 3, 33, 16)),
