@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from burnish.kernels.records import CELLS
 from burnish.ops import _lstm
 from burnish.ops._cpu.call import dense, launch_shared, suits
 from burnish.ops._states import before
@@ -21,6 +20,8 @@ def _(x, weight, h, c, live=None, *, order, reverse):
     if not (known and suits(x, weight, h, c)):
         given = x, weight, h, c, live
         return _lstm.lstm_sequence.value(*given, order=order, reverse=reverse)
+    from burnish.kernels.records import CELLS
+
     steps, count, width = x.shape
     hidden = width // 4
     hs, cs = np.empty((2, steps, count, hidden), x.dtype)
@@ -44,6 +45,8 @@ def _(g, y, x, weight, h, c, live=None, *, order, reverse):
     known = live is None and by_gates is None
     if not (known and suits(x, by_h, by_c, *y, weight, h, c)):
         return NotImplemented
+    from burnish.kernels.records import CELLS
+
     dz, (dh, dc) = np.empty(x.shape, x.dtype), np.empty((2, *h.shape), x.dtype)
     launch_shared(
         "recurrent_gradient", x.size * hidden / 4, -(-count // _EXAMPLES),
