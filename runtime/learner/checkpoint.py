@@ -98,9 +98,9 @@ class Checkpoint:
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, as_dict: dict[str, Any]) -> Checkpoint:
-        """The checkpoint that `as_dict` described."""
-        return cls(RunState(**as_dict.pop("state")), **as_dict)
+    def from_dict(cls, fields: dict[str, Any]) -> Checkpoint:
+        """The checkpoint whose `as_dict` gave these fields."""
+        return cls(RunState(**fields.pop("state")), **fields)
 
 
 class Checkpointer:
