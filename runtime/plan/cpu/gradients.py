@@ -14,6 +14,7 @@ from burnish.plan.cpu.conv import (
     times,
 )
 from burnish.plan.cpu.geometry import Window
+from burnish.plan.cpu.grouped import Groups
 from burnish.plan.cpu.layout import (
     CHANNELS,
     LANES,
@@ -48,7 +49,9 @@ def to_weight(b: Builder, node: Node) -> None:
     before = tuple(pad[0] for pad in pads)
     w = Window(x.shape[2:], g.shape[2:], kernel, stride, dilation, before)
     is_channelwise = 1 < groups == x.shape[1] == g.shape[1]
-    need(groups == 1 or is_channelwise, f"{groups} groups")
+    ins, outs = x.shape[1] // groups, g.shape[1] // groups
+    are_blocks = Groups(groups, ins, outs).are_blocks
+    need(are_blocks or is_channelwise, f"groups of {ins} channels in and {outs} out")
     runs, taps = runs_of(x.shape[0], w), math.prod(kernel)
     x_block, g_block = (LANES * pixels(value.shape, 1) for value in (x, g))
     given = {
@@ -61,8 +64,11 @@ def to_weight(b: Builder, node: Node) -> None:
     }
     out = b.result(node.result)
     if not is_channelwise:
-        ins, outs = x.shape[1], g.shape[1]
-        weight_sums(b, runs, taps, ins, outs, pixels(g.shape, 1), out, **given)
+        for i in range(groups):
+            given["x"] = b.spot(x, CHANNELS).beyond(i * ins // LANES * x_block)
+            given["g"] = b.spot(g, CHANNELS).beyond(i * outs // LANES * g_block)
+            of_group = out.beyond(i * outs * ins * taps)
+            weight_sums(b, runs, taps, ins, outs, pixels(g.shape, 1), of_group, **given)
         return
     flops = 2 * g.size * taps
     shares = b.shares(flops / 2, most=blocks(x.shape[1]))

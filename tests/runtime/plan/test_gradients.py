@@ -87,6 +87,21 @@ def test_convolutions(seed):
     assert "conv" not in report
 
 
+@pytest.mark.parametrize(("groups", "ins", "outs"), [(2, 16, 32), (3, 32, 16)])
+def test_groups_of_whole_blocks_of_channels(groups, ins, outs):
+    random = np.random.default_rng(groups)
+
+    def function(x, weight):
+        return ops.conv(x * 1.0, weight, stride=2, padding=1, groups=groups)
+
+    told = exact(
+        function,
+        normal(random, 2, groups * ins, 7, 9),
+        normal(random, groups * outs, ins, 3, 3) / ins,
+    )
+    assert "conv" not in told
+
+
 @pytest.mark.parametrize("seed", range(TRIALS))
 def test_transposed_convolutions(seed):
     random = np.random.default_rng(seed)
