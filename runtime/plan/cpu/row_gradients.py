@@ -58,7 +58,8 @@ def group_norm_gradient(b: Builder, node: Node) -> None:
     needed = [*node.lines[-1].function.needed, False, False][:3]
     need(needed[0], "its input needs no gradient")
     results = iter(node.results)
-    to_x, *to_scales = (next(results) if each else None for each in needed)
+    to_x = next(results)
+    to_scales = [next(results) if each else None for each in needed[1:]]
     count, channels = x.shape[:2]
     groups = node.options["num_groups"]
     sums = [each and b.new(4 * count * channels) for each in to_scales]
