@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import textwrap
 import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,71 +16,9 @@ from unittest import mock
 import numpy as np
 import onnx
 
+from tests.estimator_cases import BOOSTED, ESTIMATORS, OPSETS, SKL2ONNX, fitted
+
 PAGE = Path(__file__).parents[1] / "docs" / "estimators.md"
-KINDS = {
-    "calibration": "CalibratedClassifierCV",
-    "cluster": "KMeans MiniBatchKMeans",
-    "cross_decomposition": "PLSRegression",
-    "decomposition": "IncrementalPCA KernelPCA PCA TruncatedSVD",
-    "discriminant_analysis": (
-        "LinearDiscriminantAnalysis QuadraticDiscriminantAnalysis"
-    ),
-    "ensemble": (
-        "AdaBoostClassifier AdaBoostRegressor BaggingClassifier BaggingRegressor "
-        "ExtraTreesClassifier ExtraTreesRegressor GradientBoostingClassifier "
-        "GradientBoostingRegressor HistGradientBoostingClassifier "
-        "HistGradientBoostingRegressor IsolationForest RandomForestClassifier "
-        "RandomForestRegressor"
-    ),
-    "feature_extraction.text": "TfidfTransformer",
-    "feature_selection": "SelectKBest SelectPercentile VarianceThreshold",
-    "gaussian_process": "GaussianProcessRegressor",
-    "impute": "KNNImputer SimpleImputer",
-    "linear_model": (
-        "BayesianRidge ElasticNet HuberRegressor Lasso LinearRegression "
-        "LogisticRegression Perceptron RANSACRegressor Ridge RidgeClassifier "
-        "SGDClassifier SGDOneClassSVM SGDRegressor TweedieRegressor"
-    ),
-    "mixture": "BayesianGaussianMixture GaussianMixture",
-    "naive_bayes": "BernoulliNB CategoricalNB ComplementNB GaussianNB MultinomialNB",
-    "neighbors": (
-        "KNeighborsClassifier KNeighborsRegressor KNeighborsTransformer "
-        "NeighborhoodComponentsAnalysis"
-    ),
-    "neural_network": "MLPClassifier MLPRegressor",
-    "preprocessing": (
-        "Binarizer MaxAbsScaler MinMaxScaler Normalizer OrdinalEncoder "
-        "PolynomialFeatures PowerTransformer QuantileTransformer RobustScaler "
-        "StandardScaler"
-    ),
-    "svm": "LinearSVC LinearSVR NuSVC NuSVR OneClassSVM SVC SVR",
-    "tree": (
-        "DecisionTreeClassifier DecisionTreeRegressor ExtraTreeClassifier "
-        "ExtraTreeRegressor"
-    ),
-}
-"""Estimators of scikit-learn by their module, each as its constructor has it."""
-
-BOOSTED = {
-    "lightgbm": ("LGBMClassifier", "LGBMRegressor"),
-    "xgboost": ("XGBClassifier", "XGBRegressor"),
-}
-"""Those that onnxmltools converts."""
-
-ESTIMATORS = [
-    *(
-        f"sklearn.{module}.{n}"
-        for module, every in KINDS.items()
-        for n in every.split()
-    ),
-    *(f"{module}.{name}" for module, every in BOOSTED.items() for name in every),
-]
-COUNTS = frozenset(("CategoricalNB", "ComplementNB", "MultinomialNB"))
-"""Estimators of counts, which are never negative."""
-
-OPSETS = {"IsolationForest": {"": 20, "ai.onnx.ml": 3}}
-"""Those for which skl2onnx needs the opsets as an argument."""
-
 HEAD = """\
 # Estimators
 
@@ -93,13 +32,22 @@ onnxruntime's. The difference is the largest one between the numbers, relative t
 largest number or 1.
 
 Trees are tables; all rows are evaluated together, by a kernel of the C library where it
-was built (`burnish kernels build`), else by NumPy. A random forest of 500 trees and 2.6
-million nodes, a file of 103 MB, is generated in 13 s. Against onnxruntime 1.32, both on
-one core of an AMD EPYC (Zen 4), it takes 1 to 1.5 times as long for one row, and for
-1,000 rows 0.3 times with the kernel and 0.9 times without. A hundred trees take one row
-0.05 to 0.1 ms in onnxruntime and 0.2 ms here, half of it for the module call.
+was built (`burnish kernels build`), else by NumPy. `burnish.compile` evaluates them as
+part of a plan. `python benchmarks/trees.py` compares complete trees on random rows with
+onnxruntime 1.32, each on one thread of a shared AMD EPYC (Zen 4). Times are ratios to
+onnxruntime's, ranges over regressors and classifiers:
 
-Versions: {versions}.
+| trees | rows | plan | kernel | NumPy |
+| --- | ---: | ---: | ---: | ---: |
+| 100 of 5 levels | 1 | 0.5 to 1.5 | 8 to 11 | 10 to 25 |
+| 100 of 5 levels | 1,000 | 0.3 to 0.4 | 0.2 to 1.2 | 5 to 6 |
+| 500 of 10 levels | 1 | 0.4 to 1.2 | 1 to 1.7 | 1.7 to 2.3 |
+| 500 of 10 levels | 1,000 | 0.3 | 0.2 to 0.4 | 0.9 to 1 |
+
+Small trees take microseconds, so that the call of a module outside of a plan takes most
+of the time, about 0.05 ms.
+
+{versions}
 
 | estimator | operators | greatest difference |
 | --- | --- | --- |
@@ -115,20 +63,12 @@ class Converted(NamedTuple):
 
 def converted(name: str) -> Converted:
     """An estimator, fitted on rows that its name asks for."""
-    module, _, kind = name.rpartition(".")
-    quiet = {"verbose": -1} if module == "lightgbm" else {}
-    estimator = getattr(importlib.import_module(module), kind)(**quiet)
-    random = np.random.default_rng(0)
-    rows = random.normal(size=(60, 5)).astype(np.float32)
-    classes = (rows[:, 0] + rows[:, 1] > 0).astype(np.int64) + (rows[:, 2] > 0.8)
-    if kind in COUNTS:
-        rows = np.abs(rows).round()
-    is_regressor = importlib.import_module("sklearn.base").is_regressor(estimator)
-    target = rows[:, 0] * 2 + rows[:, 1] if is_regressor else classes
+    module = name.rpartition(".")[0]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        estimator.fit(rows, target)
-        return Converted(_to_onnx(module, estimator, rows), rows)
+        estimator, rows = fitted(name)
+        model = _to_onnx(module, estimator, rows)
+    return Converted(model, rows.astype(object) if rows.dtype.kind == "U" else rows)
 
 
 def _to_onnx(module: str, estimator: Any, rows: np.ndarray) -> onnx.ModelProto:
@@ -136,7 +76,13 @@ def _to_onnx(module: str, estimator: Any, rows: np.ndarray) -> onnx.ModelProto:
         skl2onnx = importlib.import_module("skl2onnx")
         with mock.patch.object(onnx.helper, "make_attribute", _attribute):
             opsets = OPSETS.get(type(estimator).__name__)
-            return skl2onnx.to_onnx(estimator, rows[:1], target_opset=opsets)
+            options = SKL2ONNX.get(type(estimator).__name__)
+            return skl2onnx.to_onnx(
+                estimator,
+                rows[:1],
+                options=options and {id(estimator): options},
+                target_opset=opsets,
+            )
     tools = importlib.import_module("onnxmltools")
     types = importlib.import_module("onnxmltools.convert.common.data_types")
     convert = getattr(tools, f"convert_{module}")
@@ -174,6 +120,8 @@ def difference(made: Converted) -> float:
 
 
 def _apart(y: Any, wanted: Any) -> float:
+    if isinstance(wanted, list) and not isinstance(wanted[0], dict):
+        return max(_apart(*pair) for pair in zip(y, wanted, strict=True))
     y, wanted = _array(y), _array(wanted)
     if y.shape != wanted.shape or y.dtype != wanted.dtype:
         return np.inf
@@ -214,6 +162,7 @@ def main() -> int:
         f"{shown} {importlib.import_module(name).__version__}"
         for shown, name in packages.items()
     )
+    versions = textwrap.fill(f"Versions: {versions}.", 88, break_on_hyphens=False)
     PAGE.write_text(HEAD.format(versions=versions) + "".join(rows))
     print(f"{len(rows) - len(wrong)} of {len(rows)} agree: {PAGE.name}", *wrong)
     return int(bool(wrong))

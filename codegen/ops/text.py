@@ -39,6 +39,28 @@ def string_split(
     return parts if len(node.outputs) > 1 else Subscript(parts, (Literal(0),))
 
 
+@onnx_op("Tokenizer", domain="burnish", traits=OWN_SHAPE | UNBOUNDED)
+def tokenizer(
+    X: Expression,
+    *,
+    mark: int,
+    mincharnum: int,
+    pad_value: str,
+    separators: list[str] | None = None,
+    tokenexp: str | None = None,
+) -> Result:
+    """onnxruntime's, whose regular expressions are RE2's, here Python's."""
+    return call(
+        "tokenize",
+        X,
+        pattern=tokenexp,
+        separators=separators or (),
+        shortest=mincharnum,
+        mark=bool(mark),
+        pad=pad_value,
+    )
+
+
 @onnx_op("RegexFullMatch", since=20, traits=ELEMENTWISE | UNBOUNDED)
 def regex_full_match(X: Expression, *, pattern: str | None = None) -> Result:
     return call("regex_full_match", X, pattern=pattern or "")

@@ -372,6 +372,7 @@ from burnish.ops.text import (
     string_normalizer,
     string_split,
     tf_idf_vectorizer,
+    tokenize,
 )
 from burnish.ops.training import adagrad_step, adam_step, momentum_step
 from burnish.ops.trees import tree_ensemble
@@ -689,6 +690,7 @@ __all__ = [
     "thresholded_relu",
     "tile",
     "to_device",
+    "tokenize",
     "top_k",
     "top_k_places",
     "trace",

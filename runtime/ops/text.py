@@ -42,6 +42,49 @@ def string_split(
 
 
 @operator
+def tokenize(
+    x,
+    *,
+    pattern: str | None = None,
+    separators: Sequence[str] = (),
+    shortest: int = 1,
+    mark: bool = False,
+    pad: str = "",
+) -> Array:
+    """The tokens of each string along a new last axis; shorter rows end in `pad`.
+
+    pattern: the regular expression of a token; without one, separators: those of what
+    lies between tokens, where one "" makes each character a token. Tokens of fewer than
+    `shortest` characters are left out. mark: "\\x02" before a row's tokens and "\\x03"
+    behind them.
+    """
+    find = _tokens(pattern, separators)
+    rows = [[t for t in find(text) if len(t) >= shortest] for text in x.ravel()]
+    longest = max(map(len, rows), default=0)
+    if mark and longest:
+        rows, longest = [["\x02", *row, "\x03"] for row in rows], longest + 2
+    padded = [row + [pad] * (longest - len(row)) for row in rows]
+    return np.asarray(padded, object).reshape(*x.shape, longest)
+
+
+def _tokens(pattern: str | None, separators: Sequence[str]) -> Callable[[str], Any]:
+    """The tokens of a string, by what they are or by what separates them."""
+    if pattern is None and list(separators) == [""]:
+        return list
+    try:
+        if pattern is not None:
+            found = re.compile(pattern)
+            return lambda text: [match.group() for match in found.finditer(text)]
+        between = re.compile("|".join(f"(?:{each})" for each in separators))
+        return between.split
+    except re.error as error:
+        raise InputError(
+            "tokenize: expected regular expressions, got "
+            f"{pattern if pattern is not None else list(separators)!r}: {error}"
+        ) from None
+
+
+@operator
 def regex_full_match(x, *, pattern: str) -> Array:
     """Whether each string matches the regular expression as a whole (bool)."""
     try:

@@ -214,6 +214,14 @@ SMALL: dict[str, Small] = dict(
         small(
             "burnish.StandardDeviation", x(3, 4), axes=[1], keepdims=1, correction=1.0
         ),
+        small(
+            "burnish.Tokenizer",
+            np.array(["red green", "a-b"], object),
+            mark=0,
+            mincharnum=1,
+            pad_value="",
+            tokenexp="[a-z]+",
+        ),
         small("burnish.Variance", x(3, 4), axes=[0], keepdims=0),
     ]
 )

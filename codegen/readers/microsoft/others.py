@@ -88,6 +88,32 @@ def unique(op: Builder, x: Any) -> Any:
     return values, places, counts
 
 
+@microsoft("Tokenizer")
+def tokenizer(
+    op: Builder,
+    X: Any,
+    *,
+    mark: int,
+    mincharnum: int,
+    pad_value: str,
+    separators: Any = None,
+    tokenexp: str | None = None,
+) -> Any:
+    """skl2onnx writes it for CountVectorizer and TfidfVectorizer."""
+    options = {
+        "mark": mark,
+        "mincharnum": mincharnum,
+        "pad_value": pad_value,
+        "separators": separators,
+        "tokenexp": tokenexp,
+    }
+    (y,) = op.make("burnish", "Tokenizer", (X,), options)
+    y.dtype = ir.DataType.STRING
+    if X.shape is not None:
+        y.shape = ir.Shape([*X.shape, None])
+    return y
+
+
 @microsoft("MatMulInteger16")
 def matmul_integer16(op: Builder, A: Any, B: Any) -> Any:
     return op.MatMul(*(op.Cast(x, to=ir.DataType.INT32) for x in (A, B)))

@@ -56,6 +56,32 @@ CASES = [
         **HOST,
     ),
     case(
+        ops.tokenize,
+        words("a-bc d", "-"),
+        separators=["-", " "],
+        shortest=1,
+        mark=True,
+        pad="#",
+        expect=as_text(
+            [["\x02", "a", "bc", "d", "\x03"], ["\x02", "\x03", "#", "#", "#"]]
+        ),
+        **HOST,
+    ),
+    case(
+        ops.tokenize,
+        words("a1 b", ""),
+        pattern="[a-z]+",
+        expect=as_text([["a", "b"], ["", ""]]),
+        **HOST,
+    ),
+    case(
+        ops.tokenize,
+        words("ab"),
+        separators=[""],
+        expect=as_text([["a", "b"]]),
+        **HOST,
+    ),
+    case(
         ops.regex_full_match,
         WORDS.reshape(2, 2),
         pattern=r"\w+",
