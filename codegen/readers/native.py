@@ -22,7 +22,7 @@ import onnx
 
 MEGABYTE = 1 << 20
 #: Memory limit of a call: bytes for each byte of the message, and on top of that.
-TIMES, FLOOR = 10, 32 * MEGABYTE
+TIMES, FLOOR = 10, 20 * MEGABYTE
 #: Limit of an answer, likewise: the caller makes objects of it.
 _ANSWER_TIMES, _ANSWER_FLOOR = 4, MEGABYTE // 4
 #: Inlining copies bodies, so its answer may be so many times longer.
