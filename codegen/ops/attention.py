@@ -38,54 +38,9 @@ def _shorter(mask: ir.Shape | None, k: ir.Value | None) -> bool:
     return isinstance(seen, int) and isinstance(keys, int) and seen not in (1, keys)
 
 
-@onnx_op("Attention", since=23, when=_common)
-def attention_of_all(
-    Q: Expression,
-    K: Expression,
-    V: Expression,
-    attn_mask: Expression | None = None,
-    past_key: Expression | None = None,
-    past_value: Expression | None = None,
-    *,
-    is_causal: int = 0,
-    kv_num_heads: int | None = None,
-    q_num_heads: int | None = None,
-    qk_matmul_output_mode: int = 0,
-    scale: float | None = None,
-    softcap: float = 0.0,
-    softmax_precision: int | None = None,
-) -> Result:
-    return _attend(
-        Q, K, V, attn_mask, is_causal, kv_num_heads, q_num_heads, scale, softcap
-    )
-
-
-@onnx_op("Attention", since=24, when=_common)
-def attention_of_some(
-    Q: Expression,
-    K: Expression,
-    V: Expression,
-    attn_mask: Expression | None = None,
-    past_key: Expression | None = None,
-    past_value: Expression | None = None,
-    nonpad_kv_seqlen: Expression | None = None,
-    *,
-    is_causal: int = 0,
-    kv_num_heads: int | None = None,
-    q_num_heads: int | None = None,
-    qk_matmul_output_mode: int = 0,
-    scale: float | None = None,
-    softcap: float = 0.0,
-    softmax_precision: int | None = None,
-) -> Result:
-    return _attend(
-        Q, K, V, attn_mask, is_causal, kv_num_heads, q_num_heads, scale, softcap
-    )
-
-
 @onnx_op(
     "Attention",
-    since=25,
+    since=23,
     when=_common,
     traits=OWN_SHAPE | UNBOUNDED,
     macs=costs.attention,

@@ -10,37 +10,15 @@ from burnish.codegen.ops.rule.words import dtype_name
 from burnish.codegen.program import Expression
 
 
-@onnx_op("Cast", since=6)
-def cast(input_: Expression, *, to: int) -> Result:
-    return _cast(input_, dtype_name(to), True, "up")
-
-
-@onnx_op("Cast", since=19)
-def cast_saturated(input_: Expression, *, saturate: int = 1, to: int) -> Result:
-    return _cast(input_, dtype_name(to), bool(saturate), "up")
-
-
-@onnx_op("Cast", since=24, traits=ELEMENTWISE)
-def cast_rounded(
+@onnx_op("Cast", since=6, traits=ELEMENTWISE)
+def cast(
     input_: Expression, *, round_mode: str = "up", saturate: int = 1, to: int
 ) -> Result:
     return _cast(input_, dtype_name(to), bool(saturate), round_mode)
 
 
-@onnx_op("CastLike")
-def cast_like(input_: Expression, target_type: Expression) -> Result:
-    return _cast(input_, target_type.dtype, True, "up")
-
-
-@onnx_op("CastLike", since=19)
-def cast_like_saturated(
-    input_: Expression, target_type: Expression, *, saturate: int = 1
-) -> Result:
-    return _cast(input_, target_type.dtype, bool(saturate), "up")
-
-
-@onnx_op("CastLike", since=24, traits=ELEMENTWISE)
-def cast_like_rounded(
+@onnx_op("CastLike", traits=ELEMENTWISE)
+def cast_like(
     input_: Expression,
     target_type: Expression,
     *,

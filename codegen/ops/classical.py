@@ -161,30 +161,7 @@ def _mapped(x: Expression, words: list[str], number: int, word: str) -> Result:
     return call("label_encoder", x, places, words, default=word)
 
 
-@onnx_op("LabelEncoder", since=2, domain=ML)
-def label_encoder_of_lists(
-    X: Expression,
-    *,
-    default_float: float = -0.0,
-    default_int64: int = -1,
-    default_string: str = "_Unused",
-    keys_floats: list[float] | None = None,
-    keys_int64s: list[int] | None = None,
-    keys_strings: list[str] | None = None,
-    values_floats: list[float] | None = None,
-    values_int64s: list[int] | None = None,
-    values_strings: list[str] | None = None,
-) -> Result:
-    return _encoded(
-        X,
-        keys_floats or keys_int64s or keys_strings,
-        (values_floats, np.float32, default_float),
-        (values_int64s, np.int64, default_int64),
-        (values_strings, object, default_string),
-    )
-
-
-@onnx_op("LabelEncoder", since=4, domain=ML, traits=ELEMENTWISE)
+@onnx_op("LabelEncoder", since=2, domain=ML, traits=ELEMENTWISE)
 def label_encoder(
     X: Expression,
     *,

@@ -40,32 +40,7 @@ def resize_by_scales(
     return upsample(X, scales, mode=mode)
 
 
-@onnx_op("Resize", since=11)
-def resize_of_all_axes(
-    X: Expression,
-    roi: Expression | None = None,
-    scales: Expression | None = None,
-    sizes: Expression | None = None,
-    *,
-    coordinate_transformation_mode: str = "half_pixel",
-    cubic_coeff_a: float = -0.75,
-    exclude_outside: int = 0,
-    extrapolation_value: float = 0.0,
-    mode: str = "nearest",
-    nearest_mode: str = "round_prefer_floor",
-) -> Result:
-    return _resize(
-        (X, roi, scales, sizes),
-        coordinate_transformation_mode=coordinate_transformation_mode,
-        cubic_coeff_a=cubic_coeff_a,
-        exclude_outside=bool(exclude_outside),
-        extrapolation_value=extrapolation_value,
-        mode=mode,
-        nearest_mode=nearest_mode,
-    )
-
-
-@onnx_op("Resize", since=18, traits=OWN_SHAPE)
+@onnx_op("Resize", since=11, traits=OWN_SHAPE)
 def resize(
     X: Expression,
     roi: Expression | None = None,

@@ -178,8 +178,8 @@ def scatter(
     return scatter_elements(data, indices, updates, axis=axis)
 
 
-@onnx_op("ScatterElements", since=18, traits=SAME_SHAPE)
-def scatter_elements_reduced(
+@onnx_op("ScatterElements", traits=SAME_SHAPE)
+def scatter_elements(
     data: Expression,
     indices: Expression,
     updates: Expression,
@@ -191,34 +191,8 @@ def scatter_elements_reduced(
     return call("scatter_elements", data, tensor(indices), updates, **options)
 
 
-@onnx_op("ScatterElements")
-def scatter_elements(
-    data: Expression, indices: Expression, updates: Expression, *, axis: int = 0
-) -> Result:
-    return call("scatter_elements", data, tensor(indices), updates, axis=axis)
-
-
-@onnx_op("ScatterElements", since=16)
-def scatter_elements_combined(
-    data: Expression,
-    indices: Expression,
-    updates: Expression,
-    *,
-    axis: int = 0,
-    reduction: str = "none",
-) -> Result:
-    return scatter_elements_reduced(
-        data, indices, updates, axis=axis, reduction=reduction
-    )
-
-
-@onnx_op("ScatterND")
-def scatter_nd(data: Expression, indices: Expression, updates: Expression) -> Result:
-    return call("scatter_nd", data, tensor(indices), updates)
-
-
-@onnx_op("ScatterND", since=16, traits=SAME_SHAPE)
-def scatter_nd_reduced(
+@onnx_op("ScatterND", traits=SAME_SHAPE)
+def scatter_nd(
     data: Expression,
     indices: Expression,
     updates: Expression,
@@ -253,12 +227,7 @@ def tensor_scatter(
     return call("scatter_elements", past_cache, spread, update, axis=axis)
 
 
-@onnx_op("TopK", since=10)
-def top_k_largest(X: Expression, K: Expression, *, axis: int = -1) -> Result:
-    return call("top_k", X, number(K), axis=axis)
-
-
-@onnx_op("TopK", since=11, traits=OWN_SHAPE)
+@onnx_op("TopK", since=10, traits=OWN_SHAPE)
 def top_k(
     X: Expression, K: Expression, *, axis: int = -1, largest: int = 1, sorted_: int = 1
 ) -> Result:

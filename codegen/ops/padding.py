@@ -25,19 +25,7 @@ def pad_of_constants(
     return call("pad", data, pad_width=_pairs(pads), mode=mode, constant_values=value)
 
 
-@onnx_op("Pad", since=11)
-def pad_of_all_axes(
-    data: Expression,
-    pads: Expression,
-    constant_value: Expression | None = None,
-    *,
-    mode: str = "constant",
-    node: NodeContext,
-) -> Result:
-    return pad(data, pads, constant_value, mode=mode, node=node)
-
-
-@onnx_op("Pad", since=18, traits=OWN_SHAPE)
+@onnx_op("Pad", since=11, traits=OWN_SHAPE)
 def pad(
     data: Expression,
     pads: Expression,

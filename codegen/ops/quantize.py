@@ -78,52 +78,7 @@ def _buffer(array: np.ndarray, path: str = "") -> Weight:
     return Weight(path, array.dtype.name, array.shape, lambda: array, trained=False)
 
 
-@onnx_op("QuantizeLinear", since=10)
-def quantize_linear_whole(
-    x: Expression, y_scale: Expression, y_zero_point: Expression | None = None
-) -> Result:
-    return quantized(x, y_scale, y_zero_point, 1, 0, 0)
-
-
-@onnx_op("QuantizeLinear", since=13)
-def quantize_linear_by_axis(
-    x: Expression,
-    y_scale: Expression,
-    y_zero_point: Expression | None = None,
-    *,
-    axis: int = 1,
-) -> Result:
-    return quantized(x, y_scale, y_zero_point, axis, 0, 0)
-
-
-@onnx_op("QuantizeLinear", since=19)
-def quantize_linear_saturated(
-    x: Expression,
-    y_scale: Expression,
-    y_zero_point: Expression | None = None,
-    *,
-    axis: int = 1,
-    saturate: int = 1,
-) -> Result:
-    return quantized(x, y_scale, y_zero_point, axis, 0, 0)
-
-
-@onnx_op("QuantizeLinear", since=21)
-def quantize_linear_in_blocks(
-    x: Expression,
-    y_scale: Expression,
-    y_zero_point: Expression | None = None,
-    *,
-    axis: int = 1,
-    block_size: int = 0,
-    output_dtype: int = 0,
-    saturate: int = 1,
-) -> Result:
-    blocks = (axis, block_size, output_dtype)
-    return quantized(x, y_scale, y_zero_point, *blocks, saturate=saturate)
-
-
-@onnx_op("QuantizeLinear", since=23, traits=SAME_SHAPE)
+@onnx_op("QuantizeLinear", since=10, traits=SAME_SHAPE)
 def quantize_linear(
     x: Expression,
     y_scale: Expression,
@@ -175,37 +130,7 @@ def _zero(zero_point: Expression) -> float | None:
     return int(array) if "int" in array.dtype.name else float(array)
 
 
-@onnx_op("DequantizeLinear", since=10)
-def dequantize_linear_whole(
-    x: Expression, x_scale: Expression, x_zero_point: Expression | None = None
-) -> Result:
-    return _dequantized(x, x_scale, x_zero_point, 1, 0, 0)
-
-
-@onnx_op("DequantizeLinear", since=13)
-def dequantize_linear_by_axis(
-    x: Expression,
-    x_scale: Expression,
-    x_zero_point: Expression | None = None,
-    *,
-    axis: int = 1,
-) -> Result:
-    return _dequantized(x, x_scale, x_zero_point, axis, 0, 0)
-
-
-@onnx_op("DequantizeLinear", since=21)
-def dequantize_linear_in_blocks(
-    x: Expression,
-    x_scale: Expression,
-    x_zero_point: Expression | None = None,
-    *,
-    axis: int = 1,
-    block_size: int = 0,
-) -> Result:
-    return _dequantized(x, x_scale, x_zero_point, axis, block_size, 0)
-
-
-@onnx_op("DequantizeLinear", since=23, traits=SAME_SHAPE)
+@onnx_op("DequantizeLinear", since=10, traits=SAME_SHAPE)
 def dequantize_linear(
     x: Expression,
     x_scale: Expression,

@@ -172,19 +172,7 @@ def split_to(
     return _split(input_, axis, split_, len(node.outputs))
 
 
-@onnx_op("Split", since=13)
-def split_by(
-    input_: Expression,
-    split: Expression | None = None,
-    *,
-    axis: int = 0,
-    node: NodeContext,
-) -> Result:
-    sizes = None if split is None else shape_option(split)
-    return _split(input_, axis, sizes, len(node.outputs))
-
-
-@onnx_op("Split", since=18, traits=OWN_SHAPE | SELECTION)
+@onnx_op("Split", since=13, traits=OWN_SHAPE | SELECTION)
 def split(
     input_: Expression,
     split: Expression | None = None,
@@ -226,12 +214,7 @@ def identity(input_: Expression) -> Result:
     return input_
 
 
-@onnx_op("Shape")
-def whole_shape(data: Expression) -> Result:
-    return shape(data)
-
-
-@onnx_op("Shape", since=15, traits=OWN_SHAPE)
+@onnx_op("Shape", traits=OWN_SHAPE)
 def shape(data: Expression, *, start: int = 0, end: int | None = None) -> Result:
     sizes: Expression = Attribute(operand(data), "shape")
     if start or end is not None:

@@ -59,32 +59,7 @@ def tree_ensemble(
     return transformed(scores, _TRANSFORMS[post_transform])
 
 
-@onnx_op("TreeEnsembleRegressor", since=1, domain=ML)
-def tree_ensemble_regressor_of_floats(
-    X: Expression,
-    *,
-    aggregate_function: str = "SUM",
-    base_values: list[float] | None = None,
-    n_targets: int | None = None,
-    nodes_falsenodeids: list[int] | None = None,
-    nodes_featureids: list[int] | None = None,
-    nodes_hitrates: list[float] | None = None,
-    nodes_missing_value_tracks_true: list[int] | None = None,
-    nodes_modes: list[str] | None = None,
-    nodes_nodeids: list[int] | None = None,
-    nodes_treeids: list[int] | None = None,
-    nodes_truenodeids: list[int] | None = None,
-    nodes_values: list[float] | None = None,
-    post_transform: str = "NONE",
-    target_ids: list[int] | None = None,
-    target_nodeids: list[int] | None = None,
-    target_treeids: list[int] | None = None,
-    target_weights: list[float] | None = None,
-) -> Result:
-    return _regressed(X, locals())
-
-
-@onnx_op("TreeEnsembleRegressor", since=3, domain=ML, traits=OWN_SHAPE)
+@onnx_op("TreeEnsembleRegressor", domain=ML, traits=OWN_SHAPE)
 def tree_ensemble_regressor(
     X: Expression,
     *,
@@ -123,33 +98,7 @@ def _regressed(x: Expression, given: dict[str, Any]) -> Result:
     return transformed(y, given["post_transform"])
 
 
-@onnx_op("TreeEnsembleClassifier", since=1, domain=ML)
-def tree_ensemble_classifier_of_floats(
-    X: Expression,
-    *,
-    base_values: list[float] | None = None,
-    class_ids: list[int] | None = None,
-    class_nodeids: list[int] | None = None,
-    class_treeids: list[int] | None = None,
-    class_weights: list[float] | None = None,
-    classlabels_int64s: list[int] | None = None,
-    classlabels_strings: list[str] | None = None,
-    nodes_falsenodeids: list[int] | None = None,
-    nodes_featureids: list[int] | None = None,
-    nodes_hitrates: list[float] | None = None,
-    nodes_missing_value_tracks_true: list[int] | None = None,
-    nodes_modes: list[str] | None = None,
-    nodes_nodeids: list[int] | None = None,
-    nodes_treeids: list[int] | None = None,
-    nodes_truenodeids: list[int] | None = None,
-    nodes_values: list[float] | None = None,
-    post_transform: str = "NONE",
-    node: NodeContext,
-) -> Result:
-    return _classified(X, node, locals())
-
-
-@onnx_op("TreeEnsembleClassifier", since=3, domain=ML, traits=OWN_SHAPE)
+@onnx_op("TreeEnsembleClassifier", domain=ML, traits=OWN_SHAPE)
 def tree_ensemble_classifier(
     X: Expression,
     *,

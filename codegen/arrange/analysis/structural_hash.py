@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import fields
-from functools import cache
 
 import numpy as np
 
@@ -98,8 +97,8 @@ class _Traversal:
         return self.plain(part)
 
     def node(self, node: Statement | Expression | Block) -> Hashable:
-        own = (self.part(getattr(node, name)) for name in _fields(type(node)))
-        return type(node).__name__, *own
+        names = (entry.name for entry in fields(node) if entry.name != "scope")  # type: ignore[arg-type]
+        return type(node).__name__, *(self.part(getattr(node, n)) for n in names)
 
     def array(self, array: np.ndarray) -> Hashable:
         if array.dtype == object:
@@ -140,9 +139,3 @@ def _size(value: object) -> bool:
     if isinstance(value, tuple | list):
         return all(map(_size, value))
     return type(value) is int
-
-
-@cache
-def _fields(kind: type) -> tuple[str, ...]:
-    """The fields of a node that count: all but a statement's scope."""
-    return tuple(entry.name for entry in fields(kind) if entry.name != "scope")

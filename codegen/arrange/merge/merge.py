@@ -24,7 +24,7 @@ from burnish.codegen.arrange.merge.member_loops import (
     counted,
     with_loops,
 )
-from burnish.codegen.arrange.merge.optional_parts import parts_of, resolved
+from burnish.codegen.arrange.merge.optional_parts import Choices, parts_of, resolved
 from burnish.codegen.arrange.merge.size_table import ABSENT, Table
 from burnish.codegen.arrange.merge.thread_state import handed_on
 from burnish.codegen.errors import Explain
@@ -178,7 +178,7 @@ class _Sizer:
         found = unified(one.whole, other.whole, self._opened)
         if found is None:
             return None
-        choices = [{**choice, **found.before} for choice in one.choices]
+        choices: list[Choices] = [{**c, **found.before} for c in one.choices]
         choices += [found.choices for _ in other.plans]
         both = Kind([*one.plans, *other.plans], found.plan, choices)
         reason = self._against(both)

@@ -15,6 +15,7 @@ from typing import Any
 import onnx_ir as ir
 
 from burnish.codegen.errors import Explain
+from burnish.codegen.readers import native
 from burnish.codegen.readers.sizes import shapes
 
 _JOINS = ("Concat", "MatMul")
@@ -117,8 +118,8 @@ def _stay_apart(
             if stale(dim.dim_param):
                 dim.ClearField("dim_param")
     try:
-        graph: Any = shapes.native.infer_shapes(message, data_prop=True).graph
-    except shapes.native.NativeError:
+        graph: Any = native.infer_shapes(message, data_prop=True).graph
+    except native.NativeError:
         return False
     known = {tensor.name: list(tensor.dims) for tensor in graph.initializer}
     for info in (*graph.input, *graph.value_info, *graph.output):
