@@ -103,10 +103,10 @@ def rotary_embedding_of_three(
         for which in (1, 2):
             stream[which : 3 * mrope_section[which] : 3] = which
     x = _by_head(op, input_, num_heads, columns)
-    turns = (
+    cos, sin = (
         _of_streams(op, held, position_ids, stream) for held in (cos_cache, sin_cache)
     )
-    return _like(op, rotated(op, x, None, *turns, interleaved), input_)
+    return _like(op, rotated(op, x, None, cos, sin, interleaved), input_)
 
 
 def _of_streams(op: Builder, cache: Any, places: Any, stream: Any) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from burnish.ops.trees import totals
@@ -20,7 +22,7 @@ _NAMES = "roots features thresholds yes no targets weights modes missing members
 def tree_ensemble(b: Builder, node: Node) -> None:
     """Where nodes or leaves are none that there are, the call runs eagerly."""
     x, *others = node.args
-    held = dict.fromkeys(_NAMES.split()) | dict(
+    held: dict[str, Any] = dict.fromkeys(_NAMES.split()) | dict(
         zip(_NAMES.split(), others, strict=False)
     )
     need(isinstance(x, Value) and len(x.shape) == 2 and x.size, "its rows")
@@ -32,7 +34,7 @@ def tree_ensemble(b: Builder, node: Node) -> None:
         held[n].dtype == np.int64 for n in ("roots", "features", "yes", "no", "targets")
     )
     need(whole, "its trees are not numbered in int64")
-    spots = {
+    spots: dict[str, Any] = {
         name: None if made is None else b.constant(made) for name, made in held.items()
     }
     (rows, width), outputs = x.shape, node.options["outputs"]
