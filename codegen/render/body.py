@@ -90,21 +90,36 @@ def _together(
     return laid_out(f"{left} = ", ListOrTuple(values, "()"), names, indent)
 
 
-def _if(statement: If, names: Names, indent: int) -> list[str]:
+def _if(
+    statement: If, names: Names, indent: int, in_one_line: bool = True
+) -> list[str]:
+    """An `if`; in_one_line: `x = a if c else b` where that fits."""
     pad = " " * indent
     targets = [names[t] for t in statement.targets]
-    then, otherwise = (
-        _lines(block, names, indent + INDENT)
-        + _together(targets, block.results, names, indent + INDENT)
+    ways = [
+        (block, _together(targets, block.results, names, indent + INDENT))
         for block in statement.blocks()
+    ]
+    then, otherwise = (
+        _lines(block, names, indent + INDENT) + results for block, results in ways
     )
     condition = text(statement.condition, names)
-    if len(targets) == 1 and (line := _choice(targets[0], condition, then, otherwise)):
-        return [pad + line]
-    lines = [f"{pad}if {condition}:", *then]
-    if not then:
-        lines.append(f"{pad}    pass")
+    if in_one_line and len(targets) == 1:
+        line = _choice(targets[0], condition, then, otherwise)
+        if line:
+            return [pad + line]
+    lines = [f"{pad}if {condition}:", *(then or [f"{pad}    pass"])]
+    inner = _only_if(*ways[1])
+    if inner and (len(otherwise) > 1 or len(then) == 1):
+        behind = _if(inner, names, indent, in_one_line=False)
+        return [*lines, f"{pad}el{behind[0].lstrip()}", *behind[1:]]
     return [*lines, f"{pad}else:", *otherwise] if otherwise else lines
+
+
+def _only_if(block: Block, results: list[str]) -> If | None:
+    """The `if` that is all that a block does."""
+    only = block.statements[0] if len(block.statements) == 1 else None
+    return only if isinstance(only, If) and not results else None
 
 
 def _choice(

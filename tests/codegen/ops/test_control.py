@@ -8,6 +8,7 @@ import pytest
 
 from burnish import Tensor
 from burnish.codegen.pipeline import Options, generate
+from tests.harness.ruff import complaints
 
 LOOP = """
 <ir_version: 10, opset_import: ["" : 21]>
@@ -44,6 +45,17 @@ branches (float[2] x, bool up) => (float[N] y)
   >
 }
 """
+
+CHAIN = """
+<ir_version: 10, opset_import: ["" : 21]>
+chain (float[2] x, bool a, bool b) => (float[2] y) {
+  y = If (a) <then_branch = t () => (float[2] t) { t = %s },
+              else_branch = e () => (float[2] e) { e = %s }>
+}
+"""
+INNER = """If (b) <
+  then_branch = m () => (float[2] p) { p = Exp (x) },
+  else_branch = n () => (float[2] q) { q = Neg (x) }>"""
 
 
 def model(text, folder, device="cpu"):
@@ -187,3 +199,25 @@ def test_a_while_begins_with_what_it_asks_and_counts_in_integers(tmp_path):
     y, count = module(np.float32([1, 30]), np.float32(10))
     np.testing.assert_array_equal(np.asarray(y), [1, 30])
     assert np.asarray(count) == 0
+
+
+@pytest.mark.parametrize(
+    ("ways", "lines"),
+    [
+        (("Tanh (x)", INNER), ["if a:", "elif b:", "else:"]),
+        (("Tanh (x)", "Neg (x)"), []),
+    ],
+    ids=["else if", "one line"],
+)
+def test_choices_inside_choices_are_branches(ways, lines, tmp_path):
+    module, text = model(CHAIN % ways, tmp_path)
+    said = [line.strip() for line in text.splitlines()]
+    assert [s for s in said if s.startswith(("if ", "elif ", "else:"))] == lines, text
+    assert not complaints(text, "SIM"), text
+    x = np.float32([0.5, 2])
+    known = {"Tanh (x)": np.tanh(x), "Neg (x)": -x}
+    for a in (True, False):
+        for b in (True, False):
+            want = known.get(ways[0 if a else 1], np.exp(x) if b else -x)
+            got = module(Tensor(x), *map(Tensor, map(np.array, (a, b))))
+            np.testing.assert_allclose(got.numpy(), want, rtol=1e-6)
