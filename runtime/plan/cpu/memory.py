@@ -56,7 +56,7 @@ def _add_in_place(b: Builder) -> None:
     later: kernels read every such number before they write its sum."""
     for i, step in enumerate(b.steps):
         added, out = step.fields.get("residual"), step.fields.get("out")
-        if step.kind not in _ADDS_IN_PLACE or added is None:
+        if step.kind not in _ADDS_IN_PLACE or added is None or out is None:
             continue
         home, at = added.root
         others = [v for k, v in step.fields.items() if k not in ("residual", "out")]
