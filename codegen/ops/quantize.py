@@ -53,7 +53,7 @@ def on_input(quantization: str, path: str) -> dict[str, Weight]:
     """The tensors of what rounds a layer's input, beside a weight of that path."""
     params, scheme = json.loads(quantization), QuantScheme("q8f", "affine")
     text = scheme.to_text((), np.float32)
-    arrays = {"scheme": np.frombuffer(text.encode(), np.uint8)}
+    arrays: dict[str, np.ndarray] = {"scheme": np.frombuffer(text.encode(), np.uint8)}
     arrays["integers"] = np.ones(1, np.uint8)
     if "bias_scales" in params:
         arrays["bias_scales"] = np.array(params["bias_scales"], np.float32).reshape(-1)

@@ -216,7 +216,7 @@ RECORDS = (
     _record(
         "quantized",
         "x x_scale x_zero weight scale zero total bias residual out from runs codes "
-        "places y_scale y_zero fault",
+        "places values y_scale y_zero fault",
         "n_runs rows groups nr depth one outs out_row out_block act y_low y_high",
         "low high",
     ),

@@ -103,7 +103,9 @@ def _scaled(node: ir.Node) -> _Scaled | None:
     if both is None or both.op_type != "Mul":
         return None
     step = maker.outputs[1] if dynamic and maker is not None else both.inputs[0]
-    if step not in both.inputs or not (dynamic or scalar(step) is not None):
+    if step is None or step not in both.inputs:
+        return None
+    if not dynamic and scalar(step) is None:
         return None
     (scales,) = [constant(v) for v in both.inputs if v is not step] or [None]
     if scales is None or not _is_by_output(node, scales.numpy()):

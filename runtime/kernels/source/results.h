@@ -69,6 +69,26 @@ INLINE void scaled(const quantized_record *r, const call *c, const sums_of_block
     }
 }
 
+// The first n of LANES results; most blocks are whole, and a known size needs no call.
+INLINE void put_some(float *out, const float *y, int64_t n) {
+    if (n == LANES)
+        memcpy(out, y, 4 * LANES);
+    else
+        memcpy(out, y, 4 * (size_t)n);
+}
+
+// The values that codes of results stand for, where floats are read.
+INLINE void put_values(const quantized_record *r, const call *c, int64_t rows,
+                       int64_t count, const float *y, float *out) {
+    const scheme to = scheme_of(c, r->y_scale, r->y_zero, 0, r->y_low, r->y_high);
+    for (int64_t row = 0; row < rows; row++) {
+        float v[LANES];
+        for (int64_t i = 0; i < LANES; i += WIDTH)
+            store(v + i, (level_of(load(y + row * LANES + i), &to) - to.zero) * to.scale);
+        put_some(out + row * r->out_row, v, count);
+    }
+}
+
 // The codes of results, for products that read them; places after the last channel
 // represent 0.
 INLINE void put_codes(const quantized_record *r, const call *c, const sums_of_block *s,
@@ -98,16 +118,18 @@ static void finish(const quantized_record *r, const call *c, const sums_of_block
     const int64_t left = r->outs - s->channel;
     const int64_t count = r->out_row == LANES || left > LANES ? LANES : left;
     const int is_cheap = is_clip || is_relu || r->act == ACT_NONE;
-    float *out = r->out < 0 ? 0 : (float *)at(c, r->out) + s->first * r->out_row
-                                      + s->channel / LANES * r->out_block;
-    const int is_direct = out && count == LANES && is_cheap && r->places < 0;
+    const int64_t place = s->first * r->out_row + s->channel / LANES * r->out_block;
+    float *out = r->out < 0 ? 0 : (float *)at(c, r->out) + place;
+    const int is_direct = out && count == LANES && is_cheap && !at(c, r->y_scale);
     float *to = is_direct ? out : y;
     const int64_t step = is_direct ? r->out_row : LANES;
     UNROLLED for (int64_t i = 0; i < LANES; i += WIDTH)
         scaled(r, c, s, i, count, least, most, to, step);
     if (is_direct) return;
     if (!is_cheap) activate(r->act, y, 0, s->rows, 1, 0, low, high);
-    if (r->places >= 0) put_codes(r, c, s, y);
+    if (r->codes >= 0) put_codes(r, c, s, y);
+    if (r->values >= 0)
+        put_values(r, c, s->rows, count, y, (float *)at(c, r->values) + place);
     for (int64_t row = 0; row < s->rows && out; row++)
-        memcpy(out + row * r->out_row, y + row * LANES, 4 * (size_t)count);
+        put_some(out + row * r->out_row, y + row * LANES, count);
 }

@@ -278,8 +278,10 @@ class Builder:
             return {k: s for k, s in known.items() if id(s.buffer) not in gone}
 
         for step in self.steps:
-            if (spot := step.fields.get("codes")) and id(spot.buffer) in gone:
-                step.fields["codes"] = step.fields["places"] = None
+            for name in ("codes", "values") if step.kind == "quantized" else ():
+                spot = step.fields[name]
+                if spot and id(spot.buffer) in gone:
+                    step.fields[name] = None
         self.constants, self.codes = kept(self.constants), kept(self.codes)
         self.forms = {place: kept(forms) for place, forms in self.forms.items()}
         self.views = {

@@ -9,8 +9,8 @@ import numpy as np
 
 from burnish.plan.cpu.builder import Builder, Spot
 from burnish.plan.cpu.layout import LANES, Layout
-from burnish.plan.cpu.rounded import Rounded, scheme
-from burnish.plan.graph import Array, Constant, Value
+from burnish.plan.cpu.rounded import by_product, scheme
+from burnish.plan.graph import Array, Value
 
 
 class Maps(NamedTuple):
@@ -45,7 +45,11 @@ def codes(
         label, b.label = b.label, "quantize"
         source = b.spot(r.x, layout)
         b.codes[key] = b.new(maps.bytes)
-        is_there = not plane and _by_product(b, r, source, maps, width, b.codes[key])
+        is_there = not plane and by_product(
+            b, r, source, "codes", b.codes[key],
+            size=(len(_places(maps)), width), places=b.table(_places(maps)),
+            fault=b.fault(),
+        )  # fmt: skip
         if not is_there or any(maps.before) or any(maps.behind):
             count = LANES * maps.images * math.prod(maps.sizes)
             is_blocked = layout.kind == "blocked"
@@ -62,32 +66,6 @@ def codes(
     return b.codes[key]
 
 
-def _by_product(
-    b: Builder, r: Rounded, source: Spot, maps: Maps, width: int, out: Spot
-) -> bool:
-    """Let the product that gives a value write its codes too, but for the margin.
-
-    False where none does, or where scales are known only after it.
-    """
-    if not isinstance(r.scale, Constant) or isinstance(r.zero, Value) or not r.one:
-        return False
-    rows = maps.images * math.prod(maps.sizes)
-    for number, step in enumerate(b.steps):
-        fields = step.fields
-        if step.kind != "quantized" or fields["out"] != source or fields["codes"]:
-            continue
-        if (fields["rows"], fields["outs"]) != (rows, width):
-            continue
-        told = {f"y_{name}": held for name, held in scheme(b, r).items()}
-        told |= {"codes": out, "places": b.table(_places(maps)), "fault": b.fault()}
-        for held in told.values():
-            if isinstance(held, Spot):
-                held.buffer.used(number)
-        fields |= told
-        return True
-    return False
-
-
 def _places(maps: Maps) -> Array:
     """Where the bytes of every pixel begin."""
     (top, high, bottom), (left, wide, right) = maps.margined
@@ -98,9 +76,9 @@ def _places(maps: Maps) -> Array:
 
 
 def drop_unread(b: Builder) -> None:
-    """Products whose codes alone are read do not store their results as floats."""
+    """Products of which only rounded results are read do not store the others."""
     for number, step in enumerate(b.steps):
-        if step.kind != "quantized" or not step.fields["codes"]:
+        if step.kind != "quantized" or not step.fields["y_scale"]:
             continue
         buffer = step.fields["out"].buffer
         if buffer.is_arena and buffer.first == buffer.last == number:

@@ -134,8 +134,8 @@ def _add(
         **{"from": b.table(begins)}, runs=b.table(runs), n_runs=len(runs), rows=rows,
         groups=groups, nr=nr, depth=depth, one=rounded.one, outs=weight.outs,
         out_row=out_row, out_block=out_block, act=ACTIVATIONS.index(act), low=low,
-        high=high, codes=None, places=None, y_scale=None, y_zero=None, fault=None,
-        y_low=0, y_high=0,
+        high=high, codes=None, places=None, values=None, y_scale=None, y_zero=None,
+        fault=None, y_low=0, y_high=0,
     )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from burnish.lowbit import Level
 from burnish.ops.small import small
-from burnish.plan.cpu.builder import Builder
+from burnish.plan.cpu.builder import Builder, Spot
 from burnish.plan.cpu.layout import LANES, PLAIN, Layout, length, pixels
 from burnish.plan.cpu.table import LOWERED, lower, need
 from burnish.plan.graph import Constant, Node, Value
@@ -115,11 +115,43 @@ def _values(b: Builder, result: Value, r: Rounded) -> None:
     width = r.x.shape[-1] if r.x.shape else 1
     if layout.kind == "blocked":
         width = LANES * pixels(r.x.shape, layout.axis)
-    b.add(
-        "fake_quantize", b.shares(4 * count), x=source, **scheme(b, r),
-        out=b.result(result, layout), rows=count // width, width=width, one=r.one,
-    )  # fmt: skip
+    out = b.result(result, layout)
+    if not by_product(b, r, source, "values", out):
+        b.add(
+            "fake_quantize", b.shares(4 * count), x=source, **scheme(b, r), out=out,
+            rows=count // width, width=width, one=r.one,
+        )  # fmt: skip
     b.label = label
+
+
+def by_product(
+    b: Builder, r: Rounded, source: Spot, name: str, out: Spot,
+    size: tuple[int, int] | None = None, **more: Spot,
+) -> bool:  # fmt: skip
+    """Let the product that gives a value write its codes, or their values, too.
+
+    name: "codes" or "values". size: rows and columns that codes need. False where no
+    product gives the value, where scales are known only after it, or where it rounds
+    its results in another way already.
+    """
+    if not isinstance(r.scale, Constant) or isinstance(r.zero, Value) or not r.one:
+        return False
+    told = {f"y_{part}": held for part, held in scheme(b, r).items()}
+    for number, step in enumerate(b.steps):
+        fields = step.fields
+        if step.kind != "quantized" or fields["out"] != source or fields[name]:
+            continue
+        if size is not None and (fields["rows"], fields["outs"]) != size:
+            continue
+        if fields["y_scale"] and any(fields[key] != told[key] for key in told):
+            continue
+        told |= {name: out, **more}
+        for held in told.values():
+            if isinstance(held, Spot):
+                held.buffer.used(number)
+        fields |= told
+        return True
+    return False
 
 
 def scheme(b: Builder, r: Rounded) -> dict[str, Any]:
