@@ -36,9 +36,12 @@ def attended(q: Any, k: Any, v: Any, mask: Any, scale: float, is_causal: bool) -
     fields: dict[str, Any] = {"mask": None, "mask_is_bool": 0}
     fields |= {f"mask_{axis}": 0 for axis in ("batch", "head", "query", "key")}
     if shown is not None:
-        if shown.dtype not in (np.float32, np.bool_) or shown.ndim > 4:
+        full = (batches, heads, queries, keys)
+        if shown.dtype not in (np.float32, np.bool_) or not _fits(
+            shown, full[-q.ndim :]
+        ):
             return None
-        seen = np.broadcast_to(shown, (batches, heads, queries, keys))
+        seen = np.broadcast_to(shown, full)
         steps = (step // shown.itemsize for step in seen.strides)
         fields |= zip(list(fields)[2:], steps, strict=True)
         fields |= {"mask": shown, "mask_is_bool": shown.dtype == np.bool_}
@@ -60,6 +63,14 @@ def attended(q: Any, k: Any, v: Any, mask: Any, scale: float, is_causal: bool) -
         zero_if_empty=mask is not None, scale=scale, blocked=-np.inf,
     )  # fmt: skip
     return out
+
+
+def _fits(mask: Any, shape: tuple[int, ...]) -> bool:
+    """Whether a mask broadcasts to this shape, without more axes than it."""
+    behind = shape[len(shape) - mask.ndim :]
+    return len(behind) == mask.ndim and all(
+        n in (1, size) for n, size in zip(mask.shape, behind, strict=True)
+    )
 
 
 def _mask(mask: Any, is_causal: bool, queries: int, keys: int) -> Any:

@@ -55,9 +55,10 @@ def _register(function, center):
 
     @function.on("numpy")
     def _(x, *scales, axis=-1, eps=1e-5):
-        width = prod(x.shape[axis % x.ndim :]) if x.ndim else 0
-        if not (suits(x, *scales) and _are_rows(scales, width)):
+        shape = x.shape[axis % x.ndim :] if x.ndim else ()
+        if not (suits(x, *scales) and _are_rows(scales, shape)):
             return function.value(x, *scales, axis=axis, eps=eps)
+        width = prod(shape)
         y = np.empty(x.shape, x.dtype)
         weight, bias = (*map(dense, scales), None, None)[:2]
         launch(
@@ -68,9 +69,10 @@ def _register(function, center):
 
     @function.vjp(*function.arguments, on="numpy")
     def _(g, y, x, *scales, axis, eps):
-        width = prod(x.shape[axis % x.ndim :])
-        if not (suits(x, g, *scales) and _are_rows(scales, width)):
+        shape = x.shape[axis % x.ndim :]
+        if not (suits(x, g, *scales) and _are_rows(scales, shape)):
             return NotImplemented
+        width = prod(shape)
         rows = x.size // width
         dx = np.empty(x.shape, x.dtype)
         sums = [
@@ -91,9 +93,11 @@ def _register(function, center):
         return (dx, *others, None, None)[: len(function.arguments)]
 
 
-def _are_rows(scales, width):
-    """Whether weights and biases are one for each number of a row."""
-    return width and all(a is None or a.size == width for a in scales)
+def _are_rows(scales, shape):
+    """Whether weights and biases are one for each number of a row of this shape."""
+    given = [a for a in scales if a is not None]
+    whole = all(a.shape[-len(shape) :] == shape for a in given)
+    return shape and whole and all(a.size == prod(shape) for a in given)
 
 
 _register(norm.layer_norm_from, center=1)

@@ -234,3 +234,29 @@ def test_attention_of_few_axes_and_of_views(launched, monkeypatch):
         y = ops.scaled_dot_product_attention(q, k, v)
         close(y, ops.scaled_dot_product_attention(*wide([q, k, v])), 32)
     assert set(launched) == {"attention"}
+
+
+def test_a_mask_of_more_examples_than_the_queries_broadcasts_them(
+    launched, monkeypatch
+):
+    monkeypatch.setattr(attention, "_FEW", 0)
+    q, k, v = (values(2, 5, 8, seed=i) for i in range(3))
+    for shape in ((3, 2, 5, 5), (3, 1, 5, 5), (1, 1, 5, 5)):
+        mask = values(*shape, seed=4)
+        y = ops.scaled_dot_product_attention(q, k, v, mask)
+        wanted = ops.scaled_dot_product_attention(*wide([q, k, v]), mask)
+        close(y, wanted.astype(np.float64), 32)
+    assert "attention" not in launched
+
+
+@pytest.mark.parametrize("shape", [(20,), (5, 4), (4, 1)], ids=str)
+def test_a_weight_of_another_shape_is_what_it_is_without_kernels(shape, launched):
+    x, weight = values(3, 4, 5), values(*shape, seed=1)
+    try:
+        wanted = layer_norm_from.value(*wide([x, weight]), axis=-2)
+    except ValueError:
+        with pytest.raises(InputError, match="layer_norm_from"):
+            layer_norm_from(x, weight, axis=-2)
+    else:
+        close(layer_norm_from(x, weight, axis=-2), wanted, 32)
+    assert not launched
