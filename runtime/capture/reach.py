@@ -3,85 +3,130 @@
 from __future__ import annotations
 
 import functools
-from types import FunctionType, MethodType, ModuleType
+from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from burnish.nn.module import Module
 
 
 def reached(function: Any) -> dict[str, Module]:
-    """Every module that a function reaches, with its name there.
+    """Every module that a function reaches, with its name there: see `Reach`."""
+    return Reach(function).modules
+
+
+class Reach:
+    """The modules that a function reaches, and whether its names still mean them.
 
     Itself (""), those of the object it belongs to, and those among its arguments, their
     defaults, its globals and what it closes over, in lists, tuples and dicts too;
     functions of its file that it uses, and those that it closes over, reach theirs.
     """
-    return _reached(function, set())
 
+    def __init__(self, function: Any):
+        self._seen: set[int] = set()
+        self._held: list[tuple[Any, Any, Any]] = []  # (holder, key, what it held)
+        self._sizes: list[tuple[Any, int]] = []
+        self.modules = self._reached(function)
 
-def _reached(function: Any, seen: set[int]) -> dict[str, Module]:
-    if id(function) in seen:
-        return {}
-    seen.add(id(function))
-    if isinstance(function, Module):
-        return {"": function}
-    if hasattr(function, "watched"):  # a program
-        return dict(function.watched)
-    if isinstance(function, functools.partial):
-        names = {f"argument {i}": item for i, item in enumerate(function.args)}
-        names.update(function.keywords)
-        return {**_reached(function.func, seen), **_modules(names, seen)}
-    if isinstance(function, MethodType):
-        owner = {"self": function.__self__, **_attributes(function.__self__)}
-        return {**_reached(function.__func__, seen), **_modules(owner, seen)}
-    if not isinstance(function, FunctionType):
-        return _modules(_attributes(function), seen)
-    code, file = function.__code__, function.__globals__
-    names = {name: file[name] for name in code.co_names if name in file}
-    given = code.co_varnames[: code.co_argcount]
-    names.update(zip(given[::-1], (function.__defaults__ or ())[::-1], strict=False))
-    names.update(function.__kwdefaults__ or {})
-    elsewhere = [name for name, item in names.items() if _is_of_another(item, file)]
-    for name in elsewhere:
-        del names[name]
-    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
-        names[name] = _content(cell)
-    return _modules(names, seen)
+    def is_same(self) -> bool:
+        """Whether every name still means the same, and containers are as long."""
+        for holder, key, item in self._held:
+            if type(holder) is CellType:
+                if _content(holder) is not item:
+                    return False
+                continue
+            try:
+                if holder[key] is not item:
+                    return False
+            except LookupError:
+                return False
+        return all(len(holder) == size for holder, size in self._sizes)
 
+    def _reached(self, function: Any) -> dict[str, Module]:
+        if id(function) in self._seen:
+            return {}
+        self._seen.add(id(function))
+        if isinstance(function, Module):
+            return {"": function}
+        if hasattr(function, "watched"):  # a program
+            return dict(function.watched)
+        if isinstance(function, functools.partial):
+            given = {f"argument {i}": i for i in range(len(function.args))}
+            found = self._reached(function.func)
+            found |= self._modules(function.args, given)
+            return found | self._modules(function.keywords)
+        if isinstance(function, MethodType):
+            found = self._reached(function.__func__)
+            if isinstance(owner := function.__self__, Module):
+                found["self"] = owner
+            return found | self._of_attributes(owner)
+        if not isinstance(function, FunctionType):
+            return self._of_attributes(function)
+        code, file = function.__code__, function.__globals__
+        own = [n for n in code.co_names if n in file and not _is_of_another(file, n)]
+        found = self._modules(file, {name: name for name in own})
+        given = code.co_varnames[: code.co_argcount]
+        defaults = function.__defaults__ or ()
+        places = range(len(defaults))
+        found |= self._modules(
+            defaults, dict(zip(given[::-1], reversed(places), strict=False))
+        )
+        found |= self._modules(function.__kwdefaults__ or {})
+        for name, cell in zip(
+            code.co_freevars, function.__closure__ or (), strict=True
+        ):
+            found |= self._of_item(name, cell, None, _content(cell))
+        return found
 
-def _modules(names: dict[str, Any], seen: set[int]) -> dict[str, Module]:
-    found: dict[str, Module] = {}
-    for name, item in names.items():
+    def _of_attributes(self, owner: Any) -> dict[str, Module]:
+        own = getattr(owner, "__dict__", {})
+        return self._modules(own, {f"self.{name}": name for name in own})
+
+    def _modules(
+        self, holder: Any, names: dict[str, Any] | None = None
+    ) -> dict[str, Module]:
+        """The modules of a container, by a key for each name."""
+        names = {name: name for name in holder} if names is None else names
+        found: dict[str, Module] = {}
+        for name, key in names.items():
+            found |= self._of_item(name, holder, key, holder[key])
+        return found
+
+    def _of_item(
+        self, name: str, holder: Any, key: Any, item: Any
+    ) -> dict[str, Module]:
+        """The modules of what a holder has: it, or those that it holds or reaches."""
+        found: dict[str, Module] = {}
         if isinstance(item, Module):
             found[name] = item
         elif isinstance(item, ModuleType):  # a lazy one is slow to say what it lacks
-            continue
+            return {}
         elif isinstance(item, list | tuple | dict):
-            if id(item) not in seen:
-                seen.add(id(item))
-                found |= _modules(_named(name, item), seen)
+            if id(item) not in self._seen:
+                self._seen.add(id(item))
+                found = self._modules(item, _named(name, item))
+                if found:
+                    self._sizes.append((item, len(item)))
         elif isinstance(item, FunctionType | MethodType | functools.partial) or (
             hasattr(item, "watched") and not isinstance(item, type)
         ):
-            inside = _reached(item, seen)
-            found |= {f"{name}.{path}".rstrip("."): m for path, m in inside.items()}
-    return found
+            inside = self._reached(item)
+            found = {f"{name}.{path}".rstrip("."): m for path, m in inside.items()}
+        if found:
+            self._held.append((holder, key, item))
+        return found
 
 
 def _named(name: str, holder: Any) -> dict[str, Any]:
-    """What a container holds, by names such as "models[0]"."""
-    pairs = holder.items() if isinstance(holder, dict) else enumerate(holder)
-    return {f"{name}[{key!r}]": item for key, item in pairs}
+    """The keys of a container by names such as "models[0]"."""
+    keys = holder if isinstance(holder, dict) else range(len(holder))
+    return {f"{name}[{key!r}]": key for key in keys}
 
 
-def _is_of_another(item: Any, file: dict[str, Any]) -> bool:
-    """Whether it is a function that another file defines: a library's."""
+def _is_of_another(file: dict[str, Any], name: str) -> bool:
+    """Whether a name is a function that another file defines: a library's."""
+    item = file[name]
     return isinstance(item, FunctionType) and item.__globals__ is not file
-
-
-def _attributes(owner: Any) -> dict[str, Any]:
-    own = getattr(owner, "__dict__", {})
-    return {f"self.{name}": item for name, item in own.items()}
 
 
 def _content(cell: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 from burnish.autodiff import Variable, recording
 from burnish.backend import Device
 from burnish.capture import CaptureError, written
-from burnish.capture.reach import reached
+from burnish.capture.reach import Reach
 from burnish.capture.signature import form_of, frozen
 from burnish.capture.tape import Tape
 from burnish.errors import InputError
@@ -67,17 +67,27 @@ class Compiled(Generic[P, R]):
     ):
         functools.update_wrapper(self, function, updated=())
         self._function, self._off, self._precision = function, off, precision
-        self._modules = list(reached(function).values())
-        self._plans: OrderedDict[Any, Plan | GraphPlan | Unplanned] = OrderedDict()
-        self._steps = Steps(function, self._modules, self._on_gpu, off, _MOST)
         self._rooms: dict[int, Room] = {}
+        self._lock = threading.RLock()
+        self._begin()
+
+    def _begin(self) -> None:
+        """Look at which modules there are; no plan is made yet."""
+        self._reach = Reach(self._function)
+        self._modules = list(self._reach.modules.values())
+        self._plans: OrderedDict[Any, Plan | GraphPlan | Unplanned] = OrderedDict()
         self._quick: dict[Any, tuple[Any, Plan]] = {}
         self._by_value: set[Any] = set()
-        self._lock = threading.RLock()
+        self._steps = Steps(
+            self._function, self._modules, self._on_gpu, self._off, _MOST
+        )
 
     def __call__(self, *args: P.args, **options: P.kwargs) -> R:
         if recording.tape is not None:
             return self._function(*args, **options)
+        if not self._reach.is_same():  # a name means another module now
+            with self._lock:
+                self._begin()
         quick = None if options else self._quick_key(args)
         known = self._quick.get(quick) if quick else None
         if known is not None and known[0] == self._surroundings():

@@ -12,10 +12,11 @@ FEW = 1 << 12
 """Elements below which a call of a kernel costs more than it spares."""
 
 
-def suits(*arrays: Array | None) -> bool:
+def suits(*arrays: Any) -> bool:
     """Whether kernels take these arrays, the first being the largest."""
-    if any(a is not None and a.dtype != np.float32 for a in arrays):
-        return False
+    for a in arrays:
+        if a is not None and getattr(a, "dtype", None) != np.float32:
+            return False
     first = arrays[0]
     return first is not None and first.size >= max(FEW, 1) and usable()
 

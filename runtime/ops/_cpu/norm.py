@@ -106,8 +106,8 @@ _register(norm.rms_norm_from, center=0)
 
 @norm.group_norm_of.on("numpy")
 def _(x, scale=None, bias=None, *, num_groups, eps=1e-5):
-    alike = all(a is None or a.shape == x.shape[1:2] for a in (scale, bias))
-    if not (alike and suits(x, scale, bias) and not x.shape[1] % num_groups):
+    known = suits(x, scale, bias) and _are_channels(x, scale, bias)
+    if not known or x.shape[1] % num_groups:
         return norm.group_norm_of.value(x, scale, bias, num_groups=num_groups, eps=eps)
     y = np.empty(x.shape, x.dtype)
     launch(
@@ -118,11 +118,15 @@ def _(x, scale=None, bias=None, *, num_groups, eps=1e-5):
     return y
 
 
+def _are_channels(x, *given):
+    """Whether all are one number for each channel of x (N, C, *S)."""
+    return all(a is None or a.shape == x.shape[1:2] for a in given)
+
+
 @norm.batch_norm.on("numpy")
 def _(x, running_mean, running_var, weight=None, bias=None, *, eps=1e-5):
     given = (running_mean, running_var, weight, bias)
-    alike = all(a is None or a.shape == x.shape[1:2] for a in given)
-    if not (alike and suits(x, *given)):
+    if not (suits(x, *given) and _are_channels(x, *given)):
         return norm.batch_norm.value(x, *given, eps=eps)
     from burnish.kernels import direct
 

@@ -69,8 +69,8 @@ def _(x, classes, shares, offset=0, *, axis=-1, summed=False):
 @loss.softmax_cross_entropy.vjp("x", on="numpy")
 def _(g, y, x, classes, shares, offset=0, *, axis, summed):
     slope, of_softmax = g
-    known = of_softmax is None and _are_classes(x, classes, shares, axis)
-    if not (known and suits(y[1], slope, shares)):
+    known = of_softmax is None and suits(y[1], slope, shares)
+    if not (known and _are_classes(x, classes, shares, axis)):
         return NotImplemented
     dx = np.empty(x.shape, x.dtype)
     launch(

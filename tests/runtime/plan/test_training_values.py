@@ -89,6 +89,48 @@ def test_modules_in_lists_and_dicts_are_found(hold):
     beside(make)
 
 
+def test_names_that_mean_another_module_are_noticed():
+    """A closure's name, an entry of a list, and one that is added."""
+    first, second, third = (nn.Linear(3, 2).train() for _ in range(3))
+    held, optimizer = [first], optim.SGD()
+    chosen = first
+
+    @burnish.compile
+    def step(x):
+        loss = (chosen(x) ** 2).mean() + sum((m(x) ** 2).mean() for m in held)
+        changed = loss.backward()
+        for module in {id(m): m for m in (chosen, *held)}.values():
+            optimizer.step(0.1, module, changed)
+        return loss
+
+    def check(*trained):
+        x = Tensor(np.ones((2, 3), np.float32))
+        before = [np.array(m.weight.data) for m in (first, second, third)]
+        for _ in range(2):
+            loss = step(x)
+        wanted = (chosen(x) ** 2).mean() + sum((m(x) ** 2).mean() for m in held)
+        assert wanted.numpy() < loss.numpy()
+        for m, was in zip((first, second, third), before, strict=True):
+            assert (m in trained) is bool((m.weight.data != was).any())
+
+    check(first)
+    held[0] = second
+    check(first, second)
+    chosen = third
+    check(second, third)
+    held.append(first)
+    check(first, second, third)
+
+
+def test_a_compiled_function_calls_the_module_that_its_name_means():
+    model = nn.Linear(3, 2)
+    fast = burnish.compile(lambda x: model(x))
+    x = Tensor(np.ones((2, 3), np.float32))
+    for _ in range(2):
+        np.testing.assert_allclose(fast(x).numpy(), model(x).numpy(), 1e-6)
+        model = nn.Linear(3, 2)
+
+
 class Sized(Reparameterizer):
     """Rows of a length that is learned."""
 
