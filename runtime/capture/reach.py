@@ -51,9 +51,9 @@ class Reach:
         if hasattr(function, "watched"):  # a program
             return dict(function.watched)
         if isinstance(function, functools.partial):
-            given = {f"argument {i}": i for i in range(len(function.args))}
+            places = {f"argument {i}": i for i in range(len(function.args))}
             found = self._reached(function.func)
-            found |= self._modules(function.args, given)
+            found |= self._modules(function.args, places)
             return found | self._modules(function.keywords)
         if isinstance(function, MethodType):
             found = self._reached(function.__func__)
@@ -65,12 +65,9 @@ class Reach:
         code, file = function.__code__, function.__globals__
         own = [n for n in code.co_names if n in file and not _is_of_another(file, n)]
         found = self._modules(file, {name: name for name in own})
-        given = code.co_varnames[: code.co_argcount]
         defaults = function.__defaults__ or ()
-        places = range(len(defaults))
-        found |= self._modules(
-            defaults, dict(zip(given[::-1], reversed(places), strict=False))
-        )
+        last = code.co_varnames[code.co_argcount - len(defaults) : code.co_argcount]
+        found |= self._modules(defaults, {name: i for i, name in enumerate(last)})
         found |= self._modules(function.__kwdefaults__ or {})
         for name, cell in zip(
             code.co_freevars, function.__closure__ or (), strict=True
