@@ -49,7 +49,7 @@ def tokenizer(
     separators: list[str] | None = None,
     tokenexp: str | None = None,
 ) -> Result:
-    """onnxruntime's, whose regular expressions are RE2's, here Python's."""
+    """onnxruntime's; its regular expressions are RE2's, here Python's over ASCII."""
     return call(
         "tokenize",
         X,

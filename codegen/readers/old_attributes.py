@@ -168,6 +168,20 @@ def _pad(node: ir.Node, _declared: int) -> None:
         node.attributes.add(ir.AttrInt64s("pads", paddings.as_ints()))
 
 
+def _split(node: ir.Node, declared: int) -> None:
+    """Its sizes were an attribute, or floats."""
+    if declared >= 2 or len(node.inputs) < 2 or node.inputs[1] is None:
+        return
+    sizes = node.inputs[1].const_value
+    if sizes is None:
+        raise UnsupportedError(
+            f"node {node.name!r} (Split, opset {declared}): expected constant sizes; "
+            f"export the model with opset {TARGET} or newer"
+        )
+    node.resize_inputs(1)
+    node.attributes.add(ir.AttrInt64s("split", np.asarray(sizes).astype(int).tolist()))
+
+
 def _tile(node: ir.Node, declared: int) -> None:
     """So many copies along one axis."""
     if declared >= 6 or len(node.inputs) < 3:
@@ -229,6 +243,7 @@ _ADAPTERS: dict[str, Callable[[ir.Node, int], None]] = {
     "RNN": _drop("output_sequence"),
     "Reshape": _reshape,
     "Selu": _selu,
+    "Split": _split,
     "Tile": _tile,
     "Upsample": _upsample,
 }

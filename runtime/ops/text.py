@@ -7,7 +7,7 @@ n-grams) are ordinary arrays.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -54,7 +54,8 @@ def tokenize(
     """The tokens of each string along a new last axis; shorter rows end in `pad`.
 
     pattern: the regular expression of a token; without one, separators: those of what
-    lies between tokens, where one "" makes each character a token. Tokens of fewer than
+    lies between tokens, in the order in which they split; one "" makes each character
+    a token. Tokens of fewer than
     `shortest` characters are left out. mark: "\\x02" before a row's tokens and "\\x03"
     behind them.
     """
@@ -71,28 +72,43 @@ def _tokens(pattern: str | None, separators: Sequence[str]) -> Callable[[str], A
     """The tokens of a string, by what they are or by what separates them."""
     if pattern is None and list(separators) == [""]:
         return list
+    if pattern is not None:
+        found = _compiled("tokenize", pattern)
+        return lambda text: [match.group() for match in found.finditer(text)]
+    between = [_compiled("tokenize", separator) for separator in separators]
+
+    def split(text: str) -> list[str]:
+        parts = [text]
+        for each in between:
+            parts = [piece for part in parts for piece in _pieces(each, part)]
+        return parts
+
+    return split
+
+
+def _pieces(separator: re.Pattern[str], text: str) -> Iterator[str]:
+    """What is between matches. `re.split` would add a separator's groups."""
+    start = 0
+    for match in separator.finditer(text):
+        yield text[start : match.start()]
+        start = match.end()
+    yield text[start:]
+
+
+def _compiled(operator: str, pattern: str) -> re.Pattern[str]:
+    """With RE2's classes, as in onnxruntime: \\d, \\w and \\b are of ASCII alone."""
     try:
-        if pattern is not None:
-            found = re.compile(pattern)
-            return lambda text: [match.group() for match in found.finditer(text)]
-        between = re.compile("|".join(f"(?:{each})" for each in separators))
-        return between.split
-    except re.error as error:
+        return re.compile(pattern, 0 if pattern.startswith("(?u)") else re.ASCII)
+    except (re.error, ValueError) as error:
         raise InputError(
-            "tokenize: expected regular expressions, got "
-            f"{pattern if pattern is not None else list(separators)!r}: {error}"
+            f"{operator}: expected a regular expression, got {pattern!r}: {error}"
         ) from None
 
 
 @operator
 def regex_full_match(x, *, pattern: str) -> Array:
     """Whether each string matches the regular expression as a whole (bool)."""
-    try:
-        matches = re.compile(pattern).fullmatch
-    except re.error as error:
-        raise InputError(
-            f"regex_full_match: expected a regular expression, got {pattern!r}: {error}"
-        ) from None
+    matches = _compiled("regex_full_match", pattern).fullmatch
     return _mapped(lambda text: matches(text) is not None, x, bool)
 
 

@@ -32,6 +32,7 @@ _SLOTS = {
     "GroupNormalization": _AFFINE,
     "InstanceNormalization": _AFFINE,
     "LayerNormalization": _AFFINE,
+    "RMSNormalization": ("weight",),
 }
 _FARTHEST = 64
 """Steps to a neighbour, so that long chains without weights cost nothing."""

@@ -24,7 +24,9 @@ def tell_apart(graph: Any, infos: Iterable[Any], explain: Explain) -> None:
     """
     held = {tensor.name for tensor in graph.initializer}
     inputs = [info for info in graph.input if info.name not in held]
-    taken = {dim.dim_param for info in inputs for dim in _dims(info)}
+    infos = list(infos)
+    named = (dim.dim_param for info in (*inputs, *infos) for dim in _dims(info))
+    taken = {word for name in named for word in words(name)}
     counted = [
         Counter(dim.dim_param for dim in _dims(info) if dim.dim_param)
         for info in inputs
@@ -41,6 +43,11 @@ def tell_apart(graph: Any, infos: Iterable[Any], explain: Explain) -> None:
                 dim.dim_param = next(other for other in tries if other not in taken)
                 taken.add(dim.dim_param)
             explain(f"input {info.name!r}: {count} axes named {name!r} may differ")
+
+
+def words(size: str) -> list[str]:
+    """A size's name, or what it is computed from."""
+    return [size, *re.findall(r"\w+", size)]
 
 
 def _dims(info: Any) -> Any:

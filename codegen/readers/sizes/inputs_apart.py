@@ -1,7 +1,7 @@
 """Rename axes of several inputs that share a name but need not be equal.
 
 Two towers with a batch "N" each: onnxruntime takes any two sizes. What an elementwise
-operator, a layer or control flow brings together keeps one name.
+operator, a layer or control flow brings together keeps one name. So do sequences.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import onnx_ir as ir
 from burnish.codegen.errors import Explain
 from burnish.codegen.readers import native
 from burnish.codegen.readers.sizes import shapes
+from burnish.codegen.readers.sizes.axes import words
 
 _JOINS = ("Concat", "MatMul")
 """Operators that take tensors of which some axes have sizes of their own."""
@@ -31,14 +32,19 @@ def tell_inputs_apart(model: ir.Model, explain: Explain) -> None:
     named: dict[str, list[ir.Value]] = defaultdict(list)
     for value in model.graph.inputs:
         if value.name not in held:
-            for name in {dim.value for dim in _symbols(value) if dim.value}:
-                named[name].append(value)
-    shared = {name: values for name, values in named.items() if len(values) > 1}
+            for name in dict.fromkeys(dim.value for dim in _symbols(value)):
+                if name:
+                    named[name].append(value)
+    shared = {
+        name: values
+        for name, values in named.items()
+        if len(values) > 1 and all(map(_is_tensor, values))
+    }
     if not shared:
         return
     groups = _Groups(model.graph, {v for values in shared.values() for v in values})
     changes: dict[ir.Value, dict[str, str]] = defaultdict(dict)
-    taken = set(named)
+    taken = set(_all_words(model))
     for name, values in shared.items():
         news = {groups.of(values[0]): name}
         for value in values:
@@ -63,9 +69,10 @@ class _Groups:
         made = {value: frozenset((value,)) for value in inputs}
         several: list[ir.Value] = []
         for node in graph:
-            sets = {made[v] for v in _read(node) if v in made}
+            operands = [v for v in _read(node) if v in made]
+            sets = {made[v] for v in operands}
             found = {self.of(v) for one in sets for v in one} if sets else set()
-            if len(found) > 1 and not (node.op_type in _JOINS and node.domain == ""):
+            if len(found) > 1 and not _may_differ(node, operands):
                 first, *others = sorted(found, key=lambda v: v.name or "")
                 self.parent.update(dict.fromkeys(others, first))
                 found = {first}
@@ -81,16 +88,39 @@ class _Groups:
         return value
 
 
+def _may_differ(node: ir.Node, operands: list[ir.Value]) -> bool:
+    """Whether the node may take axes of different sizes; `_fits` says of which."""
+    alone = len(operands) == 1 and next(_bodies(node), None) is None
+    return node.domain == "" and (alone or node.op_type in _JOINS)
+
+
 def _read(node: ir.Node) -> Iterator[ir.Value]:
     """The values that a node reads, those of its bodies included."""
     yield from (value for value in node.inputs if value is not None)
+    for body in _bodies(node):
+        for inner in body:
+            yield from _read(inner)
+        yield from (value for value in body.outputs if value is not None)
+
+
+def _bodies(node: ir.Node) -> Iterator[ir.Graph]:
     for attribute in node.attributes.values():
-        if attribute.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS):
-            one = attribute.type == ir.AttributeType.GRAPH
-            for body in (attribute.value,) if one else attribute.value:
-                for inner in body:
-                    yield from _read(inner)
-                yield from (value for value in body.outputs if value is not None)
+        if attribute.type == ir.AttributeType.GRAPH:
+            yield attribute.value
+        elif attribute.type == ir.AttributeType.GRAPHS:
+            yield from attribute.value
+
+
+def _is_tensor(value: ir.Value) -> bool:
+    return isinstance(value.type, ir.TensorType)
+
+
+def _all_words(model: ir.Model) -> Iterator[str]:
+    """The names that the sizes of any value are computed from."""
+    for graph in model.graphs():
+        for value in ir.convenience.create_value_mapping(graph).values():
+            for dim in _symbols(value):
+                yield from words(dim.value or "")
 
 
 def _symbols(value: ir.Value) -> list[ir.SymbolicDim]:
@@ -138,7 +168,7 @@ def _dims(info: Any) -> Any:
 def _fits(node: Any, known: dict[str, list[Any]]) -> bool:
     """Whether a node's operands agree in the axes that have to be equal."""
     sizes = [known[name] for name in node.input if name in known]
-    if len(sizes) < len(node.input) or not all(sizes):
+    if len(sizes) < len(node.input):
         return False
     if node.op_type == "Concat" and not node.domain:
         (axis,) = (each.i for each in node.attribute if each.name == "axis")

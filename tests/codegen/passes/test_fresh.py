@@ -42,11 +42,15 @@ def _matrices(*shape: int, names: str = "wv") -> dict[str, Any]:
     return {n: RANDOM.normal(size=shape).astype(np.float32) for n in names}
 
 
+SCALES = "a = MatMul(x, w) b = RMSNormalization(a, g) c = MatMul(b, v)"
+SCALES += " y = RMSNormalization(c, g)"
+
 IMAGE, ROWS = "2,4,5,5", "3,4"
 CASES = {
     "group norms": (GROUPS, _vectors((4, 1, 1)) | _matrices(4, 4, 1, 1), IMAGE, 48),
     "copied": (COPIED, _vectors((4, 1, 1)) | _matrices(4, 4, 1, 1), IMAGE, 48),
     "layer norms": (NORMS, _vectors() | _matrices(4, 4), ROWS, 48),
+    "scales": (SCALES, {"g": ONES} | _matrices(4, 4), ROWS, 40),
     "copies": (COPIES, _vectors() | _matrices(4, 4), ROWS, 48),
     "one layer twice": (TWICE, _vectors() | _matrices(4, 4, names="w"), ROWS, 24),
     "a batch norm": (BATCH, _vectors(), IMAGE, 8),
@@ -58,7 +62,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_layers_have_fresh_vectors_of_their_own(case: str, tmp_path: Path) -> None:
     text, weights, given, count = CASES[case]
-    model = form(text, weights=weights, x=given)
+    model = form(text, weights=weights, x=given, opset=23)
     becomes(model)
     source, module = source_of(model, tmp_path)
     assert module.num_params == count, source

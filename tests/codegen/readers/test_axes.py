@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
+import onnx_ir as ir
 import pytest
+from onnx import helper
 
 from burnish.codegen.backend import BurnishBackend
+from burnish.codegen.readers.sizes.inputs_apart import tell_inputs_apart
 from burnish.errors import InputError
 from tests.codegen.readers.hostile import N, floats, info, ints, model
 
@@ -56,12 +59,19 @@ TOWERS = {
     "apart": [N("Relu", ["a"], ["y"]), N("Tanh", ["b"], ["z"])],
     "joined": [N("Relu", ["a"], ["t"]), N("Concat", ["t", "b"], ["y"], axis=-2)],
     "scored": [N("Transpose", ["b"], ["t"]), N("MatMul", ["a", "t"], ["y"])],
+    "softmax of scores": [
+        N("Transpose", ["b"], ["t"]),
+        N("MatMul", ["a", "t"], ["s"]),
+        N("Mul", ["s", "two"], ["u"]),
+        N("Softmax", ["u"], ["y"]),
+    ],
     "sized": [N("Relu", ["a"], ["y"]), N("Shape", ["b"], ["z"])],
 }
 
 
 def towers(nodes):
-    made = model(nodes, [info("a", ["N", 4]), info("b", ["N", 4])])
+    ports = [info("a", ["N", 4]), info("b", ["N", 4])]
+    made = model(nodes, ports, tensors=[floats("two", 2.0)])
     names = [name for node in nodes for name in node.output if name in "yz"]
     del made.graph.output[:]
     kinds = dict.fromkeys(names, 1) | ({"z": 7} if nodes[1].op_type == "Shape" else {})
@@ -95,6 +105,48 @@ TIED = {
         N("Add", ["u", "a"], ["y"]),
     ],
 }
+
+
+def test_a_new_name_is_nowhere_in_the_file():
+    made = model(
+        [N("Relu", ["a"], ["r"]), N("NonZero", ["r"], ["p"]), N("Shape", ["p"], ["y"])],
+        [info("a", ["N", 4]), info("b", ["N", 4])],
+        [info("y", None, 7), info("z", ["N", 4])],
+    )
+    made.graph.node.append(N("Tanh", ["b"], ["z"]))
+    made.graph.value_info.append(info("p", [2, "N_2"], 7))
+    sizes, _ = BurnishBackend.prepare(made).run([np.ones((3, 4), "f"), x(5, 4)])
+    assert sizes.tolist() == [2, 12]
+
+
+def test_tensors_of_a_sequence_keep_their_name():
+    seq = helper.make_tensor_sequence_value_info("s", 1, ["N", 4])
+    nodes = [
+        N("SequenceAt", ["s", "first"], ["t"]),
+        N("Concat", ["t", "b"], ["y"], axis=1),
+    ]
+    tensors = [ints("first", 0)]
+    given = [info("a", ["N", 4]), info("b", ["N", 4]), seq]
+    made = model([*nodes, N("Relu", ["a"], ["z"])], given, ["y", "z"], tensors)
+    said: list[str] = []
+    tell_inputs_apart(ir.from_proto(made), said.append)
+    assert said == []
+
+
+def test_decisions_are_told_in_the_order_of_inputs():
+    shapes = {"a": "NM", "b": "NK", "c": "KM", "d": "MN"}
+    nodes = [N("Relu", [name], [f"y{name}"]) for name in shapes]
+    made = model(nodes, [info(name, list(axes)) for name, axes in shapes.items()])
+    del made.graph.output[:]
+    said: list[str] = []
+    tell_inputs_apart(ir.from_proto(made), said.append)
+    assert [(line[7], line[-4:-1]) for line in said] == [
+        ("b", "N_2"),
+        ("d", "N_3"),
+        ("d", "M_3"),
+        ("c", "M_2"),
+        ("c", "K_2"),
+    ]
 
 
 @pytest.mark.parametrize("name", TIED)

@@ -636,6 +636,8 @@ CASES = [
             (1, 0, {"tokenexp": "[a-z0-9_]+"}),
             (2, 1, {"tokenexp": "[a-z0-9_]+"}),
             (1, 0, {"separators": [" ", "-"]}),
+            (1, 0, {"separators": ["eq", "se", "(,| )"]}),
+            (1, 0, {"tokenexp": r"\w+"}),
             (1, 1, {"separators": [""]}),
         )
     ),

@@ -191,6 +191,10 @@ OPSETS_1_TO_6 = {
         node("Tile", np.float32(2), np.float32(1), opset=1),
         np.tile(X, (1, 2, 1, 1)),
     ),
+    "sizes that are floats": (
+        node("Split", np.float32([1, 2]), opset=1, axis=1),
+        X[:, :1],
+    ),
     "two scales": (
         node("Upsample", opset=1, height_scale=2.0, width_scale=3.0, mode="nearest"),
         X.repeat(2, 2).repeat(3, 3),

@@ -82,11 +82,21 @@ CASES = [
         **HOST,
     ),
     case(
-        ops.regex_full_match,
-        WORDS.reshape(2, 2),
-        pattern=r"\w+",
-        expect=lambda x: np.array([[True, True], [False, False]]),
+        ops.tokenize,
+        words("abc", "a;b,c"),
+        separators=["bc", "ab", "(,|;)"],
+        expect=as_text([["a", "", ""], ["a", "b", "c"]]),
         **HOST,
+    ),
+    *(
+        case(
+            ops.regex_full_match,
+            WORDS.reshape(2, 2),
+            pattern=pattern,
+            expect=lambda x, e=expected: np.array([[True, e], [False, False]]),
+            **HOST,
+        )
+        for pattern, expected in ((r"\w+", False), (r"(?u)\w+", True))
     ),
     case(
         ops.string_normalizer,
