@@ -38,7 +38,7 @@ _SEPARABLE = (
     ("depth", "excite", "point"),
     ("depth", "point"),
 )
-BLOCKS = 4
+_BLOCKS = 4
 """Convolutions with norms, outside of modules, that are worth a class of their own."""
 
 
@@ -60,7 +60,13 @@ def conv_block(statement: Statement, flow: Flow) -> list[Statement]:
 def all_blocks(statements: Sequence[Statement], flow: Flow) -> list[list[Statement]]:
     """The convolution blocks that hold all layers there are; [] where they are few."""
     found = [block for s in statements if (block := conv_block(s, flow))]
-    return found if len(found) == sum(map(dense, statements)) >= BLOCKS else []
+    are_all = len(found) == sum(map(dense, statements))
+    return found if are_all and are_several(found) else []
+
+
+def are_several(blocks: Sequence[object]) -> bool:
+    """Whether a class is worth it for so many convolution blocks."""
+    return len(blocks) >= _BLOCKS
 
 
 def block_kind(block: Sequence[Statement]) -> str:

@@ -14,7 +14,7 @@ from burnish.codegen.arrange.analysis.tandem_repeats import Run, best_run, place
 from burnish.codegen.arrange.recover.excitation import EXCITE, excitations
 from burnish.codegen.arrange.recover.layer_roles import SEPARABLE_KINDS, Roles
 from burnish.codegen.arrange.recover.motifs import (
-    BLOCKS,
+    are_several,
     block_kind,
     conv_block,
     joined,
@@ -125,7 +125,7 @@ def single_motifs(
     """
     units = [_motif(block, EXCITE) for block in excitations(rest, cuts.flow)]
     blocks = [block for s in rest if (block := conv_block(s, cuts.flow))]
-    if known or len(blocks) >= BLOCKS:
+    if known or are_several(blocks):
         units += [_motif(block, block_kind(block)) for block in blocks]
     cuts.linked([unit.segments[0] for unit in units])
     for number, unit in enumerate(units):

@@ -105,9 +105,9 @@ CASES: dict[str, Callable[[], onnx.ModelProto]] = {
     "follow_sizes": lambda: form(views.SIZES["of an expand"][0], x="b,t,8"),
     "drop_identities": lambda: form("a = Identity(x) y = Relu(a)", x="2,4"),
     "repeat_elements": _upsampled,
-    "join_slices": lambda: slices._unrolled(3),
+    "join_slices": lambda: slices.unrolled(3),
     "channels_first": _channels_last,
-    "recurrent_loops": lambda: loops._loop("RNN"),
+    "recurrent_loops": lambda: loops.loop_over_time("RNN"),
     "stack_recurrent": lambda: form(
         recurrent.two("LSTM"), weights=recurrent.weights("LSTM", 3, 4), x="time,batch,3"
     ),

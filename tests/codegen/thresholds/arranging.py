@@ -13,6 +13,7 @@ from burnish.codegen.arrange.hyperparams.transfer_rules import reshaped
 from burnish.codegen.arrange.merge.alignment import Alignment
 from burnish.codegen.arrange.merge.comprehensions import with_runs
 from burnish.codegen.arrange.merge.progressions import progression
+from burnish.codegen.arrange.recover.layer_roles import Roles
 from burnish.codegen.arrange.recover.segments import Segment
 from burnish.codegen.arrange.recover.units import Unit, _saved
 from burnish.codegen.arrange.rerolling.statements import _worth
@@ -23,6 +24,7 @@ from burnish.codegen.program import (
     Call,
     ClassPlan,
     Expression,
+    Flow,
     If,
     Literal,
     Name,
@@ -55,6 +57,26 @@ def _turned(by: int) -> str:
 def _rotations(*by: int) -> list[Step]:
     steps = [step for n in by for step in (_turned(n), "ops.tanh({x})")]
     return [("fc", 4, 4), *steps]
+
+
+_JOINED = """\
+weight u "": float32[4, 4, 1, 1]
+weight v "": float32[4, 4, 1, 1]
+weight w "": float32[4, 4, 1, 1]
+input x: float32[batch, 4, h, w]
+c: float32[batch, 4, h, w] = nn.Conv2d(4, 4, 1, bias=False, weight=u)(x)
+a: float32[batch, 4, h, w] = nn.Conv2d(4, 4, 1, bias=False, weight=v)(c)
+b: float32[batch, 4, h, w] = nn.Conv2d(4, 4, 1, bias=False, weight=w)(x)
+y: float32[batch, 8, h, w] = ops.concat([a, b], axis=1)
+return y
+output "y": float32[batch, 8, h, w]
+"""
+
+
+def _kind(text: str) -> str:
+    """The name of a class of all of a program's statements."""
+    body = Program.parse(text).body
+    return Roles(Flow(body)).kind(body.statements)
 
 
 def _functions(*left_out: int) -> list[Step]:
@@ -299,7 +321,7 @@ ARRANGING = (
         lambda: "class Block" in source(chain(*[_SMALL * 2] * 3, scope="")),
     ),
     Threshold(
-        "arrange.recover.units._BLOCKS",
+        "arrange.recover.motifs._BLOCKS",
         2,
         "a class for three convolutions with norms",
         lambda: "class ConvBN" in source(images(*["conv", "norm"] * 3)),
@@ -309,6 +331,12 @@ ARRANGING = (
         0,
         "a class whose own lines are more than those that it saves",
         _saves,
+    ),
+    Threshold(
+        "arrange.recover.layer_roles._BRANCHES",
+        2,
+        "a convolution block of two branches as Inception",
+        lambda: _kind(_JOINED) == "Inception",
     ),
     Threshold(
         "arrange.recover.excitation._EXCITING",

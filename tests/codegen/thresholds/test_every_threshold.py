@@ -28,12 +28,14 @@ WORK = {
     "arrange.merge.alignment._STEPS",
     "arrange.merge.anti_unify._LONGEST",
     "arrange.merge.merge._KINDS",
+    "arrange.recover.regions._NESTED",
     "arrange.recover.units._REACHES",
     "passes._ROUNDS",
     "passes.constants.decide_if._LONGEST",
     "passes.graph._MOST_INTEGERS",
     "passes.shapes.propagate._LARGEST",
     "passes.shapes.propagate._SHORT",
+    "passes.weights.fresh._FARTHEST",
 }
 #: Numbers of a format, a formula or a cost: no other value would be looser.
 CONSTANTS = {
