@@ -28,7 +28,8 @@ INLINE void multiply(const int R, const int NR, const int stride, const piece *p
     }
     const float *x = p->x, *weight = p->weight;
     // Where the results go, which is seldom in cache; a sum to add often is there too.
-    if (R > 2 && (record->blocks > 1 || p->runs[p->t->last].length > LANES)) {
+    const int is_deep = p->t->n_last && p->runs[p->t->last].length > LANES;
+    if (R > 2 && (record->blocks > 1 || is_deep)) {
         UNROLLED for (int r = 0; r < R; r++) UNROLLED for (int j = 0; j < NR; j++)
             __builtin_prefetch(p->out + p->to[r] + j * record->out_step, 1, 3);
     }
