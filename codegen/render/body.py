@@ -96,21 +96,24 @@ def _if(
     """An `if`; in_one_line: `x = a if c else b` where that fits."""
     pad = " " * indent
     targets = [names[t] for t in statement.targets]
-    ways = [
-        (block, _together(targets, block.results, names, indent + INDENT))
-        for block in statement.blocks()
-    ]
-    then, otherwise = (
-        _lines(block, names, indent + INDENT) + results for block, results in ways
-    )
     condition = text(statement.condition, names)
+
+    first, second = (
+        _together(targets, block.results, names, indent + INDENT)
+        for block in statement.blocks()
+    )
+    then = _lines(statement.then, names, indent + INDENT) + first
+    lines = [f"{pad}if {condition}:", *(then or [f"{pad}    pass"])]
+    inner = _only_if(statement.otherwise, second)
+    is_long = inner is not None and _is_nested(inner)
+    otherwise = second
+    if not is_long:
+        otherwise = _lines(statement.otherwise, names, indent + INDENT) + second
     if in_one_line and len(targets) == 1:
         line = _choice(targets[0], condition, then, otherwise)
         if line:
             return [pad + line]
-    lines = [f"{pad}if {condition}:", *(then or [f"{pad}    pass"])]
-    inner = _only_if(*ways[1])
-    if inner and (len(otherwise) > 1 or len(then) == 1):
+    if inner and (is_long or len(otherwise) > 1 or len(then) == 1):
         behind = _if(inner, names, indent, in_one_line=False)
         return [*lines, f"{pad}el{behind[0].lstrip()}", *behind[1:]]
     return [*lines, f"{pad}else:", *otherwise] if otherwise else lines
@@ -120,6 +123,11 @@ def _only_if(block: Block, results: list[str]) -> If | None:
     """The `if` that is all that a block does."""
     only = block.statements[0] if len(block.statements) == 1 else None
     return only if isinstance(only, If) and not results else None
+
+
+def _is_nested(statement: If) -> bool:
+    """Whether it is no single line for sure; then a long chain is laid out once."""
+    return any(inner.blocks() for b in statement.blocks() for inner in b.statements)
 
 
 def _choice(

@@ -221,3 +221,25 @@ def test_choices_inside_choices_are_branches(ways, lines, tmp_path):
             want = known.get(ways[0 if a else 1], np.exp(x) if b else -x)
             got = module(Tensor(x), *map(Tensor, map(np.array, (a, b))))
             np.testing.assert_allclose(got.numpy(), want, rtol=1e-6)
+
+
+def _chain(depth, length=24):
+    """`if c0: x + 0, elif c1: x + 1` and so on: a switch with many cases."""
+    if depth == length:
+        return f"y{depth} = Neg (x)"
+    inner = _chain(depth + 1, length)
+    return f"""y{depth} = If (c{depth}) <
+        then_branch = t () => (float[2] t{depth}) {{ t{depth} = Add (x, k{depth}) }},
+        else_branch = e () => (float[2] y{depth + 1}) {{ {inner} }}>"""
+
+
+def test_a_chain_of_many_choices_is_laid_out_in_linear_time(tmp_path):
+    """Each level laid out its else twice: 24 levels took hours."""
+    flags = ", ".join(f"bool c{i}" for i in range(24))
+    held = ", ".join(f"float k{i} = {{{i}}}" for i in range(24))
+    header = '<ir_version: 10, opset_import: ["" : 21]>'
+    graph = f"chain (float[2] x, {flags}) => (float[2] y0) <{held}> {{ {_chain(0)} }}"
+    module, text = model(header + graph, tmp_path)
+    assert text.count(" elif ") == 23, text
+    given = [Tensor(np.array(i == 20)) for i in range(24)]
+    np.testing.assert_array_equal(module(Tensor(np.float32([1, 2])), *given), [21, 22])
