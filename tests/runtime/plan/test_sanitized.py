@@ -41,7 +41,10 @@ def test_kernels_read_and_write_what_is_theirs(tmp_path):
         "UBSAN_OPTIONS": "print_stacktrace=1",
         "PYTHONMALLOC": "malloc",
     }
-    names = ("kernels", "winograd", "gradients", "halo", "quantized", "same")
+    names = (
+        *("kernels", "winograd", "gradients", "along_gradients", "halo", "in_place"),
+        *("quantized", "same"),
+    )
     files = [Path(__file__).with_name(f"test_{name}.py") for name in names]
     ops = Path(__file__).parents[1] / "ops"
     files += [ops / "test_cpu.py", ops / "test_row_kernels.py"]
