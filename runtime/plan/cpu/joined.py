@@ -135,8 +135,10 @@ def put_at(b: Builder, node: Node) -> None:
     _is_value(node, x)
     axis, index = b.blocked_axis(x), node.options["index"]
     if axis is not None and len(x.shape) == len(y.shape):
-        start = _channels_alone(index, y.shape, axis)
-        if start >= 0 and start % LANES == 0:
+        start, count = _channels_alone(index, y.shape, axis), x.shape[axis]
+        # lanes after the last channel of x may be NaN, and belong to no channel of y
+        is_whole = count % LANES == 0 or start + count == y.shape[axis]
+        if start >= 0 and start % LANES == 0 and is_whole:
             channels = Layout("blocked", axis)
             out, place = b.result(y, channels), pixels(y.shape, axis)
             _fill(b, out, (blocks(y.shape[axis]) * LANES * place,))

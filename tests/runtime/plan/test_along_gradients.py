@@ -61,6 +61,20 @@ def test_parts_of_maps_in_blocks():
     planned(function, x, weight)
 
 
+def test_first_channels_with_lanes_of_others_that_give_nan():
+    random = np.random.default_rng(5)
+
+    def function(x, weight, bias, other):
+        y = ops.conv(x, weight, bias, padding=1)
+        return ops.conv(ops.sqrt(y[:, :20]), other)
+
+    planned(
+        function,
+        0.1 * normal(random, 2, 3, 7, 5), normal(random, 48, 3, 3, 3),
+        np.where(np.arange(48) < 20, 10.0, -10.0), normal(random, 24, 20, 1, 1),
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_joined_and_split(axis):
     random = np.random.default_rng(3)
