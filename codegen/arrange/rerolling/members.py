@@ -43,7 +43,7 @@ def looped(
             continue
         loop = found[0]
         if loop.carried and not loop.collected and loop.index is None:
-            loop.items, loop.index = items, item
+            loop.count, loop.items, loop.index = None, items, item
             return Block([*before, loop, *after], block.results)
     return None
 
