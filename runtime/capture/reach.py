@@ -8,6 +8,9 @@ from typing import Any
 
 from burnish.nn.module import Module
 
+_LONGEST = 1 << 12
+"""Items of a container beyond which it holds data, and no modules."""
+
 
 def reached(function: Any) -> dict[str, Module]:
     """Every module that a function reaches, with its name there: see `Reach`."""
@@ -99,7 +102,7 @@ class Reach:
         elif isinstance(item, ModuleType):  # a lazy one is slow to say what it lacks
             return {}
         elif isinstance(item, list | tuple | dict):
-            if id(item) not in self._seen:
+            if len(item) <= _LONGEST and id(item) not in self._seen:
                 self._seen.add(id(item))
                 found = self._modules(item, _named(name, item))
                 if found:

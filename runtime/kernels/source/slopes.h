@@ -22,6 +22,6 @@ INLINE vec swish_slope(vec x, float alpha) {
 
 INLINE vec hard_swish_slope(vec x) {
     vec inside = x * (1.f / 3) + 0.5f;
-    vec beyond = choose((ivec)(x > 0.f), all(1), all(0));
+    vec beyond = choose((ivec)(x != x), x, choose((ivec)(x > 0.f), all(1), all(0)));
     return choose((ivec)((x > -3.f) & (x < 3.f)), inside, beyond);
 }

@@ -39,9 +39,20 @@ def _walks(x, roots, nodes, targets, weights):
         and nodes.yes.dtype == nodes.no.dtype == np.int64
         and nodes.features.shape == nodes.yes.shape == nodes.no.shape == shape
         and targets.shape == weights.shape
+        and all(
+            _fits(a, kind, shape) for a, kind in zip(nodes[4:6], _KINDS, strict=True)
+        )
         and len(roots) * len(x) > 0
         and usable()
     )
+
+
+_KINDS = (np.uint8, np.bool_)
+"""The dtypes of modes and of missing, bytes for the kernel."""
+
+
+def _fits(a, kind, shape):
+    return a is None or (a.dtype == kind and a.shape == shape)
 
 
 def _voted(x, roots, nodes, targets, weights, outputs, aggregate):

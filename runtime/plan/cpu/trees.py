@@ -34,6 +34,13 @@ def tree_ensemble(b: Builder, node: Node) -> None:
         held[n].dtype == np.int64 for n in ("roots", "features", "yes", "no", "targets")
     )
     need(whole, "its trees are not numbered in int64")
+    shape = held["yes"].shape
+    each = [held[n] for n in ("features", "thresholds", "no", "modes", "missing")]
+    alike = all(part is None or part.shape == shape for part in each)
+    need(alike and held["targets"].shape == held["weights"].shape, "its nodes' sizes")
+    for name, kind in (("modes", np.uint8), ("missing", np.bool_)):
+        part = held[name]
+        need(part is None or part.dtype == kind, f"its {name} are no bytes")
     spots: dict[str, Any] = {
         name: None if made is None else b.constant(made) for name, made in held.items()
     }

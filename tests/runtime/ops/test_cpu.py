@@ -368,6 +368,14 @@ def test_trees(rows, bare, aggregate, launched):
     assert launched == ["trees"]
 
 
+def test_modes_that_are_no_bytes_are_left_to_the_plain_form(launched):
+    x, trees = values(7, 5), forest(7)
+    wider = trees | {"modes": trees["modes"].astype(np.int64)}
+    found = (tree_ensemble(x, *each.values(), outputs=3) for each in (wider, trees))
+    np.testing.assert_allclose(*found, 1e-5, 1e-6)
+    assert launched == ["trees"]
+
+
 @pytest.mark.parametrize("rows", [1, 3, 100])
 def test_trees_by_threads(rows, launched):
     x, trees = values(rows, 5), forest(1, trees=1100)

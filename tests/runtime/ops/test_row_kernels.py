@@ -85,6 +85,17 @@ def test_activations_of_odd_numbers(op, options, launched):
     assert set(launched) == {"program"}
 
 
+@pytest.mark.parametrize(
+    ("op", "options"), ACTIVATIONS, ids=lambda v: getattr(v, "name", str(v))
+)
+def test_a_nan_reaches_the_gradient_as_it_does_without_kernels(op, options, launched):
+    x = np.array([np.nan, 1, -1], np.float32)
+    given = {**op.defaults, **options}
+    y, g = op(x, **options), np.ones_like(x)
+    wanted = pulled(op, *wide([g, y]), wide([x]), given)[0]
+    close(pulled(op, g, y, (x,), given)[0], wanted, 64)
+
+
 def test_an_activation_takes_arrays_that_are_not_contiguous(launched):
     x = values(2, 6, 5)
     half = x[:, ::2].transpose(2, 0, 1)
