@@ -7,12 +7,10 @@ from typing import Any
 import numpy as np
 
 from burnish.kernels import direct
+from burnish.kernels.forms import attention_room
 
 _FEW = 1 << 16
 """Products below which a call of the kernel costs more than it spares."""
-
-_ROWS = 6  # queries whose scores and results a share holds
-_LANES = 16
 
 
 def attended(q: Any, k: Any, v: Any, mask: Any, scale: float, is_causal: bool) -> Any:
@@ -53,8 +51,7 @@ def attended(q: Any, k: Any, v: Any, mask: Any, scale: float, is_causal: bool) -
     out = np.empty((*q.shape[:-1], values), np.float32)
     flops = 2 * batches * heads * queries * keys * (size + values)
     parts = min(direct.shares(flops / 8), batches * heads)
-    room = size * _whole(keys) + keys * _whole(values)
-    room += _ROWS * (_whole(keys) + _whole(values))
+    room = attention_room(size, keys, values)
     direct.launch(
         "attention", parts, **fields, out=out, space=np.empty(parts * room, np.float32),
         batches=batches, heads=heads, shared=heads // groups, queries=queries,
@@ -81,7 +78,3 @@ def _mask(mask: Any, is_causal: bool, queries: int, keys: int) -> Any:
     if mask is None:
         return before
     return mask & before if mask.dtype == bool else np.where(before, mask, -np.inf)
-
-
-def _whole(n: int) -> int:
-    return -(-n // _LANES) * _LANES

@@ -46,10 +46,6 @@ def _sizes(x):
     return {"count": len(x), "channels": x.shape[1], "inner": prod(x.shape[2:])}
 
 
-_ROWS = 32
-"""Rows with a sum of their own in the gradient of a weight, as in row_gradients.c"""
-
-
 def _register(function, center):
     """Kernels of a norm from an axis to the last one, and of its gradient."""
 
@@ -72,11 +68,13 @@ def _register(function, center):
         shape = x.shape[axis % x.ndim :]
         if not (suits(x, g, *scales) and _are_rows(scales, shape)):
             return NotImplemented
+        from burnish.kernels.forms import CHUNK
+
         width = prod(shape)
         rows = x.size // width
         dx = np.empty(x.shape, x.dtype)
         sums = [
-            None if a is None else np.empty((-(-rows // _ROWS), width), x.dtype)
+            None if a is None else np.empty((-(-rows // CHUNK), width), x.dtype)
             for a in scales
         ]
         weight = dense(scales[0]) if scales else None

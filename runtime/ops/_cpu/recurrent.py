@@ -8,8 +8,6 @@ from burnish.ops import _lstm
 from burnish.ops._cpu.call import dense, launch_shared, suits
 from burnish.ops._states import before
 
-_LANES = 16  # hidden units in a block of weights, as in recurrent.c
-_EXAMPLES = 8  # that go back through time together, as in recurrent_gradient.c
 _MANY = 16
 """Examples from which on NumPy's products, one for all of them, are faster."""
 
@@ -20,6 +18,7 @@ def _(x, weight, h, c, live=None, *, order, reverse):
     if not (known and suits(x, weight, h, c)):
         given = x, weight, h, c, live
         return _lstm.lstm_sequence.value(*given, order=order, reverse=reverse)
+    from burnish.kernels.forms import interleaved, whole
     from burnish.kernels.records import CELLS
 
     steps, count, width = x.shape
@@ -28,8 +27,8 @@ def _(x, weight, h, c, live=None, *, order, reverse):
     gates = np.empty((steps, count, 4, hidden), x.dtype)
     places = [order.index(gate) for gate in "ifoc"]
     launch_shared(
-        "recurrent", x.size * hidden / 4, count, 3 * _LANES * -(-hidden // _LANES),
-        x=dense(x), weight=_interleaved(weight, places, hidden), bias=None, h=dense(h),
+        "recurrent", x.size * hidden / 4, count, 3 * whole(hidden),
+        x=dense(x), weight=interleaved(weight, places, hidden), bias=None, h=dense(h),
         c=dense(c), hs=hs, cs=cs, kept=gates, acted=None, mode=CELLS["lstm"],
         steps=steps, count=count, hidden=hidden, gates=4, reverse=reverse,
         **_named(places),
@@ -45,12 +44,13 @@ def _(g, y, x, weight, h, c, live=None, *, order, reverse):
     known = live is None and by_gates is None
     if not (known and suits(x, by_h, by_c, *y, weight, h, c)):
         return NotImplemented
+    from burnish.kernels.forms import EXAMPLES
     from burnish.kernels.records import CELLS
 
     dz, (dh, dc) = np.empty(x.shape, x.dtype), np.empty((2, *h.shape), x.dtype)
     launch_shared(
-        "recurrent_gradient", x.size * hidden / 4, -(-count // _EXAMPLES),
-        2 * _EXAMPLES * hidden, by_h=dense(by_h), by_c=dense(by_c), gates=dense(gates),
+        "recurrent_gradient", x.size * hidden / 4, -(-count // EXAMPLES),
+        2 * EXAMPLES * hidden, by_h=dense(by_h), by_c=dense(by_c), gates=dense(gates),
         acted=None, states=dense(cs), first=dense(c), weight=dense(weight), out=dz,
         offsets=None, dh=dh, dc=dc, mode=CELLS["lstm"], steps=steps, count=count,
         hidden=hidden, gates_each=4, reverse=reverse,
@@ -71,10 +71,3 @@ def _is_sequence(x, weight, h, c):
 
 def _named(places):
     return {f"gate{i}": place for i, place in enumerate(places)}
-
-
-def _interleaved(weight, places, hidden):
-    """(4 * hidden, hidden) as (block of hidden, hidden before, gate, _LANES)"""
-    w = weight.reshape(4, hidden, hidden)[places]
-    w = np.pad(w, ((0, 0), (0, -hidden % _LANES), (0, 0)))
-    return dense(w.reshape(4, -1, _LANES, hidden).transpose(1, 3, 0, 2))

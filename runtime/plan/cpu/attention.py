@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from burnish.kernels.forms import attention_room
 from burnish.plan.cpu.builder import Builder, Spot
 from burnish.plan.cpu.conv import check
-from burnish.plan.cpu.layout import LANES, PLAIN, strides
+from burnish.plan.cpu.layout import PLAIN, strides
 from burnish.plan.cpu.table import lower, need
 from burnish.plan.graph import Node, Value
 
@@ -58,11 +59,7 @@ def attention(b: Builder, node: Node) -> None:
         (steps[0], steps[2], steps[1]) if turned else steps[:3]
     )
     masked = _mask_steps(b, mask, is_grouped)
-    room = (
-        size * _whole(keys)
-        + keys * _whole(values)
-        + 6 * (_whole(keys) + _whole(values))
-    )
+    room = attention_room(size, keys, values)
     flops = 2 * batches * heads * queries * keys * (size + values)
     shares = b.shares(flops / 8, batches * heads)
     b.add(
@@ -73,10 +70,6 @@ def attention(b: Builder, node: Node) -> None:
         room=room, zero_if_empty=node.options["zero_if_empty"],
         scale=node.options["scale"], blocked=node.options["blocked"],
     )  # fmt: skip
-
-
-def _whole(n: int) -> int:
-    return -(-n // LANES) * LANES
 
 
 def _mask_steps(b: Builder, mask: Any, is_grouped: bool) -> dict[str, Any]:

@@ -10,8 +10,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-LANES = 16
-"""Channels in a block."""
+from burnish.kernels.forms import LANES as LANES
 
 
 class Layout(NamedTuple):

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from burnish.kernels.forms import interleaved
 from burnish.kernels.records import CELLS
 from burnish.plan.cpu.builder import Builder, Spot
 from burnish.plan.cpu.conv import check
@@ -76,7 +77,7 @@ def _interleaved(
 ) -> Spot:
     """The place of a weight with its gates side by side, packed once or in each run."""
     if isinstance(weight, Constant):
-        return b.constant(_packed(weight, order, hidden))
+        return b.constant(weight.then(lambda w: interleaved(w, order, hidden)))
     gates, count, left = len(order), hidden // LANES, hidden % LANES
     size = blocks(hidden) * hidden * gates * LANES
     source, out = b.spot(weight), b.new(4 * size)
@@ -94,15 +95,3 @@ def _interleaved(
                     (step, gates * LANES, 1),
                 )  # fmt: skip
     return out
-
-
-def _packed(weight: Constant, order: list[int], hidden: int) -> Constant:
-    """(gates * hidden, hidden) as (block of hidden, hidden before, gate, LANES)"""
-
-    def pack(w: Any) -> Any:
-        w = w.reshape(len(order), hidden, hidden)[order]
-        w = np.pad(w, ((0, 0), (0, -hidden % LANES), (0, 0)))
-        w = w.reshape(len(order), -1, LANES, hidden)
-        return np.ascontiguousarray(w.transpose(1, 3, 0, 2), np.float32)
-
-    return weight.then(pack)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from burnish.kernels.forms import EXAMPLES
 from burnish.kernels.records import CELLS, REDUCTIONS
 from burnish.plan.cpu.builder import Builder, Spot
 from burnish.plan.cpu.conv import check
@@ -13,8 +14,6 @@ from burnish.plan.cpu.layout import LANES, PLAIN, Layout
 from burnish.plan.cpu.runs import runs_of
 from burnish.plan.cpu.table import lower, need
 from burnish.plan.graph import Constant, Node, Value
-
-_EXAMPLES = 8  # that go through time together, as in recurrent_gradient.c
 
 
 @lower("lstm_sequence gradient")
@@ -96,8 +95,8 @@ def _back(
     given = {name: read.get(name) for name in names}
     spots = {k: None if v is None else b.spot(v) for k, v in given.items()}
     work = len(order) * hs.size * hidden
-    shares = b.shares(work / 4, most=-(-count // _EXAMPLES))
-    room = 2 * _EXAMPLES * hidden
+    shares = b.shares(work / 4, most=-(-count // EXAMPLES))
+    room = 2 * EXAMPLES * hidden
     b.add(
         "recurrent_gradient", shares, flops=2 * work, **spots, weight=b.spot(weight),
         out=out, offsets=offsets, dh=dh and b.result(dh), dc=dc and b.result(dc),

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from burnish.kernels.forms import CHUNK
 from burnish.kernels.records import REDUCTIONS
 from burnish.plan.cpu.builder import Builder, Spot
 from burnish.plan.cpu.conv import check
 from burnish.plan.cpu.layout import CHANNELS, LANES, PLAIN, blocks
 from burnish.plan.cpu.table import lower, need
 from burnish.plan.graph import Node, Value
-
-_CHUNK = 32  # rows with a sum of their own, as in row_gradients.c
 
 
 @lower("layer_norm_from gradient", "rms_norm_from gradient")
@@ -31,7 +30,7 @@ def layer_norm_gradient(b: Builder, node: Node) -> None:
     for scale in (weight, *to_scales):
         need(scale is None or math.prod(scale.shape) == width, "its weight broadcasts")
     rows = x.size // width
-    chunks = -(-rows // _CHUNK)
+    chunks = -(-rows // CHUNK)
     sums = [_sums(b, scale, chunks) for scale in to_scales]
     b.add(
         "layer_norm_gradient", b.shares(12 * x.size, most=chunks), g=b.spot(g),

@@ -1,0 +1,38 @@
+"""Forms and work space that kernels ask for, in plans and in eager calls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+LANES = 16
+"""Numbers side by side in a block: channels, hidden units."""
+
+EXAMPLES = 8
+"""Examples that go back through time together, as in recurrent_gradient.c"""
+
+CHUNK = 32
+"""Rows with a sum of their own in a weight's gradient, as in row_gradients.c"""
+
+_QUERIES = 6  # whose scores and results are held, as in attention.c
+
+
+def whole(n: int) -> int:
+    """n, up to whole blocks of LANES."""
+    return -(-n // LANES) * LANES
+
+
+def attention_room(size: int, keys: int, values: int) -> int:
+    """Floats that a share of attention needs: keys, values, scores and results."""
+    held = _QUERIES * (whole(keys) + whole(values))
+    return size * whole(keys) + keys * whole(values) + held
+
+
+def interleaved(weight: Any, order: Sequence[int], hidden: int) -> Any:
+    """(gates * hidden, hidden) as (block of hidden, hidden before, gate, LANES)"""
+    w = weight.reshape(len(order), hidden, hidden)[order]
+    w = np.pad(w, ((0, 0), (0, -hidden % LANES), (0, 0)))
+    w = w.reshape(len(order), -1, LANES, hidden)
+    return np.ascontiguousarray(w.transpose(1, 3, 0, 2), np.float32)
