@@ -37,7 +37,9 @@ from burnish.codegen.ops import (
 from burnish.codegen.ops.rule.expressions import call, function, layer, method
 from burnish.codegen.ops.rule.registry import (
     NodeContext,
+    Roles,
     Rule,
+    argument_roles,
     find,
     functions,
     has_rule,
@@ -45,19 +47,23 @@ from burnish.codegen.ops.rule.registry import (
     load_installed,
     macs_by_function,
     macs_of,
+    neutral_of,
     onnx_op,
     registry,
     role_words,
     traits_of,
     twins,
+    weights_of,
 )
 from burnish.codegen.ops.rule.traits import Trait, Twin
 
 __all__ = [
     "NodeContext",
+    "Roles",
     "Rule",
     "Trait",
     "Twin",
+    "argument_roles",
     "call",
     "find",
     "function",
@@ -69,11 +75,13 @@ __all__ = [
     "macs_by_function",
     "macs_of",
     "method",
+    "neutral_of",
     "onnx_op",
     "registry",
     "role_words",
     "traits_of",
     "twins",
+    "weights_of",
 ]
 
 FAMILIES = (

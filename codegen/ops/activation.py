@@ -21,6 +21,7 @@ from burnish.codegen.ops.rule.traits import (
     ELEMENTWISE,
     OWN_SHAPE,
     RANDOM,
+    REPARAMETRIZATION,
     SAME_SHAPE,
     Twin,
 )
@@ -45,7 +46,7 @@ def relu(X: Expression) -> Result:
 @onnx_op(
     "Sigmoid",
     since=6,
-    traits=ELEMENTWISE | ACTIVATION,
+    traits=ELEMENTWISE | ACTIVATION | REPARAMETRIZATION,
     twin=Twin("sigmoid", "Sigmoid"),
     role="gate",
 )
@@ -53,12 +54,21 @@ def sigmoid(X: Expression) -> Result:
     return call("sigmoid", X)
 
 
-@onnx_op("Tanh", since=6, traits=ELEMENTWISE | ACTIVATION, twin=Twin("tanh", "Tanh"))
+@onnx_op(
+    "Tanh",
+    since=6,
+    traits=ELEMENTWISE | ACTIVATION | REPARAMETRIZATION,
+    twin=Twin("tanh", "Tanh"),
+)
 def tanh(input_: Expression) -> Result:
     return call("tanh", input_)
 
 
-@onnx_op("Softplus", traits=ELEMENTWISE | ACTIVATION, twin=Twin("softplus", "Softplus"))
+@onnx_op(
+    "Softplus",
+    traits=ELEMENTWISE | ACTIVATION | REPARAMETRIZATION,
+    twin=Twin("softplus", "Softplus"),
+)
 def softplus(X: Expression) -> Result:
     return call("softplus", X)
 
@@ -154,7 +164,7 @@ def gelu(X: Expression, *, approximate: str = "none") -> Result:
     return call("gelu", X, approximate=approximate)
 
 
-@onnx_op("PRelu", since=7, traits=BROADCAST | ACTIVATION)
+@onnx_op("PRelu", since=7, traits=BROADCAST | ACTIVATION, weights=(1,))
 def prelu(X: Expression, slope: Expression) -> Result:
     if isinstance(slope, Weight) and owned(slope) and slope.trained:
         count = math.prod(slope.shape)
@@ -177,7 +187,7 @@ def softmax_of_rows(input_: Expression, *, axis: int = 1) -> Result:
 @onnx_op(
     "Softmax",
     since=13,
-    traits=SAME_SHAPE,
+    traits=SAME_SHAPE | REPARAMETRIZATION,
     twin=Twin("softmax", "Softmax", {"axis": "dim"}),
     role="weights",
 )

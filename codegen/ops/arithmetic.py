@@ -18,8 +18,10 @@ from burnish.codegen.ops.rule.registry import NodeContext, Result, onnx_op
 from burnish.codegen.ops.rule.traits import (
     ACTIVATION,
     BROADCAST,
+    COMMUTATIVE,
     ELEMENTWISE,
     OWN_SHAPE,
+    REPARAMETRIZATION,
     SAME_SHAPE,
     Twin,
 )
@@ -27,22 +29,22 @@ from burnish.codegen.ops.rule.words import cast, chain, is_float, is_integer, pl
 from burnish.codegen.program import BinOp, Call, Expression, Literal, UnaryOp
 
 
-@onnx_op("Add", since=7, traits=BROADCAST)
+@onnx_op("Add", since=7, traits=BROADCAST | COMMUTATIVE, neutral=-0.0)
 def add(A: Expression, B: Expression) -> Result:
     return infix("+", A, B)
 
 
-@onnx_op("Sub", since=7, traits=BROADCAST)
+@onnx_op("Sub", since=7, traits=BROADCAST, neutral=0)
 def sub(A: Expression, B: Expression) -> Result:
     return infix("-", A, B)
 
 
-@onnx_op("Mul", since=7, traits=BROADCAST)
+@onnx_op("Mul", since=7, traits=BROADCAST | COMMUTATIVE, neutral=1)
 def mul(A: Expression, B: Expression) -> Result:
     return infix("*", A, B)
 
 
-@onnx_op("Div", since=7, traits=BROADCAST)
+@onnx_op("Div", since=7, traits=BROADCAST, neutral=1)
 def div(A: Expression, B: Expression, *, node: NodeContext) -> Result:
     """Integers are rounded towards zero."""
     if is_integer(node.dtypes[0]):
@@ -55,7 +57,7 @@ def mod(A: Expression, B: Expression, *, fmod: int = 0) -> Result:
     return call("mod", A, B, fmod=True) if fmod else infix("%", A, B)
 
 
-@onnx_op("Pow", since=7, traits=BROADCAST)
+@onnx_op("Pow", since=7, traits=BROADCAST, neutral=1)
 def pow_(X: Expression, Y: Expression, *, node: NodeContext) -> Result:
     """The result has X's dtype, whatever the exponent's is."""
     exponent = known(Y)
@@ -106,7 +108,7 @@ def sqrt(X: Expression) -> Result:
     return call("sqrt", X)
 
 
-@onnx_op("Exp", since=6, traits=ELEMENTWISE)
+@onnx_op("Exp", since=6, traits=ELEMENTWISE | REPARAMETRIZATION)
 def exp(input_: Expression) -> Result:
     return call("exp", input_)
 
@@ -181,24 +183,24 @@ def round_(X: Expression) -> Result:
     return Call("round", (tensor(X),))
 
 
-@onnx_op("Sum", since=8, traits=BROADCAST)
+@onnx_op("Sum", since=8, traits=BROADCAST | COMMUTATIVE)
 def sum_(*data_0: Expression, node: NodeContext) -> Result:
     return chain(plus, operands(*data_0), node)
 
 
-@onnx_op("Mean", since=8, traits=BROADCAST)
+@onnx_op("Mean", since=8, traits=BROADCAST | COMMUTATIVE)
 def mean(*data_0: Expression, node: NodeContext) -> Result:
     if len(data_0) == 1:
         return data_0[0]
     return BinOp("/", chain(plus, operands(*data_0), node), Literal(len(data_0)))
 
 
-@onnx_op("Max", since=8, traits=BROADCAST)
+@onnx_op("Max", since=8, traits=BROADCAST | COMMUTATIVE)
 def max_(*data_0: Expression, node: NodeContext) -> Result:
     return chain(partial(call, "maximum"), data_0, node)
 
 
-@onnx_op("Min", since=8, traits=BROADCAST)
+@onnx_op("Min", since=8, traits=BROADCAST | COMMUTATIVE)
 def min_(*data_0: Expression, node: NodeContext) -> Result:
     return chain(partial(call, "minimum"), data_0, node)
 

@@ -100,8 +100,13 @@ def _by_head(x: Expression, heads: int | None) -> Expression:
     return Method(parts, "transpose", tuple(map(Literal, (0, 2, 1, 3))))
 
 
-@onnx_op("Attention", domain="burnish", traits=OWN_SHAPE | UNBOUNDED)
-def attention_of_any_rank(
+@onnx_op(
+    "Attention",
+    domain="burnish",
+    traits=OWN_SHAPE | UNBOUNDED,
+    argument_roles={0: "q", 1: "k", 2: "v", "attn_mask": "mask"},
+)
+def scaled_dot_product_attention(
     q: Expression,
     k: Expression,
     v: Expression,
@@ -150,7 +155,13 @@ def _of_known_rank(node: ir.Node) -> bool:
     return tables and x is not None and len(x) in (3, 4)
 
 
-@onnx_op("RotaryEmbedding", since=23, when=_of_known_rank, traits=SAME_SHAPE)
+@onnx_op(
+    "RotaryEmbedding",
+    since=23,
+    when=_of_known_rank,
+    traits=SAME_SHAPE,
+    argument_roles={1: "cos", 2: "sin"},
+)
 def rotary_embedding(
     X: Expression,
     cos_cache: Expression,

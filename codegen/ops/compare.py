@@ -11,12 +11,12 @@ from burnish.codegen.ops.rule.expressions import (
     tensor,
 )
 from burnish.codegen.ops.rule.registry import Result, onnx_op
-from burnish.codegen.ops.rule.traits import BROADCAST, ELEMENTWISE
+from burnish.codegen.ops.rule.traits import BROADCAST, COMMUTATIVE, ELEMENTWISE
 from burnish.codegen.ops.rule.words import is_scalar
 from burnish.codegen.program import Call, Constant, Expression, UnaryOp
 
 
-@onnx_op("Equal", since=7, traits=BROADCAST, role="mask")
+@onnx_op("Equal", since=7, traits=BROADCAST | COMMUTATIVE, role="mask")
 def equal(A: Expression, B: Expression) -> Result:
     for value, other in ((A, B), (B, A)):
         if isinstance(other, Constant) and other.dtype == "bool" and not other.shape:
@@ -44,32 +44,32 @@ def less_or_equal(A: Expression, B: Expression) -> Result:
     return infix("<=", A, B)
 
 
-@onnx_op("And", since=7, traits=BROADCAST)
+@onnx_op("And", since=7, traits=BROADCAST | COMMUTATIVE, neutral=True)
 def and_(A: Expression, B: Expression) -> Result:
     return infix("&", A, B)
 
 
-@onnx_op("Or", since=7, traits=BROADCAST)
+@onnx_op("Or", since=7, traits=BROADCAST | COMMUTATIVE, neutral=False)
 def or_(A: Expression, B: Expression) -> Result:
     return infix("|", A, B)
 
 
-@onnx_op("Xor", since=7, traits=BROADCAST)
+@onnx_op("Xor", since=7, traits=BROADCAST | COMMUTATIVE)
 def xor(A: Expression, B: Expression) -> Result:
     return infix("^", A, B)
 
 
-@onnx_op("BitwiseAnd", traits=BROADCAST)
+@onnx_op("BitwiseAnd", traits=BROADCAST | COMMUTATIVE)
 def bitwise_and(A: Expression, B: Expression) -> Result:
     return infix("&", A, B)
 
 
-@onnx_op("BitwiseOr", traits=BROADCAST)
+@onnx_op("BitwiseOr", traits=BROADCAST | COMMUTATIVE)
 def bitwise_or(A: Expression, B: Expression) -> Result:
     return infix("|", A, B)
 
 
-@onnx_op("BitwiseXor", traits=BROADCAST)
+@onnx_op("BitwiseXor", traits=BROADCAST | COMMUTATIVE)
 def bitwise_xor(A: Expression, B: Expression) -> Result:
     return infix("^", A, B)
 

@@ -21,7 +21,12 @@ from burnish.codegen.ops.rule.words import size
 from burnish.codegen.program import BinOp, Call, Expression, Literal, Weight
 
 
-@onnx_op("Conv", traits=OWN_SHAPE | UNBOUNDED | CONVOLUTION, macs=costs.correlated)
+@onnx_op(
+    "Conv",
+    traits=OWN_SHAPE | UNBOUNDED | CONVOLUTION,
+    macs=costs.correlated,
+    weights=(1, 2),
+)
 def conv(
     X: Expression,
     W: Expression,
@@ -50,7 +55,10 @@ def conv(
 
 
 @onnx_op(
-    "ConvTranspose", traits=OWN_SHAPE | UNBOUNDED | CONVOLUTION, macs=costs.transposed
+    "ConvTranspose",
+    traits=OWN_SHAPE | UNBOUNDED | CONVOLUTION,
+    macs=costs.transposed,
+    weights=(1, 2),
 )
 def conv_transpose(
     X: Expression,

@@ -20,7 +20,12 @@ from burnish.codegen.ops.rule.expressions import (
     tensor,
 )
 from burnish.codegen.ops.rule.registry import NodeContext, Result, onnx_op
-from burnish.codegen.ops.rule.traits import OWN_SHAPE, SAME_SHAPE, SELECTION
+from burnish.codegen.ops.rule.traits import (
+    OWN_SHAPE,
+    REPARAMETRIZATION,
+    SAME_SHAPE,
+    SELECTION,
+)
 from burnish.codegen.ops.rule.words import (
     WHOLE,
     at,
@@ -46,7 +51,7 @@ _FAR = 2**31 - 1
 """From here on a bound means "to the end"."""
 
 
-@onnx_op("Gather", traits=OWN_SHAPE | SELECTION)
+@onnx_op("Gather", traits=OWN_SHAPE | SELECTION | REPARAMETRIZATION)
 def gather(data: Expression, indices: Expression, *, axis: int = 0) -> Result:
     if isinstance(data, Weight) and owned(data) and len(data.shape) == 2 and axis == 0:
         row = known(indices)

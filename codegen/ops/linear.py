@@ -16,14 +16,20 @@ from burnish.codegen.ops.rule.traits import OWN_SHAPE, PRODUCT, UNBOUNDED
 from burnish.codegen.program import Attribute, BinOp, Expression, Literal, Weight
 
 
-@onnx_op("MatMul", traits=OWN_SHAPE | PRODUCT, macs=costs.multiplied)
+@onnx_op("MatMul", traits=OWN_SHAPE | PRODUCT, macs=costs.multiplied, weights=(1,))
 def matmul(A: Expression, B: Expression) -> Result:
     if isinstance(B, Weight) and owned(B) and len(B.shape) == 2:
         return linear(A, B)
     return infix("@", A, B)
 
 
-@onnx_op("Linear", domain="burnish", traits=OWN_SHAPE | PRODUCT, macs=costs.multiplied)
+@onnx_op(
+    "Linear",
+    domain="burnish",
+    traits=OWN_SHAPE | PRODUCT,
+    macs=costs.multiplied,
+    weights=(1, 2),
+)
 def linear(
     x: Expression,
     weight: Expression,
@@ -50,7 +56,7 @@ def _layer(x: Expression, weight: Weight, bias: Weight | None, transB: int) -> R
     return layer("Linear", (n_in, n_out), options, weights, x)
 
 
-@onnx_op("Gemm", since=7, traits=OWN_SHAPE | PRODUCT, macs=costs.gemm)
+@onnx_op("Gemm", since=7, traits=OWN_SHAPE | PRODUCT, macs=costs.gemm, weights=(1, 2))
 def gemm(
     A: Expression,
     B: Expression,

@@ -40,7 +40,7 @@ def batch_normalization_of_weights(
     return _batch_norm(X, scale, B, mean, var, epsilon, momentum)
 
 
-@onnx_op("BatchNormalization", since=14, traits=SAME_SHAPE)
+@onnx_op("BatchNormalization", since=14, traits=SAME_SHAPE, weights=(1, 2, 3, 4))
 def batch_normalization(
     X: Expression,
     scale: Expression,
@@ -124,7 +124,7 @@ def _times(factor: float, value: Expression) -> Expression:
     return BinOp("*", Literal(factor), operand(value))
 
 
-@onnx_op("LayerNormalization", traits=SAME_SHAPE)
+@onnx_op("LayerNormalization", traits=SAME_SHAPE, weights=(1, 2))
 def layer_normalization(
     X: Expression,
     Scale: Expression,
@@ -197,7 +197,7 @@ def _layer_norm_with_statistics(
     return tuple([scaled, mean, BinOp("/", Literal(1), spread)][: len(node.outputs)])
 
 
-@onnx_op("RMSNormalization", traits=SAME_SHAPE)
+@onnx_op("RMSNormalization", traits=SAME_SHAPE, weights=(1,))
 def rms_normalization(
     X: Expression,
     scale: Expression,
@@ -212,7 +212,7 @@ def rms_normalization(
     return call("rms_norm", X, _sizes_from(X, axis), scale, eps=epsilon)
 
 
-@onnx_op("InstanceNormalization", since=6, traits=SAME_SHAPE)
+@onnx_op("InstanceNormalization", since=6, traits=SAME_SHAPE, weights=(1, 2))
 def instance_normalization(
     input_: Expression, scale: Expression, B: Expression, *, epsilon: float = 1e-5
 ) -> Result:
@@ -230,7 +230,7 @@ def instance_normalization(
     return call("instance_norm", input_, weight=scale, bias=B, eps=epsilon)
 
 
-@onnx_op("GroupNormalization", since=21, traits=SAME_SHAPE)
+@onnx_op("GroupNormalization", since=21, traits=SAME_SHAPE, weights=(1, 2))
 def group_normalization(
     X: Expression,
     scale: Expression,

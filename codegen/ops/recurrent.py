@@ -33,7 +33,11 @@ _ORDER = {"LSTM": (0, 2, 3, 1), "GRU": (1, 0, 2), "RNN": (0,)}
 
 
 @onnx_op(
-    "LSTM", since=7, traits=OWN_SHAPE | UNBOUNDED | RECURRENT, macs=costs.recurrent
+    "LSTM",
+    since=7,
+    traits=OWN_SHAPE | UNBOUNDED | RECURRENT,
+    macs=costs.recurrent,
+    weights=(1, 2, 3),
 )
 def lstm(
     X: Expression,
@@ -80,7 +84,13 @@ def lstm(
     return _outputs(parts, ("y", "h", "c"), node)
 
 
-@onnx_op("GRU", since=7, traits=OWN_SHAPE | UNBOUNDED | RECURRENT, macs=costs.recurrent)
+@onnx_op(
+    "GRU",
+    since=7,
+    traits=OWN_SHAPE | UNBOUNDED | RECURRENT,
+    macs=costs.recurrent,
+    weights=(1, 2, 3),
+)
 def gru(
     X: Expression,
     W: Expression,
@@ -120,7 +130,13 @@ def gru(
     return _outputs(parts, ("y", "h"), node)
 
 
-@onnx_op("RNN", since=7, traits=OWN_SHAPE | UNBOUNDED | RECURRENT, macs=costs.recurrent)
+@onnx_op(
+    "RNN",
+    since=7,
+    traits=OWN_SHAPE | UNBOUNDED | RECURRENT,
+    macs=costs.recurrent,
+    weights=(1, 2, 3),
+)
 def rnn(
     X: Expression,
     W: Expression,

@@ -80,6 +80,11 @@ def attribute(node: ir.Node, name: str, default: object) -> object:
     return default if found is None else found.value
 
 
+def version(model: ir.Model, node: ir.Node) -> int:
+    """The opset that the node means: its own, or the model's."""
+    return node.version or model.opset_imports.get("", 28)
+
+
 def made_for(reader: ir.Node, value: ir.Value | None) -> ir.Node | None:
     """The node of one output, in the reader's graph, that makes a value for one use."""
     maker = None if value is None else value.producer()

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field, replace
 
 import onnx_ir as ir
 
+from burnish.codegen.ops import Trait, having
 from burnish.codegen.passes.graph import scalar
 
-_COMMUTATIVE = frozenset(("Add", "Mul"))
+_COMMUTATIVE = having(Trait.COMMUTATIVE)
 #: Relative. Exporters write sqrt(2) as 1.4142 and as 1.41421354; a factor that is
 #: further off belongs to another function.
 _TOLERANCE = 1e-3

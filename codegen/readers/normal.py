@@ -14,8 +14,11 @@ from burnish.budget import Budget
 from burnish.codegen.errors import Explain, ReadError
 from burnish.codegen.readers.checks import schema
 from burnish.codegen.readers.inlining import functions
+from burnish.codegen.readers.weight_constants import (
+    store_filled,
+    weights_among_constants,
+)
 from burnish.codegen.weights import constants
-from burnish.codegen.weights.slots import store_filled, weights_among_constants
 
 
 def normalise(message: Any, explain: Explain, budget: Budget | None = None) -> ir.Model:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from burnish.codegen.ops import role_words
+from burnish.codegen.ops import argument_roles, role_words
 from burnish.codegen.program import (
     Assign,
     Attribute,
@@ -32,11 +32,7 @@ from burnish.codegen.program import (
 
 Roles = dict[Value, str]
 
-_ARGUMENTS = {
-    "ops.scaled_dot_product_attention": ("q", "k", "v"),
-    "ops.rotary_embedding": ("", "cos", "sin"),
-}
-_OPTIONS = {"ops.scaled_dot_product_attention": {"attn_mask": "mask"}}
+_ARGUMENTS = argument_roles()
 _ANGLES = frozenset(("cos", "sin"))
 _RESULTS = {name: role for name, role in role_words().items() if role in _ANGLES}
 _HANDED_ON = _ANGLES | {"mask"}
@@ -97,13 +93,12 @@ class _Finder:
         self, plan: ClassPlan, part: Expression, statements: list[Statement]
     ) -> None:
         if isinstance(part, Call):
-            names = _ARGUMENTS.get(part.function, ())
-            for argument, name in zip(part.args, names, strict=False):
-                self._note(argument, name)
-            options = _OPTIONS.get(part.function, {})
+            names = _ARGUMENTS.get(part.function, {})
+            for place, argument in enumerate(part.args):
+                self._note(argument, names.get(place, ""))
             for option, value in part.options:
                 for term in _terms(value):
-                    self._note(term, options.get(option, ""))
+                    self._note(term, names.get(option, ""))
         elif isinstance(part, ModuleCall):
             child = self._called(plan, part, statements)
             inputs = [] if child is None else child.inputs

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 import onnx_ir as ir
 
@@ -26,6 +27,9 @@ from burnish.codegen.program import (
 )
 
 Result = Expression | tuple[Expression | None, ...]
+
+Roles = Mapping[int | str, str]
+"""Names for arguments, by place or by option."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,9 @@ class Rule:
     twin: Twin | None = None
     macs: Macs | None = None
     role: str = ""
+    argument_roles: Roles = field(default_factory=dict)
+    weights: tuple[int, ...] = ()
+    neutral: float | None = None
 
     @property
     def is_ours(self) -> bool:
@@ -63,17 +70,27 @@ class Rule:
         return self.function.__module__.startswith("burnish.codegen.ops.")
 
     @functools.cached_property
-    def attributes(self) -> dict[str, str]:
-        """The attributes that the rule honours, and its parameters for them.
+    def _options(self) -> dict[str, inspect.Parameter]:
+        """The parameters for attributes, by the attributes' names.
 
         A parameter whose name would hide a builtin ends in an underscore.
         """
         parameters = inspect.signature(self.function).parameters.values()
         return {
-            p.name.rstrip("_"): p.name
+            p.name.rstrip("_"): p
             for p in parameters
             if p.kind is p.KEYWORD_ONLY and p.name != "node"
         }
+
+    @functools.cached_property
+    def attributes(self) -> dict[str, str]:
+        """The attributes that the rule honours, and its parameters for them."""
+        return {name: p.name for name, p in self._options.items()}
+
+    def default(self, attribute: str) -> Any:
+        """What an attribute is where a node has none; None if it must have one."""
+        default = self._options[attribute].default
+        return None if default is inspect.Parameter.empty else default
 
     @functools.cached_property
     def wants_node(self) -> bool:
@@ -93,6 +110,9 @@ def onnx_op(
     twin: Twin | None = None,
     macs: Macs | None = None,
     role: str = "",
+    argument_roles: Roles | None = None,
+    weights: tuple[int, ...] = (),
+    neutral: float | None = None,
 ) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
     """Declare the rule of an ONNX operator from opset version `since` on.
 
@@ -100,13 +120,15 @@ def onnx_op(
     definition. traits: what passes know of an operator of ONNX's or ours, whatever its
     version; the newest rule declares them. twin: the layer of the function that the
     rule calls. macs: the multiply-accumulates of a node, from shapes. role: a name for
-    what the rule's function returns. A rule that a user declares goes before ours.
+    what the rule's function returns; argument_roles: names for what it is given.
+    weights: which inputs a layer keeps as weights. neutral: the second operand that
+    gives back the first. A rule that a user declares goes before ours.
     """
 
     def register(function: Callable[..., Result]) -> Callable[..., Result]:
         rules = registry.setdefault((domain, op_type), [])
-        declared = (when, traits, twin, macs, role)
-        rule = Rule(op_type, domain, since, function, *declared)
+        declared = (when, traits, twin, macs, role, argument_roles or {})
+        rule = Rule(op_type, domain, since, function, *declared, weights, neutral)
         rules.insert(0, rule)
         rules.sort(key=lambda rule: (rule.is_ours, -rule.since))
         return function
@@ -158,6 +180,18 @@ def having(traits: Trait) -> frozenset[str]:
     )
 
 
+def weights_of(domain: str, op_type: str) -> tuple[int, ...]:
+    """The inputs of an operator that a layer keeps as weights."""
+    rules = registry.get((domain, op_type), ())
+    return next((rule.weights for rule in rules if rule.weights), ())
+
+
+def neutral_of(op_type: str) -> float | None:
+    """The second operand with which an operator of ONNX gives back the first."""
+    rules = registry.get(("", op_type), ())
+    return next((rule.neutral for rule in rules if rule.neutral is not None), None)
+
+
 def functions(traits: Trait) -> frozenset[str]:
     """The functions that operators with any of the traits become: "ops.relu".
 
@@ -194,3 +228,9 @@ def role_words() -> dict[str, str]:
         f"ops.{r.twin.function if r.twin else r.function.__name__}": r.role
         for r in rules
     }
+
+
+def argument_roles() -> dict[str, Roles]:
+    """Names for the arguments of functions that have the name of their rule."""
+    rules = [r for each in registry.values() for r in each if r.argument_roles]
+    return {f"ops.{rule.function.__name__}": rule.argument_roles for rule in rules}

@@ -27,6 +27,8 @@ class Trait(Flag):
     ACTIVATION: what people call the nonlinearity of a layer.
     UNBOUNDED: its work is not bounded by the sizes of its inputs and outputs.
     RANDOM: the result changes from run to run.
+    COMMUTATIVE: its operands may change places.
+    REPARAMETRIZATION: authors read a weight through it: exp of a log, rows of a table.
     """
 
     ELEMENTWISE = auto()
@@ -43,6 +45,8 @@ class Trait(Flag):
     ACTIVATION = auto()
     UNBOUNDED = auto()
     RANDOM = auto()
+    COMMUTATIVE = auto()
+    REPARAMETRIZATION = auto()
 
 
 NONE = Trait(0)
@@ -61,6 +65,8 @@ RECURRENT = Trait.RECURRENT
 ACTIVATION = Trait.ACTIVATION
 UNBOUNDED = Trait.UNBOUNDED
 RANDOM = Trait.RANDOM
+COMMUTATIVE = Trait.COMMUTATIVE
+REPARAMETRIZATION = Trait.REPARAMETRIZATION
 
 SHAPES = (
     *(ELEMENTWISE, BROADCAST, SAME_SHAPE, REDUCTION, REDUCTION_TO_INDEX, VIEW),

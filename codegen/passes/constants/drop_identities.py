@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.account import Account
 from burnish.codegen.names import authorship
+from burnish.codegen.ops import Trait, having, neutral_of, weights_of
 from burnish.codegen.passes.constants.strided import read_in_order
 from burnish.codegen.passes.graph import (
     all_nodes,
@@ -26,6 +28,9 @@ from burnish.codegen.passes.graph import (
     scalar,
 )
 from burnish.codegen.weights import constants
+
+_COMMUTATIVE = having(Trait.COMMUTATIVE)
+_LAYERS = having(Trait.PRODUCT | Trait.CONVOLUTION)
 
 
 def drop_identities(model: ir.Model, account: Account) -> bool:
@@ -56,8 +61,9 @@ def _without_empty(node: ir.Node) -> bool:
 
 def _without_zeros(node: ir.Node) -> bool:
     """Drop a bias of zeros that the exporter made where the layer has none."""
-    place = _BIAS.get(node.op_type) if node.domain in ("", "burnish") else None
-    if place is None or len(node.inputs) <= place:
+    places = weights_of(node.domain, node.op_type)
+    place = len(node.inputs) - 1
+    if node.op_type not in _LAYERS or place not in places[1:]:
         return False
     bias = node.inputs[place]
     tensor = constant(bias)
@@ -67,10 +73,6 @@ def _without_zeros(node: ir.Node) -> bool:
         return False
     node.resize_inputs(place)
     return True
-
-
-#: Where operators take a bias, as the last of their inputs.
-_BIAS = {"Conv": 2, "ConvTranspose": 2, "Gemm": 2, "Linear": 2}
 
 
 def _is_empty(value: ir.Value | None, axis: int) -> bool:
@@ -89,14 +91,14 @@ def _kept(node: ir.Node) -> ir.Value | None:
         return first
     if (source := read_in_order(node)) is not None:
         return source
-    neutral = _EITHER.get(node.op_type)
-    whole = first.dtype is not None and not first.dtype.is_floating_point()
-    if neutral is None or not whole or len(node.inputs) != 2:
+    neutral = neutral_of(node.op_type)
+    if neutral is None or len(node.inputs) != 2:
         return None
-    for number, other in ((node.inputs[0], node.inputs[1]), tuple(node.inputs)[::-1]):
-        if other is not None and _is_number(number, neutral):
-            return other
-    return None
+    second = node.inputs[1]
+    if _is_number(second, neutral):
+        return first
+    swapped = node.op_type in _COMMUTATIVE and _is_number(first, neutral)
+    return second if swapped else None
 
 
 def _always(_node: ir.Node) -> bool:
@@ -179,27 +181,18 @@ def _rank_covers(node: ir.Node) -> bool:
     return shape.size <= len(source.shape)
 
 
-def _neutral(number: float) -> Callable[[ir.Node], bool]:
-    """x with the second operand a number that changes no x, and is no weight."""
-
-    def test(node: ir.Node) -> bool:
-        if len(node.inputs) != 2 or node.inputs[0] is None:
-            return False
-        return _is_number(node.inputs[1], number)
-
-    return test
-
-
 def _is_number(value: ir.Value | None, number: float) -> bool:
-    """A constant without axes, no weight, that is this number."""
+    """A constant without axes, no weight, that is this number.
+
+    Floats have two zeros: x - 0.0 is x for every x, and x + 0.0 is not.
+    """
     tensor = constant(value)
-    if tensor is None or len(tensor.shape) != 0:
+    if tensor is None or len(tensor.shape) != 0 or constants.trains(value):
         return False
-    return scalar(value) == number and not constants.trains(value)
-
-
-#: Whole numbers and booleans that do nothing on either side.
-_EITHER = {"Add": 0.0, "And": 1.0, "Mul": 1.0, "Or": 0.0}
+    if not tensor.dtype.is_floating_point():
+        return scalar(value) == number
+    found = tensor.numpy()
+    return bool(found == number and np.signbit(found) == np.signbit(number))
 
 
 _FAR = 2**31 - 1
@@ -242,8 +235,4 @@ _TESTS: dict[str, Callable[[ir.Node], bool]] = {
     "Slice": _takes_all,
     "Tile": _all_of(1),
     "Transpose": _same_order,
-    "Div": _neutral(1),
-    "Mul": _neutral(1),
-    "Pow": _neutral(1),
-    "Sub": _neutral(0),
 }

@@ -32,8 +32,7 @@ _LEFT = having(Trait.UNBOUNDED)
 _LAYOUT = having(Trait.VIEW) | {"Cast"}
 #: Operators that take a weight apart; the parts train as the whole did.
 _PARTS = frozenset(("Slice", "Split"))
-#: Operators that keep a weight what it is: rows of a table, a number behind a curve.
-_READS = frozenset(("Exp", "Gather", "Sigmoid", "Softmax", "Softplus", "Tanh"))
+_READS = having(Trait.REPARAMETRIZATION)
 
 
 def fold_constants(model: ir.Model, account: Account) -> bool:
@@ -156,7 +155,7 @@ def results(
     if large or _result_bytes(node, inputs) > LIMIT:
         return _lazily(model, node, inputs, account)
     try:
-        arrays = evaluate(node, _version(model, node), [_array(t) for t in inputs])
+        arrays = evaluate(node, g.version(model, node), [_array(t) for t in inputs])
     except Exception as error:  # the evaluator raises many kinds; the node just stays
         account.left(_DONE, g.label(node), f"{node.op_type}: {type(error).__name__}")
         return None
@@ -175,7 +174,7 @@ def results(
     ]
     if not any(map(constants.trains, node.inputs)):
         return made
-    version = _version(model, node)
+    version = g.version(model, node)
     return [
         origin.computed(one, _maker(node, version, inputs, one.dtype, place))
         for place, one in enumerate(made)
@@ -184,11 +183,6 @@ def results(
 
 def _array(tensor: ir.TensorProtocol | None) -> np.ndarray | None:
     return None if tensor is None else tensor.numpy()
-
-
-def _version(model: ir.Model, node: ir.Node) -> int:
-    """The opset that the node means: its own, or the model's."""
-    return node.version or model.opset_imports.get("", 28)
 
 
 def _lazily(
@@ -205,7 +199,7 @@ def _lazily(
         account.left(_DONE, g.label(node), f"{node.op_type}, too large")
         return None
     dtype = output.dtype
-    make = _maker(node, _version(model, node), inputs, dtype)
+    make = _maker(node, g.version(model, node), inputs, dtype)
     return [ir.LazyTensor(make, dtype, ir.Shape(dims), name=output.name)]
 
 

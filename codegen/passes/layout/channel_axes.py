@@ -11,13 +11,12 @@ from collections.abc import Callable
 import numpy as np
 import onnx_ir as ir
 
-from burnish.codegen.ops import Trait, having
+from burnish.codegen.ops import Trait, find, having
 from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.shapes.dims import declared
 
 Order = list[int]
 
-_ALONG = {"Concat": 0, "LogSoftmax": -1, "Softmax": -1, "Split": 0}
 _REDUCE = having(Trait.REDUCTION)
 #: Where the operator takes its axes from, if not from an attribute.
 _AXES_INPUT = {"Pad": 3, "Slice": 3, "Squeeze": 1, **dict.fromkeys(_REDUCE, 1)}
@@ -50,9 +49,8 @@ def keeps_axes(node: ir.Node) -> bool:
 
 def rewrite(model: ir.Model, node: ir.Node, order: Order) -> None:
     """Number the node's axes for channels first; its inputs are moved already."""
-    if node.op_type in _ALONG:
-        axis = g.attribute(node, "axis", _ALONG[node.op_type])
-        assert isinstance(axis, int)
+    axis = _axis(model, node)
+    if axis is not None:
         node.attributes["axis"] = ir.AttrInt64("axis", order[axis % len(order)])
     elif node.op_type in _AXES_INPUT:
         axes = _axes(node)
@@ -64,6 +62,16 @@ def rewrite(model: ir.Model, node: ir.Node, order: Order) -> None:
             back = [order.index(axis) for axis in range(rank)]
             permuted = [side[axis] for side in ends for axis in back]
             node.replace_input_with(1, _numbers(model, node, permuted))
+
+
+def _axis(model: ir.Model, node: ir.Node) -> int | None:
+    """The one axis along which the operator works, if it has such an attribute."""
+    rule = find(node.domain, node.op_type, g.version(model, node))
+    if rule is None or "axis" not in rule.attributes:
+        return None
+    axis = g.attribute(node, "axis", rule.default("axis"))
+    assert isinstance(axis, int)
+    return axis
 
 
 def _axes(node: ir.Node) -> list[int] | None:

@@ -13,12 +13,15 @@ import pytest
 from burnish import Tensor, nn, ops
 from burnish.codegen.ops import (
     Trait,
+    argument_roles,
     having,
     macs_of,
+    neutral_of,
     registry,
     role_words,
     traits_of,
     twins,
+    weights_of,
 )
 from burnish.codegen.ops.rule.traits import SHAPES
 from tests.conformance.runner import cases
@@ -190,3 +193,72 @@ def test_words_for_results_are_declared_with_the_rules() -> None:
     assert declared == {"", "cos", "gate", "mask", "sin", "weights"}
     assert role_words()["ops.softmax"] == "weights"
     assert all(hasattr(ops, name.removeprefix("ops.")) for name in role_words())
+
+
+def test_words_for_arguments_are_declared_with_the_rules() -> None:
+    for name, roles in argument_roles().items():
+        parameters = list(inspect.signature(getattr(ops, name[4:])).parameters)
+        for argument, role in roles.items():
+            found = parameters[argument] if isinstance(argument, int) else argument
+            assert found in parameters
+            assert found.removeprefix("attn_") == role
+
+
+WEIGHTED = Trait.PRODUCT | Trait.CONVOLUTION | Trait.RECURRENT
+
+
+def test_operators_of_layers_declare_which_inputs_are_weights() -> None:
+    """The names that ONNX gives to them say so."""
+    for op_type in having(WEIGHTED) - {"Linear"}:
+        assert weights_of("", op_type), op_type
+    for domain, op_type in OURS:
+        if domain == "" and (places := weights_of(domain, op_type)):
+            inputs = [value.name for value in onnx.defs.get_schema(op_type).inputs]
+            names = {inputs[place].lower().removeprefix("input_") for place in places}
+            assert names <= NAMES_OF_WEIGHTS, op_type
+
+
+NAMES_OF_WEIGHTS = {"b", "c", "r", "w", "bias", "mean", "scale", "slope", "var"}
+
+
+def _answers(op_type: str, *operands: np.ndarray) -> np.ndarray:
+    inputs = ["a", "b"]
+    kind = onnx.helper.np_dtype_to_tensor_dtype(operands[0].dtype)
+    made = onnx.helper.make_graph(
+        [onnx.helper.make_node(op_type, inputs, ["y"])],
+        "g",
+        [onnx.helper.make_tensor_value_info(n, kind, None) for n in inputs],
+        [onnx.helper.make_tensor_value_info("y", kind, None)],
+    )
+    model = onnx.helper.make_model(made)
+    feeds = dict(zip(inputs, operands, strict=True))
+    (y,) = onnx.reference.ReferenceEvaluator(model).run(None, feeds)
+    return np.asarray(y)
+
+
+@pytest.mark.parametrize(
+    "op_type",
+    [name for domain, name in OURS if not domain and neutral_of(name) is not None],
+)
+def test_neutral_operands_give_back_the_other_bit_by_bit(op_type: str) -> None:
+    number = neutral_of(op_type)
+    x = np.array([-np.inf, -1.5, -0.0, 0.0, 1e-45, 3, np.inf, np.nan], np.float32)
+    x = x > 0 if isinstance(number, bool) else x
+    given = np.array(number, x.dtype)
+    assert _answers(op_type, x, given).tobytes() == x.tobytes()
+    if op_type in having(Trait.COMMUTATIVE):
+        assert _answers(op_type, given, x).tobytes() == x.tobytes()
+
+
+_LOGICAL = ("And", "Or", "Xor")
+DTYPES: dict[str, type] = {
+    **dict.fromkeys(_LOGICAL, np.bool_),
+    **{f"Bitwise{name}": np.int32 for name in _LOGICAL},
+}
+
+
+@pytest.mark.parametrize("op_type", sorted(having(Trait.COMMUTATIVE)))
+def test_commutative_operators_do_not_see_the_order(op_type: str) -> None:
+    random = np.random.default_rng(0)
+    a, b = random.integers(0, 4, (2, 50)).astype(DTYPES.get(op_type, np.float32))
+    assert _answers(op_type, a, b).tobytes() == _answers(op_type, b, a).tobytes()

@@ -15,32 +15,14 @@ import onnx_ir as ir
 
 from burnish.budget import Budget
 from burnish.codegen.names import authorship
+from burnish.codegen.ops import Trait, having, weights_of
 from burnish.codegen.weights import constants
 
 Shape = tuple[int, ...]
 
-_RECURRENT = frozenset((1, 2, 3))
-_AFFINE = frozenset((1, 2))
-_SLOTS = {
-    "BatchNormalization": frozenset((1, 2, 3, 4)),
-    "Conv": _AFFINE,
-    "ConvTranspose": _AFFINE,
-    "GRU": _RECURRENT,
-    "Gemm": _AFFINE,
-    "GroupNormalization": _AFFINE,
-    "InstanceNormalization": _AFFINE,
-    "LSTM": _RECURRENT,
-    "LayerNormalization": _AFFINE,
-    "MatMul": frozenset((1,)),
-    "PRelu": frozenset((1,)),
-    "RMSNormalization": frozenset((1,)),
-    "RNN": _RECURRENT,
-}
-_ONLY_LAYERS = frozenset(_SLOTS) - {"MatMul"}
-"""Operators whose constants are weights, whatever else the file has."""
-_FILTERED = frozenset(("Conv", "ConvTranspose", "Gemm"))
+_FILTERED = having(Trait.PRODUCT | Trait.CONVOLUTION)
 """Those that PyTorch's authors also call with tensors of their own."""
-_CHANNELS = frozenset(("BatchNormalization", "Conv", "ConvTranspose"))
+_CHANNELS = having(Trait.CONVOLUTION) | {"BatchNormalization"}
 _PER_CHANNEL = frozenset(("Add", "Mul"))
 _MOST_FILLED = 256 << 20  # bytes written of weights whose values the file only says
 _VIEWS = frozenset(("Cast", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"))
@@ -48,10 +30,10 @@ _VIEWS = frozenset(("Cast", "Identity", "Reshape", "Squeeze", "Transpose", "Unsq
 
 def weights_among_constants(model: ir.Model) -> set[ir.Node]:
     """The Constant nodes that are weights of layers."""
-    layers = None
+    also = None
     if _trained(model):
         by_pytorch = authorship.is_by_pytorch(model.producer_name)
-        layers = _ONLY_LAYERS - (_FILTERED if by_pytorch else frozenset())
+        also = _FILTERED if by_pytorch else frozenset(("MatMul",))
     return {
         node
         for graph in model.graphs()
@@ -59,16 +41,16 @@ def weights_among_constants(model: ir.Model) -> set[ir.Node]:
         if node.op_type == "Constant"
         and node.domain == ""
         and _is_weight(node)
-        and (layers is None or graph is not model.graph or _is_read_by(node, layers))
+        and (also is None or graph is not model.graph or _is_of_layers(node, also))
     }
 
 
-def _is_read_by(node: ir.Node, operators: frozenset[str]) -> bool:
-    """Whether these alone read a Constant, or views of it."""
+def _is_of_layers(node: ir.Node, others: frozenset[str]) -> bool:
+    """Whether layers alone but these read a Constant, or views of it."""
     users = [user for user, _ in node.outputs[0].uses()]
     return all(
-        user.op_type in operators
-        or (user.op_type in _VIEWS and _is_read_by(user, operators))
+        (weights_of("", user.op_type) and user.op_type not in others)
+        or (user.op_type in _VIEWS and _is_of_layers(user, others))
         for user in users
     )
 
@@ -158,7 +140,7 @@ def _fits(user: ir.Node, place: int, shape: Shape | None) -> bool:
         return shape is not None and _is_per_channel(user, place, shape)
     if user.op_type == "MatMul" and (shape is None or len(shape) != 2):
         return False
-    return place in _SLOTS.get(user.op_type, ())
+    return place in weights_of("", user.op_type)
 
 
 def _viewed(node: ir.Node, shape: Shape | None) -> Shape | None:
