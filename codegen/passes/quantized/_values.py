@@ -68,6 +68,17 @@ def same(one: Scale | None, other: Scale | None) -> bool:
     return all(map(np.array_equal, one, other))
 
 
+def source_of(value: ir.Value) -> ir.Value:
+    """The value whose numbers, or 0, a value has: through selections, MaxPool, ReLU."""
+    maker = value.producer()
+    while maker is not None and not maker.domain and maker.inputs[0] is not None:
+        if maker.op_type not in MOVES and maker.op_type not in ("MaxPool", "Relu"):
+            break
+        value = maker.inputs[0]
+        maker = value.producer()
+    return value
+
+
 def is_small(value: ir.Value | None) -> bool:
     """Whether it is a constant of numbers of a few bits."""
     tensor = constant(value)

@@ -11,10 +11,10 @@ from burnish.codegen.ops import Trait, having
 from burnish.codegen.ops.quantize import ON_INPUT
 from burnish.codegen.passes.graph import all_nodes, constant, label, owner
 from burnish.codegen.passes.quantized._values import (
-    MOVES,
     Scale,
     is_dequantized,
     scale_of_tensor,
+    source_of,
 )
 from burnish.codegen.weights.dequantized import Dequantized
 
@@ -38,12 +38,9 @@ def round_inputs(model: ir.Model, account: Account) -> None:
 
 
 def _scale_before(value: ir.Value | None) -> Scale | None:
-    """The scale by which a value was quantized, through nodes that select elements."""
-    maker = None if value is None else value.producer()
-    while maker is not None and not maker.domain and maker.op_type in MOVES:
-        value = maker.inputs[0]
-        maker = None if value is None else value.producer()
-    tensor = constant(value)
+    """The scale by which the source of a value's numbers was quantized."""
+    source = None if value is None else source_of(value)
+    maker, tensor = None if source is None else source.producer(), constant(source)
     if isinstance(tensor, Dequantized):
         return scale_of_tensor(tensor)
     if maker is None or maker.op_type != "FakeQuantize":

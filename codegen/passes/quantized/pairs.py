@@ -23,6 +23,7 @@ from burnish.codegen.passes.quantized._values import (
     same,
     scale_of,
     scale_of_tensor,
+    source_of,
 )
 from burnish.codegen.passes.quantized.places import place
 from burnish.codegen.weights import constants
@@ -195,7 +196,7 @@ def _cut_off(node: ir.Node, value: ir.Value) -> ir.Value:
 
 def _is_rounded(value: ir.Value, scale: Scale) -> bool:
     """Whether the numbers are some that the same rounding gives."""
-    start = _start(value)
+    start = source_of(value)
     maker, tensor = start.producer(), constant(start)
     if scale[0].size > 1:
         return False
@@ -208,17 +209,6 @@ def _is_rounded(value: ir.Value, scale: Scale) -> bool:
         t is not None and np.array_equal(t.numpy(), part)
         for t, part in zip(parts, scale, strict=True)
     )
-
-
-def _start(value: ir.Value) -> ir.Value:
-    """The source of a value, through selections, MaxPool and ReLU."""
-    maker = value.producer()
-    while maker is not None and not maker.domain and maker.inputs[0] is not None:
-        if maker.op_type not in MOVES and maker.op_type not in ("MaxPool", "Relu"):
-            break
-        value = maker.inputs[0]
-        maker = value.producer()
-    return value
 
 
 def _above_moves(node: ir.Node) -> None:

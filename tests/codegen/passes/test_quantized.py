@@ -167,6 +167,38 @@ def test_pairs_and_operators_are_a_layer_between_roundings(
     np.testing.assert_array_equal(made(Tensor(x)).numpy(), want)
 
 
+POOLED = """
+    xq = QuantizeLinear(x, s, z)
+    xd = DequantizeLinear(xq, s, z)
+    p = MaxPool(xd): kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1]
+    pq = QuantizeLinear(p, s, z)
+    pd = DequantizeLinear(pq, s, z)
+    wd = DequantizeLinear(w, ws, wz): axis=0
+    bd = DequantizeLinear(b, bs): axis=0
+    h = Conv(pd, wd, bd): pads=[1, 1, 1, 1]
+    y = Sub(h, pd)
+"""
+
+
+def test_a_layer_behind_max_pooling_sums_whole_numbers(tmp_path: Path) -> None:
+    held: dict[str, Any] = {"s": STEP, "z": ZERO, "w": whole(64, 64, 3, 3)}
+    held |= {"ws": scales(64), "wz": np.zeros(64, np.int8)}
+    held |= {"b": np.full(64, 999, np.int32), "bs": STEP * held["ws"]}
+    model = file(POOLED, (1, 64, 9, 9), **held)
+    text, made = source_of(model, tmp_path)
+    assert text.count("nn.FakeQuantize()") == 1
+    assert made.conv.on_input is not None
+    x = RNG.normal(size=(1, 64, 9, 9)).astype(np.float32)
+    y = made(Tensor(x)).data
+    codes = np.clip(np.rint(x / STEP) + ZERO, 0, 255).astype(np.float64) - ZERO
+    pooled = ops.max_pool(Tensor(codes), kernel_size=3, stride=2, padding=1)
+    total = ops.conv(pooled, Tensor(held["w"].astype(np.float64)), padding=1).data + 999
+    unit = held["bs"].reshape(-1, 1, 1)
+    want = total.astype(np.float32) * unit - pooled.data.astype(np.float32) * STEP
+    np.testing.assert_array_equal(y, want)
+    np.testing.assert_array_equal(burnish.compile(made)(Tensor(x)).data, want)
+
+
 def test_dequantized_keeps_the_relu_that_rounding_did(tmp_path: Path) -> None:
     text, made = source_of(static("pairs"), tmp_path, dequantize=True)
     assert "ops.relu" in text
