@@ -23,7 +23,7 @@ from onnx.backend.base import Backend, BackendRep
 from burnish import Device, Tensor, nn
 from burnish.codegen.pipeline import generate
 from burnish.errors import DeviceError
-from burnish.nn import tables
+from burnish.nn.core import tables
 from burnish.serialize import Weights
 
 _numbers = itertools.count()

@@ -42,7 +42,7 @@ from burnish.codegen.weights.entries import (
     entries,
     write_files,
 )
-from burnish.nn import tables
+from burnish.nn.core import tables
 from burnish.serialize import is_weights
 
 __all__ = ["Generated", "Options", "generate", "put", "settle", "write"]

@@ -17,7 +17,7 @@ from burnish.codegen import feeds
 from burnish.codegen.errors import ConversionError, VerifyError
 from burnish.codegen.loaded import executed
 from burnish.codegen.weights.entries import Entry
-from burnish.nn import tables
+from burnish.nn.core import tables
 from burnish.selftest import drawn, sampled
 from burnish.serialize import Weights
 

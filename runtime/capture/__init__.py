@@ -25,7 +25,7 @@ from burnish.capture.traced import Traced
 from burnish.capture.watch import Before, Watch
 from burnish.errors import CaptureError
 from burnish.nested import mapped
-from burnish.nn.module import Module
+from burnish.nn.core.module import Module
 
 __all__ = ["CaptureError", "Program", "capture", "record", "written"]
 

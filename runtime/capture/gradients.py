@@ -14,7 +14,7 @@ import numpy as np
 from burnish.autodiff import Gradients, Variable
 from burnish.capture.tape import Call, Ref
 from burnish.nested import leaves
-from burnish.nn.param import Stored
+from burnish.nn.core.param import Stored
 from burnish.operator import Operator
 from burnish.tensor import Tensor
 

@@ -6,7 +6,7 @@ import functools
 from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from burnish.nn.module import Module
+from burnish.nn.core.module import Module
 
 _LONGEST = 1 << 12
 """Items of a container beyond which it holds data, and no modules."""

@@ -16,8 +16,8 @@ from burnish.capture.traced import Traced
 from burnish.capture.where import refusal
 from burnish.errors import CaptureError
 from burnish.nested import leaves, mapped
-from burnish.nn.param import Stored
-from burnish.nn.reparameterize import Reparameterized
+from burnish.nn.adapters.reparameterize import Reparameterized
+from burnish.nn.core.param import Stored
 from burnish.tensor import Tensor
 
 

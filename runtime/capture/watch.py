@@ -16,8 +16,8 @@ from burnish.capture.traced import Traced
 from burnish.errors import CaptureError
 from burnish.kernels.same import Same
 from burnish.nested import leaves
-from burnish.nn.module import Module
-from burnish.nn.param import Stored
+from burnish.nn.core.module import Module
+from burnish.nn.core.param import Stored
 
 _SETTINGS = (bool, int, float, str, type(None))
 _STORED = ("device", "_dtype", "trainable")

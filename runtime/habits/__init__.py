@@ -5,6 +5,7 @@ Asked only where an attribute is missing, so that the error says what to write i
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import ModuleType
 from typing import Any, NoReturn
 
@@ -64,6 +65,13 @@ class TensorModule(ModuleType):
 
     def __call__(self, *data: Any, **options: Any) -> NoReturn:
         raise ArgumentError("burnish.tensor: expected no call; write Tensor(data)")
+
+
+def exported(names: Mapping[str, Any]) -> list[str]:
+    """`__all__` of a package whose `__init__` imports what is public."""
+    ours = {"exported", "missing"}
+    found = (name for name, value in names.items() if callable(value))
+    return sorted(name for name in found if name[0] != "_" and name not in ours)
 
 
 def missing(owner: str, name: str, known: Any, kind: str = "") -> AttributeError:

@@ -6,407 +6,227 @@ nn.Linear(8, 32)
 
 from typing import TYPE_CHECKING
 
-from burnish.habits import missing
-from burnish.nn import init
-from burnish.nn.accepts import accepts
-from burnish.nn.activation import (
-    CELU,
-    ELU,
-    GELU,
-    GLU,
-    SELU,
-    Hardsigmoid,
-    Hardswish,
-    Hardtanh,
-    LeakyReLU,
-    LogSigmoid,
-    LogSoftmax,
-    Mish,
-    PReLU,
-    ReLU,
-    ReLU6,
-    Sigmoid,
-    SiLU,
-    Softmax,
-    Softmax2d,
-    Softmin,
-    Softplus,
-    Softsign,
-    Tanh,
+from burnish.habits import exported, missing
+from burnish.nn import init as init
+from burnish.nn.accepts import accepts as accepts
+from burnish.nn.activation import CELU as CELU
+from burnish.nn.activation import ELU as ELU
+from burnish.nn.activation import GELU as GELU
+from burnish.nn.activation import GLU as GLU
+from burnish.nn.activation import SELU as SELU
+from burnish.nn.activation import Hardsigmoid as Hardsigmoid
+from burnish.nn.activation import Hardswish as Hardswish
+from burnish.nn.activation import Hardtanh as Hardtanh
+from burnish.nn.activation import LeakyReLU as LeakyReLU
+from burnish.nn.activation import LogSigmoid as LogSigmoid
+from burnish.nn.activation import LogSoftmax as LogSoftmax
+from burnish.nn.activation import Mish as Mish
+from burnish.nn.activation import PReLU as PReLU
+from burnish.nn.activation import ReLU as ReLU
+from burnish.nn.activation import ReLU6 as ReLU6
+from burnish.nn.activation import Sigmoid as Sigmoid
+from burnish.nn.activation import SiLU as SiLU
+from burnish.nn.activation import Softmax as Softmax
+from burnish.nn.activation import Softmax2d as Softmax2d
+from burnish.nn.activation import Softmin as Softmin
+from burnish.nn.activation import Softplus as Softplus
+from burnish.nn.activation import Softsign as Softsign
+from burnish.nn.activation import Tanh as Tanh
+from burnish.nn.adapters.lora import Lora as Lora
+from burnish.nn.adapters.lora import QLora as QLora
+from burnish.nn.adapters.reparameterize import Reparameterized as Reparameterized
+from burnish.nn.adapters.reparameterize import Reparameterizer as Reparameterizer
+from burnish.nn.attention.cache import DecoderCache as DecoderCache
+from burnish.nn.attention.cache import MhaCache as MhaCache
+from burnish.nn.attention.cache import TensorCache as TensorCache
+from burnish.nn.attention.cross import CrossAttention as CrossAttention
+from burnish.nn.attention.masks import (
+    generate_autoregressive_mask as generate_autoregressive_mask,
 )
-from burnish.nn.alignment import ctc_loss, rnnt_loss
-from burnish.nn.attention import MultiheadAttention
-from burnish.nn.basic import Flatten, Identity, Permute, Unflatten
-from burnish.nn.batch_norm import (
-    BatchNorm1d,
-    BatchNorm2d,
-    BatchNorm3d,
-    InstanceNorm1d,
-    InstanceNorm2d,
-    InstanceNorm3d,
+from burnish.nn.attention.masks import generate_padding_mask as generate_padding_mask
+from burnish.nn.attention.multihead import MultiheadAttention as MultiheadAttention
+from burnish.nn.attention.position import PositionalEncoding as PositionalEncoding
+from burnish.nn.attention.position import RotaryEncoding as RotaryEncoding
+from burnish.nn.attention.transformer import Transformer as Transformer
+from burnish.nn.attention.transformer import TransformerDecoder as TransformerDecoder
+from burnish.nn.attention.transformer import TransformerEncoder as TransformerEncoder
+from burnish.nn.attention.transformer_layers import (
+    TransformerDecoderLayer as TransformerDecoderLayer,
 )
-from burnish.nn.cache import DecoderCache, MhaCache, TensorCache
-from burnish.nn.cells import GRUCell, LSTMCell, RNNCell
-from burnish.nn.choose import activation, normalization
-from burnish.nn.classification import (
-    binary_cross_entropy,
-    binary_cross_entropy_with_logits,
-    cross_entropy,
-    multi_margin_loss,
-    multilabel_margin_loss,
-    multilabel_soft_margin_loss,
-    nll_loss,
-    soft_margin_loss,
+from burnish.nn.attention.transformer_layers import (
+    TransformerEncoderLayer as TransformerEncoderLayer,
 )
-from burnish.nn.containers import ModuleDict, Sequential
-from burnish.nn.conv import (
-    Conv1d,
-    Conv2d,
-    Conv3d,
-    ConvTranspose1d,
-    ConvTranspose2d,
-    ConvTranspose3d,
+from burnish.nn.basic import Flatten as Flatten
+from burnish.nn.basic import Identity as Identity
+from burnish.nn.basic import Permute as Permute
+from burnish.nn.basic import Unflatten as Unflatten
+from burnish.nn.batch_norm import BatchNorm1d as BatchNorm1d
+from burnish.nn.batch_norm import BatchNorm2d as BatchNorm2d
+from burnish.nn.batch_norm import BatchNorm3d as BatchNorm3d
+from burnish.nn.batch_norm import InstanceNorm1d as InstanceNorm1d
+from burnish.nn.batch_norm import InstanceNorm2d as InstanceNorm2d
+from burnish.nn.batch_norm import InstanceNorm3d as InstanceNorm3d
+from burnish.nn.cells import GRUCell as GRUCell
+from burnish.nn.cells import LSTMCell as LSTMCell
+from burnish.nn.cells import RNNCell as RNNCell
+from burnish.nn.choose import activation as activation
+from burnish.nn.choose import normalization as normalization
+from burnish.nn.conv import Conv1d as Conv1d
+from burnish.nn.conv import Conv2d as Conv2d
+from burnish.nn.conv import Conv3d as Conv3d
+from burnish.nn.conv import ConvTranspose1d as ConvTranspose1d
+from burnish.nn.conv import ConvTranspose2d as ConvTranspose2d
+from burnish.nn.conv import ConvTranspose3d as ConvTranspose3d
+from burnish.nn.core.containers import ModuleDict as ModuleDict
+from burnish.nn.core.containers import Sequential as Sequential
+from burnish.nn.core.display import DisplaySettings as DisplaySettings
+from burnish.nn.core.display import pretty as pretty
+from burnish.nn.core.groups import ParamGroup as ParamGroup
+from burnish.nn.core.layer import Layer as Layer
+from burnish.nn.core.module import Module as Module
+from burnish.nn.core.param import Buffer as Buffer
+from burnish.nn.core.param import Param as Param
+from burnish.nn.core.unwritten import Unwritten as Unwritten
+from burnish.nn.core.visit import ModuleMapper as ModuleMapper
+from burnish.nn.core.visit import ModuleVisitor as ModuleVisitor
+from burnish.nn.deform_conv import DeformConv2d as DeformConv2d
+from burnish.nn.dropout import AlphaDropout as AlphaDropout
+from burnish.nn.dropout import Dropout as Dropout
+from burnish.nn.dropout import Dropout1d as Dropout1d
+from burnish.nn.dropout import Dropout2d as Dropout2d
+from burnish.nn.dropout import Dropout3d as Dropout3d
+from burnish.nn.dropout import FeatureAlphaDropout as FeatureAlphaDropout
+from burnish.nn.dropout import GaussianNoise as GaussianNoise
+from burnish.nn.embedding import Embedding as Embedding
+from burnish.nn.embedding import EmbeddingBag as EmbeddingBag
+from burnish.nn.gated import Hardshrink as Hardshrink
+from burnish.nn.gated import RReLU as RReLU
+from burnish.nn.gated import Shrink as Shrink
+from burnish.nn.gated import Softshrink as Softshrink
+from burnish.nn.gated import Tanhshrink as Tanhshrink
+from burnish.nn.gated import Threshold as Threshold
+from burnish.nn.gated import ThresholdedReLU as ThresholdedReLU
+from burnish.nn.image import ChannelShuffle as ChannelShuffle
+from burnish.nn.image import Fold as Fold
+from burnish.nn.image import PixelShuffle as PixelShuffle
+from burnish.nn.image import PixelUnshuffle as PixelUnshuffle
+from burnish.nn.image import Unfold as Unfold
+from burnish.nn.image import Upsample as Upsample
+from burnish.nn.image import UpsamplingBilinear2d as UpsamplingBilinear2d
+from burnish.nn.image import UpsamplingNearest2d as UpsamplingNearest2d
+from burnish.nn.linear import Bilinear as Bilinear
+from burnish.nn.linear import Linear as Linear
+from burnish.nn.linear import PositionWiseFeedForward as PositionWiseFeedForward
+from burnish.nn.linear import SwiGLU as SwiGLU
+from burnish.nn.losses.alignment import ctc_loss as ctc_loss
+from burnish.nn.losses.alignment import rnnt_loss as rnnt_loss
+from burnish.nn.losses.classification import (
+    binary_cross_entropy as binary_cross_entropy,
 )
-from burnish.nn.criterion import (
-    BCELoss,
-    BCEWithLogitsLoss,
-    CosineEmbeddingLoss,
-    CrossEntropyLoss,
-    CTCLoss,
-    GaussianNLLLoss,
-    HingeEmbeddingLoss,
-    HuberLoss,
-    KLDivLoss,
-    L1Loss,
-    MarginRankingLoss,
-    MSELoss,
-    MultiLabelMarginLoss,
-    MultiLabelSoftMarginLoss,
-    MultiMarginLoss,
-    NLLLoss,
-    PoissonNLLLoss,
-    RNNTLoss,
-    SmoothL1Loss,
-    SoftMarginLoss,
-    TripletMarginLoss,
-    TripletMarginWithDistanceLoss,
+from burnish.nn.losses.classification import (
+    binary_cross_entropy_with_logits as binary_cross_entropy_with_logits,
 )
-from burnish.nn.cross_attention import CrossAttention
-from burnish.nn.deform_conv import DeformConv2d
-from burnish.nn.display import DisplaySettings, pretty
-from burnish.nn.distance import (
-    CosineSimilarity,
-    PairwiseDistance,
-    cosine_similarity,
-    pairwise_distance,
+from burnish.nn.losses.classification import cross_entropy as cross_entropy
+from burnish.nn.losses.classification import multi_margin_loss as multi_margin_loss
+from burnish.nn.losses.classification import (
+    multilabel_margin_loss as multilabel_margin_loss,
 )
-from burnish.nn.dropout import (
-    AlphaDropout,
-    Dropout,
-    Dropout1d,
-    Dropout2d,
-    Dropout3d,
-    FeatureAlphaDropout,
-    GaussianNoise,
+from burnish.nn.losses.classification import (
+    multilabel_soft_margin_loss as multilabel_soft_margin_loss,
 )
-from burnish.nn.embedding import Embedding, EmbeddingBag
-from burnish.nn.fake_quantize import FakeQuantize
-from burnish.nn.gated import (
-    Hardshrink,
-    RReLU,
-    Shrink,
-    Softshrink,
-    Tanhshrink,
-    Threshold,
-    ThresholdedReLU,
+from burnish.nn.losses.classification import nll_loss as nll_loss
+from burnish.nn.losses.classification import soft_margin_loss as soft_margin_loss
+from burnish.nn.losses.criterion import BCELoss as BCELoss
+from burnish.nn.losses.criterion import BCEWithLogitsLoss as BCEWithLogitsLoss
+from burnish.nn.losses.criterion import CosineEmbeddingLoss as CosineEmbeddingLoss
+from burnish.nn.losses.criterion import CrossEntropyLoss as CrossEntropyLoss
+from burnish.nn.losses.criterion import CTCLoss as CTCLoss
+from burnish.nn.losses.criterion import GaussianNLLLoss as GaussianNLLLoss
+from burnish.nn.losses.criterion import HingeEmbeddingLoss as HingeEmbeddingLoss
+from burnish.nn.losses.criterion import HuberLoss as HuberLoss
+from burnish.nn.losses.criterion import KLDivLoss as KLDivLoss
+from burnish.nn.losses.criterion import L1Loss as L1Loss
+from burnish.nn.losses.criterion import MarginRankingLoss as MarginRankingLoss
+from burnish.nn.losses.criterion import MSELoss as MSELoss
+from burnish.nn.losses.criterion import MultiLabelMarginLoss as MultiLabelMarginLoss
+from burnish.nn.losses.criterion import (
+    MultiLabelSoftMarginLoss as MultiLabelSoftMarginLoss,
 )
-from burnish.nn.groups import ParamGroup
-from burnish.nn.image import (
-    ChannelShuffle,
-    Fold,
-    PixelShuffle,
-    PixelUnshuffle,
-    Unfold,
-    Upsample,
-    UpsamplingBilinear2d,
-    UpsamplingNearest2d,
+from burnish.nn.losses.criterion import MultiMarginLoss as MultiMarginLoss
+from burnish.nn.losses.criterion import NLLLoss as NLLLoss
+from burnish.nn.losses.criterion import PoissonNLLLoss as PoissonNLLLoss
+from burnish.nn.losses.criterion import RNNTLoss as RNNTLoss
+from burnish.nn.losses.criterion import SmoothL1Loss as SmoothL1Loss
+from burnish.nn.losses.criterion import SoftMarginLoss as SoftMarginLoss
+from burnish.nn.losses.criterion import TripletMarginLoss as TripletMarginLoss
+from burnish.nn.losses.criterion import (
+    TripletMarginWithDistanceLoss as TripletMarginWithDistanceLoss,
 )
-from burnish.nn.layer import Layer
-from burnish.nn.linear import Bilinear, Linear, PositionWiseFeedForward, SwiGLU
-from burnish.nn.lora import Lora, QLora
-from burnish.nn.masks import generate_autoregressive_mask, generate_padding_mask
-from burnish.nn.module import Module
-from burnish.nn.norm import GroupNorm, LayerNorm, LocalResponseNorm, RMSNorm
-from burnish.nn.padding import (
-    CircularPad1d,
-    CircularPad2d,
-    CircularPad3d,
-    ConstantPad1d,
-    ConstantPad2d,
-    ConstantPad3d,
-    ReflectionPad1d,
-    ReflectionPad2d,
-    ReflectionPad3d,
-    ReplicationPad1d,
-    ReplicationPad2d,
-    ReplicationPad3d,
-    ZeroPad1d,
-    ZeroPad2d,
-    ZeroPad3d,
+from burnish.nn.losses.distance import CosineSimilarity as CosineSimilarity
+from burnish.nn.losses.distance import PairwiseDistance as PairwiseDistance
+from burnish.nn.losses.distance import cosine_similarity as cosine_similarity
+from burnish.nn.losses.distance import pairwise_distance as pairwise_distance
+from burnish.nn.losses.ranking import cosine_embedding_loss as cosine_embedding_loss
+from burnish.nn.losses.ranking import hinge_embedding_loss as hinge_embedding_loss
+from burnish.nn.losses.ranking import margin_ranking_loss as margin_ranking_loss
+from burnish.nn.losses.ranking import triplet_margin_loss as triplet_margin_loss
+from burnish.nn.losses.ranking import (
+    triplet_margin_with_distance_loss as triplet_margin_with_distance_loss,
 )
-from burnish.nn.param import Buffer, Param
-from burnish.nn.pool import (
-    AdaptiveAvgPool1d,
-    AdaptiveAvgPool2d,
-    AdaptiveAvgPool3d,
-    AdaptiveMaxPool1d,
-    AdaptiveMaxPool2d,
-    AdaptiveMaxPool3d,
-    AvgPool1d,
-    AvgPool2d,
-    AvgPool3d,
-    MaxPool1d,
-    MaxPool2d,
-    MaxPool3d,
-)
-from burnish.nn.position import PositionalEncoding, RotaryEncoding
-from burnish.nn.ranking import (
-    cosine_embedding_loss,
-    hinge_embedding_loss,
-    margin_ranking_loss,
-    triplet_margin_loss,
-    triplet_margin_with_distance_loss,
-)
-from burnish.nn.recurrent import GRU, LSTM, RNN
-from burnish.nn.regression import (
-    gaussian_nll_loss,
-    huber_loss,
-    kl_div,
-    l1_loss,
-    mse_loss,
-    poisson_nll_loss,
-    smooth_l1_loss,
-)
-from burnish.nn.reparameterize import Reparameterized, Reparameterizer
-from burnish.nn.style import GramMatrixLoss, gram_matrix
-from burnish.nn.transformer import Transformer, TransformerDecoder, TransformerEncoder
-from burnish.nn.transformer_layers import (
-    TransformerDecoderLayer,
-    TransformerEncoderLayer,
-)
-from burnish.nn.tree import TreeEnsemble
-from burnish.nn.unpool import (
-    LPPool1d,
-    LPPool2d,
-    LPPool3d,
-    MaxUnpool1d,
-    MaxUnpool2d,
-    MaxUnpool3d,
-)
-from burnish.nn.unwritten import Unwritten
-from burnish.nn.visit import ModuleMapper, ModuleVisitor
+from burnish.nn.losses.regression import gaussian_nll_loss as gaussian_nll_loss
+from burnish.nn.losses.regression import huber_loss as huber_loss
+from burnish.nn.losses.regression import kl_div as kl_div
+from burnish.nn.losses.regression import l1_loss as l1_loss
+from burnish.nn.losses.regression import mse_loss as mse_loss
+from burnish.nn.losses.regression import poisson_nll_loss as poisson_nll_loss
+from burnish.nn.losses.regression import smooth_l1_loss as smooth_l1_loss
+from burnish.nn.losses.style import GramMatrixLoss as GramMatrixLoss
+from burnish.nn.losses.style import gram_matrix as gram_matrix
+from burnish.nn.lowbit.fake_quantize import FakeQuantize as FakeQuantize
+from burnish.nn.norm import GroupNorm as GroupNorm
+from burnish.nn.norm import LayerNorm as LayerNorm
+from burnish.nn.norm import LocalResponseNorm as LocalResponseNorm
+from burnish.nn.norm import RMSNorm as RMSNorm
+from burnish.nn.padding import CircularPad1d as CircularPad1d
+from burnish.nn.padding import CircularPad2d as CircularPad2d
+from burnish.nn.padding import CircularPad3d as CircularPad3d
+from burnish.nn.padding import ConstantPad1d as ConstantPad1d
+from burnish.nn.padding import ConstantPad2d as ConstantPad2d
+from burnish.nn.padding import ConstantPad3d as ConstantPad3d
+from burnish.nn.padding import ReflectionPad1d as ReflectionPad1d
+from burnish.nn.padding import ReflectionPad2d as ReflectionPad2d
+from burnish.nn.padding import ReflectionPad3d as ReflectionPad3d
+from burnish.nn.padding import ReplicationPad1d as ReplicationPad1d
+from burnish.nn.padding import ReplicationPad2d as ReplicationPad2d
+from burnish.nn.padding import ReplicationPad3d as ReplicationPad3d
+from burnish.nn.padding import ZeroPad1d as ZeroPad1d
+from burnish.nn.padding import ZeroPad2d as ZeroPad2d
+from burnish.nn.padding import ZeroPad3d as ZeroPad3d
+from burnish.nn.pool import AdaptiveAvgPool1d as AdaptiveAvgPool1d
+from burnish.nn.pool import AdaptiveAvgPool2d as AdaptiveAvgPool2d
+from burnish.nn.pool import AdaptiveAvgPool3d as AdaptiveAvgPool3d
+from burnish.nn.pool import AdaptiveMaxPool1d as AdaptiveMaxPool1d
+from burnish.nn.pool import AdaptiveMaxPool2d as AdaptiveMaxPool2d
+from burnish.nn.pool import AdaptiveMaxPool3d as AdaptiveMaxPool3d
+from burnish.nn.pool import AvgPool1d as AvgPool1d
+from burnish.nn.pool import AvgPool2d as AvgPool2d
+from burnish.nn.pool import AvgPool3d as AvgPool3d
+from burnish.nn.pool import MaxPool1d as MaxPool1d
+from burnish.nn.pool import MaxPool2d as MaxPool2d
+from burnish.nn.pool import MaxPool3d as MaxPool3d
+from burnish.nn.recurrent import GRU as GRU
+from burnish.nn.recurrent import LSTM as LSTM
+from burnish.nn.recurrent import RNN as RNN
+from burnish.nn.tree import TreeEnsemble as TreeEnsemble
+from burnish.nn.unpool import LPPool1d as LPPool1d
+from burnish.nn.unpool import LPPool2d as LPPool2d
+from burnish.nn.unpool import LPPool3d as LPPool3d
+from burnish.nn.unpool import MaxUnpool1d as MaxUnpool1d
+from burnish.nn.unpool import MaxUnpool2d as MaxUnpool2d
+from burnish.nn.unpool import MaxUnpool3d as MaxUnpool3d
 
-__all__ = [
-    "CELU",
-    "ELU",
-    "GELU",
-    "GLU",
-    "GRU",
-    "LSTM",
-    "RNN",
-    "SELU",
-    "AdaptiveAvgPool1d",
-    "AdaptiveAvgPool2d",
-    "AdaptiveAvgPool3d",
-    "AdaptiveMaxPool1d",
-    "AdaptiveMaxPool2d",
-    "AdaptiveMaxPool3d",
-    "AlphaDropout",
-    "AvgPool1d",
-    "AvgPool2d",
-    "AvgPool3d",
-    "BCELoss",
-    "BCEWithLogitsLoss",
-    "BatchNorm1d",
-    "BatchNorm2d",
-    "BatchNorm3d",
-    "Bilinear",
-    "Buffer",
-    "CTCLoss",
-    "ChannelShuffle",
-    "CircularPad1d",
-    "CircularPad2d",
-    "CircularPad3d",
-    "ConstantPad1d",
-    "ConstantPad2d",
-    "ConstantPad3d",
-    "Conv1d",
-    "Conv2d",
-    "Conv3d",
-    "ConvTranspose1d",
-    "ConvTranspose2d",
-    "ConvTranspose3d",
-    "CosineEmbeddingLoss",
-    "CosineSimilarity",
-    "CrossAttention",
-    "CrossEntropyLoss",
-    "DecoderCache",
-    "DeformConv2d",
-    "DisplaySettings",
-    "Dropout",
-    "Dropout1d",
-    "Dropout2d",
-    "Dropout3d",
-    "Embedding",
-    "EmbeddingBag",
-    "FakeQuantize",
-    "FeatureAlphaDropout",
-    "Flatten",
-    "Fold",
-    "GRUCell",
-    "GaussianNLLLoss",
-    "GaussianNoise",
-    "GramMatrixLoss",
-    "GroupNorm",
-    "Hardshrink",
-    "Hardsigmoid",
-    "Hardswish",
-    "Hardtanh",
-    "HingeEmbeddingLoss",
-    "HuberLoss",
-    "Identity",
-    "InstanceNorm1d",
-    "InstanceNorm2d",
-    "InstanceNorm3d",
-    "KLDivLoss",
-    "L1Loss",
-    "LPPool1d",
-    "LPPool2d",
-    "LPPool3d",
-    "LSTMCell",
-    "Layer",
-    "LayerNorm",
-    "LeakyReLU",
-    "Linear",
-    "LocalResponseNorm",
-    "LogSigmoid",
-    "LogSoftmax",
-    "Lora",
-    "MSELoss",
-    "MarginRankingLoss",
-    "MaxPool1d",
-    "MaxPool2d",
-    "MaxPool3d",
-    "MaxUnpool1d",
-    "MaxUnpool2d",
-    "MaxUnpool3d",
-    "MhaCache",
-    "Mish",
-    "Module",
-    "ModuleDict",
-    "ModuleMapper",
-    "ModuleVisitor",
-    "MultiLabelMarginLoss",
-    "MultiLabelSoftMarginLoss",
-    "MultiMarginLoss",
-    "MultiheadAttention",
-    "NLLLoss",
-    "PReLU",
-    "PairwiseDistance",
-    "Param",
-    "ParamGroup",
-    "Permute",
-    "PixelShuffle",
-    "PixelUnshuffle",
-    "PoissonNLLLoss",
-    "PositionWiseFeedForward",
-    "PositionalEncoding",
-    "QLora",
-    "RMSNorm",
-    "RNNCell",
-    "RNNTLoss",
-    "RReLU",
-    "ReLU",
-    "ReLU6",
-    "ReflectionPad1d",
-    "ReflectionPad2d",
-    "ReflectionPad3d",
-    "Reparameterized",
-    "Reparameterizer",
-    "ReplicationPad1d",
-    "ReplicationPad2d",
-    "ReplicationPad3d",
-    "RotaryEncoding",
-    "Sequential",
-    "Shrink",
-    "SiLU",
-    "Sigmoid",
-    "SmoothL1Loss",
-    "SoftMarginLoss",
-    "Softmax",
-    "Softmax2d",
-    "Softmin",
-    "Softplus",
-    "Softshrink",
-    "Softsign",
-    "SwiGLU",
-    "Tanh",
-    "Tanhshrink",
-    "TensorCache",
-    "Threshold",
-    "ThresholdedReLU",
-    "Transformer",
-    "TransformerDecoder",
-    "TransformerDecoderLayer",
-    "TransformerEncoder",
-    "TransformerEncoderLayer",
-    "TreeEnsemble",
-    "TripletMarginLoss",
-    "TripletMarginWithDistanceLoss",
-    "Unflatten",
-    "Unfold",
-    "Unwritten",
-    "Upsample",
-    "UpsamplingBilinear2d",
-    "UpsamplingNearest2d",
-    "ZeroPad1d",
-    "ZeroPad2d",
-    "ZeroPad3d",
-    "accepts",
-    "activation",
-    "binary_cross_entropy",
-    "binary_cross_entropy_with_logits",
-    "cosine_embedding_loss",
-    "cosine_similarity",
-    "cross_entropy",
-    "ctc_loss",
-    "gaussian_nll_loss",
-    "generate_autoregressive_mask",
-    "generate_padding_mask",
-    "gram_matrix",
-    "hinge_embedding_loss",
-    "huber_loss",
-    "init",
-    "kl_div",
-    "l1_loss",
-    "margin_ranking_loss",
-    "mse_loss",
-    "multi_margin_loss",
-    "multilabel_margin_loss",
-    "multilabel_soft_margin_loss",
-    "nll_loss",
-    "normalization",
-    "pairwise_distance",
-    "poisson_nll_loss",
-    "pretty",
-    "rnnt_loss",
-    "smooth_l1_loss",
-    "soft_margin_loss",
-    "triplet_margin_loss",
-    "triplet_margin_with_distance_loss",
-]
-
-if not TYPE_CHECKING:  # checkers know what there is
+if not TYPE_CHECKING:  # checkers read the imports
+    __all__ = sorted(["init", *exported(globals())])
 
     def __getattr__(name):
         raise missing("burnish.nn", name, __all__)

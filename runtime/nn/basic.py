@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from burnish.autodiff import Variable
-from burnish.nn.layer import Layer
+from burnish.nn.core.layer import Layer
 from burnish.tensor import Tensor
 
 

@@ -14,9 +14,9 @@ from burnish import ops
 from burnish.backend import namespace
 from burnish.errors import InputError
 from burnish.nn import init
-from burnish.nn.layer import Layer
-from burnish.nn.param import Buffer, Param
-from burnish.ops._blocks import blockwise
+from burnish.nn.core.layer import Layer
+from burnish.nn.core.param import Buffer, Param
+from burnish.ops._kernels.blocks import blockwise
 from burnish.steps import step
 from burnish.tensor import Tensor
 

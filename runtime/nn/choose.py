@@ -33,6 +33,7 @@ from burnish.nn.activation import (
     Tanh,
 )
 from burnish.nn.basic import Identity
+from burnish.nn.core.module import Module
 from burnish.nn.gated import (
     Hardshrink,
     RReLU,
@@ -42,7 +43,6 @@ from burnish.nn.gated import (
     Threshold,
     ThresholdedReLU,
 )
-from burnish.nn.module import Module
 
 
 def activation(kind: str | Callable[..., Any], **options: Any) -> Callable[..., Any]:

@@ -10,11 +10,12 @@ from typing import Any, ClassVar
 
 from burnish import ops
 from burnish.errors import InputError
-from burnish.nn import init, integers
-from burnish.nn.layer import Layer
+from burnish.nn import init
+from burnish.nn.core.layer import Layer
+from burnish.nn.core.param import Param
+from burnish.nn.lowbit import integers
 from burnish.nn.padding import MODES
-from burnish.nn.param import Param
-from burnish.ops._window import each, pairs
+from burnish.ops._kernels.window import each, pairs
 from burnish.tensor import Tensor
 
 

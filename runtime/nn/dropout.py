@@ -8,8 +8,8 @@ from burnish import ops
 from burnish.backend import Device
 from burnish.draws import keep_mask, normal
 from burnish.errors import InputError
-from burnish.nn.layer import Layer
-from burnish.ops._slopes import dropped
+from burnish.nn.core.layer import Layer
+from burnish.ops._kernels.slopes import dropped
 from burnish.tensor import Tensor
 
 _FLOOR = 1.7580993408473766  # what SELU tends to far below 0, without its sign

@@ -10,8 +10,8 @@ from burnish import ops
 from burnish.backend import Array, Device, as_indices, namespace, on_host
 from burnish.errors import InputError
 from burnish.nn import init
-from burnish.nn.layer import Layer
-from burnish.nn.param import Param
+from burnish.nn.core.layer import Layer
+from burnish.nn.core.param import Param
 from burnish.steps import call, step
 from burnish.tensor import Tensor
 

@@ -8,7 +8,7 @@ from burnish import ops
 from burnish.backend import Device
 from burnish.draws import uniform
 from burnish.errors import InputError
-from burnish.nn.layer import Layer
+from burnish.nn.core.layer import Layer
 from burnish.tensor import Tensor
 
 

@@ -6,11 +6,12 @@ from typing import Any
 
 from burnish import ops
 from burnish.errors import InputError
-from burnish.nn import init, integers
+from burnish.nn import init
 from burnish.nn.choose import activation
+from burnish.nn.core.layer import Layer
+from burnish.nn.core.param import Param
 from burnish.nn.dropout import Dropout
-from burnish.nn.layer import Layer
-from burnish.nn.param import Param
+from burnish.nn.lowbit import integers
 from burnish.tensor import Tensor
 
 

@@ -7,8 +7,8 @@ from typing import Any
 from burnish import ops
 from burnish.errors import InputError
 from burnish.nn import init
-from burnish.nn.layer import Layer
-from burnish.nn.param import Param
+from burnish.nn.core.layer import Layer
+from burnish.nn.core.param import Param
 from burnish.tensor import Tensor
 
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from burnish import ops
 from burnish.errors import InputError
-from burnish.nn.layer import Layer
+from burnish.nn.core.layer import Layer
 from burnish.tensor import Tensor
 
 MODES = {"zeros": "constant", "reflect": "reflect", "replicate": "edge"}

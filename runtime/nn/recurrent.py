@@ -14,11 +14,11 @@ from typing import Any, ClassVar
 from burnish import ops
 from burnish.errors import InputError
 from burnish.nn import init
+from burnish.nn.core.layer import Layer
+from burnish.nn.core.param import Param
 from burnish.nn.dropout import Dropout
-from burnish.nn.input_quantizer import InputQuantizer
-from burnish.nn.layer import Layer
-from burnish.nn.param import Param
-from burnish.ops import _cells
+from burnish.nn.lowbit.input_quantizer import InputQuantizer
+from burnish.ops._kernels import cells
 from burnish.steps import step
 from burnish.tensor import Tensor
 
@@ -65,7 +65,7 @@ class _Recurrent(Layer):
             return found(states)
         return states
 
-    def _step(self, end: str) -> tuple[_cells.Step, Any]:
+    def _step(self, end: str) -> tuple[cells.Step, Any]:
         """One direction of one layer: its step and the bias of its inputs."""
         raise TypeError(f"{type(self).__name__} has no step")
 
@@ -87,7 +87,7 @@ class _Recurrent(Layer):
                 z = ops.linear(x, getattr(self, f"weight_ih_l{layer}{end}"), bias)
                 place = layer * len(self._ends) + i
                 start = tuple(state[place] for state in states)
-                y, after = _cells.scan(
+                y, after = cells.scan(
                     step, z, start, reverse=bool(end), lengths=lengths
                 )
                 results.append(y)
@@ -186,8 +186,8 @@ class LSTM(_Recurrent):
         y, (h, c) = self._forward(x, states, lengths, sizes)
         return y, (h, c)
 
-    def _step(self, end: str) -> tuple[_cells.Step, Any]:
-        step = _cells.lstm_step(
+    def _step(self, end: str) -> tuple[cells.Step, Any]:
+        step = cells.lstm_step(
             getattr(self, f"weight_hh{end}"),
             "ifco",
             (ops.sigmoid, ops.tanh, ops.tanh),
@@ -229,8 +229,8 @@ class GRU(_Recurrent):
         y, (last,) = self._forward(x, states, lengths, (self.hidden_size,))
         return y, last
 
-    def _step(self, end: str) -> tuple[_cells.Step, Any]:
-        step = _cells.gru_step(
+    def _step(self, end: str) -> tuple[cells.Step, Any]:
+        step = cells.gru_step(
             getattr(self, f"weight_hh{end}"),
             getattr(self, f"bias_hh{end}", None),
             "rzh",
@@ -278,7 +278,7 @@ class RNN(_Recurrent):
         y, (last,) = self._forward(x, states, lengths, (self.hidden_size,))
         return y, last
 
-    def _step(self, end: str) -> tuple[_cells.Step, Any]:
+    def _step(self, end: str) -> tuple[cells.Step, Any]:
         activation = ops.tanh if self.nonlinearity == "tanh" else ops.relu
-        step = _cells.rnn_step(getattr(self, f"weight_hh{end}"), activation)
+        step = cells.rnn_step(getattr(self, f"weight_hh{end}"), activation)
         return step, self._bias_sum(end)

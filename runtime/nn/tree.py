@@ -6,8 +6,8 @@ from typing import Any
 
 from burnish import ops
 from burnish.nn import init
-from burnish.nn.layer import Layer
-from burnish.nn.param import Buffer
+from burnish.nn.core.layer import Layer
+from burnish.nn.core.param import Buffer
 from burnish.tensor import Tensor
 
 

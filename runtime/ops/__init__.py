@@ -11,712 +11,357 @@ their own: of any number of arrays `sum_of`, `mean_of`, `max_of`, `min_of`.
 
 from typing import TYPE_CHECKING
 
-from burnish.habits import missing
-from burnish.ops import _cpu as _cpu  # registers kernels
-from burnish.ops import _gpu as _gpu  # the same
-from burnish.ops import _memory_bound
-from burnish.ops._shapes import broadcast_to, cast, sum_to
-from burnish.ops.activation import (
-    celu,
-    dropout,
-    elu,
-    gelu,
-    glu,
-    hard_sigmoid,
-    hard_swish,
-    hard_tanh,
-    hardmax,
-    leaky_relu,
-    log_sigmoid,
-    log_softmax,
-    mish,
-    prelu,
-    prelu_of,
-    quiet_softmax,
-    relu,
-    relu6,
-    selu,
-    shrink,
-    sigmoid,
-    silu,
-    softmax,
-    softmin,
-    softplus,
-    softsign,
-    swish,
-    threshold,
-    thresholded_relu,
-)
+from burnish.habits import exported, missing
+from burnish.ops import _cpu as _cpu
+from burnish.ops import _gpu as _gpu
+from burnish.ops import along, arithmetic
+from burnish.ops._kernels import memory_bound as _memory_bound
+from burnish.ops._shapes import broadcast_to as broadcast_to
+from burnish.ops._shapes import cast as cast
+from burnish.ops._shapes import sum_to as sum_to
+from burnish.ops.activation import celu as celu
+from burnish.ops.activation import dropout as dropout
+from burnish.ops.activation import elu as elu
+from burnish.ops.activation import gelu as gelu
+from burnish.ops.activation import glu as glu
+from burnish.ops.activation import hard_sigmoid as hard_sigmoid
+from burnish.ops.activation import hard_swish as hard_swish
+from burnish.ops.activation import hard_tanh as hard_tanh
+from burnish.ops.activation import hardmax as hardmax
+from burnish.ops.activation import leaky_relu as leaky_relu
+from burnish.ops.activation import log_sigmoid as log_sigmoid
+from burnish.ops.activation import log_softmax as log_softmax
+from burnish.ops.activation import mish as mish
+from burnish.ops.activation import prelu as prelu
+from burnish.ops.activation import prelu_of as prelu_of
+from burnish.ops.activation import quiet_softmax as quiet_softmax
+from burnish.ops.activation import relu as relu
+from burnish.ops.activation import relu6 as relu6
+from burnish.ops.activation import selu as selu
+from burnish.ops.activation import shrink as shrink
+from burnish.ops.activation import sigmoid as sigmoid
+from burnish.ops.activation import silu as silu
+from burnish.ops.activation import softmax as softmax
+from burnish.ops.activation import softmin as softmin
+from burnish.ops.activation import softplus as softplus
+from burnish.ops.activation import softsign as softsign
+from burnish.ops.activation import swish as swish
+from burnish.ops.activation import threshold as threshold
+from burnish.ops.activation import thresholded_relu as thresholded_relu
+from burnish.ops.adaptive import adaptive_avg_pool as adaptive_avg_pool
+from burnish.ops.adaptive import adaptive_max_pool as adaptive_max_pool
 from burnish.ops.adaptive import (
-    adaptive_avg_pool,
-    adaptive_max_pool,
-    adaptive_max_pool_with_indices,
+    adaptive_max_pool_with_indices as adaptive_max_pool_with_indices,
 )
-from burnish.ops.alignment import (
-    ctc_paths,
-    ctc_shares,
-    transducer_paths,
-    transducer_shares,
+from burnish.ops.alignment import ctc_paths as ctc_paths
+from burnish.ops.alignment import ctc_shares as ctc_shares
+from burnish.ops.alignment import transducer_paths as transducer_paths
+from burnish.ops.alignment import transducer_shares as transducer_shares
+from burnish.ops.along import arg_top_k as arg_top_k
+from burnish.ops.along import argmax as argmax
+from burnish.ops.along import argmin as argmin
+from burnish.ops.along import cumprod as cumprod
+from burnish.ops.along import cumsum as cumsum
+from burnish.ops.along import logsumexp as logsumexp
+from burnish.ops.along import max_with_indices as max_with_indices
+from burnish.ops.along import mean as mean
+from burnish.ops.along import min_with_indices as min_with_indices
+from burnish.ops.along import prod as prod
+from burnish.ops.along import sort_with_indices as sort_with_indices
+from burnish.ops.along import var_mean as var_mean
+from burnish.ops.angle import deg2rad as deg2rad
+from burnish.ops.angle import hypot as hypot
+from burnish.ops.angle import rad2deg as rad2deg
+from burnish.ops.arithmetic import add as add
+from burnish.ops.arithmetic import ceil as ceil
+from burnish.ops.arithmetic import div as div
+from burnish.ops.arithmetic import floor as floor
+from burnish.ops.arithmetic import floor_div as floor_div
+from burnish.ops.arithmetic import int_div as int_div
+from burnish.ops.arithmetic import max_of as max_of
+from burnish.ops.arithmetic import maximum as maximum
+from burnish.ops.arithmetic import mean_of as mean_of
+from burnish.ops.arithmetic import min_of as min_of
+from burnish.ops.arithmetic import minimum as minimum
+from burnish.ops.arithmetic import mod as mod
+from burnish.ops.arithmetic import mul as mul
+from burnish.ops.arithmetic import neg as neg
+from burnish.ops.arithmetic import reciprocal as reciprocal
+from burnish.ops.arithmetic import rint as rint
+from burnish.ops.arithmetic import sign as sign
+from burnish.ops.arithmetic import square as square
+from burnish.ops.arithmetic import sub as sub
+from burnish.ops.arithmetic import sum_of as sum_of
+from burnish.ops.arithmetic import trunc as trunc
+from burnish.ops.attention import attention_weights as attention_weights
+from burnish.ops.attention import (
+    scaled_dot_product_attention as scaled_dot_product_attention,
 )
-from burnish.ops.along import (
-    all_ as all,
-)
-from burnish.ops.along import (
-    any_ as any,
-)
-from burnish.ops.along import (
-    arg_top_k,
-    argmax,
-    argmin,
-    cumprod,
-    cumsum,
-    logsumexp,
-    max_with_indices,
-    mean,
-    min_with_indices,
-    prod,
-    sort_with_indices,
-    var_mean,
-)
-from burnish.ops.along import (
-    max_ as max,
-)
-from burnish.ops.along import (
-    min_ as min,
-)
-from burnish.ops.along import (
-    sum_ as sum,
-)
-from burnish.ops.angle import deg2rad, hypot, rad2deg
-from burnish.ops.arithmetic import (
-    abs_ as abs,
-)
-from burnish.ops.arithmetic import (
-    add,
-    ceil,
-    div,
-    floor,
-    floor_div,
-    int_div,
-    max_of,
-    maximum,
-    mean_of,
-    min_of,
-    minimum,
-    mod,
-    mul,
-    neg,
-    reciprocal,
-    rint,
-    sign,
-    square,
-    sub,
-    sum_of,
-    trunc,
-)
-from burnish.ops.arithmetic import (
-    pow_ as pow,
-)
-from burnish.ops.arithmetic import (
-    round_ as round,
-)
-from burnish.ops.attention import attention_weights, scaled_dot_product_attention
-from burnish.ops.bits import (
-    bit_cast,
-    bit_shift,
-    bitwise_and,
-    bitwise_not,
-    bitwise_or,
-    bitwise_xor,
-    shift_left,
-    shift_right,
-)
-from burnish.ops.blocks import (
-    block_sums,
-    dequantize_blocks,
-    fake_quantize,
-    fake_quantize_slopes,
-    quantize_blocks,
-)
-from burnish.ops.boxes import max_roi_pool, non_max_suppression, roi_align
-from burnish.ops.classical import (
-    label_encoder,
-    pairwise_coupling,
-    pairwise_votes,
-    probit,
-    softmax_zero,
-    svm_kernel,
-)
-from burnish.ops.clip import clip
-from burnish.ops.compare import (
-    equal,
-    greater,
-    greater_or_equal,
-    is_close,
-    is_finite,
-    is_inf,
-    is_nan,
-    less,
-    less_or_equal,
-    logical_and,
-    logical_not,
-    logical_or,
-    logical_xor,
-    not_equal,
-    where,
-)
-from burnish.ops.conv import (
-    conv,
-    conv_input_gradient,
-    conv_transpose,
-    conv_weight_gradient,
-)
-from burnish.ops.create import (
-    constant_of_shape,
-    eye_like,
-    one_hot,
-    one_hot_of,
-    range_,
-    tril,
-    trilu,
-    triu,
-)
-from burnish.ops.cumulative import cum_prod, cum_sum, reduce_prod, running_product
-from burnish.ops.deform_conv import deform_conv
-from burnish.ops.device import moved_array, to_device
-from burnish.ops.einsum import einsum, einsum_of
-from burnish.ops.elementary import (
-    acos,
-    acosh,
-    asin,
-    asinh,
-    atan,
-    atan2,
-    atanh,
-    cos,
-    cosh,
-    erf,
-    exp,
-    expm1,
-    log,
-    log1p,
-    ndtr,
-    sin,
-    sinh,
-    sqrt,
-    tan,
-    tanh,
-)
-from burnish.ops.elements import (
-    all_close,
-    argwhere,
-    contains_nan,
-    fmod,
-    masked_fill,
-    narrow,
-    permute,
-    t,
-)
-from burnish.ops.embedding import embedding
-from burnish.ops.fold import col2im, im2col
-from burnish.ops.fourier import irfft, istft, rfft, stft
-from burnish.ops.gather import (
-    compress,
-    gather_elements,
-    gather_nd,
-    scatter_elements,
-    scatter_nd,
-    scatter_rows,
-    scatter_slices,
-    take,
-    take_along_axis,
-)
-from burnish.ops.grid import affine_grid
-from burnish.ops.grid_sample import grid_sample
-from burnish.ops.image import interpolate, resample, resample_adjoint, resize_image
-from burnish.ops.index import (
-    getitem,
-    non_zero,
-    put_at,
-    put_rows,
-    set_item,
-    slice_,
-    take_slices,
-    unfold,
-)
-from burnish.ops.linalg import (
-    cosine_similarity,
-    cov,
-    cross,
-    diag,
-    diag_embed,
-    diagonal,
-    dot,
-    last_diagonal,
-    lu,
-    lu_factor,
-    normalize,
-    permutation_matrix,
-    qr,
-    solve,
-    tall_qr,
-    trace,
-)
-from burnish.ops.linear import det, gemm, inverse, linear, matmul, outer
-from burnish.ops.loss import elementwise_cross_entropy, huber, softmax_cross_entropy
-from burnish.ops.low_rank import low_rank_add
-from burnish.ops.maps import cast_map, dict_vectorizer, zip_map
-from burnish.ops.norm import (
-    batch_norm,
-    batch_norm_train,
-    group_norm,
-    group_norm_of,
-    instance_norm,
-    layer_norm,
-    layer_norm_from,
-    lp_normalization,
-    lrn,
-    mean_variance_normalization,
-    rms_norm,
-    rms_norm_from,
-    standardize,
-)
-from burnish.ops.order import (
-    argsort,
-    median,
-    median_places,
-    median_with_indices,
-    sort,
-    top_k,
-    top_k_places,
-    unique_all,
-    unique_of,
-    unique_places,
-)
-from burnish.ops.padding import fold_repeated, pad, pad_constant, pad_repeated
-from burnish.ops.picture import decode_image
-from burnish.ops.pool import (
-    avg_pool,
-    global_avg_pool,
-    global_lp_pool,
-    global_max_pool,
-    lp_pool,
-    max_pool,
-    max_pool_with_indices,
-    max_unpool,
-    window_spread,
-    window_sum,
-)
-from burnish.ops.quantize import dequantize_linear, power_of_two, quantize_linear
-from burnish.ops.recurrent import gru, lstm, rnn
-from burnish.ops.reduce import (
-    arg_max,
-    arg_min,
-    norm,
-    reduce_all,
-    reduce_any,
-    reduce_l1,
-    reduce_l2,
-    reduce_log_sum,
-    reduce_log_sum_exp,
-    reduce_max,
-    reduce_mean,
-    reduce_min,
-    reduce_sum,
-    reduce_sum_square,
-    std,
-    var,
-)
-from burnish.ops.rotary import rotary_embedding
-from burnish.ops.sample import multinomial
-from burnish.ops.scan import (
-    cum_max,
-    cum_max_places,
-    cum_min,
-    cum_min_places,
-    sum_runs,
-)
-from burnish.ops.shape import (
-    chunk,
-    concat,
-    concat_of,
-    depth_to_space,
-    expand,
-    flatten,
-    flatten_to_matrix,
-    flip,
-    meshgrid,
-    moveaxis,
-    reshape,
-    roll,
-    space_to_depth,
-    split,
-    squeeze,
-    stack,
-    swapaxes,
-    tile,
-    transpose,
-    unbind,
-    unsqueeze,
-)
-from burnish.ops.signal import (
-    blackman_window,
-    dft,
-    hamming_window,
-    hann_window,
-    mel_weight_matrix,
-)
-from burnish.ops.text import (
-    regex_full_match,
-    string_concat,
-    string_normalizer,
-    string_split,
-    tf_idf_vectorizer,
-    tokenize,
-)
-from burnish.ops.training import adagrad_step, adam_step, momentum_step
-from burnish.ops.trees import tree_ensemble
+from burnish.ops.bits import bit_cast as bit_cast
+from burnish.ops.bits import bit_shift as bit_shift
+from burnish.ops.bits import bitwise_and as bitwise_and
+from burnish.ops.bits import bitwise_not as bitwise_not
+from burnish.ops.bits import bitwise_or as bitwise_or
+from burnish.ops.bits import bitwise_xor as bitwise_xor
+from burnish.ops.bits import shift_left as shift_left
+from burnish.ops.bits import shift_right as shift_right
+from burnish.ops.blocks import block_sums as block_sums
+from burnish.ops.blocks import dequantize_blocks as dequantize_blocks
+from burnish.ops.blocks import fake_quantize as fake_quantize
+from burnish.ops.blocks import fake_quantize_slopes as fake_quantize_slopes
+from burnish.ops.blocks import quantize_blocks as quantize_blocks
+from burnish.ops.boxes import max_roi_pool as max_roi_pool
+from burnish.ops.boxes import non_max_suppression as non_max_suppression
+from burnish.ops.boxes import roi_align as roi_align
+from burnish.ops.classical import label_encoder as label_encoder
+from burnish.ops.classical import pairwise_coupling as pairwise_coupling
+from burnish.ops.classical import pairwise_votes as pairwise_votes
+from burnish.ops.classical import probit as probit
+from burnish.ops.classical import softmax_zero as softmax_zero
+from burnish.ops.classical import svm_kernel as svm_kernel
+from burnish.ops.clip import clip as clip
+from burnish.ops.compare import equal as equal
+from burnish.ops.compare import greater as greater
+from burnish.ops.compare import greater_or_equal as greater_or_equal
+from burnish.ops.compare import is_close as is_close
+from burnish.ops.compare import is_finite as is_finite
+from burnish.ops.compare import is_inf as is_inf
+from burnish.ops.compare import is_nan as is_nan
+from burnish.ops.compare import less as less
+from burnish.ops.compare import less_or_equal as less_or_equal
+from burnish.ops.compare import logical_and as logical_and
+from burnish.ops.compare import logical_not as logical_not
+from burnish.ops.compare import logical_or as logical_or
+from burnish.ops.compare import logical_xor as logical_xor
+from burnish.ops.compare import not_equal as not_equal
+from burnish.ops.compare import where as where
+from burnish.ops.conv import conv as conv
+from burnish.ops.conv import conv_input_gradient as conv_input_gradient
+from burnish.ops.conv import conv_transpose as conv_transpose
+from burnish.ops.conv import conv_weight_gradient as conv_weight_gradient
+from burnish.ops.create import constant_of_shape as constant_of_shape
+from burnish.ops.create import eye_like as eye_like
+from burnish.ops.create import one_hot as one_hot
+from burnish.ops.create import one_hot_of as one_hot_of
+from burnish.ops.create import range_ as range_
+from burnish.ops.create import tril as tril
+from burnish.ops.create import trilu as trilu
+from burnish.ops.create import triu as triu
+from burnish.ops.cumulative import cum_prod as cum_prod
+from burnish.ops.cumulative import cum_sum as cum_sum
+from burnish.ops.cumulative import reduce_prod as reduce_prod
+from burnish.ops.cumulative import running_product as running_product
+from burnish.ops.deform_conv import deform_conv as deform_conv
+from burnish.ops.device import moved_array as moved_array
+from burnish.ops.device import to_device as to_device
+from burnish.ops.einsum import einsum as einsum
+from burnish.ops.einsum import einsum_of as einsum_of
+from burnish.ops.elementary import acos as acos
+from burnish.ops.elementary import acosh as acosh
+from burnish.ops.elementary import asin as asin
+from burnish.ops.elementary import asinh as asinh
+from burnish.ops.elementary import atan as atan
+from burnish.ops.elementary import atan2 as atan2
+from burnish.ops.elementary import atanh as atanh
+from burnish.ops.elementary import cos as cos
+from burnish.ops.elementary import cosh as cosh
+from burnish.ops.elementary import erf as erf
+from burnish.ops.elementary import exp as exp
+from burnish.ops.elementary import expm1 as expm1
+from burnish.ops.elementary import log as log
+from burnish.ops.elementary import log1p as log1p
+from burnish.ops.elementary import ndtr as ndtr
+from burnish.ops.elementary import sin as sin
+from burnish.ops.elementary import sinh as sinh
+from burnish.ops.elementary import sqrt as sqrt
+from burnish.ops.elementary import tan as tan
+from burnish.ops.elementary import tanh as tanh
+from burnish.ops.elements import all_close as all_close
+from burnish.ops.elements import argwhere as argwhere
+from burnish.ops.elements import contains_nan as contains_nan
+from burnish.ops.elements import fmod as fmod
+from burnish.ops.elements import masked_fill as masked_fill
+from burnish.ops.elements import narrow as narrow
+from burnish.ops.elements import permute as permute
+from burnish.ops.elements import t as t
+from burnish.ops.embedding import embedding as embedding
+from burnish.ops.fold import col2im as col2im
+from burnish.ops.fold import im2col as im2col
+from burnish.ops.fourier import irfft as irfft
+from burnish.ops.fourier import istft as istft
+from burnish.ops.fourier import rfft as rfft
+from burnish.ops.fourier import stft as stft
+from burnish.ops.gather import compress as compress
+from burnish.ops.gather import gather_elements as gather_elements
+from burnish.ops.gather import gather_nd as gather_nd
+from burnish.ops.gather import scatter_elements as scatter_elements
+from burnish.ops.gather import scatter_nd as scatter_nd
+from burnish.ops.gather import scatter_rows as scatter_rows
+from burnish.ops.gather import scatter_slices as scatter_slices
+from burnish.ops.gather import take as take
+from burnish.ops.gather import take_along_axis as take_along_axis
+from burnish.ops.grid import affine_grid as affine_grid
+from burnish.ops.grid_sample import grid_sample as grid_sample
+from burnish.ops.image import interpolate as interpolate
+from burnish.ops.image import resample as resample
+from burnish.ops.image import resample_adjoint as resample_adjoint
+from burnish.ops.image import resize_image as resize_image
+from burnish.ops.index import getitem as getitem
+from burnish.ops.index import non_zero as non_zero
+from burnish.ops.index import put_at as put_at
+from burnish.ops.index import put_rows as put_rows
+from burnish.ops.index import set_item as set_item
+from burnish.ops.index import slice_ as slice_
+from burnish.ops.index import take_slices as take_slices
+from burnish.ops.index import unfold as unfold
+from burnish.ops.linalg import cosine_similarity as cosine_similarity
+from burnish.ops.linalg import cov as cov
+from burnish.ops.linalg import cross as cross
+from burnish.ops.linalg import diag as diag
+from burnish.ops.linalg import diag_embed as diag_embed
+from burnish.ops.linalg import diagonal as diagonal
+from burnish.ops.linalg import dot as dot
+from burnish.ops.linalg import last_diagonal as last_diagonal
+from burnish.ops.linalg import lu as lu
+from burnish.ops.linalg import lu_factor as lu_factor
+from burnish.ops.linalg import normalize as normalize
+from burnish.ops.linalg import permutation_matrix as permutation_matrix
+from burnish.ops.linalg import qr as qr
+from burnish.ops.linalg import solve as solve
+from burnish.ops.linalg import tall_qr as tall_qr
+from burnish.ops.linalg import trace as trace
+from burnish.ops.linear import det as det
+from burnish.ops.linear import gemm as gemm
+from burnish.ops.linear import inverse as inverse
+from burnish.ops.linear import linear as linear
+from burnish.ops.linear import matmul as matmul
+from burnish.ops.linear import outer as outer
+from burnish.ops.loss import elementwise_cross_entropy as elementwise_cross_entropy
+from burnish.ops.loss import huber as huber
+from burnish.ops.loss import softmax_cross_entropy as softmax_cross_entropy
+from burnish.ops.low_rank import low_rank_add as low_rank_add
+from burnish.ops.maps import cast_map as cast_map
+from burnish.ops.maps import dict_vectorizer as dict_vectorizer
+from burnish.ops.maps import zip_map as zip_map
+from burnish.ops.norm import batch_norm as batch_norm
+from burnish.ops.norm import batch_norm_train as batch_norm_train
+from burnish.ops.norm import group_norm as group_norm
+from burnish.ops.norm import group_norm_of as group_norm_of
+from burnish.ops.norm import instance_norm as instance_norm
+from burnish.ops.norm import layer_norm as layer_norm
+from burnish.ops.norm import layer_norm_from as layer_norm_from
+from burnish.ops.norm import lp_normalization as lp_normalization
+from burnish.ops.norm import lrn as lrn
+from burnish.ops.norm import mean_variance_normalization as mean_variance_normalization
+from burnish.ops.norm import rms_norm as rms_norm
+from burnish.ops.norm import rms_norm_from as rms_norm_from
+from burnish.ops.norm import standardize as standardize
+from burnish.ops.order import argsort as argsort
+from burnish.ops.order import median as median
+from burnish.ops.order import median_places as median_places
+from burnish.ops.order import median_with_indices as median_with_indices
+from burnish.ops.order import sort as sort
+from burnish.ops.order import top_k as top_k
+from burnish.ops.order import top_k_places as top_k_places
+from burnish.ops.order import unique_all as unique_all
+from burnish.ops.order import unique_of as unique_of
+from burnish.ops.order import unique_places as unique_places
+from burnish.ops.padding import fold_repeated as fold_repeated
+from burnish.ops.padding import pad as pad
+from burnish.ops.padding import pad_constant as pad_constant
+from burnish.ops.padding import pad_repeated as pad_repeated
+from burnish.ops.picture import decode_image as decode_image
+from burnish.ops.pool import avg_pool as avg_pool
+from burnish.ops.pool import global_avg_pool as global_avg_pool
+from burnish.ops.pool import global_lp_pool as global_lp_pool
+from burnish.ops.pool import global_max_pool as global_max_pool
+from burnish.ops.pool import lp_pool as lp_pool
+from burnish.ops.pool import max_pool as max_pool
+from burnish.ops.pool import max_pool_with_indices as max_pool_with_indices
+from burnish.ops.pool import max_unpool as max_unpool
+from burnish.ops.pool import window_spread as window_spread
+from burnish.ops.pool import window_sum as window_sum
+from burnish.ops.quantize import dequantize_linear as dequantize_linear
+from burnish.ops.quantize import power_of_two as power_of_two
+from burnish.ops.quantize import quantize_linear as quantize_linear
+from burnish.ops.recurrent import gru as gru
+from burnish.ops.recurrent import lstm as lstm
+from burnish.ops.recurrent import rnn as rnn
+from burnish.ops.reduce import arg_max as arg_max
+from burnish.ops.reduce import arg_min as arg_min
+from burnish.ops.reduce import norm as norm
+from burnish.ops.reduce import reduce_all as reduce_all
+from burnish.ops.reduce import reduce_any as reduce_any
+from burnish.ops.reduce import reduce_l1 as reduce_l1
+from burnish.ops.reduce import reduce_l2 as reduce_l2
+from burnish.ops.reduce import reduce_log_sum as reduce_log_sum
+from burnish.ops.reduce import reduce_log_sum_exp as reduce_log_sum_exp
+from burnish.ops.reduce import reduce_max as reduce_max
+from burnish.ops.reduce import reduce_mean as reduce_mean
+from burnish.ops.reduce import reduce_min as reduce_min
+from burnish.ops.reduce import reduce_sum as reduce_sum
+from burnish.ops.reduce import reduce_sum_square as reduce_sum_square
+from burnish.ops.reduce import std as std
+from burnish.ops.reduce import var as var
+from burnish.ops.rotary import rotary_embedding as rotary_embedding
+from burnish.ops.sample import multinomial as multinomial
+from burnish.ops.scan import cum_max as cum_max
+from burnish.ops.scan import cum_max_places as cum_max_places
+from burnish.ops.scan import cum_min as cum_min
+from burnish.ops.scan import cum_min_places as cum_min_places
+from burnish.ops.scan import sum_runs as sum_runs
+from burnish.ops.shape import chunk as chunk
+from burnish.ops.shape import concat as concat
+from burnish.ops.shape import concat_of as concat_of
+from burnish.ops.shape import depth_to_space as depth_to_space
+from burnish.ops.shape import expand as expand
+from burnish.ops.shape import flatten as flatten
+from burnish.ops.shape import flatten_to_matrix as flatten_to_matrix
+from burnish.ops.shape import flip as flip
+from burnish.ops.shape import meshgrid as meshgrid
+from burnish.ops.shape import moveaxis as moveaxis
+from burnish.ops.shape import reshape as reshape
+from burnish.ops.shape import roll as roll
+from burnish.ops.shape import space_to_depth as space_to_depth
+from burnish.ops.shape import split as split
+from burnish.ops.shape import squeeze as squeeze
+from burnish.ops.shape import stack as stack
+from burnish.ops.shape import swapaxes as swapaxes
+from burnish.ops.shape import tile as tile
+from burnish.ops.shape import transpose as transpose
+from burnish.ops.shape import unbind as unbind
+from burnish.ops.shape import unsqueeze as unsqueeze
+from burnish.ops.signal import blackman_window as blackman_window
+from burnish.ops.signal import dft as dft
+from burnish.ops.signal import hamming_window as hamming_window
+from burnish.ops.signal import hann_window as hann_window
+from burnish.ops.signal import mel_weight_matrix as mel_weight_matrix
+from burnish.ops.text import regex_full_match as regex_full_match
+from burnish.ops.text import string_concat as string_concat
+from burnish.ops.text import string_normalizer as string_normalizer
+from burnish.ops.text import string_split as string_split
+from burnish.ops.text import tf_idf_vectorizer as tf_idf_vectorizer
+from burnish.ops.text import tokenize as tokenize
+from burnish.ops.training import adagrad_step as adagrad_step
+from burnish.ops.training import adam_step as adam_step
+from burnish.ops.training import momentum_step as momentum_step
+from burnish.ops.trees import tree_ensemble as tree_ensemble
+
+# Python has functions of these names.
+abs = arithmetic.abs_
+all = along.all_
+any = along.any_
+max = along.max_
+min = along.min_
+pow = arithmetic.pow_
+round = arithmetic.round_
+sum = along.sum_
 
 _memory_bound.mark()
 
-__all__ = [
-    "abs",
-    "acos",
-    "acosh",
-    "adagrad_step",
-    "adam_step",
-    "adaptive_avg_pool",
-    "adaptive_max_pool",
-    "adaptive_max_pool_with_indices",
-    "add",
-    "affine_grid",
-    "all",
-    "all_close",
-    "any",
-    "arg_max",
-    "arg_min",
-    "arg_top_k",
-    "argmax",
-    "argmin",
-    "argsort",
-    "argwhere",
-    "asin",
-    "asinh",
-    "atan",
-    "atan2",
-    "atanh",
-    "attention_weights",
-    "avg_pool",
-    "batch_norm",
-    "batch_norm_train",
-    "bit_cast",
-    "bit_shift",
-    "bitwise_and",
-    "bitwise_not",
-    "bitwise_or",
-    "bitwise_xor",
-    "blackman_window",
-    "block_sums",
-    "broadcast_to",
-    "cast",
-    "cast_map",
-    "ceil",
-    "celu",
-    "chunk",
-    "clip",
-    "col2im",
-    "compress",
-    "concat",
-    "concat_of",
-    "constant_of_shape",
-    "contains_nan",
-    "conv",
-    "conv_input_gradient",
-    "conv_transpose",
-    "conv_weight_gradient",
-    "cos",
-    "cosh",
-    "cosine_similarity",
-    "cov",
-    "cross",
-    "ctc_paths",
-    "ctc_shares",
-    "cum_max",
-    "cum_max_places",
-    "cum_min",
-    "cum_min_places",
-    "cum_prod",
-    "cum_sum",
-    "cumprod",
-    "cumsum",
-    "decode_image",
-    "deform_conv",
-    "deg2rad",
-    "depth_to_space",
-    "dequantize_blocks",
-    "dequantize_linear",
-    "det",
-    "dft",
-    "diag",
-    "diag_embed",
-    "diagonal",
-    "dict_vectorizer",
-    "div",
-    "dot",
-    "dropout",
-    "einsum",
-    "einsum_of",
-    "elementwise_cross_entropy",
-    "elu",
-    "embedding",
-    "equal",
-    "erf",
-    "exp",
-    "expand",
-    "expm1",
-    "eye_like",
-    "fake_quantize",
-    "fake_quantize_slopes",
-    "flatten",
-    "flatten_to_matrix",
-    "flip",
-    "floor",
-    "floor_div",
-    "fmod",
-    "fold_repeated",
-    "gather_elements",
-    "gather_nd",
-    "gelu",
-    "gemm",
-    "getitem",
-    "global_avg_pool",
-    "global_lp_pool",
-    "global_max_pool",
-    "glu",
-    "greater",
-    "greater_or_equal",
-    "grid_sample",
-    "group_norm",
-    "group_norm_of",
-    "gru",
-    "hamming_window",
-    "hann_window",
-    "hard_sigmoid",
-    "hard_swish",
-    "hard_tanh",
-    "hardmax",
-    "huber",
-    "hypot",
-    "im2col",
-    "instance_norm",
-    "int_div",
-    "interpolate",
-    "inverse",
-    "irfft",
-    "is_close",
-    "is_finite",
-    "is_inf",
-    "is_nan",
-    "istft",
-    "label_encoder",
-    "last_diagonal",
-    "layer_norm",
-    "layer_norm_from",
-    "leaky_relu",
-    "less",
-    "less_or_equal",
-    "linear",
-    "log",
-    "log1p",
-    "log_sigmoid",
-    "log_softmax",
-    "logical_and",
-    "logical_not",
-    "logical_or",
-    "logical_xor",
-    "logsumexp",
-    "low_rank_add",
-    "lp_normalization",
-    "lp_pool",
-    "lrn",
-    "lstm",
-    "lu",
-    "lu_factor",
-    "masked_fill",
-    "matmul",
-    "max",
-    "max_of",
-    "max_pool",
-    "max_pool_with_indices",
-    "max_roi_pool",
-    "max_unpool",
-    "max_with_indices",
-    "maximum",
-    "mean",
-    "mean_of",
-    "mean_variance_normalization",
-    "median",
-    "median_places",
-    "median_with_indices",
-    "mel_weight_matrix",
-    "meshgrid",
-    "min",
-    "min_of",
-    "min_with_indices",
-    "minimum",
-    "mish",
-    "mod",
-    "momentum_step",
-    "moveaxis",
-    "moved_array",
-    "mul",
-    "multinomial",
-    "narrow",
-    "ndtr",
-    "neg",
-    "non_max_suppression",
-    "non_zero",
-    "norm",
-    "normalize",
-    "not_equal",
-    "one_hot",
-    "one_hot_of",
-    "outer",
-    "pad",
-    "pad_constant",
-    "pad_repeated",
-    "pairwise_coupling",
-    "pairwise_votes",
-    "permutation_matrix",
-    "permute",
-    "pow",
-    "power_of_two",
-    "prelu",
-    "prelu_of",
-    "probit",
-    "prod",
-    "put_at",
-    "put_rows",
-    "qr",
-    "quantize_blocks",
-    "quantize_linear",
-    "quiet_softmax",
-    "rad2deg",
-    "range_",
-    "reciprocal",
-    "reduce_all",
-    "reduce_any",
-    "reduce_l1",
-    "reduce_l2",
-    "reduce_log_sum",
-    "reduce_log_sum_exp",
-    "reduce_max",
-    "reduce_mean",
-    "reduce_min",
-    "reduce_prod",
-    "reduce_sum",
-    "reduce_sum_square",
-    "regex_full_match",
-    "relu",
-    "relu6",
-    "resample",
-    "resample_adjoint",
-    "reshape",
-    "resize_image",
-    "rfft",
-    "rint",
-    "rms_norm",
-    "rms_norm_from",
-    "rnn",
-    "roi_align",
-    "roll",
-    "rotary_embedding",
-    "round",
-    "running_product",
-    "scaled_dot_product_attention",
-    "scatter_elements",
-    "scatter_nd",
-    "scatter_rows",
-    "scatter_slices",
-    "selu",
-    "set_item",
-    "shift_left",
-    "shift_right",
-    "shrink",
-    "sigmoid",
-    "sign",
-    "silu",
-    "sin",
-    "sinh",
-    "slice_",
-    "softmax",
-    "softmax_cross_entropy",
-    "softmax_zero",
-    "softmin",
-    "softplus",
-    "softsign",
-    "solve",
-    "sort",
-    "sort_with_indices",
-    "space_to_depth",
-    "split",
-    "sqrt",
-    "square",
-    "squeeze",
-    "stack",
-    "standardize",
-    "std",
-    "stft",
-    "string_concat",
-    "string_normalizer",
-    "string_split",
-    "sub",
-    "sum",
-    "sum_of",
-    "sum_runs",
-    "sum_to",
-    "svm_kernel",
-    "swapaxes",
-    "swish",
-    "t",
-    "take",
-    "take_along_axis",
-    "take_slices",
-    "tall_qr",
-    "tan",
-    "tanh",
-    "tf_idf_vectorizer",
-    "threshold",
-    "thresholded_relu",
-    "tile",
-    "to_device",
-    "tokenize",
-    "top_k",
-    "top_k_places",
-    "trace",
-    "transducer_paths",
-    "transducer_shares",
-    "transpose",
-    "tree_ensemble",
-    "tril",
-    "trilu",
-    "triu",
-    "trunc",
-    "unbind",
-    "unfold",
-    "unique_all",
-    "unique_of",
-    "unique_places",
-    "unsqueeze",
-    "var",
-    "var_mean",
-    "where",
-    "window_spread",
-    "window_sum",
-    "zip_map",
-]
 
-if not TYPE_CHECKING:  # checkers know what there is
+if not TYPE_CHECKING:  # checkers read the imports
+    __all__ = exported(globals())
 
     def __getattr__(name):
         raise missing("burnish.ops", name, __all__)

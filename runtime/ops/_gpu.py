@@ -22,9 +22,9 @@ from burnish.backend.cuda import (
 from burnish.ops import activation, arithmetic, attention, conv, linear, norm, pool
 from burnish.ops import clip as clipping
 from burnish.ops import loss as losses
-from burnish.ops._blocks import blockwise, positive
+from burnish.ops._kernels.blocks import blockwise, positive
+from burnish.ops._kernels.window import window
 from burnish.ops._shapes import unbroadcast
-from burnish.ops._window import window
 
 # --- arithmetic ---
 

@@ -12,14 +12,14 @@ from burnish.backend import Array, Device, namespace, special
 from burnish.draws import keep_mask
 from burnish.errors import InputError
 from burnish.operator import composed, operator
-from burnish.ops._blocks import blockwise, filled, keep, positive
-from burnish.ops._shapes import axes_of, cast, unbroadcast
-from burnish.ops._slopes import (
+from burnish.ops._kernels.blocks import blockwise, filled, keep, positive
+from burnish.ops._kernels.slopes import (
     gated,
     gelu_gradient,
     hard_swish_gradient,
     swish_gradient,
 )
+from burnish.ops._shapes import axes_of, cast, unbroadcast
 from burnish.ops.arithmetic import abs_, maximum, minimum, square
 from burnish.ops.compare import where
 from burnish.ops.elementary import exp, tanh

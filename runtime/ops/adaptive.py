@@ -13,10 +13,10 @@ import numpy as np
 
 from burnish.backend import Array, as_indices, namespace
 from burnish.operator import composed, operator
-from burnish.ops._scatter import put_flat
+from burnish.ops._kernels.scatter import put_flat
+from burnish.ops._kernels.window import each
 from burnish.ops._shapes import plain
 from burnish.ops._tables import beside
-from burnish.ops._window import each
 from burnish.ops.compare import where
 from burnish.ops.linear import matmul
 from burnish.ops.pool import avg_pool, max_pool

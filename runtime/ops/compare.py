@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from burnish.backend import Array, namespace
 from burnish.operator import operator
-from burnish.ops._blocks import select
+from burnish.ops._kernels.blocks import select
 from burnish.ops._shapes import unbroadcast
 
 

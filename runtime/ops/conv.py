@@ -15,13 +15,21 @@ import numpy as np
 from burnish.backend import Array, namespace
 from burnish.errors import InputError
 from burnish.operator import operator
-from burnish.ops._depthwise import (
+from burnish.ops._kernels.depthwise import (
     depthwise,
     depthwise_input_gradient,
     depthwise_weight_gradient,
 )
+from burnish.ops._kernels.window import (
+    Window,
+    columns,
+    cropped,
+    each,
+    padded,
+    pairs,
+    window,
+)
 from burnish.ops._shapes import sum_to
-from burnish.ops._window import Window, columns, cropped, each, padded, pairs, window
 
 
 @operator

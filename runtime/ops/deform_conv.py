@@ -13,10 +13,10 @@ import numpy as np
 
 from burnish.backend import Array
 from burnish.operator import composed
-from burnish.ops._scatter import take_flat
+from burnish.ops._kernels.scatter import take_flat
+from burnish.ops._kernels.window import Window, window
 from burnish.ops._shapes import library_of, ranked
 from burnish.ops._tables import beside
-from burnish.ops._window import Window, window
 from burnish.ops.grid_sample import neighbours
 from burnish.ops.linear import matmul
 from burnish.ops.shape import reshape

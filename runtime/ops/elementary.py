@@ -6,7 +6,7 @@ import math
 
 from burnish.backend import Array, namespace, special
 from burnish.operator import operator
-from burnish.ops._blocks import blockwise, filled
+from burnish.ops._kernels.blocks import blockwise, filled
 from burnish.ops._shapes import unbroadcast
 from burnish.ops.compare import where
 

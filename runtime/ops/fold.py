@@ -11,7 +11,7 @@ from typing import Any
 from burnish.backend import Array, namespace
 from burnish.errors import InputError
 from burnish.operator import operator
-from burnish.ops._window import Window, columns, cropped, padded, window
+from burnish.ops._kernels.window import Window, columns, cropped, padded, window
 
 
 @operator

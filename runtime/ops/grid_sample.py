@@ -9,7 +9,7 @@ from typing import Any
 from burnish.backend import Array, namespace
 from burnish.errors import InputError
 from burnish.operator import composed
-from burnish.ops._scatter import take_flat
+from burnish.ops._kernels.scatter import take_flat
 from burnish.ops._shapes import library_of, ranked
 from burnish.ops.shape import reshape
 from burnish.steps import step

@@ -10,7 +10,7 @@ import numpy as np
 from burnish.backend import Array, as_indices, namespace
 from burnish.errors import InputError
 from burnish.operator import composed, operator
-from burnish.ops._axis_tables import AxisTable, axis_table, check, dense
+from burnish.ops._kernels.axis_tables import AxisTable, axis_table, check, dense
 from burnish.ops._shapes import cast
 from burnish.ops._tables import beside
 from burnish.ops.adaptive import adaptive_avg_pool

@@ -9,7 +9,7 @@ import numpy as np
 from burnish.autodiff import Variable
 from burnish.backend import Array, namespace
 from burnish.operator import operator
-from burnish.ops._blocks import BLOCK, filled
+from burnish.ops._kernels.blocks import BLOCK, filled
 from burnish.ops._shapes import unbroadcast
 from burnish.ops.clip import clip
 from burnish.ops.reduce import reduce_sum

@@ -14,8 +14,8 @@ from burnish.autodiff import Variable, recording
 from burnish.backend import Array, namespace
 from burnish.errors import InputError
 from burnish.operator import composed, operator
-from burnish.ops._blocks import filled
-from burnish.ops._rows import pull_groups, pull_rows, scaled_groups, scaled_rows
+from burnish.ops._kernels.blocks import filled
+from burnish.ops._kernels.rows import pull_groups, pull_rows, scaled_groups, scaled_rows
 from burnish.ops._shapes import broadcast_to, ranked, sum_to
 from burnish.ops.compare import where
 from burnish.ops.pool import window_sum

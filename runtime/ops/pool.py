@@ -15,9 +15,9 @@ import numpy as np
 
 from burnish.backend import Array, namespace
 from burnish.operator import composed, operator
-from burnish.ops._scatter import put_flat, take_flat
+from burnish.ops._kernels.scatter import put_flat, take_flat
+from burnish.ops._kernels.window import Window, cropped, each, lowest, padded, window
 from burnish.ops._tables import beside
-from burnish.ops._window import Window, cropped, each, lowest, padded, window
 
 
 @operator

@@ -13,7 +13,7 @@ from burnish.autodiff import Variable
 from burnish.backend import Array, namespace
 from burnish.errors import InputError
 from burnish.operator import composed
-from burnish.ops._cells import (
+from burnish.ops._kernels.cells import (
     ACTIVATIONS,
     SCALED,
     Activation,
@@ -24,7 +24,7 @@ from burnish.ops._cells import (
     rnn_step,
     scan,
 )
-from burnish.ops._dynamic import rounded_by_range
+from burnish.ops._kernels.dynamic import rounded_by_range
 from burnish.ops._shapes import ranked
 from burnish.ops.linear import linear
 from burnish.ops.shape import stack

@@ -9,7 +9,7 @@ import numpy as np
 
 from burnish.backend import Array, namespace
 from burnish.operator import operator
-from burnish.ops._scatter import put_flat
+from burnish.ops._kernels.scatter import put_flat
 from burnish.ops._shapes import axes_of, plain
 from burnish.ops.gather import flat_places, take_along_axis
 

@@ -12,7 +12,7 @@ from burnish.autodiff import Variable, backward
 from burnish.backend import Array, Device
 from burnish.errors import InputError, RecordError
 from burnish.nn import Module
-from burnish.nn.param import Param
+from burnish.nn.core.param import Param
 from burnish.optim.gradients import GradientsParams
 from burnish.optim.line_search import Point, strong_wolfe
 from burnish.optim.optimizer import Rule, check

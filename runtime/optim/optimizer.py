@@ -16,7 +16,7 @@ from burnish.backend.cuda.live import value_of
 from burnish.errors import ArgumentError, InputError, RecordError
 from burnish.habits import missing
 from burnish.nn import Module
-from burnish.nn.param import Param
+from burnish.nn.core.param import Param
 from burnish.optim.gradients import GradientsParams
 from burnish.optim.rates import rates_of
 from burnish.optim.remembered import Remembered

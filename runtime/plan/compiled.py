@@ -18,7 +18,7 @@ from burnish.capture.tape import Tape
 from burnish.errors import InputError
 from burnish.kernels import library, num_threads
 from burnish.nested import mapped
-from burnish.nn.param import Stored
+from burnish.nn.core.param import Stored
 from burnish.plan.cuda import (
     GraphPlan,
     Home,

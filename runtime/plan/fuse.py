@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from burnish.kernels.elementwise import activation as known_activation
-from burnish.ops._window import pairs
+from burnish.ops._kernels.window import pairs
 from burnish.plan.attention import attend, turn_back
 from burnish.plan.fold import scale_and_shift
 from burnish.plan.graph import Array, Constant, Graph, Node, Value, combined

@@ -18,9 +18,9 @@ from burnish.capture.gradients import Pull
 from burnish.capture.line import Line, refs
 from burnish.capture.step import changes
 from burnish.capture.tape import Ref
+from burnish.nn.core.param import Stored
 from burnish.nn.embedding import from_quantized
-from burnish.nn.input_quantizer import calibrated
-from burnish.nn.param import Stored
+from burnish.nn.lowbit.input_quantizer import calibrated
 from burnish.operator import Operator
 
 Array = np.ndarray[Any, Any]

@@ -18,7 +18,7 @@ from burnish.kernels.direct import address
 from burnish.kernels.library import Library
 from burnish.kernels.records import WORDS
 from burnish.kernels.same import Same
-from burnish.nn.param import Stored, version
+from burnish.nn.core.param import Stored, version
 from burnish.plan.cpu import LOWERED, Builder, Declined, Memory, moved, placed
 from burnish.plan.cpu.builder import Spot
 from burnish.plan.cpu.layout import PLAIN

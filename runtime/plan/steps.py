@@ -12,7 +12,7 @@ from burnish.backend import Device
 from burnish.capture import CaptureError
 from burnish.capture.signature import form_of, frozen
 from burnish.kernels import library, num_threads
-from burnish.nn.module import Module
+from burnish.nn.core.module import Module
 from burnish.plan.arguments import any_numbers, numbers_in
 from burnish.plan.cuda import Home, StepPlan
 from burnish.plan.training import TrainingPlan

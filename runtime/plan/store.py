@@ -16,8 +16,8 @@ from burnish.capture.signature import argument_names
 from burnish.capture.tape import Ref
 from burnish.kernels import library
 from burnish.kernels.records import WORDS
-from burnish.nn.module import Module
-from burnish.nn.param import Stored
+from burnish.nn.core.module import Module
+from burnish.nn.core.param import Stored
 from burnish.operator import Operator
 from burnish.plan.compiled import Compiled, Unplanned
 from burnish.plan.plan import Plan, Segment

@@ -16,8 +16,8 @@ from burnish.backend import Device
 from burnish.errors import KernelError
 from burnish.kernels import Library
 from burnish.kernels.library import built_before, opened_once
-from burnish.nn import tables
-from burnish.nn.module import Module
+from burnish.nn.core import tables
+from burnish.nn.core.module import Module
 from burnish.planned.file import Manifest, Parts, opened
 from burnish.planned.ready import Ready
 from burnish.planned.space import Fault

@@ -10,8 +10,8 @@ from typing import Any
 
 from burnish.backend import Device
 from burnish.kernels.same import Same
-from burnish.nn.module import Module
-from burnish.nn.param import Stored, version
+from burnish.nn.core.module import Module
+from burnish.nn.core.param import Stored, version
 
 _CPU = Device("cpu")
 _SETTINGS = (bool, int, float, str, type(None), Device)

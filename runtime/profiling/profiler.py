@@ -13,7 +13,7 @@ from typing import Any
 
 from burnish.errors import BurnishError
 from burnish.nested import leaves
-from burnish.nn.module import Module
+from burnish.nn.core.module import Module
 from burnish.operator import Operator
 from burnish.optim.optimizer import Optimizer
 from burnish.plan import Compiled

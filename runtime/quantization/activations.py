@@ -15,7 +15,7 @@ from burnish.autodiff import no_grad
 from burnish.errors import InputError
 from burnish.lowbit import Calibration, Level, QuantScheme
 from burnish.nn import Embedding, Module, Param, ParamGroup
-from burnish.nn.input_quantizer import InputQuantizer
+from burnish.nn.lowbit.input_quantizer import InputQuantizer
 from burnish.quantization.observer import Observer
 from burnish.quantization.quantizer import Quantizer, chosen
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from burnish.nn import ModuleMapper
-from burnish.nn.param import Stored
+from burnish.nn.core.param import Stored
 from burnish.tensor import Tensor
 
 

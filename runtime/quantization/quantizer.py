@@ -11,7 +11,7 @@ from burnish.lowbit import (
     QuantScheme,
 )
 from burnish.nn import Module, Param, ParamGroup
-from burnish.nn.fit import is_float
+from burnish.nn.core.fit import is_float
 from burnish.quantization.report import Loss, Report
 
 

@@ -12,10 +12,10 @@ from burnish.autodiff import Variable
 from burnish.errors import InputError
 from burnish.lowbit import QParams, QuantizedTensor
 from burnish.nn import Module, Param, ParamGroup
-from burnish.nn.adapting import computed, replace_computed
-from burnish.nn.input_quantizer import InputQuantizer
-from burnish.nn.param import Buffer, Stored
-from burnish.nn.reparameterize import Reparameterized, Reparameterizer
+from burnish.nn.adapters.applying import computed, replace_computed
+from burnish.nn.adapters.reparameterize import Reparameterized, Reparameterizer
+from burnish.nn.core.param import Buffer, Stored
+from burnish.nn.lowbit.input_quantizer import InputQuantizer
 from burnish.quantization.activations import layers
 from burnish.quantization.quantizer import Quantizer, chosen
 from burnish.steps import step

@@ -9,7 +9,7 @@ import numpy as np
 
 from burnish.budget import Budget
 from burnish.errors import InputError
-from burnish.nn.record import cast
+from burnish.nn.core.record import cast
 from burnish.record.elements import Arrays, dtype_called, name_of
 
 Precision: TypeAlias = Literal["double", "full", "half"]

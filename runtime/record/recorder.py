@@ -12,7 +12,7 @@ from burnish.atomic import atomic_write
 from burnish.budget import Budget
 from burnish.errors import BudgetError, RecordError
 from burnish.nn import Module
-from burnish.nn.fit import Report
+from burnish.nn.core.fit import Report
 from burnish.record import precision as precisions
 from burnish.record.format import Content, Format
 from burnish.record.precision import Precision, narrow, widen

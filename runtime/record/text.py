@@ -17,7 +17,7 @@ import numpy as np
 from burnish import jsontext
 from burnish.budget import Budget
 from burnish.errors import RecordError
-from burnish.nn.fit import is_float
+from burnish.nn.core.fit import is_float
 from burnish.record.elements import dtype_called, from_bytes, name_of, to_bytes
 from burnish.record.format import Content, Format, Summed, check_sum
 

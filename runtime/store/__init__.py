@@ -5,7 +5,7 @@ frameworks, a report of what was done. Files that fit as they are need only
 `module.load_file` and `module.save_file`.
 """
 
-from burnish.nn.fit import Report
+from burnish.nn.core.fit import Report
 from burnish.serialize import (
     Inert,
     LazyTensor,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from burnish.nn.module import Module
+from burnish.nn.core.module import Module
 
 Move = Callable[[Any, Any], Any]
 """(array, layer) -> array: the same values in another order of axes; a view."""

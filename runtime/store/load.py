@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from burnish.lowbit import Packed
-from burnish.nn import record, tables
-from burnish.nn.fit import Report, fit, is_float
-from burnish.nn.module import Module
-from burnish.nn.quantized import inputs_installed, joined
+from burnish.nn.core import record, tables
+from burnish.nn.core.fit import Report, fit, is_float
+from burnish.nn.core.module import Module
+from burnish.nn.lowbit.files import inputs_installed, joined
 from burnish.serialize import LazyTensor, Weights, open_weights
 from burnish.serialize.files import Source
 from burnish.store.filter import Filter

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from burnish.nn.module import Module
-from burnish.nn.param import Stored
+from burnish.nn.core.module import Module
+from burnish.nn.core.param import Stored
 
 
 class Place(NamedTuple):

@@ -12,8 +12,8 @@ from typing import Any
 from burnish import jsontext, serialize
 from burnish.atomic import atomic_write
 from burnish.errors import RecordError
-from burnish.nn import tables
-from burnish.nn.module import Module
+from burnish.nn.core import tables
+from burnish.nn.core.module import Module
 from burnish.store.names import Renaming
 from burnish.store.places import places
 from burnish.store.save import collect

@@ -8,8 +8,8 @@ from typing import Any
 
 from burnish import serialize
 from burnish.errors import RecordError
-from burnish.nn import record, tables
-from burnish.nn.module import Module
+from burnish.nn.core import record, tables
+from burnish.nn.core.module import Module
 from burnish.store.filter import Filter
 from burnish.store.frameworks import PYTORCH
 from burnish.store.layout import Layout

@@ -13,7 +13,8 @@ from burnish.backend.cuda import fused, optimizer
 from burnish.backend.cuda.kernels import render
 from burnish.backend.symbols import Script, Unwritten
 from burnish.operator import registry
-from burnish.ops import _slopes, activation
+from burnish.ops import activation
+from burnish.ops._kernels import slopes
 
 COMPILER = shutil.which("cc")
 X = np.linspace(-5, 5, 101)
@@ -53,10 +54,10 @@ FORMULAS = [
     (activation._shrunk, True, (X, 0.5, 0.7), ops.shrink(X, bias=0.5, lambd=0.7)),
     (activation._gelu_tanh_slope, False, (G, X), None),
     (activation._exponential_slope, False, (G, X, 0.5, 1), None),
-    (_slopes._gelu_slope, True, (X, G, ops.gelu(X)), None),
-    (_slopes._swish_slope, True, (X, G, ops.swish(X), 1.0), None),
-    (_slopes._hard_swish_slope, True, (X, G), None),
-    (_slopes._gated, True, (G, X, 0, 3, 2), None),
+    (slopes._gelu_slope, True, (X, G, ops.gelu(X)), None),
+    (slopes._swish_slope, True, (X, G, ops.swish(X), 1.0), None),
+    (slopes._hard_swish_slope, True, (X, G), None),
+    (slopes._gated, True, (G, X, 0, 3, 2), None),
 ]
 
 

@@ -30,7 +30,7 @@ from burnish.codegen.tools.module_inputs import (
     resized,
 )
 from burnish.codegen.weights.entries import Entry
-from burnish.nn import tables
+from burnish.nn.core import tables
 from burnish.serialize import Weights
 
 COMPUTED = 256 * 1024 * 1024

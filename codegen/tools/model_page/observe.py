@@ -16,7 +16,7 @@ import numpy as np
 from burnish import Tensor, seed
 from burnish.codegen.tools.flops import operator_macs
 from burnish.nested import leaves
-from burnish.nn.module import Module
+from burnish.nn.core.module import Module
 from burnish.operator import Operator
 from burnish.profiling.memory import Live
 from burnish.profiling.watching import around

@@ -12,8 +12,8 @@ from burnish.codegen.tools.model_page.observe import Pass, Seen
 from burnish.codegen.tools.model_page.sizes import Sizes
 from burnish.codegen.tools.model_page.values import TENSORS, histogram
 from burnish.codegen.weights.entries import Entry
-from burnish.nn.module import Module
-from burnish.nn.param import Param, Stored
+from burnish.nn.core.module import Module
+from burnish.nn.core.param import Param, Stored
 
 Inside: TypeAlias = dict[int, tuple[int, int]]
 """Parameters and bytes of each tensor, by its id."""

@@ -17,7 +17,7 @@ from burnish.capture.tape import Ref
 from burnish.codegen.errors import ExportError
 from burnish.codegen.writers.traced.sizes import Size, Varying, captures_of
 from burnish.codegen.writers.traced.tape import Block, Done, Path
-from burnish.nn.param import Stored
+from burnish.nn.core.param import Stored
 
 OPSETS = {"": 20, "ai.onnx.ml": 4}
 _LATER = {"BitCast": 26}  # operators that a later opset brings

@@ -32,7 +32,7 @@ from burnish.codegen.writers.traced.table import find
 from burnish.codegen.writers.traced.tape import Done, Path, Recorded, everything
 from burnish.codegen.writers.traced.ways import recorded, together
 from burnish.nested import leaves, mapped
-from burnish.nn.module import Module
+from burnish.nn.core.module import Module
 from burnish.operator import Operator
 from burnish.tensor import Tensor
 

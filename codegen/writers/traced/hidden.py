@@ -19,7 +19,7 @@ import numpy as np
 from burnish.autodiff import Variable
 from burnish.codegen.errors import ExportError
 from burnish.codegen.writers.traced.questions import Asking, decides
-from burnish.nn.module import Module
+from burnish.nn.core.module import Module
 
 Seen = dict[str, Any]
 """The contents of names and attributes: numbers, texts, lengths."""

@@ -10,7 +10,7 @@ import numpy as np
 from burnish.capture.tape import Ref
 from burnish.codegen.errors import ExportError
 from burnish.codegen.writers.traced.tape import Block, Decision, Done, Seen, fork
-from burnish.nn.param import Stored
+from burnish.nn.core.param import Stored
 
 
 class _NoFit(Exception):

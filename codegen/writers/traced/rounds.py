@@ -17,7 +17,7 @@ from burnish.codegen.errors import ExportError
 from burnish.codegen.writers.traced.join import outline
 from burnish.codegen.writers.traced.tape import Block, Done, Seen
 from burnish.codegen.writers.traced.unrolled import Stack, Unrolled, stacked
-from burnish.nn.param import Stored
+from burnish.nn.core.param import Stored
 
 
 class Counted(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from burnish import ops
-from burnish.nn.module import Module
+from burnish.nn.core.module import Module
 from burnish.operator import Operator
 
 Writer = Callable[..., Any]

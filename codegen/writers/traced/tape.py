@@ -28,8 +28,8 @@ from burnish.codegen.writers.traced.questions import (
 )
 from burnish.codegen.writers.traced.table import find
 from burnish.nested import mapped
-from burnish.nn.module import Module
-from burnish.nn.param import Stored
+from burnish.nn.core.module import Module
+from burnish.nn.core.param import Stored
 from burnish.operator import Operator
 from burnish.tensor import Tensor
 

@@ -33,7 +33,7 @@ from burnish.codegen.writers.traced.unrolled import (
     counted,
     unwound,
 )
-from burnish.nn.module import Module
+from burnish.nn.core.module import Module
 
 _MOST = 256  # runs of one module
 

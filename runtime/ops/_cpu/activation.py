@@ -7,7 +7,7 @@ import numpy as np
 from burnish.ops import activation as plain
 from burnish.ops import elementary
 from burnish.ops._cpu.call import dense, element_wise, launch, suits
-from burnish.ops._slopes import gated
+from burnish.ops._kernels.slopes import gated
 
 
 def _register(function):

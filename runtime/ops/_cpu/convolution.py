@@ -8,7 +8,7 @@ import numpy as np
 
 from burnish.ops import conv, pool
 from burnish.ops._cpu.call import dense, suits
-from burnish.ops._window import window
+from burnish.ops._kernels.window import window
 
 _FEW_PRODUCTS = 1 << 18
 _FEW_ROWS = 6

@@ -19,7 +19,7 @@ import numpy as np
 from burnish.backend import Array
 from burnish.kernels import direct
 from burnish.kernels.records import BLOCKING
-from burnish.ops._window import Window
+from burnish.ops._kernels.window import Window
 
 _LONGEST = 1 << 20
 _PADDED = 12  # rows that a product takes at most

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from burnish.ops import _lstm
 from burnish.ops._cpu.call import dense, launch_shared, suits
-from burnish.ops._states import before
+from burnish.ops._kernels import lstm
+from burnish.ops._kernels.states import before
 
 _MANY = 16
 """Examples from which on NumPy's products, one for all of them, are faster."""
 
 
-@_lstm.lstm_sequence.on("numpy")
+@lstm.lstm_sequence.on("numpy")
 def _(x, weight, h, c, live=None, *, order, reverse):
     known = live is None and x.shape[1] < _MANY and _is_sequence(x, weight, h, c)
     if not (known and suits(x, weight, h, c)):
         given = x, weight, h, c, live
-        return _lstm.lstm_sequence.value(*given, order=order, reverse=reverse)
+        return lstm.lstm_sequence.value(*given, order=order, reverse=reverse)
     from burnish.kernels.forms import interleaved, whole
     from burnish.kernels.records import CELLS
 
@@ -36,7 +36,7 @@ def _(x, weight, h, c, live=None, *, order, reverse):
     return hs, cs, gates
 
 
-@_lstm.lstm_sequence.vjp("x", "weight", "h", "c", on="numpy")
+@lstm.lstm_sequence.vjp("x", "weight", "h", "c", on="numpy")
 def _(g, y, x, weight, h, c, live=None, *, order, reverse):
     by_h, by_c, by_gates = g
     hs, cs, gates = y

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from burnish.kernels.records import ACTIVATIONS
-from burnish.ops._window import each, pairs
+from burnish.ops._kernels.window import each, pairs
 from burnish.plan.cpu.builder import Builder, Spot
 from burnish.plan.cpu.gemv import gemv
 from burnish.plan.cpu.geometry import Adjoint, Tiles, Window, tiled

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from burnish.kernels.records import REDUCTIONS
-from burnish.ops._window import each, pairs
+from burnish.ops._kernels.window import each, pairs
 from burnish.plan.cpu.builder import Builder, Spot
 from burnish.plan.cpu.conv import (
     check,

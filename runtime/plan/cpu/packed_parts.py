@@ -9,7 +9,7 @@ import numpy as np
 
 from burnish.errors import CaptureError
 from burnish.lowbit import Packed
-from burnish.nn.param import Stored
+from burnish.nn.core.param import Stored
 from burnish.ops.small import unpacked
 from burnish.plan.graph import Array, Constant
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from burnish.capture import CaptureError
 from burnish.lowbit import Packed, QuantScheme
-from burnish.nn.param import Stored
+from burnish.nn.core.param import Stored
 from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.layout import LANES
 from burnish.plan.graph import Array, Constant

@@ -12,8 +12,8 @@ from burnish.backend.cuda import fused as elements
 from burnish.backend.cuda.layout import last
 from burnish.capture.line import Line, refs
 from burnish.capture.tape import Ref
-from burnish.nn.param import Stored
-from burnish.ops._window import Window, window
+from burnish.nn.core.param import Stored
+from burnish.ops._kernels.window import Window, window
 from burnish.ops.activation import relu, relu6
 from burnish.ops.arithmetic import add
 from burnish.ops.clip import clip

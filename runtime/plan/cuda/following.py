@@ -12,8 +12,8 @@ from burnish.backend.cuda.live import Live
 from burnish.capture.where import refusal
 from burnish.errors import CaptureError
 from burnish.nested import leaves, mapped
-from burnish.nn.module import Module, forwarded
-from burnish.nn.param import Stored
+from burnish.nn.core.module import Module, forwarded
+from burnish.nn.core.param import Stored
 from burnish.tensor import Tensor
 
 

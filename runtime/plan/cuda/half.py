@@ -8,7 +8,7 @@ import numpy as np
 
 from burnish.autodiff import Variable
 from burnish.capture import CaptureError, Program
-from burnish.nn.param import Param
+from burnish.nn.core.param import Param
 
 if TYPE_CHECKING:
     from burnish.plan.cuda.units import Unit

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from burnish.backend.cuda import graphs
-from burnish.nn.param import Stored
+from burnish.nn.core.param import Stored
 
 
 class Home:

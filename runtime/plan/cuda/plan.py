@@ -17,7 +17,7 @@ from burnish.autodiff import Variable
 from burnish.backend.cuda import graphs
 from burnish.capture import CaptureError, Program
 from burnish.capture.line import refs
-from burnish.nn.param import Stored, version
+from burnish.nn.core.param import Stored, version
 from burnish.plan.cuda.units import Unit, units
 from burnish.plan.graph import assigned
 

@@ -23,7 +23,7 @@ from burnish.capture import CaptureError
 from burnish.capture.reach import reached
 from burnish.capture.watch import Before, Watch
 from burnish.nested import leaves, mapped
-from burnish.nn.param import Stored, version
+from burnish.nn.core.param import Stored, version
 from burnish.plan.arguments import are_read, as_live, cells, numbers_in
 from burnish.plan.cuda.following import Following
 from burnish.plan.cuda.home import Home

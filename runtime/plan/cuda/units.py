@@ -11,7 +11,7 @@ from typing import Any
 from burnish.backend.cuda import cublaslt, graphs
 from burnish.capture import Program
 from burnish.capture.line import Line, refs
-from burnish.nn.param import Stored
+from burnish.nn.core.param import Stored
 from burnish.ops.linear import linear
 from burnish.plan.cuda.convs import FusedConv, chain
 from burnish.plan.cuda.half import DTYPES, Half

@@ -16,7 +16,7 @@ from onnx.reference import ReferenceEvaluator
 import burnish
 from burnish import Tensor, nn, ops
 from burnish.lowbit import Level, QParams, QuantScheme
-from burnish.nn.input_quantizer import InputQuantizer
+from burnish.nn.lowbit.input_quantizer import InputQuantizer
 from tests.harness.source import source_of
 
 RNG = np.random.default_rng(0)

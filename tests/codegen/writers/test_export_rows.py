@@ -15,7 +15,7 @@ from burnish.codegen.errors import ExportError
 from burnish.codegen.writers.traced.table import find
 from burnish.errors import CaptureError
 from burnish.lowbit import QuantScheme
-from burnish.nn.input_quantizer import InputQuantizer
+from burnish.nn.lowbit.input_quantizer import InputQuantizer
 from burnish.operator import registry
 from tests.codegen.writers.rows import (
     Call,

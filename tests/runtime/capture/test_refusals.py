@@ -70,7 +70,7 @@ OTHER_REFUSALS = {
     "outside": (lambda x: Y.inplace(lambda t: t + 1) + x, "from outside is changed"),
     "named": (lambda x: NamedTensor(x, "a", "b"), "got a NamedTensor"),
     "a generator": (lambda x: (x for _ in range(2)), "got a generator"),
-    "cache": (lambda x: nn.cache.TensorCache().extend(x), "a cache grows"),
+    "cache": (lambda x: nn.attention.cache.TensorCache().extend(x), "a cache grows"),
 }
 
 

@@ -14,7 +14,7 @@ from burnish.backend.cuda import (
     layout,
 )
 from burnish.backend.cuda import fused as elements
-from burnish.ops._window import window
+from burnish.ops._kernels.window import window
 from tests.runtime.plan.test_joined import block
 
 RANDOM = np.random.default_rng(0)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from burnish import nn
-from burnish.nn.criterion import Criterion
+from burnish.nn.losses.criterion import Criterion
 
 LAYERS = [
     name

@@ -9,7 +9,7 @@ import pytest
 
 from burnish import nn, serialize, store
 from burnish.errors import InputError, RecordError
-from burnish.nn import tables
+from burnish.nn.core import tables
 
 MASK = np.tril(np.ones((3, 3), np.float32))
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from burnish import Tensor, ops
-from burnish.ops._blocks import BLOCK, blockwise, select
+from burnish.ops._kernels.blocks import BLOCK, blockwise, select
 
 ROWS, WIDTH = 6, BLOCK // 2 + 3  # more than the size where blocks begin
 

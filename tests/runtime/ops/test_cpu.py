@@ -14,7 +14,7 @@ from burnish.errors import InputError
 from burnish.kernels import direct
 from burnish.ops import max_pool, tree_ensemble
 from burnish.ops._cpu import convolution
-from burnish.ops._slopes import gated
+from burnish.ops._kernels.slopes import gated
 from burnish.ops.conv import conv, conv_input_gradient, conv_weight_gradient
 from burnish.ops.norm import channel_norm
 from tests.harness.forest import forest

@@ -8,12 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from burnish.ops import (
-    _depthwise,
-    _depthwise_bands,
     conv,
     conv_input_gradient,
     conv_weight_gradient,
 )
+from burnish.ops._kernels import depthwise, depthwise_bands
 from tests.harness.examples import examples
 
 torch = pytest.importorskip("torch")
@@ -53,9 +52,9 @@ def test_both_ways_beside_pytorch(few, case, strip, part):
     g = rng.standard_normal(ty.shape)
     ty.backward(torch.tensor(g))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_depthwise, "_FEW", few)
-        patch.setattr(_depthwise_bands, "_STRIP", strip)
-        patch.setattr(_depthwise_bands, "_PART", part)
+        patch.setattr(depthwise, "_FEW", few)
+        patch.setattr(depthwise_bands, "_STRIP", strip)
+        patch.setattr(depthwise_bands, "_PART", part)
         options |= {"groups": shape[1], "padding": pads}
         y = conv.value(x, weight, **options)
         dx = conv_input_gradient.value(g, weight, sizes=shape[2:], **options)

@@ -5,7 +5,7 @@ import pytest
 
 from burnish import Tensor, ops
 from burnish.errors import InputError
-from burnish.ops._scatter import put_flat, take_flat
+from burnish.ops._kernels.scatter import put_flat, take_flat
 from tests.harness.operators import case
 
 IDS = np.array([[0, 2, 2], [4, 0, 1]])

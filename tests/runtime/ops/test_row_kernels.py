@@ -11,7 +11,7 @@ import pytest
 from burnish import ops
 from burnish.errors import InputError
 from burnish.kernels import attention
-from burnish.ops._lstm import lstm_sequence
+from burnish.ops._kernels.lstm import lstm_sequence
 from burnish.ops.attention import softmax_or_zero
 from burnish.ops.loss import softmax_cross_entropy
 from burnish.ops.norm import batch_norm, group_norm_of, layer_norm_from, rms_norm_from

@@ -6,9 +6,9 @@ import pytest
 import burnish
 from burnish import nn, ops, optim
 from burnish.kernels import library
-from burnish.ops._gru import gru_sequence
-from burnish.ops._lstm import lstm_sequence
-from burnish.ops._rnn import rnn_sequence
+from burnish.ops._kernels.gru import gru_sequence
+from burnish.ops._kernels.lstm import lstm_sequence
+from burnish.ops._kernels.rnn import rnn_sequence
 from burnish.ops.attention import softmax_or_zero
 from burnish.ops.loss import softmax_cross_entropy
 

@@ -9,7 +9,7 @@ import burnish
 from burnish import Tensor, nn, ops
 from burnish.errors import InputError
 from burnish.lowbit import Level, QuantScheme
-from burnish.nn.input_quantizer import InputQuantizer
+from burnish.nn.lowbit.input_quantizer import InputQuantizer
 from burnish.plan.cpu.table import LOWERED, Declined
 from burnish.quantization import Quantizer
 from tests.runtime.plan.checks import check

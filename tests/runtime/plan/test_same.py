@@ -10,7 +10,7 @@ import pytest
 import burnish
 from burnish import Tensor, nn
 from burnish.kernels import library, same
-from burnish.nn.param import Stored
+from burnish.nn.core.param import Stored
 from tests.runtime.capture.test_capture import CHANGES
 from tests.runtime.plan.checks import same as equal
 

@@ -7,7 +7,7 @@ import burnish
 from burnish import Tensor, nn, ops, optim
 from burnish.kernels import library
 from burnish.lowbit import Level
-from burnish.nn.reparameterize import Reparameterizer
+from burnish.nn.adapters.reparameterize import Reparameterizer
 
 pytestmark = pytest.mark.skipif(library() is None, reason="there is no compiler")
 

@@ -10,7 +10,7 @@ import pytest
 import burnish
 from burnish import Tensor, nn, ops
 from burnish.errors import BurnishError
-from burnish.nn.module import Module
+from burnish.nn.core.module import Module
 from burnish.operator import Operator
 from burnish.optim import SGD
 from burnish.profiling.memory import Live

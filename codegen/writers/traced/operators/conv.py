@@ -10,8 +10,8 @@ from burnish.capture.tape import Ref
 from burnish.codegen.writers.traced.emitter import Emitter
 from burnish.codegen.writers.traced.sizes import Size
 from burnish.codegen.writers.traced.table import writers, writes
-from burnish.ops._window import each, pairs
-from burnish.ops._window import window as geometry
+from burnish.ops._kernels.window import each, pairs
+from burnish.ops._kernels.window import window as geometry
 
 
 def window(

@@ -150,7 +150,7 @@ def non_max_suppression(
 @writes("resample")
 def resample(emit: Emitter, x: Any, index: Any, weight: Any, *, axis: int) -> Any:
     """Each place along an axis as a weighted sum: by a matrix."""
-    from burnish.ops._axis_tables import dense
+    from burnish.ops._kernels.axis_tables import dense
 
     if not all(isinstance(n, int) for n in (x.shape[axis],)):
         raise emit.cannot("resampling of a dynamic axis")

@@ -9,8 +9,8 @@ import numpy as np
 
 from burnish.codegen.writers.traced.emitter import Emitter
 from burnish.codegen.writers.traced.table import writers
-from burnish.nn.input_quantizer import InputQuantizer
-from burnish.nn.module import Module
+from burnish.nn.core.module import Module
+from burnish.nn.lowbit.input_quantizer import InputQuantizer
 
 _GATES = {"LSTM": (0, 3, 1, 2), "GRU": (1, 0, 2), "RNN": (0,)}
 """Where ONNX's gates are among PyTorch's: i o f c of i f c o, z r h of r z h."""

@@ -1,0 +1,1 @@
+"""Parameters computed from others: adapters such as LoRA, norms of weights."""

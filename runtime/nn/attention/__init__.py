@@ -1,0 +1,1 @@
+"""Attention, transformers, and their masks, positions and key-value caches."""

@@ -1,0 +1,110 @@
+"""Layer: a module whose constructor's arguments are its description."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+from burnish.arguments import checked, unfit
+from burnish.errors import BurnishError, InputError
+from burnish.nn.core.module import Module
+from burnish.nn.core.param import Stored
+from burnish.operator import MISUSES, misnamed, misuse
+
+
+class Layer(Module):
+    """A module that keeps its constructor's arguments as attributes of their names.
+
+    It prints as it would be written, without what is default: `Conv2d(3, 8, 3)`. What
+    its operators say of arguments that do not fit comes with the layer's name, and its
+    constructor's arguments have to be what `burnish.arguments` reads off them.
+    """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "__init__" in vars(cls):
+            cls.__init__ = checked(cls.__init__)  # type: ignore[method-assign]
+
+    def __init__(self) -> None:
+        """Keep nothing, as ReLU does."""
+
+    if not TYPE_CHECKING:  # checkers see Module's
+
+        def __call__(self, *args: Any, **options: Any) -> Any:
+            try:
+                return super().__call__(*args, **options)
+            except MISUSES as error:
+                name = type(self).__name__
+                message = (
+                    unfit(self.forward, args, options) if _is_call(error) else None
+                )
+                if message is not None:
+                    known = _words(type(self).forward)
+                    raise misnamed(name, message, options, known) from None
+                if _is_call(error):
+                    raise
+                if args and not hasattr(args[0], "shape"):
+                    raise InputError(
+                        f"{name}: expected a tensor or an array, "
+                        f"got a {type(args[0]).__name__}"
+                    ) from error
+                if isinstance(error, BurnishError):
+                    error.args = (_named(name, str(error)),)
+                    raise
+                raise misuse(name, args, error) from error
+
+    def extra_repr(self) -> str:
+        own = vars(self)
+        kind: Any = type(self)
+        parts = []
+        for name, default, optional in _arguments(kind):
+            if name not in own:
+                continue
+            value = own[name]
+            if isinstance(default, bool) and not isinstance(value, bool):
+                value = value is not None  # bias: a flag that became a parameter
+            if isinstance(value, Stored | Module) or _same(value, default):
+                continue
+            parts.append(f"{name}={value!r}" if optional else repr(value))
+        return ", ".join(parts)
+
+
+Layer.__init__ = checked(Layer.__init__)  # type: ignore[method-assign]
+
+
+def _is_call(error: Exception) -> bool:
+    """Whether forward itself may have been called wrongly."""
+    deeper = error.__traceback__ and error.__traceback__.tb_next
+    return deeper is None or deeper.tb_next is None
+
+
+@functools.cache
+def _words(forward: Any) -> list[str]:
+    import inspect
+
+    return list(inspect.signature(forward).parameters)
+
+
+def _named(name: str, message: str) -> str:
+    """An operator's message, with a layer's name before it or instead of its own."""
+    if message.startswith(name):
+        return message
+    who, _, what = message.partition(": ")
+    alike = who.replace("_", "").lower() in name.lower()
+    return f"{name}: {what if alike else message}"
+
+
+@functools.cache
+def _arguments(kind: type) -> list[tuple[str, Any, bool]]:
+    """The constructor's arguments: name, default, whether there is a default."""
+    import inspect
+
+    signature = inspect.signature(kind)
+    return [
+        (name, p.default, p.default is not p.empty)
+        for name, p in signature.parameters.items()
+    ]
+
+
+def _same(value: Any, default: Any) -> bool:
+    return type(value) is type(default) and value == default

@@ -1,0 +1,1 @@
+"""Layers whose weights or inputs have few bits: quantizers, products, files."""
