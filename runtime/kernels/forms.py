@@ -16,7 +16,7 @@ EXAMPLES = 8
 CHUNK = 32
 """Rows with a sum of their own in a weight's gradient, as in row_gradients.c"""
 
-_QUERIES = 6  # whose scores and results are held, as in attention.c
+_QUERIES = 12  # at most whose scores and results are held, as in attention.c
 
 
 def whole(n: int) -> int:

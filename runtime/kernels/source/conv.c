@@ -183,9 +183,8 @@ static void one_tile(const conv_record *r, const call *c, int64_t group, int64_t
     if (!is_cheap(r->act)) finish(r, p.out, p.to, t->count);
 }
 
-static const float *pack_group(const conv_record *r, const call *c, int64_t group,
-                               int64_t part) {
-    const pack_record pack = {
+static pack_record packing(const conv_record *r) {
+    return (pack_record){
         .groups = r->groups / r->inner,
         .outs = r->of_outs,
         .ins = r->of_ins,
@@ -196,25 +195,38 @@ static const float *pack_group(const conv_record *r, const call *c, int64_t grou
         .out_step = r->of_out_step,
         .in_step = r->of_in_step,
     };
+}
+
+// A share's tiles, with weights that are packed here, a group at a time: they are in
+// cache then. The next group's are asked for while a group's tiles are computed.
+static void packed_tiles(const conv_record *r, const call *c, int64_t part, int64_t first,
+                         int64_t behind) {
+    const pack_record pack = packing(r);
+    const float *weight = at(c, r->unpacked);
     float *space = (float *)at(c, r->space) + part * r->room;
-    pack_panel(&pack, at(c, r->unpacked), group, space);
-    return space;
+    for (int64_t u = first; u < behind; u++) {
+        const int64_t group = u / r->n_tiles, i = u % r->n_tiles;
+        if (u == first || i == 0) pack_panel(&pack, weight, group, space);
+        one_tile(r, c, group, i, space);
+        if ((group + 1) * r->n_tiles < behind)
+            prefetch_panel(&pack, weight, group + 1, i, r->n_tiles);
+    }
 }
 
 // by_group: shares are groups of channels; else runs of tiles, `chunk` at a time, so
-// that their input stays in cache for all groups. Weights that a step of training changes
-// are packed here, a group at a time, which then are in cache.
+// that their input stays in cache for all groups.
 void conv(const void *record, const call *c, int64_t part, int64_t parts) {
     const conv_record *r = record;
     const float *weight = at(c, r->weight);
     if (r->by_group) {
         SHARE(r->groups * r->n_tiles);
+        if (r->unpacked >= 0) {
+            packed_tiles(r, c, part, first, behind);
+            return;
+        }
         for (int64_t u = first; u < behind; u++) {
             const int64_t group = u / r->n_tiles;
-            if (r->unpacked >= 0 && (u == first || u % r->n_tiles == 0))
-                weight = pack_group(r, c, group, part);
-            one_tile(r, c, group, u % r->n_tiles,
-                     r->unpacked >= 0 ? weight : weight + group * r->group_step);
+            one_tile(r, c, group, u % r->n_tiles, weight + group * r->group_step);
         }
         return;
     }

@@ -71,6 +71,22 @@ void pack_panel(const pack_record *r, const float *weights, int64_t panel, float
     }
 }
 
+// Its weights are rows, of outputs or of inputs; those of each are contiguous.
+void prefetch_panel(const pack_record *r, const float *weights, int64_t panel, int64_t part,
+                    int64_t parts) {
+    const int64_t panels = (r->outs + r->wide - 1) / r->wide, row = panel % panels * r->wide;
+    const int64_t left = r->outs - row, outs = left < r->wide ? left : r->wide;
+    const int by_output = r->in_step == r->taps;
+    const int64_t rows = by_output ? outs : r->ins;
+    const int64_t length = by_output ? r->ins * r->taps : outs * r->out_step;
+    const int64_t step = by_output ? r->out_step : r->in_step;
+    const int64_t lines = length / LANES + 1;  // it may begin within one
+    const float *x = weights + panel / panels * r->group_step + row * r->out_step;
+    SHARE(rows * lines);
+    for (int64_t u = first; u < behind; u++)
+        __builtin_prefetch(x + u / lines * step + u % lines * LANES, 0, 2);
+}
+
 void pack(const void *record, const call *c, int64_t part, int64_t parts) {
     const pack_record *r = record;
     const int64_t panels = (r->outs + r->wide - 1) / r->wide;
