@@ -13,6 +13,8 @@ LANES = 16
 EXAMPLES = 8
 """Examples that go back through time together, as in recurrent_gradient.c"""
 
+_TOGETHER = 4  # examples that go forward in time together at most, as in recurrent.c
+
 CHUNK = 32
 """Rows with a sum of their own in a weight's gradient, as in row_gradients.c"""
 
@@ -28,6 +30,16 @@ def attention_room(size: int, keys: int, values: int) -> int:
     """Floats that a share of attention needs: keys, values, scores and results."""
     held = _QUERIES * (whole(keys) + whole(values))
     return size * whole(keys) + keys * whole(values) + held
+
+
+def recurrent_room(hidden: int) -> int:
+    """Floats that a share of a recurrent layer needs: examples' states, and others."""
+    return _TOGETHER * 3 * whole(hidden)
+
+
+def recurrent_shares(count: int, threads: int) -> int:
+    """The most shares of so many examples that leave several to go together."""
+    return max(min(count, threads), -(-count // _TOGETHER))
 
 
 def interleaved(weight: Any, order: Sequence[int], hidden: int) -> Any:

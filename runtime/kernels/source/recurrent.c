@@ -7,9 +7,18 @@
 #include "functions.h"
 #include "products.h"
 
+// Examples whose gates are computed together, from one pass over the weights: as many as
+// have room in registers.
+#if WIDTH == 16
+enum { TOGETHER = 4 };
+#else
+enum { TOGETHER = 1 };
+#endif
+
+// One example at one step.
 typedef struct {
     const recurrent_record *r;
-    const float *weight, *bias;
+    const float *bias;
     const float *x;      // this step's share of the inputs, (gates, hidden)
     const float *before; // h, with zeros up to whole blocks
     float *h, *c;        // this example's state
@@ -18,13 +27,22 @@ typedef struct {
     float *acted;        // where what a GRU's reset gate acts on goes, or 0
 } moment;
 
-// acc of `gates` gates of one block: h times weights (h of n units).
-INLINE void gates_of(const int gates, const float *h, int64_t n, const float *w,
-                     vec acc[4][PARTS]) {
-    for (int64_t k = 0; k < n; k++, w += gates * LANES) {
-        vec s = all(h[k]);
-        UNROLLED for (int g = 0; g < gates; g++) UNROLLED for (int v = 0; v < PARTS; v++)
-            acc[g][v] += s * load(w + g * LANES + v * WIDTH);
+// acc of `gates` gates of one block of R examples: h times weights.
+INLINE void gates_of(const int R, const int gates, const moment *m, const float *w,
+                     vec acc[TOGETHER][4][PARTS]) {
+    const float *h[TOGETHER];
+    UNROLLED for (int e = 0; e < R; e++) {
+        h[e] = m[e].before;
+        UNROLLED for (int g = 0; g < gates; g++)
+            UNROLLED for (int v = 0; v < PARTS; v++) acc[e][g][v] = (vec){0};
+    }
+    for (int64_t k = 0; k < m->r->hidden; k++, w += gates * LANES) {
+        vec s[TOGETHER];
+        UNROLLED for (int e = 0; e < R; e++) s[e] = all(h[e][k]);
+        UNROLLED for (int g = 0; g < gates; g++) UNROLLED for (int v = 0; v < PARTS; v++) {
+            const vec row = load(w + g * LANES + v * WIDTH);
+            UNROLLED for (int e = 0; e < R; e++) acc[e][g][v] += s[e] * row;
+        }
     }
 }
 
@@ -32,7 +50,10 @@ INLINE vec some_of(const float *p, int64_t left) {
     return left >= WIDTH ? load(p) : load_some(p, left > 0 ? left : 0);
 }
 INLINE void put_some(float *p, vec v, int64_t left) {
-    if (left > 0) store_some(p, v, left < WIDTH ? left : WIDTH);
+    if (left >= WIDTH)
+        store(p, v);
+    else if (left > 0)
+        store_some(p, v, left);
 }
 
 // The inputs' share of gate g for the units from `start` on.
@@ -45,10 +66,8 @@ INLINE vec bias_of(const moment *m, int64_t g, int64_t start) {
     return m->bias ? some_of(m->bias + g * n + start, n - start) : all(0);
 }
 
-static void lstm_block(const moment *m, int64_t j) {
+static void lstm_block(const moment *m, int64_t j, vec acc[4][PARTS]) {
     const recurrent_record *r = m->r;
-    vec acc[4][PARTS] = {{{0}}};
-    gates_of(4, m->before, r->hidden, m->weight + j * r->hidden * 4, acc);
     UNROLLED for (int v = 0; v < PARTS; v++) {
         const int64_t u = j + v * WIDTH, left = r->hidden - u;
         vec i = sigmoid(acc[0][v] + share(m, r->gate0, u));
@@ -69,10 +88,8 @@ static void lstm_block(const moment *m, int64_t j) {
     }
 }
 
-static void gru_block(const moment *m, int64_t j) {
+static void gru_block(const moment *m, int64_t j, vec acc[4][PARTS]) {
     const recurrent_record *r = m->r;
-    vec acc[4][PARTS] = {{{0}}};
-    gates_of(3, m->before, r->hidden, m->weight + j * r->hidden * 3, acc);
     UNROLLED for (int v = 0; v < PARTS; v++) {
         const int64_t u = j + v * WIDTH;
         vec z = sigmoid(acc[0][v] + bias_of(m, r->gate0, u) + share(m, r->gate0, u));
@@ -91,10 +108,8 @@ static void gru_block(const moment *m, int64_t j) {
     }
 }
 
-static void plain_block(const moment *m, int64_t j) {
+static void plain_block(const moment *m, int64_t j, vec acc[4][PARTS]) {
     const recurrent_record *r = m->r;
-    vec acc[4][PARTS] = {{{0}}};
-    gates_of(1, m->before, r->hidden, m->weight + j * r->hidden, acc);
     UNROLLED for (int v = 0; v < PARTS; v++) {
         const int64_t u = j + v * WIDTH;
         vec z = acc[0][v] + share(m, 0, u);
@@ -104,33 +119,68 @@ static void plain_block(const moment *m, int64_t j) {
     }
 }
 
+// The units of block j of R examples, of which all gates are computed first.
+INLINE void some_units(const int R, const moment *m, const float *weight, int64_t j) {
+    const recurrent_record *r = m->r;
+    vec acc[TOGETHER][4][PARTS];
+    const float *w = weight + j * r->hidden * r->gates;
+    switch (r->mode) {
+    case CELL_LSTM:
+        gates_of(R, 4, m, w, acc);
+        for (int e = 0; e < R; e++) lstm_block(m + e, j, acc[e]);
+        break;
+    case CELL_GRU:
+        gates_of(R, 3, m, w, acc);
+        for (int e = 0; e < R; e++) gru_block(m + e, j, acc[e]);
+        break;
+    default:
+        gates_of(R, 1, m, w, acc);
+        for (int e = 0; e < R; e++) plain_block(m + e, j, acc[e]);
+    }
+}
+
+static void units(int64_t examples, const moment *m, const float *weight, int64_t j) {
+    switch (examples) {
+    case 1: some_units(1, m, weight, j); break;
+#if WIDTH == 16
+    case 2: some_units(2, m, weight, j); break;
+    case 3: some_units(3, m, weight, j); break;
+    default: some_units(4, m, weight, j);
+#endif
+    }
+}
+
+// Where an example's step t reads and writes.
+static void at_step(moment *m, const call *c, int64_t example, int64_t t) {
+    const recurrent_record *r = m->r;
+    const int64_t n = r->hidden, row = t * r->count + example;
+    m->x = (const float *)at(c, r->x) + row * r->gates * n;
+    m->hs = (float *)at(c, r->hs) + row * n;
+    if (r->c >= 0) m->cs = (float *)at(c, r->cs) + row * n;
+    if (r->acted >= 0) m->acted = (float *)at(c, r->acted) + row * n;
+    if (r->kept >= 0) m->kept = (float *)at(c, r->kept) + row * r->gates * n;
+}
+
 // x (steps, count, gates, hidden) -> hs, and cs of an LSTM (steps, count, hidden).
-// space of a share: h, c and the h before, each of whole blocks.
-static void one_example(const recurrent_record *r, const call *c, int64_t example,
-                        float *space) {
+// space of an example: h, c and the h before, each of whole blocks.
+static void some_examples(const recurrent_record *r, const call *c, int64_t first,
+                          int64_t examples, float *space) {
     const int64_t n = r->hidden, padded = whole(n);
-    const float *began = (const float *)at(c, r->h) + example * n;
-    const float *cell = at(c, r->c);
-    float *h = space, *before = space + 2 * padded;
-    moment m = {r, at(c, r->weight), at(c, r->bias), 0, before, h, space + padded, 0, 0, 0, 0};
-    memset(space, 0, 12 * (size_t)padded);
-    memcpy(h, began, 4 * (size_t)n);
-    if (cell) memcpy(m.c, cell + example * n, 4 * (size_t)n);
+    const float *cell = at(c, r->c), *began = at(c, r->h), *weight = at(c, r->weight);
+    moment m[TOGETHER];
+    memset(space, 0, 12 * (size_t)(padded * examples));
+    for (int64_t e = 0; e < examples; e++, space += 3 * padded) {
+        m[e] = (moment){.r = r, .bias = at(c, r->bias), .before = space + 2 * padded,
+                        .h = space, .c = space + padded};
+        memcpy(m[e].h, began + (first + e) * n, 4 * (size_t)n);
+        if (cell) memcpy(m[e].c, cell + (first + e) * n, 4 * (size_t)n);
+    }
     for (int64_t i = 0; i < r->steps; i++) {
-        const int64_t t = r->reverse ? r->steps - 1 - i : i, row = t * r->count + example;
-        m.x = (const float *)at(c, r->x) + row * r->gates * n;
-        m.hs = (float *)at(c, r->hs) + row * n;
-        if (cell) m.cs = (float *)at(c, r->cs) + row * n;
-        if (r->acted >= 0) m.acted = (float *)at(c, r->acted) + row * n;
-        if (r->kept >= 0) m.kept = (float *)at(c, r->kept) + row * r->gates * n;
-        memcpy(before, h, 4 * (size_t)padded);
-        for (int64_t j = 0; j < n; j += LANES)
-            if (r->mode == CELL_LSTM)
-                lstm_block(&m, j);
-            else if (r->mode == CELL_GRU)
-                gru_block(&m, j);
-            else
-                plain_block(&m, j);
+        for (int64_t e = 0; e < examples; e++) {
+            at_step(m + e, c, first + e, r->reverse ? r->steps - 1 - i : i);
+            memcpy(m[e].h + 2 * padded, m[e].h, 4 * (size_t)padded);
+        }
+        for (int64_t j = 0; j < n; j += LANES) units(examples, m, weight, j);
     }
 }
 
@@ -138,5 +188,8 @@ void recurrent(const void *record, const call *c, int64_t part, int64_t parts) {
     const recurrent_record *r = record;
     float *space = (float *)at(c, r->space) + part * r->room;
     SHARE(r->count);
-    for (int64_t u = first; u < behind; u++) one_example(r, c, u, space);
+    for (int64_t u = first; u < behind; u += TOGETHER) {
+        const int64_t left = behind - u;
+        some_examples(r, c, u, left < TOGETHER ? left : TOGETHER, space);
+    }
 }

@@ -18,7 +18,8 @@ def _(x, weight, h, c, live=None, *, order, reverse):
     if not (known and suits(x, weight, h, c)):
         given = x, weight, h, c, live
         return lstm.lstm_sequence.value(*given, order=order, reverse=reverse)
-    from burnish.kernels.forms import interleaved, whole
+    from burnish.kernels import num_threads
+    from burnish.kernels.forms import interleaved, recurrent_room, recurrent_shares
     from burnish.kernels.records import CELLS
 
     steps, count, width = x.shape
@@ -27,7 +28,8 @@ def _(x, weight, h, c, live=None, *, order, reverse):
     gates = np.empty((steps, count, 4, hidden), x.dtype)
     places = [order.index(gate) for gate in "ifoc"]
     launch_shared(
-        "recurrent", x.size * hidden / 4, count, 3 * whole(hidden),
+        "recurrent", x.size * hidden / 4, recurrent_shares(count, num_threads()),
+        recurrent_room(hidden),
         x=dense(x), weight=interleaved(weight, places, hidden), bias=None, h=dense(h),
         c=dense(c), hs=hs, cs=cs, kept=gates, acted=None, mode=CELLS["lstm"],
         steps=steps, count=count, hidden=hidden, gates=4, reverse=reverse,

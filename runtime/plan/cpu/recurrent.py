@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from burnish.kernels.forms import interleaved
+from burnish.kernels.forms import interleaved, recurrent_room, recurrent_shares
 from burnish.kernels.records import CELLS
 from burnish.plan.cpu.builder import Builder, Spot
 from burnish.plan.cpu.conv import check
@@ -57,8 +57,9 @@ def _add(
         value = None if number is None else node.results[number]
         return b.result(value) if value and value.place in b.read else None
 
-    shares = b.shares(2 * x.size * hidden / 8, count)
-    room = 3 * LANES * blocks(hidden)
+    most = recurrent_shares(count, b.threads)
+    shares = b.shares(2 * x.size * hidden / 8, most)
+    room = recurrent_room(hidden)
     padded = [*order, 0, 0, 0][:4]
     b.add(
         "recurrent", shares, flops=2 * x.size * hidden, x=b.spot(x),
