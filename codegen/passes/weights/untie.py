@@ -2,12 +2,13 @@
 
 torch's exporters keep one of several equal initializers (fresh biases, say). The older
 one writes `Identity` nodes that carry the names of the others: a copy under such a name
-is a weight of its own. The newer one, and both for transposed ones, leave no trace but
-the scopes: what modules of one list read in the same place ("layers.0.norm",
-"layers.1.norm") was one weight each, and so was what any modules read whose elements
-are all the same number: fresh biases and scales, which `fresh` knows without scopes
-too. Tables, too, are merged where some of a list's modules have equal ones.
-What the file itself uses twice stays one.
+is a weight of its own, unless a module that is called again reads it. The newer one,
+and both for transposed ones, leave no trace but the scopes: what modules of one list
+read in the same place ("layers.0.norm", "layers.1.norm") was one weight each, and so
+was what any modules read whose elements are all the same number: fresh biases and
+scales, which `fresh` knows without scopes too. Tables, too, are merged where some of a
+list's modules have equal ones. What the file itself uses twice stays one, and so does
+what a name says is of a module that none of the readers is in.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import defaultdict
+from collections.abc import Iterable
 
 import onnx_ir as ir
 
@@ -30,6 +32,8 @@ _PARAMETER = re.compile(r"[A-Za-z_]\w*(\.\w+)+")
 _COUNTED = re.compile(r"(val_|onnx::\w+_)\d+")
 #: Values that torch's older exporter computed from weights, such as a folded norm.
 _FOLDED = re.compile(r"onnx::\w+_\d+")
+#: How the older exporter counts the calls of a module, behind its name.
+_CALL = re.compile(r"_\d+")
 #: Behind all that exporters count, and onnx-ir for the nodes that passes make.
 _BEHIND = 1_000_000
 #: Operators whose operands are weights, whatever the exporter calls them.
@@ -57,9 +61,11 @@ def _by_scopes(model: ir.Model, value: ir.Value, account: Account) -> bool:
     for node, index in value.uses():
         if not named and not (_COUNTED.fullmatch(name) and node.op_type in _WEIGHTED):
             return False
-        places[tuple(level.name for level in scope_of(node))].append((node, index))
+        places[_path(node)].append((node, index))
     shapes = {tuple("#" if p.isdigit() else p for p in place) for place in places}
     if len(places) < 2 or (len(shapes) > 1 and not (named and _is_fresh(tensor))):
+        return False
+    if named and "." in name and not _is_a_readers(name, places):
         return False
     first, *others = places
     for place in others:
@@ -70,6 +76,19 @@ def _by_scopes(model: ir.Model, value: ir.Value, account: Account) -> bool:
             node.replace_input_with(index, copy)
     account.did(f"weight that {len(places)} modules shared", name)
     return True
+
+
+def _is_a_readers(name: str, places: Iterable[tuple[str, ...]]) -> bool:
+    """Whether the name says that one of these modules holds the weight, or its parts.
+
+    "encoder.rel_embeddings.weight" was passed to the layers that read it.
+    """
+    owner = name.split(".")[:-1]
+    for place in places:
+        rest = iter(owner)
+        if all(part in rest for part in place):
+            return True
+    return False
 
 
 _Reader = tuple[tuple[str, ...], str, int]
@@ -98,7 +117,7 @@ def _tables_apart(model: ir.Model, account: Account) -> bool:
             continue
         places: dict[tuple[str, ...], list[tuple[ir.Node, int]]] = defaultdict(list)
         for node, index in uses:
-            places[tuple(level.name for level in scope_of(node))].append((node, index))
+            places[_path(node)].append((node, index))
         for place in list(places)[1:]:
             assert value.const_value is not None
             like = ir.Value(name=value.name)
@@ -114,8 +133,7 @@ def _tables_apart(model: ir.Model, account: Account) -> bool:
 
 
 def _reader(node: ir.Node, index: int) -> _Reader:
-    names = (level.name for level in scope_of(node))
-    return tuple("#" if p.isdigit() else p for p in names), node.op_type, index
+    return tuple("#" if p.isdigit() else p for p in _path(node)), node.op_type, index
 
 
 def _is_fresh(tensor: ir.TensorProtocol) -> bool:
@@ -142,6 +160,30 @@ def _renamed(
     return name if own in taken else own
 
 
+def _is_read_again(weight: ir.Value, copy: ir.Value) -> bool:
+    """Whether a module that reads the weight is called again, and reads the copy then.
+
+    The older exporter counts the calls, "fc" and "fc_1", and folds a matrix for each.
+    """
+    first = [_path(node) for node, _ in weight.uses() if node.op_type != "Identity"]
+    again = [_path(node) for node, _ in copy.uses()]
+    return bool(again) and all(
+        any(_is_called_again(one, other) for one in first) for other in again
+    )
+
+
+def _is_called_again(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
+    """Whether the modules of two paths are one but for the counts of its calls."""
+    return len(one) == len(other) > 0 and all(
+        b == a or _CALL.fullmatch(b.removeprefix(a))
+        for a, b in zip(one, other, strict=True)
+    )
+
+
+def _path(node: ir.Node) -> tuple[str, ...]:
+    return tuple(level.name for level in scope_of(node))
+
+
 def _by_names(model: ir.Model, account: Account) -> bool:
     """Replace an Identity of a weight whose name is another weight's by that weight."""
     changed = False
@@ -155,9 +197,10 @@ def _by_names(model: ir.Model, account: Account) -> bool:
             continue
         if output.is_graph_output():
             continue
-        if not _PARAMETER.fullmatch(name) and not (
-            _FOLDED.fullmatch(name) and _FOLDED.fullmatch(weight.name or "")
-        ):
+        is_folded = _FOLDED.fullmatch(name) and _FOLDED.fullmatch(weight.name or "")
+        if not _PARAMETER.fullmatch(name) and not is_folded:
+            continue
+        if is_folded and _is_read_again(weight, output):
             continue
         copy = origin.copied(tensor, [origin.use(node, 0)])
         output.name = None

@@ -493,6 +493,35 @@ def test_weights_of_a_list_of_modules_are_untied_by_scope():
     np.testing.assert_array_equal(run(model, feeds)[0], before[0])
 
 
+def test_a_weight_of_a_module_that_no_reader_is_in_was_passed_to_them():
+    text = "a = MatMul(x, table) y = MatMul(a, table)"
+    model = model_of(text, weights={"table": np.eye(3, dtype=np.float32)}, x="2, 3")
+    model.graph.initializers["table"].name = "encoder.positions.weight"
+    for node, scope in zip(model.graph, ("layers.0", "layers.1"), strict=True):
+        path = ["", "encoder", f"encoder.{scope}", "call"]
+        node.metadata_props["pkg.torch.onnx.name_scopes"] = repr(path)
+    assert not untie_weights(model, Account())
+
+
+def test_a_matrix_folded_for_each_call_of_a_module_stays_one():
+    def untied(second: str) -> bool:
+        text = """a = MatMul(x, matrix) copy = Identity(matrix) b = Relu(a)
+            y = MatMul(b, copy)"""
+        weights = {"matrix": np.eye(3, dtype=np.float32)}
+        model = model_of(text, weights=weights, x="2, 3")
+        model.graph.initializers["matrix"].name = "onnx::MatMul_41"
+        names = ("/layer/fc/MatMul", "", "/layer/Relu", f"{second}/MatMul")
+        for node, name in zip(model.graph, names, strict=True):
+            node.name = name
+        model.graph[1].outputs[0].name = "onnx::MatMul_42"
+        return untie_weights(model, Account())
+
+    assert not untied("/layer/fc_1")
+    assert not untied("/layer_1/fc_1")
+    assert untied("/layer/other")
+    assert untied("/layer/fc_first")
+
+
 def test_fresh_weights_of_any_modules_are_untied_by_scope():
     text = """a = Mul(x, ones) b = Add(a, zeros) c = Add(b, zeros) d = Mul(c, uneven)
         e = Mul(d, uneven) y = Add(e, zeros)"""
