@@ -17,6 +17,7 @@ from burnish.capture.step import StepTape
 from burnish.kernels import library, num_threads
 from burnish.nested import leaves, mapped
 from burnish.plan.arguments import cells, numbers_in
+from burnish.plan.heap import trim
 from burnish.plan.plan import Plan
 from burnish.tensor import Tensor
 
@@ -88,6 +89,7 @@ class TrainingPlan:
         self._numbers, self._rates = tape.numbers, tape.rates
         with no_grad():
             self._plan = Plan(program, kernels, num_threads(), self._off)
+        trim()
 
     def _run(self, args: Any, options: Any) -> Any:
         assert self._plan is not None

@@ -61,8 +61,12 @@ def turned(weight: Constant, groups: int) -> Constant:
 def turned_weights(
     b: Builder, weight: Constant | Value, groups: int, nr: int, depth: int
 ) -> Spot | Unpacked:
-    """A convolution's weight for its gradient to the input: outputs are what go in."""
-    if isinstance(weight, Constant):
+    """A convolution's weight for its gradient to the input: outputs are what go in.
+
+    One that is frozen is packed in each run too, which takes a few percent of a step:
+    packed once, it would be in memory three times.
+    """
+    if isinstance(weight, Constant) and weight.stored is None:
         return weights(b, turned(weight, groups), groups, nr, depth)
     ins, outs = weight.shape[0] // groups, weight.shape[1]
     taps = math.prod(weight.shape[2:])

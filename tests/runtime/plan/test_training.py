@@ -215,6 +215,25 @@ def test_frozen_parameters_stay(network, frozen):
     alike(network, freeze=frozen)
 
 
+def test_a_frozen_weight_is_packed_into_memory_once():
+    layers = nn.Linear(16, 64), nn.Linear(64, 48), nn.Linear(48, 16)
+    model = nn.Sequential(*layers)
+    model[1].weight.trainable = False
+    model.to("cpu:autodiff")
+
+    @burnish.compile
+    def step(x):
+        loss = model(x).sum()
+        optim.SGD().step(0.1, model, loss.backward())
+        return loss
+
+    step(Tensor(np.ones((4, 16), np.float32)))
+    weight = model[1].weight.data
+    held = step._steps.known[0]._plan.constants.values()
+    large = [array for array in held if array.size >= weight.size]
+    assert sum(not np.shares_memory(array, weight) for array in large) == 1
+
+
 def test_the_same_bits_in_every_run():
     first, second = (losses(residual, True) for _ in range(2))
     assert first[0] == second[0]
