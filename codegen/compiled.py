@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from burnish import Tensor
-from burnish.atomic import atomic_write
+from burnish._files.atomic import atomic_write
 from burnish.codegen import feeds
 from burnish.codegen.errors import OwnershipError, UsageError, spelled
 from burnish.codegen.loaded import imported, model_of
@@ -26,9 +26,9 @@ from burnish.codegen.output.ownership import MODULE, weights_reason
 from burnish.codegen.readers import read
 from burnish.codegen.verify import compare
 from burnish.kernels import library
-from burnish.nested import leaves
 from burnish.plan import store
 from burnish.planned.model import LIBRARY, PLAN
+from burnish.pytree import leaves
 
 Call = tuple[np.ndarray, ...]
 """The arguments of a call, in their order."""

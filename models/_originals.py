@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from burnish.atomic import atomic_write
+from burnish._files.atomic import atomic_write
 
 
 class OriginalError(Exception):

@@ -13,7 +13,7 @@ import argparse
 import sys
 from collections.abc import Iterable
 
-from burnish.atomic import atomic_write
+from burnish._files.atomic import atomic_write
 from burnish.models import _numbers
 from burnish.models._gallery import ENTRIES, Entry, generated
 from burnish.models._originals import OriginalError

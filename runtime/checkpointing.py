@@ -16,7 +16,7 @@ from typing import Any
 
 from burnish import rng
 from burnish.autodiff import Node, Variable, no_grad, recording
-from burnish.nested import leaves, mapped
+from burnish.pytree import leaves, mapped
 
 _FARTHEST = 8
 """Results in a row that are not kept. A long chain of sums, such as a deep network's

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from burnish import jsontext
-from burnish.budget import Budget
+from burnish._files import jsontext
+from burnish._files.budget import Budget
+from burnish._files.shown import shown
 from burnish.codegen.architectures.without_effect import WITHOUT_EFFECT
 from burnish.codegen.errors import ReadError, UnsupportedError
 from burnish.errors import RecordError
-from burnish.shown import shown
 
 _SHARED = 100  # layers that one layer's weights may be used for
 _LARGEST = 1 << 53  # sizes are exact in every number type below it

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from burnish._files.shown import shown
 from burnish.serialize import Weights
-from burnish.shown import shown
 
 
 @dataclass(frozen=True)

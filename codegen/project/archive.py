@@ -8,7 +8,7 @@ import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from burnish.atomic import atomic_write
+from burnish._files.atomic import atomic_write
 
 
 def corrected(sdist: Path, carried: Mapping[str, Path], left_out: set[str]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import tomlkit
 from tomlkit import TOMLDocument, exceptions
 
-from burnish.atomic import atomic_write
+from burnish._files.atomic import atomic_write
 from burnish.codegen.errors import UsageError
 from burnish.codegen.output.generated import usual_name
 from burnish.codegen.project import tables

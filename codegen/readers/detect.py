@@ -6,8 +6,8 @@ import codecs
 from pathlib import Path
 from typing import NamedTuple
 
-from burnish import jsontext
-from burnish.budget import Budget
+from burnish._files import jsontext
+from burnish._files.budget import Budget
 from burnish.codegen.errors import ReadError
 from burnish.codegen.readers._wire import BYTES, VARINT, Buffer, WireError, fields
 from burnish.codegen.readers.tensors import MappedFile

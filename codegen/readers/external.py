@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 
 import onnx_ir as ir
 
-from burnish.budget import Budget
+from burnish._files.budget import Budget
 from burnish.codegen.errors import ReadError
 from burnish.codegen.readers._wire import SELF
 from burnish.codegen.readers.tensors import FileTensor, MappedFile

@@ -10,7 +10,7 @@ from typing import Any
 import onnx_ir as ir
 from onnx_ir.passes import common
 
-from burnish.budget import Budget
+from burnish._files.budget import Budget
 from burnish.codegen.errors import Explain, ReadError
 from burnish.codegen.readers.checks import schema
 from burnish.codegen.readers.inlining import functions

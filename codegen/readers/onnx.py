@@ -9,7 +9,7 @@ from typing import Any
 import onnx
 import onnx_ir as ir
 
-from burnish.budget import Budget
+from burnish._files.budget import Budget
 from burnish.codegen.errors import ConversionError, Explain, ReadError
 from burnish.codegen.readers import microsoft, opset, proto
 from burnish.codegen.readers._wire import TooManyError, fields, slim

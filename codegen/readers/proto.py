@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from burnish.budget import Budget
+from burnish._files.budget import Budget
 from burnish.codegen.errors import Explain, ReadError
 from burnish.codegen.readers.checks import attributes
 from burnish.codegen.readers.checks.lengths import check_tensor

@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
-from burnish.budget import Budget
+from burnish._files.budget import Budget
 from burnish.codegen.errors import VerifyError, silent
 from burnish.codegen.evaluator import evaluated
 from burnish.codegen.readers.proto import clean

@@ -13,7 +13,7 @@ import math
 import numpy as np
 import onnx_ir as ir
 
-from burnish.budget import Budget
+from burnish._files.budget import Budget
 from burnish.codegen.names import authorship
 from burnish.codegen.ops import Trait, having, weights_of
 from burnish.codegen.weights import constants

@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 
 from burnish import Tensor, nn, profile, seed
-from burnish.atomic import atomic_write
+from burnish._files.atomic import atomic_write
 from burnish.autodiff import backward
 from burnish.backend import Device
 from burnish.codegen.errors import UsageError, VerifyError, spelled
 from burnish.codegen.extensions.environment import filled
 from burnish.codegen.loaded import imported, model_of
 from burnish.codegen.tools.module_inputs import SIZES, arrays, described
-from burnish.nested import leaves
 from burnish.profiling import Profile, Row
 from burnish.profiling.shown import cells, milliseconds, modules, size, summary
+from burnish.pytree import leaves
 
 _ROW = 22  # pixels
 

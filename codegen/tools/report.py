@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from burnish.atomic import atomic_write
+from burnish._files.atomic import atomic_write
 from burnish.codegen.errors import keep_inputs
 from burnish.codegen.extensions.environment import filled
+from burnish.learner.display.summary import LearnerSummary
 from burnish.learner.events import SPLITS, EventStore, read_events
-from burnish.learner.summary import LearnerSummary
 
 Points: TypeAlias = Sequence[tuple[float, float]]
 

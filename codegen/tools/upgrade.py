@@ -7,7 +7,7 @@ from pathlib import Path
 
 import onnx_ir as ir
 
-from burnish.atomic import atomic_write
+from burnish._files.atomic import atomic_write
 from burnish.codegen.errors import ReadError, UsageError, keep_inputs, spelled
 from burnish.codegen.readers import in_files
 from burnish.codegen.readers.onnx import load_for_upgrade

@@ -12,7 +12,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import BinaryIO
 
-from burnish.atomic import atomic_write
+from burnish._files.atomic import atomic_write
 from burnish.codegen.errors import OwnershipError
 from burnish.codegen.extensions.environment import filled
 from burnish.codegen.output.ownership import keeping

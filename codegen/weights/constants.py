@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from burnish.codegen.names import authorship
 
-BUDGET = "burnish.budget"
+BUDGET = "burnish._files.budget"
 """Where a model that was read keeps how much may be made of it (`meta`)."""
 
 _MARK = "burnish.constant"

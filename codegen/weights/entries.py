@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from burnish import serialize
-from burnish.atomic import atomic_write
+from burnish._files.atomic import atomic_write
 from burnish.codegen.program import Weight
 from burnish.codegen.weights.streaming import blocks
 

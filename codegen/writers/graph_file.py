@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 from onnx.external_data_helper import ExternalDataInfo, uses_external_data
 
-from burnish.atomic import atomic_write
+from burnish._files.atomic import atomic_write
 from burnish.codegen.errors import ExportError, keep_inputs
 from burnish.codegen.weights.origin import Use
 

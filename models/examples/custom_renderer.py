@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TextIO
 
 from burnish import data, nn, optim, seed
-from burnish.data.mnist import normalized
+from burnish.data.sources.mnist import normalized
 from burnish.learner import Accuracy, Learner, Loss, Progress, Renderer, Run, Supervised
 from burnish.models.examples.guide import DIGITS, ModelConfig
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from burnish import Tensor, data, nn, optim, seed
-from burnish.data.mnist import normalized
+from burnish.data.sources.mnist import normalized
 from burnish.models.examples.guide import DIGITS, Model, ModelConfig
 from burnish.training import accuracy
 

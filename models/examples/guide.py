@@ -20,7 +20,7 @@ import numpy as np
 
 from burnish import Tensor, data, nn, ops, optim, seed
 from burnish.config import Config
-from burnish.data.mnist import normalized
+from burnish.data.sources.mnist import normalized
 from burnish.learner import (
     Accuracy,
     Evaluator,

@@ -24,8 +24,8 @@ from burnish.capture.tape import Tape
 from burnish.capture.traced import Traced
 from burnish.capture.watch import Before, Watch
 from burnish.errors import CaptureError
-from burnish.nested import mapped
 from burnish.nn.core.module import Module
+from burnish.pytree import mapped
 
 __all__ = ["CaptureError", "Program", "capture", "record", "written"]
 

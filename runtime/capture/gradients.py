@@ -13,9 +13,9 @@ import numpy as np
 
 from burnish.autodiff import Gradients, Variable
 from burnish.capture.tape import Call, Ref
-from burnish.nested import leaves
 from burnish.nn.core.param import Stored
 from burnish.operator import Operator
+from burnish.pytree import leaves
 from burnish.tensor import Tensor
 
 _IN_PARTS = {

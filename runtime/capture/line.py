@@ -8,7 +8,7 @@ from typing import Any
 from burnish.autodiff import no_grad
 from burnish.capture.tape import Call, Ref
 from burnish.errors import CaptureError
-from burnish.nested import leaves, mapped
+from burnish.pytree import leaves, mapped
 
 
 class Line:

@@ -11,7 +11,7 @@ from burnish.autodiff import Variable
 from burnish.capture.line import Line, refs
 from burnish.capture.signature import Kind
 from burnish.capture.tape import Ref
-from burnish.nested import mapped
+from burnish.pytree import mapped
 
 if TYPE_CHECKING:
     from burnish.capture.program import Program

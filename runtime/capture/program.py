@@ -11,7 +11,7 @@ from burnish.capture.signature import Kind, difference, fits, form_of, named
 from burnish.capture.tape import Call, Ref, Tape
 from burnish.capture.watch import Watch
 from burnish.errors import CaptureError
-from burnish.nested import mapped
+from burnish.pytree import mapped
 
 
 class Program:

@@ -10,7 +10,7 @@ import numpy as np
 from burnish.autodiff import Variable
 from burnish.backend import Device
 from burnish.errors import CaptureError
-from burnish.nested import mapped
+from burnish.pytree import mapped
 
 FIXED = (bool, int, float, complex, str, bytes, type(None), type, np.dtype, Device)
 

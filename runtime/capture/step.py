@@ -15,9 +15,9 @@ from burnish.capture.tape import Call, Tape
 from burnish.capture.traced import Traced
 from burnish.capture.where import refusal
 from burnish.errors import CaptureError
-from burnish.nested import leaves, mapped
 from burnish.nn.adapters.reparameterize import Reparameterized
 from burnish.nn.core.param import Stored
+from burnish.pytree import leaves, mapped
 from burnish.tensor import Tensor
 
 

@@ -12,9 +12,9 @@ from burnish.autodiff import Variable, recording
 from burnish.capture.traced import Traced
 from burnish.capture.where import refusal
 from burnish.errors import CaptureError
-from burnish.nested import leaves, mapped
 from burnish.nn.core.module import Module, forwarded
 from burnish.nn.core.param import Stored
+from burnish.pytree import leaves, mapped
 from burnish.tensor import Tensor
 
 

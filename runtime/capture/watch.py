@@ -15,9 +15,9 @@ from burnish.capture.tape import Tape
 from burnish.capture.traced import Traced
 from burnish.errors import CaptureError
 from burnish.kernels.same import Same
-from burnish.nested import leaves
 from burnish.nn.core.module import Module
 from burnish.nn.core.param import Stored
+from burnish.pytree import leaves
 
 _SETTINGS = (bool, int, float, str, type(None))
 _STORED = ("device", "_dtype", "trainable")

@@ -17,7 +17,7 @@ _THROUGH = (
     "burnish.nn.attention.cache",
     "burnish.nn.core.param",
     "burnish.nn.adapters.reparameterize",
-    "burnish.nested",
+    "burnish.pytree",
     "burnish.operator",
     "burnish.ops",
     "burnish.optim",

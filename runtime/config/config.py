@@ -7,9 +7,9 @@ import os
 from dataclasses import is_dataclass, replace
 from typing import Any, Self, cast
 
-from burnish import jsontext
-from burnish.atomic import atomic_write
-from burnish.budget import Budget
+from burnish._files import jsontext
+from burnish._files.atomic import atomic_write
+from burnish._files.budget import Budget
 from burnish.config.kinds import own_fields
 from burnish.config.reading import from_plain, meant
 from burnish.config.writing import to_plain

@@ -9,6 +9,7 @@ from enum import Enum
 from pathlib import Path, PurePath
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
+from burnish._files.shown import close, shown
 from burnish.config.kinds import (
     TAG,
     dataclasses_in,
@@ -18,7 +19,6 @@ from burnish.config.kinds import (
     own_fields,
 )
 from burnish.errors import RecordError
-from burnish.shown import close, shown
 
 _C = TypeVar("_C")
 _BAD: Any = object()

@@ -6,9 +6,7 @@ for x, y in data.batches(train, 64, shuffle=0): ...
 
 from typing import TYPE_CHECKING
 
-from burnish.data.audio import AudioFolderDataset, SpeechCommandsDataset, read_wav
 from burnish.data.batches import DataLoader, batches
-from burnish.data.cifar import Cifar10Dataset, Cifar100Dataset
 from burnish.data.collate import as_lists, padded
 from burnish.data.dataset import (
     ArrayDataset,
@@ -18,16 +16,22 @@ from burnish.data.dataset import (
     TableDataset,
     stack,
 )
-from burnish.data.frame import DataframeDataset, read_parquet
-from burnish.data.huggingface import huggingface_dataset
-from burnish.data.idx import read_idx
-from burnish.data.images import ImageFolderDataset, channels_first
-from burnish.data.mnist import MnistDataset
-from burnish.data.picture import read_mask, read_picture
-from burnish.data.sqlite import SqliteDataset, SqliteWriter
+from burnish.data.sources.audio import (
+    AudioFolderDataset,
+    SpeechCommandsDataset,
+    read_wav,
+)
+from burnish.data.sources.cifar import Cifar10Dataset, Cifar100Dataset
+from burnish.data.sources.frame import DataframeDataset, read_parquet
+from burnish.data.sources.huggingface import huggingface_dataset
+from burnish.data.sources.idx import read_idx
+from burnish.data.sources.images import ImageFolderDataset, channels_first
+from burnish.data.sources.mnist import MnistDataset
+from burnish.data.sources.picture import read_mask, read_picture
+from burnish.data.sources.sqlite import SqliteDataset, SqliteWriter
+from burnish.data.sources.table import read_csv, read_json_lines
+from burnish.data.sources.text import AgNewsDataset, TextFolderDataset
 from burnish.data.strategy import BatchStrategy, FixedBatches, LengthBatches
-from burnish.data.table import read_csv, read_json_lines
-from burnish.data.text import AgNewsDataset, TextFolderDataset
 from burnish.data.transforms import (
     ConcatDataset,
     MappedDataset,

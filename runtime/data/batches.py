@@ -12,9 +12,9 @@ from burnish.arguments import replaced_by
 from burnish.backend import Device
 from burnish.data.collate import Collate
 from burnish.data.dataset import ArrayDataset, Dataset
-from burnish.data.job import Augment, Batcher, Job
-from burnish.data.pool import Pool, ThreadPool, in_order
 from burnish.data.strategy import BatchStrategy, FixedBatches
+from burnish.data.workers.job import Augment, Batcher, Job
+from burnish.data.workers.threads import Pool, ThreadPool, in_order
 from burnish.errors import InputError
 from burnish.tensor import Tensor
 
@@ -161,7 +161,7 @@ class DataLoader:
     def _pool(self, job: Job) -> Pool:
         if not self.processes:
             return ThreadPool(job, self.num_workers)
-        from burnish.data.processes import ProcessPool
+        from burnish.data.workers.processes import ProcessPool
 
         return ProcessPool(job, self.num_workers)
 

@@ -1,6 +1,8 @@
 """Learner: training with metrics, checkpoints, early stopping and a way back."""
 
 from burnish.learner.checkpoint import KeepBest, KeepLast, keep_all
+from burnish.learner.display.renderer import LineRenderer, Progress, Renderer, Run
+from burnish.learner.display.summary import LearnerSummary
 from burnish.learner.evaluator import Evaluator
 from burnish.learner.events import EventStore, FileLogger, MetricLogger, read_events
 from burnish.learner.interrupter import Interrupter
@@ -46,9 +48,7 @@ from burnish.learner.metric import (
     TopKAccuracy,
 )
 from burnish.learner.output import StepOutput, Supervised, TrainOutput
-from burnish.learner.renderer import LineRenderer, Progress, Renderer, Run
 from burnish.learner.stopping import NoImprovement
-from burnish.learner.summary import LearnerSummary
 
 __all__ = [
     "AUCPR",

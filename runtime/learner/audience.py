@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from burnish.learner.display.renderer import Renderer
 from burnish.learner.events import Entry, MetricLogger
 from burnish.learner.loop import Loop
-from burnish.learner.renderer import Renderer
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from burnish import rng
+from burnish._files.inside import inside
+from burnish._files.shown import shown
 from burnish.errors import InputError, RecordError
-from burnish.inside import inside
 from burnish.learner.events import EventStore
 from burnish.record import PrettyJsonRecorder, Recorder
-from burnish.shown import shown
 
 Strategy: TypeAlias = Callable[[EventStore, Sequence[int]], Iterable[int]]
 """Called with the values so far and the saved epochs; gives those to keep."""

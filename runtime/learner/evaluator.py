@@ -12,13 +12,13 @@ from typing import Any
 
 from burnish.errors import InputError
 from burnish.learner.audience import Audience
+from burnish.learner.display.renderer import Renderer, Run
+from burnish.learner.display.summary import LearnerSummary
+from burnish.learner.display.terminal import renderer_for_terminal
 from burnish.learner.events import EventStore, FileLogger, MetricLogger, write_metrics
 from burnish.learner.loop import Loop, moved
 from burnish.learner.metric.base import Metric
 from burnish.learner.output import Step, own_step
-from burnish.learner.renderer import Renderer, Run
-from burnish.learner.summary import LearnerSummary
-from burnish.learner.terminal import renderer_for_terminal
 from burnish.learner.tracker import Tracker
 from burnish.nn import Module
 

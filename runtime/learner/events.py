@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Protocol
 
-from burnish import jsontext
-from burnish.atomic import atomic_write
-from burnish.budget import Budget
+from burnish._files import jsontext
+from burnish._files.atomic import atomic_write
+from burnish._files.budget import Budget
+from burnish._files.inside import inside
+from burnish._files.shown import shown
 from burnish.errors import InputError, RecordError
-from burnish.inside import inside
 from burnish.learner.metric.base import Metric
-from burnish.shown import shown
 
 SPLITS = ("train", "valid", "test")
 _METRICS = "metrics.json"

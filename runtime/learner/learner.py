@@ -21,6 +21,9 @@ from burnish.errors import InputError
 from burnish.learner.artifacts import Artifacts
 from burnish.learner.audience import Audience
 from burnish.learner.checkpoint import Checkpoint, KeepLast, Strategy
+from burnish.learner.display.renderer import Renderer, Run
+from burnish.learner.display.summary import LearnerSummary
+from burnish.learner.display.terminal import renderer_for_terminal
 from burnish.learner.events import EventStore, MetricLogger
 from burnish.learner.fitting import Fitting
 from burnish.learner.interrupter import Interrupter
@@ -28,10 +31,7 @@ from burnish.learner.metric.base import Metric
 from burnish.learner.metric.run import Loss
 from burnish.learner.output import Step, own_step
 from burnish.learner.parallel import Together
-from burnish.learner.renderer import Renderer, Run
 from burnish.learner.stopping import EarlyStopping
-from burnish.learner.summary import LearnerSummary
-from burnish.learner.terminal import renderer_for_terminal
 from burnish.nn import Module
 from burnish.optim import Constant, Optimizer, Schedule
 from burnish.record import DefaultRecorder, Recorder

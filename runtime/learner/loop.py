@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import Any
 
 from burnish.backend import Device
+from burnish.learner.display.renderer import Progress
 from burnish.learner.events import Entry
 from burnish.learner.metric.base import Moment
-from burnish.learner.renderer import Progress
-from burnish.nested import mapped
+from burnish.pytree import mapped
 from burnish.tensor import Tensor
 
 

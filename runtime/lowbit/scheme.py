@@ -10,10 +10,11 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from burnish import jsontext, ops
+from burnish import ops
+from burnish._files import jsontext
+from burnish._files.budget import Budget
 from burnish.autodiff import Variable
 from burnish.backend import Array, namespace, on_host
-from burnish.budget import Budget
 from burnish.errors import InputError
 from burnish.lowbit.calibration import Calibration
 from burnish.lowbit.level import Level

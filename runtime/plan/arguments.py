@@ -6,7 +6,7 @@ from typing import Any
 
 from burnish.backend.cuda.live import Live
 from burnish.capture import CaptureError
-from burnish.nested import leaves, mapped
+from burnish.pytree import leaves, mapped
 
 
 def numbers_in(given: Any) -> tuple[float, ...]:

@@ -17,7 +17,6 @@ from burnish.capture.signature import form_of, frozen
 from burnish.capture.tape import Tape
 from burnish.errors import InputError
 from burnish.kernels import library, num_threads
-from burnish.nested import mapped
 from burnish.nn.core.param import Stored
 from burnish.plan.cuda import (
     GraphPlan,
@@ -32,6 +31,7 @@ from burnish.plan.plan import Plan
 from burnish.plan.shown import explained, listed
 from burnish.plan.steps import Steps
 from burnish.planned.space import Fault
+from burnish.pytree import mapped
 from burnish.tensor import Tensor
 
 P = ParamSpec("P")

@@ -15,10 +15,10 @@ from burnish.autodiff import Variable, no_grad
 from burnish.capture import CaptureError, written
 from burnish.capture.step import StepTape
 from burnish.kernels import library, num_threads
-from burnish.nested import leaves, mapped
 from burnish.plan.arguments import cells, numbers_in
 from burnish.plan.heap import trim
 from burnish.plan.plan import Plan
+from burnish.pytree import leaves, mapped
 from burnish.tensor import Tensor
 
 

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from burnish import jsontext
-from burnish.budget import Budget
+from burnish._files import jsontext
+from burnish._files.budget import Budget
 from burnish.errors import RecordError
 from burnish.kernels.records import BY_NAME, PLACE, RECORDS, WORDS
 from burnish.planned.space import ARENA, Fetch

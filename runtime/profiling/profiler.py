@@ -12,7 +12,6 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from burnish.errors import BurnishError
-from burnish.nested import leaves
 from burnish.nn.core.module import Module
 from burnish.operator import Operator
 from burnish.optim.optimizer import Optimizer
@@ -23,6 +22,7 @@ from burnish.profiling.shown import text
 from burnish.profiling.spans import Kind, Span
 from burnish.profiling.trace import save
 from burnish.profiling.watching import around
+from burnish.pytree import leaves
 
 _running = threading.Lock()
 

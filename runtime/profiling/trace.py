@@ -10,7 +10,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from burnish.atomic import atomic_write
+from burnish._files.atomic import atomic_write
 from burnish.profiling.rows import label
 from burnish.profiling.spans import Span
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 from typing import BinaryIO
 
-from burnish import jsontext
-from burnish.budget import Budget
+from burnish._files import jsontext
+from burnish._files.budget import Budget
 from burnish.errors import RecordError
 from burnish.record.elements import from_bytes, name_of, size_of, to_bytes
 from burnish.record.format import Content, Format, Summed, unsealed

@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
-from burnish.budget import Budget
+from burnish._files.budget import Budget
 from burnish.errors import RecordError
 from burnish.record.elements import Arrays
 

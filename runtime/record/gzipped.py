@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from typing import Any, BinaryIO, cast
 
-from burnish.budget import Budget
+from burnish._files.budget import Budget
 from burnish.errors import BudgetError, RecordError
 from burnish.record.elements import dtype_called
 from burnish.record.format import Content, Format

@@ -8,7 +8,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Annotated, Any, BinaryIO
 
-from burnish.budget import Budget
+from burnish._files.budget import Budget
 from burnish.errors import RecordError
 from burnish.record.elements import from_bytes, name_of, to_bytes
 from burnish.record.format import Content, Format, Summed, unsealed

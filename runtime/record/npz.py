@@ -16,13 +16,13 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from burnish import jsontext, npy
-from burnish.budget import Budget
+from burnish._files import jsontext, npy
+from burnish._files.budget import Budget
+from burnish._files.shown import shown
 from burnish.errors import RecordError
 from burnish.record.elements import Arrays, from_bytes, name_of, to_bytes
 from burnish.record.format import Content, Format, check_sum
 from burnish.serialize.archive import Archive
-from burnish.shown import shown
 
 _PAGE = "burnish.json"
 _COMMENT = b"burnish.crc32:"

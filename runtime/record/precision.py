@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from burnish.budget import Budget
+from burnish._files.budget import Budget
 from burnish.errors import InputError
 from burnish.nn.core.record import cast
 from burnish.record.elements import Arrays, dtype_called, name_of

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, TypeAlias
 
-from burnish.atomic import atomic_write
-from burnish.budget import Budget
+from burnish._files.atomic import atomic_write
+from burnish._files.budget import Budget
+from burnish._files.shown import shown
 from burnish.errors import BudgetError, RecordError
 from burnish.nn import Module
 from burnish.nn.core.fit import Report
@@ -18,7 +19,6 @@ from burnish.record.format import Content, Format
 from burnish.record.precision import Precision, narrow, widen
 from burnish.record.tree import NOTHING, put_together, take_apart
 from burnish.serialize.read import map_file
-from burnish.shown import shown
 from burnish.store import load as load_weights
 
 Source: TypeAlias = str | os.PathLike[str] | bytes | bytearray | memoryview

@@ -10,8 +10,8 @@ import json
 import zlib
 from typing import BinaryIO
 
-from burnish import jsontext
-from burnish.budget import Budget
+from burnish._files import jsontext
+from burnish._files.budget import Budget
 from burnish.record.elements import Arrays
 from burnish.record.format import Content, Format, check_sum
 from burnish.serialize.elements import code_of, encode

@@ -14,8 +14,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from burnish import jsontext
-from burnish.budget import Budget
+from burnish._files import jsontext
+from burnish._files.budget import Budget
 from burnish.errors import RecordError
 from burnish.nn.core.fit import is_float
 from burnish.record.elements import dtype_called, from_bytes, name_of, to_bytes

@@ -9,10 +9,10 @@ from __future__ import annotations
 import struct
 from typing import Any, NamedTuple
 
-from burnish.budget import Budget
+from burnish._files.budget import Budget
+from burnish._files.shown import shown
 from burnish.errors import RecordError
 from burnish.serialize.inflate import inflated
-from burnish.shown import shown
 
 _END, _LOCATOR, _END64 = b"PK\x05\x06", b"PK\x06\x07", b"PK\x06\x06"
 _CENTRAL, _LOCAL = b"PK\x01\x02", b"PK\x03\x04"

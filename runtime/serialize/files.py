@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 from typing import Any, TypeAlias
 
-from burnish import jsontext
-from burnish.budget import Budget
+from burnish._files import jsontext
+from burnish._files.budget import Budget
+from burnish._files.inside import inside
+from burnish._files.shown import shown
 from burnish.errors import RecordError
-from burnish.inside import inside
 from burnish.serialize import read
 from burnish.serialize.header import MAX_HEADER
 from burnish.serialize.lazy import LazyTensor
 from burnish.serialize.weights import Weights, flatten
-from burnish.shown import shown
 
 Path: TypeAlias = str | os.PathLike[str]
 Source: TypeAlias = Path | bytes | bytearray | memoryview

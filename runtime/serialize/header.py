@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from burnish import jsontext
-from burnish.budget import Budget
+from burnish._files import jsontext
+from burnish._files.budget import Budget
+from burnish._files.shown import shown
 from burnish.errors import RecordError
 from burnish.serialize.elements import BITS, RANK
-from burnish.shown import shown
 
 MAX_HEADER = 100_000_000
 _LARGEST = 1 << 63  # no size and no place in a file is as large

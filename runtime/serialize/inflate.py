@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from typing import Any
 
-from burnish.budget import Budget
+from burnish._files.budget import Budget
 
 _FIRST, _PIECE = 1 << 10, 1 << 18
 RAW, GZIP = -15, 31

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from burnish.budget import Budget
+from burnish._files.budget import Budget
+from burnish._files.shown import shown
 from burnish.errors import RecordError
 from burnish.serialize.elements import BITS, decode, name_of
 from burnish.serialize.header import Entry, Header, read_header
 from burnish.serialize.lazy import LazyTensor
-from burnish.shown import shown
 
 Path: TypeAlias = str | os.PathLike[str]
 

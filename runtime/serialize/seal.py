@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, BinaryIO, TypeAlias
 
-from burnish.budget import Budget
+from burnish._files.budget import Budget
 from burnish.serialize.header import read_header
 from burnish.serialize.read import header
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from burnish.budget import Budget
+from burnish._files.budget import Budget
+from burnish._files.shown import close, shown
 from burnish.errors import RecordError
 from burnish.serialize.inert import Inert
 from burnish.serialize.lazy import LazyTensor
-from burnish.shown import close, shown
 
 _DEEPEST = 64
 _LONGEST = 200  # characters of a key that is no text

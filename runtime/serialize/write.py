@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, BinaryIO, TypeAlias
 
-from burnish.atomic import atomic_write
+from burnish._files.atomic import atomic_write
 from burnish.backend import Array
 from burnish.errors import RecordError
 from burnish.serialize.elements import code_of, encode

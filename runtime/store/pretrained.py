@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from burnish import jsontext, serialize
-from burnish.atomic import atomic_write
+from burnish import serialize
+from burnish._files import jsontext
+from burnish._files.atomic import atomic_write
 from burnish.errors import RecordError
 from burnish.nn.core import tables
 from burnish.nn.core.module import Module

@@ -14,7 +14,7 @@ import numpy as np
 
 from burnish import data
 from burnish.config import Config
-from burnish.data.coco import read_coco
+from burnish.data.sources.coco import read_coco
 from burnish.errors import BurnishError
 from burnish.lowbit.scheme import QuantScheme
 from tests.fuzz.changes import changed_bytes, changed_json

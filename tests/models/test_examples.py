@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from burnish import Tensor, data, nn, seed
-from burnish.data.mnist import normalized
+from burnish.data.sources.mnist import normalized
 from burnish.errors import InputError
 from burnish.generation import Cache
 from burnish.learner import Progress, Run, read_events

@@ -2,7 +2,7 @@
 
 import pytest
 
-from burnish.budget import Budget
+from burnish._files.budget import Budget
 from burnish.errors import BudgetError, RecordError
 
 MIB = 1 << 20

@@ -2,9 +2,9 @@
 
 import pytest
 
-from burnish.atomic import atomic_write
+from burnish._files.atomic import atomic_write
+from burnish._files.inside import inside
 from burnish.errors import RecordError
-from burnish.inside import inside
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from burnish.budget import Budget
+from burnish._files.budget import Budget
+from burnish._files.jsontext import parse
 from burnish.errors import BudgetError, RecordError
-from burnish.jsontext import parse
 
 PLAIN = st.none() | st.booleans() | st.integers(-(10**40), 10**40) | st.text()
 PLAIN |= st.floats(allow_nan=False)

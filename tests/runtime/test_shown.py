@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from burnish.shown import shown
+from burnish._files.shown import shown
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
 

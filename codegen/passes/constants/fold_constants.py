@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 import onnx_ir as ir
 
-from burnish.budget import Budget
+from burnish._files.budget import Budget
 from burnish.codegen.account import Account
 from burnish.codegen.errors import ReadError
 from burnish.codegen.ops import Trait, having

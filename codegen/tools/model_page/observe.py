@@ -15,11 +15,11 @@ import numpy as np
 
 from burnish import Tensor, seed
 from burnish.codegen.tools.flops import operator_macs
-from burnish.nested import leaves
 from burnish.nn.core.module import Module
 from burnish.operator import Operator
 from burnish.profiling.memory import Live
 from burnish.profiling.watching import around
+from burnish.pytree import leaves
 
 STEPS = 400
 """So many steps of one module are kept, the rest are counted."""

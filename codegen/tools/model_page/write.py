@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from burnish.atomic import atomic_write
+from burnish._files.atomic import atomic_write
 from burnish.codegen.extensions.environment import filled
 from burnish.codegen.tools.model_page.against import Differences
 from burnish.codegen.tools.model_page.boxes import Box, Histogram, Look, Step

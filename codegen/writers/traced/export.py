@@ -31,9 +31,9 @@ from burnish.codegen.writers.traced.sizes import Size
 from burnish.codegen.writers.traced.table import find
 from burnish.codegen.writers.traced.tape import Done, Path, Recorded, everything
 from burnish.codegen.writers.traced.ways import recorded, together
-from burnish.nested import leaves, mapped
 from burnish.nn.core.module import Module
 from burnish.operator import Operator
+from burnish.pytree import leaves, mapped
 from burnish.tensor import Tensor
 
 Dynamic = Mapping[str, Mapping[int, str]]

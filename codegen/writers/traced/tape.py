@@ -27,10 +27,10 @@ from burnish.codegen.writers.traced.questions import (
     truth_asked,
 )
 from burnish.codegen.writers.traced.table import find
-from burnish.nested import mapped
 from burnish.nn.core.module import Module
 from burnish.nn.core.param import Stored
 from burnish.operator import Operator
+from burnish.pytree import mapped
 from burnish.tensor import Tensor
 
 

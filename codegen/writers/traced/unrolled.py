@@ -8,7 +8,7 @@ from burnish.capture.line import refs
 from burnish.capture.tape import Ref
 from burnish.codegen.errors import ExportError
 from burnish.codegen.writers.traced.tape import Block, Decision, Done
-from burnish.nested import mapped
+from burnish.pytree import mapped
 
 
 class Unrolled(NamedTuple):

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from burnish._files.shown import close
 from burnish.autodiff import Variable
 from burnish.errors import RecordError
 from burnish.lowbit import Packed, QuantizedTensor
 from burnish.nn.lowbit.files import joined
 from burnish.serialize import LazyTensor
-from burnish.shown import close
 
 if TYPE_CHECKING:
     from burnish.nn.core.param import Stored

@@ -11,9 +11,9 @@ from burnish.autodiff import Node, Variable, backward, recording
 from burnish.backend.cuda.live import Live
 from burnish.capture.where import refusal
 from burnish.errors import CaptureError
-from burnish.nested import leaves, mapped
 from burnish.nn.core.module import Module, forwarded
 from burnish.nn.core.param import Stored
+from burnish.pytree import leaves, mapped
 from burnish.tensor import Tensor
 
 

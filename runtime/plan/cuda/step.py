@@ -22,12 +22,12 @@ from burnish.backend.cuda.live import Live
 from burnish.capture import CaptureError
 from burnish.capture.reach import reached
 from burnish.capture.watch import Before, Watch
-from burnish.nested import leaves, mapped
 from burnish.nn.core.param import Stored, version
 from burnish.plan.arguments import are_read, as_live, cells, numbers_in
 from burnish.plan.cuda.following import Following
 from burnish.plan.cuda.home import Home
 from burnish.plan.cuda.plan import copied
+from burnish.pytree import leaves, mapped
 
 
 class StepPlan:

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from burnish.budget import Budget
+from burnish._files.budget import Budget
+from burnish._files.shown import shown
 from burnish.errors import RecordError
 from burnish.serialize.lazy import LazyTensor
 from burnish.serialize.pytorch.records import Refused
 from burnish.serialize.pytorch.storage import sizes
-from burnish.shown import shown
 
 _LONGEST = 64  # characters of a dtype
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from burnish.budget import Budget
+from burnish._files.budget import Budget
+from burnish._files.shown import shown
 from burnish.serialize.pytorch.known import StorageType, find
 from burnish.serialize.pytorch.machine import Machine
 from burnish.serialize.pytorch.records import Refused
@@ -20,7 +21,6 @@ from burnish.serialize.pytorch.storage import (
     TypedStorage,
 )
 from burnish.serialize.pytorch.stream import Stream
-from burnish.shown import shown
 
 _MAGIC = 0x1950A86A20F9469CFC6C
 _SWAP = sys.byteorder == "big"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sized
 from typing import Any, cast
 
-from burnish.budget import Budget
+from burnish._files.budget import Budget
 from burnish.errors import RecordError
 from burnish.serialize.inert import Inert, Name
 from burnish.serialize.lazy import LazyTensor

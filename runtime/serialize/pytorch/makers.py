@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from burnish._files.shown import shown
 from burnish.serialize.inert import Inert
 from burnish.serialize.lazy import LazyTensor
 from burnish.serialize.pytorch.dtypes import ALIASES, DTYPES, Element
 from burnish.serialize.pytorch.records import Constructor, Refused
 from burnish.serialize.pytorch.special import MetaTensor, QuantizedTensor, SparseTensor
 from burnish.serialize.pytorch.storage import StoredTensor, TypedStorage, sizes
-from burnish.shown import shown
 
 _LONGEST = 64  # characters of a dtype's or device's name
 

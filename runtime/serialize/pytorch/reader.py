@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from burnish.budget import Budget
+from burnish._files.budget import Budget
 from burnish.errors import RecordError
 from burnish.serialize.pytorch import legacy, tar, zipped
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from burnish.budget import Budget
+from burnish._files.budget import Budget
+from burnish._files.shown import shown
 from burnish.errors import BudgetError, RecordError
 from burnish.serialize.lazy import LazyTensor
 from burnish.serialize.pytorch.storage import StoredTensor
-from burnish.shown import shown
 
 
 class QuantizedTensor(LazyTensor):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from burnish.budget import Budget
+from burnish._files.budget import Budget
 from burnish.serialize.pytorch.stream import Stream
 
 SLOT, _MARK = 16, 48  # bytes that each of them takes

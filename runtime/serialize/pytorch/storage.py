@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from burnish.budget import Budget
+from burnish._files.budget import Budget
+from burnish._files.shown import shown
 from burnish.errors import BudgetError, RecordError
 from burnish.serialize.lazy import LazyTensor
 from burnish.serialize.pytorch.dtypes import Element, decoded
 from burnish.serialize.pytorch.records import Refused
-from burnish.shown import shown
 
 _COPIED = 12  # four kilobytes that must be copied are a step
 

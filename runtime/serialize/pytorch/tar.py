@@ -7,7 +7,7 @@ import sys
 from functools import partial
 from typing import Any
 
-from burnish.budget import Budget
+from burnish._files.budget import Budget
 from burnish.errors import RecordError
 from burnish.serialize.pytorch.known import StorageType, find
 from burnish.serialize.pytorch.machine import Machine

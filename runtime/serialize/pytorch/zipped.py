@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from burnish.budget import Budget
+from burnish._files.budget import Budget
 from burnish.errors import RecordError
 from burnish.serialize.archive import Archive
 from burnish.serialize.pytorch.known import StorageType, find

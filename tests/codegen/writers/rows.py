@@ -17,7 +17,7 @@ import numpy as np
 import tests.runtime.ops
 from burnish import Tensor, nn
 from burnish.codegen import export
-from burnish.nested import leaves
+from burnish.pytree import leaves
 from tests.harness.exported import ran
 
 FAMILIES = ("activation", "attention", "layers", "norm", "recurrent", "window")

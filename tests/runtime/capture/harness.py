@@ -9,7 +9,7 @@ import numpy as np
 
 from burnish import Tensor, nn, seed
 from burnish.capture import capture
-from burnish.nested import leaves
+from burnish.pytree import leaves
 
 
 def check(module, arrays, others, call=None, train=True, place="cpu"):

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from burnish import Tensor, data
-from burnish.data.mnist import normalized
+from burnish.data.sources.mnist import normalized
 from burnish.errors import InputError
 
 X, Y = np.arange(20.0).reshape(10, 2), np.arange(10)

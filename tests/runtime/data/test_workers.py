@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from burnish import Tensor, data, learner, nn, optim, seed
-from burnish.data.mnist import normalized
+from burnish.data.sources.mnist import normalized
 from burnish.errors import DataError, InputError
 
 WORKERS = {

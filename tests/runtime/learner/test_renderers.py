@@ -5,8 +5,8 @@ import io
 import pytest
 
 from burnish.learner import Accuracy, IterationSpeed, LineRenderer, Loss, Renderer
-from burnish.learner.braille import plot
-from burnish.learner.terminal import renderer_for_terminal
+from burnish.learner.display.braille import plot
+from burnish.learner.display.terminal import renderer_for_terminal
 
 from .conftest import StopAt, train_batches, valid_batches
 
@@ -50,7 +50,7 @@ def test_the_dashboard_draws_and_leaves_the_summary(learner, width):
     console = pytest.importorskip("rich.console").Console(
         file=io.StringIO(), force_terminal=True, width=width
     )
-    from burnish.learner.dashboard import Dashboard
+    from burnish.learner.display.dashboard import Dashboard
 
     dashboard = Dashboard(console)
     metrics = [Accuracy(), Loss(), IterationSpeed()]

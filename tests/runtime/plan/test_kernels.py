@@ -8,7 +8,7 @@ import pytest
 import burnish
 from burnish import Tensor, nn, ops
 from burnish.errors import InputError
-from burnish.nested import mapped
+from burnish.pytree import mapped
 from tests.harness.forest import forest
 from tests.runtime.plan.checks import check, records, same
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from burnish.atomic import atomic_write
+from burnish._files.atomic import atomic_write
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")

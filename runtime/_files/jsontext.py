@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from burnish.budget import Budget
+from burnish._files.budget import Budget
 from burnish.errors import RecordError
 
 _SLOT, _NUMBER = 9, 32  # bytes of memory of a place in a list, and of a number

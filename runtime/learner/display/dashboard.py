@@ -11,8 +11,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from burnish.learner.braille import plot
-from burnish.learner.renderer import Progress, Renderer, Run
+from burnish.learner.display.braille import plot
+from burnish.learner.display.renderer import Progress, Renderer, Run
 
 _STYLE = {"train": "cyan", "valid": "magenta", "test": "green"}
 _KEPT = 400  # batches of the running epoch that a plot shows

@@ -8,8 +8,8 @@ import traceback
 from collections import deque
 from typing import Any
 
-from burnish.data.job import Job
-from burnish.data.shared import Pickled, read
+from burnish.data.workers.job import Job
+from burnish.data.workers.shared import Pickled, read
 from burnish.errors import DataError
 
 

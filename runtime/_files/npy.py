@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.lib import format as npy
 
+from burnish._files.shown import shown
 from burnish.errors import RecordError
-from burnish.shown import shown
 
 _LONGEST = 20_000  # bytes of an array's header; NumPy reads no longer ones
 _HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}

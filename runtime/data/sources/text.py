@@ -9,8 +9,8 @@ from typing import Any, Literal
 import numpy as np
 
 from burnish.data.dataset import TableDataset, in_range
-from burnish.data.folders import labelled_files
-from burnish.data.table import read_csv
+from burnish.data.sources.folders import labelled_files
+from burnish.data.sources.table import read_csv
 from burnish.errors import InputError, RecordError
 
 Path = str | os.PathLike[str]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from burnish.data.audio import read_wav
 from burnish.data.dataset import Dataset
-from burnish.data.frame import read_parquet
-from burnish.data.picture import read_picture
+from burnish.data.sources.audio import read_wav
+from burnish.data.sources.frame import read_parquet
+from burnish.data.sources.picture import read_picture
 from burnish.data.transforms import MappedDataset
 from burnish.errors import InputError, RecordError
 

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from burnish.data.dataset import in_range
-from burnish.data.folders import labelled_files
+from burnish.data.sources.folders import labelled_files
 from burnish.errors import InputError, RecordError
 
 Path = str | os.PathLike[str]

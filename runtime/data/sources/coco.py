@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from burnish import jsontext
+from burnish._files import jsontext
+from burnish._files.inside import inside
+from burnish._files.shown import shown
 from burnish.errors import RecordError
-from burnish.inside import inside
-from burnish.shown import shown
 
 Path = str | os.PathLike[str]
 

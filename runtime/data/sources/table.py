@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from burnish import jsontext
+from burnish._files import jsontext
+from burnish._files.shown import shown, words
 from burnish.data.dataset import TableDataset
 from burnish.errors import InputError, RecordError
-from burnish.shown import shown, words
 
 Path = str | os.PathLike[str]
 

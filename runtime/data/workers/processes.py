@@ -13,10 +13,10 @@ import weakref
 from collections import deque
 from typing import Any
 
-from burnish.data.job import Job
-from burnish.data.pool import Task
-from burnish.data.shared import Block, Pickled
-from burnish.data.worker import work
+from burnish.data.workers.job import Job
+from burnish.data.workers.loop import work
+from burnish.data.workers.shared import Block, Pickled
+from burnish.data.workers.threads import Task
 from burnish.errors import DataError, InputError
 
 _FIRST = 1 << 16  # bytes of a slot before anything is known of batches
@@ -134,7 +134,7 @@ class _Ticket:
         self._error: DataError | None = None
 
     def settle(self, kind: str, answer: list[Any]) -> None:
-        from burnish.data.shared import read
+        from burnish.data.workers.shared import read
 
         self._done = True
         if kind == "failed":

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from burnish.data.job import Job
+from burnish.data.workers.job import Job
 
 Task = tuple[int, np.ndarray]  # an epoch, and the indices of one batch
 

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from burnish.data.dataset import ArrayDataset
-from burnish.data.idx import read_idx
+from burnish.data.sources.idx import read_idx
 from burnish.errors import InputError, RecordError
 
 _FILES = {"train": "train", "test": "t10k"}

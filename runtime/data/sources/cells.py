@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from burnish import jsontext, npy
-from burnish.budget import Budget
+from burnish._files import jsontext, npy
+from burnish._files.budget import Budget
 from burnish.errors import InputError
 
 KINDS = ("INTEGER", "REAL", "TEXT", "BLOB", "BOOLEAN", "ARRAY", "JSON")

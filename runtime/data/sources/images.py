@@ -9,8 +9,14 @@ from typing import Any
 import numpy as np
 
 from burnish.data.dataset import in_range
-from burnish.data.folders import labelled_files
-from burnish.data.picture import ENDINGS, Size, picture_size, read_mask, read_picture
+from burnish.data.sources.folders import labelled_files
+from burnish.data.sources.picture import (
+    ENDINGS,
+    Size,
+    picture_size,
+    read_mask,
+    read_picture,
+)
 from burnish.errors import InputError, RecordError
 
 Path = str | os.PathLike[str]
@@ -91,7 +97,7 @@ class ImageFolderDataset:
     @classmethod
     def coco(cls, annotations: Path, images: Path, **options: Any) -> Any:
         """COCO's JSON file and folder; annotation: a dict, see `read_coco`."""
-        from burnish.data.coco import read_coco
+        from burnish.data.sources.coco import read_coco
 
         found, classes = read_coco(annotations, images)
         return cls([(p, _Boxes(a)) for p, a in found], classes, **options)

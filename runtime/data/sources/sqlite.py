@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from burnish.data.cells import kind_of, packed, unpacked
+from burnish._files.shown import words
 from burnish.data.dataset import in_range, stack
+from burnish.data.sources.cells import kind_of, packed, unpacked
 from burnish.errors import InputError, RecordError
-from burnish.shown import words
 
 Path = str | os.PathLike[str]
 _AT_ONCE = 500  # rows of one query; SQLite binds at least 999 names

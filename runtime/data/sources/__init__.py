@@ -1,0 +1,1 @@
+"""Where datasets come from: files, folders, tables, and published sets."""
