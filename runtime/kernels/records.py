@@ -44,10 +44,10 @@ _BATCHES = " ".join(f"{p}_{q}" for p in "qkv" for q in ("batch", "head", "row"))
 RECORDS = (
     _record(
         "conv",
-        "x weight bias residual out from to tiles runs unpacked space",
-        "n_tiles chunk groups inner nr blocks x_step weight_step group_step outer_x "
-        "outer_out out_step width by_group act of_outs of_ins of_taps of_depth "
-        "of_group_step of_out_step of_in_step room",
+        "x weight bias residual out from to tiles runs unpacked space ahead",
+        "ahead_groups ahead_step n_tiles chunk groups inner nr blocks x_step "
+        "weight_step group_step outer_x outer_out out_step width by_group act of_outs "
+        "of_ins of_taps of_depth of_group_step of_out_step of_in_step room",
         "low high",
     ),
     _record(

@@ -7,6 +7,7 @@ lines: where no rule computes the node, these run eagerly.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -58,6 +59,10 @@ class Constant:
     dtype: np.dtype[Any]
     sources: tuple[Stored, ...] = ()
     stored: Stored | None = None
+
+    @property
+    def bytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
 
     def then(self, change: Callable[..., Array], *others: Constant | None) -> Constant:
         """The constant `change(self, *others)`, computed when asked for."""

@@ -25,7 +25,7 @@ from burnish.plan.cpu.layout import PLAIN
 from burnish.plan.fold import fold
 from burnish.plan.fuse import fuse
 from burnish.plan.graph import Graph, Node, Value, changed_by
-from burnish.planned.space import Ends, Fetch, Space, aligned, point
+from burnish.planned.space import Ends, Fetch, Room, Space, point
 from burnish.tensor import Tensor
 
 _CPU = Device("cpu")
@@ -220,15 +220,18 @@ class Plan:
                 if not self._seen or now[i] is not self._seen[i]
             }
             arrays = dict(self._arrays)
-            for slot, constant in self.memory.constants.items():
-                if slot not in arrays or any(
-                    id(s) in changed for s in constant.sources
-                ):
-                    is_own = constant.stored is not None  # read once, not worth a copy
-                    made = constant.make()
-                    arrays[slot] = (
-                        np.ascontiguousarray(made) if is_own else aligned(made)
-                    )
+            stale = {
+                slot: constant
+                for slot, constant in self.memory.constants.items()
+                if slot not in arrays or any(id(s) in changed for s in constant.sources)
+            }
+            room = Room([c.bytes for c in stale.values() if c.stored is None])
+            for slot, constant in stale.items():
+                is_own = constant.stored is not None  # read once, not worth a copy
+                array = constant.make()
+                arrays[slot] = (
+                    np.ascontiguousarray(array) if is_own else room.held(array)
+                )
             self.known = {place: constant.make() for place, constant in self._folded}
             self._arrays = arrays
             self._seen = [version(source) for source in self._sources]

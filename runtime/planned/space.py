@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +20,12 @@ ALIGNED = 64
 
 _SMALL = 1 << 14
 """Bytes of an argument or a result that are copied: to find its address is slower."""
+
+_PAGE = 2 << 20
+"""Bytes of a large page of memory: address translations are found faster with them."""
+
+_ASKED = 4 << 20
+"""Bytes of an array for which NumPy asks the system for large pages."""
 
 _CPU = Device("cpu")
 
@@ -56,10 +62,13 @@ class Space:
     """
 
     def __init__(self, arena: int, slots: int):
-        self._arena = np.empty(arena + ALIGNED, np.uint8)
+        is_large = arena >= _PAGE // 2
+        start_at = _PAGE if is_large else ALIGNED
+        size = max(arena, _ASKED) if is_large else arena
+        self._arena = np.empty(size + start_at, np.uint8)
         self.pointers = np.zeros(slots, np.int64)
         start = address(self._arena)
-        self.pointers[ARENA] = -(-start // ALIGNED) * ALIGNED
+        self.pointers[ARENA] = -(-start // start_at) * start_at
         self.table = address(self.pointers)
         self._of: Any = None
         self.taken: list[tuple[int, Any]] = []
@@ -92,6 +101,27 @@ def aligned(array: Any) -> Any:
     held = space[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
     held[...] = array
     return held
+
+
+class Room:
+    """Memory for arrays of these sizes in bytes, side by side: their sum may be large
+    enough for large pages where each of them is not."""
+
+    def __init__(self, sizes: Iterable[int]):
+        whole = sum(size + ALIGNED for size in sizes if size < _ASKED)
+        self._left = np.empty(whole if whole >= _ASKED else 0, np.uint8)
+
+    def held(self, array: Any) -> Any:
+        """The array, dense and at the beginning of a cache line."""
+        array = np.ascontiguousarray(array)
+        start = -address(self._left) % ALIGNED
+        behind = start + array.nbytes
+        if array.nbytes >= _ASKED or behind > self._left.nbytes:
+            return aligned(array)
+        held = self._left[start:behind].view(array.dtype).reshape(array.shape)
+        self._left = self._left[behind:]
+        held[...] = array
+        return held
 
 
 class Ends:

@@ -10,6 +10,7 @@
 #include "pack.h"
 
 enum {
+    ROOM = 768 << 10,  // bytes of the second-level cache for two groups' weights
     AHEAD = 1024,  // of weights: floats that are asked for before they are used
     SUMMED = 128   // products that are summed one by one: such sums are summed apart
 };
@@ -20,7 +21,8 @@ INLINE void multiply(const int R, const int NR, const int stride, const piece *p
     const conv_record *record = p->record;
     const int n = NR * PARTS;
     vec acc[MOST_PIXELS][V], sums[MOST_PIXELS][V];
-    int64_t left = SUMMED;
+    int64_t left = SUMMED, lines = p->lines;
+    const float *ahead = p->ahead;
     int is_split = 0;
     UNROLLED for (int j = 0; j < n; j++) {
         vec b = load(p->bias + WIDTH * j);
@@ -53,6 +55,12 @@ INLINE void multiply(const int R, const int NR, const int stride, const piece *p
                 }
                 const int64_t until = k + left < runs->length ? k + left : runs->length;
                 left -= until - k;
+                if (lines > 0) {
+                    int64_t some = ((until - k) * p->pace >> 8) + 1;
+                    lines -= some;
+                    for (; some > 0; some--, ahead += LANES)
+                        __builtin_prefetch(ahead, 0, 2);
+                }
                 for (; k < until; k++, w += NR * LANES) {
                     vec ws[V];
                     UNROLLED for (int j = 0; j < n; j++) ws[j] = load(w + WIDTH * j);
@@ -127,6 +135,18 @@ void conv_tile(const piece *p) {
 
 int64_t tile_rows(int64_t blocks) { return blocks <= MOST_BLOCKS ? ROWS[blocks] : 0; }
 
+// Weights to bring into the second-level cache while some tiles are computed.
+typedef struct {
+    const float *weight;
+    int64_t lines, first, tiles;
+} next;
+
+// weight: of `size` floats, read after `count` tiles from `first` on.
+static next after(const float *weight, int64_t size, int64_t first, int64_t count) {
+    const int64_t some = 8 * size > ROOM ? 1 : count;
+    return (next){weight, weight ? size / LANES : 0, first + count - some, some};
+}
+
 static void finish(const conv_record *r, float *out, const int32_t *to, int64_t rows) {
     activate(r->act, out, to, rows, r->nr, r->out_step, (float)r->low, (float)r->high);
 }
@@ -155,9 +175,9 @@ static void cut_tile(piece p, int64_t width) {
         memcpy(p.out + p.to[i], out + i * wide, 4 * (size_t)width);
 }
 
-// weight: of the group, packed.
+// weight: of the group, packed. next: the weights that are read after all tiles.
 static void one_tile(const conv_record *r, const call *c, int64_t group, int64_t i,
-                     const float *weight) {
+                     const float *weight, next n) {
     const tile *t = (const tile *)at(c, r->tiles) + i;
     const int64_t channel = group * r->nr * LANES;
     const int64_t out_of_group = group / r->inner * r->outer_out
@@ -175,6 +195,13 @@ static void one_tile(const conv_record *r, const call *c, int64_t group, int64_t
         .t = t,
         .record = r,
     };
+    if (n.lines && i >= n.first) {
+        const int64_t low = n.lines * (i - n.first) / n.tiles;
+        const int64_t behind = n.lines * (i - n.first + 1) / n.tiles;
+        p.ahead = n.weight + low * LANES;
+        p.lines = behind - low;
+        p.pace = 256 * r->nr / n.tiles + 1;
+    }
     if (r->width && channel + r->nr * LANES > r->width) {
         cut_tile(p, r->width - channel);
         return;
@@ -207,34 +234,47 @@ static void packed_tiles(const conv_record *r, const call *c, int64_t part, int6
     for (int64_t u = first; u < behind; u++) {
         const int64_t group = u / r->n_tiles, i = u % r->n_tiles;
         if (u == first || i == 0) pack_panel(&pack, weight, group, space);
-        one_tile(r, c, group, i, space);
+        one_tile(r, c, group, i, space, (next){0});
         if ((group + 1) * r->n_tiles < behind)
             prefetch_panel(&pack, weight, group + 1, i, r->n_tiles);
     }
 }
 
 // by_group: shares are groups of channels; else runs of tiles, `chunk` at a time, so
-// that their input stays in cache for all groups.
+// that their input stays in cache for all groups. The weights that are read next, of
+// the next group or of the next convolution, are asked for in time.
 void conv(const void *record, const call *c, int64_t part, int64_t parts) {
     const conv_record *r = record;
-    const float *weight = at(c, r->weight);
+    const float *weight = at(c, r->weight), *ahead = at(c, r->ahead);
+    if (ahead) ahead += r->ahead_groups * part / parts * r->ahead_step;
+    const next behind_all = after(ahead, r->ahead_step, 0, r->n_tiles);
     if (r->by_group) {
         SHARE(r->groups * r->n_tiles);
         if (r->unpacked >= 0) {
             packed_tiles(r, c, part, first, behind);
             return;
         }
+        const int64_t last = (behind - 1) / r->n_tiles;
         for (int64_t u = first; u < behind; u++) {
             const int64_t group = u / r->n_tiles;
-            one_tile(r, c, group, u % r->n_tiles, weight + group * r->group_step);
+            const float *w = weight + group * r->group_step;
+            next n = behind_all;
+            if (group < last) n = after(w + r->group_step, r->group_step, 0, r->n_tiles);
+            one_tile(r, c, group, u % r->n_tiles, w, n);
         }
         return;
     }
     SHARE(r->n_tiles);
     for (int64_t start = first; start < behind; start += r->chunk) {
         int64_t end = start + r->chunk < behind ? start + r->chunk : behind;
-        for (int64_t g = 0; g < r->groups; g++)
-            for (int64_t i = start; i < end; i++)
-                one_tile(r, c, g, i, weight + g * r->group_step);
+        for (int64_t g = 0; g < r->groups; g++) {
+            const float *w = weight + g * r->group_step;
+            next n = {0};
+            if (start == first && g + 1 < r->groups)
+                n = after(w + r->group_step, r->group_step, start, end - start);
+            if (end == behind && g + 1 == r->groups)
+                n = after(ahead, r->ahead_step, start, end - start);
+            for (int64_t i = start; i < end; i++) one_tile(r, c, g, i, w, n);
+        }
     }
 }

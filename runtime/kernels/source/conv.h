@@ -9,6 +9,9 @@ enum { MOST_PIXELS = 14, MOST_BLOCKS = 4 };  // of a tile
 typedef struct {
     const float *x, *weight, *bias, *residual;
     float *out;
+    const float *ahead;  // weights that are read later,
+    int64_t lines;       // so many cache lines of them to ask for,
+    int64_t pace;        // so many for 256 products
     const int32_t *from, *to;
     const run *runs;
     const tile *t;

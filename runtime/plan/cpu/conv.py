@@ -277,7 +277,8 @@ def _add(
     b.add(
         "conv", shares, flops=flops, x=x, weight=known, **packing(b, inside, shares),
         bias=biases(b, bias, groups, outs, n * nr * LANES),
-        residual=residual, out=out, tiles=b.table(tiles.tiles),
+        residual=residual, out=out, ahead=None, ahead_groups=0, ahead_step=0,
+        tiles=b.table(tiles.tiles),
         runs=b.table(tiles.runs), to=b.table(tiles.to * out_step),
         n_tiles=len(tiles.tiles), chunk=chunk, groups=n * groups, inner=n, nr=nr,
         blocks=-(-ins // depth), x_step=x_block, weight_step=taps * depth,

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from burnish.kernels.records import packed
-from burnish.plan.cpu.builder import Buffer, Builder, Spot
+from burnish.plan.cpu.builder import Buffer, Builder, Spot, Step
 from burnish.plan.cpu.codes import drop_unread
 from burnish.plan.graph import Constant
 from burnish.planned.space import ARENA
@@ -32,6 +32,7 @@ def placed(b: Builder) -> Memory:
     """Give every buffer its place, and write the records down with them."""
     drop_unread(b)
     _add_in_place(b)
+    _look_ahead(b)
     slots, constants = ARENA + 1, {}
     for buffer in b.buffers:
         if buffer.is_arena:
@@ -67,6 +68,23 @@ def _add_in_place(b: Builder) -> None:
             and not any(isinstance(v, Spot) and v.root.buffer is home for v in others)
         ):
             b.become(out, Spot(home), home.size)
+
+
+def _look_ahead(b: Builder) -> None:
+    """Tell each convolution which weights the next one reads: while it computes, it
+    asks for the first of them, which are seldom in cache."""
+    following: Step | None = None
+    for step in reversed(b.steps):
+        if step.kind != "conv":
+            continue
+        if following is not None:
+            told = following.fields
+            weight = told["weight"]
+            if weight is not None and weight.buffer.constant is not None:
+                step.fields["ahead"] = weight
+                step.fields["ahead_step"] = told["group_step"]
+                step.fields["ahead_groups"] = told["by_group"] and told["groups"]
+        following = step
 
 
 def _number(item: Any) -> float:
