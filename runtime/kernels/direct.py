@@ -14,7 +14,14 @@ import numpy as np
 
 from burnish.kernels.elementwise import OUTER, Step, coded, mode
 from burnish.kernels.library import Library, built_before
-from burnish.kernels.records import BY_NAME, READS, packed, reference
+from burnish.kernels.records import (
+    BY_NAME,
+    READS,
+    Record,
+    packed,
+    records_of,
+    reference,
+)
 from burnish.kernels.threads import num_threads
 
 _MOST = 32
@@ -81,23 +88,28 @@ def run(kernel: str, calls: list[tuple[int, dict[str, Any]]]) -> None:
     for start in range(0, len(calls), _AT_ONCE):
         some = calls[start : start + _AT_ONCE]
         addresses: list[int] = []
-        records = b"".join([_written(kernel, *call, addresses) for call in some])
-        threads = num_threads() if max(parts for parts, _ in some) > 1 else 1
+        rows = _references(BY_NAME[kernel], some, addresses)
+        parts = [parts for parts, _ in some]
+        records = records_of(kernel, parts, rows, [fields for _, fields in some])
+        threads = num_threads() if max(parts) > 1 else 1
         table = struct.pack(f"={len(addresses)}Q", *addresses)
         library.run(records, len(some), table, threads)
 
 
-def _written(
-    kernel: str, parts: int, fields: dict[str, Any], addresses: list[int]
-) -> bytes:
-    """A record's bytes; its arrays' addresses are added to `addresses`."""
-    values = dict(fields)
-    for name in BY_NAME[kernel].references:
-        array = values[name]
-        values[name] = -1 if array is None else reference(len(addresses))
-        if array is not None:
-            addresses.append(address(array))
-    return packed(kernel, parts, **values)
+def _references(
+    record: Record, calls: list[tuple[int, dict[str, Any]]], addresses: list[int]
+) -> list[list[int]]:
+    """Each call's references; its arrays' addresses are added to `addresses`."""
+    rows = []
+    for _, fields in calls:
+        row = []
+        for name in record.references:
+            array = fields[name]
+            row.append(-1 if array is None else reference(len(addresses)))
+            if array is not None:
+                addresses.append(address(array))
+        rows.append(row)
+    return rows
 
 
 def address(array: Any) -> int:

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import functools
 import struct
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
+
+import numpy as np
 
 WORDS = 64
 """Numbers in a record."""
@@ -290,6 +293,28 @@ def packed(name: str, shares: int, **values: float) -> bytes:
         raise TypeError(f"record {name}: expected its fields alone, not {missing}")
     integers = [int(values[field]) for field in whole]
     return form.pack(kind, shares, *integers, *[values[field] for field in real])
+
+
+def records_of(
+    name: str,
+    shares: Sequence[int],
+    references: Sequence[Sequence[int]],
+    values: Sequence[Mapping[str, float]],
+) -> bytes:
+    """Records of one kind, with the references of each, and the values of each."""
+    record, (kind, *_) = BY_NAME[name], _form(name)
+    rows = np.zeros((len(values), WORDS), np.int64)
+    rows[:, 0], rows[:, 1] = kind, shares
+    column = 2 + len(record.references)
+    rows[:, 2:column] = references
+    for field in record.integers:
+        rows[:, column] = [each[field] for each in values]
+        column += 1
+    reals = rows.view(np.float64)
+    for field in record.reals:
+        reals[:, column] = [each[field] for each in values]
+        column += 1
+    return rows.tobytes()
 
 
 @functools.cache

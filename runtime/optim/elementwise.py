@@ -33,7 +33,10 @@ class Elementwise(Optimizer):
         raise TypeError(f"{type(self).__name__} has no update rule")
 
     def kernel(self, state: State, rate: float) -> tuple[str, dict[str, Any]] | None:
-        """The kernel of the C library that does what `write` does, and its numbers."""
+        """The kernel of the C library that does what `write` does, and its numbers.
+
+        They depend on the count of steps in `state`, not on its arrays.
+        """
         return None
 
     def update(self, weight: Array, grad: Array, state: State, rate: float) -> Array:
@@ -64,20 +67,26 @@ class Elementwise(Optimizer):
         if not updates or not self._has_kernel():
             return updates
         self._needs_python()
+        numbers: dict[Any, Any] = {}  # most parameters have made as many steps
+        names = self.slots()
         for update in updates:
             path, param, gradient, rate = update
-            if not _is_plain(param.data, gradient):
+            weight = param.data
+            if not _is_plain(weight, gradient):
                 rest.append(update)
                 continue
-            state = self._prepared(path, param, param.data)
-            made = self.kernel(state, value_of(rate))
-            slots = {slot: state[slot] for slot in self.slots()}
+            state = self._prepared(path, param, weight)
+            count, now = state["step"], value_of(rate)
+            if (count, now) not in numbers:
+                numbers[count, now] = self.kernel(state, now)
+            made = numbers[count, now]
+            slots = {slot: state[slot] for slot in names}
             if made is None or not all(map(_is_writable, slots.values())):
                 rest.append(update)
                 continue
-            new = np.empty(param.data.shape, np.float32)
-            calls.append((made, {"weight": param.data, "grad": gradient, "out": new}))
-            calls[-1][1].update(slots)
+            new = np.empty(weight.shape, np.float32)
+            arrays = {"weight": weight, "grad": gradient, "out": new, **slots}
+            calls.append((made, arrays))
             news.append((path, param, state, new))
         self._launch(calls)
         for path, param, state, new in news:

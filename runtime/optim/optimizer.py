@@ -122,12 +122,12 @@ class Optimizer(Rule):
             found = _found(gradients, module)
             tape.update(_stepped, self, learning_rate, module, found)
             return
-        params = dict(module.named_parameters())
         if isinstance(gradients, Variable) or gradients is None:
             raise InputError(
                 f"{type(self).__name__}.step: expected gradients, got "
                 f"{'None' if gradients is None else 'a tensor'}; write {STEP}"
             )
+        params = dict(module.named_parameters())
         if isinstance(gradients, Gradients):
             gradients = GradientsParams.of(gradients, params)
             if not gradients and not module.training:
@@ -137,6 +137,15 @@ class Optimizer(Rule):
                     f"{type(module).__name__} on {str(module.device)!r}; copies, as "
                     f"train() makes them, have parameters of their own"
                 )
+        self._step(learning_rate, module, params, gradients)
+
+    def _step(
+        self,
+        learning_rate: float,
+        module: Module,
+        params: Mapping[str, Param],
+        gradients: GradientsParams,
+    ) -> None:
         if self.clip is not None:
             gradients = self.clip(gradients)
         if unknown := [path for path in gradients if path not in params]:
@@ -175,13 +184,13 @@ class Optimizer(Rule):
 
     def _prepared(self, path: str, param: Param, weight: Array) -> State:
         """The parameter's state, with this step counted."""
-        put = param.device.put
+        put, slots = param.device.put, self.slots()
         state = self._state.get(path)
         if state is None:
             wide = at_least_float32(weight.dtype)
-            state = {s: put(np.zeros(weight.shape, wide)) for s in self.slots()}
+            state = {s: put(np.zeros(weight.shape, wide)) for s in slots}
         state = {key: v if key == _STEP else put(v) for key, v in state.items()}
-        for slot in self.slots():
+        for slot in slots:
             if state[slot].shape != weight.shape:
                 raise InputError(
                     f"{type(self).__name__}: expected a state of shape {weight.shape} "
@@ -232,13 +241,17 @@ def _found(gradients: Gradients | GradientsParams, module: Module) -> dict[str, 
 
 
 def _stepped(
-    rule: Optimizer, rate: Any, module: Module, found: dict[str, Any], _: Any
+    rule: Optimizer,
+    rate: Any,
+    module: Module,
+    found: dict[str, Any],
+    params: dict[str, Param],
 ) -> None:
     """A step that was captured, with the gradients of this run."""
     arrays = {
         path: g.data if isinstance(g, Variable) else g for path, g in found.items()
     }
-    rule.step(value_of(rate), module, GradientsParams(arrays))
+    rule._step(value_of(rate), module, params, GradientsParams(arrays))
 
 
 def at_least_float32(dtype: Any) -> Any:
