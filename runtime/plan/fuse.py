@@ -138,14 +138,19 @@ def padded_conv(node: Node, around: Around) -> Node | None:
 
 
 def mean_of_window(node: Node, around: Around) -> Node | None:
-    """The sum of a window times a number -> one step."""
+    """The sum of a window times a number, or a number for each place -> one step."""
     if node.name not in ("mul", "div"):
         return None
     x, factor = node.args
-    if not isinstance(factor, int | float) or isinstance(factor, bool) or not factor:
-        return None
     made = around.only(x, "window_sum")
-    if made is None or "scale" in made.options:
+    if made is None or made.options.keys() & {"scale", "scales"}:
+        return None
+    if isinstance(factor, Constant):
+        is_map = factor.shape == node.result.shape[2:] and factor.dtype == np.float32
+        if not is_map or node.name == "div":
+            return None
+        return _joined(made, node, options={**made.options, "scales": factor})
+    if not isinstance(factor, int | float) or isinstance(factor, bool) or not factor:
         return None
     scale = factor if node.name == "mul" else 1 / factor
     return _joined(made, node, options={**made.options, "scale": float(scale)})

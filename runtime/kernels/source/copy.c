@@ -1,9 +1,50 @@
 // Copies between layouts: six axes, any distance between elements on either side.
 #include "call.h"
+#include "turn.h"
 
-// rows x columns, where one side is contiguous along rows and the other along columns.
-static void turned(const float *x, int64_t xr, int64_t xc, float *y, int64_t yr,
-                   int64_t yc, int64_t rows, int64_t columns) {
+// Some rows and columns, one by one: y[i][j] = x[j][i].
+static void turn_some(const float *x, int64_t xc, float *y, int64_t yr, int64_t rows,
+                      int64_t columns) {
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++) y[i * yr + j] = x[i + j * xc];
+}
+
+// WIDTH rows of so many columns, at most WIDTH.
+INLINE void turn_square(const float *x, int64_t xc, float *y, int64_t yr,
+                        const int64_t columns) {
+    vec square[WIDTH];
+    UNROLLED for (int j = 0; j < WIDTH; j++)
+        square[j] = j < columns ? load(x + j * xc) : (vec){0};
+    turn(square);
+    UNROLLED for (int i = 0; i < WIDTH; i++) {
+        if (columns == WIDTH)
+            store(y + i * yr, square[i]);
+        else
+            store_some(y + i * yr, square[i], columns);
+    }
+}
+
+// x is contiguous along rows, y along columns.
+static void turned(const float *x, int64_t xc, float *y, int64_t yr, int64_t rows,
+                   int64_t columns) {
+    const int64_t whole = rows / WIDTH * WIDTH;
+    for (int64_t i = 0; i < whole; i += WIDTH)
+        for (int64_t j = 0; j < columns; j += WIDTH) {
+            const float *from = x + i + j * xc;
+            float *to = y + i * yr + j;
+            if (columns - j >= WIDTH)
+                turn_square(from, xc, to, yr, WIDTH);
+            else if (columns - j > WIDTH / 4)
+                turn_square(from, xc, to, yr, columns - j);
+            else
+                turn_some(from, xc, to, yr, WIDTH, columns - j);
+        }
+    turn_some(x + whole, xc, y + whole * yr, yr, rows - whole, columns);
+}
+
+// Any distances, square by square.
+static void strided(const float *x, int64_t xr, int64_t xc, float *y, int64_t yr,
+                    int64_t yc, int64_t rows, int64_t columns) {
     enum { SIDE = 16 };
     for (int64_t r = 0; r < rows; r += SIDE)
         for (int64_t c = 0; c < columns; c += SIDE) {
@@ -22,7 +63,10 @@ static void plane(const copy_record *r, const float *x, float *y) {
             memcpy(y + i * r->y4, x + i * r->x4, 4 * (size_t)columns);
         return;
     }
-    turned(x, r->x4, r->x5, y, r->y4, r->y5, rows, columns);
+    if (r->x4 == 1 && r->y5 == 1)
+        turned(x, r->x5, y, r->y4, rows, columns);
+    else
+        strided(x, r->x4, r->x5, y, r->y4, r->y5, rows, columns);
 }
 
 // The four outer axes are shared out, or the rows where there is only one plane.

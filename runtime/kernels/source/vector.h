@@ -81,8 +81,19 @@ INLINE vec root(vec v) {
 #endif
 
 // The greater (less) of two, NaN where one is, as numpy.maximum.
+#if defined(__AVX512F__)
+INLINE vec greater(vec a, vec b) {
+    const __mmask16 known = _mm512_cmp_ps_mask((__m512)a, (__m512)a, _CMP_ORD_Q);
+    return (vec)_mm512_mask_max_ps((__m512)a, known, (__m512)a, (__m512)b);
+}
+INLINE vec less(vec a, vec b) {
+    const __mmask16 known = _mm512_cmp_ps_mask((__m512)a, (__m512)a, _CMP_ORD_Q);
+    return (vec)_mm512_mask_min_ps((__m512)a, known, (__m512)a, (__m512)b);
+}
+#else
 INLINE vec greater(vec a, vec b) { return choose((ivec)(a != a), a, at_least(a, b)); }
 INLINE vec less(vec a, vec b) { return choose((ivec)(a != a), a, at_most(a, b)); }
+#endif
 
 INLINE float sum_of(vec v) {
     float total = 0;

@@ -6,7 +6,7 @@
 #include "call.h"
 #include "tiles.h"
 
-enum { ROWS = WIDTH == 16 ? 14 : 6 };
+enum { ROWS = WIDTH == 16 ? 14 : 6, MOST_AT_ONCE = 8 };
 
 typedef struct {
     const float *x, *weight, *bias;
@@ -47,18 +47,30 @@ INLINE void weigh(const int R, const int stride, const int v, const piece *p) {
     UNROLLED for (int i = 0; i < R; i++) store(p->out + i * LANES + v * WIDTH, acc[i]);
 }
 
-INLINE void collect(const int is_max, int64_t rows, const float *x, float scale,
-                    float *out, const int32_t *from, const run *runs, const run *end) {
-    for (int64_t i = 0; i < rows; i++)
-        UNROLLED for (int v = 0; v < PARTS; v++) {
-            vec acc = all(is_max ? -__builtin_inff() : 0);
-            for (const run *t = runs; t < end; t++)
-                for (int64_t k = 0; k < t->length; k += LANES) {
-                    vec y = load(x + from[i] + t->x + k + v * WIDTH);
-                    acc = is_max ? greater(acc, y) : acc + y;
-                }
-            store(out + i * LANES + v * WIDTH, is_max ? acc : acc * scale);
+// The maximum or the sum of R pixels' taps, at most MOST_AT_ONCE.
+// scales: a factor of each pixel's sum; 0 where all have one.
+INLINE void collect(const int R, const int is_max, const window_record *r,
+                    const float *x, const float *scales, float *out,
+                    const int32_t *from, const int32_t *to, const run *runs,
+                    const run *end) {
+    UNROLLED for (int v = 0; v < PARTS; v++) {
+        const float *at[MOST_AT_ONCE];
+        vec acc[MOST_AT_ONCE];
+        UNROLLED for (int i = 0; i < R; i++) {
+            at[i] = x + from[i] + v * WIDTH;
+            acc[i] = all(is_max ? -__builtin_inff() : 0);
         }
+        for (const run *t = runs; t < end; t++)
+            for (int64_t k = t->x; k < t->x + t->length; k += LANES)
+                UNROLLED for (int i = 0; i < R; i++) {
+                    const vec y = load(at[i] + k);
+                    acc[i] = is_max ? greater(acc[i], y) : acc[i] + y;
+                }
+        UNROLLED for (int i = 0; i < R; i++) {
+            if (!is_max) acc[i] *= scales ? scales[i] : (float)r->scale;
+            store(out + to[i] + v * WIDTH, acc[i]);
+        }
+    }
 }
 
 #if WIDTH == 16
@@ -95,23 +107,25 @@ static void weighed_tile(const window_record *r, const tile *t, const float *x,
         memcpy(out + to[t->first + i], aside + i * LANES, 4 * LANES);
 }
 
-static void collected_tile(const window_record *r, const tile *t, const float *x,
-                           float *out, const int32_t *from, const int32_t *to,
-                           const run *runs) {
+INLINE void collected_tile(const int is_max, const window_record *r, const tile *t,
+                           const float *x, const float *scales, float *out,
+                           const int32_t *from, const int32_t *to, const run *runs) {
     const run *first = runs + t->runs, *end = first + t->n_runs;
-    float aside[ROWS * LANES];
-    if (r->mode == WINDOW_MAX)
-        collect(1, t->count, x, 1, aside, from + t->first, first, end);
-    else
-        collect(0, t->count, x, (float)r->scale, aside, from + t->first, first, end);
-    for (int64_t i = 0; i < t->count; i++)
-        memcpy(out + to[t->first + i], aside + i * LANES, 4 * LANES);
+    int64_t i = t->first, left = t->count;
+#define SOME(R)                                                               \
+    for (; left >= R; left -= R, i += R)                                      \
+        collect(R, is_max, r, x, scales ? scales + i : 0, out, from + i, to + i, first, \
+                end);
+    SOME(8) SOME(4) SOME(2) SOME(1)
+#undef SOME
 }
 
 void window(const void *record, const call *c, int64_t part, int64_t parts) {
     const window_record *r = record;
     const tile *tiles = at(c, r->tiles);
     const int32_t *from = at(c, r->from), *to = at(c, r->to);
+    const run *runs = at(c, r->runs);
+    const float *weight = at(c, r->weight);  // or a factor of each pixel's sum
     SHARE(r->blocks * r->n_tiles);
     for (int64_t u = first; u < behind; u++) {
         const int64_t b = u / r->n_tiles;
@@ -119,10 +133,11 @@ void window(const void *record, const call *c, int64_t part, int64_t parts) {
         const float *x = (const float *)at(c, r->x) + b * r->x_step;
         float *out = (float *)at(c, r->out) + b * r->out_step;
         if (r->mode == WINDOW_WEIGHTS)
-            weighed_tile(r, t, x, (const float *)at(c, r->weight) + b * r->weight_step,
-                         (const float *)at(c, r->bias) + b * LANES, out, from, to,
-                         at(c, r->runs));
+            weighed_tile(r, t, x, weight + b * r->weight_step,
+                         (const float *)at(c, r->bias) + b * LANES, out, from, to, runs);
+        else if (r->mode == WINDOW_MAX)
+            collected_tile(1, r, t, x, 0, out, from, to, runs);
         else
-            collected_tile(r, t, x, out, from, to, at(c, r->runs));
+            collected_tile(0, r, t, x, weight, out, from, to, runs);
     }
 }

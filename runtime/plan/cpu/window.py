@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from burnish.kernels.records import WINDOWS
 from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.conv import check, tables, window_of
@@ -21,13 +25,20 @@ def pool(b: Builder, node: Node) -> None:
     w = window_of(node, kernel)
     source = b.spot(x, CHANNELS)
     tiles = tiled(x.shape[0], w, b.rows[1], LANES, LANES, LANES)
-    nothing = b.constant(constant([0]))
+    nothing, scales = b.constant(constant([0])), node.options.get("scales")
+    if scales is not None:
+        scales = b.constant(scales.then(lambda a: _of_pixels(a, x.shape[0], tiles.to)))
     work = node.result.size * len(tiles.runs)
     b.add(
-        "window", b.shares(work), x=source, weight=nothing, bias=nothing,
+        "window", b.shares(work), x=source, weight=scales, bias=nothing,
         out=b.result(node.result, CHANNELS), **tables(b, tiles),
         mode=WINDOWS["max" if node.name == "max_pool" else "sum"],
         blocks=blocks(x.shape[1]), x_step=LANES * pixels(x.shape, 1), weight_step=0,
         out_step=LANES * pixels(node.result.shape, 1), act=0, low=0, high=0,
         scale=node.options.get("scale", 1.0),
     )  # fmt: skip
+
+
+def _of_pixels(scales: Any, batch: int, order: Any) -> Any:
+    """Factors of the places of one map, for all maps' pixels in the order of tiles."""
+    return np.tile(scales.reshape(-1), batch)[order]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -68,6 +70,15 @@ def conv_case(d, rank, groups=False):
     x = d.tensor(d.number(1, 3), ins, *sizes)
     bias = d.tensor(outs) if d.number(0, 1) else None
     return x, d.tensor(outs, per_group, *kernel), bias, options
+
+
+@pytest.mark.parametrize(
+    "shape", [(3, 5), (17, 33), (40, 50), (2, 31, 5), (1, 18, 7, 9)]
+)
+def test_axes_in_any_order(shape):
+    x = Draw(0).tensor(*shape)
+    for axes in itertools.permutations(range(len(shape))):
+        exact(lambda x, axes=axes: x.transpose(axes).reshape((-1,)) * 2, x)
 
 
 @pytest.mark.parametrize("seed", range(TRIALS))
