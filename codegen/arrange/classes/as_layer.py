@@ -38,11 +38,15 @@ _NEAREST = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "flo
 
 @dataclass(frozen=True)
 class Note:
-    """A decision on a scope: a kind of Reasons' records, its words and the scope."""
+    """A decision on a scope: a kind of Reasons' records, its words and the scope.
 
-    kind: Literal_["is_class", "is_little", "decide"]
+    contract: the shapes of a class where the scope uses it.
+    """
+
+    kind: Literal_["is_class", "is_branch", "is_little", "decide"]
     words: str
     scope: Scope
+    contract: str = ""
 
 
 @dataclass(frozen=True)

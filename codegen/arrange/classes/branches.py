@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 from burnish.codegen.arrange.analysis.structural_hash import outline_of_any_size
 from burnish.codegen.arrange.recover.segments import dense
@@ -26,12 +27,12 @@ def names_of(statement: If) -> list[str]:
     return names if len(set(names)) == len(names) else ["branch"] * len(names)
 
 
-def enter(block: Block, name: str) -> None:
-    """Take the module that a whole branch is in out of its statements' scopes."""
+def entered(block: Block, name: str) -> Block:
+    """A copy without the module that the whole block is in, in statements' scopes."""
     scopes = [statement.scope for statement in block.statements]
-    if all(scope and scope[0].name == name for scope in scopes):
-        for statement in block.statements:
-            statement.scope = statement.scope[1:]
+    level = int(all(scope and scope[0].name == name for scope in scopes))
+    inner = [replace(s, scope=s.scope[level:]) for s in block.statements]
+    return Block(inner, block.results)
 
 
 def _first_word(block: Block) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import replace
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar, cast
 
 from burnish import nn
-from burnish.codegen.arrange.analysis.shape_contracts import contract
+from burnish.codegen.arrange.analysis.shape_contracts import contract, merged
 from burnish.codegen.arrange.analysis.ties import extend_ties
 from burnish.codegen.arrange.classes.as_layer import (
     Declined,
@@ -18,7 +19,7 @@ from burnish.codegen.arrange.classes.as_layer import (
     function_part,
 )
 from burnish.codegen.arrange.classes.bind import Body, Hints, Owner
-from burnish.codegen.arrange.classes.branches import are_twins, enter, names_of
+from burnish.codegen.arrange.classes.branches import are_twins, entered, names_of
 from burnish.codegen.arrange.classes.class_table import ClassTable
 from burnish.codegen.arrange.classes.containers import (
     as_loop,
@@ -101,7 +102,8 @@ class Builder:
     """Makes classes of the scopes of a program's statements.
 
     Building a group changes nothing but a table of what was built: equal classes are
-    known there by their hash. What the model uses in the end is committed by `build`.
+    known there by their hash. What the model uses in the end is committed by `build`;
+    the program stays as it is.
 
     names: those of attributes, by the layer's or weight's id. flat: one class.
     """
@@ -109,30 +111,38 @@ class Builder:
     def __init__(
         self, program: Program, names: dict[int, str], reasons: Reasons, flat: bool
     ):
-        self.program = program
+        self.inputs = program.inputs
+        self.block = Block(
+            list(map(replace, program.body.statements)), program.body.results
+        )
         self.flat = flat
         self.reasons = reasons
         self.table = ClassTable()
         self.built: dict[tuple[object, ...], Submodule | Declined | None] = {}
-        self.interfaces = Interfaces(program.body)
-        results = (r for r in program.body.results if isinstance(r, Weight))
-        statements = program.body.statements
+        self.interfaces = Interfaces.of(self.block)
+        results = (r for r in self.block.results if isinstance(r, Weight))
+        statements = self.block.statements
         self.hints = Hints(
             Counter([*free_weights(statements), *results]),
-            uses_of(program.body),
-            names if flat else _without_twins(names, program.body),
-            set(tied(program.body)),
+            uses_of(self.block),
+            names if flat else _without_twins(names, self.block),
+            set(tied(self.block)),
         )
 
     def build(self) -> tuple[list[ClassPlan], list[tuple[str, Weight]]]:
         """The classes, the model last, and the path of every weight."""
-        items = grouped(self.program.body.statements, self.reasons.decide)
-        results = self.program.body.results
-        body = self._body(items, results, self.hints.weight_uses, {})
-        model = body.members.plan("Model", self.program.inputs, body.block)
+        items = grouped(self.block.statements, self.reasons.decide)
+        body = self._body(items, self.block.results, self.hints.weight_uses, {})
+        model = body.members.plan("Model", self.inputs, body.block)
+        contracts: dict[str, str] = {}
         for note in body.notes:
             self.reasons.record(note)
+            if note.contract:
+                known = contracts.get(note.words, note.contract)
+                contracts[note.words] = merged(known, note.contract)
         plans = [*self.table.used_by(model), model]
+        for plan in plans:
+            plan.contract = contracts.get(plan.name, plan.contract)
         extend_ties(plans)
         return plans, body.members.weights
 
@@ -225,7 +235,8 @@ class Builder:
         known = self.table.known(plan)
         given: tuple[Value | Weight, ...] = (*inputs, *body.outside)
         inside = set(statements_of(group))
-        notes = [*body.notes, Note("is_class", known, scope_of(group))]
+        noted = Note("is_class", known, scope_of(group), plan.contract)
+        notes = [*body.notes, noted]
         weights = body.members.weights
         return Submodule(Call(known), weights, given, outputs, inside, notes)
 
@@ -263,8 +274,8 @@ class Builder:
         blocks = []
         for name, block in zip(names, statement.blocks(), strict=True):
             outputs = tuple(map(replace, statement.targets))
-            enter(block, name)
-            part = self._branch(block, outputs, class_word(names[0]))
+            inner = entered(block, name)
+            part = self._branch(inner, outputs, class_word(names[0]))
             own = body.members.add(name, part.constructor, part.weights)
             body.notes += part.notes
             blocks.append(Block([part.call(own)], list(outputs)))
@@ -276,15 +287,18 @@ class Builder:
         group = Group(Level(kind), [*block.statements, ends])
         inputs, local = self.interfaces.inputs(group)
         uses = Counter(free_weights(statements_of(group)))
-        self.interfaces.flow.add(block)
         items = grouped(block.statements, self.reasons.decide)
-        body = self._body(items, block.results, uses, local)
+        inside = copy(self)
+        inside.interfaces = self.interfaces.inside(block)
+        body = inside._body(items, block.results, uses, local)
         values = [*inputs, *body.outside.values()]
         plan = body.members.plan(Identifier.class_name(kind), values, body.block)
         plan.contract = contract(values, outputs)
         given: tuple[Value | Weight, ...] = (*inputs, *body.outside)
-        made, weights = Call(self.table.known(plan)), body.members.weights
-        return Submodule(made, weights, given, outputs, notes=body.notes)
+        known = self.table.known(plan)
+        notes = [*body.notes, Note("is_branch", known, (), plan.contract)]
+        weights = body.members.weights
+        return Submodule(Call(known), weights, given, outputs, notes=notes)
 
     def _named_sequence(self, group: Group) -> Submodule | None:
         """A Sequential with named items, where the scope's class is one.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 
 from burnish.codegen.arrange.analysis.schedule import as_needed
-from burnish.codegen.arrange.analysis.shape_contracts import merged
 from burnish.codegen.arrange.analysis.structural_hash import signature
 from burnish.codegen.program import ClassPlan, demand_order
 
@@ -23,10 +22,7 @@ class ClassTable:
         Statements in another order are the same body.
         """
         key = signature(as_needed(plan))
-        if key in self.classes:
-            known = self.classes[key]
-            known.contract = merged(known.contract, plan.contract)
-        else:
+        if key not in self.classes:
             self.wanted[plan.name] += 1
             plan.name = f"{plan.name}#{self.wanted[plan.name]}"
             self.classes[key] = plan

@@ -48,6 +48,8 @@ class Reasons:
         match note.kind:
             case "is_class":  # new or known
                 self.formed[note.words].append(_path(note.scope))
+            case "is_branch":  # its If says it
+                pass
             case "is_little":  # too small for a class
                 self.little.append(_path(note.scope))
             case _:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from burnish.codegen.arrange.analysis.shape_contracts import sizes_of, symbol
@@ -18,6 +19,7 @@ from burnish.codegen.arrange.scopes.grouping import (
 from burnish.codegen.program import Assign, Block, Expression, Flow, Layer, Value
 
 
+@dataclass(frozen=True)
 class Interfaces:
     """The interfaces of a program's groups, by its data flow.
 
@@ -25,17 +27,25 @@ class Interfaces:
     the size that says how long they are.
     """
 
-    def __init__(self, block: Block):
-        self.flow = Flow(block)
-        self.symbols: dict[Value, str] = {}
-        self.places: dict[Value, tuple[Value, Expression]] = {}
+    flow: Flow
+    symbols: dict[Value, str] = field(default_factory=dict)
+    places: dict[Value, tuple[Value, Expression]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, block: Block) -> Interfaces:
+        made = cls(Flow(block))
         for statement in block.statements:
             if isinstance(statement, Assign) and (size := symbol(statement.expression)):
-                self.symbols[statement.targets[0]] = size
+                made.symbols[statement.targets[0]] = size
             if isinstance(statement, Assign) and (
                 number := number_of_places(statement)
             ):
-                self.places[statement.targets[0]] = number, statement.expression
+                made.places[statement.targets[0]] = number, statement.expression
+        return made
+
+    def inside(self, block: Block) -> Interfaces:
+        """Those of the groups in a block of one of the statements."""
+        return replace(self, flow=Flow(block))
 
     def outputs(self, group: Group) -> list[Value]:
         """The values of a group that are read outside of it."""

@@ -60,12 +60,15 @@ def merged(kind: Kind, table: Table) -> Merged:
     flags = {c.name: False for c in tests if c.is_argument}
     functions = dict(called.values())
     required = [name for name in table.names.values() if name not in usual]
-    plan.defaults = usual | flags
-    plan.parameters = [*required, *functions, *plan.defaults]
-    plan.members = [*held, *plan.members]
     columns = {column: name for (_, column), name in table.names.items()}
-    plan.contract = _contract([p.contract for p in kind.plans], columns)
-    plan.name = kind.plans[0].name
+    plan = replace(
+        plan,
+        name=kind.plans[0].name,
+        defaults=usual | flags,
+        parameters=[*required, *functions, *usual, *flags],
+        members=[*held, *plan.members],
+        contract=_contract([p.contract for p in kind.plans], columns),
+    )
     calls = {}
     for i, each in enumerate(kind.plans):
         given = table.given(i)
@@ -95,10 +98,11 @@ def _modules(plan: ClassPlan, tests: list[Condition]) -> ClassPlan:
             plan = resolved(plan, dict.fromkeys(condition.switches, True))
             other = replace(whole, condition=condition.test)
             other = replace(other, otherwise=Call("nn.Identity"))
-            plan.members = [
+            members = [
                 (name, other if name == condition.module else made)
                 for name, made in plan.members
             ]
+            plan = replace(plan, members=members)
     return plan
 
 

@@ -60,8 +60,8 @@ def numbered(stem: str, first: int) -> Numbered:
     return Numbered(stem, BinOp("+", index, Literal(first)) if first else index)
 
 
-def with_loops(plan: ClassPlan, explain: Explain) -> None:
-    """Reroll a class's members that are made and called alike into loops, in place."""
+def with_loops(plan: ClassPlan, explain: Explain) -> ClassPlan:
+    """The class with loops over members that are made and called alike."""
     whole = _whole(plan)
     for family in [*_lists(plan), *([whole] if whole else [])]:
         block = None
@@ -69,20 +69,22 @@ def with_loops(plan: ClassPlan, explain: Explain) -> None:
             each, part = _each(family), singular(family.stem)
             block = looped(plan.block, family.paths, each, part)
         if block is None:
-            _fix(plan, family.stem)
+            plan = _fixed(plan, family.stem)
             continue
         explain(
             f"class {plan.name}: {len(family.paths)} parts named {family.stem}"
             " run alike: one loop"
         )
-        plan.block = block
+        plan = replace(plan, block=block)
         if family is whole:
             begin = Method(Name("super()"), "__init__", (family.made(),))
-            plan.base, plan.members = "nn.ModuleDict", [("", begin)]
+            plan = replace(plan, base="nn.ModuleDict", members=[("", begin)])
         else:
-            plan.members = [
+            members = [
                 (n, family.made() if n == family.stem else m) for n, m in plan.members
             ]
+            plan = replace(plan, members=members)
+    return plan
 
 
 def as_sequential(plan: ClassPlan) -> Call | None:
@@ -146,12 +148,13 @@ def _counted(block: Block) -> set[str | int]:
     return {e.path[0] for e in own if len(e.path) > 1}
 
 
-def _fix(plan: ClassPlan, name: str) -> None:
-    """Mark a list's length as fixed: its items are called one by one."""
-    plan.members = [
+def _fixed(plan: ClassPlan, name: str) -> ClassPlan:
+    """The class with a list's length as fixed: its items are called one by one."""
+    members = [
         (n, replace(m, fixed=True) if n == name and isinstance(m, Repeat) else m)
         for n, m in plan.members
     ]
+    return replace(plan, members=members)
 
 
 def _whole(plan: ClassPlan) -> _Family | None:

@@ -65,9 +65,9 @@ def sized(classes: list[ClassPlan], explain: Explain) -> list[ClassPlan]:
     """
     handing, reasons = handed_on(classes), list[str]()
     if handing is not None:
-        fewer = _Sizer(reasons.append).run([replace(plan) for plan in handing])
+        fewer = _Sizer(reasons.append).run(handing)
     explained: list[str] = []
-    found = _Sizer(explained.append).run([replace(plan) for plan in classes])
+    found = _Sizer(explained.append).run(classes)
     if handing is not None and len(fewer) < len(found):
         found, explained = fewer, reasons
     for line in explained:
@@ -84,20 +84,22 @@ class _Sizer:
 
     def run(self, classes: list[ClassPlan]) -> list[ClassPlan]:
         places = {plan.name: i for i, plan in enumerate(classes)}
+        model = classes[-1].name
         kept: dict[int, ClassPlan] = {}
         for level in _levels(classes):
-            for plan in level:
-                plan.members = [
-                    (a, counted(self._constructed(m))) for a, m in plan.members
-                ]
-                with_loops(plan, self.explain)
-                if plan is not classes[-1] and (made := as_sequential(plan)):
+            looped = [self._looped(plan) for plan in level]
+            for plan in looped:
+                if plan.name != model and (made := as_sequential(plan)):
                     self.replaced[plan.name] = made
-            level = [plan for plan in level if plan.name not in self.replaced]
-            for kind in self._united(list(self._kinds(level))):
+            left = [plan for plan in looped if plan.name not in self.replaced]
+            for kind in self._united(list(self._kinds(left))):
                 place = min(places[plan.name] for plan in kind.plans)
                 kept[place] = self._one(kind)
         return _small_to_large([kept[place] for place in sorted(kept)])
+
+    def _looped(self, plan: ClassPlan) -> ClassPlan:
+        members = [(a, counted(self._constructed(m))) for a, m in plan.members]
+        return with_loops(replace(plan, members=members), self.explain)
 
     def _constructed(self, expression: Expression) -> Expression:
         """A constructor in which merged classes are called by their new names."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from burnish.codegen.arrange.rerolling.turns import loop_of
 from burnish.codegen.program import (
@@ -43,8 +44,8 @@ def looped(
             continue
         loop = found[0]
         if loop.carried and not loop.collected and loop.index is None:
-            loop.count, loop.items, loop.index = None, items, item
-            return Block([*before, loop, *after], block.results)
+            over = replace(loop, count=None, items=items, index=item)
+            return Block([*before, over, *after], block.results)
     return None
 
 
