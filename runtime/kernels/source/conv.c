@@ -11,8 +11,8 @@
 
 enum {
     ROOM = 768 << 10,  // bytes of the second-level cache for two groups' weights
-    AHEAD = 1024,  // of weights: floats that are asked for before they are used
-    SUMMED = 128   // products that are summed one by one: such sums are summed apart
+    AHEAD = 1024,      // of weights: floats that are asked for before they are used
+    SUMMED = 192       // products, about, that are summed one by one; such sums apart
 };
 
 // stride: floats from a pixel's input to the next one's; 0 where a table gives them.
@@ -45,7 +45,7 @@ INLINE void multiply(const int R, const int NR, const int stride, const piece *p
                 at[r] = x + runs->x + (stride ? p->from[0] + r * stride : p->from[r]);
             const float *w = weight + (int64_t)runs->weight * (NR * LANES);
             for (int64_t k = 0; k < runs->length;) {
-                if (left == 0) {
+                if (left <= 0) {
                     UNROLLED for (int r = 0; r < R; r++)
                         UNROLLED for (int j = 0; j < n; j++) {
                             sums[r][j] = is_split ? sums[r][j] + acc[r][j] : acc[r][j];
@@ -53,7 +53,8 @@ INLINE void multiply(const int R, const int NR, const int stride, const piece *p
                         }
                     left = SUMMED, is_split = 1;
                 }
-                const int64_t until = k + left < runs->length ? k + left : runs->length;
+                const int64_t rest = runs->length - k;
+                const int64_t until = k + (rest < SUMMED ? rest : SUMMED);
                 left -= until - k;
                 if (lines > 0) {
                     int64_t some = ((until - k) * p->pace >> 8) + 1;
