@@ -25,7 +25,7 @@ from burnish.codegen.ops.rule.traits import (
     SAME_SHAPE,
     Twin,
 )
-from burnish.codegen.ops.rule.words import made, named
+from burnish.codegen.ops.rule.words import is_scalar, made, named
 from burnish.codegen.program import (
     Attribute,
     BinOp,
@@ -176,6 +176,8 @@ def prelu(X: Expression, slope: Expression) -> Result:
         if count == 1 or by_channel:
             weight = slope.changed((count,), lambda w: w.reshape(-1))
             return layer("PReLU", (), {"num_parameters": count}, {"weight": weight}, X)
+    if is_scalar(slope):
+        return call("leaky_relu", X, negative_slope=number(slope))
     return call("prelu_of", X, slope)
 
 

@@ -270,7 +270,9 @@ def reverse_sequence(
     node: NodeContext,
 ) -> Result:
     """Step t of an example of length n comes from n - 1 - t, behind n from t."""
-    rank = input_.rank or 2
+    if input_.rank is None:
+        raise UnfitError("expected an input with a known number of axes")
+    rank = input_.rank
     time_line = [-1 if i == time_axis else 1 for i in range(rank)]
     batch_line = [-1 if i == batch_axis else 1 for i in range(rank)]
     line = made("arange", size(input_, time_axis))

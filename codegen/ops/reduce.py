@@ -8,8 +8,8 @@ from typing import Any
 from burnish.codegen.ops.rule.expressions import call, ints, method, operand
 from burnish.codegen.ops.rule.registry import Result, onnx_op
 from burnish.codegen.ops.rule.traits import OWN_SHAPE, REDUCTION, REDUCTION_TO_INDEX
-from burnish.codegen.ops.rule.words import axes_option
-from burnish.codegen.program import BinOp, Call, Expression, Literal
+from burnish.codegen.ops.rule.words import axes_option, is_integer
+from burnish.codegen.program import BinOp, Call, Expression, Literal, Method
 
 _METHODS = {
     "ReduceSum": "sum",
@@ -25,7 +25,8 @@ def _over(
 ) -> Result:
     """axes: numbers, an expression for a list, or None and [] for every axis."""
     if noop and (axes is None or axes == []):
-        return _OF_ONE[op_type](x) if op_type in _OF_ONE else x
+        made = _OF_ONE[op_type](x) if op_type in _OF_ONE else x
+        return _of_type(op_type, x, made) if op_type == "ReduceLogSum" else made
     chosen = axes_option(axes or None)
     if isinstance(axes, Expression) and not noop:
         every = Literal(None)
@@ -37,9 +38,17 @@ def _call(op_type: str, x: Expression, axes: Any, keepdims: int) -> Expression:
     name = _METHODS.get(op_type)
     if name is None:
         options = {"axes": axes, "keepdims": bool(keepdims)}
-        return call(_OPERATORS[op_type], x, **options)
+        return _of_type(op_type, x, call(_OPERATORS[op_type], x, **options))
     given = {"keepdims": True} if keepdims else {}
-    return method(x, name, *([] if axes is None else [axes]), **given)
+    made = method(x, name, *([] if axes is None else [axes]), **given)
+    return _of_type(op_type, x, made)
+
+
+def _of_type(op_type: str, x: Expression, made: Expression) -> Expression:
+    """The result in x's type: means and logarithms of integers are cut to integers."""
+    if op_type in _FRACTIONS and is_integer(x.dtype):
+        return Method(made, "to", (Literal(x.dtype),))
+    return made
 
 
 _OPERATORS = {
@@ -49,6 +58,9 @@ _OPERATORS = {
     "ReduceLogSum": "reduce_log_sum",
     "ReduceLogSumExp": "reduce_log_sum_exp",
 }
+
+_FRACTIONS = ("ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean")
+"""Reductions whose results for integers are none."""
 
 _OF_ONE: dict[str, Callable[[Expression], Expression]] = {
     "ReduceL1": lambda x: Call("abs", (operand(x),)),

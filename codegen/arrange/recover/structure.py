@@ -48,6 +48,7 @@ from burnish.codegen.program import (
     Statement,
     Value,
     demand_order,
+    pruned,
 )
 
 
@@ -108,9 +109,10 @@ def _ask_inputs(program: Program) -> None:
             first.append(replace(statement, expression=size_of(source, size)))
         else:
             rest.append(statement)
-    program.body = Block([*first, *rest], program.body.results)
+    body = Block([*first, *rest], program.body.results)
     if again:
-        program.body = program.body.rebuilt(lambda e: _with(e, again))
+        body = body.rebuilt(lambda e: _with(e, again))
+    program.body = pruned(body)  # of what was only asked for its size
 
 
 def _with(expression: Expression, values: Mapping[Expression, Value]) -> Expression:

@@ -134,6 +134,8 @@ def operands(*values: Any) -> tuple[Expression, ...]:
 
 def infix(operator: str, a: Expression, b: Expression) -> BinOp:
     """`a operator b`, one of them a tensor."""
+    if operator == "@":  # it takes no numbers
+        return BinOp(operator, operand(a), operand(b))
     return BinOp(operator, *operands(_bare(a, b), _bare(b, a)))
 
 

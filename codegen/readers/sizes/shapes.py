@@ -22,6 +22,17 @@ _SIZES = (ir.DataType.INT32, ir.DataType.INT64)
 _OF_TREES = ("nodes_", "class_", "target_")
 """Prefixes of attributes of nodes and leaves; no shape depends on them."""
 
+_SHAPE_OF_INPUT = {
+    "Gelu": 20,
+    "RMSNormalization": 23,
+    "RotaryEmbedding": 23,
+    "Swish": 24,
+}
+"""Operators whose result is like their first input, and the opset that has them.
+
+Reading onnxruntime's operators puts them into files of earlier opsets.
+"""
+
 SMALL = 1024  # bytes; larger initializers say only their type and shape
 
 
@@ -138,7 +149,20 @@ def without_weights(model: ir.Model) -> Any:
     del message.graph.initializer[:]
     message.graph.initializer.extend(small)
     _show_inside(message.graph, {tensor.name: tensor for tensor in small})
+    _stand_in(message.graph, model.opset_imports.get("", 1))
     return message
+
+
+def _stand_in(graph: Any, opset: int) -> None:
+    """Put Identity where inference does not know an operator of a later opset."""
+    for node in graph.node:
+        if not node.domain and _SHAPE_OF_INPUT.get(node.op_type, 0) > opset:
+            node.op_type = "Identity"
+            del node.input[1:], node.attribute[:]
+        for attribute in node.attribute:
+            own = [attribute.g] if attribute.HasField("g") else []  # asking makes one
+            for inner in (*own, *attribute.graphs):
+                _stand_in(inner, opset)
 
 
 def _has_trees(node: ir.Node) -> bool:

@@ -405,3 +405,35 @@ def sparse() -> Case:
     places = held("", np.array([[0, 1], [2, 0], [1, 2]]))
     weight = helper.make_sparse_tensor(numbers, places, [3, 3])
     return plain(N("MatMul", ["x", "w"], ["y"]), sparse=[weight])
+
+
+for kind in ("ReduceMean", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp"):
+
+    @case(f"{kind} of integers")
+    def of_integers(kind: str = kind) -> Case:
+        given = np.array([[1, 2, 4], [1, 1, 7]], np.int32)
+        node = N(kind, ["x"], ["y"], axes=[1], keepdims=0)
+        inputs = [info("x", [2, 3], T.INT32)]
+        return model([node], inputs, [info("y", None, T.INT32)], opset=16), [(given,)]
+
+
+@case("one number where only an array fits")
+def one_number() -> Case:
+    held_ones = held("w", np.float32([[0.3]])), held("slope", np.float32(-0.2))
+    nodes = [
+        *(N("MatMul", ["x", "w"], ["t"]), N("MatMul", ["t", "w1"], ["u"])),
+        N("PRelu", ["u", "slope"], ["y"]),
+    ]
+    held_ones += (held("w1", np.float32([2])),)
+    return model(nodes, [info("x", ["N", 1])], tensors=held_ones), [(x(4, 1),)]
+
+
+@case("a weight that is only asked for its size")
+def only_its_size() -> Case:
+    nodes = [
+        N("MatMul", ["x", "w"], ["t"]),
+        *(N("Shape", ["t"], ["s"]), N("ConstantOfShape", ["s"], ["y"])),
+    ]
+    return model(nodes, [info("x", ["N", 3])], tensors=[held("w", x(3, 5))]), [
+        (x(2, 3),)
+    ]
