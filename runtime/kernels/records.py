@@ -220,9 +220,17 @@ RECORDS = (
         "quantized",
         "x x_scale x_zero weight scale zero total bias residual out from runs codes "
         "places values y_scale y_zero fault",
-        "n_runs rows groups nr depth one outs out_row out_block act y_low y_high",
+        "n_runs rows groups nr depth one outs out_row out_block act y_low y_high "
+        "kernel0 kernel1 dilation0 dilation1 stride line row width",
         "low high",
     ),
+    _record(
+        "codes_sum",
+        "a a_scale a_zero b b_scale b_zero out scale zero",
+        "images size0 size1 margin0 margin1 start row y_low y_high",
+        "low high",
+    ),
+    _record("dequantize", "x scale zero out", "rows width row out_row out_block"),
     _record(
         "sgd",
         "weight grad velocity out",

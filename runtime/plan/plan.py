@@ -19,7 +19,15 @@ from burnish.kernels.library import Library
 from burnish.kernels.records import WORDS
 from burnish.kernels.same import Same
 from burnish.nn.core.param import Stored, version
-from burnish.plan.cpu import LOWERED, Builder, Declined, Memory, moved, placed
+from burnish.plan.cpu import (
+    LOWERED,
+    Builder,
+    Declined,
+    Memory,
+    moved,
+    placed,
+    sum_of_codes,
+)
 from burnish.plan.cpu.builder import Spot
 from burnish.plan.cpu.layout import PLAIN
 from burnish.plan.fold import fold
@@ -297,6 +305,9 @@ class _Lowering:
         """Compute what is deferred and read later, before a node changes its source."""
         b = self.builder
         changed = set(changed_by(node))
+        for place in b.sums if changed else ():
+            if not b.forms.get(place) and self._last.get(place) not in (None, node):
+                b.spot(self.graph.values[place])
         for place, rounded in [*b.rounded.items()] if changed else ():
             if changed & {each.place for each in rounded.values}:
                 if self._last.get(place) not in (None, node):
@@ -326,7 +337,7 @@ class _Lowering:
         views = {p: b.views[p] for p in touched if p in b.views}
         b.label = node.label
         try:
-            if not moved(b, node):
+            if not moved(b, node) and not sum_of_codes(b, node):
                 LOWERED[node.name](b, node)
         except Declined:
             b.take_back(*before)

@@ -8,6 +8,26 @@ typedef int8_t chars __attribute__((vector_size(WIDTH)));
 // Halves to even, as long as the number is small: |v| < 2**22.
 INLINE vec rounded(vec v) { return (v + 12582912.f) - 12582912.f; }
 
+// The lowest byte of each integer.
+INLINE bytes low_bytes(ivec v) {
+#if defined(__AVX512F__)
+    return (bytes)_mm512_cvtepi32_epi8((__m512i)v);
+#else
+    return __builtin_convertvector(v & 255, bytes);
+#endif
+}
+
+// A product that is rounded before anything is added to it.
+INLINE vec rounded_product(vec a, vec b) {
+    vec v = a * b;
+#if defined(__x86_64__)
+    __asm__("" : "+v"(v));
+#elif defined(__aarch64__)
+    __asm__("" : "+w"(v));
+#endif
+    return v;
+}
+
 // Signed bytes as floats, and unsigned ones as integers.
 #if defined(__AVX512F__)
 INLINE vec from_chars(const int8_t *p) {

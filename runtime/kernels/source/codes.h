@@ -1,31 +1,48 @@
 // Numbers to codes of 8 bits, and to the bytes that products read.
 #pragma once
+#include <float.h>
+
 #include "bytes.h"
 #include "call.h"
 
 enum { SHIFT = 128 };  // from a code, -128 to 127, to the byte that products read
 
+// low, high: of the steps from the zero point. within: a square, see `near`.
 typedef struct {
-    vec scale, zero, low, high;
+    vec scale, inverse, zero, low, high, within;
 } scheme;
 
-// The nearest integer; a NaN stays.
-INLINE vec level_of(vec x, const scheme *s) {
-    vec v = at_most(all(4194303.f), at_least(all(-4194303.f), x / s->scale));
-    return at_most(s->high, at_least(s->low, rounded(v) + s->zero));
+INLINE vec bounded(vec v, const scheme *s) {
+    return at_most(s->high, at_least(s->low, v));
 }
+
+enum { BIG = 12582912 };  // as a float, its last bit is 1: adding it rounds to even
+
+// BIG and the nearest number of steps; a NaN stays. x / scale is x * inverse but for
+// 1e-4, as there are at most 255 steps; it is divided where that decides.
+INLINE vec big_steps(vec x, const scheme *s) {
+    vec v = bounded(x * s->inverse, s);
+    const vec off = v - ((v + (float)BIG) - (float)BIG);
+    if (any_beyond(off * off, s->within)) v = bounded(x / s->scale, s);
+    return v + (float)BIG;
+}
+INLINE vec steps_of(vec x, const scheme *s) { return big_steps(x, s) - (float)BIG; }
 
 INLINE scheme scheme_of(const call *c, int64_t scale, int64_t zero, int64_t i,
                         int64_t low, int64_t high) {
     const float *scales = at(c, scale);
     const int8_t *zeros = at(c, zero);
-    return (scheme){all(scales[i]), all(zeros ? zeros[i] : 0), all((float)low),
-                    all((float)high)};
+    const float inverse = 1 / scales[i], offset = zeros ? zeros[i] : 0;
+    const int is_plain = inverse >= FLT_MIN && inverse <= FLT_MAX;
+    return (scheme){all(scales[i]), all(inverse), all(offset), all((float)low - offset),
+                    all((float)high - offset), all(is_plain ? .4998f * .4998f : -1)};
 }
 
-// A vector's codes as bytes; `wrong` collects NaNs.
-INLINE bytes codes_of(vec x, const scheme *s, ivec *wrong) {
-    const vec level = level_of(x, s);
-    *wrong |= level != level;
-    return __builtin_convertvector(__builtin_convertvector(level, ivec) + SHIFT, bytes);
+// A vector's codes as bytes; `wrong` becomes NaN where one is.
+INLINE bytes codes_of(vec x, const scheme *s, vec *wrong) {
+    const vec steps = big_steps(x, s);
+    *wrong += steps * 0;
+    const ivec shift = __builtin_convertvector(s->zero, ivec) + SHIFT;
+    return low_bytes((ivec)steps + shift);
 }
+INLINE int is_any_nan(vec v) { return any(v != v); }

@@ -47,15 +47,15 @@ void fake_quantize(const void *record, const call *c, int64_t part, int64_t part
         const float *x = (const float *)at(c, r->x) + u * n;
         float *out = (float *)at(c, r->out) + u * n;
         OVER(n,
-             store(out + i, (level_of(load(x + i), &s) - s.zero) * s.scale),
+             store(out + i, steps_of(load(x + i), &s) * s.scale),
              store_some(out + i,
-                        (level_of(load_some(x + i, rest), &s) - s.zero) * s.scale, rest))
+                        steps_of(load_some(x + i, rest), &s) * s.scale, rest))
     }
 }
 
 // A line of n pixels from channels that lie apart: four to a number of 32 bits.
 static void line_of_planes(const quantize_record *r, const call *c, int64_t image,
-                           int64_t y, uint8_t *to, ivec *wrong) {
+                           int64_t y, uint8_t *to, vec *wrong) {
     const scheme s = scheme_of(c, r->scale, r->zero, 0, r->low, r->high);
     const float *x = (const float *)at(c, r->x) + image * r->width * r->x_plane
                      + y * r->size1;
@@ -64,14 +64,15 @@ static void line_of_planes(const quantize_record *r, const call *c, int64_t imag
             const int64_t some = r->size1 - i < WIDTH ? r->size1 - i : WIDTH;
             ivec four = {0};
             for (int64_t k = 0; k < 4; k++) {
-                vec level = s.zero;
+                vec steps = {0};
                 if (group + k < r->width) {
                     const float *plane = x + (group + k) * r->x_plane + i;
-                    level = level_of(
+                    steps = steps_of(
                         some < WIDTH ? load_some(plane, some) : load(plane), &s);
                 }
-                *wrong |= level != level;
-                four |= (__builtin_convertvector(level, ivec) + SHIFT) << (int)(8 * k);
+                *wrong += steps * 0;
+                four |= (__builtin_convertvector(steps + s.zero, ivec) + SHIFT)
+                        << (int)(8 * k);
             }
             if (r->out_row == 4)
                 memcpy(to + 4 * i, &four, 4 * (size_t)some);
@@ -83,7 +84,7 @@ static void line_of_planes(const quantize_record *r, const call *c, int64_t imag
 
 // A line of pixels whose channels lie in blocks, or side by side.
 static void line_of_pixels(const quantize_record *r, const call *c, int64_t first,
-                           uint8_t *to, ivec *wrong) {
+                           uint8_t *to, vec *wrong) {
     scheme s = scheme_of(c, r->scale, r->zero, 0, r->low, r->high);
     for (int64_t u = first; u < first + r->size1; u++, to += r->out_row) {
         if (!r->one) s = scheme_of(c, r->scale, r->zero, u, r->low, r->high);
@@ -114,7 +115,7 @@ void quantize(const void *record, const call *c, int64_t part, int64_t parts) {
     const int64_t wide = (r->before1 + r->size1 + r->behind1) * r->out_row;
     const int64_t high = r->before0 + r->size0 + r->behind0;
     const int64_t before = r->before1 * r->out_row, behind_it = r->behind1 * r->out_row;
-    ivec wrong = {0};
+    vec wrong = {0};
     SHARE(r->images * high);
     for (int64_t u = first; u < behind; u++) {
         const int64_t image = u / high, y = u % high - r->before0;
@@ -131,5 +132,5 @@ void quantize(const void *record, const call *c, int64_t part, int64_t parts) {
         else
             line_of_pixels(r, c, (image * r->size0 + y) * r->size1, line + before, &wrong);
     }
-    if (any(wrong)) *(int64_t *)at(c, r->fault) = 1;
+    if (is_any_nan(wrong)) *(int64_t *)at(c, r->fault) = 1;
 }

@@ -2,14 +2,16 @@
 //
 // x: bytes, 128 above their codes, in rows; `from` says where those of a pixel begin. A
 // margin around maps represents 0, so that every pixel sees all taps. Weights are (group
-// of nr blocks of outputs, four inputs, 16 nr outputs, these four).
+// of nr blocks of outputs, four inputs, 16 nr outputs, these four); where every channel
+// has a window of its own, (block, four rows of it, columns of it, 16 channels, these
+// four).
 #include "dot.h"
 #include "results.h"
 #include "tiles.h"
 
 enum {
-    MOST = 4,        // blocks of outputs in a tile
-    AHEAD = 4096     // of weights: bytes that are asked for before they are used
+    AHEAD = 4096,      // of weights: bytes that are asked for before they are used
+    MOST_COLUMNS = 64  // of input that a tile's windows go over
 };
 
 typedef struct {
@@ -88,11 +90,11 @@ static int32_t bytes_of(const piece *p, int64_t row) {
     return total;
 }
 
-// Results of a tile: sums are in `p`.
-static void one_tile(const quantized_record *r, const call *c, int64_t group,
-                     int64_t first, int64_t rows) {
-    const int64_t nr = r->nr, channel = group * nr * LANES;
-    int32_t sums[MOST_ROWS * MOST * LANES], above[MOST_ROWS], is_shifted = 0;
+// Results of a tile of a group, whose first output is `channel`.
+static void one_tile(const quantized_record *r, const call *c, const outputs *to,
+                     int64_t channel, int64_t first, int64_t rows) {
+    const int64_t nr = r->nr;
+    int32_t sums[MOST_ROWS * MOST * LANES], above[MOST_ROWS];
     const piece p = {
         .x = at(c, r->x),
         .weight = (const int8_t *)at(c, r->weight) + channel * r->depth,
@@ -102,24 +104,99 @@ static void one_tile(const quantized_record *r, const call *c, int64_t group,
         .sums = sums,
     };
     KERNELS[rows][nr](&p);
-    const int32_t *zero = (const int32_t *)at(c, r->zero) + channel;
-    for (int64_t i = 0; i < nr * LANES; i++) is_shifted |= zero[i];
-    for (int64_t row = 0; row < rows && is_shifted; row++)
+    for (int64_t row = 0; row < rows && to->is_shifted; row++)
         above[row] = bytes_of(&p, row) - (int32_t)r->depth * middle_of(r, c, first + row);
     for (int64_t j = 0; j < nr; j++) {
-        const sums_of_block s = {sums + j * LANES, is_shifted ? above : 0, nr * LANES,
-                                 first, rows, channel + j * LANES};
+        const sums_of_block s = {to,    sums + j * LANES, to->is_shifted ? above : 0,
+                                 nr * LANES, first, rows, channel + j * LANES, j * LANES};
         if (s.channel < r->outs) finish(r, c, &s);
+    }
+}
+
+// Four bytes of a channel, one below the other, in each lane: some rows of a window.
+INLINE ivec column(const uint8_t *x, int64_t line, int64_t rows) {
+    ivec all_four = {0};
+    for (int64_t i = 0; i < rows; i++) all_four |= widened(x + i * line) << (int)(8 * i);
+    return all_four;
+}
+
+// R pixels side by side: sums of LANES / PARTS channels over one row of columns.
+INLINE void weigh(const int R, const ivec *columns, const quantized_record *r,
+                  const int8_t *w, int32_t *sums) {
+    ivec acc[MOST_ROWS];
+    UNROLLED for (int i = 0; i < R; i++) acc[i] = whole(sums + i * LANES);
+    for (int64_t k = 0; k < r->kernel1; k++) {
+        ivec tap;
+        memcpy(&tap, w + k * 4 * LANES, sizeof tap);
+        const ivec *at = columns + k * r->dilation1;
+        UNROLLED for (int i = 0; i < R; i++) acc[i] = dot(acc[i], at[i * r->stride], tap);
+    }
+    UNROLLED for (int i = 0; i < R; i++) memcpy(sums + i * LANES, &acc[i], sizeof *acc);
+}
+
+// A block of channels, each with weights of its own: some pixels of a line.
+static void window_tile(const quantized_record *r, const call *c, const outputs *to,
+                        int64_t channel, int64_t first, int64_t rows) {
+    enum { TOGETHER = 4 };
+    int32_t sums[MOST_ROWS * LANES] = {0};
+    ivec columns[MOST_COLUMNS];
+    const uint8_t *x = (const uint8_t *)at(c, r->x)
+                       + ((const int32_t *)at(c, r->from))[first] + channel;
+    const int8_t *w = (const int8_t *)at(c, r->weight) + channel * r->depth;
+    const int64_t count = (rows - 1) * r->stride + (r->kernel1 - 1) * r->dilation1 + 1;
+    const int64_t down = r->dilation0 * r->line;
+    for (int64_t k = 0; k < r->kernel0; k += 4, w += 4 * LANES * r->kernel1)
+        UNROLLED for (int v = 0; v < PARTS; v++) {
+            const uint8_t *top = x + k * down + v * WIDTH;
+            const int64_t deep = r->kernel0 - k < 4 ? r->kernel0 - k : 4;
+            if (deep == 3)
+                for (int64_t i = 0; i < count; i++)
+                    columns[i] = column(top + i * r->row, down, 3);
+            else
+                for (int64_t i = 0; i < count; i++)
+                    columns[i] = column(top + i * r->row, down, deep);
+            int64_t i = 0;
+            const int8_t *own = w + 4 * WIDTH * v;
+            for (; i + TOGETHER <= rows; i += TOGETHER)
+                weigh(TOGETHER, columns + i * r->stride, r, own,
+                      sums + i * LANES + v * WIDTH);
+            for (; i < rows; i++)
+                weigh(1, columns + i * r->stride, r, own, sums + i * LANES + v * WIDTH);
+        }
+    const sums_of_block s = {to, sums, 0, LANES, first, rows, channel, 0};
+    finish(r, c, &s);
+}
+
+static void windows(const quantized_record *r, const call *c, int64_t part,
+                    int64_t parts) {
+    const int64_t tiles = (r->width + MOST_ROWS - 1) / MOST_ROWS;
+    outputs to;
+    SHARE(r->rows / r->width * r->groups);
+    for (int64_t u = first; u < behind; u++) {
+        const int64_t line = u / r->groups * r->width, channel = u % r->groups * LANES;
+        outputs_of(r, c, channel, &to);
+        for (int64_t t = 0; t < tiles; t++) {
+            const int64_t start = t * r->width / tiles, end = (t + 1) * r->width / tiles;
+            window_tile(r, c, &to, channel, line + start, end - start);
+        }
     }
 }
 
 void quantized(const void *record, const call *c, int64_t part, int64_t parts) {
     const quantized_record *r = record;
     const int64_t most = ROWS[r->nr], tiles = (r->rows + most - 1) / most;
+    int64_t known = -1;
+    outputs to;
+    if (r->kernel0) {
+        windows(r, c, part, parts);
+        return;
+    }
     SHARE(r->groups * tiles);
     for (int64_t u = first; u < behind; u++) {
-        const int64_t group = u / tiles, tile = u % tiles;
+        const int64_t group = u / tiles, tile = u % tiles, channel = group * r->nr * LANES;
         const int64_t start = tile * r->rows / tiles, end = (tile + 1) * r->rows / tiles;
-        one_tile(r, c, group, start, end - start);
+        if (group != known) outputs_of(r, c, channel, &to);
+        known = group;
+        one_tile(r, c, &to, channel, start, end - start);
     }
 }

@@ -4,14 +4,27 @@
 #include "activation.h"
 #include "codes.h"
 
-enum { MOST_ROWS = 12 };  // of a tile: pixels
+enum {
+    MOST_ROWS = 12,  // of a tile: pixels
+    MOST = 4         // and blocks of outputs
+};
+
+// What sums of the outputs of a group become: (sum + base) * unit + added, less what
+// zero points of weights add. Where every row has a scale, unit and base are those of 1.
+typedef struct {
+    float unit[MOST * LANES], added[MOST * LANES];
+    int32_t base[MOST * LANES], zero[MOST * LANES], is_shifted;
+    vec least, most;   // of results that are activated, where that is cheap
+    scheme to, bound;  // of their codes, and with the activation's bounds as steps
+} outputs;
 
 // Sums of LANES channels of a tile.
 typedef struct {
+    const outputs *to;     // of the group
     const int32_t *sums;   // (row, ...), `step` apart
     const int32_t *above;  // of each row: the sum of its codes; 0 where weights have no
                            // zero points
-    int64_t step, first, rows, channel;
+    int64_t step, first, rows, channel, lane;
 } sums_of_block;
 
 INLINE ivec whole(const int32_t *p) {
@@ -38,25 +51,53 @@ INLINE int in_units(vec bias, vec unit, ivec *units) {
     return 1;
 }
 
+static void outputs_of(const quantized_record *r, const call *c, int64_t channel,
+                       outputs *o) {
+    const float *scale = (const float *)at(c, r->scale) + channel;
+    const float *bias = (const float *)at(c, r->bias) + channel;
+    const int32_t *total = (const int32_t *)at(c, r->total) + channel;
+    const int64_t count = r->nr * LANES;
+    memcpy(o->zero, (const int32_t *)at(c, r->zero) + channel, 4 * (size_t)count);
+    o->is_shifted = 0;
+    for (int64_t i = 0; i < count; i++) o->is_shifted |= o->zero[i];
+    const int is_clip = r->act == ACT_CLIP;
+    o->least = all(r->act == ACT_RELU ? 0 : is_clip ? (float)r->low : -__builtin_inff());
+    o->most = all(is_clip ? (float)r->high : __builtin_inff());
+    if (r->y_scale >= 0) {
+        o->to = o->bound = scheme_of(c, r->y_scale, r->y_zero, 0, r->y_low, r->y_high);
+        o->bound.low = steps_of(o->least, &o->to);
+        o->bound.high = steps_of(o->most, &o->to);
+    }
+    const vec step = all(r->one ? *(const float *)at(c, r->x_scale) : 1);
+    const int32_t middle = r->one ? middle_of(r, c, 0) : 1;
+    for (int64_t i = 0; i < count; i += WIDTH) {
+        const vec unit = step * load(scale + i);
+        vec added = load(bias + i);
+        ivec units = {0};
+        if (r->one && in_units(added, unit, &units)) added = (vec){0};
+        const ivec base = units - middle * whole(total + i);
+        store(o->unit + i, unit);
+        store(o->added + i, added);
+        memcpy(o->base + i, &base, sizeof base);
+    }
+}
+
 // WIDTH channels from the i-th of the block on, all rows; activated where that is cheap.
 INLINE void scaled(const quantized_record *r, const call *c, const sums_of_block *s,
-                   int64_t i, int64_t count, vec least, vec most, float *y,
-                   int64_t step) {
+                   int64_t i, int64_t count, float *y, int64_t step) {
+    const vec least = s->to->least, most = s->to->most;
     const float *scales = at(c, r->x_scale), *residual = at(c, r->residual);
-    const int64_t at_channel = s->channel + i;
-    const vec of = load((const float *)at(c, r->scale) + at_channel);
-    const ivec total = whole((const int32_t *)at(c, r->total) + at_channel);
-    const ivec zero = whole((const int32_t *)at(c, r->zero) + at_channel);
-    vec added = load((const float *)at(c, r->bias) + at_channel), unit = scales[0] * of;
-    ivec units = {0};
-    if (r->one && in_units(added, unit, &units)) added = (vec){0};
-    ivec base = units - middle_of(r, c, 0) * total;
+    const int64_t lane = s->lane + i;
+    const vec of = load(s->to->unit + lane), added = load(s->to->added + lane);
+    const ivec zero = whole(s->to->zero + lane), each = whole(s->to->base + lane);
+    vec unit = of;
+    ivec base = each;
     const float *more = residual + s->first * r->out_row
                         + s->channel / LANES * r->out_block + i;
     for (int64_t row = 0; row < s->rows; row++) {
         if (!r->one) {
             unit = scales[s->first + row] * of;
-            base = -middle_of(r, c, s->first + row) * total;
+            base = middle_of(r, c, s->first + row) * each;
         }
         ivec sum = whole(s->sums + row * s->step + i) + base;
         if (s->above) sum -= s->above[row] * zero;
@@ -78,58 +119,93 @@ INLINE void put_some(float *out, const float *y, int64_t n) {
 }
 
 // The values that codes of results stand for, where floats are read.
-INLINE void put_values(const quantized_record *r, const call *c, int64_t rows,
+INLINE void put_values(const quantized_record *r, const scheme *to, int64_t rows,
                        int64_t count, const float *y, float *out) {
-    const scheme to = scheme_of(c, r->y_scale, r->y_zero, 0, r->y_low, r->y_high);
     for (int64_t row = 0; row < rows; row++) {
         float v[LANES];
         for (int64_t i = 0; i < LANES; i += WIDTH)
-            store(v + i, (level_of(load(y + row * LANES + i), &to) - to.zero) * to.scale);
+            store(v + i, steps_of(load(y + row * LANES + i), to) * to->scale);
         put_some(out + row * r->out_row, v, count);
     }
 }
 
-// The codes of results, for products that read them; places after the last channel
-// represent 0.
+// Where the codes of a pixel are, from the block's first channel on.
+INLINE uint8_t *place_of(const quantized_record *r, const call *c,
+                         const sums_of_block *s, int64_t row) {
+    const int32_t *places = (const int32_t *)at(c, r->places) + s->first;
+    return (uint8_t *)at(c, r->codes) + s->channel + places[row];
+}
+
+// Places after the last channel represent 0.
+INLINE void fill_codes(const quantized_record *r, const call *c, const sums_of_block *s,
+                       vec wrong) {
+    const int64_t left = r->outs - s->channel;
+    const int nothing = SHIFT + (int)s->to->to.zero[0];
+    for (int64_t row = 0; row < s->rows && left < LANES; row++)
+        memset(place_of(r, c, s, row) + left, nothing, (size_t)(LANES - left));
+    if (is_any_nan(wrong)) *(int64_t *)at(c, r->fault) = 1;
+}
+
+// The codes of results, for products that read them.
 INLINE void put_codes(const quantized_record *r, const call *c, const sums_of_block *s,
                       const float *y) {
-    const int32_t *places = (const int32_t *)at(c, r->places) + s->first;
-    const scheme to = scheme_of(c, r->y_scale, r->y_zero, 0, r->y_low, r->y_high);
-    uint8_t *out = (uint8_t *)at(c, r->codes) + s->channel;
-    const int64_t left = r->outs - s->channel;
-    ivec wrong = {0};
-    for (int64_t row = 0; row < s->rows; row++) {
+    vec wrong = {0};
+    for (int64_t row = 0; row < s->rows; row++)
         for (int64_t i = 0; i < LANES; i += WIDTH) {
-            const bytes b = codes_of(load(y + row * LANES + i), &to, &wrong);
+            const bytes b = codes_of(load(y + row * LANES + i), &s->to->to, &wrong);
+            memcpy(place_of(r, c, s, row) + i, &b, WIDTH);
+        }
+    fill_codes(r, c, s, wrong);
+}
+
+// The same from the sums, where nothing but codes is wanted of them: rounding keeps order,
+// so that bounds of results are bounds of codes.
+static void codes_alone(const quantized_record *r, const call *c,
+                        const sums_of_block *s) {
+    const int32_t *sums = s->sums, *places = (const int32_t *)at(c, r->places) + s->first;
+    uint8_t *out = (uint8_t *)at(c, r->codes) + s->channel;
+    const int64_t rows = s->rows, step = s->step;
+    const scheme to = s->to->bound;
+    vec wrong = {0};
+    UNROLLED for (int64_t i = 0; i < LANES; i += WIDTH) {
+        const vec unit = load(s->to->unit + s->lane + i),
+                  added = load(s->to->added + s->lane + i);
+        const ivec base = whole(s->to->base + s->lane + i);
+        for (int64_t row = 0; row < rows; row++) {
+            const ivec sum = whole(sums + row * step + i) + base;
+            const vec v = __builtin_convertvector(sum, vec) * unit + added;
+            const bytes b = codes_of(v, &to, &wrong);
             memcpy(out + places[row] + i, &b, WIDTH);
         }
-        if (left < LANES)
-            memset(out + places[row] + left, SHIFT + (int)to.zero[0], (size_t)(LANES - left));
     }
-    if (any(wrong)) *(int64_t *)at(c, r->fault) = 1;
+    fill_codes(r, c, s, wrong);
 }
 
 static void finish(const quantized_record *r, const call *c, const sums_of_block *s) {
+    const int is_cheap =
+        r->act == ACT_CLIP || r->act == ACT_RELU || r->act == ACT_NONE;
+    if (r->codes >= 0 && r->out < 0 && r->values < 0 && r->one && r->residual < 0
+        && !s->above && is_cheap) {
+        codes_alone(r, c, s);
+        return;
+    }
     float y[MOST_ROWS * LANES];  // (row, LANES)
-    const float low = (float)r->low, high = (float)r->high;
-    const int is_clip = r->act == ACT_CLIP, is_relu = r->act == ACT_RELU;
-    const vec least = all(is_relu ? 0 : is_clip ? low : -__builtin_inff());
-    const vec most = all(is_clip ? high : __builtin_inff());
     const int64_t left = r->outs - s->channel;
     const int64_t count = r->out_row == LANES || left > LANES ? LANES : left;
-    const int is_cheap = is_clip || is_relu || r->act == ACT_NONE;
     const int64_t place = s->first * r->out_row + s->channel / LANES * r->out_block;
     float *out = r->out < 0 ? 0 : (float *)at(c, r->out) + place;
     const int is_direct = out && count == LANES && is_cheap && !at(c, r->y_scale);
     float *to = is_direct ? out : y;
     const int64_t step = is_direct ? r->out_row : LANES;
     UNROLLED for (int64_t i = 0; i < LANES; i += WIDTH)
-        scaled(r, c, s, i, count, least, most, to, step);
+        scaled(r, c, s, i, count, to, step);
     if (is_direct) return;
-    if (!is_cheap) activate(r->act, y, 0, s->rows, 1, 0, low, high);
+    if (!is_cheap)
+        activate(r->act, y, 0, s->rows, 1, 0, (float)r->low, (float)r->high);
     if (r->codes >= 0) put_codes(r, c, s, y);
     if (r->values >= 0)
-        put_values(r, c, s->rows, count, y, (float *)at(c, r->values) + place);
+        put_values(r, &s->to->to, s->rows, count, y,
+                   (float *)at(c, r->values) + place);
     for (int64_t row = 0; row < s->rows && out; row++)
         put_some(out + row * r->out_row, y + row * LANES, count);
 }

@@ -46,6 +46,15 @@ INLINE int any(ivec mask) {
 #endif
 }
 
+// Whether an element is not at most the bound; NaN is not.
+INLINE int any_beyond(vec v, vec bound) {
+#if defined(__AVX512F__)
+    return _mm512_cmp_ps_mask((__m512)v, (__m512)bound, _CMP_NLE_UQ) != 0;
+#else
+    return any(~(v <= bound));
+#endif
+}
+
 // The first n elements, zeros behind; and back.
 INLINE vec load_some(const float *p, int64_t n) {
     vec v = {0};

@@ -14,7 +14,7 @@ from burnish.plan.cpu import (
     quantized,
     recurrent,
     recurrent_gradients,
-    rounded,
+    rounding,
     row_gradients,
     rows,
     trees,
@@ -22,7 +22,8 @@ from burnish.plan.cpu import (
 )
 from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.memory import Memory, placed
-from burnish.plan.cpu.rounded import moved
+from burnish.plan.cpu.rounding import moved
+from burnish.plan.cpu.sums import sum_of_codes
 from burnish.plan.cpu.table import LOWERED, Declined, lower
 
 __all__ = [
@@ -46,9 +47,10 @@ __all__ = [
     "quantized",
     "recurrent",
     "recurrent_gradients",
-    "rounded",
+    "rounding",
     "row_gradients",
     "rows",
+    "sum_of_codes",
     "trees",
     "window",
 ]

@@ -96,7 +96,7 @@ class Builder:
     forms: by a value's place, its layouts, and their places. views: the place of a
     value that only views another one's elements, and its strides along axes.
     deferred: by place, what computes a value once its elements are asked for; rounded:
-    the other value whose codes it has. codes, whole: see `quantized`.
+    the other value whose codes it has. codes, whole: see `quantized`; sums: see `sums`.
     read: the places of all values that a node reads, or that are results. off: kernels
     to leave out, by name.
     """
@@ -118,6 +118,7 @@ class Builder:
         self.unnamed = 0  # places below 0 are those of values that no line gives
         self.rounded: dict[int, Any] = {}
         self.codes: dict[Any, Spot] = {}
+        self.sums: dict[int, Any] = {}
         self.whole: dict[Any, Any] = {}
         self.constants: dict[int, Spot] = {}
         self.faults: list[Buffer] = []  # one, where a record notes any
@@ -164,8 +165,11 @@ class Builder:
 
     def blocked_axis(self, value: Value) -> int | None:
         """The channels' axis of a value that is, or would be computed, in blocks."""
-        if not self.forms.get(value.place) and value.place in self.rounded:
-            return self.blocked_axis(self.rounded[value.place].x)
+        if not self.forms.get(value.place):
+            if value.place in self.rounded:
+                return self.blocked_axis(self.rounded[value.place].x)
+            if value.place in self.sums:
+                return self.blocked_axis(self.sums[value.place].a)
         for layout in self.forms.get(value.place, ()):
             if layout.kind == "blocked":
                 return layout.axis
@@ -206,6 +210,10 @@ class Builder:
     def alias(self, value: Value, layout: Layout, spot: Spot) -> None:
         """A value that shares another one's place."""
         self.forms.setdefault(value.place, {})[layout] = spot
+
+    def share(self, value: Value, other: Value) -> None:
+        """A value that is another one, in all layouts."""
+        self.forms[value.place] = self._forms(other)
 
     def constant(self, made: Constant) -> Spot:
         """An array of parameters, in its own layout."""

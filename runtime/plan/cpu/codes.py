@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from burnish.plan.cpu.builder import Builder, Spot
-from burnish.plan.cpu.layout import LANES, Layout
-from burnish.plan.cpu.rounded import by_product, scheme
+from burnish.plan.cpu.layout import LANES, PLAIN, Layout
+from burnish.plan.cpu.rounded import Rounded, by_product, scheme
+from burnish.plan.cpu.sums import Sum, pending
 from burnish.plan.graph import Array, Value
 
 
@@ -28,6 +29,11 @@ class Maps(NamedTuple):
         return self.images * high * wide * self.row
 
     @property
+    def dense(self) -> Maps:
+        """The same without margins."""
+        return self._replace(before=(0, 0), behind=(0, 0))
+
+    @property
     def margined(self) -> list[tuple[int, int, int]]:
         return list(zip(self.before, self.sizes, self.behind, strict=True))
 
@@ -40,16 +46,22 @@ def codes(
     width: of its rows, where it is in such. plane: elements from channel to channel
     where they lie apart, else 0.
     """
-    key, r = (x.place, maps), b.rounded[x.place]
+    r = b.rounded[x.place]
+    key = r, maps
     if key not in b.codes:
         label, b.label = b.label, "quantize"
-        source = b.spot(r.x, layout)
         b.codes[key] = b.new(maps.bytes)
-        is_there = not plane and by_product(
-            b, r, source, "codes", b.codes[key],
-            size=(len(_places(maps)), width), places=b.table(_places(maps)),
-            fault=b.fault(),
-        )  # fmt: skip
+        summed = None if plane else pending(b, r)
+        if summed is not None and _dense(summed) == maps.dense:
+            _add_up(b, r, summed, maps, b.codes[key])
+            is_there, source = True, None
+        else:
+            source = b.spot(r.x, layout)
+            is_there = not plane and by_product(
+                b, r, source, "codes", b.codes[key],
+                size=(len(_places(maps)), width), places=b.table(_places(maps)),
+                fault=b.fault(),
+            )  # fmt: skip
         if not is_there or any(maps.before) or any(maps.behind):
             count = LANES * maps.images * math.prod(maps.sizes)
             is_blocked = layout.kind == "blocked"
@@ -64,6 +76,57 @@ def codes(
             )  # fmt: skip
         b.label = label
     return b.codes[key]
+
+
+def _dense(summed: Sum) -> Maps:
+    """The maps of a sum's operands, without margins."""
+    shape, nothing = summed.a.shape, (0, 0)
+    row = -(-summed.width // LANES) * LANES
+    if summed.layout == PLAIN:
+        return Maps(1, (1, summed.a.size // summed.width), nothing, nothing, row)
+    sizes = (*(1,) * (4 - len(shape)), *shape[2:])
+    return Maps(shape[0], sizes, nothing, nothing, row)
+
+
+def _add_up(b: Builder, r: Rounded, summed: Sum, maps: Maps, out: Spot) -> None:
+    """Write the codes of a sum, from those of what is added."""
+    dense, layout, width = maps.dense, summed.layout, summed.width
+    fields: dict[str, Any] = {}
+    for name, x in (("a", summed.a), ("b", summed.b)):
+        told = scheme(b, b.rounded[x.place])
+        held = codes(b, x, dense, layout, width, 0)
+        fields |= {name: held, f"{name}_scale": told["scale"]}
+        fields[f"{name}_zero"] = told["zero"]
+    told = scheme(b, r)
+    (top, high, bottom), (left, wide, right) = maps.margined
+    b.label = summed.label
+    b.add(
+        "codes_sum", b.shares(2 * r.x.size), **fields, out=out, scale=told["scale"],
+        zero=told["zero"], images=maps.images, size0=high, size1=wide,
+        margin0=top + bottom, margin1=left + right, row=maps.row,
+        start=(top * (left + wide + right) + left) * maps.row, y_low=r.low,
+        y_high=r.high, low=summed.low, high=summed.high,
+    )  # fmt: skip
+    b.label = "quantize"
+
+
+def values_of_sum(b: Builder, result: Value, r: Rounded) -> bool:
+    """Compute a rounded sum's values from its codes; False where it is none."""
+    summed = pending(b, r)
+    if summed is None:
+        return False
+    maps, layout, width = _dense(summed), summed.layout, summed.width
+    held, count = codes(b, result, maps, layout, width, 0), len(_places(maps))
+    told = scheme(b, r)
+    is_plain = layout == PLAIN
+    b.add(
+        "dequantize", b.shares(r.x.size), x=held, scale=told["scale"],
+        zero=told["zero"], out=b.result(result, layout), rows=count,
+        width=width if is_plain else maps.row, row=maps.row,
+        out_row=width if is_plain else LANES,
+        out_block=LANES if is_plain else LANES * count,
+    )  # fmt: skip
+    return True
 
 
 def _places(maps: Maps) -> Array:

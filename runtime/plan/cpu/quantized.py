@@ -27,6 +27,9 @@ from burnish.plan.graph import Node, Value
 _DEEPEST = 1 << 15
 """Products of codes whose sum, with what zero points add, is in 32 bits."""
 
+_TILE, _MOST_COLUMNS = 12, 64
+"""Pixels of a tile, and columns that it may go over, where channels have windows."""
+
 _FEW_ROWS = 6
 """Rows up to which tiles are as wide as they can be."""
 
@@ -60,14 +63,19 @@ def quantized_linear(b: Builder, node: Node) -> bool:
 def quantized_conv(b: Builder, node: Node, w: Window) -> bool:
     """A convolution of codes, of one or two axes, where input and weight have them."""
     x, weight, bias, *residual = node.args
-    rank = len(w.sizes)
-    if not _is_usable(b, node) or node.options["groups"] != 1 or rank > 2:
+    rank, groups = len(w.sizes), node.options["groups"]
+    if not _is_usable(b, node) or rank > 2:
+        return False
+    images, count = x.shape[:2]
+    is_own = groups == count == weight.shape[0] and groups > 1
+    if groups != 1 and not is_own:
         return False
     rounded, found = b.rounded[x.place], whole(b, weight, False)
-    images, count = x.shape[:2]
-    is_narrow = count < LANES and not b.has(rounded.x, CHANNELS)
+    is_narrow = count < LANES and not b.has(rounded.x, CHANNELS) and not is_own
     row = _upwards(count, 4 if is_narrow else LANES)
     if found is None or not rounded.one or math.prod(w.kernel) * row > _DEEPEST:
+        return False
+    if is_own and not (found.is_symmetric and _columns(w) <= _MOST_COLUMNS):
         return False
     spans = [d * (k - 1) + 1 for d, k in zip(w.dilation, w.kernel, strict=True)]
     behind = [
@@ -98,6 +106,11 @@ def quantized_conv(b: Builder, node: Node, w: Window) -> bool:
     ]
     if dilation[1] == 1:  # the taps of a row lie side by side
         runs = [(x, 0, kernel[1] * row) for x, _, _ in runs[:: kernel[1]]]
+    own = {
+        "kernel0": kernel[0], "kernel1": kernel[1], "dilation0": dilation[0],
+        "dilation1": dilation[1], "stride": stride[1], "line": wide * row, "row": row,
+        "width": out[1],
+    }  # fmt: skip
     _add(
         b, node, x, found, maps, PLAIN if is_narrow else CHANNELS, count, bias,
         plane=math.prod(w.sizes) if is_narrow else 0,
@@ -105,29 +118,49 @@ def quantized_conv(b: Builder, node: Node, w: Window) -> bool:
         out=b.result(node.result, CHANNELS), out_row=LANES,
         out_block=LANES * pixels(node.result.shape, 1),
         residual=b.spot(residual[0], CHANNELS) if residual else None,
+        window=own if is_own else None,
     )  # fmt: skip
     return True
+
+
+def _columns(w: Window) -> int:
+    """Columns of input that the windows of a tile go over."""
+    return (_TILE - 1) * w.stride[-1] + (w.kernel[-1] - 1) * w.dilation[-1] + 1
+
+
+_NO_WINDOW = {
+    "kernel0": 0, "kernel1": 0, "dilation0": 0, "dilation1": 0, "stride": 0, "line": 0,
+    "row": 0, "width": 0,
+}  # fmt: skip
 
 
 def _add(
     b: Builder, node: Node, x: Value, weight: Whole, maps: Maps, layout: Layout,
     width: int, bias: Any, *, begins: Any, runs: Any, channels: int, out: Spot,
     out_row: int, out_block: int, residual: Spot | None, plane: int = 0,
+    window: dict[str, int] | None = None,
 ) -> None:  # fmt: skip
+    """window: where each channel has weights of its own, how it goes."""
     rounded = b.rounded[x.place]
     held = codes(b, x, maps, layout, width, plane)
     rows, count = len(begins), blocks(weight.outs)
     nr = 4 if rows <= _FEW_ROWS and count >= 4 else min(count, 2)
+    depth = sum(length for _, _, length in runs)
+    if window is None:
+        packed = weight.packed(nr, channels, maps.row)
+        flops = 2 * rows * depth * weight.outs
+    else:
+        nr, kernel = 1, (window["kernel0"], window["kernel1"])
+        packed, depth = weight.windows(kernel), _upwards(kernel[0], 4) * kernel[1]
+        flops = 2 * rows * math.prod(kernel) * weight.outs
     groups = -(-count // nr)
     lanes = groups * nr * LANES
-    depth = sum(length for _, _, length in runs)
-    flops = 2 * rows * depth * weight.outs
     act, low, high = node.act
     given = scheme(b, rounded)
     b.add(
-        "quantized", b.shares(flops / 32), flops=flops, x=held,
-        x_scale=given["scale"], x_zero=given["zero"],
-        weight=b.constant(weight.packed(nr, channels, maps.row)),
+        "quantized", b.shares(flops / (32 if window is None else 4)), flops=flops,
+        x=held, x_scale=given["scale"], x_zero=given["zero"],
+        weight=b.constant(packed),
         scale=b.constant(weight.scales(lanes)), zero=b.constant(weight.zeros(lanes)),
         total=b.constant(weight.totals(lanes)),
         bias=biases(b, bias, 1, weight.outs, lanes), residual=residual, out=out,
@@ -135,7 +168,7 @@ def _add(
         groups=groups, nr=nr, depth=depth, one=rounded.one, outs=weight.outs,
         out_row=out_row, out_block=out_block, act=ACTIVATIONS.index(act), low=low,
         high=high, codes=None, places=None, values=None, y_scale=None, y_zero=None,
-        fault=None, y_low=0, y_high=0,
+        fault=None, y_low=0, y_high=0, **(window or _NO_WINDOW),
     )  # fmt: skip
 
 

@@ -44,6 +44,30 @@ class Whole:
 
         return self._once(("packed", nr, row), lambda: pack(self._codes()[0]))
 
+    def windows(self, kernel: tuple[int, int]) -> Constant:
+        """Bytes (block, four rows, columns, outputs, these four), a window each."""
+        rows, columns = kernel
+
+        def pack(codes: Array) -> Array:
+            short = -self.outs % LANES, -rows % 4
+            full = codes.reshape(self.outs, rows, columns)
+            full = np.pad(full, ((0, short[0]), (0, short[1]), (0, 0)))
+            full = full.reshape(-1, LANES, full.shape[1] // 4, 4, columns)
+            return np.ascontiguousarray(full.transpose(0, 2, 4, 1, 3))
+
+        return self._once(("windows", kernel), lambda: pack(self._symmetric()))
+
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether its codes need no correction by a zero point."""
+        return not self._codes()[1].any()
+
+    def _symmetric(self) -> Array:
+        codes, off = self._codes()
+        if off.any():
+            raise CaptureError("a parameter's zero points are others")
+        return codes
+
     def scales(self, lanes: int) -> Constant:
         def make() -> Array:
             scales = self._held().scales.astype(np.float32).reshape(-1)
