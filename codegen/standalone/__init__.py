@@ -84,7 +84,7 @@ def _refuse_unknown(text: str) -> None:
     """Raise ConversionError for names that nothing in a file defines."""
     made = read("the file", text)
     known = {*made.made, *made.imported, *BUILTINS, "__file__", "__name__"}
-    if lost := sorted(_globals(compile(text, "<one file>", "exec")) - known):
+    if lost := sorted(_globals(compile(made.tree, "<one file>", "exec")) - known):
         raise ConversionError(
             f"--standalone: expected all names in the file, got none for "
             f"{', '.join(lost)}; generate without --standalone"

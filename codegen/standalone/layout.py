@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from burnish.codegen.standalone.fold import Edit
-from burnish.codegen.standalone.names import Outside, Page, Symbol, page
+from burnish.codegen.standalone.names import Outside, Page, Symbol, once_a_part, page
 
 _WIDTH = 88
 
@@ -101,12 +101,15 @@ def is_text(stmt: ast.stmt) -> bool:
     )
 
 
-def notes_in(node: ast.AST) -> Iterator[ast.expr]:
-    for each in ast.walk(node):
-        for name in ("annotation", "returns"):
-            note = getattr(each, name, None)
-            if isinstance(note, ast.expr):
-                yield note
+@once_a_part
+def notes_in(_page: Page, node: ast.AST) -> list[ast.expr]:
+    """The annotations in a part of a page."""
+    notes = (
+        getattr(each, name, None)
+        for each in ast.walk(node)
+        for name in ("annotation", "returns")
+    )
+    return [note for note in notes if isinstance(note, ast.expr)]
 
 
 def outermost(edits: Iterable[Edit]) -> list[Edit]:

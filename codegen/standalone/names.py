@@ -9,14 +9,17 @@ from __future__ import annotations
 import ast
 import builtins
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from importlib import util
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
 
 from burnish.codegen.errors import ConversionError
 from burnish.codegen.standalone.fold import Edit, Places, applied, folded
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 CORE = "burnish.codegen.standalone.core"
 
@@ -66,7 +69,7 @@ class Page:
     """A module's source, and the names bound at its top level.
 
     made: the statement that defines a name. more: statements that add to it. imported:
-    what a name was imported as.
+    what a name was imported as. analyses: results of `once_a_part`.
     """
 
     name: str
@@ -76,6 +79,26 @@ class Page:
     made: dict[str, ast.stmt] = field(default_factory=dict)
     more: dict[str, list[ast.stmt]] = field(default_factory=dict)
     imported: dict[str, Symbol | Outside] = field(default_factory=dict)
+    analyses: dict[tuple[object, ...], Any] = field(default_factory=dict)
+
+
+def once_a_part(analysis: Callable[P, T]) -> Callable[P, T]:
+    """Run an analysis of a page once for each part of its tree.
+
+    It takes the page, then parts of it and options. The runtime's pages are read once
+    in a process, so that every file that is written shares what was found in them.
+    """
+
+    @functools.wraps(analysis)
+    def known(*args: P.args, **kwargs: P.kwargs) -> T:
+        found, *parts = args
+        assert isinstance(found, Page)
+        key = (analysis, *parts, *kwargs.items())  # parts of a tree have identity
+        if key not in found.analyses:
+            found.analyses[key] = analysis(*args, **kwargs)
+        return cast("T", found.analyses[key])
+
+    return known
 
 
 FACTS: ContextVar[frozenset[str]] = ContextVar("FACTS", default=frozenset())

@@ -257,8 +257,8 @@ class _Writer:
     def _notes(self, symbol: Symbol, stmt: ast.stmt, found: Page) -> Iterator[Edit]:
         """Annotations, with `Any` for names that the file does not define."""
         for part in self._parts(symbol, stmt):
-            for note in notes_in(part):
-                every = list(uses(found, note, note=True))
+            for note in notes_in(found, part):
+                every = uses(found, note, note=True)
                 targets = [u.target for u in every]
                 ours = [t for t in targets if isinstance(t, Symbol)]
                 if all(t in self.names for t in ours):

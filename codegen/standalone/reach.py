@@ -21,6 +21,7 @@ from burnish.codegen.standalone.names import (
     Page,
     Symbol,
     imports,
+    once_a_part,
     page,
     texts,
 )
@@ -166,20 +167,21 @@ class _Search:
 
     def look(self, found: Page, node: ast.AST, of_arrays: bool) -> None:
         """Record the names and attributes that a statement uses."""
-        _refuse_packages(found, node)
+        if package := _needed_package(found, node):
+            raise ConversionError(
+                f"--standalone: expected what NumPy alone can do, got {found.name}, "
+                f"which imports {package}; generate without --standalone"
+            )
         for use in uses(found, node):
             self._use(use, of_arrays, found.name == MODEL)
         core = found.name.startswith(CORE)
         tensors = not of_arrays and (not core or found.name == _TENSOR)
-        for each in _without_notes(node):
-            if isinstance(each, ast.Attribute) and _is_library(found, each.value):
-                continue
-            names = _asked(each)
-            self.asked.update(names)
-            if core:
-                self.of_core.update(names)
-            if tensors:
-                self.of_tensors.update(names)
+        names = _asked_in(found, node)
+        self.asked |= names
+        if core:
+            self.of_core |= names
+        if tensors:
+            self.of_tensors |= names
 
     def _use(self, use: Use, of_arrays: bool, of_model: bool) -> None:
         target = use.target
@@ -251,19 +253,28 @@ class _Search:
         return name.startswith("__") or name in self.asked
 
 
-def _refuse_packages(found: Page, node: ast.AST) -> None:
-    """Raise ConversionError for what imports another package when it is called."""
+@once_a_part
+def _needed_package(found: Page, node: ast.AST) -> str:
+    """The package other than NumPy that a part imports when it is called, or ""."""
     for stmt in ast.walk(node):
         if not isinstance(stmt, ast.Import | ast.ImportFrom):
             continue
         for _, target in imports(stmt):
             package = target.module.partition(".")[0]
-            if isinstance(target, Symbol) or package in _ALLOWED:
-                continue
-            raise ConversionError(
-                f"--standalone: expected what NumPy alone can do, got {found.name}, "
-                f"which imports {package}; generate without --standalone"
-            )
+            if not isinstance(target, Symbol) and package not in _ALLOWED:
+                return package
+    return ""
+
+
+@once_a_part
+def _asked_in(found: Page, node: ast.AST) -> frozenset[str]:
+    """The attributes that a part reads from anything but Python's and NumPy's own."""
+    return frozenset(
+        name
+        for each in _without_notes(node)
+        if not (isinstance(each, ast.Attribute) and _is_library(found, each.value))
+        for name in _asked(each)
+    )
 
 
 def _without_notes(node: ast.AST) -> Iterator[ast.AST]:

@@ -14,6 +14,7 @@ from burnish.codegen.standalone.names import (
     Page,
     Symbol,
     imports,
+    once_a_part,
     resolved,
     stored,
 )
@@ -42,9 +43,10 @@ class _Scope:
     is_class: bool = False
 
 
+@once_a_part
 def uses(
     found: Page, node: ast.AST, *, within: ast.AST | None = None, note: bool = False
-) -> Iterator[Use]:
+) -> list[Use]:
     """Every use of something outside in a part of a page.
 
     within: the class that it is a member of. note: it is an annotation.
@@ -52,7 +54,7 @@ def uses(
     scopes = []
     if isinstance(within, ast.ClassDef) and node is not within:
         scopes.append(_Scope(_class_names(within), {}, True))
-    yield from _Walker(found).walk(node, scopes, False, note)
+    return list(_Walker(found).walk(node, scopes, False, note))
 
 
 def _class_names(node: ast.ClassDef) -> frozenset[str]:
