@@ -261,9 +261,9 @@ class _Lowering:
 
     def __init__(self, graph: Graph, library: Library, threads: int, off: Any):
         self.graph, self.off = graph, off
-        read = set().union(graph.results, *(node.reads for node in graph.nodes))
         may_fault = not graph.program.has_effects
-        self.builder = Builder(library, threads, read, off, may_fault)
+        known = graph.readers(), graph.results
+        self.builder = Builder(library, threads, *known, off, may_fault)
         self.segments: list[Segment] = []
         self.wanted: dict[int, list[tuple[Value, Spot]]] = {}
         self.given: dict[int, list[tuple[Value, Spot]]] = {}

@@ -97,19 +97,22 @@ class Builder:
     value that only views another one's elements, and its strides along axes.
     deferred: by place, what computes a value once its elements are asked for; rounded:
     the other value whose codes it has. codes, whole: see `quantized`; sums: see `sums`.
-    read: the places of all values that a node reads, or that are results. off: kernels
-    to leave out, by name.
+    readers: the nodes that read a value, by its place; results: places of the plan's.
+    read: all of both. off: kernels to leave out, by name.
     """
 
     def __init__(
         self,
         library: Library,
         threads: int,
-        read: set[int],
+        readers: dict[int, list[Node]],
+        results: set[int],
         off: frozenset[str] = frozenset(),
         may_fault: bool = True,
     ):
-        self.rows, self.threads, self.read = library.rows, threads, read
+        self.rows, self.threads = library.rows, threads
+        self.readers, self.results = readers, results
+        self.read = results.union(readers)
         self.steps: list[Step] = []
         self.buffers: list[Buffer] = []
         self.forms: dict[int, dict[Layout, Spot]] = {}

@@ -24,6 +24,7 @@ from burnish.plan.cpu.grouped import (
 from burnish.plan.cpu.halo import tiled_maps
 from burnish.plan.cpu.layout import CHANNELS, LANES, PLAIN, Layout, blocks, pixels
 from burnish.plan.cpu.quantized import quantized_conv, quantized_linear
+from burnish.plan.cpu.row_layout import result_layout, rows_layout
 from burnish.plan.cpu.table import Declined, lower, need
 from burnish.plan.cpu.weights import (
     Unpacked,
@@ -41,13 +42,6 @@ from burnish.plan.graph import Constant, Node, Value
 
 Packed = Callable[[int, int], Spot | Unpacked]
 """Where weights are, packed for so many blocks of outputs and channels in a row."""
-
-_COLLIDING = 256
-"""Numbers in a row, or a multiple of them, with which rows of a tile would lie in the
-same few places of the first-level cache; blocks are side by side."""
-
-_MANY_ROWS = 64
-"""Rows from which on it pays to bring them into blocks."""
 
 _CACHE = 128 << 10
 """Bytes of input that a run of tiles may read: they stay in the second-level cache."""
@@ -217,14 +211,6 @@ def linear(b: Builder, node: Node) -> None:
     times(b, node, x, packed, ins, outs, bias, *residual)
 
 
-def rows_layout(b: Builder, x: Value) -> Layout:
-    """How rows of numbers, along the last axis, are read for products."""
-    axis = len(x.shape) - 1
-    collide = x.shape[axis] % _COLLIDING == 0 and pixels(x.shape, axis) >= _MANY_ROWS
-    is_blocked = b.blocked_axis(x) == axis or collide
-    return Layout("blocked", axis) if is_blocked else PLAIN
-
-
 def times(
     b: Builder, node: Node, x: Value, packed: Packed, ins: int, outs: int, bias: Any,
     *residual: Any,
@@ -238,11 +224,15 @@ def times(
     nr = fitting(b.rows, 12, count) if outs > LANES else 1
     w = Window((count,), (count,), (1,), (1,), (1,), (0,))
     tiles = tiled(1, w, b.rows[nr], step, lanes, tail, (LANES,))
-    out = b.result(node.result)
+    is_whole = not residual and outs % (nr * LANES) == 0
+    written = result_layout(b, node.results[0]) if is_whole else PLAIN
+    out = b.result(node.results[0], written)
+    steps = (outs, LANES) if written == PLAIN else (LANES, LANES * count)
     _add(
         b, node, tiles, nr,
         x=source, step=step, ins=ins, taps=1, groups=1, outs=outs, weight=packed,
-        bias=bias, out=out, out_step=outs, x_block=LANES * count, out_block=LANES,
+        bias=bias, out=out, out_step=steps[0], x_block=LANES * count,
+        out_block=steps[1],
         residual=b.spot(residual[0]) if residual else None,
         width=outs if outs % (nr * LANES) else 0,
     )  # fmt: skip

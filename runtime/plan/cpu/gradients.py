@@ -8,11 +8,7 @@ from typing import Any
 from burnish.kernels.records import REDUCTIONS
 from burnish.ops._kernels.window import each, pairs
 from burnish.plan.cpu.builder import Builder, Spot
-from burnish.plan.cpu.conv import (
-    check,
-    rows_layout,
-    times,
-)
+from burnish.plan.cpu.conv import check, times
 from burnish.plan.cpu.geometry import Window
 from burnish.plan.cpu.grouped import Groups
 from burnish.plan.cpu.layout import (
@@ -24,6 +20,7 @@ from burnish.plan.cpu.layout import (
     length,
     pixels,
 )
+from burnish.plan.cpu.row_layout import rows_layout
 from burnish.plan.cpu.runs import Runs, runs_of
 from burnish.plan.cpu.table import lower, need
 from burnish.plan.cpu.weights import Unpacked, turned_weights
@@ -133,9 +130,12 @@ def linear_gradient(b: Builder, node: Node) -> None:
             x_block=block[0], g_block=block[1],
         )  # fmt: skip
     if to_bias is not None:
+        in_blocks = b.blocked_axis(g) == len(g.shape) - 1 and outs % LANES == 0
+        outer, inner = (outs // LANES, LANES) if in_blocks else (1, outs)
+        layout = rows_layout(b, g) if in_blocks else PLAIN
         b.add(
-            "reduce", 1, x=b.spot(g), out=b.result(to_bias), outer=1, width=count,
-            inner=outs, mode=REDUCTIONS["sum"], scale=1.0,
+            "reduce", 1, x=b.spot(g, layout), out=b.result(to_bias), outer=outer,
+            width=count, inner=inner, mode=REDUCTIONS["sum"], scale=1.0,
         )  # fmt: skip
 
 

@@ -436,3 +436,32 @@ def test_sums_of_axes_that_are_apart_run_as_they_are():
     random = np.random.default_rng(0)
     given = normal(random, 3, 4, 5), normal(random, 3, 1, 5)
     exact(lambda a, b: a * b, *given)
+
+
+@pytest.mark.parametrize("wide", [256, 272, 512])
+@pytest.mark.parametrize("rows", [63, 64, 70])
+def test_hidden_rows_in_blocks(rows, wide):
+    """Rows of multiples of 256 are written in blocks, and read in them."""
+    rng = np.random.default_rng(wide + rows)
+    shapes = (rows, 32), (wide, 32), (wide,), (48, wide), (48,)
+    given = [rng.normal(size=shape) / 4 for shape in shapes]
+
+    def function(x, first, bias, second, other):
+        return ops.linear(ops.gelu(ops.linear(x, first, bias)), second, other)
+
+    report = exact(function, *given)
+    assert "linear" not in report, report
+
+
+def test_hidden_rows_that_are_read_as_they_are():
+    """A value that a product and others read stays plain for those."""
+    rng = np.random.default_rng(5)
+    shapes = (66, 16), (256, 16), (16, 256), (66, 256)
+    given = [rng.normal(size=shape) / 4 for shape in shapes]
+
+    def function(x, first, second, other):
+        hidden = ops.tanh(ops.linear(x, first)) * other
+        back = ops.linear(hidden, second)
+        return ops.concat([back, ops.softmax(hidden, axis=-1), hidden], axis=1)
+
+    exact(function, *given)
