@@ -15,6 +15,7 @@ from burnish.codegen.program import (
 )
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_ +*/()-]*")
+_LONGEST = 24  # characters of a name
 _COUNTED = re.compile(r"(s|unk__)\d+")
 
 
@@ -30,7 +31,7 @@ def _size(size: int | str | None) -> str:
     if isinstance(size, int):
         return str(size)
     named = size and _NAME.fullmatch(size) and not _COUNTED.fullmatch(size)
-    return size if size and named and len(size) <= 24 else "_"
+    return size if size and named and len(size) <= _LONGEST else "_"
 
 
 def contract(inputs: Iterable[Value], outputs: Iterable[Value]) -> str:

@@ -20,6 +20,8 @@ from burnish.codegen.program import Layer, Literal, Statement, Value, walk
 _BATCH, _TIME = 3, (5, 7, 4)
 """Sizes of the first draw, all different: no axis is taken for another."""
 _CLOSE = 2e-4
+_MASKED = 0.3  # of a drawn mask
+_LARGEST = 4096  # an integer that is tried as a size
 """Relative and absolute: sums in another order differ less, other formulas more."""
 _DRAWS = ((1, 0, 4.0), (2, 0, 0.25), (3, 2, 1.0), (4, 5, 1.0))
 """Further draws: the seed, how much larger sizes are, and the inputs' magnitude.
@@ -91,7 +93,7 @@ def _written(statements: Sequence[Statement]) -> set[int]:
         for s in statements
         for root in s.expressions()
         for e in walk(root)
-        if isinstance(e, Literal) and type(e.value) is int and 1 < e.value < 4096
+        if isinstance(e, Literal) and type(e.value) is int and 1 < e.value < _LARGEST
     }
 
 
@@ -257,7 +259,7 @@ def _input(
         raise Untried(value.hint)
     shape = [sizes[d] if isinstance(d, str) else d or 0 for d in value.shape]
     if value.dtype == "bool":
-        masked = rng.random(shape) < 0.3
+        masked = rng.random(shape) < _MASKED
         masked[..., 0] = False
         return Tensor(masked)
     return Tensor(_random(rng, shape) * np.float32(scale))

@@ -32,6 +32,8 @@ _TELLING = 3
 """A size that is a multiple in fewer classes may be one by chance."""
 
 _TIMES = (2, 3, 4, 6)
+_MULTIPLE = 16
+"""From here on a multiple inside a class is no design but chance."""
 """The factors of multiples that are looked for."""
 
 _SHAPED = frozenset(
@@ -158,7 +160,7 @@ class Table:
                 return "**", 2, base
             times = {size // by if by and size % by == 0 else 0 for size, by in pairs}
             by = times.pop() if len(times) == 1 else 0
-            if by in _TIMES or (inner and 1 < by < 16):
+            if by in _TIMES or (inner and 1 < by < _MULTIPLE):
                 return "*", by, base
         return None
 

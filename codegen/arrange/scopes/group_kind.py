@@ -22,6 +22,8 @@ from burnish.codegen.program import (
     Weight,
 )
 
+_GAPS = 8
+"""The numbers for each module up to which a list may leave numbers out."""
 LISTS = frozenset(("ModuleDict", "ModuleList", "Sequential"))
 """Container kinds, which say nothing about their contents."""
 
@@ -103,7 +105,7 @@ def holds_numbered(group: Group) -> bool:
         return False
     if not all(is_number(name) for name in names):
         return False
-    return max(map(int, names), default=0) < 8 * len(names) + 8
+    return max(map(int, names), default=0) < _GAPS * (len(names) + 1)
 
 
 def extended(items: Sequence[Item]) -> list[Item]:

@@ -22,6 +22,9 @@ from burnish.codegen.program import (
     operands,
 )
 
+_DIGITS = 9
+"""The most of a place in a list; longer numbers are names."""
+
 
 @dataclass(eq=False)
 class Group:
@@ -101,7 +104,7 @@ def _holds_parts(members: list[Statement], depth: int) -> bool:
 
 def is_number(name: str) -> bool:
     """A place in a list as Python writes it: "0" and "12", not "01"."""
-    return name.isdecimal() and len(name) < 10 and str(int(name)) == name
+    return name.isdecimal() and len(name) <= _DIGITS and str(int(name)) == name
 
 
 def part_of_list(level: Level) -> tuple[str, int] | None:

@@ -17,6 +17,8 @@ import onnx_ir as ir
 from burnish.codegen.account import Account
 from burnish.codegen.weights import constants
 
+_FEW = 8
+"""Fewer numbers are sines and cosines by chance."""
 _FROM = "pkg.onnxscript.optimizer.folded_from"
 _FUNCTIONS = (
     "_to_copy abs add alias arange cat ceil clamp clone cos cumsum detach div exp"
@@ -60,7 +62,7 @@ def _is_constant(value: ir.Value, origins: str) -> bool:
 
 def _are_angles(tensor: ir.TensorProtocol) -> bool:
     """Whether the last axis holds sines and then cosines, or these first."""
-    few = len(tensor.shape) < 2 or tensor.size < 8
+    few = len(tensor.shape) < 2 or tensor.size < _FEW
     if few or not tensor.dtype.is_floating_point():
         return False
     array = tensor.numpy().astype(np.float64)

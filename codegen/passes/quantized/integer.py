@@ -9,6 +9,7 @@ from burnish.codegen.account import Account
 from burnish.codegen.passes.graph import all_nodes, constant, label
 from burnish.codegen.passes.quantized._values import held, put
 
+_BIAS = 8  # place among the inputs of QLinearConv
 _PRODUCTS = {"QLinearConv": "Conv", "QLinearMatMul": "MatMul"}
 
 
@@ -33,7 +34,7 @@ def integer_operators(model: ir.Model, account: Account) -> bool:
                 node, [w, w_scale, w_zero], 0 if plain == "Conv" else rank - 1
             ),
         ]
-        if len(node.inputs) > 8 and node.inputs[8] is not None:
+        if len(node.inputs) > _BIAS and node.inputs[_BIAS] is not None:
             inputs.append(_bias(model, node))
         y = put(node, plain, inputs)
         for attribute in node.attributes.values():
@@ -74,7 +75,7 @@ def _bias(model: ir.Model, node: ir.Node) -> ir.Value:
     assert x is not None
     assert w is not None
     step = x.numpy().reshape(()) * w.numpy().reshape(-1)
-    bias = node.inputs[8]
+    bias = node.inputs[_BIAS]
     count = 1 if bias is None or bias.shape is None else bias.shape[0]
     name = "" if bias is None else bias.name
     if step.size == 1 and isinstance(count, int):

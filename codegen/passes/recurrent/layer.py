@@ -21,6 +21,7 @@ STATES = {"LSTM": 2, "GRU": 1, "RNN": 1}
 _USUAL = {"LSTM": [b"sigmoid", b"tanh", b"tanh"], "GRU": [b"sigmoid", b"tanh"]}
 _PLAIN = {"activations", "direction", "hidden_size", "input_forget", "layout"}
 _PLAIN |= {"linear_before_reset"}
+_LARGEST = 1 << 20  # elements that are looked at whether they are zeros
 SWAP = (1, 0, 2)
 
 
@@ -43,7 +44,7 @@ def _is_zero(value: ir.Value | None) -> bool:
     """Whether nothing but zeros can be in it."""
     tensor = g.constant(value)
     if tensor is not None:
-        return tensor.size < 1 << 20 and not tensor.numpy().any()
+        return tensor.size < _LARGEST and not tensor.numpy().any()
     maker = None if value is None else value.producer()
     if maker is None or maker.domain:
         return False

@@ -82,9 +82,13 @@ def _leaves_softplus(found: Match) -> str | None:
     if found["x"].dtype == ir.DataType.DOUBLE:
         return "double precision tells it from x"
     above = scalar(found["above"])
-    return None if above is not None and above >= 20 else "it begins too early"
+    return (
+        None if above is not None and above >= _LINEAR_FROM else "it begins too early"
+    )
 
 
+_LINEAR_FROM = 20
+"""From here on x and softplus(x) are the same number of 32 bits."""
 _STEEP = x * Scalar("beta")
 _SOFT = op("Softplus", _STEEP) / Scalar("beta")
 

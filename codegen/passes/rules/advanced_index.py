@@ -23,6 +23,7 @@ from burnish.codegen.passes.rules.attention.masks import counts
 from burnish.codegen.passes.shapes.dims import Dims, broadcast, declared
 from burnish.codegen.symbolic.sizes import ONE, Size, parse
 
+_LARGEST_INT32 = 2**31 - 1
 _TARGET = ("burnish", "Index", 1)
 
 
@@ -203,7 +204,9 @@ def _check_small(found: Match) -> str | None:
         return "it is cast to something else than what it was"
     picked = [u for u, place in x.uses() if u.op_type == "Gather" and place == 1]
     tables = (constant(user.inputs[0]) for user in picked)
-    small = any(t is not None and max(t.shape.numpy()) < 1 << 31 for t in tables)
+    small = any(
+        t is not None and max(t.shape.numpy()) <= _LARGEST_INT32 for t in tables
+    )
     return None if small else "nothing is picked by it"
 
 

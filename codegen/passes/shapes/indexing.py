@@ -16,6 +16,9 @@ from burnish.codegen.passes.shapes.dims import (
 )
 from burnish.codegen.symbolic.sizes import ONE, Size, parse, product
 
+_FAR = 2**30
+"""From here on a bound means "to the end"."""
+
 
 def slice_(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
     data = dims[0]
@@ -50,10 +53,10 @@ def _sliced(
         n, a, b = (int(x) for x in numbers if x is not None)
         return parse(len(range(n)[slice(a, None if step < 0 and b < -n else b, step)]))
     if step != 1:
-        whole = step == -1 and start.value == -1 and (end.value or 0) < -(2**30)
+        whole = step == -1 and start.value == -1 and (end.value or 0) < -_FAR
         return size if whole else None
     if start.value == 0:
-        if end == size or (end.value is not None and end.value > 2**30):
+        if end == size or (end.value is not None and end.value > _FAR):
             return size
         # the author takes as many positions of the table as there are tokens
         if end.name is not None and size.value is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from burnish.codegen.arrange.analysis.shape_contracts import shape_text
 from burnish.codegen.arrange.classes.branches import are_twins
 from burnish.codegen.arrange.classes.buffer_init import start
 from burnish.codegen.arrange.classes.members import is_mask
@@ -17,6 +18,8 @@ from burnish.codegen.arrange.recover.layer_roles import Roles
 from burnish.codegen.arrange.recover.segments import Segment
 from burnish.codegen.arrange.recover.units import Unit, _saved
 from burnish.codegen.arrange.rerolling.statements import _worth
+from burnish.codegen.arrange.scopes.group_kind import holds_numbered
+from burnish.codegen.arrange.scopes.grouping import Group, is_number
 from burnish.codegen.program import (
     Assign,
     BinOp,
@@ -26,6 +29,7 @@ from burnish.codegen.program import (
     Expression,
     Flow,
     If,
+    Level,
     Literal,
     Name,
     Program,
@@ -118,6 +122,16 @@ def _hidden(one: int, other: int) -> list[Step]:
 
 def _between(before: int, inner: int, after: int) -> list[Step]:
     return [("a", before, inner), "ops.tanh({x})", ("b", inner, after), "ops.exp({x})"]
+
+
+def _reshaping(features: int) -> list[Step]:
+    return [
+        ("a", 4, features),
+        f"{{x}}.reshape(-1, {20 * features})",
+        "ops.exp({x})",
+        f"{{x}}.reshape(-1, {features})",
+        ("b", features, 4),
+    ]
 
 
 _MLP: list[Step] = [("a", 4, 6), "ops.tanh({x})", ("b", 6, 4), "ops.sin({x})"]
@@ -265,6 +279,32 @@ ARRANGING = (
         2,
         "a size as twice another where only two classes have it so",
         lambda: "2 * " in source(chain(_between(4, 8, 6), _between(6, 12, 4))),
+    ),
+    Threshold(
+        "arrange.analysis.shape_contracts._LONGEST",
+        100,
+        "a formula of sizes in a docstring",
+        lambda: "past" in shape_text(("past_sequence_length + sequence_length",)),
+    ),
+    Threshold(
+        "arrange.scopes.group_kind._GAPS",
+        100,
+        "a list of a hundred modules for two with numbers in their names",
+        lambda: holds_numbered(
+            Group(Level("heads"), [Group(Level("0")), Group(Level("99"))])
+        ),
+    ),
+    Threshold(
+        "arrange.scopes.grouping._DIGITS",
+        20,
+        "a place in a list for a number that no list is long enough for",
+        lambda: is_number("12345678901"),
+    ),
+    Threshold(
+        "arrange.merge.size_table._MULTIPLE",
+        100,
+        "a row of a reshape as twenty times the features, which no block has",
+        lambda: "20 * " in source(chain(_reshaping(8), _reshaping(6), _reshaping(10))),
     ),
     Threshold(
         "arrange.merge.size_table._TIMES",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
+import onnx_ir as ir
 
+from burnish.codegen.passes.constants.mark_folded import _are_angles
 from burnish.codegen.passes.rules.attention.masks import is_low
 from burnish.codegen.passes.rules.attention.product import _scale_attribute
 from tests.codegen.passes.forms import form
@@ -33,6 +35,11 @@ def _reports_two_nodes() -> bool:
 _RANGE = """a = Constant<value_float=0.0>() b = Constant<value_float=300000.0>()
     d = Constant<value_float=1.0>() c = Range(a, b, d) y = Add(x, c)"""
 
+_SOFT_BELOW_TWO = """b = Constant<value_float=2.0>() c = Constant<value_float=2.0>()
+    t = Constant<value_float=2.0>() a = Mul(x, b) e = Exp(a)
+    one = Constant<value_float=1.0>() p = Add(e, one) l = Log(p) s = Div(l, c)
+    g = Greater(a, t) y = Where(g, x, s)"""
+
 PASSES = (
     Threshold(
         "passes.constants.drop_identities._FAR",
@@ -51,6 +58,24 @@ PASSES = (
         1 << 30,
         "a megabyte of numbers in the weights that one call computes",
         lambda: "Tensor.arange" not in generated(form(_RANGE, x="300000")),
+    ),
+    Threshold(
+        "passes.constants.mark_folded._FEW",
+        4,
+        "two pairs of numbers on the unit circle as a table of positions",
+        lambda: _are_angles(ir.tensor(np.array([[0.6, 0.8], [1.0, 0.0]], np.float32))),
+    ),
+    Threshold(
+        "passes.rules.activation._LINEAR_FROM",
+        1,
+        "a softplus that is x from 2 on, where they differ by an eighth",
+        lambda: "ops.where" not in generated(form(_SOFT_BELOW_TWO, x="2,4")),
+    ),
+    Threshold(
+        "passes.shapes.indexing._FAR",
+        100,
+        "the first thousand rows with the shape of all of them",
+        lambda: "[:1000]" not in generated(_cut("end")),
     ),
     Threshold(
         "passes.fuse._TELLING",

@@ -24,6 +24,7 @@ THRESHOLDS = (*ARRANGING, *PASSES)
 WORK = {
     "arrange.analysis.tandem_repeats._PERIODS",
     "arrange.analysis.tandem_repeats._RUNS",
+    "arrange.classes.attention_trial._LARGEST",
     "arrange.classes.explain._COMPARED",
     "arrange.merge.alignment._STEPS",
     "arrange.merge.anti_unify._LONGEST",
@@ -33,6 +34,9 @@ WORK = {
     "passes._ROUNDS",
     "passes.constants.decide_if._LONGEST",
     "passes.graph._MOST_INTEGERS",
+    "passes.recurrent.layer._LARGEST",
+    "passes.rules.attention.masks.LARGEST",
+    "passes.rules.attention.masks._LONGEST_ROW",
     "passes.shapes.propagate._LARGEST",
     "passes.shapes.propagate._SHORT",
     "passes.weights.fresh._FARTHEST",
@@ -40,6 +44,7 @@ WORK = {
 #: Numbers of a format, a formula or a cost: no other value would be looser.
 CONSTANTS = {
     "arrange.classes.attention_trial._BATCH",
+    "arrange.classes.attention_trial._MASKED",
     "arrange.classes.attention_trial._TIME",
     "arrange.classes.sequence_axes._ROWS",
     "arrange.hyperparams.head_counts._TOGETHER",
@@ -50,8 +55,10 @@ CONSTANTS = {
     "arrange.merge.merge._STATEMENT",
     "arrange.recover.units._BESIDE",
     "passes.constants.decide_if._STATES",
+    "passes.quantized.integer._BIAS",
     "passes.recurrent.layer.SWAP",
     "passes.rules.activation._C",
+    "passes.rules.advanced_index._LARGEST_INT32",
     "passes.rules.reverse._TO_THE_START",
     "passes.weights.untie._BEHIND",
 }
@@ -93,6 +100,33 @@ def _numbers() -> Iterator[str]:
                 if _is_number(value):
                     for name in (name for target in targets for name in _names(target)):
                         yield f"{module.removesuffix('.__init__')}.{name}"
+
+
+#: Ranks, places of inputs and counts of parts that a form has.
+_COUNTS = range(-1, 5)
+
+
+def _compared() -> Iterator[str]:
+    """Numbers that a comparison inside of a function does not take from a name."""
+    for package in ("arrange", "passes"):
+        for path in (CODEGEN / package).rglob("*.py"):
+            for function in ast.walk(ast.parse(path.read_text())):
+                if not isinstance(function, ast.FunctionDef | ast.Lambda):
+                    continue
+                for node in ast.walk(function):
+                    if isinstance(node, ast.Compare) and any(
+                        isinstance(op, ast.Lt | ast.LtE | ast.Gt | ast.GtE)
+                        for op in node.ops
+                    ):
+                        for part in ast.walk(node):
+                            value = getattr(part, "value", None)
+                            is_count = not isinstance(value, float) and value in _COUNTS
+                            if isinstance(value, int | float) and not is_count:
+                                yield f"{path.name}:{node.lineno}: {value}"
+
+
+def test_functions_take_the_numbers_on_which_they_decide_from_names() -> None:
+    assert list(_compared()) == []
 
 
 @pytest.mark.parametrize("threshold", THRESHOLDS, ids=lambda row: row.place)

@@ -14,6 +14,7 @@ import onnx_ir as ir
 from burnish.codegen.passes.graph import constant, scalar
 from burnish.codegen.passes.pattern import Any, Match, Pattern, Rule, either, op
 from burnish.codegen.passes.rules.attention.masks import (
+    LARGEST,
     counts,
     filled,
     hides_what_follows,
@@ -92,7 +93,7 @@ def _holds_everywhere(value: ir.Value | None) -> bool:
     """Booleans that are all true, such as places compared with the first one."""
     tensor, node = constant(value), None if value is None else value.producer()
     if tensor is not None:
-        small = tensor.dtype == ir.DataType.BOOL and tensor.size < 1 << 24
+        small = tensor.dtype == ir.DataType.BOOL and tensor.size <= LARGEST
         return small and bool(tensor.numpy().all())
     if node is None or node.inputs[0] is None:
         return False

@@ -13,6 +13,8 @@ from burnish.codegen.passes.shapes.dims import declared
 
 #: A score added to it is lost in rounding; a larger number is a bias, which stays one.
 _LOW = -1e8
+LARGEST = 1 << 24  # elements of a mask that are looked at
+_LONGEST_ROW = 1 << 16  # elements of a range that are looked at
 
 
 def is_low(number: float) -> bool:
@@ -100,7 +102,7 @@ def _table(value: ir.Value) -> np.ndarray | None:
         assert source is not None
         value, node = source, source.producer()
     tensor = constant(value)
-    if tensor is None or len(tensor.shape) < 2 or tensor.size > 1 << 24:
+    if tensor is None or len(tensor.shape) < 2 or tensor.size > LARGEST:
         return None
     array = tensor.numpy()
     if array.size == 0:
@@ -175,7 +177,7 @@ def counts(value: ir.Value | None, axis: int) -> bool:
     if node is not None and node.op_type == "Range":
         return scalar(node.inputs[0]) == 0 and scalar(node.inputs[2]) == 1
     tensor = constant(value)
-    if tensor is None or tensor.size > 1 << 16:
+    if tensor is None or tensor.size > _LONGEST_ROW:
         return False
     flat = tensor.numpy().ravel()
     return bool((flat == np.arange(flat.size)).all())
@@ -262,7 +264,7 @@ def filled(value: ir.Value | None) -> float | None:
         held = maker.attributes.get("value")
         return 0.0 if held is None else float(held.as_tensor().numpy().reshape(-1)[0])
     tensor = constant(value)
-    if tensor is None or not 0 < tensor.size <= 1 << 24 or not _counts(tensor):
+    if tensor is None or not 0 < tensor.size <= LARGEST or not _counts(tensor):
         return None
     array = tensor.numpy()
     first = array.reshape(-1)[0]
