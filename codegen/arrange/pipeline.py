@@ -18,6 +18,7 @@ from burnish.codegen.arrange.classes.stacking import stacked
 from burnish.codegen.arrange.hyperparams.choose import with_arguments
 from burnish.codegen.arrange.merge.comprehensions import with_runs
 from burnish.codegen.arrange.merge.merge import sized
+from burnish.codegen.arrange.merge.words import common_words, renamed
 from burnish.codegen.arrange.recover.structure import structure
 from burnish.codegen.arrange.scopes.group_kind import module_scope
 from burnish.codegen.arrange.scopes.grouping import every_weight, holds_weights, leaves
@@ -35,9 +36,7 @@ from burnish.codegen.names.authorship import (
 from burnish.codegen.names.identifier import Identifier, Names
 from burnish.codegen.program import (
     Block,
-    Call,
     ClassPlan,
-    Expression,
     Layer,
     Plan,
     Program,
@@ -171,6 +170,13 @@ def build_classes(program: Program, facts: Facts) -> None:
     facts.classes, facts.weights = builder.build()
 
 
+def share_words(program: Program, facts: Facts) -> None:
+    """Give classes of one form one name, where only attributes have named them."""
+    names = common_words(facts.classes)
+    facts.classes = [renamed(plan, names) for plan in facts.classes]
+    facts.reasons.rename(names)
+
+
 def merge_classes(program: Program, facts: Facts) -> None:
     """Merge classes that differ in sizes only, or in some parts."""
     facts.classes = sized(facts.classes, facts.merge_lines.append)
@@ -178,7 +184,8 @@ def merge_classes(program: Program, facts: Facts) -> None:
 
 def name_classes(program: Program, facts: Facts) -> None:
     """Name classes as the source does; explain decisions by those names."""
-    names = _name(facts.classes)
+    names = _names(facts.classes)
+    facts.classes = [renamed(plan, names) for plan in facts.classes]
     if facts.explain is not silent:
         for line in facts.reasons.lines(facts.classes, names, facts.merge_lines):
             facts.explain(line)
@@ -204,6 +211,7 @@ PHASES: tuple[Phase, ...] = (
     add_uncalled_modules,  # the tree is whole from here on
     hoist_shared,  # a shared mask would make the first of equal modules unlike the rest
     build_classes,  # equal bodies are one class
+    share_words,  # only classes of one name are merged
     merge_classes,  # classes that differ in sizes are one with arguments
     name_classes,  # when it is known how many of a kind are left
     name_sizes,  # what merging made arguments of counts as a use of a size
@@ -226,7 +234,7 @@ def _is_nameless(statements: Sequence[Statement], explain: Explain) -> bool:
     return nameless
 
 
-def _name(classes: list[ClassPlan]) -> dict[str, str]:
+def _names(classes: list[ClassPlan]) -> dict[str, str]:
     """Names as the source has them: "Block#3" is what its second class is called.
 
     The result has the names by what they were.
@@ -235,14 +243,4 @@ def _name(classes: list[ClassPlan]) -> dict[str, str]:
     taken = Names()
     for plan in classes[:-1]:
         names[plan.name] = taken.new(Identifier(plan.name.partition("#")[0]))
-
-    def renamed(expression: Expression) -> Expression:
-        made = expression.rebuilt(renamed)
-        if isinstance(made, Call) and made.function in names:
-            return replace(made, function=names[made.function])
-        return made
-
-    for plan in classes:
-        plan.name = names.get(plan.name, plan.name)
-        plan.members = [(attribute, renamed(made)) for attribute, made in plan.members]
     return names

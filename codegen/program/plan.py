@@ -57,6 +57,7 @@ class ClassPlan:
     member "" is the call of the base's constructor. shared: paths of weights that are
     tied, with the path that each is tied to. divided: arguments, each with one that
     must divide it so many times. tower: classes of two towers are not merged.
+    words: what the attributes that hold the class call it; none where the file does.
     inputs and `block.results` are what `forward` takes and returns.
     """
 
@@ -72,6 +73,7 @@ class ClassPlan:
     shared: list[tuple[Expression, Expression]] = field(default_factory=list)
     divided: list[tuple[str, str, int]] = field(default_factory=list)
     tower: str = ""
+    words: list[str] = field(default_factory=list)
 
     def calls(self) -> list[str]:
         """The functions and classes that its constructor calls, each once."""

@@ -25,6 +25,8 @@ from burnish.codegen.program import (
     UnaryOp,
 )
 
+_WINDOW = frozenset(("dilation", "kernel_size", "padding", "stride"))
+
 
 def opened(
     plan: ClassPlan, parameters: Parameters, defaults: Defaults | None = None
@@ -93,6 +95,8 @@ def _constructor(
         if isinstance(value, Literal):
             if type(value.value) is int or is_open:
                 return open_(slot_of(name), value.value)
+            if _is_window(made.function, name, value.value):
+                return open_(slot_of(name), value.value)
             if made.function in ("nn.Param", "nn.Buffer"):
                 return _shape(value, attribute, made.function, open_)
             return _sides(value, slot_of(name), open_)
@@ -113,6 +117,12 @@ def _constructor(
         elif name in usual:
             options.append((name, open_(slot_of(name), usual[name], is_implied=True)))
     return replace(made, args=tuple(given), options=tuple(options))
+
+
+def _is_window(function: str, name: str, value: object) -> bool:
+    """Whether it is a size of a convolution's window for each axis, such as (1, 7)."""
+    is_sizes = isinstance(value, tuple) and all(type(size) is int for size in value)
+    return is_sizes and function.startswith("nn.Conv") and name in _WINDOW
 
 
 def _shape(value: Literal, attribute: str, callee: str, open_: Open) -> Expression:

@@ -40,13 +40,15 @@ _NEAREST = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "flo
 class Note:
     """A decision on a scope: a kind of Reasons' records, its words and the scope.
 
-    contract: the shapes of a class where the scope uses it.
+    contract: the shapes of a class where the scope uses it. name: what the scope's
+    attribute calls it; "" where the file names its author's class.
     """
 
     kind: Literal_["is_class", "is_branch", "is_little", "decide"]
     words: str
     scope: Scope
     contract: str = ""
+    name: str = ""
 
 
 @dataclass(frozen=True)

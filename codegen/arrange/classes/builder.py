@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import replace
@@ -135,14 +135,17 @@ class Builder:
         body = self._body(items, self.block.results, self.hints.weight_uses, {})
         model = body.members.plan("Model", self.inputs, body.block)
         contracts: dict[str, str] = {}
+        words: dict[str, list[str]] = defaultdict(list)
         for note in body.notes:
             self.reasons.record(note)
             if note.contract:
+                words[note.words].append(note.name)
                 known = contracts.get(note.words, note.contract)
                 contracts[note.words] = merged(known, note.contract)
         plans = [*self.table.used_by(model), model]
         for plan in plans:
             plan.contract = contracts.get(plan.name, plan.contract)
+            plan.words = words[plan.name] if all(words[plan.name]) else []
         extend_ties(plans)
         return plans, body.members.weights
 
@@ -235,7 +238,8 @@ class Builder:
         known = self.table.known(plan)
         given: tuple[Value | Weight, ...] = (*inputs, *body.outside)
         inside = set(statements_of(group))
-        noted = Note("is_class", known, scope_of(group), plan.contract)
+        called = "" if declared else kind
+        noted = Note("is_class", known, scope_of(group), plan.contract, called)
         notes = [*body.notes, noted]
         weights = body.members.weights
         return Submodule(Call(known), weights, given, outputs, inside, notes)

@@ -59,6 +59,12 @@ class Reasons:
         """Record another decision; equal lines are printed once, with all scopes."""
         self.decided[words].append(_path(scope))
 
+    def rename(self, names: Mapping[str, str]) -> None:
+        """Know classes by new names; names: by the old ones."""
+        for old, new in names.items():
+            if old in self.formed:
+                self.formed[new] = self.formed.pop(old)
+
     def lines(
         self, classes: Sequence[ClassPlan], names: Mapping[str, str], merged: list[str]
     ) -> Iterator[str]:

@@ -23,13 +23,11 @@ from burnish.codegen.arrange.recover.segments import (
     expression,
     layers_of,
 )
-from burnish.codegen.arrange.scopes.group_kind import without_rank
-from burnish.codegen.ops import Trait, functions, twins
+from burnish.codegen.arrange.scopes.group_kind import conv_word
+from burnish.codegen.ops import Trait, functions
 from burnish.codegen.program import Assign, Call, Flow, Layer, Level, Statement
 
 _ACTIVATIONS = functions(Trait.ACTIVATION) | {"ops.sigmoid", "ops.tanh"}
-_WITHOUT = 2
-"""Statements of a block without an activation: a convolution and its norm."""
 _COUNTED = re.compile(r"conv\d*")
 #: Layers of a separable convolution, and with the expansion of an inverted residual.
 _SEPARABLE = (
@@ -73,9 +71,8 @@ def block_kind(block: Sequence[Statement]) -> str:
     """The class of a convolution block: "ConvBNReLU", "ConvTransposeBN"."""
     layer = next(iter(layers_of(block[0])))
     made = expression(block[-1])
-    twin = twins().get(made.function) if isinstance(made, Call) else None
-    activation = twin.layer if twin else "Act" if len(block) > _WITHOUT else ""
-    return f"{without_rank(layer.kind)}BN{activation}"
+    activation = made.function if isinstance(made, Call) else None
+    return conv_word(layer.kind, has_norm=True, activation=activation)
 
 
 def with_norms(segments: Iterable[Segment]) -> list[Segment]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from burnish.codegen.arrange.scopes.grouping import (
@@ -12,6 +13,7 @@ from burnish.codegen.arrange.scopes.grouping import (
     statements_of,
 )
 from burnish.codegen.arrange.scopes.hoisting import common
+from burnish.codegen.ops import twins
 from burnish.codegen.program import (
     Assign,
     Call,
@@ -26,6 +28,10 @@ _GAPS = 8
 """The numbers for each module up to which a list may leave numbers out."""
 LISTS = frozenset(("ModuleDict", "ModuleList", "Sequential"))
 """Container kinds, which say nothing about their contents."""
+
+
+_COUNTS = re.compile(r"([_-]\d[0-9A-Za-z]*)+$")
+"""Parts of a name that count modules, behind its words."""
 
 
 def module_scope(statement: Statement) -> tuple[Level, ...]:
@@ -162,8 +168,22 @@ def without_rank(kind: str) -> str:
     return kind[:-2] if kind[-2:] in ("1d", "2d", "3d") else kind
 
 
+def conv_word(kind: str, has_norm: bool, activation: str | None) -> str:
+    """The class of a convolution block: "ConvBNReLU", "ConvTransposeBN".
+
+    activation: the function's name; None for a block without one.
+    """
+    twin = twins().get(activation or "")
+    own = twin.layer if twin else "" if activation is None else "Act"
+    return without_rank(kind) + ("BN" if has_norm else "") + own
+
+
 def class_word(name: str) -> str:
-    """A class by its attribute; the source's own class is called Model already."""
+    """A class by its attribute; the source's own class is called Model already.
+
+    What counts is left out: "block2-1" is a block, "Mixed_5b" a Mixed.
+    """
+    name = _COUNTS.sub("", name) or name
     word = name if name[:1].isupper() else singular(name or "block")
     return "network" if word.lower() == "model" else word
 

@@ -204,6 +204,30 @@ x{n + 1}: float32[batch, 4] = nn.Linear({size}, 4, bias=False, weight=v{n})(b{n}
     return "\n".join([*weights, *ends[0], *statements, *ends[1]])
 
 
+def _named(first: str, second: str, declared: str = "", act: str = "tanh") -> str:
+    """Two blocks of two layers under names of their own, of different widths."""
+    text = _widths(6, 8, act=act)
+    for number, name in enumerate((first, second)):
+        text = text.replace(f"blocks.{number}:Block", name + declared)
+        text = text.replace(f"blocks.{number}", name)
+    return text
+
+
+CONVS = """
+weight a "stem.conv.weight": float32[6, 4, 1, 7]
+weight b "stem.conv.bias": float32[6]
+weight c "{0}.conv.weight": float32[4, 6, 3, 3]
+weight d "{0}.conv.bias": float32[4]
+input x: float32[batch, 4, 9, 9]
+h: float32[batch, 6, 9, 9] = nn.Conv2d(4, 6, (1, 7), padding=(0, 3), weight=a, \
+bias=b)(x)  # stem.conv
+t: float32[batch, 6, 9, 9] = ops.relu(h)  # stem
+u: float32[batch, 4, 9, 9] = nn.Conv2d(6, 4, 3, padding=1, weight=c, bias=d)(t)\
+  # {0}.conv
+y: float32[batch, 4, 9, 9] = ops.relu(u)  # {0}
+return y
+output "y": float32[batch, 4, 9, 9]
+"""
 SOURCES: list[tuple[str, str, str]] = [
     # a phase, a program before all phases, lines of the source behind this one
     (
@@ -249,12 +273,76 @@ SOURCES: list[tuple[str, str, str]] = [
         "self.blocks = nn.Sequential(Block#1(), Block#2())",
     ),
     (
+        "share_words",
+        _named("mixed_5b", "mixed_6"),
+        """
+        self.mixed_5b = Mixed#1()
+        self.mixed_6 = Mixed#2()
+        """,
+    ),
+    (
+        "share_words",
+        _named("mixed_first", "mixed_second"),
+        """
+        self.mixed_first = Mixed#1()
+        self.mixed_second = Mixed#2()
+        """,
+    ),
+    (
+        "share_words",
+        _named("text_tower", "vision_tower"),
+        """
+        self.text_tower = Tower#1()
+        self.vision_tower = Tower#2()
+        """,
+    ),
+    (
+        "share_words",  # blocks of one convolution need no common word
+        CONVS.format("neck"),
+        """
+        self.stem = ConvReLU#1()
+        self.neck = ConvReLU#2()
+        """,
+    ),
+    (
+        "share_words",  # the author's own class names stay
+        _named("mixed_first", "mixed_second", declared=":Block"),
+        """
+        self.mixed_first = Block#1()
+        self.mixed_second = Block#2()
+        """,
+    ),
+    (
+        "share_words",  # names without a word in common are of two classes
+        _named("neck", "head"),
+        """
+        self.neck = Neck#1()
+        self.head = Head#1()
+        """,
+    ),
+    (
+        "share_words",  # and so are those that do different things
+        _named("mixed_first", "mixed_second", act="sin"),
+        """
+        self.mixed_first = MixedFirst#1()
+        self.mixed_second = MixedSecond#1()
+        """,
+    ),
+    (
         "merge_classes",
         _widths(6, 8),
         """
         def __init__(self, features):
         self.fc = nn.Linear(4, features, bias=False)
         self.out = nn.Linear(features, 4, bias=False)
+        """,
+    ),
+    (
+        "merge_classes",  # a window may have a size for each axis
+        CONVS.format("neck"),
+        """
+        self.stem = ConvReLU#1(4, 6, (1, 7), (0, 3))
+        self.neck = ConvReLU#1(6, 4, 3, 1)
         """,
     ),
     (

@@ -64,6 +64,20 @@ def _joined() -> onnx.ModelProto:
     return graph(made, {"axes": np.array([0])}, x=("batch", 4))
 
 
+def _branches() -> onnx.ModelProto:
+    """Two modules of one form under two names, of different widths."""
+    weights, made, before = {}, [], "x"
+    for name, width in (("branch_left", 3), ("branch_right", 5)):
+        for layer, sizes in (("fc", (4, width)), ("out", (width, 4))):
+            weights[f"{name}.{layer}.weight"] = floats(*sizes, seed=width)
+            read = f"{before} {name}.{layer}.weight"
+            before = f"{name}_{layer}"
+            made.append(node("MatMul", read, before, f"/{name}/{layer}/MatMul"))
+        made.append(node("Tanh", before, f"{name}_y", f"/{name}/Tanh"))
+        before = f"{name}_y"
+    return graph([*made, node("Identity", before, "y")], weights, x=("batch", 4))
+
+
 def _chain() -> onnx.ModelProto:
     """A Sequential of five equal layers."""
     weights = {f"net.{2 * n}.weight": floats(4, 4, seed=n) for n in range(5)}
@@ -87,6 +101,7 @@ MODELS: dict[str, tuple[Callable[[], onnx.ModelProto], np.ndarray]] = {
     "shared factor": (_shared_factor, ROWS),
     "uncalled": (_uncalled, ROWS),
     "joined": (_joined, ROWS),
+    "branches": (_branches, ROWS),
     "chain": (_chain, ROWS),
 }
 COSMETIC = [phase for phase in PHASES if phase not in NEEDED]
@@ -149,6 +164,7 @@ CHANGES = {
     "number_calls": "calls",
     "add_uncalled_modules": "uncalled",
     "hoist_shared": "shared factor",
+    "share_words": "branches",
     "merge_classes": "pyramid",
     "name_sizes": "encoder",
     "write_comprehensions": "chain",

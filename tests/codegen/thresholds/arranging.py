@@ -396,12 +396,6 @@ ARRANGING = (
             in source(images(*_GATE, *["ops.tanh({x})"] * 22, "conv", gated=True))
         ),
     ),
-    Threshold(
-        "arrange.recover.motifs._WITHOUT",
-        1,
-        "the word Act in the name of a block without an activation",
-        lambda: "ConvBNAct" in source(images(*["conv", "norm", "ops.sin({x})"] * 4)),
-    ),
     # --- members and buffers ---
     Threshold(
         "arrange.classes.branches._LEAST",
