@@ -62,7 +62,7 @@ static float dot(const float *x, const float *y, int64_t n) {
         UNROLLED for (int u = 0; u < 2; u++)
             s[u] += load(x + i + u * WIDTH) * load(y + i + u * WIDTH);
     for (; i < n; i += WIDTH) s[0] += load_up_to(x + i, n - i) * load_up_to(y + i, n - i);
-    return total_of(s[0] + s[1]);
+    return sum_of(s[0] + s[1]);
 }
 
 // Some vectors of the sum of n values, each times its weight.

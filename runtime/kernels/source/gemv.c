@@ -33,7 +33,7 @@ INLINE float float_row(const float *x, const float *w, int64_t n) {
     }
     for (; i + WIDTH <= n; i += WIDTH) sum += load(x + i) * load(w + i);
     if (i < n) sum += load_some(x + i, n - i) * load_some(w + i, n - i);
-    return total_of(sum);
+    return sum_of(sum);
 }
 
 // A row of quantized weights times x, in blocks of a multiple of SMALL.
@@ -60,7 +60,7 @@ INLINE float small_row(const int bits, const float *x, const uint8_t *w,
         }
         sum += (part[0] + part[1]) * all(*scales);
     }
-    return total_of(sum);
+    return sum_of(sum);
 }
 
 // Results `first` to `behind` of every row of x; a row of weights is read once for all.

@@ -31,8 +31,7 @@ static inline float row_greatest(const float *x, int64_t n) {
         return most;
     }
     vec m = all(-INFINITY);
-    OVER(n, m = greater(m, load(x + i)),
-         for (int64_t k = 0; k < rest; k++) m = greater(m, all(x[i + k])))
+    OVER(n, m = greater(m, load(x + i)), m = greater(m, load(x + n - WIDTH)))
     return greatest_of(m);
 }
 

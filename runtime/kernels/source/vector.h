@@ -104,20 +104,8 @@ INLINE vec greater(vec a, vec b) { return choose((ivec)(a != a), a, at_least(a, 
 INLINE vec less(vec a, vec b) { return choose((ivec)(a != a), a, at_most(a, b)); }
 #endif
 
+// Of a vector's elements, by halves.
 INLINE float sum_of(vec v) {
-    float total = 0;
-    UNROLLED for (int i = 0; i < WIDTH; i++) total += v[i];
-    return total;
-}
-INLINE float greatest_of(vec v) {
-    float most = v[0];
-    UNROLLED for (int i = 1; i < WIDTH; i++)
-        most = most != most || most > v[i] ? most : v[i];
-    return most;
-}
-
-// The same by halves: fewer steps, another order.
-INLINE float total_of(vec v) {
 #if defined(__AVX512F__)
     return _mm512_reduce_add_ps((__m512)v);
 #else
@@ -126,5 +114,16 @@ INLINE float total_of(vec v) {
     UNROLLED for (int n = WIDTH / 2; n; n /= 2)
         UNROLLED for (int i = 0; i < n; i++) part[i] += part[i + n];
     return part[0];
+#endif
+}
+INLINE float greatest_of(vec v) {
+#if defined(__AVX512F__)
+    if (any((ivec)(v != v))) return __builtin_nanf("");
+    return _mm512_reduce_max_ps((__m512)v);
+#else
+    float most = v[0];
+    UNROLLED for (int i = 1; i < WIDTH; i++)
+        most = most != most || most > v[i] ? most : v[i];
+    return most;
 #endif
 }
