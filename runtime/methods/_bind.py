@@ -8,7 +8,8 @@ from operator import index
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from burnish.errors import ArgumentError, BurnishError, InputError
-from burnish.operator import MISUSES, Function, misuse
+from burnish.misuse import MISUSES, misuse
+from burnish.operator import Function
 
 if TYPE_CHECKING:
     from typing import Concatenate

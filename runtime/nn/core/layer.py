@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from burnish.arguments import checked, unfit
 from burnish.errors import BurnishError, InputError
+from burnish.misuse import MISUSES, misnamed, misuse
 from burnish.nn.core.module import Module
 from burnish.nn.core.param import Stored
-from burnish.operator import MISUSES, misnamed, misuse
 
 
 class Layer(Module):
