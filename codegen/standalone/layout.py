@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator
 
 from burnish.codegen.standalone.fold import Edit
@@ -44,15 +45,34 @@ def laid_out(parts: list[str]) -> str:
 
 
 def broken(line: str) -> list[str]:
-    """A line that a longer name made too long, broken at its last brackets."""
+    """A line that a longer name made too long, broken at its last brackets.
+
+    A line that begins with a string is broken behind a space of the string.
+    """
     if len(line) <= _WIDTH:
         return [line]
     pad = " " * (len(line) - len(line.lstrip()))
+    if text := re.fullmatch(r'( *f?")([^"]*"[,)]*)', line):
+        end = _last_space(text[2], _WIDTH - len(text[1]) - 1)
+        if not end:
+            return [line]
+        return [f'{text[1]}{text[2][:end]}"', f"{text[1]}{text[2][end:]}"]
     for opened, closed in reversed(_brackets(line)):
         inner = line[opened + 1 : closed]
-        if inner and len(f"{pad}    {inner}") <= _WIDTH:
+        in_string = line[:opened].count('"') % 2
+        if inner and not in_string and len(f"{pad}    {inner}") <= _WIDTH:
             return [line[: opened + 1], f"{pad}    {inner}", f"{pad}{line[closed:]}"]
     return [line]
+
+
+def _last_space(text: str, most: int) -> int:
+    """The place behind the last space before `most` that is in no braces."""
+    ends, depth = [0], 0
+    for place, character in enumerate(text[:most], 1):
+        depth += (character == "{") - (character == "}")
+        if character == " " and not depth:
+            ends.append(place)
+    return ends[-1]
 
 
 def _brackets(line: str) -> list[tuple[int, int]]:

@@ -15,6 +15,7 @@ from burnish.codegen.errors import ConversionError
 from burnish.codegen.model_gen import ModelGen
 from burnish.codegen.pipeline import Options, generate, write
 from burnish.codegen.standalone import standalone
+from burnish.codegen.standalone.layout import broken
 from burnish.kernels import direct
 from burnish.models._gallery import BY_MODULE, ENTRIES, Entry
 from burnish.models._numbers import feeds
@@ -219,3 +220,29 @@ def test_what_one_file_cannot_hold_is_refused_by_name(
 ) -> None:
     with pytest.raises(ConversionError, match=named):
         standalone(with_forward(expression))
+
+
+LONG_LINES = {
+    "call": ("x = ValueError(" + "a_long_name(of_several), " * 2 + "the_end_of_it)", 3),
+    "string": (
+        'f"Sequential: expected modules, got {name_of(layer)} as one of its parts "',
+        2,
+    ),
+    "no space": ('f"' + "{a_long_name(of_several,words)}" * 3 + '"', 1),
+    "behind": ('x = f"' + "{a_long_name(of_several,words)}" * 3 + '"', 1),
+    "two strings": ('"a" if ' + "a_long_name_of_a_value + " * 3 + '1 else "b"', 1),
+}
+
+
+@pytest.mark.parametrize(("text", "count"), LONG_LINES.values(), ids=LONG_LINES)
+def test_lines_that_names_made_too_long_are_broken(text, count):
+    pad = " " * 16
+    lines = broken(pad + text)
+    assert len(lines) == count
+    if count > 1:
+        assert all(len(line) <= 88 for line in lines)
+    if not text.startswith("x"):
+        text, lines = f"({text})", ["(", *lines, ")"]
+    assert ast.unparse(ast.parse(text)) == ast.unparse(
+        ast.parse("\n".join(line.removeprefix(pad) for line in lines))
+    )
