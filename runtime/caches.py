@@ -32,6 +32,11 @@ class Cache:
         self._kept: dict[Module, Any] = {}
 
     @property
+    def reserved(self) -> int:
+        """The positions that it has room for from the beginning."""
+        return self._room
+
+    @property
     def length(self) -> int:
         """The number of positions that every attention module has seen."""
         return min((pair[0].length for pair in self._grown.values()), default=0)
@@ -62,14 +67,19 @@ class Cache:
         """Whether it holds keys and values of a decoder's own positions alone."""
         return bool(self._grown) and not self._kept
 
-    def buffers(self, time: int) -> dict[Module, list[Tensor]]:
+    def rooms(self, time: int) -> dict[Module, list[Array]]:
         """The arrays (N, H, S, D) by owner, with room for `time` more positions."""
         self._level()
-        found = {}
-        for owner, parts in self._grown.items():
-            arrays = [part.reserve(part.length + time) for part in parts]
-            found[owner] = [Tensor.wrap(array, Device("cpu")) for array in arrays]
-        return found
+        return {
+            owner: [part.reserve(part.length + time) for part in parts]
+            for owner, parts in self._grown.items()
+        }
+
+    def hold(self, rooms: dict[Module, list[Array]]) -> None:
+        """Have other arrays from now on, with the same keys and values."""
+        for owner, arrays in rooms.items():
+            for part, array in zip(self._grown[owner], arrays, strict=True):
+                part.room = array
 
     def _level(self) -> None:
         """Forget what a call that failed between two modules left in the first ones."""
@@ -154,7 +164,7 @@ class InPlace:
     def extend(self, owner: Module, *new: Tensor) -> tuple[Tensor, ...]:
         """`owner`'s arrays, with the new rows written into them."""
         pairs = zip(self._buffers[owner], new, strict=True)
-        return tuple(_put(room, rows, self._queries) for room, rows in pairs)
+        return tuple(write(room, rows, self._queries) for room, rows in pairs)
 
     def keep(self, owner: Module, make: Callable[[], Any]) -> Any:
         """Raises CaptureError: what is kept would be a part of the plan."""
@@ -173,5 +183,5 @@ def put(room: Any, new: Any, places: Any) -> Any:
     return room
 
 
-_put: Any = Operator(put)
+write: Any = Operator(put)
 """As an operator, which captures write down; in no registry, for it has an effect."""

@@ -3,7 +3,8 @@
 A language model's forward takes a `Cache`, whose arrays have room for more positions
 than there are yet. `Decoder` runs a model's steps of a token as a plan of kernels:
 where the new rows of keys and values go, and what a query sees, are data of a call, so
-that a plan serves every position.
+that a plan serves every position. On a GPU it is one CUDA graph, see
+`burnish.plan.cuda.token_plan`.
 
     decoder, cache = Decoder(model), Cache(1024)
     logits = decoder(prompt, cache=cache)       # as the model does it
@@ -18,11 +19,16 @@ from typing import Any
 
 import numpy as np
 
+from burnish import ops
 from burnish.autodiff import recording
+from burnish.backend import Device, namespace
 from burnish.caches import Cache, InPlace
 from burnish.errors import CaptureError, InputError
 from burnish.nn import Module
 from burnish.tensor import Tensor
+
+PRECISIONS = ("fp32", "tf32", "fp16", "bf16")
+"""Precisions in which a GPU may compute steps of a token."""
 
 _FEW = 2
 """New positions up to which a call is planned: more of them are products that the plain
@@ -32,17 +38,27 @@ call is fast at, and a plan would keep weights packed a second time."""
 class Decoder:
     """A language model whose steps of a token are planned; called as the model is.
 
-    What is no such step, or has no plan, runs as the model does it: prompts, a model on
-    a GPU, one whose code asks for the cache's length. `explain()` says why.
+    What is no such step, or has no plan, runs as the model does it: prompts, a model
+    whose code asks for the cache's length. `explain()` says why. precision: on a GPU,
+    "fp32" and "tf32" read weights as they are; with "fp16" and "bf16" steps have
+    weights and a cache in half precision, and sums, norms, softmax and logits in single
+    precision. Quantized weights of 8 and 4 bits become floats in registers in each. A
+    CPU rounds nothing.
     """
 
-    def __init__(self, model: Module):
+    def __init__(self, model: Module, precision: str = "fp32"):
+        if precision not in PRECISIONS:
+            raise InputError(
+                f"Decoder: expected precision {', '.join(map(repr, PRECISIONS))}, "
+                f"got {precision!r}"
+            )
         if model.device.is_autodiff:
             raise InputError(
                 f"Decoder: expected a model for inference, got one on "
                 f"{str(model.device)!r}; give it model.valid()"
             )
-        self.model = model
+        self.model, self._precision = model, precision
+        self._on_gpu: Any = None
         self._compiled: dict[tuple[Module, ...], tuple[Any, Any]] = {}
         self._planned: dict[Any, bool] = {}
         self._why = ""
@@ -61,8 +77,51 @@ class Decoder:
             if made is not None:
                 cache.advance(ids.shape[1])
                 return made
+        if self._on_gpu is not None and cache is not None:
+            self._on_gpu.release(cache)
         made = self.model(ids, attention_mask, position_ids, cache=cache)
         return made
+
+    def followed(
+        self, ids: Tensor, mask: Any, cache: Cache, count: int, **choice: Any
+    ) -> Tensor | None:
+        """ids (N, T) with tokens behind them by a loop on the GPU; None without one.
+
+        mask: `attention_mask` (N, T) or None; choice: `burnish.generation.follow`'s.
+        """
+        if is_on_cpu(ids.device) or recording.tape is not None:
+            return None
+        if self._why or not ids.shape[1] or count < 1:
+            return None
+        given = (Tensor(mask, "int64"), _places(mask)) if mask is not None else ()
+        logits = self.model(ids, *given, cache=cache).data[:, -1]
+        if not cache.is_plain or logits.dtype != np.float32:
+            return None
+        from burnish.backend.cuda.sampling import Choice
+
+        ends, rest = ends_of(choice.get("eos"), choice.get("pad"))
+        how = Choice(
+            bool(choice.get("do_sample")),
+            float(choice.get("temperature", 1.0)),
+            choice.get("top_k"),
+            float(choice.get("top_p", 1.0)),
+            rest,
+        )
+        banned = [*choice.get("suppress", ())], [*choice.get("begin_suppress", ())]
+        try:
+            loop = self._loop()
+            made = loop.follow(logits, cache, mask, count, how, ends, banned)
+        except CaptureError as error:
+            self._why = str(error)
+            return None
+        return ops.concat([ids, Tensor.wrap(made, ids.device)], axis=1)
+
+    def _loop(self) -> Any:
+        if self._on_gpu is None:
+            from burnish.plan.cuda.token_loop import TokenLoop
+
+            self._on_gpu = TokenLoop(self.model, self._precision)
+        return self._on_gpu
 
     def check(self, model: Module) -> None:
         """Raise InputError unless this is a decoder of the model."""
@@ -77,24 +136,32 @@ class Decoder:
         """The operators of the calls so far that run eagerly, and why."""
         if self._why:
             return f"every call runs eagerly: {self._why}"
+        if self._on_gpu is not None:
+            return "\n".join(plan.summary for plan in self._on_gpu.plans.values())
         reports = [made.explain() for pair in self._compiled.values() for made in pair]
         return "\n".join(reports)
 
     @property
     def known(self) -> list[Any]:
         """The plans that there are."""
+        if self._on_gpu is not None:
+            return list(self._on_gpu.plans.values())
         every = [made for pair in self._compiled.values() for made in pair]
         return [each for made in every for each in made.known if _is_plan(each)]
 
     def _may_plan(self, ids: Tensor) -> bool:
-        plain = ids.device.kind == "cpu" and recording.tape is None
-        return plain and not self._why and 0 < ids.shape[1] <= _FEW
+        few = _FEW if is_on_cpu(ids.device) else 1
+        return recording.tape is None and not self._why and 0 < ids.shape[1] <= few
 
     def _step(self, ids: Tensor, mask: Any, positions: Any, cache: Cache) -> Any:
         """The plan's output for new ids; None where there is no plan."""
+        if not is_on_cpu(ids.device):
+            return self._step_on_gpu(ids, mask, positions, cache)
         time, start = ids.shape[1], cache.length
-        buffers = cache.buffers(time)
-        flat = [room for pair in buffers.values() for room in pair]
+        buffers = cache.rooms(time)
+        flat = [
+            Tensor.wrap(room, ids.device) for pair in buffers.values() for room in pair
+        ]
         if len({room.shape[2] for room in flat}) != 1:
             return None
         queries = Tensor.wrap(np.arange(start, start + time), ids.device)
@@ -112,6 +179,18 @@ class Decoder:
             if key not in self._planned:
                 self._planned[key] = _is_plan(run.planned(*given))
             return run(*given) if self._planned[key] else None
+        except CaptureError as error:
+            self._why = str(error)
+            return None
+
+    def _step_on_gpu(self, ids: Tensor, mask: Any, positions: Any, cache: Cache) -> Any:
+        shown, at = None, None
+        if mask is not None or positions is not None:
+            room = next(iter(cache.rooms(1).values()))[0].shape[2]
+            shown = _widened(mask, ids, cache.length + 1, room).data
+            at = cache.length if positions is None else Tensor(positions).data
+        try:
+            return self._loop().step(ids, shown, at, cache)
         except CaptureError as error:
             self._why = str(error)
             return None
@@ -137,6 +216,22 @@ def _steps(model: Module, owners: tuple[Module, ...]) -> tuple[Any, Any]:
     return compile(step), compile(masked_step)
 
 
+def is_on_cpu(device: Device) -> bool:
+    """Whether steps on a device are those of a CPU's plan."""
+    return device.kind == "cpu"
+
+
+def ends_of(eos: Any, pad: int | None) -> tuple[list[int], int]:
+    """The tokens that end a row, and the one that follows them."""
+    ends = [] if eos is None else [eos] if isinstance(eos, int) else list(eos)
+    return ends, pad if pad is not None else ends[0] if ends else 0
+
+
+def _places(mask: Any) -> Tensor:
+    """Where the tokens of padded prompts are (N, T), counted from the first one."""
+    return Tensor(namespace(mask).maximum(mask.cumsum(1) - 1, 0), "int64")
+
+
 def _is_plan(made: Any) -> bool:
     """Whether calls of a signature run kernels."""
     return hasattr(made, "segments")
@@ -144,9 +239,10 @@ def _is_plan(made: Any) -> bool:
 
 def _widened(mask: Any, ids: Tensor, length: int, room: int) -> Tensor:
     """A mask (N, past + T) with ones behind it, which causality hides."""
-    shown = np.ones((ids.shape[0], room), np.int64)
+    xp = ids.device.xp
+    shown = xp.ones((ids.shape[0], room), np.int64)
     if mask is not None:
-        given = np.asarray(getattr(mask, "data", mask))
+        given = xp.asarray(mask.data if isinstance(mask, Tensor) else mask)
         if given.shape != (ids.shape[0], length):
             raise InputError(
                 f"decoder: expected an attention_mask of shape "

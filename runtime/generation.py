@@ -20,7 +20,7 @@ import numpy as np
 from burnish import rng
 from burnish.backend import Array, namespace
 from burnish.caches import Cache, places
-from burnish.decoding import Decoder
+from burnish.decoding import Decoder, ends_of, is_on_cpu
 from burnish.errors import InputError
 from burnish.nn import Module
 from burnish.tensor import Tensor
@@ -69,8 +69,11 @@ def generate(
             compile.check(given)
         called = Decoder(model) if compile is True else compile
         cache = Cache(ids.shape[1] + max_new_tokens)
-    choice["cache"] = cache
     if attention_mask is None:
+        made = _on_gpu(called, ids, None, cache, max_new_tokens, positions, choice)
+        if made is not None:
+            return made
+        choice["cache"] = Cache(cache.reserved) if cache.length else cache
         choice["positions"] = positions
         return follow(
             lambda new, cache: called(new, cache=cache), ids, max_new_tokens, **choice
@@ -81,7 +84,12 @@ def generate(
             f"generate: expected an attention_mask of shape {ids.shape} that ends "
             f"with 1 in every row (padding at the left), got shape {mask.shape}"
         )
-    _check_room(int(mask.sum(1).max(initial=0)), max_new_tokens, positions)
+    longest = int(mask.sum(1).max()) if mask.size else 0
+    _check_room(longest, max_new_tokens, positions)
+    made = _on_gpu(called, ids, mask, cache, max_new_tokens, None, choice)
+    if made is not None:
+        return made
+    choice["cache"] = Cache(cache.reserved) if cache.length else cache
 
     def step(new: Tensor, cache: Cache) -> Tensor:
         nonlocal mask
@@ -93,6 +101,24 @@ def generate(
         return called(new, *own, cache=cache)
 
     return follow(step, ids, max_new_tokens, **choice)
+
+
+def _on_gpu(
+    called: Any,
+    ids: Tensor,
+    mask: Any,
+    cache: Cache,
+    count: int,
+    positions: int | None,
+    choice: dict[str, Any],
+) -> Tensor | None:
+    """What `generate` gives where a `Decoder` has its loop on a GPU; else None."""
+    if not isinstance(called, Decoder) or is_on_cpu(ids.device):
+        return None
+    names = ("temperature", "top_k", "top_p")
+    check_choice(*(choice.get(name, follow.__kwdefaults__[name]) for name in names))
+    _check_room(ids.shape[1], count, positions)
+    return called.followed(ids, mask, cache, count, **choice)
 
 
 def follow(
@@ -122,8 +148,7 @@ def follow(
     """
     check_choice(temperature, top_k, top_p)
     _check_room(ids.shape[1], max_new_tokens, positions)
-    ends = [] if eos is None else [eos] if isinstance(eos, int) else list(eos)
-    rest = pad if pad is not None else ends[0] if ends else 0
+    ends, rest = ends_of(eos, pad)
     cache, new = Cache() if cache is None else cache, ids
     xp = namespace(ids.data)
     rows, running = [ids.data], xp.ones((ids.shape[0], 1), bool)

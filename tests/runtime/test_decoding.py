@@ -67,7 +67,9 @@ class Writer(nn.Module):
             mask = mask & (keys > queries[:, None] - self.window)
         if attention_mask is not None:
             mask = mask & (attention_mask[:, None, None] > 0)
-        rates = 0.1 ** Tensor.arange(self.half, dtype="float32")
+        rates = 0.1 ** Tensor.arange(
+            self.half, dtype="float32", device=input_ids.device
+        )
         turns = position_ids[:, None, :, None].astype("float32") * rates
         x = self.tokens(input_ids) + self.learned(position_ids)
         for layer in self.layers:

@@ -11,6 +11,7 @@ from burnish.autodiff import Node, Variable, backward, recording
 from burnish.backend.cuda.live import Live
 from burnish.capture.where import refusal
 from burnish.errors import CaptureError
+from burnish.nn.adapters.reparameterize import Reparameterized
 from burnish.nn.core.module import Module, forwarded
 from burnish.nn.core.param import Stored
 from burnish.pytree import leaves, mapped
@@ -29,6 +30,7 @@ class Following:
     def __init__(self, for_graph: bool):
         self.for_graph, self.why = for_graph, ""
         self.stored: dict[int, Stored] = {}
+        self.formulas: dict[int, tuple[Any, bool]] = {}  # made of others; if merged
         self.seen: dict[int, tuple[weakref.ref[Any], Any]] = {}
         self.assigned: dict[int, tuple[Stored, Any]] = {}
         self.states: list[tuple[Callable[[], Any], str, Any, Any]] = []
@@ -66,6 +68,8 @@ class Following:
     ) -> Any:
         """`function(*args, **options)`, with its reads noted."""
         for each in leaves((args, options)):
+            if isinstance(each, Reparameterized):
+                self.formulas[id(each)] = (each, each.is_merged)
             if isinstance(each, Stored):
                 self.read(each)
             elif type(each) is Tensor and not self._is_own(each):
