@@ -12,7 +12,7 @@ from burnish.codegen.ops.rule.expressions import (
     owned,
 )
 from burnish.codegen.ops.rule.registry import Result, onnx_op
-from burnish.codegen.ops.rule.traits import OWN_SHAPE, PRODUCT, UNBOUNDED
+from burnish.codegen.ops.rule.traits import OWN_SHAPE, PRODUCT, SAME_SHAPE, UNBOUNDED
 from burnish.codegen.program import Attribute, BinOp, Expression, Literal, Weight
 
 
@@ -84,6 +84,11 @@ def gemm(
 
 def _times(factor: float, value: Expression) -> Expression:
     return value if factor == 1 else BinOp("*", Literal(factor), value)
+
+
+@onnx_op("Inverse", domain="burnish", traits=SAME_SHAPE)
+def inverse(X: Expression) -> Result:
+    return call("inverse", X)
 
 
 @onnx_op("Einsum", traits=OWN_SHAPE | UNBOUNDED, macs=costs.einsum)

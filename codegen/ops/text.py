@@ -61,6 +61,11 @@ def tokenizer(
     )
 
 
+@onnx_op("MurmurHash3", domain="burnish", traits=ELEMENTWISE | UNBOUNDED)
+def murmur_hash3(X: Expression, *, positive: int = 1, seed: int = 0) -> Result:
+    return call("murmur_hash3", X, seed=seed, signed=not positive)
+
+
 @onnx_op("RegexFullMatch", since=20, traits=ELEMENTWISE | UNBOUNDED)
 def regex_full_match(X: Expression, *, pattern: str | None = None) -> Result:
     return call("regex_full_match", X, pattern=pattern or "")

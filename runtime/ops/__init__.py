@@ -336,6 +336,7 @@ from burnish.ops.signal import dft as dft
 from burnish.ops.signal import hamming_window as hamming_window
 from burnish.ops.signal import hann_window as hann_window
 from burnish.ops.signal import mel_weight_matrix as mel_weight_matrix
+from burnish.ops.text import murmur_hash3 as murmur_hash3
 from burnish.ops.text import regex_full_match as regex_full_match
 from burnish.ops.text import string_concat as string_concat
 from burnish.ops.text import string_normalizer as string_normalizer

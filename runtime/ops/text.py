@@ -106,6 +106,49 @@ def _compiled(operator: str, pattern: str) -> re.Pattern[str]:
 
 
 @operator
+def murmur_hash3(x, *, seed: int = 0, signed: bool = False) -> Array:
+    """MurmurHash3 (x86, 32 bits) of each string's UTF-8 or number's bytes, uint32.
+
+    signed: the same bits as int32, as scikit-learn's FeatureHasher has them.
+    """
+    array = np.asarray(x)
+    if array.dtype.kind == "O":
+        texts = [str(text).encode() for text in array.ravel()]
+    else:
+        texts = [number.tobytes() for number in array.ravel()]
+    hashes = np.empty(len(texts), np.uint32)
+    lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+    for length in np.unique(lengths):
+        (places,) = np.nonzero(lengths == length)
+        alike = b"".join(texts[place] for place in places)
+        rows = np.frombuffer(alike, np.uint8).reshape(len(places), length)
+        hashes[places] = _murmur_hash3(rows, seed)
+    return hashes.view(np.int32 if signed else np.uint32).reshape(array.shape)
+
+
+def _murmur_hash3(rows: np.ndarray, seed: int) -> np.ndarray:
+    """The hash of each row of bytes."""
+    count, length = rows.shape
+    padded = np.zeros((count, -(-length // 4) * 4), np.uint8)
+    padded[:, :length] = rows
+    words = padded.view("<u4").astype(np.uint32)
+    h = np.full(count, seed, np.uint32)
+    for place in range(words.shape[1]):
+        word = _rotated(words[:, place] * np.uint32(0xCC9E2D51), 15)
+        h ^= word * np.uint32(0x1B873593)
+        if place < length // 4:  # the last bytes are mixed in without these steps
+            h = _rotated(h, 13) * np.uint32(5) + np.uint32(0xE6546B64)
+    h ^= np.uint32(length)
+    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35), (16, 1)):
+        h = (h ^ (h >> np.uint32(shift))) * np.uint32(factor)
+    return h
+
+
+def _rotated(words: np.ndarray, bits: int) -> np.ndarray:
+    return (words << np.uint32(bits)) | (words >> np.uint32(32 - bits))
+
+
+@operator
 def regex_full_match(x, *, pattern: str) -> Array:
     """Whether each string matches the regular expression as a whole (bool)."""
     matches = _compiled("regex_full_match", pattern).fullmatch

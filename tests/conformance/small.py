@@ -214,6 +214,8 @@ SMALL: dict[str, Small] = dict(
         small(
             "burnish.StandardDeviation", x(3, 4), axes=[1], keepdims=1, correction=1.0
         ),
+        small("burnish.Inverse", x(2, 3, 3)),
+        small("burnish.MurmurHash3", np.array(["red green", "a-b"], object)),
         small(
             "burnish.Tokenizer",
             np.array(["red green", "a-b"], object),

@@ -40,8 +40,9 @@ in `tests/codegen/readers/test_microsoft.py`. Those in italics have no kernel of
 a CPU, or one that wants past and present in one buffer: they are compared with NumPy in
 `test_microsoft_formulas.py`. A file with another one is refused, and the message names
 it: generate from the file as it was before the optimisation.
-Operators of `com.microsoft.nchwc`, laid out for one kind of processor, are refused too:
-save with `ORT_ENABLE_EXTENDED` instead of `ORT_ENABLE_ALL`.
+Operators of `com.microsoft.nchwc`, which `ORT_ENABLE_ALL` lays out for one kind of
+processor, are put in order again. Where nothing in the file tells whether its blocks
+have 8 or 16 channels it is refused: save it with `ORT_ENABLE_EXTENDED`.
 
 | family | operators |
 | --- | --- |

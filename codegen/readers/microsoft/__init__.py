@@ -19,7 +19,9 @@ from burnish.codegen.readers.microsoft import (
     experts,
     floats,
     grouped,
+    images,
     integers,
+    nchwc,
     norms,
     others,
     products,
@@ -34,6 +36,7 @@ from burnish.codegen.readers.microsoft.shared.bodies import (
     Unreadable,
     bodies,
     body_of,
+    written,
 )
 from burnish.codegen.readers.microsoft.shared.scopes import settle
 from burnish.codegen.readers.normal import lift_constants
@@ -43,10 +46,9 @@ __all__ = ["DOMAIN", "FAMILIES", "bodies", "expand", "to_own_domain"]
 
 FAMILIES = (
     *(activations, norms, products, attentions, grouped, experts),
-    *(rotary, states, floats, tokens, quantised, integers, others),
+    *(rotary, states, floats, tokens, quantised, integers, images, others),
 )
 
-_LAYOUTS = f"{DOMAIN}.nchwc"
 _STRAYS = frozenset(("SimplifiedLayerNormalization",))
 _ROUNDS = 8
 
@@ -103,6 +105,14 @@ def _once(
     return changed
 
 
+def _block_size(model: ir.Model) -> int | None:
+    """Channels in a block; asked of the model before its convolutions are read."""
+    if nchwc.LAYOUTS not in model.meta:
+        model.meta[nchwc.LAYOUTS] = nchwc.block_size(nchwc.convolutions(model))
+    found: int | None = model.meta[nchwc.LAYOUTS]
+    return found
+
+
 def _is_taught(node: ir.Node) -> bool:
     """Whether a user's rule says what the operator means."""
     return find(node.domain, node.op_type, node.version or 1) is not None
@@ -112,11 +122,13 @@ def _replace(
     model: ir.Model, node: ir.Node, shared: Shared, explain: Explain
 ) -> list[ir.Node]:
     """The nodes that take its place."""
-    if node.domain == _LAYOUTS:
-        raise Unreadable(
-            "a layout of one kind of processor; save with ORT_ENABLE_EXTENDED"
-        )
-    nodes, results, notes = body_of(node, model.opset_imports.get("", 1), shared)
+    opset = model.opset_imports.get("", 1)
+    if node.domain == nchwc.LAYOUTS:
+        block = _block_size(model)
+        found = written(node, opset, shared, lambda op: nchwc.body(op, node, block))
+        nodes, results, notes = found
+    else:
+        nodes, results, notes = body_of(node, opset, shared)
     for each in nodes:
         each.name = node.name
         each.metadata_props.update(node.metadata_props)

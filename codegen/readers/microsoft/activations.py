@@ -40,7 +40,7 @@ def activated(op: Builder, x: Any, kind: str, parameters: Any = ()) -> Any:
     """x behind the activation that an operator was fused with; "" is none."""
     if not kind:
         return x
-    if kind in ("Relu", "Sigmoid", "Tanh"):
+    if kind in ("HardSwish", "Relu", "Sigmoid", "Tanh"):
         return getattr(op, kind)(x)
     parameters = [float(number) for number in parameters]
     if kind == "Clip":

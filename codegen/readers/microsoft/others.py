@@ -114,6 +114,23 @@ def tokenizer(
     return y
 
 
+@microsoft("MurmurHash3")
+def murmur_hash(op: Builder, X: Any, *, positive: int = 1, seed: int = 0) -> Any:
+    """skl2onnx writes it for FeatureHasher."""
+    given = {"positive": positive, "seed": seed}
+    (y,) = op.make("burnish", "MurmurHash3", (X,), given)
+    y.dtype = ir.DataType.UINT32 if positive else ir.DataType.INT32
+    y.shape = X.shape
+    return y
+
+
+@microsoft("Inverse")
+def inverse(op: Builder, X: Any) -> Any:
+    (y,) = op.make("burnish", "Inverse", (X,), {})
+    y.dtype, y.shape = X.dtype, X.shape
+    return y
+
+
 @microsoft("MatMulInteger16")
 def matmul_integer16(op: Builder, A: Any, B: Any) -> Any:
     return op.MatMul(*(op.Cast(x, to=ir.DataType.INT32) for x in (A, B)))

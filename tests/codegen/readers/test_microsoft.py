@@ -76,6 +76,7 @@ MASK = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]], I4)
 TABLES = (w(20, 8), w(16, 8), w(2, 8))
 NORM = (w(8), w(8))
 QKV = (w(8, 24), w(24))
+REGIONS = F4([[0, 0, 1, 1], [0.2, -0.1, 0.9, 1.1], [0.8, 0.1, 0.3, 0.6]]), I4([1, 0, 1])
 COS, SIN = fixed(np.cos(x(16, 2))), fixed(np.sin(x(16, 2)))
 WIDE = fixed(np.cos(x(16, 8))), fixed(np.sin(x(16, 8)))
 LENGTHS = np.array([4, 4], I4), fixed(np.array(5, I4))
@@ -640,6 +641,14 @@ CASES = [
             (1, 0, {"tokenexp": r"\w+"}),
             (1, 1, {"separators": [""]}),
         )
+    ),
+    case("MurmurHash3", TEXTS, positive=0, seed=3),
+    *(case("MurmurHash3", whole(t, 2, 3)) for t in (I4, I8, F4, np.float64)),
+    case("Inverse", x(2, 3, 3)),
+    *(
+        case("CropAndResize", x(2, 3, 7, 6), *REGIONS, fixed(I4(size)), **given)
+        for size in ([4, 5], [1, 3])
+        for given in ({}, {"mode": "nearest"}, {"extrapolation_value": 2.5})
     ),
     case("MatMulInteger16", whole("i2", 2, 3), whole("i2", 3, 4, low=-50)),
     case("UnfoldTensor", x(2, 7, 3), dim=1, size=3, step=2),

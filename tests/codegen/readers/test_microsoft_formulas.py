@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import math
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,51 @@ def nhwc_fused_conv() -> Any:
     image, kernel, other = x(2, 5, 6, 4), w(3, 1, 1, 4), x(2, 5, 6, 3)
     model = case("NhwcFusedConv", image, kernel, None, other, activation="Relu")
     return model, [np.maximum(image @ np.asarray(kernel)[:, 0, 0].T + other, 0)]
+
+
+# --- images ---
+
+
+def normed(image: np.ndarray, gamma: np.ndarray, beta: np.ndarray) -> np.ndarray:
+    """Two groups of the channels, which are last."""
+    groups = image.reshape(len(image), -1, 2, image.shape[-1] // 2)
+    mean, var = (f(groups, (1, 3), keepdims=True) for f in (np.mean, np.var))
+    y: np.ndarray = ((groups - mean) / np.sqrt(var + 1e-5)).reshape(image.shape)
+    return y * gamma + beta
+
+
+def sigmoid(y: np.ndarray) -> np.ndarray:
+    share: np.ndarray = 1 / (1 + np.exp(-y))
+    return share
+
+
+def group_norm() -> Any:
+    image, gamma, beta = x(2, 3, 5, 4), w(4), w(4)
+    model = case("GroupNorm", image, gamma, beta, groups=2, activation=1)
+    y = normed(image, gamma, beta)
+    return model, [y * sigmoid(y)]
+
+
+def skip_group_norm() -> Any:
+    image, gamma, beta, skip, bias = x(2, 3, 5, 4), w(4), w(4), x(2, 4), w(4)
+    model = case(
+        *("SkipGroupNorm", image, gamma, beta, skip, bias),
+        **{"groups": 2, "activation": 0, "outputs": 2},
+    )
+    total = image + skip[:, None, None] + np.asarray(bias)
+    return model, [normed(total, gamma, beta), total]
+
+
+def bias_add() -> Any:
+    image, bias, skip = x(2, 6, 4), w(4), x(2, 6, 4)
+    return case("BiasAdd", image, bias, skip), [image + np.asarray(bias) + skip]
+
+
+def bias_split_gelu() -> Any:
+    image, bias = x(2, 6, 8), w(8)
+    a, b = np.split(image + np.asarray(bias), 2, axis=-1)
+    erf = np.vectorize(math.erf)(b / np.sqrt(2))
+    return case("BiasSplitGelu", image, bias), [(a * b * (1 + erf) / 2).astype(F4)]
 
 
 # --- experts ---
@@ -193,6 +239,10 @@ def sparse(*lengths: int, **options: Any) -> Any:
 FORMULAS = {
     "NhwcConv": nhwc_conv(),
     "NhwcFusedConv": nhwc_fused_conv(),
+    "GroupNorm": group_norm(),
+    "SkipGroupNorm": skip_group_norm(),
+    "BiasAdd": bias_add(),
+    "BiasSplitGelu": bias_split_gelu(),
     "MoE with fc3": moe_with_three_matrices(),
     "RemovePadding": remove_padding(),
     "RestorePadding": restore_padding(),

@@ -65,6 +65,7 @@ WITHOUT = {
     "inverse": LINALG,
     "lstm_sequence": INSIDE,
     "lu_factor": LINALG,
+    "murmur_hash3": "ONNX has no hash of strings",
     "pairwise_coupling": "it is solved step by step until it converges",
     "permutation_matrix": LINALG,
     "quantize_blocks": INSIDE,

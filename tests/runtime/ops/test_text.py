@@ -68,6 +68,20 @@ CASES = [
         **HOST,
     ),
     case(
+        ops.murmur_hash3,
+        words("hello", "hello, world", ""),
+        expect=lambda x: np.uint32([0x248BFA47, 0x149BBB7F, 0]),
+        **HOST,
+    ),
+    case(
+        ops.murmur_hash3,
+        words("aaaa", "abc"),
+        seed=0x9747B28C,
+        signed=True,
+        expect=lambda x: np.uint32([0x5A97808A, 0xC84A62DD]).view(np.int32),
+        **HOST,
+    ),
+    case(
         ops.tokenize,
         words("a1 b", ""),
         pattern="[a-z]+",

@@ -160,9 +160,16 @@ def body_of(
     if body is None:
         raise Unreadable("onnxruntime's own; convert the file before its optimisation")
     attributes = _attributes(node, body)
+    return written(node, opset, shared, lambda op: body(op, *node.inputs, **attributes))
+
+
+def written(
+    node: ir.Node, opset: int, shared: Shared, body: Callable[[Builder], Any]
+) -> tuple[list[ir.Node], list[ir.Value | None], list[str]]:
+    """What a body of the node makes, as `body_of` gives it."""
     asked = [bool(v.uses()) or v.is_graph_output() for v in node.outputs]
     op = Builder(asked, shared)
-    made = body(op, *node.inputs, **attributes)
+    made = body(op)
     results = [*made] if isinstance(made, tuple) else [made]
     results += [None] * (len(asked) - len(results))
     del results[len(asked) :]
