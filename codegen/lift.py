@@ -95,6 +95,10 @@ class _Lifter:
             if rule is None or not has_rule(node, version):
                 if allow_unknown and unknown.fits_a_call(node):
                     continue
+                if allow_unknown:
+                    kind = (
+                        f"{kind}, which no method can stand for: it has graphs inside"
+                    )
                 if why := node.metadata_props.get(WHY_NOT):
                     kind = f"{kind}, {why}"
                 missing.setdefault(kind, []).append(where)

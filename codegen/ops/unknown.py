@@ -25,26 +25,27 @@ def fits_a_call(node: ir.Node) -> bool:
 
 
 class Unknown:
-    """The methods of one program; every operator has one.
+    """The methods of one program; every operator has one for each count of results.
 
     nodes: the names of an operator's nodes, by its kind: "com.acme.Foo (opset 1)".
     """
 
     def __init__(self) -> None:
         self.nodes: dict[str, list[str]] = {}
-        self._names: dict[str, str] = {}
+        self._names: dict[tuple[str, int], str] = {}
         self._taken = Names()
 
     def met(self, kind: str, node: str) -> None:
         """Note that a node of this kind is there."""
         self.nodes.setdefault(kind, []).append(node)
 
-    def method(self, kind: str, op_type: str) -> str:
+    def method(self, kind: str, op_type: str, outputs: int) -> str:
         """The method's name."""
-        if kind not in self._names:
+        key = kind, outputs
+        if key not in self._names:
             wanted = Identifier.variable(f"unknown_{op_type}")
-            self._names[kind] = self._taken.new(wanted)
-        return self._names[kind]
+            self._names[key] = self._taken.new(wanted)
+        return self._names[key]
 
     def called(
         self,
@@ -54,11 +55,11 @@ class Unknown:
         attributes: Mapping[str, Any],
     ) -> Unwritten:
         """The call for a node: inputs are positional, attributes are keywords."""
-        names = Names()
+        names = Names(("self",))
         options = tuple(
             (names.new(Identifier.attribute(name)), operand(value))
             for name, value in attributes.items()
         )
         args = tuple(Literal(None) if x is None else operand(x) for x in inputs)
-        method = self.method(kind, node.op_type)
+        method = self.method(kind, node.op_type, len(node.outputs))
         return Unwritten(f"self.{method}", args, options, kind, len(node.outputs))

@@ -39,9 +39,14 @@ class _Method:
 def methods(plan: ClassPlan) -> list[list[str]]:
     """The lines of every method stub that a class calls."""
     found: dict[str, _Method] = {}
-    for targets, call in _calls(plan.block):
-        name = call.function.removeprefix("self.")
+    calls = [(c.function.removeprefix("self."), t, c) for t, c in _calls(plan.block)]
+    for name, _, call in calls:  # no argument has an option's name
         method = found.setdefault(name, _Method(call.operator))
+        for option, value in call.options:
+            method.options.setdefault(option, set()).add(_type(value))
+            method.asked[option] = method.asked.get(option, 0) + 1
+    for name, targets, call in calls:
+        method = found[name]
         _add(method, call)
         if targets and not method.shapes:
             method.shapes = _signature(call, targets, bool(plan.parameters))
@@ -67,16 +72,14 @@ def _calls(block: Block) -> Iterator[tuple[tuple[Value, ...], Unwritten]]:
 def _add(method: _Method, call: Unwritten) -> None:
     method.calls += 1
     method.outputs = max(method.outputs, call.outputs)
-    names = Names(name for name, _ in method.arguments)
+    names = Names([*(name for name, _ in method.arguments), *method.options])
     for place, given in enumerate(call.args):
         if place == len(method.arguments):
-            method.arguments.append((names.new(_called(given, place)), set()))
+            before = {"None"} if method.calls > 1 else set[str]()
+            method.arguments.append((names.new(_called(given, place)), before))
         method.arguments[place][1].add(_type(given))
     for _, kinds in method.arguments[len(call.args) :]:
         kinds.add("None")
-    for name, value in call.options:
-        method.options.setdefault(name, set()).add(_type(value))
-        method.asked[name] = method.asked.get(name, 0) + 1
 
 
 def _called(given: Expression, place: int) -> Identifier:

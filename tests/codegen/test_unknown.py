@@ -155,7 +155,9 @@ def test_an_operator_with_a_graph_inside_stays_in_the_report(tmp_path):
     node = N("Around", ["x"], ["y"], "around", domain="com.acme", body=body)
     path = tmp_path / "around.onnx"
     onnx.save(model([node], ["x"], domains=DOMAINS), path)
-    with pytest.raises(UnsupportedError, match=r"com\.acme\.Around .*'around'"):
+    with pytest.raises(
+        UnsupportedError, match=r"com\.acme\.Around .*graphs inside: node 'around'"
+    ):
         generate(path, Options(allow_unknown=True))
 
 
@@ -244,3 +246,20 @@ def test_in_a_loop_and_in_a_function(tmp_path, build):
     x = np.ones((2, 3), np.float32)
     made = load_module(source).Model.from_file(tmp_path / "inside.safetensors")
     np.testing.assert_array_equal(made(x).numpy(), 4)
+
+
+def test_calls_of_one_operator_may_differ(tmp_path):
+    """Fewer inputs first, results of their own, options named like arguments."""
+    nodes = [
+        N("Odd", ["x"], ["a"], "one", domain="com.acme", x=1, self=2),
+        N("Odd", ["a", "x"], ["b"], "two", domain="com.acme", x=3, self=4),
+        N("Odd", ["b"], ["y", "z"], "three", domain="com.acme"),
+    ]
+    path = tmp_path / "calls.onnx"
+    onnx.save(model(nodes, ["x"], ["y", "z"], domains=DOMAINS), path)
+    text = generate(path, Options(allow_unknown=True)).text
+    methods = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef)]
+    assert [ast.unparse(m.args) for m in methods if "unknown" in m.name] == [
+        "self, x2: Tensor, y: Tensor | None=None, *, self2: int, x: int",
+        "self, x: Tensor",
+    ]
