@@ -6,8 +6,10 @@
 
 Random weights, batch 1, behind a prompt of 32 tokens. Each contender is a process of
 its own, one after another, so that one model is in memory at a time; the least median
-of several rounds counts. "share" is what the bytes of the weights that a token reads,
-divided by its processor time, are of what plain sums over arrays read in such a time.
+of several rounds counts. transformers runs eagerly, with a cache that grows or, as
+"transformers-static", with one of a fixed size. "share" is what the bytes of the
+weights that a token reads, divided by its processor time, are of what plain sums over
+arrays read in such a time.
 """
 
 from __future__ import annotations
@@ -66,7 +68,8 @@ SMALL = {
     },
 }
 BITS = {"float32": 0, "8-bit": 8, "4-bit": 4, "plain": 0}
-CONTENDERS = [*BITS, "transformers"]
+THEIRS = ("transformers", "transformers-static")
+CONTENDERS = [*BITS, *THEIRS]
 
 
 def main() -> None:
@@ -98,7 +101,7 @@ def main() -> None:
         used = best["cpu"] / options.threads
         speed = best["bytes"] / used / max(row["reads"] for row in rows)
         print(
-            f"{name:14}{best['wall'] * 1e3:8.1f} ms ({best['cpu'] * 1e3:.1f})"
+            f"{name:20}{best['wall'] * 1e3:8.1f} ms ({best['cpu'] * 1e3:.1f})"
             f"{1 / best['wall']:8.1f} tokens/s  share {speed:.2f}"
             f"  peak {best['peak'] / 1e9:.2f} GB"
         )
@@ -131,7 +134,7 @@ def _measured(options: Any) -> dict[str, float]:
     """Seconds of a token, wall and processor's, of this process's contender."""
     import resource
 
-    make = _theirs if options.one == "transformers" else _ours
+    make = _theirs if options.one in THEIRS else _ours
     step, size = make(options)
     walls, times = [], []
     for _ in range(TOKENS):
@@ -193,17 +196,17 @@ def _theirs(options: Any) -> tuple[Callable[[], Any], float]:
     torch.set_num_threads(options.threads)
     kind = getattr(transformers, SHAPES[options.model][0])
     model = kind(kind.config_class(**SHAPES[options.model][1])).eval()
-    ids, made = torch.randint(0, 1000, (1, PROMPT)), None
+    ids, cache = torch.randint(0, 1000, (1, PROMPT)), transformers.DynamicCache()
+    if options.one == "transformers-static":
+        most = PROMPT + TOKENS + 8
+        cache = transformers.StaticCache(model.config, max_cache_len=most)
 
     def step() -> None:
-        nonlocal made
         with torch.no_grad():
-            made = model(
-                ids[:, :1], past_key_values=made.past_key_values, use_cache=True
-            )
+            model(ids[:, :1], past_key_values=cache, use_cache=True)
 
     with torch.no_grad():
-        made = model(ids, use_cache=True)
+        model(ids, past_key_values=cache, use_cache=True)
     for _ in range(2):
         step()
     size = sum(p.numel() * 4 for p in model.parameters())

@@ -36,31 +36,67 @@ INLINE float float_row(const float *x, const float *w, int64_t n) {
     return sum_of(sum);
 }
 
+// SMALL weights of 4 bits, of which a byte holds those at i and i + 16, less 8 and their
+// zero point, times their scale.
+#if WIDTH == 16
+INLINE void values_of_4(const uint8_t *w, vec zero, vec scale, vec *values) {
+    const ivec both = widened(w);  // the permutation reads the lowest 4 bits
+    const vec numbers = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    const __m512 table = (__m512)((numbers - zero) * scale);
+    values[0] = (vec)_mm512_permutexvar_ps((__m512i)both, table);
+    values[1] = (vec)_mm512_permutexvar_ps((__m512i)(both >> 4), table);
+}
+#else
+INLINE void values_of_4(const uint8_t *w, vec zero, vec scale, vec *values) {
+    UNROLLED for (int v = 0; v < 16 / WIDTH; v++) {
+        const ivec both = widened(w + v * WIDTH);
+        values[v] = (__builtin_convertvector(both & 15, vec) - zero) * scale;
+        values[v + 16 / WIDTH] =
+            (__builtin_convertvector(both >> 4, vec) - zero) * scale;
+    }
+}
+#endif
+
+// Those of 8 bits, less their zero point.
+INLINE void values_of_8(const uint8_t *w, const int has_zeros, vec zero, vec *values) {
+    UNROLLED for (int v = 0; v < SMALL / WIDTH; v++) {
+        values[v] = from_chars((const int8_t *)w + v * WIDTH);
+        if (has_zeros) values[v] -= zero;
+    }
+}
+
 // A row of quantized weights times x, in blocks of a multiple of SMALL.
+INLINE float row_of(const int bits, const int has_zeros, const float *x,
+                    const uint8_t *w, const float *scales, const float *zeros,
+                    int64_t n, int64_t block) {
+    vec sum[2] = {{0}};
+    for (int64_t start = 0; start < n; start += block, scales++) {
+        const vec scale = all(*scales);
+        const vec zero = all((bits == 4 ? 8.f : 0.f) + (has_zeros ? *zeros++ : 0.f));
+        vec part[2] = {{0}};
+        for (int64_t i = start; i < start + block; i += SMALL) {
+            vec values[SMALL / WIDTH];
+            __builtin_prefetch(w + i * bits / 8 + AHEAD, 0, 3);
+            if (bits == 8)
+                values_of_8(w + i, has_zeros, zero, values);
+            else
+                values_of_4(w + i / 2, zero, scale, values);
+            UNROLLED for (int v = 0; v < SMALL / WIDTH; v++)
+                (bits == 8 ? part : sum)[v % 2] += values[v] * load(x + i + v * WIDTH);
+        }
+        if (bits == 8)
+            UNROLLED for (int v = 0; v < 2; v++) sum[v] += part[v] * scale;
+    }
+    return sum_of(sum[0] + sum[1]);
+}
+
+// The same, compiled for the usual sizes of blocks and for weights without zero points.
 INLINE float small_row(const int bits, const float *x, const uint8_t *w,
                        const float *scales, const float *zeros, int64_t n,
                        int64_t block) {
-    vec sum = {0};
-    for (int64_t start = 0; start < n; start += block, scales++) {
-        const vec zero = all((bits == 4 ? 8.f : 0.f) + (zeros ? *zeros++ : 0.f));
-        vec part[2] = {{0}};
-        for (int64_t i = start; i < start + block; i += SMALL) {
-            __builtin_prefetch(w + i * bits / 8 + AHEAD, 0, 3);
-            UNROLLED for (int v = 0; v < SMALL / WIDTH; v++) {
-                const int place = v * WIDTH;
-                const vec number =
-                    bits == 8 ? from_chars((const int8_t *)w + i + place)
-                              : __builtin_convertvector(
-                                    widened(w + i / 2 + place % 16)
-                                            >> (place / 16 * 4)
-                                        & 15,
-                                    vec);
-                part[v % 2] += (number - zero) * load(x + i + place);
-            }
-        }
-        sum += (part[0] + part[1]) * all(*scales);
-    }
-    return sum_of(sum);
+    if (zeros) return row_of(bits, 1, x, w, scales, zeros, n, block);
+    if (block == SMALL) return row_of(bits, 0, x, w, scales, 0, n, SMALL);
+    return row_of(bits, 0, x, w, scales, 0, n, block);
 }
 
 // Results `first` to `behind` of every row of x; a row of weights is read once for all.
