@@ -25,6 +25,10 @@ settings.load_profile("burnish")
 _BYTECODE: list[str] = []
 
 
+def _without_waiting(_file: object) -> None:
+    """What tests write need not outlive a power cut; the disk is not waited for."""
+
+
 def pytest_configure() -> None:
     """Ctrl-C interrupts, also where the shell that started this has it ignored.
 
@@ -33,6 +37,7 @@ def pytest_configure() -> None:
     Where Python may write no bytecode, every process of a test would compile all that
     it imports (some 1,400 files for the generator): they share a folder for this run.
     """
+    os.fsync = _without_waiting
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if os.environ.get("PYTHONDONTWRITEBYTECODE"):
