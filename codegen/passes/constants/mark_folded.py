@@ -1,4 +1,4 @@
-"""Mark initializers as constants that an exporter folded without any weight.
+"""Mark initializers that an exporter folded from constants alone: no weights.
 
 torch's newer exporter writes beside a constant what it was made of ("folded_from"): of
 constants that it counts, and of nodes that are called by their function. Where a name

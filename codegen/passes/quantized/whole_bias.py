@@ -1,4 +1,4 @@
-"""Biases that are rounded down to whole units of an integer product.
+"""Recognize biases that a quantizer rounds to whole units of an integer product.
 
 onnxruntime's first quantizer (2020) writes a ConvInteger's bias so: the unit, the
 input's scale times the weight's, is known only once the input is.

@@ -1,4 +1,4 @@
-"""Attention of grouped heads over a cache."""
+"""Grouped-query and sparse attention over a key-value cache."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attention and convolutions over a state, with their gates and norms."""
+"""Linear attention and causal convolutions with a recurrent state, gates and norms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensors' base and the one device that there is."""
+"""The base class of tensors, and their only device: memory, where NumPy computes."""
 
 from __future__ import annotations
 

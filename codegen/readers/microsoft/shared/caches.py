@@ -1,4 +1,4 @@
-"""Caches of keys and values whose rows end at lengths of their own."""
+"""Key-value caches of a batch whose sequences have different lengths."""
 
 from __future__ import annotations
 
