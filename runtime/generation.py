@@ -115,8 +115,9 @@ def _on_gpu(
     """What `generate` gives where a `Decoder` has its loop on a GPU; else None."""
     if not isinstance(called, Decoder) or is_on_cpu(ids.device):
         return None
-    names = ("temperature", "top_k", "top_p")
-    check_choice(*(choice.get(name, follow.__kwdefaults__[name]) for name in names))
+    check_choice(
+        choice.get("temperature", 1.0), choice.get("top_k"), choice.get("top_p", 1.0)
+    )
     _check_room(ids.shape[1], count, positions)
     return called.followed(ids, mask, cache, count, **choice)
 

@@ -51,8 +51,8 @@ class TokenPlan:
         zeros, ones = self._device.xp.zeros, self._device.xp.ones
         with room.building():
             self.ids, self.queries = zeros((n, 1), np.int64), zeros(1, np.int64)
-            self.positions = zeros((n, 1), np.int64) if is_masked else None
-            self.mask = ones((n, length), np.int64) if is_masked else None
+            self.positions: Any = zeros((n, 1), np.int64) if is_masked else None
+            self.mask: Any = ones((n, length), np.int64) if is_masked else None
             self._build()
 
     @property

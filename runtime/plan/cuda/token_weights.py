@@ -39,12 +39,12 @@ class Weights:
         made: Weight | None = known[1]
         if made is None or bias is None:
             return made
-        key = (id(stored), *map(id, bias.sources))
-        known = self._kept.get(key)
+        both = (id(stored), *map(id, bias.sources))
+        known = self._kept.get(both)
         now = [version(each) for each in bias.sources]
         if known is None or any(a is not b for a, b in zip(known[0], now, strict=True)):
             flat = _float(bias.make()).reshape(-1)
-            known = self._kept[key] = now, flat
+            known = self._kept[both] = now, flat
         return made._replace(bias=known[1]) if known[1].size == made.outs else None
 
     def norm(self, kind: str, node: Node) -> Norm:
@@ -97,7 +97,9 @@ class Weights:
         codes = self.device.put(few_rows.coded(np.asarray(numbers), kind.bits))
         zeros = None if here.zero_points is None else spread(here.zero_points)
         name = "int8" if kind.bits == 8 else "int4"
-        return Weight(name, codes, *shape, None, spread(here.scales), zeros, block)
+        return Weight(
+            name, codes, shape[0], shape[1], None, spread(here.scales), zeros, block
+        )
 
 
 def _float(array: Any) -> Any:
