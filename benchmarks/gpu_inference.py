@@ -1,6 +1,6 @@
 """Inference on a GPU, `burnish.compile` beside `torch.compile`, in turn in one run.
 
-    python benchmarks/gpu_inference.py [--batch 1,32] [--precision tf32,fp16]
+    python benchmarks/gpu_inference.py [--batch 1,32] [--precision tf32,bf16,fp16]
         [--only TEXT] [--rounds 50] [--plans]
 
 Networks of published shapes with random weights, the same ones in both. A process for
@@ -116,8 +116,12 @@ class Contenders:
         with torch.no_grad():
             exact = copy.deepcopy(peer).double()
             wanted = exact(*(a.double() if a.is_floating_point() else a for a in z))
-        if precision == "fp16":
-            peer, z = peer.half(), [a.half() if a.is_floating_point() else a for a in z]
+        if precision in ("fp16", "bf16"):
+            half = torch.float16 if precision == "fp16" else torch.bfloat16
+            peer, z = (
+                peer.to(half),
+                [a.to(half) if a.is_floating_point() else a for a in z],
+            )
             if z[0].ndim == 4:
                 peer = peer.to(memory_format=torch.channels_last)
                 z[0] = z[0].contiguous(memory_format=torch.channels_last)

@@ -123,6 +123,7 @@ class Operator(Function[P, A, T]):
         self.__module__ = value.__module__
         self.__doc__ = value.__doc__
         self.kernels: dict[str, Callable[..., Any]] = {}
+        self.takes_bfloat16: set[str] = set()
         function: Any = value
         code = function.__code__  # inspect.signature is slow, and there are hundreds
         count = code.co_posonlyargcount or code.co_argcount
@@ -164,11 +165,18 @@ class Operator(Function[P, A, T]):
 
         return register
 
-    def on(self, backend: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """Register a kernel that replaces the plain value on "numpy" or "cupy"."""
+    def on(
+        self, backend: str, *, takes_bfloat16: bool = False
+    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Register a kernel that replaces the plain value on "numpy" or "cupy".
+
+        takes_bfloat16: whether it computes bfloat16 in float32 and rounds once.
+        """
 
         def register(kernel: Callable[..., Any]) -> Callable[..., Any]:
             self.kernels[backend] = kernel
+            if takes_bfloat16:
+                self.takes_bfloat16.add(backend)
             return kernel
 
         return register
@@ -217,7 +225,9 @@ class Operator(Function[P, A, T]):
         self, kernel: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
     ) -> Any:
         """bfloat16 arguments computed as float32; results are bfloat16 again."""
-        if not bfloat16.is_among(args):
+        if not bfloat16.is_among(args) or (
+            self.takes_bfloat16 and namespace(*args).__name__ in self.takes_bfloat16
+        ):
             return kernel(*args, **options)
         return bfloat16.narrowed(kernel(*bfloat16.widened(args), **options))
 

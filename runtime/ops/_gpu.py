@@ -8,32 +8,52 @@ from __future__ import annotations
 
 from math import prod
 
-from burnish.backend import namespace
+from burnish.backend import bfloat16, namespace
 from burnish.backend.cuda import (
     channels,
     convolution,
     cublaslt,
     depthwise,
     fused,
+    kernels,
+    layout,
     loss,
     rows,
     windows,
 )
-from burnish.ops import activation, arithmetic, attention, conv, linear, norm, pool
+from burnish.ops import (
+    activation,
+    arithmetic,
+    attention,
+    conv,
+    embedding,
+    linear,
+    norm,
+    pool,
+    shape,
+)
 from burnish.ops import clip as clipping
 from burnish.ops import loss as losses
 from burnish.ops._kernels.blocks import blockwise, positive
 from burnish.ops._kernels.window import window
 from burnish.ops._shapes import unbroadcast
 
+
+def _plain(op, *args, **options):
+    """The plain value: of bfloat16 computed in float32, as no kernel did it."""
+    if not bfloat16.is_among(args):
+        return op.value(*args, **options)
+    return bfloat16.narrowed(op.value(*bfloat16.widened(args), **options))
+
+
 # --- arithmetic ---
 
 
 def _fused(op, formula):
-    @op.on("cupy")
+    @op.on("cupy", takes_bfloat16=True)
     def _(a, b):
         y = fused.evaluated(formula, (a, b))
-        return op.value(a, b) if y is None else y
+        return _plain(op, a, b) if y is None else y
 
 
 _fused(arithmetic.add, lambda a, b: a + b)
@@ -45,7 +65,7 @@ _fused(arithmetic.div, lambda a, b: a / b)
 # --- activations ---
 
 
-@activation.relu.on("cupy")
+@activation.relu.on("cupy", takes_bfloat16=True)
 def _(x):
     return blockwise(positive, x)
 
@@ -72,22 +92,22 @@ def _bounded(x, low, high):
     return namespace(x).clip(x, low, high)
 
 
-@activation.softmax.on("cupy")
+@activation.softmax.on("cupy", takes_bfloat16=True)
 def _(x, *, axis=-1):
     y = rows.softmax(x, axis, "softmax")
-    return activation.softmax.value(x, axis=axis) if y is None else y
+    return _plain(activation.softmax, x, axis=axis) if y is None else y
 
 
-@activation.log_softmax.on("cupy")
+@activation.log_softmax.on("cupy", takes_bfloat16=True)
 def _(x, *, axis=-1):
     y = rows.softmax(x, axis, "log_softmax")
-    return activation.log_softmax.value(x, axis=axis) if y is None else y
+    return _plain(activation.log_softmax, x, axis=axis) if y is None else y
 
 
-@attention.softmax_or_zero.on("cupy")
+@attention.softmax_or_zero.on("cupy", takes_bfloat16=True)
 def _(x):
     y = rows.softmax(x, -1, "softmax_or_zero")
-    return attention.softmax_or_zero.value(x) if y is None else y
+    return _plain(attention.softmax_or_zero, x) if y is None else y
 
 
 @activation.softmax.vjp("x", on="cupy")
@@ -108,20 +128,20 @@ def _(g, y, x):
 # --- normalisation ---
 
 
-@norm.layer_norm_from.on("cupy")
+@norm.layer_norm_from.on("cupy", takes_bfloat16=True)
 def _(x, weight=None, bias=None, *, axis=-1, eps=1e-5):
     n, fits = _row(x, axis, weight, bias)
     y = rows.layer_norm(x, weight, bias, n, eps, True) if fits else None
     if y is None:
-        return norm.layer_norm_from.value(x, weight, bias, axis=axis, eps=eps)
+        return _plain(norm.layer_norm_from, x, weight, bias, axis=axis, eps=eps)
     return y
 
 
-@norm.rms_norm_from.on("cupy")
+@norm.rms_norm_from.on("cupy", takes_bfloat16=True)
 def _(x, weight=None, *, axis=-1, eps=1e-5):
     n, fits = _row(x, axis, weight)
     y = rows.layer_norm(x, weight, None, n, eps, False) if fits else None
-    return norm.rms_norm_from.value(x, weight, axis=axis, eps=eps) if y is None else y
+    return _plain(norm.rms_norm_from, x, weight, axis=axis, eps=eps) if y is None else y
 
 
 @norm.layer_norm_from.vjp("x", "weight", "bias", on="cupy")
@@ -189,10 +209,10 @@ def _shaped(parts, given):
 # --- products ---
 
 
-@linear.linear.on("cupy")
+@linear.linear.on("cupy", takes_bfloat16=True)
 def _(x, weight, bias=None):
     y = cublaslt.linear(x, weight, bias)
-    return linear.linear.value(x, weight, bias) if y is None else y
+    return _plain(linear.linear, x, weight, bias) if y is None else y
 
 
 @linear.matmul.vjp("a", on="cupy")
@@ -237,12 +257,12 @@ def _matrix(x):
 # --- convolution and pooling ---
 
 
-@conv.conv.on("cupy")
+@conv.conv.on("cupy", takes_bfloat16=True)
 def _(x, weight, bias=None, *, stride=1, padding=0, dilation=1, groups=1):
     options = {"stride": stride, "padding": padding, "dilation": dilation}
     fits = x.ndim == weight.ndim and x.shape[1:2] == (weight.shape[1] * groups,)
     if not fits or x.ndim < 3 or not _alike(x, weight, bias) or len(weight) % groups:
-        return conv.conv.value(x, weight, bias, groups=groups, **options)
+        return _plain(conv.conv, x, weight, bias, groups=groups, **options)
     kernel = weight.shape[2:]
     w = window("conv", x.shape[2:], kernel, stride, padding, dilation)
     if depthwise.fits(x, weight, groups):
@@ -255,7 +275,7 @@ def _(x, weight, bias=None, *, stride=1, padding=0, dilation=1, groups=1):
     elif groups == 1:
         y = cublaslt.matmul(weight.reshape(len(weight), -1), _columns(x, w))
     if y is None:
-        return conv.conv.value(x, weight, bias, groups=groups, **options)
+        return _plain(conv.conv, x, weight, bias, groups=groups, **options)
     y = y.reshape(len(x), len(weight), *w.out)
     if bias is None:
         return y
@@ -285,7 +305,7 @@ def _columns(x, w):
     return windows.columns(x, x.shape[2:], w, together=False)
 
 
-@conv.conv_input_gradient.on("cupy")
+@conv.conv_input_gradient.on("cupy", takes_bfloat16=True)
 def _(g, weight, *, sizes, padding, stride=1, dilation=1, groups=1):
     pads = tuple(map(tuple, padding))
     w = conv.window_of(g, weight.shape[2:], stride, pads, dilation)
@@ -303,9 +323,34 @@ def _(g, weight, *, sizes, padding, stride=1, dilation=1, groups=1):
         cols = cublaslt.matmul(weight.reshape(len(weight), -1).T, slopes)
     if cols is None:
         options = {"stride": stride, "dilation": dilation, "groups": groups}
-        plain = conv.conv_input_gradient.value
-        return plain(g, weight, sizes=sizes, padding=padding, **options)
+        given = {"sizes": sizes, "padding": padding, **options}
+        return _plain(conv.conv_input_gradient, g, weight, **given)
     return windows.spread_columns(cols, (len(g), weight.shape[1], *sizes), w)
+
+
+@conv.conv_transpose.on("cupy", takes_bfloat16=True)
+def _(
+    x,
+    weight,
+    bias=None,
+    *,
+    stride=1,
+    padding=0,
+    output_padding=0,
+    dilation=1,
+    groups=1,
+):
+    y = conv.conv_transpose.value(
+        x,
+        weight,
+        stride=stride,
+        padding=padding,
+        output_padding=output_padding,
+        dilation=dilation,
+        groups=groups,
+    )
+    lead = (-1, *(1,) * (x.ndim - 2))
+    return y if bias is None else blockwise(_added, y, bias.reshape(lead))
 
 
 def _by_channel(g, weight, w, sizes, groups):
@@ -360,12 +405,12 @@ def _reduced(form, x, w):
     return windows.reduced(form, x, w)
 
 
-@pool.max_pool.on("cupy")
+@pool.max_pool.on("cupy", takes_bfloat16=True)
 def _(x, *, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
     options = (kernel_size, stride, padding, dilation, ceil_mode)
     w = pool.window_of("max_pool", x, *options)
     if not windows.takes(x):
-        return pool.max_pool.value(x, **dict(zip(_POOL, options, strict=True)))
+        return _plain(pool.max_pool, x, **dict(zip(_POOL, options, strict=True)))
     return _reduced("max", x, w)
 
 
@@ -375,12 +420,12 @@ def _(g, y, x, **options):
     return _or_plain(depthwise.max_gradient(g, y, x, w))
 
 
-@pool.window_sum.on("cupy")
+@pool.window_sum.on("cupy", takes_bfloat16=True)
 def _(x, *, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
     options = (kernel_size, stride, padding, dilation, ceil_mode)
     w = pool.window_of("window_sum", x, *options)
     if not windows.takes(x):
-        return pool.window_sum.value(x, **dict(zip(_POOL, options, strict=True)))
+        return _plain(pool.window_sum, x, **dict(zip(_POOL, options, strict=True)))
     return _reduced("sum", x, w)
 
 
@@ -396,6 +441,57 @@ def _(x, *, sizes, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=Fa
 
 
 _POOL = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
+
+
+# --- shapes ---
+
+
+@shape.concat_of.on("cupy", takes_bfloat16=True)
+def _(*arrays, axis=0):
+    first = arrays[0]
+    rank = first.ndim
+    if rank < 3 or axis not in (1, 1 - rank) or not any(map(layout.is_last, arrays)):
+        return _plain(shape.concat_of, *arrays, axis=axis)
+    beside = (len(first), *first.shape[2:])
+    alike = all(
+        a.ndim == rank
+        and a.dtype == first.dtype
+        and (len(a), *a.shape[2:]) == beside
+        and a.size
+        for a in arrays
+    )
+    if not alike or len(arrays) * first.nbytes >= kernels.LONG:
+        return _plain(shape.concat_of, *arrays, axis=axis)
+    return layout.joined(arrays)
+
+
+@embedding.embedding.on("cupy", takes_bfloat16=True)
+def _(ids, weight, *, padding_idx=None):
+    fits = isinstance(ids, type(weight)) and ids.dtype.char in "il" and ids.size
+    y = layout.taken(weight, ids) if fits and weight.ndim == 2 and weight.size else None
+    return embedding.embedding.value(ids, weight) if y is None else y
+
+
+_reshape = shape.reshape.value
+
+
+@shape.reshape.on("cupy", takes_bfloat16=True)
+def _(x, *, shape, keep_zeros=False):
+    if not x._c_contiguous and x.size and not keep_zeros:
+        y = x.view()
+        try:
+            y.shape = shape
+        except (AttributeError, ValueError):  # it is no view
+            x = layout.contiguous(x)
+        else:
+            return y
+    return _reshape(x, shape, keep_zeros)
+
+
+for _op in (shape.transpose, shape.split):
+    _op.takes_bfloat16.add("cupy")  # they move values
+for _op in (activation.gelu, activation.sigmoid, activation.swish):
+    _op.takes_bfloat16.add("cupy")  # they are formulas, which `fused` makes kernels of
 
 
 # --- losses ---

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib.util
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -42,7 +43,7 @@ _MOST = 32
 """Signatures whose plans are kept; the one that was not used longest goes first."""
 
 
-PRECISIONS = ("fp32", "tf32", "fp16")
+PRECISIONS = ("fp32", "tf32", "bf16", "fp16")
 """Precisions in which a GPU may compute float32."""
 
 _ROUNDS_MORE = {"winograd": 1e-5}
@@ -367,9 +368,10 @@ def compile(
     training. Results are those of the plain call within 1e-5 of their scale.
 
     precision: "fp32"; "tf32", with which a GPU rounds what float32 products multiply to
-    11 bits and sums in float32; or "fp16", with which float32 arguments, parameters and
-    what is computed from them are float16 on a GPU, sums, norms and softmax float32
-    inside, and results float32 again: for inference. Both are faster; a CPU does not
+    11 bits and sums in float32; "fp16" or "bf16" (8 bits and float32's range; it needs
+    the package ml_dtypes), with which float32 arguments, parameters and what is
+    computed from them are float16 or bfloat16 on a GPU, sums, norms and softmax float32
+    inside, and results float32 again: for inference. All are faster; a CPU does not
     round. tolerance: the error, of the results' scale, within which a CPU's plan may
     take kernels that round more than a sum does; from 1e-5 on 3 x 3 convolutions are
     computed by Winograd's algorithm. off: rules and kernels of a CPU's plans to leave
@@ -385,6 +387,11 @@ def compile(
         raise InputError(
             f"compile: expected precision {', '.join(names)} or {last}, "
             f"got {precision!r}"
+        )
+    if precision == "bf16" and importlib.util.find_spec("ml_dtypes") is None:
+        raise InputError(
+            "compile: expected the package ml_dtypes for precision 'bf16'; "
+            "pip install ml_dtypes"
         )
     if not 0 <= tolerance < 1:
         raise InputError(

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from burnish.backend.cuda import cublaslt
+from burnish.backend.cuda import cublaslt, workspace
 from burnish.backend.cuda.kernels import ELEMENTS, by_value, kernel
 from burnish.backend.cuda.rows import launch, takes
 
-_MASKS = (np.dtype(bool), np.dtype(np.float16), np.dtype(np.float32))
+_MASKS = ("bool", "float16", "bfloat16", "float32")
 _LOG2E = 1.4426950408889634
 _BLOCKS = 132
 """Fewer blocks of queries leave parts of a GPU idle: smaller ones then."""
@@ -36,7 +36,7 @@ def _described(mask: Any, shape: tuple[int, ...]) -> Any:
     """(kind of the mask, its strides along four axes); None for another mask."""
     if mask is None:
         return "", (0, 0, 0, 0)
-    if mask.dtype not in _MASKS or mask.ndim > len(shape):
+    if mask.dtype.name not in _MASKS or mask.ndim > len(shape):
         return None
     lead, size = len(shape) - mask.ndim, mask.itemsize
     if any(o not in (1, n) for n, o in zip(shape[lead:], mask.shape, strict=True)):
@@ -56,14 +56,15 @@ def _in_one(
     import cupy
 
     d, kind = q.shape[-1], q.dtype.char
-    if kind not in "ef" or (kind == "f" and not cublaslt.rounds()):
+    if kind not in "eEf" or (kind == "f" and not workspace.rounds()):
         return None
     if d % 16 or d > 128 or v.shape[-1] != d or not all(map(_in_packs, (q, k, v))):
         return None
     n, h = (1, 1, *q.shape[:-2])[-2:]
-    t = q.shape[-2]
-    warps = 4 if n * h * -(-t // 64) >= _BLOCKS else 2
-    blocks = (-(-t // (16 * warps)), n * h)
+    t, is_half = q.shape[-2], kind != "f"
+    tiles = 2 if is_half and d <= 64 and n * h * -(-t // 128) >= _BLOCKS else 1
+    warps = 4 if tiles > 1 or n * h * -(-t // 64) >= _BLOCKS else 2
+    blocks = (-(-t // (16 * tiles * warps)), n * h)
     if n * h >= 1 << 16:
         return None
     y = cupy.ndarray((n, t, h, d), q.dtype).transpose(0, 2, 1, 3)
@@ -72,12 +73,14 @@ def _in_one(
         element=ELEMENTS[q.dtype.name],
         wide="float",
         d=d,
-        keys=32 if kind == "f" and d > 64 else 64,
+        keys=64 if d <= (80 if is_half else 64) else 32,
         warps=warps,
+        tiles=tiles,
         mask=layout[0],
         mask_type="bool" if mask is None else ELEMENTS[mask.dtype.name],
         by_query=bool(layout[1][2]),
         causal=is_causal,
+        plain=mask is None and not is_causal and scale > 0 and k.shape[-2] > 0,
     )
     steps = [step for array in (q, k, v, y) for step in _steps(array)]
     sizes = by_value(np.array([*steps, *layout[1], h], np.int64))

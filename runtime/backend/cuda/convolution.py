@@ -10,10 +10,10 @@ import threading
 from math import prod
 from typing import Any, NamedTuple
 
-from burnish.backend.cuda import cublaslt, cudnn
+from burnish.backend.cuda import cudnn, patches, workspace
 from burnish.backend.cuda.layout import contiguous, empty, last
 
-_TYPES = {"f": 0, "d": 1, "e": 2}
+_TYPES = {"f": 0, "d": 1, "e": 2, "E": 9}  # "E" is bfloat16
 _FMA, _DEFAULT, _TENSOR = 3, 0, 1  # kinds of arithmetic: exact, TF32, half precision
 _CORRELATION, _CHANNELS_LAST = 1, 1
 _RELU, _IDENTITY, _PROPAGATES = 1, 5, 1
@@ -129,7 +129,7 @@ class _Convolution:
         if status:
             return False
         for perf in some[: got.value]:
-            if perf.status == 0 and perf.memory <= cublaslt.WORKSPACE:
+            if perf.status == 0 and perf.memory <= workspace.WORKSPACE:
                 self.algo, self.memory = perf.algo, perf.memory
                 lt.call("cudnnSetConvolutionMathType", self.conv, perf.math)
                 return True
@@ -138,7 +138,7 @@ class _Convolution:
     def _inputs(self, handle: Any, first: Any, second: Any, algo: int) -> Any:
         """The arguments of a cuDNN call that precede the result's."""
         c = self.lt.ctypes
-        room = cublaslt.workspace(first.data.device_id)
+        room = workspace.workspace(first.data.device_id)
         return (
             handle,
             c.byref(self.one),
@@ -149,7 +149,7 @@ class _Convolution:
             self.conv,
             algo,
             c.c_void_p(room.data.ptr),
-            c.c_size_t(cublaslt.WORKSPACE),
+            c.c_size_t(workspace.WORKSPACE),
         )
 
     def run(self, handle: Any, first: Any, second: Any, out: Any) -> Any:
@@ -203,8 +203,8 @@ def _found(way: str, array: Any, sizes: Geometry | None) -> Any:
     lt, kind = cudnn.library(), array.dtype.char
     if lt is None or kind not in _TYPES or sizes is None:
         return None
-    single = _DEFAULT if cublaslt.rounds() else _FMA
-    math = {"e": _TENSOR, "f": single, "d": _FMA}[kind]
+    single = _DEFAULT if workspace.rounds() else _FMA
+    math = {"e": _TENSOR, "E": _TENSOR, "f": single, "d": _FMA}[kind]
     device = array.data.device_id
     handle, key = cudnn.handle(lt, device), (way, kind, math, device, sizes)
     known = _held.known
@@ -227,8 +227,8 @@ def pays(array: Any, groups: int) -> bool:
     On an H100 its kernels without TF32 take twice the time of a matrix product.
     """
     kind = array.dtype.char
-    rounds = kind == "e" or (kind == "f" and cublaslt.rounds())
-    wanted = cublaslt.in_plan() and (groups > 1 or rounds)
+    rounds = kind in "eE" or (kind == "f" and workspace.rounds())
+    wanted = workspace.in_plan() and (groups > 1 or rounds)
     return wanted and cudnn.library() is not None
 
 
@@ -242,6 +242,8 @@ def conv(
     relu: bool = False,
 ) -> Any:
     """relu(conv(x, weight) + bias + beside), or None; beside has the result's shape."""
+    if groups == 1 and beside is None and not relu and patches.fits(w):
+        return patches.conv(x, weight, w, bias)
     sizes = geometry(x.shape, weight.shape, w, groups)
     found = _found(FORWARD, x, sizes)
     if found is None:

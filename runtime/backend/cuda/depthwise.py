@@ -22,7 +22,7 @@ def fits(x: Any, weight: Any, groups: int) -> bool:
         groups == x.shape[1] == weight.shape[0]
         and len(kernel_size) <= 2
         and max(kernel_size) <= _TAPS
-        and x.dtype.char in "efd"
+        and x.dtype.char in "eEfd"
         and x.size < LONG
     )
 

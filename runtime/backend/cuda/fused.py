@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from burnish.backend.cuda.kernels import ELEMENTS, LONG, kernel, wide
+from burnish.backend.cuda.layout import contiguous
 from burnish.backend.symbols import Script, Symbol, Unwritten
 from burnish.errors import InputError
 
@@ -75,7 +76,7 @@ def _evaluated(
     for index, fine, repeats in recipe.inputs:
         array = arrays[index]
         if not fine:
-            array = cupy.ascontiguousarray(array)
+            array = contiguous(array)
         if not repeats:
             places |= array.data.ptr
         given.append(array)

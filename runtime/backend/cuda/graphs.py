@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from burnish.backend.cuda import cublaslt, tables
+from burnish.backend.cuda import tables, workspace
 
 _alone = threading.RLock()
 """Held while graphs are made: one thread at a time does so."""
@@ -30,7 +30,7 @@ class Room:
         with cupy.cuda.Device(index):
             self._stream = cupy.cuda.Stream(non_blocking=True)
             self._pool = cupy.cuda.MemoryPool()
-            self._scratch = cupy.empty(cublaslt.WORKSPACE, "uint8")
+            self._scratch = cupy.empty(workspace.WORKSPACE, "uint8")
             self._done = cupy.cuda.Event(disable_timing=True)
         self._last: Any = None  # the stream, and the thread, of the last run
 
@@ -68,7 +68,7 @@ class Room:
 
     def computing(self) -> Any:
         """In the `with` block this thread's products are those of the graphs."""
-        return cublaslt.planned(self._scratch, self.precision == "tf32")
+        return workspace.planned(self._scratch, self.precision == "tf32")
 
     def allocating(self) -> Any:
         """In the `with` block this thread's arrays are made in the pool."""

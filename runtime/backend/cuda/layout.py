@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from burnish.backend.cuda.kernels import kernel
+from burnish.backend.cuda.kernels import LONG, kernel
 
 _TILE = 32
 _WORDS = {
@@ -50,11 +50,38 @@ def contiguous(array: Any) -> Any:
 
     if array._c_contiguous:
         return array
+    if _in_words(array):
+        return _gathered(array)
     if not array.size or not is_last(array):
         return cupy.ascontiguousarray(array)
     made = cupy.ndarray(array.shape, array.dtype)
     n, c = array.shape[:2]
     _turn(array, made, n, array.size // (n * c), c)
+    return made
+
+
+def _in_words(array: Any) -> bool:
+    """Whether an array of up to four axes has rows to read 16 bytes at a time."""
+    if not 2 <= array.ndim <= 4 or not array.size or array.nbytes >= LONG:
+        return False
+    *steps, last = array.strides
+    ends = array.data.ptr | array.shape[-1] * array.itemsize
+    for step in steps:
+        ends |= step
+    return bool(last == array.itemsize and not ends & 15)
+
+
+def _gathered(array: Any) -> Any:
+    import cupy
+
+    made = cupy.ndarray(array.shape, array.dtype)
+    lead = (1,) * (4 - array.ndim)
+    _, n1, n2, n3 = (*lead, *array.shape)
+    size = array.nbytes // 16
+    sizes = map(np.int32, (size, n1, n2, n3 * array.itemsize // 16))
+    steps = (*(0 for _ in lead), *(step // 16 for step in array.strides[:-1]))
+    run = kernel("gathered")
+    run((-(-size // 256),), (256,), (array, made, *sizes, *steps))
     return made
 
 
@@ -72,6 +99,47 @@ def empty(shape: tuple[int, ...], dtype: Any) -> Any:
 
     made = cupy.ndarray((shape[0], *shape[2:], shape[1]), dtype)
     return made.transpose(0, len(shape) - 1, *range(1, len(shape) - 1))
+
+
+def joined(arrays: Any) -> Any:
+    """Arrays (N, C, *S), one after another along C, in one that is channels-last."""
+    count = sum(array.shape[1] for array in arrays)
+    first = arrays[0]
+    made = empty((len(first), count, *first.shape[2:]), first.dtype)
+    start, size = made.data.ptr, first.dtype.itemsize
+    for array in map(last, arrays):
+        width = array.shape[1] * size
+        ends = width | count * size | array.data.ptr | start
+        word = next(n for n in sorted(_WORDS, reverse=True) if not ends & (n - 1))
+        run = kernel("spliced", element=_WORDS[word])
+        words = array.nbytes // word
+        sizes = words, np.int32(width // word), np.int32(count * size // word)
+        to = np.uintp(start)
+        if words:
+            run((-(-words // 256),), (256,), (array, to, *sizes))
+        start += width
+    return made
+
+
+def taken(table: Any, ids: Any) -> Any:
+    """The rows of a table (rows, n) with these numbers, (*ids.shape, n), or None.
+
+    ids: int32 or int64; outside of the table they wrap.
+    """
+    import cupy
+
+    width = table.shape[1] * table.itemsize
+    if not table._c_contiguous or (width | table.data.ptr) & 15 or ids.size >= LONG:
+        return None
+    ids = contiguous(ids)
+    y = cupy.ndarray((*ids.shape, table.shape[1]), table.dtype)
+    index = "int" if ids.dtype.itemsize == 4 else "long long"
+    run, words = kernel("taken", element=_WORDS[16], index=index), y.nbytes // 16
+    sizes = words, len(table), np.int32(width // 16)
+    if -(-words // 256) >= LONG:
+        return None
+    run((-(-words // 256),), (256,), (table, ids, y, *sizes))
+    return y
 
 
 def empty_like(array: Any) -> Any:

@@ -6,6 +6,7 @@ import functools
 from math import prod
 from typing import Any
 
+from burnish.backend.bfloat16 import is_bfloat16
 from burnish.backend.cuda import layout
 from burnish.backend.cuda.kernels import ELEMENTS, LONG, kernel, wide
 
@@ -13,7 +14,8 @@ from burnish.backend.cuda.kernels import ELEMENTS, LONG, kernel, wide
 def takes(*arrays: Any) -> bool:
     """Whether kernels take these arrays: floats of one kind, and not empty."""
     dtype = arrays[0].dtype
-    return dtype.kind == "f" and all(a.dtype == dtype and a.size for a in arrays)
+    is_float = dtype.kind == "f" or is_bfloat16(arrays[0])
+    return is_float and all(a.dtype == dtype and a.size for a in arrays)
 
 
 def contiguous(array: Any) -> Any:

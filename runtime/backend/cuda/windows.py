@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from burnish.backend.bfloat16 import is_bfloat16
 from burnish.backend.cuda.kernels import ELEMENTS, LONG, by_value, kernel, wide
 from burnish.backend.cuda.rows import contiguous
 
@@ -16,7 +17,7 @@ _THREADS = 256
 
 def takes(x: Any) -> bool:
     """Whether kernels take this array: floats, and not empty."""
-    return x.dtype.kind == "f" and x.size > 0
+    return (x.dtype.kind == "f" or is_bfloat16(x)) and x.size > 0
 
 
 def columns(x: Any, sizes: Any, w: Any, *, together: bool) -> Any:

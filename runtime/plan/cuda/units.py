@@ -12,9 +12,12 @@ from burnish.backend.cuda import cublaslt, graphs
 from burnish.capture import Program
 from burnish.capture.line import Line, refs
 from burnish.nn.core.param import Stored
+from burnish.ops.attention import scaled_dot_product_attention
 from burnish.ops.linear import linear
+from burnish.ops.shape import reshape, transpose
 from burnish.plan.cuda.convs import FusedConv, chain
-from burnish.plan.cuda.half import DTYPES, Half
+from burnish.plan.cuda.half import Half, half_dtype
+from burnish.plan.cuda.tails import AddNorm, GeluProduct, Readers, tail
 
 FEW = 512
 """Rows of a product that do not fill a GPU by themselves."""
@@ -32,7 +35,6 @@ class Unit:
     joined: Callable[[list[Any]], bool] | None = None
     done: tuple[int, ...] = ()
     half: Half | None = None
-    dtype: Any = None  # of half precision
 
     @property
     def label(self) -> str:
@@ -60,7 +62,7 @@ class Unit:
         if self.half is None:
             self.compute(values)
         else:
-            self.half.compute(self, values, self.dtype)
+            self.half.compute(self, values)
 
     def compute(self, values: list[Any]) -> None:
         """Compute its results without rounding."""
@@ -78,14 +80,18 @@ class Unit:
 def units(
     program: Program, kept: dict[Any, Any], precision: str = "fp32"
 ) -> list[Unit]:
-    """A program's lines: products of the same few rows, and convolutions, joined.
+    """A program's lines, joined where one launch does what several would.
 
+    Products of the same few rows, convolutions and what follows them, products and
+    their GELU, sums and their norm.
     kept: where joined weights are, for all programs of a function.
     """
     found: list[Unit] = []
     beside: dict[Any, Unit] = {}
     fixed, stays = program.fixed, not program.has_effects
-    behind = _chains(program) if stays else {}
+    dtype = half_dtype(precision)
+    readers = _readers(program)
+    behind = _chains(program, readers) if stays else {}
     inside = {id(line) for lines in behind.values() for line in lines}
     for line in program.lines:
         if id(line) in behind:
@@ -94,7 +100,12 @@ def units(
             continue
         if id(line) in inside:
             continue
-        key = _product(line, fixed) if stays else None
+        lines = tail(line, readers, fixed, dtype is not None) if stays else []
+        if lines and not inside & set(map(id, lines)):
+            inside |= set(map(id, lines))
+            found.append(Unit(lines, _tailed(lines, readers, fixed)))
+            continue
+        key = _product(line, fixed, readers) if stays else None
         if key in beside:
             beside[key].lines.append(line)
             continue
@@ -109,21 +120,33 @@ def units(
         used = {ref.place for ref in (*unit.reads, *unit.gives)}
         unit.done = tuple(sorted(used - asked))
         asked |= used
-    if precision in DTYPES:
-        half = Half(program, found, kept)
+    if dtype is not None:
+        half = Half(program, found, kept, dtype)
         for unit in found:
-            unit.half, unit.dtype = half, DTYPES[precision]
+            unit.half = half
     return found
 
 
-def _chains(program: Program) -> dict[int, list[Line]]:
-    """Convolutions with the lines fused into them, by the `id` of the last line."""
-    readers: dict[int, list[Line | None]] = {}
+def _readers(program: Program) -> Readers:
+    """The lines that read a place; None for results."""
+    readers: Readers = {}
     for line in program.lines:
         for ref in refs((line.call.args, line.call.options)):
             readers.setdefault(ref.place, []).append(line)
     for ref in refs(program.results):
         readers.setdefault(ref.place, []).append(None)
+    return readers
+
+
+def _tailed(lines: list[Line], readers: Readers, fixed: Any) -> Any:
+    """What computes a product and its GELU, or a sum and its norm."""
+    if lines[0].function is linear:
+        return GeluProduct(lines)
+    return AddNorm(lines, fixed, len(readers[lines[0].place]) > 1)
+
+
+def _chains(program: Program, readers: Readers) -> dict[int, list[Line]]:
+    """Convolutions with the lines fused into them, by the `id` of the last line."""
     found: dict[int, list[Line]] = {}
     fixed, taken = program.fixed, set[int]()
     for line in program.lines:
@@ -138,19 +161,35 @@ def _chains(program: Program) -> dict[int, list[Line]]:
     return found
 
 
-def _product(line: Line, fixed: dict[int, Any]) -> Any:
+def _product(line: Line, fixed: dict[int, Any], readers: Readers) -> Any:
     """The key shared by products that can be joined; None for another line."""
     call = line.call
     if call.function is not linear or not line.plain or len(call.args) < 2:
         return None
     x, *own = call.args
     places = [ref.place for ref in refs(own)]
-    if len(places) != len(own) or not refs(x) or prod(x.shape[:-1]) > FEW:
+    if len(places) != len(own) or not refs(x):
+        return None
+    if prod(x.shape[:-1]) > FEW and not _is_attended(line, readers):
         return None
     if any(type(fixed.get(p)) is not type(fixed.get(places[0])) for p in places):
         return None
     plain = [isinstance(fixed.get(p), Stored) for p in places]
     return (x.place, len(own), own[0].dtype) if all(plain) else None
+
+
+def _is_attended(line: Line | None, readers: Readers) -> bool:
+    """Whether only attention reads a result; it takes parts of arrays as they are."""
+    behind = [] if line is None else readers.get(line.place, [])
+    if not behind:
+        return False
+    for then in behind:
+        function = None if then is None else then.call.function
+        if function is scaled_dot_product_attention:
+            continue
+        if function not in (reshape, transpose) or not _is_attended(then, readers):
+            return False
+    return True
 
 
 class _Products:

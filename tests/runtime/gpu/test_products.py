@@ -8,10 +8,10 @@ from burnish import Tensor, nn, ops
 from burnish.backend.cuda import (
     attention,
     convolution,
-    cublaslt,
     cudnn,
     depthwise,
     layout,
+    workspace,
 )
 from burnish.backend.cuda import fused as elements
 from burnish.ops._kernels.window import window
@@ -27,8 +27,8 @@ def kind(request):
     """A way to compute, in the `with` block of which products are."""
     import cupy
 
-    room = cupy.empty(cublaslt.WORKSPACE, "uint8")
-    with cublaslt.planned(room, request.param == "tf32"):
+    room = cupy.empty(workspace.WORKSPACE, "uint8")
+    with workspace.planned(room, request.param == "tf32"):
         yield request.param
 
 
@@ -56,6 +56,9 @@ def correlated(x, weight, w, groups, bias=None):
 
 
 CONVS = [
+    ((2, 3, 9, 13), (16, 3, 4, 4), 4, 0, 1, 1),
+    ((2, 8, 6, 8), (12, 8, 2, 2), 2, 0, 1, 1),
+    ((2, 8, 50), (12, 8, 5), 5, 0, 1, 1),
     ((2, 8, 9, 11), (12, 8, 3, 3), 1, 1, 1, 1),
     ((1, 3, 17, 13), (7, 3, 5, 5), 2, 2, 1, 1),
     ((3, 16, 8, 8), (32, 16, 1, 1), 1, 0, 1, 1),
@@ -77,6 +80,10 @@ def test_convolutions(case, kind):
     bias, beside = array(own[0], kind=kind), array(*wanted.shape, kind=kind)
     lead = (-1, *(1,) * len(w.out))
     added = wanted + bias.get().reshape(lead)
+    for given in (x, layout.last(x)):
+        y = convolution.conv(given, weight, w, groups, bias)
+        if y is not None:
+            close(y, added, kind)
     for more in (None, beside):
         y = convolution.conv(x, weight, w, groups, bias, more, True)
         whole = added if more is None else added + more.get()
@@ -144,6 +151,8 @@ def test_each_channel_by_itself(c, sizes, kernel, stride, dilation, kind):
         (50, 33, 128, 1),
         (16, 200, 80, 5),
         (65, 64, 16, 2),
+        (300, 310, 64, 60),
+        (130, 70, 112, 2),
     ],
 )
 def test_attention(t, s, d, heads, masked, causal, kind):

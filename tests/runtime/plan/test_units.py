@@ -59,6 +59,6 @@ def test_precision_is_a_known_one():
     fast = burnish.compile(model, precision="tf32")
     np.testing.assert_allclose(fast(x), model(x), 1e-5)
     with pytest.raises(
-        InputError, match="expected precision 'fp32', 'tf32' or 'fp16', got"
+        InputError, match="expected precision 'fp32', 'tf32', 'bf16' or 'fp16', got"
     ):
         burnish.compile(model, precision="fp64")
