@@ -85,18 +85,23 @@ def _words(plans: Sequence[ClassPlan]) -> dict[str, str]:
         return {}
     if (shared := _shared(every)) or (shared := _block(plans[0])):
         return {plan.name: shared for plan in plans}
-    wanted: dict[str, str] = {}
     ends: tuple[Callable[[str], str], ...] = (_first, _last)
-    for end in ends:
-        alike: dict[str, list[ClassPlan]] = defaultdict(list)
-        for plan in plans:
-            if plan.name not in wanted:
-                alike[end(plan.words[0])].append(plan)
-        for some in alike.values():
-            shared = _shared(word for plan in some for word in plan.words)
-            if len(some) > 1 and shared:
-                wanted |= {plan.name: shared for plan in some}
-    return wanted
+    return max((_ending_alike(plans, end) for end in ends), key=len)
+
+
+def _ending_alike(
+    plans: Sequence[ClassPlan], end: Callable[[str], str]
+) -> dict[str, str]:
+    """The words of those classes whose names have one end in common."""
+    alike: dict[str, list[ClassPlan]] = defaultdict(list)
+    for plan in plans:
+        alike[end(plan.words[0])].append(plan)
+    return {
+        plan.name: shared
+        for some in alike.values()
+        if len(some) > 1 and (shared := _shared(w for p in some for w in p.words))
+        for plan in some
+    }
 
 
 def _first(word: str) -> str:

@@ -204,10 +204,10 @@ x{n + 1}: float32[batch, 4] = nn.Linear({size}, 4, bias=False, weight=v{n})(b{n}
     return "\n".join([*weights, *ends[0], *statements, *ends[1]])
 
 
-def _named(first: str, second: str, declared: str = "", act: str = "tanh") -> str:
-    """Two blocks of two layers under names of their own, of different widths."""
-    text = _widths(6, 8, act=act)
-    for number, name in enumerate((first, second)):
+def _named(*names: str, declared: str = "", act: str = "tanh") -> str:
+    """Blocks of two layers under names of their own, of different widths."""
+    text = _widths(*range(6, 6 + len(names)), act=act)
+    for number, name in enumerate(names):
         text = text.replace(f"blocks.{number}:Block", name + declared)
         text = text.replace(f"blocks.{number}", name)
     return text
@@ -294,6 +294,18 @@ SOURCES: list[tuple[str, str, str]] = [
         """
         self.text_tower = Tower#1()
         self.vision_tower = Tower#2()
+        """,
+    ),
+    (
+        "share_words",  # the end that more of them share
+        _named("q_lin", "lin_first", "out_lin", "lin_last", "v_lin", "output"),
+        """
+        self.q_lin = Lin#1()
+        self.lin_first = LinFirst#1()
+        self.out_lin = Lin#2()
+        self.lin_last = LinLast#1()
+        self.v_lin = Lin#3()
+        self.output = Output#1()
         """,
     ),
     (
