@@ -75,8 +75,8 @@ def _gathered(array: Any) -> Any:
     import cupy
 
     made = cupy.ndarray(array.shape, array.dtype)
-    lead = (1,) * (4 - array.ndim)
-    _, n1, n2, n3 = (*lead, *array.shape)
+    lead = [1] * (4 - array.ndim)
+    n1, n2, n3 = [*lead, *array.shape][1:]
     size = array.nbytes // 16
     sizes = map(np.int32, (size, n1, n2, n3 * array.itemsize // 16))
     steps = (*(0 for _ in lead), *(step // 16 for step in array.strides[:-1]))
