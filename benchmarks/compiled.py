@@ -2,14 +2,15 @@
 
     python benchmarks/compiled.py [--threads 1,2] [--batch 1] [--only TEXT,TEXT]
         [--contenders compiled,rounded,onnxruntime,plain,torch,torch.compile]
-        [--rounds 7] [--files FOLDER] [--json FILE] [--patience 2]
+        [--rounds 7] [--files FOLDER] [--json FILE] [--patience 2] [--own-time]
 
 Networks are those of `workloads.py`, exported once into FOLDER, and the gallery's whose
 original is in the cache. Each contender is a process of its own, asked in turn; before
 every sample all wait for idle processors, so many seconds at most. What is printed: the
-median of the lower third of each one's samples, every other contender's time divided by
-the compiled one's, and how far its numbers are from onnxruntime's, of their scale; at
-the end the geometric means.
+median of the lower third of each one's samples (the processor's own time with
+--own-time, for one thread), every other contender's time divided by the compiled one's,
+and how far its numbers are from onnxruntime's, of their scale; at the end the geometric
+means.
 """
 
 from __future__ import annotations
@@ -154,6 +155,7 @@ def table(options: argparse.Namespace) -> list[dict[str, Any]]:
                 setting = {"threads": threads, "batch": batch}
                 setting |= {"files": str(options.files), "rounds": options.rounds}
                 setting |= {"patience": options.patience, "chunks": 4}
+                setting |= {"own_time": options.own_time}
                 own = [k for k in kinds if name not in GALLERY or "torch" not in k]
                 took = compared(name, own, setting)
                 row = {"name": name, "batch": batch, "threads": threads, **took}
@@ -195,6 +197,7 @@ def main() -> None:
     parser.add_argument("--files", type=Path, default=default)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--patience", type=float, default=2.0)
+    parser.add_argument("--own-time", action="store_true")
     options = parser.parse_args()
     options.files.mkdir(parents=True, exist_ok=True)
     kinds = options.contenders.split(",")
