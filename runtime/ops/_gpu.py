@@ -490,8 +490,10 @@ def _(x, *, shape, keep_zeros=False):
 
 for _op in (shape.transpose, shape.split):
     _op.takes_bfloat16.add("cupy")  # they move values
-for _op in (activation.gelu, activation.sigmoid, activation.swish):
-    _op.takes_bfloat16.add("cupy")  # they are formulas, which `fused` makes kernels of
+for _formula in (activation.gelu, activation.sigmoid, activation.swish):
+    _formula.takes_bfloat16.add(
+        "cupy"
+    )  # they are formulas, which `fused` makes kernels of
 
 
 # --- losses ---

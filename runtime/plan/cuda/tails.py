@@ -31,7 +31,8 @@ class GeluProduct:
 
     def __call__(self, values: list[Any]) -> bool:
         x, *own = (values[place] for place in self._args)
-        y = cublaslt.linear(x.data, *(each.data for each in own), act="gelu")
+        weight, bias = (*(each.data for each in own), None)[:2]
+        y = cublaslt.linear(x.data, weight, bias, "gelu")
         if y is None:
             return False
         values[self._place] = type(x).wrap(y, x.device)
@@ -113,7 +114,10 @@ def tail(line: Line, readers: Readers, fixed: Any, is_half: bool) -> list[Line]:
         return []
     if not all(isinstance(a, Ref) and _is_array(a, fixed) for a in call.args):
         return []
-    return next(([line, then] for then in behind if _is_norm(then, line, fixed)), [])
+    for then in behind:
+        if then is not None and _is_norm(then, line, fixed):
+            return [line, then]
+    return []
 
 
 def _is_array(ref: Ref, fixed: Any) -> bool:
@@ -121,9 +125,9 @@ def _is_array(ref: Ref, fixed: Any) -> bool:
     return ref.place not in fixed or isinstance(fixed[ref.place], Stored)
 
 
-def _is_norm(then: Line | None, line: Line, fixed: Any) -> bool:
+def _is_norm(then: Line, line: Line, fixed: Any) -> bool:
     """Whether a line is the norm of another one's rows, by stored parameters."""
-    if then is None or then.call.function not in _NORMS or not then.plain:
+    if then.call.function not in _NORMS or not then.plain:
         return False
     call, rank = then.call, len(line.shape or ())
     own = call.args[1:]
