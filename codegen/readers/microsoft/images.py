@@ -20,7 +20,7 @@ from burnish.codegen.readers.microsoft.shared.layouts import (
 
 _IMAGE = 4
 """The axes of a batch of images."""
-_HALF, _ONE = np.float32([0.5]), np.float32([1])
+_HALF, _ONE = np.array([0.5], np.float32), np.array([1], np.float32)
 
 
 @microsoft("GroupNorm")
