@@ -2,28 +2,25 @@
 
 from burnish.plan.cpu import (
     along,
-    along_gradients,
     attention,
     batched,
-    conv,
     elementwise,
-    embedding,
-    gradients,
     joined,
     loss,
-    quantized,
     recurrent,
-    recurrent_gradients,
-    rounding,
-    row_gradients,
     rows,
     trees,
-    window,
 )
 from burnish.plan.cpu.builder import Builder
+from burnish.plan.cpu.convolution import conv, window
+from burnish.plan.cpu.gradients import along as along_gradients
+from burnish.plan.cpu.gradients import blocks as gradients
+from burnish.plan.cpu.gradients import recurrent as recurrent_gradients
+from burnish.plan.cpu.gradients import rows as row_gradients
+from burnish.plan.cpu.lowbit import embedding, quantized, rounding
+from burnish.plan.cpu.lowbit.rounding import moved
+from burnish.plan.cpu.lowbit.sums import sum_of_codes
 from burnish.plan.cpu.memory import Memory, placed
-from burnish.plan.cpu.rounding import moved
-from burnish.plan.cpu.sums import sum_of_codes
 from burnish.plan.cpu.table import LOWERED, Declined, lower
 
 __all__ = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from burnish.plan.cpu.builder import Builder
-from burnish.plan.cpu.conv import check
+from burnish.plan.cpu.convolution.conv import check
 from burnish.plan.cpu.layout import LANES, blocks, strides
 from burnish.plan.cpu.table import lower, need
 from burnish.plan.graph import Constant, Node, Value

@@ -10,7 +10,7 @@ import numpy as np
 from burnish.kernels.records import ACTIVATIONS, GEMV
 from burnish.lowbit.packed import Packed
 from burnish.plan.cpu.builder import Builder
-from burnish.plan.cpu.packed_parts import PackedParts, numbers
+from burnish.plan.cpu.lowbit.packed_parts import PackedParts, numbers
 from burnish.plan.graph import Constant, Node, Value
 
 _ROWS = 2

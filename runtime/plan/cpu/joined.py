@@ -9,7 +9,7 @@ import numpy as np
 
 from burnish.operator import registry
 from burnish.plan.cpu.builder import Builder, Spot
-from burnish.plan.cpu.conv import check
+from burnish.plan.cpu.convolution.conv import check
 from burnish.plan.cpu.layout import LANES, PLAIN, Layout, blocks, pixels, strides
 from burnish.plan.cpu.table import lower, need
 from burnish.plan.graph import Constant, Node, Value, constant

@@ -8,7 +8,7 @@ import numpy as np
 
 from burnish.ops.trees import totals
 from burnish.plan.cpu.builder import Builder
-from burnish.plan.cpu.conv import check
+from burnish.plan.cpu.convolution.conv import check
 from burnish.plan.cpu.table import lower, need
 from burnish.plan.graph import Constant, Node, Value
 

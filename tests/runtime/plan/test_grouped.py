@@ -2,7 +2,7 @@
 
 import pytest
 
-from burnish.plan.cpu.grouped import Groups, is_split_faster, merged, split
+from burnish.plan.cpu.convolution.grouped import Groups, is_split_faster, merged, split
 
 
 @pytest.mark.parametrize(

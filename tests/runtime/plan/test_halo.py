@@ -7,7 +7,7 @@ import pytest
 
 import burnish
 from burnish import Tensor, nn, ops
-from burnish.plan.cpu import halo
+from burnish.plan.cpu.convolution import halo
 from tests.runtime.plan.checks import check
 
 RANDOM = np.random.default_rng(4)

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from burnish.plan.cpu.builder import Builder, Spot
-from burnish.plan.cpu.geometry import Tiles, Window, tiled
-from burnish.plan.cpu.grouped import Groups
+from burnish.plan.cpu.convolution.geometry import Tiles, Window, tiled
+from burnish.plan.cpu.convolution.grouped import Groups
 from burnish.plan.cpu.layout import LANES, blocks, strides
 from burnish.plan.graph import constant
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from burnish.lowbit import Packed
 from burnish.plan.cpu.builder import Builder, Spot
-from burnish.plan.cpu.conv import check
-from burnish.plan.cpu.packed_parts import PackedParts, numbers
+from burnish.plan.cpu.convolution.conv import check
+from burnish.plan.cpu.lowbit.packed_parts import PackedParts, numbers
 from burnish.plan.cpu.table import lower, need
 from burnish.plan.graph import Constant, Node, Value
 

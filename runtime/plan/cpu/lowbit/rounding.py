@@ -16,9 +16,9 @@ from burnish.capture import CaptureError
 from burnish.lowbit import Level
 from burnish.ops.small import small
 from burnish.plan.cpu.builder import Builder
-from burnish.plan.cpu.codes import values_of_sum
 from burnish.plan.cpu.layout import LANES, PLAIN, Layout, length, pixels
-from burnish.plan.cpu.rounded import Rounded, by_product, is_fixed, scheme
+from burnish.plan.cpu.lowbit.codes import values_of_sum
+from burnish.plan.cpu.lowbit.rounded import Rounded, by_product, is_fixed, scheme
 from burnish.plan.cpu.table import LOWERED, lower, need
 from burnish.plan.graph import Array, Node, Value, combined
 

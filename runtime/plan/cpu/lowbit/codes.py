@@ -9,8 +9,8 @@ import numpy as np
 
 from burnish.plan.cpu.builder import Builder, Spot
 from burnish.plan.cpu.layout import LANES, PLAIN, Layout
-from burnish.plan.cpu.rounded import Rounded, by_product, scheme
-from burnish.plan.cpu.sums import Sum, pending
+from burnish.plan.cpu.lowbit.rounded import Rounded, by_product, scheme
+from burnish.plan.cpu.lowbit.sums import Sum, pending
 from burnish.plan.graph import Array, Value
 
 

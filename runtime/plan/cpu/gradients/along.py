@@ -9,7 +9,7 @@ import numpy as np
 
 from burnish.plan.cpu.along import taken
 from burnish.plan.cpu.builder import Builder
-from burnish.plan.cpu.conv import check, window_of
+from burnish.plan.cpu.convolution.conv import check, window_of
 from burnish.plan.cpu.layout import PLAIN
 from burnish.plan.cpu.table import lower, need
 from burnish.plan.graph import Constant, Node, Value, constant

@@ -8,7 +8,7 @@ from typing import Any
 from burnish.kernels.forms import CHUNK
 from burnish.kernels.records import REDUCTIONS
 from burnish.plan.cpu.builder import Builder, Spot
-from burnish.plan.cpu.conv import check
+from burnish.plan.cpu.convolution.conv import check
 from burnish.plan.cpu.layout import CHANNELS, LANES, PLAIN, blocks
 from burnish.plan.cpu.table import lower, need
 from burnish.plan.graph import Node, Value

@@ -9,7 +9,7 @@ import numpy as np
 
 from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.layout import CHANNELS, PLAIN, Layout
-from burnish.plan.cpu.rounded import Rounded, is_fixed
+from burnish.plan.cpu.lowbit.rounded import Rounded, is_fixed
 from burnish.plan.cpu.table import LOWERED
 from burnish.plan.graph import Node, Value
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from burnish.kernels.records import ACTIVATIONS
 from burnish.plan.cpu.builder import Builder
-from burnish.plan.cpu.geometry import Adjoint, Window
+from burnish.plan.cpu.convolution.geometry import Adjoint, Window
+from burnish.plan.cpu.convolution.weights import fitting, packed_bias
 from burnish.plan.cpu.layout import CHANNELS, LANES, blocks, pixels
-from burnish.plan.cpu.weights import fitting, packed_bias
 from burnish.plan.graph import Constant, Node, Value
 
 _CACHE = 512 << 10

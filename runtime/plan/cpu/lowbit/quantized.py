@@ -9,8 +9,8 @@ import numpy as np
 
 from burnish.kernels.records import ACTIVATIONS
 from burnish.plan.cpu.builder import Builder, Spot
-from burnish.plan.cpu.codes import Maps, codes
-from burnish.plan.cpu.geometry import Window
+from burnish.plan.cpu.convolution.geometry import Window
+from burnish.plan.cpu.convolution.weights import biases
 from burnish.plan.cpu.layout import (
     CHANNELS,
     LANES,
@@ -19,9 +19,9 @@ from burnish.plan.cpu.layout import (
     blocks,
     pixels,
 )
-from burnish.plan.cpu.quantized_weights import Whole, whole
-from burnish.plan.cpu.rounded import scheme
-from burnish.plan.cpu.weights import biases
+from burnish.plan.cpu.lowbit.codes import Maps, codes
+from burnish.plan.cpu.lowbit.rounded import scheme
+from burnish.plan.cpu.lowbit.weights import Whole, whole
 from burnish.plan.graph import Node, Value
 
 _DEEPEST = 1 << 15

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from burnish.plan.cpu.geometry import Window
+from burnish.plan.cpu.convolution.geometry import Window
 from burnish.plan.cpu.layout import LANES, strides
 
 _MOST = 160

@@ -11,9 +11,8 @@ import numpy as np
 from burnish.kernels.records import ACTIVATIONS
 from burnish.ops._kernels.window import each, pairs
 from burnish.plan.cpu.builder import Builder, Spot
-from burnish.plan.cpu.gemv import gemv
-from burnish.plan.cpu.geometry import Adjoint, Tiles, Window, tiled
-from burnish.plan.cpu.grouped import (
+from burnish.plan.cpu.convolution.geometry import Adjoint, Tiles, Window, tiled
+from burnish.plan.cpu.convolution.grouped import (
     Groups,
     is_split_faster,
     merged,
@@ -21,12 +20,8 @@ from burnish.plan.cpu.grouped import (
     part_weight,
     split,
 )
-from burnish.plan.cpu.halo import tiled_maps
-from burnish.plan.cpu.layout import CHANNELS, LANES, PLAIN, Layout, blocks, pixels
-from burnish.plan.cpu.quantized import quantized_conv, quantized_linear
-from burnish.plan.cpu.row_layout import result_layout, rows_layout
-from burnish.plan.cpu.table import Declined, lower, need
-from burnish.plan.cpu.weights import (
+from burnish.plan.cpu.convolution.halo import tiled_maps
+from burnish.plan.cpu.convolution.weights import (
     Unpacked,
     biases,
     channel_weights,
@@ -37,7 +32,12 @@ from burnish.plan.cpu.weights import (
     turned_weights,
     weights,
 )
-from burnish.plan.cpu.winograd import is_faster, winograd
+from burnish.plan.cpu.convolution.winograd import is_faster, winograd
+from burnish.plan.cpu.gemv import gemv
+from burnish.plan.cpu.layout import CHANNELS, LANES, PLAIN, Layout, blocks, pixels
+from burnish.plan.cpu.lowbit.quantized import quantized_conv, quantized_linear
+from burnish.plan.cpu.row_layout import result_layout, rows_layout
+from burnish.plan.cpu.table import Declined, lower, need
 from burnish.plan.graph import Constant, Node, Value
 
 Packed = Callable[[int, int], Spot | Unpacked]

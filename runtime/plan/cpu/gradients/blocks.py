@@ -8,9 +8,11 @@ from typing import Any
 from burnish.kernels.records import REDUCTIONS
 from burnish.ops._kernels.window import each, pairs
 from burnish.plan.cpu.builder import Builder, Spot
-from burnish.plan.cpu.conv import check, times
-from burnish.plan.cpu.geometry import Window
-from burnish.plan.cpu.grouped import Groups
+from burnish.plan.cpu.convolution.conv import check, times
+from burnish.plan.cpu.convolution.geometry import Window
+from burnish.plan.cpu.convolution.grouped import Groups
+from burnish.plan.cpu.convolution.runs import Runs, runs_of
+from burnish.plan.cpu.convolution.weights import Unpacked, turned_weights
 from burnish.plan.cpu.layout import (
     CHANNELS,
     LANES,
@@ -21,9 +23,7 @@ from burnish.plan.cpu.layout import (
     pixels,
 )
 from burnish.plan.cpu.row_layout import rows_layout
-from burnish.plan.cpu.runs import Runs, runs_of
 from burnish.plan.cpu.table import lower, need
-from burnish.plan.cpu.weights import Unpacked, turned_weights
 from burnish.plan.graph import Constant, Node, Value
 
 _UNIT = 64  # channels in that a share of a weight's gradient has at most

@@ -8,8 +8,8 @@ import numpy as np
 
 from burnish.kernels.records import WINDOWS
 from burnish.plan.cpu.builder import Builder
-from burnish.plan.cpu.conv import check, tables, window_of
-from burnish.plan.cpu.geometry import tiled
+from burnish.plan.cpu.convolution.conv import check, tables, window_of
+from burnish.plan.cpu.convolution.geometry import tiled
 from burnish.plan.cpu.layout import CHANNELS, LANES, blocks, pixels
 from burnish.plan.cpu.table import lower, need
 from burnish.plan.graph import Node, Value, constant

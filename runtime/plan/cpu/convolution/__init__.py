@@ -1,0 +1,1 @@
+"""Convolutions and pooling: tiles, packed weights, and what replaces a direct sum."""

@@ -1,0 +1,1 @@
+"""Gradients of operators whose values have kernels too."""

@@ -1,0 +1,1 @@
+"""Rounded values and quantized weights: codes in memory, sums in integers."""
