@@ -127,7 +127,9 @@ class Residual(nn.Module):
 
 @pytest.mark.parametrize("channels", [16, 21, 48])
 @pytest.mark.parametrize(
-    "act", [lambda x: x, ops.relu, lambda x: ops.clip(x, -1, 2)], ids=str
+    "act",
+    [lambda x: x, ops.relu, lambda x: ops.clip(x, -1, 2)],
+    ids=["none", "relu", "clip"],
 )
 def test_sums_of_rounded_values_are_sums_of_codes(channels, act):
     model, x = Residual(channels, act), tensor(2, channels, 7, 11)
