@@ -504,13 +504,14 @@ def test_a_weight_of_a_module_that_no_reader_is_in_was_passed_to_them():
 
 
 def test_a_matrix_folded_for_each_call_of_a_module_stays_one():
-    def untied(second: str) -> bool:
+    def untied(second: str, bias: str = "shift") -> bool:
         text = """a = MatMul(x, matrix) copy = Identity(matrix) b = Relu(a)
-            y = MatMul(b, copy)"""
-        weights = {"matrix": np.eye(3, dtype=np.float32)}
-        model = model_of(text, weights=weights, x="2, 3")
+            c = MatMul(b, copy) y = Add(c, shift)"""
+        matrix, shift = np.eye(3, dtype=np.float32), np.float32([1, 2, 3])
+        model = model_of(text, weights={"matrix": matrix, "shift": shift}, x="2, 3")
+        model.graph.initializers["shift"].name = bias
         model.graph.initializers["matrix"].name = "onnx::MatMul_41"
-        names = ("/layer/fc/MatMul", "", "/layer/Relu", f"{second}/MatMul")
+        names = ("/layer/fc/MatMul", "", "/layer/Relu", f"{second}/MatMul", "")
         for node, name in zip(model.graph, names, strict=True):
             node.name = name
         model.graph[1].outputs[0].name = "onnx::MatMul_42"
@@ -520,6 +521,9 @@ def test_a_matrix_folded_for_each_call_of_a_module_stays_one():
     assert not untied("/layer_1/fc_1")
     assert untied("/layer/other")
     assert untied("/layer/fc_first")
+    assert not untied("/layer/fc_1", "layer.fc.bias")
+    assert untied("/layer/fc_1", "layer.fc_1.bias")
+    assert untied("/layer_1/fc", "layer_1.norm.bias")
 
 
 def test_fresh_weights_of_any_modules_are_untied_by_scope():
