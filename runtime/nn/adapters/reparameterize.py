@@ -53,7 +53,7 @@ class Reparameterizer:
 class Reparameterized(Param):
     """The value of `method` on its parts, where a parameter was."""
 
-    __slots__ = ("_last", "_merged", "_named", "method", "trained")
+    __slots__ = ("_last", "_named", "method", "trained")
     derived = True
 
     method: Reparameterizer
@@ -75,7 +75,8 @@ class Reparameterized(Param):
         trained: bool,
         merged: Array | None,
     ) -> None:
-        self.method, self._named, self._merged = method, parts, merged
+        self.method, self._named = method, parts
+        self._value = merged  # what `version` sees: computed anew where it is None
         self._shape, self._dtype, self.trained = shape, dtype, trained
         self._last: tuple[Any, int, list[Any]] | None = None
 
@@ -87,8 +88,8 @@ class Reparameterized(Param):
 
     def resolve(self) -> Tensor:
         """The value on its device, recorded where a part is."""
-        if self._merged is not None:
-            return Tensor.wrap(self.device.put(self._merged), self.device)
+        if self._value is not None:
+            return Tensor.wrap(self.device.put(self._value), self.device)
         key = [
             thing for part in self._named.values() for thing in (part.data, part.node)
         ]
@@ -110,7 +111,7 @@ class Reparameterized(Param):
     @property
     def is_merged(self) -> bool:
         """Whether the value is one that `merge` has computed."""
-        return self._merged is not None
+        return self._value is not None
 
     @property
     def base(self) -> Tensor:
@@ -130,11 +131,11 @@ class Reparameterized(Param):
 
     def merge(self) -> None:
         """Compute the value once and for all; the parts do not train any more."""
-        self._merged = self.resolve().data
+        self._value = self.resolve().data
 
     def unmerge(self) -> None:
         """Compute the value from the parts again; they are what they were."""
-        self._merged = None
+        self._value = None
 
     # --- what a parameter has ---
 
@@ -200,12 +201,12 @@ class Reparameterized(Param):
     def copy(self) -> Self:
         parts = {name: part.copy() for name, part in self._named.items()}
         made = object.__new__(type(self))
-        state = self._shape, self._dtype, self.trained, self._merged
+        state = self._shape, self._dtype, self.trained, self._value
         made._set(self.method, parts, *state)
         return made
 
     def __reduce__(self) -> tuple[Any, ...]:
-        state = self._shape, self._dtype, self.trained, self._merged
+        state = self._shape, self._dtype, self.trained, self._value
         return _restored, (self.method, self._named, *state)
 
 

@@ -68,8 +68,6 @@ class Following:
     ) -> Any:
         """`function(*args, **options)`, with its reads noted."""
         for each in leaves((args, options)):
-            if isinstance(each, Reparameterized):
-                self.formulas[id(each)] = (each, each.is_merged)
             if isinstance(each, Stored):
                 self.read(each)
             elif type(each) is Tensor and not self._is_own(each):
@@ -93,7 +91,11 @@ class Following:
         return forwarded(module, args, options)
 
     def read(self, stored: Any) -> None:
-        """A parameter or buffer is read."""
+        """A parameter or buffer is read; with one that is made of others, its parts."""
+        if isinstance(stored, Reparameterized):
+            self.formulas[id(stored)] = (stored, stored.is_merged)
+            for _, part in stored.parts():
+                self.read(part)
         if isinstance(stored, Stored):
             self.stored[id(stored)] = stored
 
