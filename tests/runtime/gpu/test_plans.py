@@ -236,6 +236,19 @@ def test_parameters_that_change_are_taken_up():
     assert fast(x).shape == (2, 7)
 
 
+@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+def test_adapters(precision):
+    model, x = encoder().apply_lora(4), tensor(7, 2, 64)
+    fast = burnish.compile(model, precision=precision)
+    most = {"fp32": 1e-5, "fp16": 5e-3}[precision]
+    for _ in range(2):
+        same(fast(x), model(x), most)
+    for param in model.parameters():
+        param.assign(param.data * 1.25 + 0.01)
+    same(fast(x), model(x), most)
+    assert "planning failed" not in fast.explain()
+
+
 def test_gradients_are_recorded_by_the_plain_call():
     model = Net().to("cuda:autodiff")
     fast = burnish.compile(model)
