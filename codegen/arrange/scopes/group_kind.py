@@ -33,6 +33,23 @@ LISTS = frozenset(("ModuleDict", "ModuleList", "Sequential"))
 _COUNTS = re.compile(r"([_-]\d[0-9A-Za-z]*)+$")
 """Parts of a name that count modules, behind its words."""
 
+_ONE = re.compile(r"(ss|is|(?<![cgt]p)us|alias|bias|canvas|lens|series)$")
+"""Ends of words that are of one thing already."""
+
+_PLURALS = tuple(
+    (re.compile(f"{plural}$"), one)
+    for plural, one in (
+        (r"axes", "axis"),
+        (r"(ind|vert)ices", r"\1ex"),
+        (r"matrices", "matrix"),
+        (r"(cook|mov)ies", r"\1ie"),
+        (r"([a-z]{2})ies", r"\1y"),
+        (r"([eo]ach|nch|rch|tch|sh|ss|x|alias|bias|lens)es", r"\1"),
+        (r"s", ""),
+    )
+)
+"""Ends of words for several, and what one has instead; the first that fits holds."""
+
 
 def module_scope(statement: Statement) -> tuple[Level, ...]:
     """A statement's module; where its node has none, its layer's weights tell.
@@ -189,7 +206,9 @@ def class_word(name: str) -> str:
 
 
 def singular(name: str) -> str:
+    """The word for one of several modules, without a number: `queries` is a `query`."""
     bare = name.rstrip("0123456789_") or name
-    return (
-        bare[:-1] if len(bare) > 3 and bare.endswith("s") and bare[-2] != "s" else bare
-    )
+    if len(bare) < 4 or _ONE.search(bare):
+        return bare
+    tried = (plural.subn(one, bare) for plural, one in _PLURALS)
+    return next((word for word, count in tried if count), bare)
