@@ -142,6 +142,10 @@ class Operator(Function[P, A, T]):
         self.rules_on: dict[str, dict[str, Rule]] = {}
         self.memory_bound = False
 
+    def __reduce__(self) -> str:
+        """Where pickle finds it again: a global, as a function is."""
+        return self.__qualname__
+
     @property
     def __signature__(self) -> inspect.Signature:
         import inspect

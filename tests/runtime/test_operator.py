@@ -1,9 +1,11 @@
 """The registry: calling, options, kernels, declaring operators of one's own."""
 
+import pickle
+
 import numpy as np
 import pytest
 
-from burnish import Device, Tensor
+from burnish import Device, Tensor, ops
 from burnish.errors import DeviceError
 from burnish.operator import operator, registry
 
@@ -198,3 +200,9 @@ def test_tensors_on_two_devices_are_refused():
     far = Tensor.wrap(np.ones(2), Device("cuda:1"))
     with pytest.raises(DeviceError, match=r"product: .* got 'cpu' and 'cuda:1'; move"):
         product(Tensor([1.0, 2.0]), far)
+
+
+def test_operators_pickle_as_functions_do():
+    for name in ops.__all__:
+        made = getattr(ops, name)
+        assert pickle.loads(pickle.dumps(made)) is made, name
