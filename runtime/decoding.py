@@ -83,11 +83,19 @@ class Decoder:
         return made
 
     def followed(
-        self, ids: Tensor, mask: Any, cache: Cache, count: int, **choice: Any
+        self,
+        ids: Tensor,
+        mask: Any,
+        cache: Cache,
+        count: int,
+        ends: list[int],
+        rest: int,
+        **choice: Any,
     ) -> Tensor | None:
         """ids (N, T) with tokens behind them by a loop on the GPU; None without one.
 
-        mask: `attention_mask` (N, T) or None; choice: `burnish.generation.follow`'s.
+        mask: `attention_mask` (N, T) or None; ends: the tokens that end a row, rest:
+        the one behind them; choice: `burnish.generation.follow`'s.
         """
         if is_on_cpu(ids.device) or recording.tape is not None:
             return None
@@ -99,7 +107,6 @@ class Decoder:
             return None
         from burnish.backend.cuda.sampling import Choice
 
-        ends, rest = ends_of(choice.get("eos"), choice.get("pad"))
         how = Choice(
             bool(choice.get("do_sample")),
             float(choice.get("temperature", 1.0)),
@@ -219,12 +226,6 @@ def _steps(model: Module, owners: tuple[Module, ...]) -> tuple[Any, Any]:
 def is_on_cpu(device: Device) -> bool:
     """Whether steps on a device are those of a CPU's plan."""
     return device.kind == "cpu"
-
-
-def ends_of(eos: Any, pad: int | None) -> tuple[list[int], int]:
-    """The tokens that end a row, and the one that follows them."""
-    ends = [] if eos is None else [eos] if isinstance(eos, int) else list(eos)
-    return ends, pad if pad is not None else ends[0] if ends else 0
 
 
 def _places(mask: Any) -> Tensor:

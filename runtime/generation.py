@@ -20,7 +20,7 @@ import numpy as np
 from burnish import rng
 from burnish.backend import Array, namespace
 from burnish.caches import Cache, places
-from burnish.decoding import Decoder, ends_of, is_on_cpu
+from burnish.decoding import Decoder, is_on_cpu
 from burnish.errors import InputError
 from burnish.nn import Module
 from burnish.tensor import Tensor
@@ -70,10 +70,12 @@ def generate(
         called = Decoder(model) if compile is True else compile
         cache = Cache(ids.shape[1] + max_new_tokens)
     if attention_mask is None:
-        made = _on_gpu(called, ids, None, cache, max_new_tokens, positions, choice)
-        if made is not None:
-            return made
-        choice["cache"] = Cache(cache.reserved) if cache.length else cache
+        if compile is not False:
+            made = _on_gpu(called, ids, None, cache, max_new_tokens, positions, choice)
+            if made is not None:
+                return made
+            cache = Cache(cache.reserved) if cache.length else cache
+        choice["cache"] = cache
         choice["positions"] = positions
         return follow(
             lambda new, cache: called(new, cache=cache), ids, max_new_tokens, **choice
@@ -86,10 +88,12 @@ def generate(
         )
     longest = int(mask.sum(1).max()) if mask.size else 0
     _check_room(longest, max_new_tokens, positions)
-    made = _on_gpu(called, ids, mask, cache, max_new_tokens, None, choice)
-    if made is not None:
-        return made
-    choice["cache"] = Cache(cache.reserved) if cache.length else cache
+    if compile is not False:
+        made = _on_gpu(called, ids, mask, cache, max_new_tokens, None, choice)
+        if made is not None:
+            return made
+        cache = Cache(cache.reserved) if cache.length else cache
+    choice["cache"] = cache
 
     def step(new: Tensor, cache: Cache) -> Tensor:
         nonlocal mask
@@ -119,7 +123,8 @@ def _on_gpu(
         choice.get("temperature", 1.0), choice.get("top_k"), choice.get("top_p", 1.0)
     )
     _check_room(ids.shape[1], count, positions)
-    return called.followed(ids, mask, cache, count, **choice)
+    ends, rest = _ends_of(choice.get("eos"), choice.get("pad"))
+    return called.followed(ids, mask, cache, count, ends, rest, **choice)
 
 
 def follow(
@@ -149,7 +154,7 @@ def follow(
     """
     check_choice(temperature, top_k, top_p)
     _check_room(ids.shape[1], max_new_tokens, positions)
-    ends, rest = ends_of(eos, pad)
+    ends, rest = _ends_of(eos, pad)
     cache, new = Cache() if cache is None else cache, ids
     xp = namespace(ids.data)
     rows, running = [ids.data], xp.ones((ids.shape[0], 1), bool)
@@ -244,3 +249,9 @@ def _ids(model: Module, input_ids: Any) -> Tensor:
             f"generate: expected token ids (batch, time), got {ids.dtype} {ids.shape}"
         )
     return ids.astype("int64")
+
+
+def _ends_of(eos: Any, pad: int | None) -> tuple[list[int], int]:
+    """The tokens that end a row, and the one that follows them."""
+    ends = [] if eos is None else [eos] if isinstance(eos, int) else list(eos)
+    return ends, pad if pad is not None else ends[0] if ends else 0

@@ -130,4 +130,4 @@ def test_the_container_proves_itself(printed: dict[str, str]) -> None:
 
 def test_the_function_answers_as_the_zipapp_does(printed: dict[str, str]) -> None:
     answer = printed["A zipapp"].strip()
-    assert printed["A function"].strip() == f"{{'digits': [{answer}]}}"
+    assert printed["A serverless function"].strip() == f"{{'digits': [{answer}]}}"

@@ -106,7 +106,7 @@ def _by_head(x: Expression, heads: int | None) -> Expression:
     traits=OWN_SHAPE | UNBOUNDED,
     argument_roles={0: "q", 1: "k", 2: "v", "attn_mask": "mask"},
 )
-def attention_of_heads(
+def scaled_dot_product_attention(
     q: Expression,
     k: Expression,
     v: Expression,

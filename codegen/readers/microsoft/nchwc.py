@@ -43,7 +43,10 @@ def convolutions(model: ir.Model) -> list[ir.Node]:
 def block_size(convs: Iterable[ir.Node]) -> int | None:
     """How many channels a block has, where a size or padding in the model tells."""
     for conv in convs:
-        filters, channels = array_of(conv.inputs[1], "filters").shape[:2]
+        shape = array_of(conv.inputs[1], "filters").shape if conv.inputs[1:] else ()
+        if len(shape) != _IMAGE:
+            continue
+        filters, channels = shape[:2]
         if filters % LARGE:
             return SMALL
         if _groups(conv) == 1 and SMALL <= channels < LARGE:

@@ -20,6 +20,8 @@ WAYS: dict[str, dict[str, Any]] = {
 }
 
 BY_ONNXRUNTIME = (
+    "ReduceLogSum of integers",
+    "ReduceLogSumExp of integers",
     "a function with a reference to its attribute",
     "a scan backwards, along other axes",
     "an optional that a branch fills",
