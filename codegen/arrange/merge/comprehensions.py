@@ -70,6 +70,8 @@ def _growing(
 
     Where every few parts in a row grow alike, all of them do.
     """
+    if len(parts) - start >= _GROWING and _grow(parts[start:]):
+        return len(parts), progression(parts[start:])
     end = start + _GROWING
     while end <= len(parts) and _grow(parts[end - _GROWING : end]):
         end += 1

@@ -1,4 +1,4 @@
-"""One constructor for several: equal ones, or with sizes in arithmetic progression."""
+"""One constructor for several: equal ones, or with sizes in progression."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from burnish.codegen.program import BinOp, Call, Expression, Literal, Name
 
 _TELLING = 3
 """Two sizes are always in arithmetic progression; more are evidence."""
+
+_DOUBLING = 4
+"""Stages often have 64, 128 and 256 channels; as many that double are evidence."""
 
 
 def progression(made: Sequence[Expression]) -> Expression | None:
@@ -79,9 +82,43 @@ def _part(parts: Sequence[Expression]) -> Expression | None:
         return _place(values)
     if len(values) < len(parts) or not all(type(value) is int for value in values):
         return None
+    return grown(values)
+
+
+def grown(values: list[int]) -> Expression | None:
+    """The integers in progression as an expression of `i`; None where they are not."""
+    i: Expression = Name("i")
+    return _arithmetic(values, i) or _geometric(values, i, _DOUBLING) or _cycle(values)
+
+
+def _arithmetic(values: list[int], i: Expression) -> Expression | None:
     steps = {after - before for before, after in pairwise(values)}
     if len(steps) != 1 or len(values) < _TELLING:
         return None
     step = steps.pop()
-    grown = Name("i") if abs(step) == 1 else BinOp("*", Literal(abs(step)), Name("i"))
-    return BinOp("+" if step > 0 else "-", first, grown)
+    grown = i if abs(step) == 1 else BinOp("*", Literal(abs(step)), i)
+    return BinOp("+" if step > 0 else "-", Literal(values[0]), grown)
+
+
+def _geometric(values: list[int], i: Expression, least: int) -> Expression | None:
+    """`3 * 2**i`, and `2 ** (i + 1)` where the first is a power itself."""
+    first, second = values[:2]
+    if len(values) < least or first < 1 or second <= first or second % first:
+        return None
+    ratio = second // first
+    if any(after != before * ratio for before, after in pairwise(values)):
+        return None
+    if first == ratio:
+        return BinOp("**", Literal(ratio), BinOp("+", i, Literal(1)))
+    power = BinOp("**", Literal(ratio), i)
+    return power if first == 1 else BinOp("*", Literal(first), power)
+
+
+def _cycle(values: list[int]) -> Expression | None:
+    """A progression that starts again, as the dilations 1, 2, 4, 1, 2, 4 do."""
+    for length in range(_TELLING, len(values) // 2 + 1):
+        if all(value == values[n % length] for n, value in enumerate(values)):
+            i = BinOp("%", Name("i"), Literal(length))
+            once = values[:length]
+            return _arithmetic(once, i) or _geometric(once, i, _TELLING)
+    return None

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from burnish.codegen.arrange.analysis.holes import Hole, Slot, as_expression
+from burnish.codegen.arrange.merge.progressions import grown
 from burnish.codegen.names.identifier import Identifier, free
 from burnish.codegen.program import (
     BinOp,
@@ -32,9 +33,10 @@ _TELLING = 3
 """A size that is a multiple in fewer classes may be one by chance."""
 
 _TIMES = (2, 3, 4, 6)
+"""The factors of multiples that are looked for."""
+
 _MULTIPLE = 16
 """From here on a multiple inside a class is no design but chance."""
-"""The factors of multiples that are looked for."""
 
 _SHAPED = frozenset(
     ("kernel_size", "stride", "padding", "dilation", "output_padding", "groups")
@@ -137,10 +139,12 @@ class Table:
             return None
         if kind == "padding":
             for base in bases:
-                if base[0] == "kernel_size" and all(
-                    size == by // 2 for size, by in _pairs(column, base[1])
-                ):
+                pairs = _pairs(column, base[1])
+                if base[0] == "kernel_size" and all(a == b // 2 for a, b in pairs):
                     return "//", 2, base
+                whole = {a // b if b and a % b == 0 else 0 for a, b in pairs}
+                if base[0] == "dilation" and len(whole) == 1 and (by := whole.pop()):
+                    return "*", by, base
         if self._is_passed(key):
             for base in bases:
                 pairs = _pairs(base[1], column)
@@ -258,14 +262,17 @@ class Table:
         }
 
     def usual(self) -> dict[str, Any]:
-        """The defaults of arguments: values of the callee that some class keeps."""
+        """The defaults of arguments: values of the callee that some class keeps.
+
+        Sizes in progression have none, so that one constructor can make all.
+        """
         found: dict[str, Any] = {}
         for key, name in self.names.items():
             default = self._uses(key)[0].default
             if ABSENT in key[1]:
                 found[name] = None
             elif isinstance(default, bool) or (
-                default is not None and default in key[1]
+                default is not None and default in key[1] and not _is_grown(key[1])
             ):
                 found[name] = default
         return found
@@ -287,7 +294,7 @@ class Table:
             return BinOp("*", known, known)
         if operator == "//":
             return BinOp("//", known, Literal(by))
-        return BinOp("*", Literal(by), known)
+        return known if by == 1 else BinOp("*", Literal(by), known)
 
 
 def _role(uses: list[Slot]) -> str:
@@ -312,6 +319,11 @@ def _role(uses: list[Slot]) -> str:
 
 def _varies(column: Sequence[Any]) -> bool:
     return len({repr(size) for size in column if size is not ABSENT}) > 1
+
+
+def _is_grown(column: Column) -> bool:
+    sizes = [size for size in column if type(size) is int]
+    return len(sizes) == len(column) > 1 and grown(sizes) is not None
 
 
 def _pairs(column: Column, base: Column) -> list[tuple[Any, Any]]:

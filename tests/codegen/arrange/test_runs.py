@@ -35,6 +35,25 @@ ROWS = {  # parts, and what is written of them
         [*(block(8 * i) for i in range(1, 5)), block(7)],
         "*[Block(8 + 8 * i) for i in range(4)], Block(7)",
     ),
+    "doubling": ([block(2**i) for i in range(4)], "*[Block(2**i) for i in range(4)]"),
+    "doubling from the ratio on": (
+        [block(2 * 2**i) for i in range(4)],
+        "*[Block(2 ** (i + 1)) for i in range(4)]",
+    ),
+    "doubling stages": (
+        [block(64 * 2**i, 3**i) for i in range(4)],
+        "*[Block(64 * 2**i, 3**i) for i in range(4)]",
+    ),
+    "starting again": (
+        [block(2 ** (i % 4)) for i in range(10)],
+        "*[Block(2 ** (i % 4)) for i in range(10)]",
+    ),
+    "growing and starting again": (
+        [block(5 + i % 3) for i in range(6)],
+        "*[Block(5 + i % 3) for i in range(6)]",
+    ),
+    "halving is written out": ([block(8 // 2**i) for i in range(4)], None),
+    "two in turn are written out": ([block(1 + i % 2) for i in range(4)], None),
     "three that grow are written out": ([block(8 * i) for i in range(1, 4)], None),
     "a switch": ([block(8, up=True), *[block(8, up=False)] * 2], None),
 }

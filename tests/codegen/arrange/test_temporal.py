@@ -30,9 +30,15 @@ def temporal(padding: list[list[int]], dilations: list[int]) -> onnx.ModelProto:
 
 GROWING = [1, 2, 4, 8]
 CASES = {
-    "causal": ([[2 * d, 0] for d in GROWING], GROWING, "padding=((padding, 0),)"),
+    "causal": ([[2 * d, 0] for d in GROWING], GROWING, "padding=((2 * dilation, 0),)"),
     "uneven": ([[d, d + 2] for d in (1, 3, 5)], [2, 4, 6], "padding=((padding, "),
-    "even": ([[d, d] for d in GROWING], GROWING, "padding=padding, dilation"),
+    "even": ([[d, d] for d in GROWING], GROWING, "padding=dilation, dilation"),
+    "again": (
+        [[d, d] for d in GROWING * 2],
+        GROWING * 2,
+        "(2 ** (i % 4)) for i in ran",
+    ),
+    "one loop": ([[d, d] for d in GROWING], GROWING, "Block(2**i) for i in range(4)"),
 }
 
 

@@ -330,6 +330,12 @@ ARRANGING = (
         lambda: progression(_linear(8, 16)) is not None,
     ),
     Threshold(
+        "arrange.merge.progressions._DOUBLING",
+        3,
+        "the channels of three stages, which often double",
+        lambda: progression(_linear(64, 128, 256)) is not None,
+    ),
+    Threshold(
         "arrange.merge.comprehensions._EQUAL",
         2,
         "a comprehension for two equal layers",
