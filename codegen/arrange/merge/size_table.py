@@ -135,8 +135,9 @@ class Table:
     def _from(self, key: Key, bases: list[Key]) -> tuple[str, int, Key] | None:
         """A size as a multiple of a named one, where enough classes agree."""
         kind, column = key
-        if not all(type(size) is int for size in column if size is not ABSENT):
+        if not _is_whole(column):
             return None
+        bases = [base for base in bases if _is_whole(base[1])]
         if kind == "padding":
             for base in bases:
                 pairs = _pairs(column, base[1])
@@ -319,6 +320,11 @@ def _role(uses: list[Slot]) -> str:
 
 def _varies(column: Sequence[Any]) -> bool:
     return len({repr(size) for size in column if size is not ABSENT}) > 1
+
+
+def _is_whole(column: Column) -> bool:
+    """Whether sizes are integers: windows may have one for each axis."""
+    return all(type(size) is int for size in column if size is not ABSENT)
 
 
 def _is_grown(column: Column) -> bool:

@@ -48,3 +48,20 @@ def test_dilations_are_arguments_of_one_class(case: str) -> None:
     text = check_source(temporal(padding, dilations))
     assert len(re.findall(r"^class ", text, re.MULTILINE)) == 2, text
     assert line in text, text
+
+
+def test_windows_of_several_axes_beside_paddings_of_one_number() -> None:
+    nodes, weights, x = [], {}, "x"
+    for number, (window, pad) in enumerate([((1, 3), 0), ((1, 5), 1), ((3, 1), 2)]):
+        for step in ("a", "b"):
+            path = f"{step}{number}"
+            weights[f"w{path}"] = floats(4, 4, *window, seed=len(weights))
+            weights[f"v{path}"] = floats(4, seed=len(weights))
+            given = {"pads": [pad] * 4, "kernel_shape": window}
+            nodes.append(node("Conv", f"{x} w{path} v{path}", f"c{path}", **given))
+            nodes.append(node("Relu", f"c{path}", f"r{path}"))
+            x = f"r{path}"
+        nodes.append(node("Sigmoid", x, f"s{number}"))
+        x = f"s{number}"
+    text = check_source(graph(nodes, weights, outputs=x, x=(2, 4, 12, 12)))
+    assert len(re.findall(r"^class ", text, re.MULTILINE)) == 2, text
