@@ -5,6 +5,7 @@ The last phase: the phases before it read every part as an expression of its own
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 from burnish.codegen.arrange.merge.progressions import progression
@@ -68,16 +69,26 @@ def _growing(
 ) -> tuple[int, Expression | None]:
     """The end of the longest run from `start` whose sizes grow, and its constructor.
 
+    All parts of one class are tried at its first: sizes may start again within them.
     Where every few parts in a row grow alike, all of them do.
     """
-    if len(parts) - start >= _GROWING and _grow(parts[start:]):
-        return len(parts), progression(parts[start:])
+    if start == 0 or _callee(parts[start - 1]) != _callee(parts[start]):
+        alike = itertools.takewhile(
+            lambda part: _callee(part) == _callee(parts[start]), parts[start:]
+        )
+        whole = tuple(alike)
+        if len(whole) >= _GROWING and _grow(whole):
+            return start + len(whole), progression(whole)
     end = start + _GROWING
     while end <= len(parts) and _grow(parts[end - _GROWING : end]):
         end += 1
     if end == start + _GROWING:
         return start, None
     return end - 1, progression(parts[start : end - 1])
+
+
+def _callee(part: Expression) -> str:
+    return part.function if isinstance(part, Call) else ""
 
 
 def _grow(parts: tuple[Expression, ...]) -> bool:

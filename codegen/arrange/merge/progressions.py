@@ -116,7 +116,7 @@ def _geometric(values: list[int], i: Expression, least: int) -> Expression | Non
 
 def _cycle(values: list[int]) -> Expression | None:
     """A progression that starts again, as the dilations 1, 2, 4, 1, 2, 4 do."""
-    for length in range(_TELLING, len(values) // 2 + 1):
+    for length in range(_TELLING, len(values) - _TELLING + 1):
         if all(value == values[n % length] for n, value in enumerate(values)):
             i = BinOp("%", Name("i"), Literal(length))
             once = values[:length]

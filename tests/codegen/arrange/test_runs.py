@@ -48,6 +48,10 @@ ROWS = {  # parts, and what is written of them
         [block(2 ** (i % 4)) for i in range(10)],
         "*[Block(2 ** (i % 4)) for i in range(10)]",
     ),
+    "starting again behind another class": (
+        [Call("Stem", ()), *[block(2 ** (i % 4)) for i in range(7)]],
+        "Stem(), *[Block(2 ** (i % 4)) for i in range(7)]",
+    ),
     "growing and starting again": (
         [block(5 + i % 3) for i in range(6)],
         "*[Block(5 + i % 3) for i in range(6)]",
