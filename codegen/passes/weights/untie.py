@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable
 
@@ -160,21 +161,22 @@ def _renamed(
     return name if own in taken else own
 
 
-def _is_read_again(weight: ir.Value, copy: ir.Value, owners: set[str]) -> bool:
+def _is_read_again(weight: ir.Value, copy: ir.Value, parameters: list[str]) -> bool:
     """Whether a module that reads the weight is called again, and reads the copy then.
 
     The older exporter counts the calls, "fc" and "fc_1", and folds a matrix for each.
-    owners: the modules that hold parameters by the file's names.
+    parameters: the names of those that the file names, sorted.
     """
     first = [_path(node) for node, _ in weight.uses() if node.op_type != "Identity"]
     again = [_path(node) for node, _ in copy.uses()]
     return bool(again) and all(
-        any(_is_called_again(one, other, owners) for one in first) for other in again
+        any(_is_called_again(one, other, parameters) for one in first)
+        for other in again
     )
 
 
 def _is_called_again(
-    one: tuple[str, ...], other: tuple[str, ...], owners: set[str]
+    one: tuple[str, ...], other: tuple[str, ...], parameters: list[str]
 ) -> bool:
     """Whether the modules of two paths are one but for the counts of its calls.
 
@@ -185,16 +187,22 @@ def _is_called_again(
     counted = [i for i, (a, b) in enumerate(zip(one, other, strict=True)) if a != b]
     if not all(_CALL.fullmatch(other[i].removeprefix(one[i])) for i in counted):
         return False
-    return not counted or ".".join(other[: counted[0] + 1]) not in owners
+    return not counted or not _holds(".".join(other[: counted[0] + 1]), parameters)
 
 
-def _owners(model: ir.Model) -> set[str]:
-    """The paths of all modules that hold parameters, by the parameters' names."""
+def _holds(module: str, parameters: list[str]) -> bool:
+    """Whether one of the sorted names is of a parameter in the module."""
+    prefix = f"{module}."
+    place = bisect_left(parameters, prefix)
+    return place < len(parameters) and parameters[place].startswith(prefix)
+
+
+def _parameters(model: ir.Model) -> list[str]:
+    """The names of all parameters that an author named, sorted."""
     values = list(model.graph.initializers.values())
     values += [n.outputs[0] for n in g.all_nodes(model) if n.op_type == "Identity"]
     names = {value.name or "" for value in values}
-    parts = [name.split(".") for name in names if _PARAMETER.fullmatch(name)]
-    return {".".join(path[:end]) for path in parts for end in range(1, len(path))}
+    return sorted(name for name in names if _PARAMETER.fullmatch(name))
 
 
 def _path(node: ir.Node) -> tuple[str, ...]:
@@ -204,7 +212,7 @@ def _path(node: ir.Node) -> tuple[str, ...]:
 def _by_names(model: ir.Model, account: Account) -> bool:
     """Replace an Identity of a weight whose name is another weight's by that weight."""
     changed = False
-    owners = _owners(model)
+    parameters = _parameters(model)
     for node in g.all_nodes(model):
         if node.domain != "" or node.op_type != "Identity":
             continue
@@ -218,7 +226,7 @@ def _by_names(model: ir.Model, account: Account) -> bool:
         is_folded = _FOLDED.fullmatch(name) and _FOLDED.fullmatch(weight.name or "")
         if not _PARAMETER.fullmatch(name) and not is_folded:
             continue
-        if is_folded and _is_read_again(weight, output, owners):
+        if is_folded and _is_read_again(weight, output, parameters):
             continue
         copy = origin.copied(tensor, [origin.use(node, 0)])
         output.name = None
