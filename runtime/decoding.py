@@ -4,7 +4,7 @@ A language model's forward takes a `Cache`, whose arrays have room for more posi
 than there are yet. `Decoder` runs a model's steps of a token as a plan of kernels:
 where the new rows of keys and values go, and what a query sees, are data of a call, so
 that a plan serves every position. On a GPU it is one CUDA graph, see
-`burnish.plan.cuda.token_plan`.
+`burnish.plan.cuda.tokens.plan`.
 
     decoder, cache = Decoder(model), Cache(1024)
     logits = decoder(prompt, cache=cache)       # as the model does it
@@ -105,7 +105,7 @@ class Decoder:
         logits = self.model(ids, *given, cache=cache).data[:, -1]
         if not cache.is_plain or logits.dtype != np.float32:
             return None
-        from burnish.backend.cuda.sampling import Choice
+        from burnish.backend.cuda.decoding.sampling import Choice
 
         how = Choice(
             bool(choice.get("do_sample")),
@@ -125,7 +125,7 @@ class Decoder:
 
     def _loop(self) -> Any:
         if self._on_gpu is None:
-            from burnish.plan.cuda.token_loop import TokenLoop
+            from burnish.plan.cuda.tokens.loop import TokenLoop
 
             self._on_gpu = TokenLoop(self.model, self._precision)
         return self._on_gpu

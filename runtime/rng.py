@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from burnish.backend import Array, Device
-from burnish.backend.cuda import random
+from burnish.backend.cuda.elementwise import random
 from burnish.backend.cuda.kernels import LONG
 
 _streams: tuple[np.random.Generator, np.random.Generator] | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from burnish.backend.cuda import fused
+from burnish.backend.cuda.elementwise import fused
 from burnish.backend.namespace import namespace
 
 

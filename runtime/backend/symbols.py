@@ -2,9 +2,9 @@
 
 A formula is a function of arrays that works element by element: NumPy's arithmetic,
 `namespace(x)`'s functions with `out=`, arrays that are changed in place. Run on symbols
-it leaves statements in C behind, which `burnish.backend.cuda.fused` compiles. A formula
-that branches on an element, or calls what is not here, raises Unwritten: it is then
-computed as it is, a kernel for every step.
+it leaves statements in C behind, which `burnish.backend.cuda.elementwise.fused`
+compiles. A formula that branches on an element, or calls what is not here, raises
+Unwritten: it is then computed as it is, a kernel for every step.
 """
 
 from __future__ import annotations

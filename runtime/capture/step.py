@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from burnish.autodiff import Gradients, Variable, recording
-from burnish.backend.cuda.live import Live
+from burnish.backend.cuda.graphs.live import Live
 from burnish.capture.gradients import Walk
 from burnish.capture.tape import Call, Tape
 from burnish.capture.traced import Traced

@@ -9,18 +9,11 @@ from __future__ import annotations
 from math import prod
 
 from burnish.backend import bfloat16, namespace
-from burnish.backend.cuda import (
-    channels,
-    convolution,
-    cublaslt,
-    depthwise,
-    fused,
-    kernels,
-    layout,
-    loss,
-    rows,
-    windows,
-)
+from burnish.backend.cuda import kernels, layout
+from burnish.backend.cuda.convolution import convolution, depthwise, windows
+from burnish.backend.cuda.elementwise import fused
+from burnish.backend.cuda.norms import channels, loss, rows
+from burnish.backend.cuda.products import cublaslt
 from burnish.ops import (
     activation,
     arithmetic,

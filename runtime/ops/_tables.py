@@ -8,7 +8,7 @@ import numpy as np
 
 from burnish.autodiff import Variable
 from burnish.backend import Array, Device, namespace
-from burnish.backend.cuda.tables import on_gpu
+from burnish.backend.cuda.graphs.tables import on_gpu
 
 
 def beside(x: Any, table: Array) -> Array:

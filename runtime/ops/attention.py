@@ -8,7 +8,7 @@ import numpy as np
 
 from burnish.autodiff import Variable, recording
 from burnish.backend import Array, namespace
-from burnish.backend.cuda.attention import attended
+from burnish.backend.cuda.attention.attention import attended
 from burnish.errors import InputError
 from burnish.operator import composed, memory_bound, operator
 from burnish.ops._shapes import cast, library_of, ranked, values

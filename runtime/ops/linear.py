@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from burnish.backend import Array, namespace
-from burnish.backend.cuda import cublaslt
+from burnish.backend.cuda.products import cublaslt
 from burnish.errors import InputError
 from burnish.operator import composed, operator
 from burnish.ops._shapes import unbroadcast

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from burnish.backend import Array, namespace
-from burnish.backend.cuda import optimizer
-from burnish.backend.cuda.live import Live, value_of
+from burnish.backend.cuda.elementwise import optimizer
+from burnish.backend.cuda.graphs.live import Live, value_of
 from burnish.optim.optimizer import Optimizer, State, Update, at_least_float32
 
 _PIECE = 1 << 16  # elements: what a rule makes in between stays in a core's cache

@@ -12,7 +12,7 @@ import numpy as np
 from burnish.arguments import replaced_by, uncalled
 from burnish.autodiff import Gradients, Variable, recording
 from burnish.backend import Array
-from burnish.backend.cuda.live import value_of
+from burnish.backend.cuda.graphs.live import value_of
 from burnish.errors import ArgumentError, InputError, RecordError
 from burnish.habits import missing
 from burnish.nn import Module

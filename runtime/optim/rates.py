@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
-from burnish.backend.cuda.live import Live
+from burnish.backend.cuda.graphs.live import Live
 from burnish.errors import InputError
 from burnish.nn import Module, ParamGroup
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from burnish.backend.cuda.live import Live
+from burnish.backend.cuda.graphs.live import Live
 from burnish.capture import CaptureError
 from burnish.pytree import leaves, mapped
 

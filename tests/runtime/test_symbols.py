@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from burnish import ops, optim
-from burnish.backend.cuda import fused, optimizer
+from burnish.backend.cuda.elementwise import fused, optimizer
 from burnish.backend.cuda.kernels import render
 from burnish.backend.symbols import Script, Unwritten
 from burnish.operator import registry

@@ -8,7 +8,7 @@ import numpy as np
 
 from burnish import ops
 from burnish.backend import namespace
-from burnish.backend.cuda import loss as kernels
+from burnish.backend.cuda.norms import loss as kernels
 from burnish.errors import InputError
 from burnish.nn.losses.checks import (
     beside,

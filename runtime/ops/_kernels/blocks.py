@@ -16,7 +16,7 @@ import numpy as np
 
 from burnish.autodiff import Variable
 from burnish.backend import Array, namespace, symbols
-from burnish.backend.cuda import fused
+from burnish.backend.cuda.elementwise import fused
 
 BLOCK = 1 << 16
 """Elements of a block: some arrays of this size fit a core's second-level cache."""

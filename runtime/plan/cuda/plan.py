@@ -14,11 +14,11 @@ from typing import Any
 
 from burnish import rng
 from burnish.autodiff import Variable
-from burnish.backend.cuda import graphs
+from burnish.backend.cuda.graphs import graphs
 from burnish.capture import CaptureError, Program
 from burnish.capture.line import refs
 from burnish.nn.core.param import Stored, version
-from burnish.plan.cuda.units import Unit, units
+from burnish.plan.cuda.units.units import Unit, units
 from burnish.plan.graph import assigned
 
 _TIMES = 10

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from burnish import Device, ops
-from burnish.backend.cuda import cublaslt, fused, kernels
+from burnish.backend.cuda import kernels
+from burnish.backend.cuda.elementwise import fused
+from burnish.backend.cuda.products import cublaslt
 from burnish.ops.attention import softmax_or_zero
 from burnish.ops.norm import channel_norm
 

@@ -5,15 +5,11 @@ import pytest
 
 import burnish
 from burnish import Tensor, nn, ops
-from burnish.backend.cuda import (
-    attention,
-    convolution,
-    cudnn,
-    depthwise,
-    layout,
-    workspace,
-)
-from burnish.backend.cuda import fused as elements
+from burnish.backend.cuda import layout
+from burnish.backend.cuda.attention import attention
+from burnish.backend.cuda.convolution import convolution, depthwise
+from burnish.backend.cuda.elementwise import fused as elements
+from burnish.backend.cuda.libraries import cudnn, workspace
 from burnish.ops._kernels.window import window
 from tests.runtime.plan.test_joined import block
 

@@ -5,8 +5,10 @@ import pytest
 
 import burnish
 from burnish import Tensor, nn, ops
-from burnish.backend.cuda import cublaslt, layout, workspace
-from burnish.backend.cuda.residual import add_norm
+from burnish.backend.cuda import layout
+from burnish.backend.cuda.libraries import workspace
+from burnish.backend.cuda.norms.residual import add_norm
+from burnish.backend.cuda.products import cublaslt
 from tests.runtime.plan.test_joined import block
 
 RANDOM = np.random.default_rng(0)

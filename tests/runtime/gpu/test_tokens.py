@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from burnish import Tensor, rng, seed
-from burnish.backend.cuda import decode_attention, few_rows, sampling
+from burnish.backend.cuda.decoding import decode_attention, few_rows, sampling
 from burnish.caches import Cache
 from burnish.generation import Decoder, drawn, filtered, generate
 from burnish.lowbit import Level, QuantScheme

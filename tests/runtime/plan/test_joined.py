@@ -6,8 +6,8 @@ import pytest
 from burnish import Tensor, nn, ops
 from burnish.capture import capture
 from burnish.ops.conv import conv
-from burnish.plan.cuda import convs
-from burnish.plan.cuda.units import units
+from burnish.plan.cuda.units import convs
+from burnish.plan.cuda.units.units import units
 
 RANDOM = np.random.default_rng(0)
 

@@ -9,8 +9,8 @@ from burnish.capture.tape import Tape
 from burnish.capture.watch import Watch
 from burnish.errors import CaptureError
 from burnish.nn.core.param import version
-from burnish.plan.cuda.following import Following
 from burnish.plan.cuda.plan import _sources
+from burnish.plan.cuda.stepping.following import Following
 
 
 def adapted():

@@ -12,7 +12,7 @@ from burnish import Tensor, nn, ops
 from burnish.caches import Cache, places
 from burnish.generation import generate
 from burnish.lowbit import Level, QuantScheme
-from burnish.plan.cuda.token_loop import TokenLoop
+from burnish.plan.cuda.tokens.loop import TokenLoop
 from tests.runtime.plan import token_kernels
 from tests.runtime.test_decoding import Writer, rotated
 

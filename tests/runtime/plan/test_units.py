@@ -8,7 +8,7 @@ from burnish import Tensor, nn, ops
 from burnish.capture import capture, written
 from burnish.errors import InputError
 from burnish.plan.cuda import WholeTape
-from burnish.plan.cuda.units import FEW, units
+from burnish.plan.cuda.units.units import FEW, units
 
 
 class Heads(nn.Module):

@@ -5,7 +5,8 @@ import contextlib
 import numpy as np
 
 from burnish import Tensor, ops
-from burnish.backend.cuda import decode_attention, few_rows, graphs, sampling
+from burnish.backend.cuda.decoding import decode_attention, few_rows, sampling
+from burnish.backend.cuda.graphs import graphs
 
 
 class Room:

@@ -1,0 +1,129 @@
+"""Attention in one kernel, or in three, for calls without gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from burnish.backend.cuda.kernels import ELEMENTS, by_value, kernel
+from burnish.backend.cuda.libraries import workspace
+from burnish.backend.cuda.norms.rows import launch, takes
+from burnish.backend.cuda.products import cublaslt
+
+_MASKS = ("bool", "float16", "bfloat16", "float32")
+_LOG2E = 1.4426950408889634
+_BLOCKS = 132
+"""Fewer blocks of queries leave parts of a GPU idle: smaller ones then."""
+
+
+def attended(q: Any, k: Any, v: Any, mask: Any, scale: float, is_causal: bool) -> Any:
+    """softmax(q @ k.mT * scale + mask) @ v, or None where no kernels do it.
+
+    q (..., T, D), k (..., S, D), v (..., S, E), at most four axes; mask broadcasts to
+    (..., T, S): booleans, True where a key takes part, or numbers to add.
+    """
+    if not 2 <= q.ndim <= 4 or not takes(q, k, v) or q.shape[:-2] != k.shape[:-2]:
+        return None
+    shape = (*q.shape[:-1], k.shape[-2])
+    layout = _described(mask, shape)
+    if layout is None or v.shape[:-1] != k.shape[:-1]:
+        return None
+    y = _in_one(q, k, v, mask, layout, scale, is_causal)
+    return _in_three(q, k, v, mask, layout, scale, is_causal) if y is None else y
+
+
+def _described(mask: Any, shape: tuple[int, ...]) -> Any:
+    """(kind of the mask, its strides along four axes); None for another mask."""
+    if mask is None:
+        return "", (0, 0, 0, 0)
+    if mask.dtype.name not in _MASKS or mask.ndim > len(shape):
+        return None
+    lead, size = len(shape) - mask.ndim, mask.itemsize
+    if any(o not in (1, n) for n, o in zip(shape[lead:], mask.shape, strict=True)):
+        return None
+    found = tuple(
+        0 if n == 1 else step // size
+        for n, step in zip(mask.shape, mask.strides, strict=True)
+    )
+    kind = "allowed" if mask.dtype == bool else "added"
+    return kind, (0,) * (4 - len(found)) + found
+
+
+def _in_one(
+    q: Any, k: Any, v: Any, mask: Any, layout: Any, scale: float, is_causal: bool
+) -> Any:
+    """By matrix instructions: half precision, or single where products are TF32."""
+    import cupy
+
+    d, kind = q.shape[-1], q.dtype.char
+    if kind not in "eEf" or (kind == "f" and not workspace.rounds()):
+        return None
+    if d % 16 or d > 128 or v.shape[-1] != d or not all(map(_in_packs, (q, k, v))):
+        return None
+    n, h = (1, 1, *q.shape[:-2])[-2:]
+    t, is_half = q.shape[-2], kind != "f"
+    tiles = 2 if is_half and d <= 64 and n * h * -(-t // 128) >= _BLOCKS else 1
+    warps = 4 if tiles > 1 or n * h * -(-t // 64) >= _BLOCKS else 2
+    blocks = (-(-t // (16 * tiles * warps)), n * h)
+    if n * h >= 1 << 16:
+        return None
+    y = cupy.ndarray((n, t, h, d), q.dtype).transpose(0, 2, 1, 3)
+    made = kernel(
+        "attention",
+        element=ELEMENTS[q.dtype.name],
+        wide="float",
+        d=d,
+        keys=64 if d <= (80 if is_half else 64) else 32,
+        warps=warps,
+        tiles=tiles,
+        mask=layout[0],
+        mask_type="bool" if mask is None else ELEMENTS[mask.dtype.name],
+        by_query=bool(layout[1][2]),
+        causal=is_causal,
+        plain=mask is None and not is_causal and scale > 0 and k.shape[-2] > 0,
+    )
+    steps = [step for array in (q, k, v, y) for step in _steps(array)]
+    sizes = by_value(np.array([*steps, *layout[1], h], np.int64))
+    lengths = np.int32(t), np.int32(k.shape[-2])
+    given = (q, k, v, y, q if mask is None else mask, np.float32(scale * _LOG2E))
+    made(blocks, (32 * warps,), (*given, *lengths, sizes))
+    return y.reshape(q.shape) if q.ndim == 4 else y.reshape(*q.shape[:-1], d)
+
+
+def _steps(array: Any) -> list[int]:
+    """Elements from one batch, head and row to the next."""
+    steps = [step // array.itemsize for step in array.strides[:-1]]
+    return [0] * (3 - len(steps)) + steps
+
+
+def _in_packs(array: Any) -> bool:
+    """Whether 16 bytes of a row can be read at a time."""
+    *steps, last = array.strides
+    return (
+        last == array.itemsize
+        and not array.data.ptr & 15
+        and not any(step & 15 for step in steps)
+    )
+
+
+def _in_three(
+    q: Any, k: Any, v: Any, mask: Any, layout: Any, scale: float, is_causal: bool
+) -> Any:
+    if mask is not None and mask.dtype not in (np.dtype(bool), q.dtype):
+        return None
+    scores = cublaslt.matmul(q, k.swapaxes(-1, -2), scale=scale)
+    if scores is None:
+        return None
+    shape, (kind, steps) = scores.shape, layout
+    heads = shape[-3] if len(shape) > 2 else 1
+    rows, n = scores.size // shape[-1], shape[-1]
+    done = launch(
+        "attention_softmax",
+        (rows, n, 1),
+        (scores, scores),
+        (scores if mask is None else mask, rows, n, heads, shape[-2], *steps),
+        mask=kind,
+        causal=is_causal,
+    )
+    return cublaslt.matmul(scores, v) if done else None

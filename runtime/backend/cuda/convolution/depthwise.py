@@ -1,0 +1,158 @@
+"""Each channel by itself, channels-last: convolutions and pools, one axis or two."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from burnish.backend.cuda.kernels import ELEMENTS, LONG, by_value, kernel, wide
+from burnish.backend.cuda.layout import empty, empty_like, is_last, last
+from burnish.backend.cuda.norms.rows import contiguous, takes
+
+_THREADS, _OUTPUTS = 128, 4
+_TAPS = 9  # in a row: those of a thread are in its registers
+
+
+def fits(x: Any, weight: Any, groups: int) -> bool:
+    """Whether every channel has one kernel, of a size that is compiled."""
+    kernel_size = weight.shape[2:]
+    return (
+        groups == x.shape[1] == weight.shape[0]
+        and len(kernel_size) <= 2
+        and max(kernel_size) <= _TAPS
+        and x.dtype.char in "eEfd"
+        and x.size < LONG
+    )
+
+
+def taps(weight: Any) -> Any:
+    """The weight (C, 1, *K) as kernels read it: (prod(K), C)"""
+    import cupy
+
+    return cupy.ascontiguousarray(weight.reshape(len(weight), -1).T)
+
+
+def depthwise(x: Any, taps: Any, w: Any, bias: Any = None, bounds: Any = None) -> Any:
+    """x (N, C, *S), taps (prod(K), C), bias (C,) -> (N, C, *P), channels-last
+
+    bounds: two numbers that results are held between.
+    """
+    x = last(x)
+    c = x.shape[1]
+    y = empty((len(x), c, *w.out), x.dtype)
+    if not y.size:
+        return y
+    places = x.data.ptr | taps.data.ptr
+    key = (x.dtype, c, w, not places & 15, bias is not None, bounds is not None)
+    made, per, geometry = _prepared(x.shape[2:], *key)
+    size = len(x) * per
+    low, high = map(np.float32, bounds or (0, 0))
+    given = (x, taps, taps if bias is None else bias, y, size, low, high, geometry)
+    made((-(-size // _THREADS),), (_THREADS,), given)
+    return y
+
+
+def pools(x: Any, w: Any) -> bool:
+    """Whether `pooled` takes an array: channels-last in memory, small windows."""
+    return 3 <= x.ndim <= 4 and is_last(x) and max(w.kernel) <= _TAPS and x.size < LONG
+
+
+def pooled(form: str, x: Any, w: Any) -> Any:
+    """The "sum" or the "max" under each window: (N, C, *S) -> (N, C, *P)"""
+    y = empty((*x.shape[:2], *w.out), x.dtype)
+    if y.size:
+        c = x.shape[1]
+        width = _width(x.dtype, c, not x.data.ptr & 15)
+        made = kernel(
+            "pool",
+            form=form,
+            element=ELEMENTS[x.dtype.name],
+            wide=wide(x.dtype),
+            width=width,
+            kernel=_two(1, w.kernel),
+            stride=_two(1, w.stride),
+            dilation=_two(1, w.dilation),
+        )
+        size = y.size // width
+        given = (x, y, size, _geometry(x.shape[2:], w, c))
+        made((-(-size // _THREADS),), (_THREADS,), given)
+    return y
+
+
+def max_gradient(g: Any, y: Any, x: Any, w: Any) -> Any:
+    """The gradient of x from that of the maximum y under each window, or None."""
+    if not takes(x, y, g) or not 3 <= x.ndim <= 4 or x.size >= LONG:
+        return None
+    if max(w.kernel) > _TAPS:
+        return None
+    across = is_last(x)
+    x, y, g = (last(a) if across else contiguous(a) for a in (x, y, g))
+    made = kernel(
+        "pool_gradient",
+        element=ELEMENTS[x.dtype.name],
+        wide=wide(x.dtype),
+        across=across,
+        kernel=_two(1, w.kernel),
+        stride=_two(1, w.stride),
+        dilation=_two(1, w.dilation),
+    )
+    out = empty_like(x)
+    given = (x, y, g, out, x.size, _geometry(x.shape[2:], w, x.shape[1]))
+    made((-(-x.size // _THREADS),), (_THREADS,), given)
+    return out
+
+
+def _two(lead: int, numbers: Any) -> tuple[int, ...]:
+    """Numbers of one axis or two, as those of two."""
+    return (*(lead,) * (2 - len(numbers)), *numbers)
+
+
+def _width(dtype: Any, c: int, aligned: bool) -> int:
+    """The number of channels that are read at once."""
+    width = 16 // int(dtype.itemsize)
+    return width if aligned and c % width == 0 else 1
+
+
+def _geometry(sizes: Any, w: Any, c: int) -> Any:
+    before = [b for b, _ in w.pads]
+    parts = (*_two(1, sizes), *_two(1, w.out), *_two(0, before), c)
+    return by_value(np.array(parts, np.int64))
+
+
+@functools.lru_cache(maxsize=4096)
+def _prepared(
+    sizes: Any, dtype: Any, c: int, w: Any, aligned: bool, biased: bool, act: bool
+) -> Any:
+    """The kernel, its threads for one image, and its geometry argument."""
+    width = _width(dtype, c, aligned)
+    made = kernel(
+        "depthwise",
+        element=ELEMENTS[dtype.name],
+        wide=wide(dtype),
+        width=width,
+        outputs=_OUTPUTS,
+        kernel=_two(1, w.kernel),
+        stride=_two(1, w.stride),
+        dilation=_two(1, w.dilation),
+        biased=biased,
+        act=act,
+    )
+    rows, columns = _two(1, w.out)
+    per = rows * -(-columns // _OUTPUTS) * (c // width)
+    return made, per, _geometry(sizes, w, c)
+
+
+def flipped(w: Any, sizes: Any) -> Any:
+    """The window of the gradient of x (N, C, *sizes); None for strides."""
+    if any(step != 1 for step in w.stride):
+        return None
+    spans = [d * (k - 1) for d, k in zip(w.dilation, w.kernel, strict=True)]
+    pads = [
+        (span - before, size - out + before)
+        for span, (before, _), size, out in zip(
+            spans, w.pads, sizes, w.out, strict=True
+        )
+    ]
+    return w._replace(pads=tuple(pads), out=tuple(sizes))

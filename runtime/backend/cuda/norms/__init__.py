@@ -1,0 +1,6 @@
+"""Norms, softmax and losses: one group of threads for a row or a channel.
+
+In: arrays, the axis that a row lies along, weights.
+Out: normalized arrays, softmax, cross entropy, and their gradients.
+Invariant: statistics are in float32, or float64 for float64; no synchronization.
+"""

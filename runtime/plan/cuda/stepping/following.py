@@ -1,0 +1,216 @@
+"""Following: run a training step eagerly and record its reads and writes."""
+
+from __future__ import annotations
+
+import contextlib
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from burnish.autodiff import Node, Variable, backward, recording
+from burnish.backend.cuda.graphs.live import Live
+from burnish.capture.where import refusal
+from burnish.errors import CaptureError
+from burnish.nn.adapters.reparameterize import Reparameterized
+from burnish.nn.core.module import Module, forwarded
+from burnish.nn.core.param import Stored
+from burnish.pytree import leaves, mapped
+from burnish.tensor import Tensor
+
+
+class Following:
+    """Where a thread's calls go while a step is looked at.
+
+    for_graph: the calls are those of a graph: what no graph can have raises
+    CaptureError. Else it is noted in `why`, and the step continues.
+    """
+
+    follows = is_step = False
+
+    def __init__(self, for_graph: bool):
+        self.for_graph, self.why = for_graph, ""
+        self.stored: dict[int, Stored] = {}
+        self.formulas: dict[int, tuple[Any, bool]] = {}  # made of others; if merged
+        self.seen: dict[int, tuple[weakref.ref[Any], Any]] = {}
+        self.assigned: dict[int, tuple[Stored, Any]] = {}
+        self.states: list[tuple[Callable[[], Any], str, Any, Any]] = []
+        self.rates: list[tuple[Any, Live]] = []
+        self._made: list[weakref.ref[Any]] = []
+        self._walked: set[int] = set()
+        self._own: dict[int, weakref.ref[Any]] = {}
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """In the `with` block this thread's calls are looked at."""
+        recording.tape = self
+        try:
+            yield
+        finally:
+            recording.tape = None
+
+    @contextlib.contextmanager
+    def away(self) -> Iterator[None]:
+        """In the `with` block this thread's calls are not looked at."""
+        recording.tape = None
+        try:
+            yield
+        finally:
+            recording.tape = self
+
+    # --- what the step does ---
+
+    def call(
+        self,
+        function: Any,
+        args: tuple[Any, ...],
+        options: dict[str, Any],
+        always: bool = False,
+    ) -> Any:
+        """`function(*args, **options)`, with its reads noted."""
+        for each in leaves((args, options)):
+            if isinstance(each, Stored):
+                self.read(each)
+            elif type(each) is Tensor and not self._is_own(each):
+                self.seen[id(each)] = (weakref.ref(each), each.data)
+        args, options = mapped((args, options), _plain)
+        with self.away():
+            made = function(*args, **options)
+        for each in leaves(made):
+            if isinstance(each, Variable):
+                self._note(each)
+        return made
+
+    def keeps(self, function: Any) -> bool:
+        """Whether a function that is made of operators is one call: all are."""
+        return True
+
+    def enter(
+        self, module: Module, args: tuple[Any, ...], options: dict[str, Any]
+    ) -> Any:
+        """The module's result."""
+        return forwarded(module, args, options)
+
+    def read(self, stored: Any) -> None:
+        """A parameter or buffer is read; with one that is made of others, its parts."""
+        if isinstance(stored, Reparameterized):
+            self.formulas[id(stored)] = (stored, stored.is_merged)
+            for _, part in stored.parts():
+                self.read(part)
+        if isinstance(stored, Stored):
+            self.stored[id(stored)] = stored
+
+    def assign(self, stored: Stored, value: Any, dtype: Any) -> None:
+        """A parameter or buffer gets another value."""
+        with self.away():
+            if id(stored) not in self.assigned:
+                self.assigned[id(stored)] = (stored, stored.held)
+            self.stored[id(stored)] = stored
+            stored.assign(value, dtype)
+
+    def settled(self, stored: Stored) -> Any:
+        """The array of a buffer that holds settings, which are to stay."""
+        with self.away():
+            array = stored.data
+        self.seen[id(stored)] = (weakref.ref(stored), array)
+        return array
+
+    def backward(self, output: Variable, gradient: Any, create_graph: bool) -> Any:
+        """The gradients of what the step has computed."""
+        pending = [output.node]
+        while pending:
+            node: Node | None = pending.pop()
+            if node is not None and id(node) not in self._walked:
+                self._walked.add(id(node))
+                pending += [parent and parent[0] for parent in node.parents]
+        with self.away():
+            found = backward(output, gradient, create_graph=create_graph)
+        self._made.append(weakref.ref(found))
+        return found
+
+    def rate(self, schedule: Any) -> Any:
+        """A schedule's next rate, which each launch asks for anew."""
+        with self.away():
+            value = schedule.step()
+        if type(value) is not float and getattr(value, "groups", None):
+            self.refuse("groups of parameters have rates of their own")
+            return value
+        self.rates.append((schedule, Live(value)))
+        return self.rates[-1][1]
+
+    def remembered(self, states: Callable[[], Any], path: str, state: Any) -> None:
+        """An optimizer's kernel has taken a step with the state of a parameter.
+
+        states: gives what the optimizer remembers, by path.
+        """
+        self.states.append((states, path, states().get(path), state))
+
+    def way(self, tensor: Variable) -> bool:
+        """The truth of a tensor for an `if`, as without a capture."""
+        with self.away():
+            return bool(tensor)
+
+    def rounds(self, tensor: Variable) -> int | None:
+        """None: `range` reads a tensor as without a capture."""
+        return None
+
+    def refuse(self, why: str, what_to_do: str = "") -> None:
+        """No graph can have this step: raises CaptureError where one is made."""
+        message = refusal(why) + what_to_do
+        if self.for_graph:
+            raise CaptureError(message)
+        self.why = self.why or message
+
+    # --- what is left of it ---
+
+    def result(self, item: Any) -> Any:
+        """A result, as it is; notes what no graph can give."""
+        if isinstance(item, Live):
+            return float(item)
+        if not isinstance(item, Variable):
+            is_plain = isinstance(item, type) or not hasattr(item, "__dict__")
+            if not is_plain or hasattr(item, "dtype"):
+                self.refuse(f"its results hold a {type(item).__name__}, no tensor")
+            return item
+        if type(item) is not Tensor:
+            self.refuse(f"its results hold a {type(item).__name__}; return a copy")
+        elif item.node is not None and id(item.node) not in self._walked:
+            self.refuse(
+                "gradients of its result are for outside; call backward() in it"
+            )
+        return item
+
+    def leftovers(self, results: Any) -> None:
+        """Note whether a tensor that is not a result is still referenced."""
+        given = {id(each) for each in leaves(results)}
+        for made in self._made:
+            kept = made()
+            if kept is not None and id(kept) not in given:
+                kind = type(kept).__name__
+                self.refuse(f"a {kind} is kept that is no result; return it")
+                return
+
+    def undo(self) -> None:
+        """Let parameters, states and schedules be as before the step."""
+        for stored, before in reversed([*self.assigned.values()]):
+            stored.assign(before)
+        for states, path, before, _ in reversed(self.states):
+            if before is None:
+                states().pop(path, None)
+            else:
+                states()[path] = before
+        for schedule, _ in self.rates:
+            schedule.count -= 1
+
+    def _note(self, made: Variable) -> None:
+        if not isinstance(made, Stored):
+            self._made.append(weakref.ref(made))
+            self._own[id(made)] = self._made[-1]
+
+    def _is_own(self, tensor: Variable) -> bool:
+        """Whether the step itself has made a tensor."""
+        made = self._own.get(id(tensor))
+        return made is not None and made() is tensor
+
+
+def _plain(item: Any) -> Any:
+    return float(item) if type(item) is Live else item
