@@ -17,10 +17,11 @@ from burnish.codegen.readers.microsoft import (
     activations,
     attentions,
     experts,
-    floats,
     grouped,
     images,
     integers,
+    legacy,
+    lowbit,
     nchwc,
     norms,
     others,
@@ -46,10 +47,10 @@ __all__ = ["DOMAIN", "FAMILIES", "bodies", "expand", "to_own_domain"]
 
 FAMILIES = (
     *(activations, norms, products, attentions, grouped, experts),
-    *(rotary, states, floats, tokens, quantised, integers, images, others),
+    *(rotary, states, lowbit, tokens, quantised, integers, images, others, legacy),
 )
 
-_STRAYS = frozenset(("SimplifiedLayerNormalization",))
+_STRAYS = legacy.WITHDRAWN | {"SimplifiedLayerNormalization"}
 _ROUNDS = 8
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 
 from burnish.codegen.readers.microsoft.shared.bodies import (
     Builder,
@@ -229,3 +230,55 @@ def _mixed(
     by_expert = op.Unsqueeze(op.Transpose(shares, perm=[1, 0]), [2])
     y = op.ReduceSum(op.Mul(every, by_expert), [0], keepdims=0)
     return y if flat else op.Reshape(y, op.Shape(x))
+
+
+@microsoft("MoEGroupRouter")
+def moe_group_router(
+    op: Builder,
+    logits: Any,
+    expert_bias: Any,
+    projection_weight: Any = None,
+    *,
+    group_topk: int = 2,
+    n_group: int = 1,
+    router_sentinel: float = -10000.0,
+    top_k: int,
+    topk_group: int = 1,
+) -> Any:
+    """Logarithms of the chosen experts' scores, the sentinel for others: (tokens, E)
+
+    Groups are chosen by their best experts, experts among the chosen groups'.
+    """
+    experts = len(array_of(expert_bias, "the experts' bias"))
+    if projection_weight is not None or any(op.outputs[1:]):
+        raise Unreadable("expected scores of the chosen experts alone")
+    scores = op.Sigmoid(op.Reshape(logits, [-1, experts]))
+    ranked = op.Add(scores, expert_bias)
+    if n_group > 1:
+        ranked = _of_best_groups(op, ranked, experts, n_group, group_topk, topk_group)
+    _, chosen = op.make("", "TopK", (ranked, [top_k]), {"axis": -1}, 2)
+    floor, low = op.number(1e-20, logits), op.number(router_sentinel, logits)
+    told = op.Log(op.Max(op.GatherElements(scores, chosen, axis=1), floor))
+    others = op.Expand(low, op.Shape(scores))
+    return op.ScatterElements(others, chosen, told, axis=1)
+
+
+def _of_best_groups(
+    op: Builder, ranked: Any, experts: int, groups: int, best: int, kept: int
+) -> Any:
+    """The ranks (tokens, E), those of other groups' experts as low as can be."""
+    width = experts // groups
+    by_group = op.Reshape(ranked, [-1, groups, width])
+    several = (by_group, [min(best, width)])
+    top, _ = op.make("", "TopK", several, {"axis": -1}, 2)
+    sums = op.ReduceSum(top, [-1], keepdims=0)
+    _, chosen = op.make("", "TopK", (sums, [kept]), {"axis": -1}, 2)
+    numbers = op.value(np.arange(groups).reshape(1, groups, 1))
+    is_kept = op.ReduceMax(
+        op.Cast(op.Equal(op.Unsqueeze(chosen, [1]), numbers), to=ir.DataType.INT32),
+        [-1],
+        keepdims=1,
+    )
+    low = op.number(float(np.finfo(np.float32).min), ranked)
+    seen = op.Where(op.Cast(is_kept, to=ir.DataType.BOOL), by_group, low)
+    return op.Reshape(seen, [-1, experts])

@@ -1,15 +1,17 @@
-"""SkipLayerNormalization and its variants, and EmbedLayerNormalization."""
+"""Norms with a sum before them, of embeddings, and of residual streams."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.readers.microsoft.shared.bodies import (
     Builder,
     Unreadable,
     microsoft,
+    rank,
 )
 
 
@@ -146,3 +148,85 @@ def _mask_index(op: Builder, ids: Any, mask: Any, kind: int | None) -> Any:
         batch = op.Shape(ids, start=0, end=1)
         return op.Expand(op.Cast(0, to=ir.DataType.INT32), batch)
     return op.Cast(op.ReduceSum(mask, [1], keepdims=0), to=ir.DataType.INT32)
+
+
+# --- several residual streams ---
+
+
+@microsoft("HyperConnectionPreMix")
+def pre_mix(
+    op: Builder,
+    streams: Any,
+    pre_mix: Any,
+    *,
+    num_branches: int = 0,
+    reduction_scale: float = 1.0,
+) -> Any:
+    """The streams (..., C, H) weighted by gates, their sum: (..., H)"""
+    x, gates = _grouped(op, streams, num_branches), pre_mix
+    axes = rank(streams) + bool(num_branches)
+    if rank(gates) < axes:
+        is_flat = num_branches and gates.shape[-1] != num_branches
+        gates = _grouped(op, gates, num_branches) if is_flat else _each(op, gates)
+    y = op.ReduceSum(op.Mul(x, op.CastLike(gates, x)), [-2], keepdims=0)
+    return y if reduction_scale == 1 else op.Mul(y, op.number(reduction_scale, streams))
+
+
+@microsoft("HyperConnectionPostMix")
+def post_mix(
+    op: Builder,
+    streams: Any,
+    block_output: Any,
+    post_mix: Any,
+    stream_mix: Any = None,
+    *,
+    num_branches: int = 0,
+) -> Any:
+    """The streams (..., C, H), mixed, and a block's output (..., H) in each of them"""
+    x, axes = _grouped(op, streams, num_branches), rank(block_output) + 1
+    gates = post_mix if rank(post_mix) == axes else _each(op, post_mix)
+    added = op.Mul(op.CastLike(gates, x), op.Unsqueeze(block_output, [-2]))
+    if stream_mix is not None:
+        turned = [*range(axes - 2), axes - 1, axes - 2]
+        x = op.MatMul(op.Transpose(op.CastLike(stream_mix, x), perm=turned), x)
+    y = op.Add(x, added)
+    return op.Reshape(y, op.Shape(streams)) if num_branches else y
+
+
+@microsoft("EngramGate")
+def engram_gate(
+    op: Builder,
+    key: Any,
+    query: Any,
+    value: Any,
+    key_norm_scale: Any,
+    query_norm_scale: Any,
+    conv_norm_scale: Any = None,
+    *,
+    epsilon: float = 1e-5,
+) -> Any:
+    """The value (batch, time, H) behind a gate of each stream: (batch, time, C, H)"""
+    width = key.shape[-1] if key.shape is not None else None
+    if not isinstance(width, int):
+        raise Unreadable("expected keys of a known size")
+
+    def normed(x: Any, scale: Any) -> Any:
+        even = op.RMSNormalization(x, np.ones(width, np.float32), epsilon=epsilon)
+        return op.Mul(even, scale)
+
+    k, q = normed(key, key_norm_scale), normed(query, query_norm_scale)
+    dot = op.ReduceSum(op.Mul(k, q), [-1], keepdims=1)
+    dot = op.Mul(dot, op.number(width**-0.5, key))
+    root = op.Sqrt(op.Max(op.Abs(dot), op.number(1e-6, key)))
+    y = op.Mul(op.Sigmoid(op.Mul(op.Sign(dot), root)), op.Unsqueeze(value, [-2]))
+    return y, None if conv_norm_scale is None else normed(y, conv_norm_scale)
+
+
+def _grouped(op: Builder, x: Any, branches: int) -> Any:
+    """(..., C, H) of (..., C * H) where the branches are counted."""
+    return op.Reshape(x, [*[0] * (rank(x) - 1), branches, -1]) if branches else x
+
+
+def _each(op: Builder, gates: Any) -> Any:
+    """(..., C, 1) of (..., C)"""
+    return op.Unsqueeze(gates, [-1])

@@ -214,3 +214,59 @@ def nhwc_max_pool(
         **window,
     )
     return to_channels_last(op, y, axes)
+
+
+# --- spectra ---
+
+
+@microsoft("Rfft")
+def rfft(
+    op: Builder, X: Any, *, normalized: int = 0, onesided: int = 1, signal_ndim: int = 1
+) -> Any:
+    """The half of the spectrum over the last axes: (..., n // 2 + 1, 2)"""
+    _check_spectrum(normalized, onesided, signal_ndim)
+    y = op.DFT(op.Unsqueeze(X, [-1]), None, -2, onesided=1)
+    return op.DFT(y, None, -3) if signal_ndim == 2 else y
+
+
+@microsoft("Irfft")
+def irfft(
+    op: Builder, X: Any, *, normalized: int = 0, onesided: int = 1, signal_ndim: int = 1
+) -> Any:
+    """The real signal (..., n), n even, of the half of its spectrum"""
+    _check_spectrum(normalized, onesided, signal_ndim)
+    half = op.DFT(X, None, -3, inverse=1) if signal_ndim == 2 else X
+    mirrored = op.Slice(half, [-2], [-int(_END)], [-2], [-1])
+    mirrored = op.Slice(mirrored, [0], [-1], [-2])
+    mirrored = op.Mul(mirrored, op.CastLike(np.array([1, -1], np.float32), X))
+    whole = op.DFT(op.Concat(half, mirrored, axis=-2), None, -2, inverse=1)
+    return op.Gather(whole, 0, axis=-1)
+
+
+def _check_spectrum(normalized: int, onesided: int, axes: int) -> None:
+    if normalized or not onesided or axes not in (1, 2):
+        raise Unreadable("expected the half of a spectrum of 1 or 2 axes, unscaled")
+
+
+@microsoft("ComplexMul")
+def complex_mul(op: Builder, A: Any, B: Any) -> Any:
+    """A * B, real and imaginary parts in the last axis"""
+    return _complex_product(op, A, B, 1)
+
+
+@microsoft("ComplexMulConj")
+def complex_mul_conj(op: Builder, A: Any, B: Any) -> Any:
+    """A * conj(B)"""
+    return _complex_product(op, A, B, -1)
+
+
+def _complex_product(op: Builder, a: Any, b: Any, sign: int) -> Any:
+    (re_a, im_a), (re_b, im_b) = (op.split(x, -1, [1, 1]) for x in (a, b))
+    first, second = op.Mul(im_a, im_b), op.Mul(re_a, im_b)
+    if sign > 0:
+        real = op.Sub(op.Mul(re_a, re_b), first)
+        imaginary = op.Add(op.Mul(im_a, re_b), second)
+    else:
+        real = op.Add(op.Mul(re_a, re_b), first)
+        imaginary = op.Sub(op.Mul(im_a, re_b), second)
+    return op.Concat(real, imaginary, axis=-1)

@@ -1,4 +1,4 @@
-"""Rotary positions, of one stream and of three."""
+"""Positions: rotary ones, of one stream and of three, and biases by distance."""
 
 from __future__ import annotations
 
@@ -117,3 +117,79 @@ def _of_streams(op: Builder, cache: Any, places: Any, stream: Any) -> Any:
     y = op.Squeeze(op.Where(op.value(stream == 2), third, y), [0])
     y.shape = ir.Shape([None, None, columns])
     return y
+
+
+# --- biases of attention scores ---
+
+
+@microsoft("RelativePositionBias")
+def relative_position_bias(
+    op: Builder,
+    bias_table: Any,
+    query_length: Any,
+    key_length: Any,
+    *,
+    is_bidirectional: int = 0,
+    max_distance: int,
+) -> Any:
+    """T5's bias of each head by the distance in buckets: (1, heads, time, time)
+
+    bias_table: declared (buckets, heads), stored head after head.
+    """
+    buckets, heads = size(bias_table, 0), size(bias_table, 1)
+    if buckets is None or heads is None:
+        raise Unreadable("expected a table of a known size")
+    rows, columns = (
+        op.Range(0, op.Squeeze(op.Cast(x, to=ir.DataType.INT64)), 1)
+        for x in (query_length, key_length)
+    )
+    apart = op.Sub(op.Unsqueeze(columns, [0]), op.Unsqueeze(rows, [1]))
+    first: Any = None
+    if is_bidirectional:
+        buckets //= 2
+        ahead = op.Cast(op.Greater(apart, 0), to=ir.DataType.INT64)
+        first, apart = op.Mul(ahead, buckets), op.Abs(apart)
+    else:
+        apart = op.Max(op.Neg(apart), 0)
+    exact = buckets // 2
+    ratio = op.Div(op.Cast(op.Max(apart, 1), to=ir.DataType.FLOAT), _number(exact))
+    grown = op.Mul(
+        op.Div(op.Log(ratio), _number(np.log(max_distance / exact))),
+        _number(buckets - exact),
+    )
+    far = op.Add(op.Cast(grown, to=ir.DataType.INT64), exact)
+    far = op.Min(far, buckets - 1)
+    places = op.Where(op.Less(apart, exact), apart, far)
+    places = places if first is None else op.Add(places, first)
+    table = op.Reshape(bias_table, [heads, -1])
+    return op.Unsqueeze(op.Gather(table, places, axis=1), [0])
+
+
+@microsoft("GatedRelativePositionBias")
+def gated_relative_position_bias(
+    op: Builder,
+    query_layer: Any,
+    query_bias: Any,
+    rel_pos: Any,
+    weight: Any,
+    bias: Any,
+    eco_a: Any,
+    token_offset: Any = None,
+    *,
+    num_heads: int,
+) -> Any:
+    """WavLM's bias (1, heads, time, time) behind gates of the queries"""
+    if token_offset is not None or rank(query_layer) != 3:
+        raise Unreadable("expected queries (batch, time, features)")
+    q = op.Reshape(op.Add(query_layer, query_bias), [0, 0, num_heads, -1])
+    q = op.Transpose(q, perm=_HEADS_FIRST)
+    mixed = op.Reshape(op.Add(op.MatMul(q, weight), bias), [0, 0, 0, 2, -1])
+    gates = op.Sigmoid(op.ReduceSum(mixed, [-1], keepdims=0))
+    update, reset = op.split(gates, 3, [1, 1])
+    one, two = (op.number(number, query_layer) for number in (1, 2))
+    factor = op.Add(op.Mul(update, op.Sub(op.Mul(reset, eco_a), one)), two)
+    return op.Mul(factor, rel_pos)
+
+
+def _number(number: float) -> np.ndarray:
+    return np.array(number, np.float32)

@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import onnx_ir as ir
 
 from burnish.codegen.readers.microsoft.shared.bodies import (
     Builder,
     Unreadable,
-    array_of,
     microsoft,
     rank,
     size,
@@ -190,53 +188,103 @@ def scaled_silu(op: Builder, X: Any, scale: Any = None, *, alpha: float = 1.0) -
     return op.Mul(x, op.Sigmoid(x))
 
 
-@microsoft("MoEGroupRouter")
-def moe_group_router(
+@microsoft("GatedDeltaNet")
+def gated_delta_net(
     op: Builder,
-    logits: Any,
-    expert_bias: Any,
-    projection_weight: Any = None,
+    query: Any,
+    key: Any = None,
+    value: Any = None,
+    cu_seqlens: Any = None,
+    decay: Any = None,
+    beta: Any = None,
+    initial_state: Any = None,
+    a_log: Any = None,
+    dt_bias: Any = None,
     *,
-    group_topk: int = 2,
-    n_group: int = 1,
-    router_sentinel: float = -10000.0,
-    top_k: int,
-    topk_group: int = 1,
+    beta_activation: str = "none",
+    chunk_size: int = 64,
+    gate_activation: str = "none",
+    gate_lower_bound: float = -5.0,
+    qk_l2_norm: int = 0,
+    scale: float = 0.0,
+    state_update_capacity: int = 0,
+    update_rule: str = "gated_delta",
 ) -> Any:
-    """Logarithms of the chosen experts' scores, the sentinel for others: (tokens, E)
+    """LinearAttention of q, k (batch, time, heads, size); the state is (B, H, V, K).
 
-    Groups are chosen by their best experts, experts among the chosen groups'.
+    Without an axis of the batch, the state says how many rows the tokens are of.
     """
-    experts = len(array_of(expert_bias, "the experts' bias"))
-    if projection_weight is not None or any(op.outputs[1:]):
-        raise Unreadable("expected scores of the chosen experts alone")
-    scores = op.Sigmoid(op.Reshape(logits, [-1, experts]))
-    ranked = op.Add(scores, expert_bias)
-    if n_group > 1:
-        ranked = _of_best_groups(op, ranked, experts, n_group, group_topk, topk_group)
-    _, chosen = op.make("", "TopK", (ranked, [top_k]), {"axis": -1}, 2)
-    floor, low = op.number(1e-20, logits), op.number(router_sentinel, logits)
-    told = op.Log(op.Max(op.GatherElements(scores, chosen, axis=1), floor))
-    others = op.Expand(low, op.Shape(scores))
-    return op.ScatterElements(others, chosen, told, axis=1)
+    if cu_seqlens is not None or state_update_capacity or any(op.outputs[2:]):
+        raise Unreadable("expected rows of one length and the last state alone")
+    if key is None or value is None:
+        raise Unreadable("expected queries, keys and values apart")
+    heads, wide = _known(value, -2), _known(value, -1)
+    q_heads, width = _known(query, -2), _known(query, -1)
+    if rank(query) == 3 and initial_state is None:
+        raise Unreadable(
+            "expected an initial state, which says how many rows there are"
+        )
+    rows = [0] if rank(query) == 4 else op.Shape(initial_state, start=0, end=1)
+
+    def laid_out(x: Any, *axes: int) -> Any:
+        """x as (batch, time, *axes), whether its tokens are in rows or in one."""
+        return op.Reshape(x, op.Concat(rows, [-1, *axes], axis=0))
+
+    q, k = (laid_out(x, q_heads, width) for x in (query, key))
+    if qk_l2_norm:
+        q, k = (_of_length_one(op, x, query) for x in (q, k))
+    if q_heads != heads:
+        each = np.arange(q_heads).repeat(heads // q_heads)
+        q, k = (op.Gather(x, each, axis=2) for x in (q, k))
+    q, k = (op.Reshape(x, [0, 0, -1]) for x in (q, k))
+    gate = None
+    if update_rule in ("gated", "gated_delta"):
+        gate = _log_decay(op, decay, a_log, dt_bias, gate_activation, gate_lower_bound)
+        gate = laid_out(gate, heads if size(decay, -1) == heads else heads * width)
+    rate = None
+    if update_rule in ("delta", "gated_delta"):
+        rate = laid_out(beta, heads)
+        rate = op.Sigmoid(rate) if beta_activation == "sigmoid" else rate
+    turned = [0, 1, 3, 2]
+    past = None if initial_state is None else op.Transpose(initial_state, perm=turned)
+    attributes = {
+        "chunk_size": chunk_size,
+        "kv_num_heads": heads,
+        "q_num_heads": heads,
+        "scale": scale,
+        "update_rule": update_rule,
+    }
+    inputs = (q, k, laid_out(value, heads * wide), past, gate, rate)
+    y, state = op.make("", "LinearAttention", inputs, attributes, 2)
+    op.nodes[-1].version = _VERSION
+    shape = op.Shape(value)
+    return op.Reshape(y, shape), op.Transpose(state, perm=turned)
 
 
-def _of_best_groups(
-    op: Builder, ranked: Any, experts: int, groups: int, best: int, kept: int
+def _known(x: Any, axis: int) -> int:
+    found = size(x, axis)
+    if found is None:
+        raise Unreadable("expected heads of a known size")
+    return found
+
+
+def _of_length_one(op: Builder, x: Any, like: Any) -> Any:
+    squares = op.ReduceSum(op.Mul(x, x), [-1], keepdims=1)
+    return op.Div(x, op.Sqrt(op.Add(squares, op.number(1e-6, like))))
+
+
+def _log_decay(
+    op: Builder, decay: Any, a_log: Any, dt_bias: Any, activation: str, bound: float
 ) -> Any:
-    """The ranks (tokens, E), those of other groups' experts as low as can be."""
-    width = experts // groups
-    by_group = op.Reshape(ranked, [-1, groups, width])
-    several = (by_group, [min(best, width)])
-    top, _ = op.make("", "TopK", several, {"axis": -1}, 2)
-    sums = op.ReduceSum(top, [-1], keepdims=0)
-    _, chosen = op.make("", "TopK", (sums, [kept]), {"axis": -1}, 2)
-    numbers = op.value(np.arange(groups).reshape(1, groups, 1))
-    is_kept = op.ReduceMax(
-        op.Cast(op.Equal(op.Unsqueeze(chosen, [1]), numbers), to=ir.DataType.INT32),
-        [-1],
-        keepdims=1,
-    )
-    low = op.number(float(np.finfo(np.float32).min), ranked)
-    seen = op.Where(op.Cast(is_kept, to=ir.DataType.BOOL), by_group, low)
-    return op.Reshape(seen, [-1, experts])
+    """The logarithm of the factor that a state keeps: (..., heads)"""
+    if activation == "none":
+        return decay
+    if size(decay, -1) != size(a_log, 0) or rank(dt_bias) != 1:
+        raise Unreadable("expected one decay for each head")
+    x = op.Add(decay, dt_bias)
+    if activation in ("softplus", "qwen"):
+        return op.Neg(op.Mul(op.Exp(a_log), op.Softplus(x)))
+    if activation in ("sigmoid", "kda"):
+        held = op.Sigmoid(op.Mul(op.Exp(a_log), x))
+        return op.Mul(held, np.array(bound, np.float32))
+    raise Unreadable(f"expected a gate of 'softplus' or 'sigmoid', got {activation!r}")

@@ -15,7 +15,10 @@ Case = tuple[ModelProto, list[tuple[Any, ...]]]
 CASES: dict[str, Callable[[], Case]] = {}
 RANDOM = np.random.default_rng(0)
 YES, NO = np.array(True), np.array(False)
-AXES = ("class", "", "my batch", "é", "def f(", "-1", "9lives", "a.b", "x" * 300)
+AXES = (
+    *("class", "", "my batch", "é", "def f(", "-1", "9lives", "a.b", "x" * 300),
+    *("0x10", "(1)", "1_0+2", "1.5", "?", "..."),
+)
 NAMES = (
     *("np", "nn", "ops", "self", "forward", "Model", "import", "print", "Tensor"),
     *("x.y/z:0", "日本語", "1", "__class__", "train", "weight", "a" * 2000, "None"),

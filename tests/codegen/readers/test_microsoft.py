@@ -27,6 +27,12 @@ def whole(dtype: Any, *shape: int, low: int = 0, high: int = 100) -> np.ndarray:
     return RANDOM.integers(low, high, shape).astype(dtype)
 
 
+def even(*shape: int) -> np.ndarray:
+    """Vectors of length 1."""
+    drawn = x(*shape)
+    return drawn / np.linalg.norm(drawn, axis=-1, keepdims=True)
+
+
 class Fixed(np.ndarray):
     """An array that is an initializer of the model."""
 
@@ -162,6 +168,8 @@ def small_experts(bits: int, blocks: int = 1, zeros: bool = False, gated: int = 
         points.append(fixed(whole(U1, 4, rows, size, high=256)) if zeros else None)
     return (*given, None, None, None, *points)
 
+
+OLD: dict[str, Any] = {"domain": "", "version": 9}
 
 TEXTS = np.array([["red green", "a-b"], ["", "blue red-1 2"]], object)
 CODES = tuple(fixed(whole(U1, rows, 8)) for rows in (20, 16, 2))
@@ -662,6 +670,62 @@ CASES = [
         "ConvTransposeWithDynamicPads",
         *(x(1, 2, 5, 5), w(2, 3, 3, 3), fixed(np.array([1, 0, 1, 0], I8)), w(3)),
         strides=[2, 2],
+    ),
+    case("Affine", x(6), alpha=2.0, beta=0.5, **OLD),
+    case("Crop", x(1, 2, 6, 7), border=[1, 2, 3, 1], **OLD),
+    case("Crop", x(1, 2, 6, 7), border=[1, 2, 0, 0], scale=[3, 4], **OLD),
+    case("DynamicSlice", x(4, 5), I8([1, -3]), I8([3, 99]), fixed(I8([0, 1])), **OLD),
+    case("ImageScaler", x(2, 3, 4, 5), scale=0.5, bias=[1.0, -1.0, 0.2], **OLD),
+    case("ParametricSoftplus", x(6), alpha=2.0, beta=0.5, **OLD),
+    case("Scale", x(2, 6), scale=0.3, **OLD),
+    case("ScaledTanh", x(6), alpha=2.0, beta=0.5, **OLD),
+    *(
+        case(
+            "GatedDeltaNet",
+            *(even(2, 5, 2, 8), even(2, 5, 2, 8), x(2, 5, 4, 6), None),
+            -abs(x(2, 5, 4)) if rule.startswith("gated") else None,
+            abs(even(2, 5, 4)) if rule.endswith("delta") else None,
+            x(2, 4, 6, 8),
+            outputs=2,
+            static=True,
+            update_rule=rule,
+        )
+        for rule in ("linear", "gated", "delta", "gated_delta")
+    ),
+    case(
+        "GatedDeltaNet",
+        *(x(10, 2, 8), x(10, 2, 8), x(10, 4, 6), None, x(10, 4), x(10, 4)),
+        *(x(2, 4, 6, 8), w(4), w(4)),
+        beta_activation="sigmoid",
+        gate_activation="softplus",
+        outputs=2,
+        qk_l2_norm=1,
+        static=True,
+    ),
+    case(
+        "GatedDeltaNet",
+        *(x(2, 5, 4, 8), x(2, 5, 4, 8), x(2, 5, 4, 6), None, x(2, 5, 4), x(2, 5, 4)),
+        *(None, w(4), w(4)),
+        beta_activation="sigmoid",
+        gate_activation="sigmoid",
+        qk_l2_norm=1,
+        scale=0.3,
+        static=True,
+    ),
+    *(
+        case("HyperConnectionPreMix", x(2, 5, 3, 4), gates, reduction_scale=0.5)
+        for gates in (x(2, 5, 3), x(2, 5, 3, 1), x(2, 5, 3, 4))
+    ),
+    *(
+        case("HyperConnectionPreMix", x(2, 5, 12), gates, num_branches=3)
+        for gates in (x(2, 5, 3), x(2, 5, 3, 1), x(2, 5, 12))
+    ),
+    case("HyperConnectionPostMix", x(2, 3, 4), x(2, 4), x(2, 3), x(2, 3, 3)),
+    case("HyperConnectionPostMix", x(2, 12), x(2, 4), x(2, 3, 4), num_branches=3),
+    case(
+        "EngramGate",
+        *(x(2, 5, 3, 4), x(2, 5, 3, 4), x(2, 5, 4), w(3, 4), w(3, 4), w(3, 4)),
+        outputs=2,
     ),
 ]
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from burnish.codegen.backend import BurnishBackend
-from burnish.codegen.readers.microsoft import bodies
+from burnish.codegen.readers.microsoft import DOMAIN, bodies
 from burnish.codegen.readers.microsoft.shared.bodies import attributes_of
 from tests.codegen.readers.test_microsoft import (
     CASES,
@@ -26,6 +26,8 @@ from tests.codegen.readers.test_microsoft import (
     w,
     x,
 )
+
+ONES = np.ones((2, 3), F4)
 
 
 def softmax(scores: np.ndarray) -> np.ndarray:
@@ -236,6 +238,154 @@ def sparse(*lengths: int, **options: Any) -> Any:
     return made, [expected.reshape(2, 1, 64), keys, values]
 
 
+# --- sums before an activation ---
+
+
+def clamped_swiglu() -> Any:
+    both = x(2, 3, 8)
+    gate, up = np.minimum(both[..., :4], 0.5), np.clip(both[..., 4:], -0.5, 0.5)
+    model = case("SwiGLU", both, activation_alpha=1.7, activation_beta=1.0, limit=0.5)
+    return model, [gate * sigmoid(1.7 * gate) * (up + 1)]
+
+
+def swiglu_of_two() -> Any:
+    gate, up = x(2, 3), x(2, 3)
+    return case("SwiGLU", gate, up), [gate * sigmoid(gate) * up]
+
+
+def softmax_of_a_sum(axis: int) -> Any:
+    data, bias = x(2, 3, 4, 5), x(2, 1, 1, 5)
+    total = (data + bias).reshape(*data.shape[:axis], -1)
+    model = case("BiasSoftmax", data, bias, axis=axis, is_inner_broadcast=1)
+    return model, [softmax(total).reshape(data.shape)]
+
+
+def dropout_of_a_sum(kind: str) -> Any:
+    data, bias, residual = x(2, 3, 4), w(4), x(2, 3, 4)
+    return case(kind, data, bias, residual), [data + np.asarray(bias) + residual]
+
+
+def gelu_of_a_product() -> Any:
+    data, weight, bias = x(2, 3), w(3, 4), w(4)
+    y = data @ np.asarray(weight) + np.asarray(bias)
+    inner = math.sqrt(2 / math.pi) * (y + 0.044715 * y**3)
+    return case("GemmFastGelu", data, weight, bias), [0.5 * y * (1 + np.tanh(inner))]
+
+
+def product_and_softmax() -> Any:
+    a, b = x(2, 3, 4), x(2, 5, 4)
+    model = case("FusedMatMulActivation", a, b, transB=1, activation="Softmax")
+    return model, [softmax(a @ b.swapaxes(1, 2)).astype(F4)]
+
+
+# --- several products with weights of 4 bits ---
+
+
+def four_bits(rows: int) -> tuple[list[np.ndarray], np.ndarray]:
+    """Codes and scales of a weight, and the weight."""
+    codes = np.random.default_rng(rows).integers(0, 16, (rows, 64))
+    scales = x(rows, 2) / 32
+    whole = (codes - 8.0).reshape(rows, 2, 32) * scales[..., None]
+    pairs = codes.reshape(rows, 2, 16, 2).astype(np.uint8)
+    stored = pairs[..., 0] | pairs[..., 1] << 4
+    return [fixed(stored), fixed(scales)], whole.reshape(rows, 64).astype(F4)
+
+
+def mlp_of_four_bits() -> Any:
+    (gate, w1), (up, w2) = four_bits(6), four_bits(6)
+    a, skip, scale, bias = x(2, 3, 64), x(2, 3, 64), w(64), w(6)
+    total = a + skip
+    even = total / np.sqrt((total**2).mean(-1, keepdims=True) + 1e-5)
+    y = even * np.asarray(scale)
+    g = y @ w1.T + np.asarray(bias)
+    options = {"K": 64, "N": 6, "block_size": 32, "activation": "silu"}
+    model = case(
+        "MatMulNBitsMlp", a, skip, scale, *gate, bias, *up, outputs=2, **options
+    )
+    return model, [g * sigmoid(g) * (y @ w2.T), total]
+
+
+def heads_of_four_bits() -> Any:
+    (q, w1), (k, w2), (v, w3) = four_bits(8), four_bits(4), four_bits(4)
+    a, scale = x(2, 3, 64), w(64)
+    y = a / np.sqrt((a**2).mean(-1, keepdims=True) + 1e-6) * np.asarray(scale)
+    model = case(
+        *("MatMulNBitsQkv", a, None, scale, *q, None, *k, None, *v),
+        outputs=3,
+        K=64,
+        Nq=8,
+        Nkv=4,
+        block_size=32,
+    )
+    return model, [y @ each.T for each in (w1, w2, w3)]
+
+
+# --- biases of attention by positions ---
+
+
+def distance_bias(both_ways: int) -> Any:
+    """T5's buckets: each distance its own, far ones by their logarithm."""
+    table, time = x(8, 2), 12
+    count = 4 if both_ways else 8
+    exact = count // 2
+    wanted = np.empty((1, 2, time, time), F4)
+    for row, column in np.ndindex(time, time):
+        apart = column - row
+        first = count if both_ways and apart > 0 else 0
+        apart = abs(apart) if both_ways else max(-apart, 0)
+        if apart >= exact:
+            share = math.log(apart / exact) / math.log(9 / exact)
+            apart = min(exact + int(share * (count - exact)), count - 1)
+        wanted[0, :, row, column] = table[first + apart]
+    stored = fixed(table.T.reshape(8, 2).copy())
+    model = case(
+        *("RelativePositionBias", stored, np.array(time), np.array(time)),
+        is_bidirectional=both_ways,
+        max_distance=9,
+    )
+    return model, [wanted]
+
+
+def gated_bias() -> Any:
+    q, bias, places, weight = x(2, 5, 8), w(8), x(1, 2, 5, 5), w(4, 6)
+    shift, eco = w(6), w(1, 2, 1, 1)
+    heads = (q + np.asarray(bias)).reshape(2, 5, 2, 4).transpose(0, 2, 1, 3)
+    mixed = heads @ np.asarray(weight) + np.asarray(shift)
+    update, reset = np.split(sigmoid(mixed.reshape(2, 2, 5, 2, 3).sum(-1)), 2, -1)
+    wanted = (update * (reset * np.asarray(eco) - 1) + 2) * places
+    model = case(
+        *("GatedRelativePositionBias", q, bias, places, weight, shift, eco),
+        num_heads=2,
+    )
+    return model, [wanted]
+
+
+# --- spectra ---
+
+
+def halves(spectrum: np.ndarray) -> np.ndarray:
+    """Real and imaginary parts in a last axis."""
+    return np.stack([spectrum.real, spectrum.imag], -1).astype(F4)
+
+
+def spectrum_of(axes: int) -> Any:
+    signal = x(2, 3, 4, 6)
+    wanted = np.fft.rfftn(signal, axes=(-2, -1)[-axes:])
+    return case("Rfft", signal, signal_ndim=axes, version=20), [halves(wanted)]
+
+
+def signal_of(axes: int) -> Any:
+    signal = x(2, 3, 4, 6)
+    half = halves(np.fft.rfftn(signal, axes=(-2, -1)[-axes:]))
+    return case("Irfft", half, signal_ndim=axes, version=20, static=True), [signal]
+
+
+def complex_product(kind: str) -> Any:
+    a, b = (x(3, 4) + 1j * x(3, 4) for _ in "ab")
+    given = (halves(a), halves(b))
+    return case(kind, *given), [halves(a * (b.conj() if "Conj" in kind else b))]
+
+
 FORMULAS = {
     "NhwcConv": nhwc_conv(),
     "NhwcFusedConv": nhwc_fused_conv(),
@@ -250,8 +400,28 @@ FORMULAS = {
     "PackedMultiHeadAttention": packed_heads(together=False),
     "PackedMultiHeadAttention, together": packed_heads(together=True),
     "GroupQueryAttention with norms": heads_with_norms(),
+    "BiasDropout": dropout_of_a_sum("BiasDropout"),
+    "BitmaskBiasDropout": dropout_of_a_sum("BitmaskBiasDropout"),
+    "BitmaskDropout": (case("BitmaskDropout", ONES), [ONES]),
+    "BiasSoftmax": softmax_of_a_sum(3),
+    "BiasSoftmax of several axes": softmax_of_a_sum(2),
+    "ComplexMul": complex_product("ComplexMul"),
+    "ComplexMulConj": complex_product("ComplexMulConj"),
+    "FusedMatMulActivation": product_and_softmax(),
+    "GatedRelativePositionBias": gated_bias(),
+    "GemmFastGelu": gelu_of_a_product(),
+    "Irfft": signal_of(1),
+    "Irfft of two axes": signal_of(2),
+    "MatMulNBitsMlp": mlp_of_four_bits(),
+    "MatMulNBitsQkv": heads_of_four_bits(),
+    "RelativePositionBias": distance_bias(0),
+    "RelativePositionBias both ways": distance_bias(1),
+    "Rfft": spectrum_of(1),
+    "Rfft of two axes": spectrum_of(2),
     "SparseAttention": sparse(7, 7),
     "SparseAttention of rows of two lengths": sparse(7, 4),
+    "SwiGLU": swiglu_of_two(),
+    "SwiGLU of both halves, clamped": clamped_swiglu(),
 }
 
 
@@ -304,7 +474,9 @@ def test_every_body_states_its_schema() -> None:
 
     alone = {model.graph.name for (model, _), _ in FORMULAS.values()}
     assert {model.graph.name for model, _ in CASES} | alone == bodies.keys()
-    schemas = {s.name: s for s in state.get_all_operator_schema()}
+    listed = state.get_all_operator_schema()
+    schemas = {s.name: s for s in listed if s.domain in ("", DOMAIN)}
+    schemas |= {s.name: s for s in listed if s.domain == DOMAIN}
     for name, body in bodies.items():
         parameters = [*inspect.signature(body).parameters.values()][1:]
         named = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD)

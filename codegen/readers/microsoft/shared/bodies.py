@@ -158,9 +158,21 @@ def body_of(
     """
     body = bodies.get(node.op_type)
     if body is None:
-        raise Unreadable("onnxruntime's own; convert the file before its optimisation")
+        raise Unreadable(_no_body(node))
     attributes = _attributes(node, body)
     return written(node, opset, shared, lambda op: body(op, *node.inputs, **attributes))
+
+
+def _no_body(node: ir.Node) -> str:
+    """What to do about an operator that is not known here."""
+    graphs = [a.name for a in node.attributes.values() if isinstance(a.value, ir.Graph)]
+    if not graphs:
+        return "onnxruntime's own; convert the file before its optimisation"
+    return (
+        f"it calls the networks in its attributes {', '.join(map(repr, graphs))}: save "
+        "each as a model of its own, as docs/troubleshooting.md shows, and generate "
+        "from that"
+    )
 
 
 def written(
