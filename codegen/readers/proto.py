@@ -33,7 +33,9 @@ _PER_AXIS = frozenset(
 )
 _DTYPES = frozenset(onnx.TensorProto.DataType.values()) - {0}
 _LONG_NAME = 256  # of a dimension: sums and products repeat it
-_NO_NAME = re.compile(r"(\W|\b(0[xX][\da-fA-F_]+|0[bB][01_]+|0[oO][0-7_]+|\d[\d_]*)\b)*")
+_NO_NAME = re.compile(
+    r"(\W|\b(0[xX][\da-fA-F_]+|0[bB][01_]+|0[oO][0-7_]+|\d[\d_]*)\b)*"
+)
 """Text that tools write for an unknown size: nothing, a mark, or a number."""
 
 
