@@ -62,4 +62,19 @@ class Unknown:
         )
         args = tuple(Literal(None) if x is None else operand(x) for x in inputs)
         method = self.method(kind, node.op_type, len(node.outputs))
-        return Unwritten(f"self.{method}", args, options, kind, len(node.outputs))
+        gives, takes = (
+            tuple(map(_annotation, values)) for values in (node.outputs, node.inputs)
+        )
+        return Unwritten(f"self.{method}", args, options, kind, gives, takes)
+
+
+def _annotation(value: ir.Value | None) -> str:
+    """What a method calls a value of the graph."""
+    match value and value.type:
+        case ir.SequenceType():
+            return "list[Tensor]"
+        case ir.OptionalType(elem_type=ir.SequenceType()):
+            return "list[Tensor] | None"
+        case ir.OptionalType():
+            return "Tensor | None"
+    return "Tensor"

@@ -28,11 +28,13 @@ class Call(Expression):
 class Unwritten(Call):
     """`self.unknown_foo(*args, **options)`: a method to be filled in.
 
-    operator: the unsupported ONNX operator; outputs: how many values it gives.
+    operator: the unsupported ONNX operator. gives, takes: the annotations of its
+    results and of its arguments: "Tensor", "list[Tensor]", "Tensor | None".
     """
 
     operator: str = ""
-    outputs: int = 1
+    gives: tuple[str, ...] = ("Tensor",)
+    takes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -92,10 +92,8 @@ class Expressions:
             case ast.Name(id=name) if name in _SPECIAL:
                 return self._special(name, e.args)
             case ast.Call(func=ast.Name(id="_unwritten")):
-                function, operator, outputs = map(plain, e.func.args)
-                return Unwritten(
-                    function, self._each(e.args), options, operator, outputs
-                )
+                function, *known = map(plain, e.func.args)
+                return Unwritten(function, self._each(e.args), options, *known)
             case ast.Call(func=ast.Attribute(attr=kind)):
                 return self._layer(kind, e.func, self._each(e.args))
             case ast.Attribute(value=target, attr=name) if not self._is_module(target):

@@ -199,9 +199,8 @@ class _Printer:
         match e:
             case Unwritten():
                 given = self._arguments(e.args, e.options)
-                return (
-                    f"_unwritten({e.function!r}, {e.operator!r}, {e.outputs})({given})"
-                )
+                known = (e.function, e.operator, e.gives, e.takes)
+                return f"_unwritten({', '.join(map(repr, known))})({given})"
             case Call():
                 return f"{e.function}({self._arguments(e.args, e.options)})"
             case Method():

@@ -227,10 +227,10 @@ class _Body:
                 return _of_constant(value)
             case SelfAttr(path=path):
                 return self._own(path)
-            case Unwritten(outputs=1):
-                return "Tensor"
-            case Unwritten(outputs=count):
-                return f"tuple[{', '.join(['Tensor'] * count)}]"
+            case Unwritten(gives=(only,)):
+                return only
+            case Unwritten(gives=kinds):
+                return f"tuple[{', '.join(kinds)}]"
             case Call(function=function):
                 return _of_function(function)
             case Method(target=target, name=name):

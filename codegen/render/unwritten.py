@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 from burnish.codegen.names.identifier import Identifier, Names, plain
 from burnish.codegen.program import (
@@ -28,7 +29,7 @@ class _Method:
     """The method stub of all its calls in one class."""
 
     kind: str
-    outputs: int = 1
+    results: list[set[str]] = field(default_factory=list)
     arguments: list[tuple[str, set[str]]] = field(default_factory=list)
     options: dict[str, set[str]] = field(default_factory=dict)
     calls: int = 0
@@ -71,13 +72,16 @@ def _calls(block: Block) -> Iterator[tuple[tuple[Value, ...], Unwritten]]:
 
 def _add(method: _Method, call: Unwritten) -> None:
     method.calls += 1
-    method.outputs = max(method.outputs, call.outputs)
+    method.results = method.results or [set() for _ in call.gives]
+    for result, kind in zip(method.results, call.gives, strict=True):
+        result.add(kind)
     names = Names([*(name for name, _ in method.arguments), *method.options])
     for place, given in enumerate(call.args):
         if place == len(method.arguments):
             before = {"None"} if method.calls > 1 else set[str]()
             method.arguments.append((names.new(_called(given, place)), before))
-        method.arguments[place][1].add(_type(given))
+        known = call.takes[place] if place < len(call.takes) else "Tensor"
+        method.arguments[place][1].add(_type(given, known))
     for _, kinds in method.arguments[len(call.args) :]:
         kinds.add("None")
 
@@ -89,7 +93,10 @@ def _called(given: Expression, place: int) -> Identifier:
     return Identifier(_USUAL[place] if place < len(_USUAL) else f"x{place + 1}")
 
 
-def _type(given: Expression) -> str:
+def _type(given: Expression, known: str = "Tensor") -> str:
+    """The annotation of an argument. known: that of the graph's value."""
+    if known != "Tensor":
+        return "None" if isinstance(given, Literal) and given.value is None else known
     if isinstance(given, Value) and given.host:
         return {"bool": "bool", "object": "Any"}.get(given.dtype or "", "int")
     if not isinstance(given, Literal):
@@ -104,16 +111,23 @@ def _type(given: Expression) -> str:
 def _signature(call: Unwritten, targets: tuple[Value, ...], resized: bool) -> str:
     """`float32 (batch, 3), float32 (3,) -> float32 (batch, 3)`, as the graph says."""
     before = ", ".join(
-        _array(part, resized)
-        for part in call.args
+        _array(part, kind, resized)
+        for part, kind in zip_longest(call.args, call.takes)
         if isinstance(part, Value) and not part.host
     )
-    after = ", ".join(_array(target, resized) for target in targets)
+    after = ", ".join(
+        _array(target, kind, resized)
+        for target, kind in zip(targets, call.gives, strict=False)
+    )
     return f"{before} -> {after}" if before else after
 
 
-def _array(value: Value, resized: bool) -> str:
-    """resized: the class has size arguments, so that one call's sizes are not all."""
+def _array(value: Value, kind: str | None, resized: bool) -> str:
+    """kind: the annotation; resized: the class has size arguments, so that one call's
+    sizes are not all.
+    """
+    if (kind or "Tensor") != "Tensor":
+        return str(kind)
     dtype = value.dtype or "any"
     if value.shape is None:
         return f"{dtype} (...)"
@@ -138,9 +152,9 @@ def _lines(name: str, method: _Method) -> list[str]:
         words = _joined(kinds | {"None"}) if sometimes else _joined(kinds)
         named.append(f"{option}: {words}{' = None' if sometimes else ''}")
     parameters = ["self", *given, *(["*", *named] if named else [])]
-    result = "Tensor"
-    if method.outputs > 1:
-        result = f"tuple[{', '.join(['Tensor'] * method.outputs)}]"
+    result = ", ".join(map(_joined, method.results))
+    if len(method.results) > 1:
+        result = f"tuple[{result}]"
     passed = ", ".join(name for name, _ in method.arguments)
     step = f"        return nn.Unwritten({literal(method.kind)})({passed})"
     if not fits(step):
@@ -154,7 +168,8 @@ def _lines(name: str, method: _Method) -> list[str]:
 
 
 def _joined(kinds: set[str]) -> str:
-    return " | ".join(sorted(kinds, key=lambda kind: (kind == "None", kind)))
+    each = {word for kind in kinds for word in kind.split(" | ")}
+    return " | ".join(sorted(each, key=lambda kind: (kind == "None", kind)))
 
 
 def _documented(method: _Method) -> list[str]:

@@ -263,3 +263,36 @@ def test_calls_of_one_operator_may_differ(tmp_path):
         "self, x2: Tensor, y: Tensor | None=None, *, self2: int, x: int",
         "self, x: Tensor",
     ]
+
+
+def test_sequences_and_optionals_are_said(tmp_path):
+    """What the graph says of a value is the method's annotation."""
+    tensor = h.make_tensor_type_proto(onnx.TensorProto.FLOAT, None)
+    listed = h.make_tensor_sequence_value_info("s", onnx.TensorProto.FLOAT, None)
+    maybe = h.make_value_info("o", h.make_optional_type_proto(tensor))
+    nodes = [
+        N("SequenceConstruct", ["x", "x"], ["q"]),
+        N("Parts", ["q", "x"], ["s", "o"], "parts", domain="com.acme"),
+        N("ConcatFromSequence", ["s"], ["y"], axis=0),
+        N("OptionalHasElement", ["o"], ["z"]),
+        N("Chosen", ["o"], ["v"], "chosen", domain="com.acme"),
+    ]
+    made = model(nodes, [info("x", ["n", 2])], ["y", "z", "v"], domains=DOMAINS)
+    made.graph.value_info.extend([listed, maybe])
+    path = tmp_path / "lists.onnx"
+    onnx.save(made, path)
+    for typed in (False, True):
+        text = generate(path, Options(allow_unknown=True, typed=typed)).text
+        methods = {
+            n.name: (ast.unparse(n.args), ast.unparse(n.returns))
+            for n in ast.walk(ast.parse(text))
+            if isinstance(n, ast.FunctionDef) and "unknown" in n.name
+        }
+        assert methods == {
+            "unknown_parts": (
+                "self, x: list[Tensor], y: Tensor",
+                "tuple[list[Tensor], Tensor | None]",
+            ),
+            "unknown_chosen": ("self, x: Tensor | None", "Tensor"),
+        }
+        assert "list[Tensor], float32 (n, 2) -> list[Tensor], Tensor | None" in text
