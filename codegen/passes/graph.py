@@ -20,7 +20,20 @@ _MOST_INTEGERS = 64
 
 def all_nodes(model: ir.Model) -> list[ir.Node]:
     """Every node, those of bodies included, as a list that may change underneath."""
-    return [node for graph in model.graphs() for node in graph]
+    nodes: list[ir.Node] = []
+
+    def visit(graph: ir.Graph) -> None:
+        own = list(graph)
+        nodes.extend(own)
+        for attribute in (a for node in own for a in node.attributes.data.values()):
+            if attribute.type == ir.AttributeType.GRAPH:
+                visit(attribute.as_graph())
+            elif attribute.type == ir.AttributeType.GRAPHS:
+                for inner in attribute.as_graphs():
+                    visit(inner)
+
+    visit(model.graph)
+    return nodes
 
 
 def label(node: ir.Node) -> str:

@@ -147,10 +147,12 @@ class Host(Expression):
 
 
 def walk(expression: Expression) -> Iterator[Expression]:
-    """The expression and everything below it."""
-    yield expression
-    for child in expression.children():
-        yield from walk(child)
+    """The expression and everything below it, each before what it is made of."""
+    waiting = [expression]
+    while waiting:
+        expression = waiting.pop()
+        yield expression
+        waiting += expression.children()[::-1]
 
 
 def exchanged(values: Mapping[Any, Expression]) -> Change:

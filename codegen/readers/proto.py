@@ -55,7 +55,7 @@ def clean(model: Any, explain: Explain, budget: Budget) -> int:
         function.domain = _domain(function.domain)
         _merge_imports(function, f"function {function.name!r}")
     _add_missing_imports(model, explain)
-    infos = [info for body in _all_bodies(bodies) for info in _infos(body)]
+    infos = [info for body in all_bodies(bodies) for info in _infos(body)]
     for info in infos:
         _check_shape(info)
     axes.tell_apart(model.graph, infos, explain)
@@ -129,7 +129,7 @@ def _type_vectors(graph: Any) -> None:
 
 def drop_maps(model: Any) -> None:
     """Clear the types of maps in all graphs of a ModelProto, in place."""
-    for body in _all_bodies([model.graph, *model.functions]):
+    for body in all_bodies([model.graph, *model.functions]):
         if isinstance(body, onnx.GraphProto):
             _drop_maps(body)
 
@@ -222,13 +222,14 @@ def nodes(graph: Any) -> Iterator[Any]:
                 yield from nodes(inner)
 
 
-def _all_bodies(bodies: Iterable[Any]) -> Iterator[Any]:
-    """The graphs and functions, and the graphs in their nodes."""
+def all_bodies(bodies: Iterable[Any]) -> Iterator[Any]:
+    """The graphs and functions, and the graphs in their nodes, outer ones first."""
     for body in bodies:
         yield body
         for node in body.node:
             for attribute in node.attribute:
-                yield from _all_bodies([attribute.g, *attribute.graphs])
+                own = [attribute.g] if attribute.HasField("g") else []
+                yield from all_bodies([*own, *attribute.graphs])
 
 
 def _infos(body: Any) -> Iterator[Any]:

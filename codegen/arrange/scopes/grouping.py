@@ -193,7 +193,9 @@ def targets_of(item: Item) -> Iterator[Value]:
 
 def leaves(item: Item) -> Iterator[Expression]:
     """Every expression inside an item, blocks included."""
-    return (e for s in statements_of(item) for e in every_expression(s))
+    if isinstance(item, Group):
+        return (e for s in statements_of(item) for e in every_expression(s))
+    return every_expression(item)
 
 
 def operands_of(item: Item) -> Iterator[Value]:

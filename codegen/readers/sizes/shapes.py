@@ -5,6 +5,7 @@ Where it cannot tell, shapes stay open; what no array can have is an error.
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import onnx
@@ -42,15 +43,31 @@ def infer(model: ir.Model, explain: Explain) -> bool:
     if message is None:
         return False
     proto.drop_maps(message)  # inference finds them again
-    inferred = ir.from_proto(message)
     changed = False
-    for ours, theirs in zip(model.graphs(), inferred.graphs(), strict=False):
-        known = ir.convenience.create_value_mapping(theirs)
-        for name, value in ir.convenience.create_value_mapping(ours).items():
-            if name in known:
-                _check(name, known[name])
-                changed |= _adopt(value, known[name])
+    bodies = proto.all_bodies([message.graph])
+    for graph, body in zip(model.graphs(), bodies, strict=False):
+        infos = {i.name: i for i in (*body.input, *body.output, *body.value_info)}
+        results = (value for node in graph for value in node.outputs)
+        for value in (*graph.initializers.values(), *graph.inputs, *results):
+            if _is_known(value):
+                continue
+            if (tensor := value.const_value) is not None:
+                dims, kind = tensor.shape.numpy(), ir.TensorType(tensor.dtype)
+                changed |= _adopt(value, ir.Value(shape=ir.Shape(dims), type=kind))
+            elif (info := infos.get(value.name)) is not None:
+                theirs = ir.serde.deserialize_value_info_proto(info, None)
+                _check(info.name, theirs)
+                changed |= _adopt(value, theirs)
     return changed
+
+
+def _is_known(value: ir.Value) -> bool:
+    """Whether inference has nothing to add."""
+    return (
+        value.type is not None
+        and value.shape is not None
+        and all(isinstance(dim, int) for dim in value.shape)
+    )
 
 
 def complaint(model: ir.Model) -> str:
@@ -155,14 +172,10 @@ def without_weights(model: ir.Model) -> Any:
 
 def _stand_in(graph: Any, opset: int) -> None:
     """Put Identity where inference does not know an operator of a later opset."""
-    for node in graph.node:
+    for node in (node for inner in proto.all_bodies([graph]) for node in inner.node):
         if not node.domain and _SHAPE_OF_INPUT.get(node.op_type, 0) > opset:
             node.op_type = "Identity"
             del node.input[1:], node.attribute[:]
-        for attribute in node.attribute:
-            own = [attribute.g] if attribute.HasField("g") else []  # asking makes one
-            for inner in (*own, *attribute.graphs):
-                _stand_in(inner, opset)
 
 
 def _has_trees(node: ir.Node) -> bool:
@@ -175,14 +188,9 @@ def _show_inside(graph: Any, numbers: dict[str, Any]) -> None:
 
     Inference looks up values from outside by their types, not by what they hold.
     """
-    for node in graph.node:
-        for attribute in node.attribute:
-            own = [attribute.g] if attribute.HasField("g") else []  # asking makes one
-            for inner in (*own, *attribute.graphs):
-                read = dict.fromkeys(name for each in inner.node for name in each.input)
-                kept = (numbers[name] for name in read if name in numbers)
-                inner.initializer.extend(kept)
-                _show_inside(inner, numbers)
+    for inner in itertools.islice(proto.all_bodies([graph]), 1, None):
+        read = dict.fromkeys(name for each in inner.node for name in each.input)
+        inner.initializer.extend(numbers[name] for name in read if name in numbers)
 
 
 def _is_no_size(node: ir.Node) -> bool:
