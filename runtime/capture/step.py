@@ -140,9 +140,11 @@ class StepTape(Tape):
 
 def changes(call: Call) -> list[Any]:
     """The places of the parameters and buffers that a call gives new values."""
-    name = getattr(call.function, "__name__", "")
-    if name == "_assign":
+    if getattr(call.function, "__name__", "") == "_assign":
         return [call.args[0].place]
-    if name == "_stepped":
-        return [each.place for each in leaves(call.args[4])]
-    return []
+    return [each.place for each in leaves(call.args[4])] if is_update(call) else []
+
+
+def is_update(call: Call) -> bool:
+    """Whether a call is an optimizer's step."""
+    return getattr(call.function, "__name__", "") == "_stepped"

@@ -73,7 +73,7 @@ class Same:
     def _prepare(self) -> None:
         """Write down for the library where everything is."""
         library = loaded()
-        if library is None or not _is_cpython():
+        if library is None or not is_cpython():
             return
         import ctypes
 
@@ -98,7 +98,7 @@ def _functions() -> list[int]:
     return [ctypes.cast(each, ctypes.c_void_p).value or 0 for each in given]
 
 
-def _is_cpython() -> bool:
+def is_cpython() -> bool:
     """Whether this is CPython with its lock, without which objects may go meanwhile."""
     has_lock = getattr(sys, "_is_gil_enabled", lambda: True)()
     return sys.implementation.name == "cpython" and bool(has_lock)

@@ -10,7 +10,14 @@ import numpy as np
 from burnish.backend import Array, namespace
 from burnish.backend.cuda.elementwise import optimizer
 from burnish.backend.cuda.graphs.live import Live, value_of
-from burnish.optim.optimizer import Optimizer, State, Update, at_least_float32
+from burnish.nn.core.param import Param
+from burnish.optim.optimizer import (
+    STEP_COUNT,
+    Optimizer,
+    State,
+    Update,
+    at_least_float32,
+)
 
 _PIECE = 1 << 16  # elements: what a rule makes in between stays in a core's cache
 
@@ -38,6 +45,31 @@ class Elementwise(Optimizer):
         They depend on the count of steps in `state`, not on its arrays.
         """
         return None
+
+    @property
+    def has_records(self) -> bool:
+        """Whether plans step with records: there is a kernel, and nothing clips."""
+        return self.clip is None and self._has_kernel()
+
+    def begun(
+        self, path: str, param: Param, weight: Array, rate: float, known: dict[Any, Any]
+    ) -> tuple[State, dict[str, Any]]:
+        """A parameter's state with this step counted, and the numbers of its record.
+
+        The state's arrays are of float32, dense and writable. known: the numbers of the
+        parameters before, by their count of steps and rate.
+        """
+        state = self._prepared(path, param, weight)
+        for slot in self.slots():
+            if not _is_writable(state[slot]):
+                state[slot] = np.array(state[slot], np.float32, order="C")
+        self._state[path] = state
+        key = id(self), state[STEP_COUNT], rate
+        if key not in known:
+            made = self.kernel(state, rate)
+            assert made is not None  # of `has_records`
+            known[key] = {**made[1], "maximize": self.maximize}
+        return state, known[key]
 
     def update(self, weight: Array, grad: Array, state: State, rate: float) -> Array:
         new = namespace(weight).empty_like(weight)

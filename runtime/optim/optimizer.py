@@ -27,7 +27,8 @@ State: TypeAlias = dict[str, Any]
 Update: TypeAlias = tuple[str, Param, Array, float]
 """A parameter's path, the parameter, its gradient and its learning rate."""
 
-_STEP = "step"
+STEP_COUNT = "step"
+"""The name of the count among the arrays of a state."""
 
 
 STEP = "optimizer.step(1e-3, model, loss.backward())"
@@ -189,14 +190,14 @@ class Optimizer(Rule):
         if state is None:
             wide = at_least_float32(weight.dtype)
             state = {s: put(np.zeros(weight.shape, wide)) for s in slots}
-        state = {key: v if key == _STEP else put(v) for key, v in state.items()}
+        state = {key: v if key == STEP_COUNT else put(v) for key, v in state.items()}
         for slot in slots:
             if state[slot].shape != weight.shape:
                 raise InputError(
                     f"{type(self).__name__}: expected a state of shape {weight.shape} "
                     f"for {path!r}, got {state[slot].shape}"
                 )
-        state[_STEP] = state.get(_STEP, 0) + 1
+        state[STEP_COUNT] = state.get(STEP_COUNT, 0) + 1
         return state
 
     def _next(self, weight: Array, grad: Array, state: State, rate: float) -> Array:
@@ -208,7 +209,7 @@ class Optimizer(Rule):
 
     def _named(self) -> dict[str, Array]:
         return {
-            f"{path}.{key}": np.asarray(value) if key == _STEP else value
+            f"{path}.{key}": np.asarray(value) if key == STEP_COUNT else value
             for path, state in self._state.items()
             for key, value in state.items()
         }
@@ -221,8 +222,10 @@ class Optimizer(Rule):
                 raise RecordError(
                     f"optimizer state: expected 'parameter.key', got {name!r}"
                 )
-            loaded.setdefault(path, {})[key] = int(array) if key == _STEP else array
-        wanted = {*self.slots(), _STEP}
+            loaded.setdefault(path, {})[key] = (
+                int(array) if key == STEP_COUNT else array
+            )
+        wanted = {*self.slots(), STEP_COUNT}
         for path, each in loaded.items():
             if missing := sorted(wanted - each.keys()):
                 raise RecordError(

@@ -17,12 +17,13 @@ from burnish.autodiff import Variable
 from burnish.capture import Program
 from burnish.capture.gradients import Pull
 from burnish.capture.line import Line, refs
-from burnish.capture.step import changes
+from burnish.capture.step import changes, is_update
 from burnish.capture.tape import Ref
 from burnish.nn.core.param import Stored
 from burnish.nn.embedding import from_quantized
 from burnish.nn.lowbit.input_quantizer import calibrated
 from burnish.operator import Operator
+from burnish.pytree import mapped
 
 Array = np.ndarray[Any, Any]
 
@@ -142,7 +143,12 @@ class Graph:
 
     def _node(self, line: Line) -> Node:
         call = line.call
-        args = [self._argument(arg) for arg in call.args]
+        args = [
+            mapped(arg, self._argument)
+            if isinstance(arg, dict)
+            else self._argument(arg)
+            for arg in call.args
+        ]
         results = [self.value(ref) for ref in refs(call.results)]
         function = call.function
         known = isinstance(function, Operator) and line.plain and not call.always
@@ -150,6 +156,8 @@ class Graph:
         defaults = function.defaults if known else {}
         if isinstance(function, Pull):
             name, defaults = function.name, {**function.of.defaults, **function.options}
+        if is_update(call):
+            name = "update"
         if known and not function.variadic:
             args += [None] * (len(function.arguments) - len(args))
         return Node(name, args, {**defaults, **call.options}, results, [line])

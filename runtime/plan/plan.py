@@ -30,9 +30,11 @@ from burnish.plan.cpu import (
 )
 from burnish.plan.cpu.builder import Spot
 from burnish.plan.cpu.layout import PLAIN
+from burnish.plan.cpu.updates import Update
 from burnish.plan.fold import fold
 from burnish.plan.fuse import fuse
 from burnish.plan.graph import Graph, Node, Value, changed_by
+from burnish.plan.updates import Updates
 from burnish.planned.space import Ends, Fetch, Room, Space, point
 from burnish.tensor import Tensor
 
@@ -44,8 +46,8 @@ _RECORD = 8 * WORDS
 class Segment:
     """Records first to behind; or, where there are none, a node that runs eagerly.
 
-    done: the places of values that nobody asks for behind it. threads: how many the
-    records are for; one where none of them is split.
+    done: the places of values that nobody asks for behind it. updates: of parameters
+    by its records. threads: how many the records are for; one where none is split.
     """
 
     first: int
@@ -55,6 +57,7 @@ class Segment:
     fetched: list[Fetch] = dataclasses.field(default_factory=list)
     done: list[int] = dataclasses.field(default_factory=list)
     given: list[tuple[int, int]] = dataclasses.field(default_factory=list)
+    updates: list[tuple[int, Update]] = dataclasses.field(default_factory=list)
     threads: int = 1
 
 
@@ -115,6 +118,9 @@ class Plan:
         ]
         self._records = memory.records
         self._address = address(self._records)
+        self.updates = Updates(lowering.builder.updates, self.steps, memory.records)
+        for segment in self.segments:
+            segment.updates = self.updates.within(segment.first, segment.behind)
         read = {id(s): s for c in memory.constants.values() for s in c.sources}
         for _, constant in self._folded:
             read |= {id(s): s for s in constant.sources}
@@ -191,6 +197,13 @@ class Plan:
         if clock is not None:
             clock()
         for segment in self.segments:
+            if segment.updates:
+                begun = self.updates.begin(segment.updates, values, pointers, alive)
+                try:
+                    self._execute(segment, base, clock)
+                finally:
+                    begun.end()
+                continue
             if segment.node is None:
                 self._execute(segment, base, clock)
                 continue
@@ -279,6 +292,7 @@ class _Lowering:
             self._settle(node)
             self._node(node)
             self._update(node)
+            self.builder.done.add(id(node))
         self._close()
         self.results = [
             (graph.values[place], self._outside(graph.values[place]))
@@ -292,7 +306,10 @@ class _Lowering:
         self.made = [
             buffer
             for buffer in self.builder.buffers
-            if buffer.outside and buffer.home is None and id(buffer) not in sources
+            if buffer.outside
+            and not buffer.is_held
+            and buffer.home is None
+            and id(buffer) not in sources
         ]
 
     def _node(self, node: Node) -> None:
@@ -317,6 +334,8 @@ class _Lowering:
     def _update(self, node: Node) -> None:
         """Discard the packed forms of the parameters that a node changes."""
         for place in changed_by(node):
+            if not self.segments or self.segments[-1].node is not node:
+                continue  # records have written over it
             known = self.builder.forms.pop(place, None)
             if known and self._last.get(place) is not node:
                 value = self.graph.values[place]
@@ -391,6 +410,7 @@ class _Lowering:
         behind = len(self.builder.steps)
         if behind > first:
             self.segments.append(Segment(first, behind))
+        self.builder.closed = behind
 
 
 def _count(program: Program) -> int:

@@ -1,8 +1,8 @@
 """TrainingPlan: a step of training on a CPU as a plan.
 
-Its forward pass, loss, gradients and running statistics are a program, whose calls
-become records of kernels; optimizers step in between, as they do without a plan. What
-Python works out for each step, rates, is given anew to every run.
+Its forward pass, loss, gradients, running statistics and updates are a program, whose
+calls become records of kernels; those without one are made in between, as they are
+without a plan. What Python works out for each step, rates, is given anew to every run.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ class TrainingPlan:
         plain = [f"{node.label}: {why}" for node, why in self._plan.eager]
         counted = {text: plain.count(text) for text in plain}
         tail = "".join(f"\n  {count} x {text}" for text, count in counted.items())
-        return f"one plan, {len(self._plan.steps)} records; eagerly:{tail}"
+        head = f"one plan, {len(self._plan.steps)} records"
+        return f"{head}; eagerly:{tail}" if tail else f"{head}, nothing eagerly"
 
     def __call__(self, args: Any, options: Any) -> Any:
         """The function's results; its effects happen as in a plain call."""
@@ -61,6 +62,8 @@ class TrainingPlan:
                 self._plan.program.check()
             except CaptureError:
                 self._plan = None
+        if self._plan is not None and not self._plan.updates.are_current:
+            self._plan = None
         if self._plan is None and not self.why:
             try:
                 self._make(args, options)

@@ -10,6 +10,7 @@ from burnish.plan.cpu import (
     recurrent,
     rows,
     trees,
+    updates,
 )
 from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.convolution import conv, window
@@ -49,5 +50,6 @@ __all__ = [
     "rows",
     "sum_of_codes",
     "trees",
+    "updates",
     "window",
 ]

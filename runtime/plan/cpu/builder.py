@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import math
 from collections.abc import Callable
@@ -34,6 +35,7 @@ class Buffer:
 
     size: int  # in bytes
     outside: bool = False
+    is_held: bool = False  # an array that there is before a run and behind it
     constant: Constant | None = None
     first: int = -1
     last: int = -1
@@ -98,7 +100,8 @@ class Builder:
     deferred: by place, what computes a value once its elements are asked for; rounded:
     the other value whose codes it has. codes, whole: see `quantized`; sums: see `sums`.
     readers: the nodes that read a value, by its place; results: places of the plan's.
-    read: all of both. off: kernels to leave out, by name.
+    read: all of both. off: kernels to leave out, by name. done: the nodes so far, by
+    their `id`. closed: the records that stay before all others. updates: of parameters.
     """
 
     def __init__(
@@ -126,6 +129,9 @@ class Builder:
         self.constants: dict[int, Spot] = {}
         self.faults: list[Buffer] = []  # one, where a record notes any
         self.in_place: set[int] = set()  # arguments that records write to
+        self.updates: list[Any] = []
+        self.done: set[int] = set()
+        self.closed = 0
         self.label, self.off, self.may_fault = "", off, may_fault
 
     # --- values ---
@@ -141,6 +147,12 @@ class Builder:
         buffer = Buffer(max(size, 4), outside)
         self.buffers.append(buffer)
         return Spot(buffer)
+
+    def held(self, size: int) -> Spot:
+        """An array that lives between runs, as an optimizer's state does."""
+        spot = self.new(size, outside=True)
+        spot.buffer.is_held = True
+        return spot
 
     def result(self, value: Value, layout: Layout = PLAIN) -> Spot:
         """The place of a node's result; it is in this layout from now on."""
@@ -165,6 +177,11 @@ class Builder:
     def knows(self, place: int) -> bool:
         """Whether records can read a value."""
         return any(place in known for known in (self.forms, self.views, self.deferred))
+
+    def is_read_after(self, node: Node, place: int) -> bool:
+        """Whether a node behind this one reads a value, or the plan gives it."""
+        later = (each for each in self.readers.get(place, ()) if each is not node)
+        return place in self.results or any(id(e) not in self.done for e in later)
 
     def blocked_axis(self, value: Value) -> int | None:
         """The channels' axis of a value that is, or would be computed, in blocks."""
@@ -279,6 +296,20 @@ class Builder:
         for spot, *_ in read:
             spot.buffer.used(len(self.steps))
         self.add("program", shares, out=out, table=self.constant(made), **fields)
+
+    def insert(self, items: list[tuple[int, Step]]) -> None:
+        """Write records where others are; items: (before which of these, record), in
+        order."""
+        starts = [at for at, _ in items]
+        for buffer in self.buffers:
+            if buffer.first >= 0:
+                buffer.first += bisect.bisect_right(starts, buffer.first)
+                buffer.last += bisect.bisect_right(starts, buffer.last)
+        for before, (at, step) in enumerate(items):
+            self.steps.insert(at + before, step)
+            for item in step.fields.values():
+                if isinstance(item, Spot):
+                    item.buffer.used(at + before)
 
     def take_back(self, steps: int, buffers: int, faults: int) -> None:
         """Keep so many of each, and forget what lies in the buffers that go."""

@@ -15,10 +15,9 @@ pytestmark = [
 
 
 def planned(function, *arrays):
-    """The gradients are exact, and no call of the step runs eagerly but the update."""
+    """The gradients are exact, and no call of the step runs eagerly."""
     told = exact(function, *arrays)
-    eager = [line.strip() for line in told.splitlines()[1:]]
-    assert all("stepped" in line for line in eager), told
+    assert "nothing eagerly" in told, told
 
 
 @pytest.mark.parametrize("groups", [1, 2, 3])

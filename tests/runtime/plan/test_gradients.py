@@ -228,7 +228,7 @@ def test_activations(name, shape):
     x = 3 * normal(np.random.default_rng(1), *shape)
     report = exact(lambda x: ACTIVATIONS[name](x * 1.0), x)
     assert f"{name} gradient" not in report
-    assert "eagerly:\n  1 x stepped" in report
+    assert "nothing eagerly" in report
 
 
 def _classes(x):

@@ -1,0 +1,89 @@
+"""Steps of optimizers as records, each where its gradient still is in cache.
+
+A parameter's new values are written over the old ones: `plan/updates.py` sees to it
+that nobody else has these.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from burnish.optim.elementwise import Elementwise
+from burnish.plan.cpu.builder import Builder, Spot, Step
+from burnish.plan.cpu.layout import PLAIN
+from burnish.plan.cpu.table import lower, need
+from burnish.plan.graph import Node, Value
+
+
+class Update(NamedTuple):
+    """One parameter's record, and what its numbers come from.
+
+    place: the parameter's among a run's values. slots: of the optimizer's state, by
+    their names.
+    """
+
+    rule: Elementwise
+    rate: Any
+    module: Any
+    path: str
+    place: int
+    weight: Spot
+    slots: dict[str, Spot]
+    step: Step
+
+
+@lower("update")
+def update(b: Builder, node: Node) -> None:
+    rule, rate, module, found, params = node.args
+    need(isinstance(rule, Elementwise), f"{type(rule).__name__} has no kernel")
+    need(rule.clip is None, "it clips gradients")
+    need(rule.has_records, f"{type(rule).__name__} has no kernel")
+    need(params, "it has no parameters")
+    need(found.keys() == params.keys(), "a gradient is of no parameter")
+    for path, param in params.items():
+        grad = found[path]
+        need(isinstance(grad, Value), "a gradient is constant")
+        need(b.knows(grad.place), f"a gradient is {grad.dtype}")
+        need(grad.shape == param.shape and grad.size, "a gradient is of another shape")
+        for each in (grad, param):
+            need(each.dtype == np.float32, "it is not in single precision")
+        need(not _is_seen_later(b, node, param), "a view of a parameter is read later")
+    kernel, numbers = _form(rule)
+    items: list[tuple[int, Update]] = []
+    for path, param in params.items():
+        grad, weight = b.spot(found[path]), b.spot(param)
+        slots = {slot: b.held(4 * param.size) for slot in rule.slots()}
+        fields = {**numbers, **slots, "weight": weight, "out": weight, "grad": grad}
+        step = Step(
+            kernel, b.shares(param.size), fields | {"count": param.size}, node.label,
+            0, 4 * param.size * (3 + 2 * len(slots)),
+        )  # fmt: skip
+        after = max(weight.root.buffer.last, grad.root.buffer.last)
+        made = Update(rule, rate, module, path, param.place, weight, slots, step)
+        items.append((max(after + 1, b.closed), made))
+    items.sort(key=lambda item: item[0])
+    b.insert([(at, made.step) for at, made in items])
+    b.updates += [made for _, made in items]
+    for param in params.values():
+        b.forms[param.place] = {PLAIN: b.forms[param.place][PLAIN]}
+
+
+def _form(rule: Elementwise) -> tuple[str, dict[str, Any]]:
+    """The kernel's name and its numbers, which each run writes anew."""
+    made = rule.kernel({"step": 1}, 0.0)
+    assert made is not None  # of `has_records`
+    return made[0], {**made[1], "maximize": rule.maximize}
+
+
+def _is_seen_later(b: Builder, node: Node, param: Value) -> bool:
+    """Whether a value that has its elements where the parameter has them lives on."""
+    home = b.spot(param).root.buffer
+    places = {
+        place
+        for place, forms in b.forms.items()
+        if any(spot.root.buffer is home for spot in forms.values())
+    }
+    places |= {p for p, (spot, _) in b.views.items() if spot.root.buffer is home}
+    return any(b.is_read_after(node, place) for place in places - {param.place})
