@@ -14,8 +14,8 @@ import onnx_ir as ir
 from burnish.codegen.errors import Explain, ReadError, UnsupportedError
 from burnish.codegen.ops import find, has_rule
 from burnish.codegen.readers import native, old_attributes, old_scan
+from burnish.codegen.readers.message import NEWEST, OLDEST
 from burnish.codegen.readers.normal import build, lift_constants
-from burnish.codegen.readers.proto import NEWEST, OLDEST
 from burnish.codegen.weights import constants
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -19,11 +19,10 @@ from burnish.codegen.errors import Explain, ReadError
 from burnish.codegen.readers.checks import attributes
 from burnish.codegen.readers.checks.lengths import check_tensor
 from burnish.codegen.readers.inlining.captured import drop_captured
+from burnish.codegen.readers.message import NEWEST, all_bodies, all_nodes, drop_maps
 from burnish.codegen.readers.sizes import axes
 from burnish.codegen.symbolic.sizes import MOST_DIMS
 
-NEWEST = 28
-OLDEST = 16  # of what is read as it is, whatever is in it
 #: Attributes that hold a number or two for each axis.
 _PER_AXIS = frozenset(
     (
@@ -94,44 +93,10 @@ def _clean_body(body: Any, budget: Budget) -> None:
         for sparse in body.sparse_initializer:
             body.initializer.append(_dense(sparse, sparse.values.name, budget))
         body.ClearField("sparse_initializer")
-        _drop_maps(body)
+        drop_maps(body)
 
 
 _TEXT = ("name", "domain", "op_type", "overload", "input", "output", "doc_string")
-
-
-def _drop_maps(graph: Any) -> None:
-    """Maps lose their type: the Graph has none, and Python's dictionaries need none.
-
-    The result of DictVectorizer, whose type is that of the values, says it instead.
-    """
-    _type_vectors(graph)
-    for info in (*graph.input, *graph.output, *graph.value_info):
-        kinds = (info.type, info.type.sequence_type.elem_type)
-        if any(kind.HasField("map_type") for kind in kinds):
-            info.ClearField("type")
-
-
-def _type_vectors(graph: Any) -> None:
-    given = (*graph.input, *graph.value_info)
-    known = {info.name: info.type.map_type for info in given}
-    infos = {info.name: info for info in (*graph.output, *graph.value_info)}
-    for node in graph.node:
-        if node.op_type != "DictVectorizer" or node.domain != "ai.onnx.ml":
-            continue
-        kind = known.get(node.input[0]) if node.input else None
-        name = next(iter(node.output), "")
-        info = infos.get(name) or graph.value_info.add(name=name)
-        if kind is not None and not info.type.tensor_type.elem_type:
-            element = kind.value_type.tensor_type.elem_type
-            info.type.tensor_type.elem_type = element
-
-
-def drop_maps(model: Any) -> None:
-    """Clear the types of maps in all graphs of a ModelProto, in place."""
-    for body in all_bodies([model.graph, *model.functions]):
-        if isinstance(body, onnx.GraphProto):
-            _drop_maps(body)
 
 
 def _check_text(message: Any) -> None:
@@ -199,7 +164,7 @@ def _merge_imports(owner: Any, where: str) -> None:
 def _add_missing_imports(model: Any, explain: Explain) -> None:
     known = {entry.domain for entry in model.opset_import}
     local = {function.domain for function in model.functions}
-    used = {node.domain for node in nodes(model.graph)}
+    used = {node.domain for node in all_nodes(model.graph)}
     if "" in used - known - local:
         if model.ir_version >= 3:
             raise ReadError(
@@ -211,25 +176,6 @@ def _add_missing_imports(model: Any, explain: Explain) -> None:
         if domain:
             explain(f"domain {domain!r} is used without an opset: read as version 1")
         model.opset_import.append(onnx.helper.make_opsetid(domain, 1))
-
-
-def nodes(graph: Any) -> Iterator[Any]:
-    """Every node of a graph or function, those of graphs in nodes included."""
-    for node in graph.node:
-        yield node
-        for attribute in node.attribute:
-            for inner in (attribute.g, *attribute.graphs):
-                yield from nodes(inner)
-
-
-def all_bodies(bodies: Iterable[Any]) -> Iterator[Any]:
-    """The graphs and functions, and the graphs in their nodes, outer ones first."""
-    for body in bodies:
-        yield body
-        for node in body.node:
-            for attribute in node.attribute:
-                own = [attribute.g] if attribute.HasField("g") else []
-                yield from all_bodies([*own, *attribute.graphs])
 
 
 def _infos(body: Any) -> Iterator[Any]:

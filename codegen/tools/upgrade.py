@@ -10,8 +10,8 @@ import onnx_ir as ir
 from burnish._files.atomic import atomic_write
 from burnish.codegen.errors import ReadError, UsageError, keep_inputs, spelled
 from burnish.codegen.readers import in_files
+from burnish.codegen.readers.message import NEWEST, OLDEST
 from burnish.codegen.readers.onnx import load_for_upgrade
-from burnish.codegen.readers.proto import NEWEST, OLDEST
 
 #: A single file above this size of weights gets them beside it (protobuf ends at 2 GB).
 INLINE = 1_500_000_000

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from burnish.lowbit import Packed
+from burnish.lowbit.files import joined
 from burnish.nn.core import record, tables
 from burnish.nn.core.fit import Report, fit, is_float
 from burnish.nn.core.module import Module
-from burnish.nn.lowbit.files import inputs_installed, joined
+from burnish.nn.lowbit.input_quantizer import inputs_installed
 from burnish.serialize import LazyTensor, Weights, open_weights
 from burnish.serialize.files import Source
 from burnish.store.filter import Filter

@@ -15,8 +15,9 @@ import onnx_ir as ir
 
 from burnish.codegen.errors import Explain, ReadError
 from burnish.codegen.ops import find
-from burnish.codegen.readers import native, proto
+from burnish.codegen.readers import native
 from burnish.codegen.readers.inlining.inline import inline_calls
+from burnish.codegen.readers.message import NEWEST, OLDEST, all_nodes
 
 _Name = tuple[str, str, str]
 
@@ -36,7 +37,7 @@ class _Growth:
 
     def __init__(self, message: Any) -> None:
         self.functions = {
-            (f.domain, f.name, f.overload): list(proto.nodes(f))
+            (f.domain, f.name, f.overload): list(all_nodes(f))
             for f in message.functions
         }
         self.sizes: dict[_Name, int] = {}
@@ -62,7 +63,7 @@ class _Growth:
 
 def check_growth(message: Any) -> None:
     """Refuse nested calls that expand to too many nodes."""
-    growth, nodes = _Growth(message), list(proto.nodes(message.graph))
+    growth, nodes = _Growth(message), list(all_nodes(message.graph))
     written = len(nodes) + sum(map(len, growth.functions.values()))
     inlined, most = growth.size(nodes), _FEW + _TIMES * written
     for name, body in growth.functions.items():
@@ -111,14 +112,14 @@ def _is_known(message: Any, odd: list[Any]) -> bool:
     """
     declared = {entry.domain: entry.version for entry in message.opset_import}
     checked = [(function, dict(_versions(function))) for function in odd]
-    if declared.get("", proto.NEWEST) < proto.OLDEST:
+    if declared.get("", NEWEST) < OLDEST:
         checked.append((message.graph, declared))
     own = {(f.domain, f.name) for f in message.functions}
     return all(
         (node.domain, node.op_type) in own
         or _has_rule(node, versions.get(node.domain, declared.get(node.domain, 1)))
         for body, versions in checked
-        for node in proto.nodes(body)
+        for node in all_nodes(body)
     )
 
 
@@ -127,7 +128,7 @@ def _versions(function: Any) -> Iterator[tuple[str, int]]:
 
 
 def _has_rule(node: Any, version: int) -> bool:
-    if version > proto.NEWEST:
+    if version > NEWEST:
         return False
     if node.op_type == "Constant" and node.domain == "":
         return True  # it becomes an initializer

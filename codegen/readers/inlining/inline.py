@@ -12,7 +12,7 @@ from typing import Any
 import onnx_ir as ir
 
 from burnish.codegen.errors import CALL, ReadError
-from burnish.codegen.readers.proto import NEWEST
+from burnish.codegen.readers.message import NEWEST
 
 _GRAPHS = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
 

@@ -12,7 +12,8 @@ import onnx
 import onnx_ir as ir
 
 from burnish.codegen.errors import Explain, ReadError
-from burnish.codegen.readers import native, proto
+from burnish.codegen.readers import native
+from burnish.codegen.readers.message import all_bodies, drop_maps
 from burnish.codegen.symbolic.sizes import MOST_DIMS
 
 _NO_NUMBERS, _NOTHING = "burnish.no_data_propagation", "burnish.no_inference"
@@ -42,10 +43,10 @@ def infer(model: ir.Model, explain: Explain) -> bool:
     message = _inferred(model, explain)
     if message is None:
         return False
-    proto.drop_maps(message)  # inference finds them again
     changed = False
-    bodies = proto.all_bodies([message.graph])
+    bodies = all_bodies([message.graph])
     for graph, body in zip(model.graphs(), bodies, strict=False):
+        drop_maps(body)  # inference finds them again
         infos = {i.name: i for i in (*body.input, *body.output, *body.value_info)}
         results = (value for node in graph for value in node.outputs)
         for value in (*graph.initializers.values(), *graph.inputs, *results):
@@ -172,7 +173,7 @@ def without_weights(model: ir.Model) -> Any:
 
 def _stand_in(graph: Any, opset: int) -> None:
     """Put Identity where inference does not know an operator of a later opset."""
-    for node in (node for inner in proto.all_bodies([graph]) for node in inner.node):
+    for node in (node for inner in all_bodies([graph]) for node in inner.node):
         if not node.domain and _SHAPE_OF_INPUT.get(node.op_type, 0) > opset:
             node.op_type = "Identity"
             del node.input[1:], node.attribute[:]
@@ -188,7 +189,7 @@ def _show_inside(graph: Any, numbers: dict[str, Any]) -> None:
 
     Inference looks up values from outside by their types, not by what they hold.
     """
-    for inner in itertools.islice(proto.all_bodies([graph]), 1, None):
+    for inner in itertools.islice(all_bodies([graph]), 1, None):
         read = dict.fromkeys(name for each in inner.node for name in each.input)
         inner.initializer.extend(numbers[name] for name in read if name in numbers)
 

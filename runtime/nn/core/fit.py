@@ -11,7 +11,7 @@ from burnish._files.shown import close
 from burnish.autodiff import Variable
 from burnish.errors import RecordError
 from burnish.lowbit import Packed, QuantizedTensor
-from burnish.nn.lowbit.files import joined
+from burnish.lowbit.files import joined
 from burnish.serialize import LazyTensor
 
 if TYPE_CHECKING:

@@ -20,6 +20,7 @@ from burnish.autodiff import recording
 from burnish.backend import Device
 from burnish.errors import InputError
 from burnish.habits import Count, Fixed, missing
+from burnish.lowbit.files import arrays
 from burnish.nn.adapters.applying import computed, make_plain, reparameterize
 from burnish.nn.adapters.lora import Lora, QLora
 from burnish.nn.adapters.reparameterize import Reparameterizer
@@ -28,7 +29,6 @@ from burnish.nn.core.display import tree
 from burnish.nn.core.groups import ParamGroup
 from burnish.nn.core.holding import Holder, named_held, pairs, rebuilt
 from burnish.nn.core.param import Buffer, Param, Stored
-from burnish.nn.lowbit.files import arrays, inputs_installed
 
 Path: TypeAlias = str | os.PathLike[str]
 _ENDING, _PLANNED = ".safetensors", ".plan.safetensors"
@@ -321,6 +321,10 @@ class Module(Holder):
         RecordError for names, shapes and dtypes that do not fit, all of them at once,
         before anything is changed.
         """
+        from burnish.nn.lowbit.input_quantizer import (
+            inputs_installed,
+        )  # a Module itself
+
         kind = type(self).__name__
         with inputs_installed(self, state):
             every = list(_every_path(self))

@@ -11,8 +11,8 @@ import numpy as np
 from burnish import serialize
 from burnish.backend import namespace
 from burnish.errors import RecordError
+from burnish.lowbit.files import quantized
 from burnish.nn.core.fit import fit, is_float
-from burnish.nn.lowbit.files import quantized
 
 if TYPE_CHECKING:
     from pathlib import Path

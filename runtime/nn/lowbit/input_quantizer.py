@@ -1,8 +1,9 @@
-"""Fake quantization of a layer's inputs."""
+"""Fake quantization of a layer's inputs, and its place in weights files."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -11,6 +12,7 @@ from burnish import ops
 from burnish.backend import namespace
 from burnish.errors import InputError, RecordError
 from burnish.lowbit import Packed, QParams, QuantScheme
+from burnish.lowbit.files import as_array
 from burnish.nn.core.module import Module
 from burnish.nn.core.param import Buffer
 from burnish.steps import step
@@ -108,3 +110,36 @@ class InputQuantizer(Module):
 def calibrated(x: Any, *, scheme: QuantScheme) -> QParams:
     """Scales and zero points that cover x."""
     return scheme.calibrated(x)
+
+
+@contextlib.contextmanager
+def inputs_installed(module: Module, state: Mapping[str, Any]) -> Iterator[None]:
+    """Give layers the input quantizers that a file has for them.
+
+    They are taken away again when the block raises. A layer "fc" has one where there is
+    a name "fc.on_input.scheme".
+    """
+    end = "on_input.scheme"
+    wanted = {
+        name.removesuffix(end).rstrip("."): name for name in state if name.endswith(end)
+    }
+    layers = dict(module.named_modules()) if wanted else {}
+    before = {}
+    for path in wanted:
+        if path in layers:
+            prefix = wanted[path].removesuffix("scheme")
+            parts = {
+                name.removeprefix(prefix): as_array(state[name])
+                for name in state
+                if name.startswith(prefix)
+            }
+            before[path] = layers[path].on_input
+            layers[path].on_input = InputQuantizer.from_arrays(parts).to(
+                layers[path].device
+            )
+    try:
+        yield
+    except BaseException:
+        for path, item in before.items():
+            layers[path].on_input = item
+        raise
