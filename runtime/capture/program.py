@@ -11,6 +11,7 @@ from burnish.capture.signature import Kind, difference, fits, form_of, named
 from burnish.capture.tape import Call, Ref, Tape
 from burnish.capture.watch import Watch
 from burnish.errors import CaptureError
+from burnish.kernels.same import Same
 from burnish.pytree import mapped
 
 
@@ -74,6 +75,11 @@ class Program:
     def check(self) -> None:
         """Raises CaptureError where a module has changed since the capture."""
         self._watch.check()
+
+    @property
+    def looks(self) -> Same | None:
+        """What `check` looks at, if that is all that it would do; None where not."""
+        return self._watch.looks
 
     def filled(self, values: list[Any]) -> Any:
         """The results, out of what its lines have made."""

@@ -100,6 +100,11 @@ class Watch:
         finally:
             recording.tape = tape
 
+    @property
+    def looks(self) -> Same | None:
+        """The comparison of modules, where nothing else is looked at; else None."""
+        return None if self._outside or self._formulas else self._is_same
+
     def _check_modules(self) -> None:
         for module, device, where in self._devices:
             if module.device is not device:

@@ -40,7 +40,9 @@ class Library:
         self.width: int = loaded.vector_width()
         try:
             same = ctypes.PYFUNCTYPE(number, address)
-            self.same: Any = same(("same_objects", ctypes.PyDLL(str(file))))
+            held = ctypes.PyDLL(str(file))
+            self.same: Any = same(("same_objects", held))
+            self.all_same: Any = same(("all_same_objects", held))
             loaded.library_identity.restype = ctypes.c_char_p
             loaded.processor_fits.restype = number
             self.identity: str = loaded.library_identity().decode()

@@ -66,6 +66,11 @@ class Same:
             )
         )
 
+    @property
+    def record(self) -> Any:
+        """What the library goes by; None where Python compares."""
+        return self._record
+
     def _holds(self) -> Any:
         own = map(dict.values, self._dicts)
         return chain(chain.from_iterable(own), chain.from_iterable(self._lists))
@@ -88,6 +93,28 @@ class Same:
         words = (*_functions(), *sizes, *map(ctypes.addressof, self._tables))
         self._record = (ctypes.c_int64 * len(words))(*words)
         self._function = library.same
+
+
+class Together:
+    """Whether all of some `Same` hold, in one call of the library."""
+
+    def __init__(self, parts: Sequence[Same]):
+        self._parts = parts
+        self._function: Any = None
+        records = [part.record for part in parts]
+        library = loaded()
+        if library is None or not all(records):
+            return
+        import ctypes
+
+        addresses = [ctypes.addressof(record) for record in records]
+        self._table = (ctypes.c_int64 * (1 + len(records)))(len(records), *addresses)
+        self._function = library.all_same
+
+    def __call__(self) -> bool:
+        if self._function is not None:
+            return bool(self._function(self._table))
+        return all(part() for part in self._parts)
 
 
 def _functions() -> list[int]:

@@ -29,6 +29,7 @@ from burnish.plan.cuda import (
     listed_on_gpu,
 )
 from burnish.plan.plan import Plan
+from burnish.plan.quick import Quick
 from burnish.plan.shown import explained, listed
 from burnish.plan.steps import Steps
 from burnish.planned.space import Fault
@@ -57,6 +58,24 @@ class Unplanned:
         self.why = why
 
 
+class _Known:
+    """A plan that was found by a call's shapes, in some surroundings."""
+
+    def __init__(self, surroundings: Any, plan: Plan):
+        self.surroundings, self._plan = surroundings, plan
+        self._quick = Quick.of(plan)
+
+    def __call__(self, given: Any) -> Any:
+        """The results; raises CaptureError where a module is not what it was."""
+        quick = self._quick
+        if quick is not None and quick.is_same():
+            return quick(given)
+        plan = self._plan  # which looks closer
+        made = plan.checked(_taken(plan, given))
+        self._quick = Quick.of(plan)
+        return made
+
+
 class Compiled(Generic[P, R]):
     """A function of tensors that runs plans: see `burnish.compile`."""
 
@@ -77,7 +96,7 @@ class Compiled(Generic[P, R]):
         self._reach = Reach(self._function)
         self._modules = list(self._reach.modules.values())
         self._plans: OrderedDict[Any, Plan | GraphPlan | Unplanned] = OrderedDict()
-        self._quick: dict[Any, tuple[Any, Plan]] = {}
+        self._quick: dict[Any, _Known] = {}
         self._by_value: set[Any] = set()
         self._steps = Steps(
             self._function, self._modules, self._on_gpu, self._off, _MOST
@@ -91,10 +110,9 @@ class Compiled(Generic[P, R]):
                 self._begin()
         quick = None if options else self._quick_key(args)
         known = self._quick.get(quick) if quick else None
-        if known is not None and known[0] == self._surroundings():
-            plan = known[1]  # which looks at its modules, their devices among them
+        if known is not None and known.surroundings == self._surroundings():
             try:
-                return plan.checked(_taken(plan, args))
+                return known(args)
             except Fault:
                 return self._function(*args, **options)
             except CaptureError:  # which the long way finds too
@@ -106,7 +124,7 @@ class Compiled(Generic[P, R]):
         if quick and isinstance(found, Plan):
             if len(self._quick) > _MOST:
                 self._quick.clear()
-            self._quick[quick] = (self._surroundings(), found)
+            self._quick[quick] = _Known(self._surroundings(), found)
         if isinstance(found, Unplanned):
             return self._function(*args, **options)
         try:

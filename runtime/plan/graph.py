@@ -62,8 +62,12 @@ class Constant:
     stored: Stored | None = None
 
     @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
     def bytes(self) -> int:
-        return math.prod(self.shape) * self.dtype.itemsize
+        return self.size * self.dtype.itemsize
 
     def then(self, change: Callable[..., Array], *others: Constant | None) -> Constant:
         """The constant `change(self, *others)`, computed when asked for."""
@@ -116,6 +120,10 @@ class Node:
             read = {ref.place for c in given for ref in refs((c.args, c.options))}
             self._reads = read - made
         return self._reads
+
+    def read(self, places: set[int]) -> None:
+        """Say what it reads, where that is not what its lines do."""
+        self._reads = places
 
     @property
     def label(self) -> str:

@@ -24,8 +24,10 @@ from burnish.plan.cpu import (
     Builder,
     Declined,
     Memory,
+    lower_by_sample,
     moved,
     placed,
+    stretches,
     sum_of_codes,
 )
 from burnish.plan.cpu.builder import Spot
@@ -77,7 +79,7 @@ class Plan:
         threads: int,
         off: frozenset[str] = frozenset(),
     ):
-        self.program, self._library, self._threads = program, library, threads
+        self.program, self.library, self._threads = program, library, threads
         self.by_value = False  # whether whole numbers of the call are part of it
         graph = Graph(program)
         fold(graph)
@@ -112,7 +114,7 @@ class Plan:
         arguments = [_fetch(value, spot) for value, spot in lowering.arguments]
         whole = not self.eager
         ends = arguments, self.results, self.outside, self.faults, whole
-        self._ends = Ends(*ends, lowering.builder.in_place)
+        self.ends = Ends(*ends, lowering.builder.in_place)
         self._folded = [
             (place, constant) for place, constant in lowering.folded.items()
         ]
@@ -128,7 +130,7 @@ class Plan:
         self._seen: list[Any] = []
         self._arrays: dict[int, Any] = {}
         self.known: dict[int, Any] = {}
-        self._free: list[Space] = []
+        self.free: list[Space] = []
         self._making = threading.Lock()
         self._refresh()
         del self._lowering
@@ -158,6 +160,17 @@ class Plan:
         return self._arrays
 
     @property
+    def made(self) -> set[int]:
+        """The places of results that records give."""
+        return {fetch.place for fetch in self.results}
+
+    @property
+    def looks(self) -> tuple[Same, ...] | None:
+        """What has to hold before a run; None where that is not all."""
+        watched = self.program.looks
+        return None if watched is None else (watched, self._is_current)
+
+    @property
     def summary(self) -> str:
         """The share that kernels compute, in words."""
         return f"{len(self.steps)} records"
@@ -177,20 +190,23 @@ class Plan:
         if not self._is_current():
             self._refresh()
         try:
-            space = self._free.pop()
+            space = self.free.pop()
         except IndexError:
-            space = Space(self.memory.arena, self.memory.slots)
-            self._ends.settle(space)
+            space = self.space()
         try:
             return self._run(space, given, clock)
         finally:
-            self._free.append(space)
+            self.free.append(space)
+
+    def space(self) -> Space:
+        """Memory for one more run at the same time."""
+        return self.ends.settle(Space(self.memory.arena, self.memory.slots))
 
     def _run(self, space: Space, given: list[Any], clock: Any) -> Any:
         pointers = space.filled(self._arrays)
         alive: dict[int, Any] = {}
         values = self.program.values(given)
-        self._ends.enter(space, alive, values)
+        self.ends.enter(space, alive, values)
         for place, array in self.known.items():
             values[place] = Tensor.wrap(array, _CPU)
         base = space.table
@@ -217,19 +233,23 @@ class Plan:
                 values[place] = None
             if clock is not None:
                 clock()
-        self._ends.leave(space, alive, values)
+        self.ends.leave(space, alive, values)
         return self.program.filled(values)
 
     def _execute(self, segment: Segment, base: int, clock: Any) -> None:
-        run, threads = self._library.run, segment.threads
-        first = self._address + segment.first * _RECORD
-        count = segment.behind - segment.first
+        run, threads = self.library.run, segment.threads
+        first, count = self.range_of(segment)
         if clock is None:
             run(first, count, base, threads)
             return
         for i in range(count):
             run(first + i * _RECORD, 1, base, threads)
             clock()
+
+    def range_of(self, segment: Segment) -> tuple[int, int]:
+        """The address of a segment's first record, and how many there are."""
+        count = segment.behind - segment.first
+        return self._address + segment.first * _RECORD, count
 
     def _refresh(self) -> None:
         """Make the constants anew whose parameters have other values."""
@@ -288,11 +308,12 @@ class _Lowering:
             if self._is_given(place) and _is_known(value)
         ]
         self._last = {place: node for node in graph.nodes for place in node.reads}
-        for node in graph.nodes:
-            self._settle(node)
-            self._node(node)
-            self._update(node)
-            self.builder.done.add(id(node))
+        behind = 0
+        for first, last in () if "sample_loops" in off else stretches(graph):
+            self._nodes(graph.nodes[behind:first])
+            self._by_sample(graph.nodes[first:last])
+            behind = last
+        self._nodes(graph.nodes[behind:])
         self._close()
         self.results = [
             (graph.values[place], self._outside(graph.values[place]))
@@ -311,6 +332,25 @@ class _Lowering:
             and buffer.home is None
             and id(buffer) not in sources
         ]
+
+    def _nodes(self, nodes: list[Node]) -> None:
+        for node in nodes:
+            self._settle(node)
+            self._node(node)
+            self._update(node)
+            self.builder.done.add(id(node))
+
+    def _by_sample(self, nodes: list[Node]) -> None:
+        """Lower nodes once for each sample, or as they are where that cannot be."""
+        inside = {id(node) for node in nodes}
+        outside = self.graph.results | {
+            place
+            for place, readers in self.builder.readers.items()
+            if any(id(node) not in inside for node in readers)
+        }
+        if not lower_by_sample(self.builder, nodes, outside):
+            self._nodes(nodes)
+        self.builder.done.update(map(id, nodes))
 
     def _node(self, node: Node) -> None:
         try:

@@ -11,11 +11,14 @@ if TYPE_CHECKING:
 
 
 def listed(name: str, plan: Plan, given: list[Any]) -> str:
-    """A line for each step, with its work and what share of a run's time it takes."""
+    """A line for each step, with its work and what share of a run's time it takes.
+
+    Steps that go over a batch by sample have one line for all samples.
+    """
     rows = []
     times = _times(plan, given)
     whole = sum(times) or 1.0
-    for text, flops, moved, seconds in zip(*_columns(plan), times, strict=True):
+    for text, flops, moved, seconds in _rows(plan, times):
         work = f"{flops / 1e6:9.2f} MFLOP" if flops else " " * 15
         rows.append(f"{text:58} {work} {moved / 1e3:9.1f} kB {seconds / whole:6.1%}")
     inside = plan.memory.arena
@@ -28,18 +31,25 @@ def listed(name: str, plan: Plan, given: list[Any]) -> str:
     return "\n".join([head, *(f"    {row}".rstrip() for row in rows)])
 
 
-def _columns(plan: Plan) -> tuple[list[str], list[int], list[int]]:
-    texts, flops, moved = [], [], []
+def _rows(plan: Plan, times: list[float]) -> list[tuple[str, int, int, float]]:
+    """What is run, its operations, its bytes and its seconds."""
+    rows: list[tuple[str, int, int, float]] = []
+    took = iter(times)
     for segment in plan.segments:
         if segment.node is not None:
-            texts.append(f"{segment.node.label} eagerly: {segment.why}"[:58])
-            flops.append(0)
-            moved.append(0)
-        for step in plan.steps[segment.first : segment.behind]:
-            texts.append(f"{step.kind}: {step.label}"[:58])
-            flops.append(step.flops)
-            moved.append(step.bytes)
-    return texts, flops, moved
+            text = f"{segment.node.label} eagerly: {segment.why}"
+            rows.append((text[:58], 0, 0, next(took)))
+        steps = range(segment.first, segment.behind)
+        samples: dict[int, list[float]] = {}
+        for i in steps:
+            first = plan.steps[i].of
+            samples.setdefault(i if first is None else first, []).append(next(took))
+        for i, each in samples.items():
+            step, n = plan.steps[i], len(each)
+            text = f"{step.kind}: {step.label}"
+            text = text[:58] if n == 1 else f"{n} x {text}"[:58]
+            rows.append((text, n * step.flops, n * step.bytes, sum(each)))
+    return rows
 
 
 def _times(plan: Plan, given: list[Any]) -> list[float]:

@@ -142,9 +142,36 @@ static void columns(const reduce_record *r, const float *x, float *out) {
     }
 }
 
+// Rows of a few elements: a lane is a row, so that nothing is added across lanes.
+static void narrow(const reduce_record *r, const float *x, float *out, int64_t rows) {
+    const int64_t width = r->width;
+    const int is_max = r->mode == REDUCE_MAX;
+    for (int64_t u = 0; u < rows; u += WIDTH, x += WIDTH * width) {
+        const int64_t some = rows - u < WIDTH ? rows - u : WIDTH;
+        vec total = all(is_max ? -INFINITY : 0);
+        for (int64_t k = 0; k < width; k++) {
+            vec v = {0};
+            if (some == WIDTH) {
+                UNROLLED for (int lane = 0; lane < WIDTH; lane++)
+                    v[lane] = x[lane * width + k];
+            } else {
+                for (int lane = 0; lane < some; lane++) v[lane] = x[lane * width + k];
+            }
+            total = is_max ? greater(total, v) : total + v;
+        }
+        store_some(out + u, is_max ? total : total * (float)r->scale, some);
+    }
+}
+
 void reduce(const void *record, const call *c, int64_t part, int64_t parts) {
+    enum { NARROW = 16 };
     const reduce_record *r = record;
     SHARE(r->outer);
+    if (r->inner == 1 && r->width <= NARROW) {
+        const float *x = (const float *)at(c, r->x) + first * r->width;
+        narrow(r, x, (float *)at(c, r->out) + first, behind - first);
+        return;
+    }
     for (int64_t u = first; u < behind; u++) {
         const float *x = (const float *)at(c, r->x) + u * r->width * r->inner;
         float *out = (float *)at(c, r->out) + u * r->inner;

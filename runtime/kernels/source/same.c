@@ -53,3 +53,10 @@ int64_t same_objects(const objects_record *r) {
             if (!has_same(r, owners[i], names[j], *attributes++)) return 0;
     return 1;
 }
+
+// table: how many records, and their addresses.
+int64_t all_same_objects(const int64_t *table) {
+    for (int64_t i = 1; i <= table[0]; i++)
+        if (!same_objects((const objects_record *)(intptr_t)table[i])) return 0;
+    return 1;
+}

@@ -13,6 +13,7 @@ from burnish.plan.cpu import (
     updates,
 )
 from burnish.plan.cpu.builder import Builder
+from burnish.plan.cpu.by_sample import stretches
 from burnish.plan.cpu.convolution import conv, window
 from burnish.plan.cpu.gradients import along as along_gradients
 from burnish.plan.cpu.gradients import blocks as gradients
@@ -22,6 +23,7 @@ from burnish.plan.cpu.lowbit import embedding, quantized, rounding
 from burnish.plan.cpu.lowbit.rounding import moved
 from burnish.plan.cpu.lowbit.sums import sum_of_codes
 from burnish.plan.cpu.memory import Memory, placed
+from burnish.plan.cpu.sample_loops import lower_by_sample
 from burnish.plan.cpu.table import LOWERED, Declined, lower
 
 __all__ = [
@@ -40,6 +42,7 @@ __all__ = [
     "joined",
     "loss",
     "lower",
+    "lower_by_sample",
     "moved",
     "placed",
     "quantized",
@@ -48,6 +51,7 @@ __all__ = [
     "rounding",
     "row_gradients",
     "rows",
+    "stretches",
     "sum_of_codes",
     "trees",
     "updates",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -71,7 +71,11 @@ class Spot(NamedTuple):
 
     def beyond(self, floats: int) -> Spot:
         """The place so many floats further."""
-        return Spot(self.buffer, self.offset + 4 * floats)
+        return self.moved(4 * floats)
+
+    def moved(self, size: int) -> Spot:
+        """The place so many bytes further."""
+        return Spot(self.buffer, self.offset + size)
 
     @property
     def reference(self) -> int:
@@ -82,7 +86,10 @@ class Spot(NamedTuple):
 
 @dataclasses.dataclass(slots=True)
 class Step:
-    """A record before its references are known."""
+    """A record before its references are known.
+
+    of: the number of the first sample's record, where this one is another sample's.
+    """
 
     kind: str
     shares: int
@@ -90,6 +97,17 @@ class Step:
     label: str
     flops: int
     bytes: int
+    of: int | None = None
+
+
+@dataclasses.dataclass(eq=False, slots=True)
+class Operands(Constant):
+    """The table of what a program reads.
+
+    read: (Spot, how it is read, what it is, distances along all axes).
+    """
+
+    read: Sequence[Any] = ()
 
 
 class Builder:
@@ -280,10 +298,13 @@ class Builder:
     def add_program(
         self, read: list[Any], out: Spot, shares: int, **fields: Any
     ) -> None:
-        """A record of an element-wise program.
+        """A record of an element-wise program; read: see `Operands`."""
+        for spot, *_ in read:
+            spot.buffer.used(len(self.steps))
+        self.add("program", shares, out=out, table=self.operands(read), **fields)
 
-        read: (Spot, how it is read, what it is, distances along all axes).
-        """
+    def operands(self, read: list[Any]) -> Spot:
+        """The table of a program's operands."""
 
         def rows() -> Any:
             told = [
@@ -292,10 +313,8 @@ class Builder:
             ]
             return np.array(told, np.int64)
 
-        made = Constant(rows, (len(read), 9), np.dtype(np.int64))
-        for spot, *_ in read:
-            spot.buffer.used(len(self.steps))
-        self.add("program", shares, out=out, table=self.constant(made), **fields)
+        shape = len(read), 9
+        return self.constant(Operands(rows, shape, np.dtype(np.int64), read=read))
 
     def insert(self, items: list[tuple[int, Step]]) -> None:
         """Write records where others are; items: (before which of these, record), in

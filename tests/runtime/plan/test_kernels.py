@@ -72,6 +72,18 @@ def conv_case(d, rank, groups=False):
     return x, d.tensor(outs, per_group, *kernel), bias, options
 
 
+@pytest.mark.parametrize("width", [1, 2, 3, 7, 15, 16, 17])
+@pytest.mark.parametrize("rows", [1, 15, 16, 33])
+def test_reductions_of_rows_of_a_few_elements(rows, width):
+    d = Draw(rows)
+    x = d.tensor(rows, width)
+    x.data[d.number(0, rows - 1), d.number(0, width - 1)] = np.nan
+    for whole in (d.tensor(rows, width), x):
+        exact(lambda x: x.max(axis=-1), whole)
+        exact(lambda x: x.mean(axis=-1, keepdims=True), whole)
+        exact(lambda x: x.sum(axis=1), whole)
+
+
 @pytest.mark.parametrize(
     "shape", [(3, 5), (17, 33), (40, 50), (2, 31, 5), (1, 18, 7, 9)]
 )

@@ -81,6 +81,18 @@ def test_a_copy_looks_at_its_own(looks):
     assert other()
 
 
+@pytest.mark.parametrize("part", [0, 1, 2])
+def test_several_at_once_notice_what_each_does(looks, part):
+    held = [[1, 2], {"a": 3}, [4]]
+    parts = [same.Same([each], [], ()) for each in held]
+    together = same.Together(parts)
+    assert together()
+    held[part].clear()
+    assert not together()
+    assert not parts[part]()
+    assert same.Together([])()
+
+
 class Moved(nn.Module):
     def forward(self, x):
         return x + 1
