@@ -1,7 +1,7 @@
 """Models that are not networks: lookups, support vectors, votes. N rows, F features.
 
-Which key a value equals and which class wins change in steps, so these have no gradient
-and say so when asked.
+Which key a value equals and which class wins change in steps, so lookups and votes have
+no gradient and say so when asked.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from burnish.errors import DeviceError
 from burnish.operator import composed, operator
 from burnish.ops._tables import beside
 from burnish.ops.arithmetic import abs_
+from burnish.ops.clip import clip
 from burnish.ops.compare import where
 from burnish.ops.elementary import exp, log, sqrt, tanh
+from burnish.ops.linalg import solve
 from burnish.ops.linear import matmul
 from burnish.ops.reduce import reduce_max, reduce_sum
 
@@ -152,3 +154,32 @@ def pairwise_coupling(wins, *, classes: int) -> Array:
             qp = (qp + diff * q[:, t]) / scale
             p /= scale
     return p.astype(np.float32)
+
+
+@pairwise_coupling.vjp
+def _(g, y, wins, *, classes: int):
+    """The shares solve Q p = c, their sum is 1; Q is made of the pairs' shares.
+
+    So dp = -K^-1 (dQ p, 0) for K = [[Q, 1], [1, 0]], which is symmetric.
+    """
+    w, first, second = wins.astype("float64"), *np.triu_indices(classes, 1)
+    w = clip(w, 1e-7, 1 - 1e-7)
+    rows, wide = np.arange(len(first)), classes + 1
+    both, ones, others = np.zeros((3, len(rows), wide, wide))
+    both[rows, first, second] = both[rows, second, first] = -1
+    ones[rows, first, first] = others[rows, second, second] = 1
+    border = np.zeros((wide, wide))
+    border[:classes, classes] = border[classes, :classes] = 1
+    both, ones, others = (
+        beside(w, part.reshape(len(rows), -1)) for part in (both, ones, others)
+    )
+    rest = 1 - w
+    q = w * rest @ both + rest * rest @ ones + w * w @ others
+    k = q.reshape(-1, wide, wide) + beside(w, border)
+    given = g.astype("float64") @ beside(w, np.eye(classes, wide))
+    v, p = solve(k, given[:, :, None])[:, :classes, 0], y.astype("float64")
+    a, b = beside(w, first), beside(w, second)
+    crossed = v[:, a] * p[:, b] + v[:, b] * p[:, a]
+    moved = (1 - 2 * w) * crossed + 2 * rest * (v * p)[:, a] - 2 * w * (v * p)[:, b]
+    inside = (wins > 1e-7) & (wins < 1 - 1e-7)
+    return where(inside, moved, 0.0).astype(g.dtype)

@@ -113,12 +113,18 @@ def by_number(
 def _ballots(
     leaf: np.ndarray, ids: np.ndarray, weights: np.ndarray, leaves: int, outputs: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Each leaf's votes in one row; rows with fewer are filled up by void ones."""
+    """Each leaf's votes in one row; rows with fewer are filled up by void ones.
+
+    Where trees have one output, onnxruntime reads the first vote of a leaf alone.
+    """
     real = leaf >= 0
     leaf, ids, weights = leaf[real], ids[real], weights[real]
     order = np.argsort(leaf, kind="stable")
     counts = np.bincount(leaf, minlength=leaves)
     column = np.arange(len(leaf)) - np.repeat(np.cumsum(counts) - counts, counts)
+    if outputs == 1:
+        order, column = order[column == 0], column[column == 0]
+        counts = np.minimum(counts, 1)
     shape = (leaves, int(counts.max(initial=1)))
     targets, values = np.full(shape, outputs), np.zeros(shape, weights.dtype)
     targets[leaf[order], column] = ids[order]

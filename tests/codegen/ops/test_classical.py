@@ -134,6 +134,25 @@ def test_tree_regressors(
     check("TreeEnsembleRegressor", HOLES, (FLOAT,), tmp_path, **attributes, **options)
 
 
+@pytest.mark.oracle("onnxruntime")
+@pytest.mark.parametrize("outputs", [1, 2])
+@pytest.mark.parametrize("aggregate", ["SUM", "AVERAGE", "MAX"])
+def test_of_one_output_a_leaf_has_its_first_vote(
+    outputs: int, aggregate: str, tmp_path: Any
+) -> None:
+    """skl2onnx's decision_path writes a leaf's number once for each class."""
+    found = trees(3, outputs, "target", all_votes=True)
+    for name in [name for name in found if name.startswith("target_")]:
+        held = found[name]
+        found[name] = [*held, *(2 * v if "weights" in name else v for v in held)]
+    check(
+        *("TreeEnsembleRegressor", HOLES, (1,), tmp_path),
+        n_targets=outputs,
+        aggregate_function=aggregate,
+        **found,
+    )
+
+
 @pytest.mark.parametrize("post", POST)
 @pytest.mark.parametrize(
     "labels",

@@ -242,3 +242,40 @@ def test_rows_as_dictionaries():
     assert ops.zip_map(Tensor([[0.25, 0.75]]), ["no", "yes"]) == [
         {"no": 0.25, "yes": 0.75}
     ]
+
+
+def _solved(wins: np.ndarray, classes: int) -> np.ndarray:
+    """The shares of one row that the iteration approaches, from a linear system."""
+    first, second = np.triu_indices(classes, 1)
+    r = np.zeros((classes, classes))
+    r[first, second], r[second, first] = wins, 1 - wins
+    system = np.zeros((classes + 1, classes + 1))
+    system[:classes, :classes] = -r.T * r + np.diag((r * r).sum(0))
+    system[:classes, classes] = system[classes, :classes] = 1
+    return np.linalg.solve(system, np.eye(classes + 1)[classes])[:classes]
+
+
+@pytest.mark.parametrize("classes", [2, 3, 5])
+def test_shares_of_pairs_have_the_gradient_of_their_system(classes: int) -> None:
+    rng = np.random.default_rng(classes)
+    pairs = classes * (classes - 1) // 2
+    wins, weight = rng.uniform(0.2, 0.8, (4, pairs)), rng.normal(size=(4, classes))
+    given = Tensor(wins, device="cpu:autodiff").require_grad()
+    y = ops.pairwise_coupling(given, classes=classes)
+    gradients = (y * Tensor(weight, device="cpu:autodiff")).sum().backward()
+    expected = np.zeros_like(wins)
+    for row, pair in np.ndindex(wins.shape):
+        step = np.zeros(pairs)
+        step[pair] = 1e-6
+        up, down = (_solved(wins[row] + d, classes) for d in (step, -step))
+        expected[row, pair] = (up - down) @ weight[row] / 2e-6
+    got = given.grad(gradients).numpy()
+    np.testing.assert_allclose(got, expected, rtol=0.01, atol=0.01)
+
+
+def test_shares_of_pairs_at_their_bounds_have_no_gradient() -> None:
+    given = Tensor(np.array([[0.0, 0.5, 1.0]]), device="cpu:autodiff").require_grad()
+    y = ops.pairwise_coupling(given, classes=3)
+    got = given.grad(y[:, 0].sum().backward()).numpy()
+    assert got[0, 0] == got[0, 2] == 0
+    assert got[0, 1] != 0
